@@ -1,0 +1,77 @@
+# make help tells what there is. Everything is set up on the first call, and quick on the second.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := target/stamps
+
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+# The tests of the extension are in Python: it cannot be linked into a Rust test.
+RUST_TESTS := --workspace --exclude flashwright-bindings
+
+.PHONY: help demo test test-rust test-python bench check format build packages clean
+
+help: ## This list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
+
+demo: build ## What a real database trace does to flash: every policy beside the least possible, as a report
+	@$(BIN)/flashwright demo
+
+build: $(STAMPS)/extension ## Build the Rust core into the Python package, in .venv
+
+test: test-rust test-python ## All tests
+	@echo "make test: all tests passed"
+
+test-rust: $(STAMPS)/tools
+	cargo test $(RUST_TESTS) --quiet
+
+test-python: build packages
+	$(BIN)/pytest
+
+bench: build ## Measure speed: simulator, trace readers, models
+	cargo bench $(RUST_TESTS)
+
+check: build ## Format, clippy, ruff and mypy, warnings denied
+	cargo fmt --all --check
+	PYO3_PYTHON="$(CURDIR)/$(BIN)/python" cargo clippy --workspace --all-targets -- -D warnings
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	@echo "make check: clean"
+
+format: $(STAMPS)/python ## Format all code
+	cargo fmt --all
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+clean: ## Remove what was built (not the cargo cache, not runs/)
+	rm -rf $(VENV) target
+
+# What cannot be installed into the tree is looked for first, and named if it is missing.
+$(STAMPS)/tools: scripts/setup/tools.sh
+	@mkdir -p $(STAMPS)
+	@PYTHON="$(PYTHON)" scripts/setup/tools.sh
+	@touch $@
+
+packages: $(STAMPS)/packages
+
+$(STAMPS)/packages: scripts/setup/packages.sh
+	@mkdir -p $(STAMPS)
+	@scripts/setup/packages.sh
+	@touch $@
+
+$(STAMPS)/python: requirements-dev.txt $(STAMPS)/tools
+	@mkdir -p $(STAMPS)
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@if [ "$$(cat $@ 2>/dev/null)" != "$$(sha256sum < requirements-dev.txt)" ]; then \
+	    $(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt; fi
+	@sha256sum < requirements-dev.txt > $@
+
+$(STAMPS)/extension: $(RUST_SOURCES) pyproject.toml $(STAMPS)/python
+	VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release --quiet
+	@touch $@

@@ -1,0 +1,28 @@
+//! The Python module `flashwright._core`: all PyO3 code, nothing else.
+//!
+//! One file a crate that it opens to Python; each adds itself to the module in `register`.
+
+mod errors;
+mod models;
+mod progress;
+mod registry;
+mod simulate;
+mod synth;
+mod traces;
+mod workload;
+
+use pyo3::prelude::*;
+
+/// What Flashwright computes, behind the Python package.
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    errors::register(module)?;
+    progress::register(module)?;
+    registry::register(module)?;
+    traces::register(module)?;
+    synth::register(module)?;
+    models::register(module)?;
+    workload::register(module)?;
+    simulate::register(module)
+}

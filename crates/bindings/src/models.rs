@@ -1,0 +1,502 @@
+//! The models of MULTILOG section 4, on numbers and on numpy arrays.
+//!
+//! Functions of one number take a float and give a float, or take an array (or nested list) and give an array of the
+//! same shape.
+
+use std::borrow::Cow;
+
+use ::models::{
+    BetaCoefficients, Binning, ModelError, UpdateBins, UpdateSets, Wear, beta_polynomial as beta_of, polynomial_fit as fit_polynomial,
+};
+use numpy::ndarray::{ArrayD, IxDyn};
+use numpy::{AllowTypeChange, IntoPyArray, PyArray1, PyArrayDyn, PyArrayLike1, PyArrayLikeDyn, PyReadonlyArray1, PyUntypedArray};
+use pyo3::prelude::*;
+
+use crate::errors::input_error;
+
+type Floats<'py> = PyArrayLike1<'py, f64, AllowTypeChange>;
+
+/// Applies a model of one number to a float or to every entry of an array, without the GIL.
+fn each<'py>(numbers: &Bound<'py, PyAny>, model: impl Fn(f64) -> Result<f64, ModelError> + Send + Sync) -> PyResult<Bound<'py, PyAny>> {
+    let py = numbers.py();
+    if numbers.cast::<PyUntypedArray>().is_err()
+        && let Ok(number) = numbers.extract::<f64>()
+    {
+        return Ok(py.detach(|| model(number)).map_err(input_error)?.into_pyobject(py)?.into_any());
+    }
+    let array: PyArrayLikeDyn<'py, f64, AllowTypeChange> = numbers.extract()?;
+    let (shape, flat): (Vec<usize>, Vec<f64>) = (array.as_array().shape().to_vec(), array.as_array().iter().copied().collect());
+    let results = py.detach(|| flat.into_iter().map(model).collect::<Result<Vec<f64>, _>>()).map_err(input_error)?;
+    let results = ArrayD::from_shape_vec(IxDyn(&shape), results).expect("one result for each number");
+    Ok(PyArrayDyn::from_owned_array(py, results).into_any())
+}
+
+fn in_range(what: &'static str, value: f64, ok: bool, right: &'static str) -> Result<f64, ModelError> {
+    if ok { Ok(value) } else { Err(ModelError::OutOfRange { what, value, right }) }
+}
+
+fn alpha(value: f64) -> Result<f64, ModelError> {
+    in_range("over-provisioning", value, value >= 0.0 && value.is_finite(), "0 or above (0.2 means 20 %)")
+}
+
+fn chance(value: f64) -> Result<f64, ModelError> {
+    in_range("p_gc", value, (0.0..=1.0).contains(&value), "from 0 to 1")
+}
+
+fn slice<'a>(list: &'a Floats<'_>) -> Cow<'a, [f64]> {
+    list.as_slice().map_or_else(|_| Cow::Owned(list.as_array().to_vec()), Cow::Borrowed)
+}
+
+fn update_sets(sizes: &Floats<'_>, shares: &Floats<'_>) -> PyResult<UpdateSets> {
+    UpdateSets::new(&slice(sizes), &slice(shares)).map_err(input_error)
+}
+
+/// Cleaning cost p / (1 - p) of a p_gc from 0 to 1: relocation writes for each host write (MULTILOG eq. 1).
+#[pyfunction]
+fn cleaning_cost<'py>(p_gc: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    each(p_gc, |p| chance(p).map(::models::cleaning_cost))
+}
+
+/// Write amplification 1 / (1 - p) of a p_gc from 0 to 1: page programs for each host write (MULTILOG eq. 1).
+#[pyfunction]
+fn write_amplification<'py>(p_gc: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    each(p_gc, |p| chance(p).map(::models::write_amplification))
+}
+
+/// p_gc of uniform updates cleaned by LRU (MULTILOG eq. 3), for over-provisioning 0 or above.
+#[pyfunction]
+fn p_gc_lru<'py>(over_provisioning: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    each(over_provisioning, |a| alpha(a).map(::models::p_gc_lru))
+}
+
+/// MULTILOG's closed approximation of `p_gc_lru` (eq. 4), e^(-0.9 alpha) / (1 + alpha).
+#[pyfunction]
+fn p_gc_approx<'py>(over_provisioning: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    each(over_provisioning, |a| alpha(a).map(::models::p_gc_approx))
+}
+
+/// Cleaning cost of `p_gc_lru`; infinite at 0.
+#[pyfunction]
+fn cleaning_cost_lru<'py>(over_provisioning: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    each(over_provisioning, |a| alpha(a).map(::models::cleaning_cost_lru))
+}
+
+/// Write amplification of `p_gc_lru`; infinite at 0.
+#[pyfunction]
+fn write_amplification_lru<'py>(over_provisioning: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    each(over_provisioning, |a| alpha(a).map(::models::write_amplification_lru))
+}
+
+/// p_gc of Greedy on uniform updates, for erase blocks of `pages_per_erase_block` pages, in the limit of many (mean field).
+#[pyfunction]
+fn p_gc_greedy<'py>(over_provisioning: &Bound<'py, PyAny>, pages_per_erase_block: usize) -> PyResult<Bound<'py, PyAny>> {
+    each(over_provisioning, |a| ::models::p_gc_greedy(a, pages_per_erase_block))
+}
+
+/// p_gc of the best of `choices` erase blocks drawn at random, on uniform updates (mean field).
+#[pyfunction]
+fn p_gc_d_choices<'py>(over_provisioning: &Bound<'py, PyAny>, pages_per_erase_block: usize, choices: u32) -> PyResult<Bound<'py, PyAny>> {
+    each(over_provisioning, |a| ::models::p_gc_d_choices(a, pages_per_erase_block, choices))
+}
+
+/// p_gc of Window-Greedy on uniform updates, with the oldest fraction `window` of all erase blocks in the window: 0 is
+/// LRU, 1 is Greedy (mean field).
+#[pyfunction]
+fn p_gc_window_greedy<'py>(
+    over_provisioning: &Bound<'py, PyAny>,
+    pages_per_erase_block: usize,
+    window: f64,
+) -> PyResult<Bound<'py, PyAny>> {
+    each(over_provisioning, |a| ::models::p_gc_window_greedy(a, pages_per_erase_block, window))
+}
+
+/// One log's term of MULTILOG eq. 11: how the cleaning cost changes with the log's space; negative. `z` is physical
+/// pages for each valid page of the log (1 or above), `update_share` and `size` its fractions of all updates and of all
+/// pages. `approximate` uses -W(-z e^-z) ~ e^(-0.9 (z - 1)).
+#[pyfunction]
+#[pyo3(signature = (z, update_share, size, *, approximate = false))]
+fn cleaning_cost_derivative<'py>(z: &Bound<'py, PyAny>, update_share: f64, size: f64, approximate: bool) -> PyResult<Bound<'py, PyAny>> {
+    in_range("update share", update_share, (0.0..=1.0).contains(&update_share), "from 0 to 1").map_err(input_error)?;
+    in_range("size", size, size > 0.0 && size <= 1.0, "above 0 and at most 1").map_err(input_error)?;
+    let slope = if approximate { ::models::cleaning_cost_derivative_approx } else { ::models::cleaning_cost_derivative };
+    each(z, |z| Ok(slope(in_range("z", z, z >= 1.0 && z.is_finite(), "1 or above")?, update_share, size)))
+}
+
+/// Distribution of the valid pages of an erase block (MULTILOG eq. 5): entry k is the chance of k.
+#[pyfunction]
+fn valid_pages_pdf(py: Python<'_>, pages_per_erase_block: usize, p_valid: f64) -> PyResult<Bound<'_, PyArray1<f64>>> {
+    chance(p_valid).map_err(input_error)?;
+    Ok(::models::valid_pages_pdf(pages_per_erase_block, p_valid).into_pyarray(py))
+}
+
+/// The distribution after `updates` steps of MULTILOG's Markov chain on a device of `logical_pages`.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value, reason = "what PyO3 extracts is passed by value")]
+fn markov_pdf<'py>(py: Python<'py>, pdf: Floats<'py>, logical_pages: u64, updates: u64) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let pdf = slice(&pdf).into_owned();
+    let after = py.detach(|| ::models::markov_pdf(&pdf, logical_pages, updates)).map_err(input_error)?;
+    Ok(after.into_pyarray(py))
+}
+
+/// What one choice from a cleaning window of B erase blocks saves over LRU.
+#[pyclass(frozen, get_all, module = "flashwright._core")]
+struct WindowBenefit {
+    /// Mean valid pages of the oldest erase block.
+    lru_valid_pages: f64,
+    /// Mean of the least valid pages among the B oldest.
+    least_valid_pages: f64,
+    /// The difference: relocations saved.
+    benefit: f64,
+    /// The formula as printed in MULTILOG 4.1, which is not sound (0 or below).
+    benefit_as_printed: f64,
+}
+
+/// The benefit of a window of `window` erase blocks over LRU (MULTILOG 4.1, "Greedy benefit").
+#[pyfunction]
+fn window_benefit(
+    py: Python<'_>,
+    over_provisioning: f64,
+    pages_per_erase_block: usize,
+    logical_pages: u64,
+    window: u64,
+) -> PyResult<WindowBenefit> {
+    let found = py.detach(|| ::models::window_benefit(over_provisioning, pages_per_erase_block, logical_pages, window));
+    let found = found.map_err(input_error)?;
+    Ok(WindowBenefit {
+        lru_valid_pages: found.lru_valid_pages,
+        least_valid_pages: found.least_valid_pages,
+        benefit: found.benefit,
+        benefit_as_printed: found.benefit_as_printed,
+    })
+}
+
+/// Update sets mixed in one log.
+#[pyclass(frozen, module = "flashwright._core")]
+struct RandomPlacement(::models::RandomPlacement);
+
+#[pymethods]
+impl RandomPlacement {
+    /// p_gc of each set.
+    #[getter]
+    fn p_gc<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_slice(py, &self.0.p_gc)
+    }
+
+    /// p_gc of the log as a whole.
+    #[getter]
+    fn p_avg(&self) -> f64 {
+        self.0.p_avg
+    }
+
+    /// Relocation writes for each host write.
+    #[getter]
+    fn cleaning_cost(&self) -> f64 {
+        self.0.cleaning_cost
+    }
+
+    /// Page programs for each host write.
+    #[getter]
+    fn write_amplification(&self) -> f64 {
+        self.0.write_amplification()
+    }
+}
+
+/// Sets of pages of different update frequency mixed in one log cleaned by LRU (MULTILOG eq. 6-9, for any number of
+/// sets). `sizes` and `shares` of updates add up to 1. `approximate` takes the closed formula of 4.2.1.
+#[pyfunction]
+#[pyo3(signature = (sizes, shares, over_provisioning, *, approximate = false))]
+#[allow(clippy::needless_pass_by_value, reason = "what PyO3 extracts is passed by value")]
+fn kmodal_random(
+    py: Python<'_>,
+    sizes: Floats<'_>,
+    shares: Floats<'_>,
+    over_provisioning: f64,
+    approximate: bool,
+) -> PyResult<RandomPlacement> {
+    let sets = update_sets(&sizes, &shares)?;
+    let model = if approximate { ::models::kmodal_random_approx } else { ::models::kmodal_random };
+    py.detach(|| model(&sets, over_provisioning)).map(RandomPlacement).map_err(input_error)
+}
+
+/// Spare space divided between logs that each hold one update set.
+#[pyclass(frozen, module = "flashwright._core")]
+struct Division(::models::Division);
+
+#[pymethods]
+impl Division {
+    /// Spare space of each log as a fraction of all logical pages; adds up to the over-provisioning.
+    #[getter]
+    fn betas<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_slice(py, &self.0.betas)
+    }
+
+    /// p_gc of each log.
+    #[getter]
+    fn p_gc<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_slice(py, &self.0.p_gc)
+    }
+
+    /// Relocation writes for each host write.
+    #[getter]
+    fn cleaning_cost(&self) -> f64 {
+        self.0.cleaning_cost
+    }
+
+    /// Page programs for each host write.
+    #[getter]
+    fn write_amplification(&self) -> f64 {
+        self.0.write_amplification()
+    }
+}
+
+/// Sets of pages each in its own log, spare space divided as well as can be (MULTILOG eq. 10-13). `sizes` and `shares`
+/// of updates add up to 1.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value, reason = "what PyO3 extracts is passed by value")]
+fn kmodal_separated(py: Python<'_>, sizes: Floats<'_>, shares: Floats<'_>, over_provisioning: f64) -> PyResult<Division> {
+    let sets = update_sets(&sizes, &shares)?;
+    py.detach(|| ::models::divide_space(&sets, over_provisioning)).map(Division).map_err(input_error)
+}
+
+/// Cleaning cost of sets each in its own log with the spare spaces `betas` (MULTILOG eq. 13).
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value, reason = "what PyO3 extracts is passed by value")]
+fn separated_cleaning_cost(sizes: Floats<'_>, shares: Floats<'_>, betas: Floats<'_>) -> PyResult<f64> {
+    ::models::separated_cleaning_cost(&update_sets(&sizes, &shares)?, &slice(&betas)).map_err(input_error)
+}
+
+/// The least cleaning cost of a workload, and how space is divided to reach it. `float(bound)` is the cleaning cost.
+#[pyclass(frozen, module = "flashwright._core", name = "Bound")]
+struct LeastCost {
+    bound: ::models::Bound,
+    binning: String,
+}
+
+#[pymethods]
+impl LeastCost {
+    /// Alpha that was divided.
+    #[getter]
+    fn over_provisioning(&self) -> f64 {
+        self.bound.over_provisioning
+    }
+
+    /// How pages were grouped: "exact", "powers_of_two", or "ratio 1.001" and the like.
+    #[getter]
+    fn binning(&self) -> &str {
+        &self.binning
+    }
+
+    /// Relocation writes for each host write.
+    #[getter]
+    fn cleaning_cost(&self) -> f64 {
+        self.bound.cleaning_cost
+    }
+
+    /// Page programs for each host write.
+    #[getter]
+    fn write_amplification(&self) -> f64 {
+        self.bound.write_amplification
+    }
+
+    /// Relocation writes over all page programs.
+    #[getter]
+    fn p_gc_overall(&self) -> f64 {
+        self.bound.p_gc_overall()
+    }
+
+    /// Pages of each bin, hottest bin first.
+    #[getter]
+    fn pages<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
+        PyArray1::from_iter(py, self.bound.bins.iter().map(|bin| bin.pages))
+    }
+
+    /// Update weight of the coldest page of each bin, in the unit of the input.
+    #[getter]
+    fn lowest<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_iter(py, self.bound.bins.iter().map(|bin| bin.lowest))
+    }
+
+    /// Update weight of the hottest page of each bin.
+    #[getter]
+    fn highest<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_iter(py, self.bound.bins.iter().map(|bin| bin.highest))
+    }
+
+    /// Fraction of all pages in each bin.
+    #[getter]
+    fn sizes<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_slice(py, &self.bound.sizes)
+    }
+
+    /// Fraction of all updates that goes to each bin.
+    #[getter]
+    fn shares<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_slice(py, &self.bound.shares)
+    }
+
+    /// Spare space of each bin as a fraction of all pages; adds up to the over-provisioning.
+    #[getter]
+    fn betas<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_slice(py, &self.bound.betas)
+    }
+
+    /// p_gc of each bin.
+    #[getter]
+    fn p_gc<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_slice(py, &self.bound.p_gc)
+    }
+
+    fn __float__(&self) -> f64 {
+        self.bound.cleaning_cost
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "Bound(over_provisioning={}, cleaning_cost={:.6}, write_amplification={:.6}, bins={}, binning='{}')",
+            self.bound.over_provisioning,
+            self.bound.cleaning_cost,
+            self.bound.write_amplification,
+            self.bound.bins.len(),
+            self.binning
+        )
+    }
+}
+
+fn binning_of(binning: &Bound<'_, PyAny>) -> PyResult<Binning> {
+    if let Ok(ratio) = binning.extract::<f64>() {
+        return Ok(Binning::Ratio(ratio));
+    }
+    let name: String = binning.extract()?;
+    match name.as_str() {
+        "exact" => Ok(Binning::Exact),
+        "powers_of_two" => Ok(Binning::PowersOfTwo),
+        _ => Err(input_error(format!("binning is `{name}`: it must be exact, powers_of_two, or a ratio of 1.001 or above"))),
+    }
+}
+
+fn binning_name(binning: Binning) -> String {
+    match binning {
+        Binning::Exact => "exact".to_owned(),
+        Binning::PowersOfTwo => "powers_of_two".to_owned(),
+        Binning::Ratio(ratio) => format!("ratio {ratio}"),
+    }
+}
+
+/// The least cleaning cost of any placement by update frequency (MULTILOG Algorithm 1).
+///
+/// `weights` has one entry a page, its update frequency in any unit or (uint32, the fastest) its number of updates; 0
+/// is a page that holds data and is never updated; pages that were never written are to be left out. `binning` is
+/// "exact", "powers_of_two" (the paper's bins) or the ratio of the bins' edges. For one over-provisioning gives a
+/// `Bound`, for a list of them a list, binning only once.
+#[pyfunction]
+#[pyo3(signature = (weights, over_provisioning, binning = None))]
+fn cleaning_cost_bound<'py>(
+    weights: &Bound<'py, PyAny>,
+    over_provisioning: &Bound<'py, PyAny>,
+    binning: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = weights.py();
+    let binning = binning.map_or(Ok(Binning::Exact), binning_of)?;
+    let bins = if let Ok(counts) = weights.extract::<PyReadonlyArray1<'py, u32>>() {
+        let counts = counts.as_slice().map_or_else(|_| Cow::Owned(counts.as_array().to_vec()), Cow::Borrowed);
+        py.detach(|| UpdateBins::of_counts(&counts, binning))
+    } else {
+        let weights: Floats<'py> = weights.extract()?;
+        let weights = slice(&weights);
+        py.detach(|| UpdateBins::of_weights(&weights, binning))
+    };
+    let bins = bins.map_err(input_error)?;
+    let bound = |alpha: f64| -> PyResult<Bound<'py, LeastCost>> {
+        let bound = py.detach(|| bins.bound(alpha)).map_err(input_error)?;
+        Bound::new(py, LeastCost { bound, binning: binning_name(bins.binning()) })
+    };
+    if over_provisioning.cast::<PyUntypedArray>().is_err()
+        && let Ok(alpha) = over_provisioning.extract::<f64>()
+    {
+        return Ok(bound(alpha)?.into_any());
+    }
+    let alphas: Floats<'py> = over_provisioning.extract()?;
+    let bounds = slice(&alphas).iter().map(|&alpha| bound(alpha)).collect::<PyResult<Vec<_>>>()?;
+    bounds.into_pyobject(py)
+}
+
+/// A fit of MULTILOG's polynomial for the best beta of two sets (4.2.2).
+#[pyclass(frozen, get_all, module = "flashwright._core")]
+struct PolynomialFit {
+    /// f_r: update frequency of the first set's pages over the other's.
+    frequency_ratio: f64,
+    /// c00, c10, c01, c11, c02, c12, c03 (powers of alpha, of s).
+    coefficients: BetaCoefficients,
+    /// Root mean square error of beta, as a fraction of all logical pages.
+    rmse: f64,
+    /// Largest error of beta, same unit.
+    max_error: f64,
+    /// Largest cleaning cost lost by dividing space so, as a fraction of the least; infinite where a set would get no space.
+    max_cost_loss: f64,
+}
+
+/// Fits the polynomial by least squares over sizes 0.01 ... 0.99 and over-provisioning `least` ... `most`.
+#[pyfunction]
+#[pyo3(signature = (frequency_ratio = 2.0, least = 0.01, most = 1.0))]
+fn polynomial_fit(py: Python<'_>, frequency_ratio: f64, least: f64, most: f64) -> PyResult<PolynomialFit> {
+    let fit = py.detach(|| fit_polynomial(frequency_ratio, (least, most))).map_err(input_error)?;
+    Ok(PolynomialFit {
+        frequency_ratio,
+        coefficients: fit.coefficients,
+        rmse: fit.rmse,
+        max_error: fit.max_error,
+        max_cost_loss: fit.max_cost_loss,
+    })
+}
+
+/// Beta of the first of two sets by the polynomial with these coefficients, at one or more over-provisionings.
+#[pyfunction]
+fn beta_polynomial<'py>(size: f64, over_provisioning: &Bound<'py, PyAny>, coefficients: BetaCoefficients) -> PyResult<Bound<'py, PyAny>> {
+    each(over_provisioning, |alpha| Ok(beta_of(size, alpha, &coefficients)))
+}
+
+/// Years until the most worn erase block reaches its endurance. `wear_spread` is its erases over the mean.
+#[pyfunction]
+#[pyo3(signature = (endurance_cycles, physical_capacity_bytes, write_amplification, host_bytes_per_day, wear_spread = 1.0))]
+fn lifetime_years(
+    endurance_cycles: f64,
+    physical_capacity_bytes: f64,
+    write_amplification: f64,
+    host_bytes_per_day: f64,
+    wear_spread: f64,
+) -> PyResult<f64> {
+    let wear = Wear { endurance_cycles, physical_capacity_bytes, write_amplification, host_bytes_per_day, wear_spread };
+    ::models::lifetime_years(&wear).map_err(input_error)
+}
+
+/// Adds the models to the module.
+///
+/// # Errors
+/// Whatever Python raises.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<WindowBenefit>()?;
+    module.add_class::<RandomPlacement>()?;
+    module.add_class::<Division>()?;
+    module.add_class::<LeastCost>()?;
+    module.add_class::<PolynomialFit>()?;
+    module.add_function(wrap_pyfunction!(cleaning_cost, module)?)?;
+    module.add_function(wrap_pyfunction!(write_amplification, module)?)?;
+    module.add_function(wrap_pyfunction!(p_gc_lru, module)?)?;
+    module.add_function(wrap_pyfunction!(p_gc_approx, module)?)?;
+    module.add_function(wrap_pyfunction!(cleaning_cost_lru, module)?)?;
+    module.add_function(wrap_pyfunction!(write_amplification_lru, module)?)?;
+    module.add_function(wrap_pyfunction!(p_gc_greedy, module)?)?;
+    module.add_function(wrap_pyfunction!(p_gc_d_choices, module)?)?;
+    module.add_function(wrap_pyfunction!(p_gc_window_greedy, module)?)?;
+    module.add_function(wrap_pyfunction!(cleaning_cost_derivative, module)?)?;
+    module.add_function(wrap_pyfunction!(valid_pages_pdf, module)?)?;
+    module.add_function(wrap_pyfunction!(markov_pdf, module)?)?;
+    module.add_function(wrap_pyfunction!(window_benefit, module)?)?;
+    module.add_function(wrap_pyfunction!(kmodal_random, module)?)?;
+    module.add_function(wrap_pyfunction!(kmodal_separated, module)?)?;
+    module.add_function(wrap_pyfunction!(separated_cleaning_cost, module)?)?;
+    module.add_function(wrap_pyfunction!(cleaning_cost_bound, module)?)?;
+    module.add_function(wrap_pyfunction!(polynomial_fit, module)?)?;
+    module.add_function(wrap_pyfunction!(beta_polynomial, module)?)?;
+    module.add_function(wrap_pyfunction!(lifetime_years, module)?)
+}

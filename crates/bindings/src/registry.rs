@@ -1,0 +1,97 @@
+//! Everything that can be named on the command line, for listings, help and the docs.
+
+use ::registry::{Info, Param, ParamKind, Spec};
+use placement::{BuildError, Context, PLACEMENTS, Placement, PlacementVisitor, VICTIMS, visit_placement};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use traces::{formats, synth};
+use units::Geometry;
+
+fn param_dict<'py>(py: Python<'py>, param: &Param) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("name", param.name)?;
+    dict.set_item("default", param.default)?;
+    dict.set_item("help", param.help)?;
+    let accepts = match param.kind {
+        ParamKind::Integer { min, max } => format!("a whole number from {min} to {max}"),
+        ParamKind::Number { min, max } => format!("a number from {min} to {max}"),
+        ParamKind::Text => "text".to_owned(),
+        ParamKind::Choice(words) => format!("one of {}", words.join(", ")),
+    };
+    dict.set_item("accepts", accepts)?;
+    Ok(dict)
+}
+
+fn info_dict<'py>(py: Python<'py>, info: &Info) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("name", info.name)?;
+    dict.set_item("aliases", info.aliases)?;
+    dict.set_item("summary", info.summary)?;
+    dict.set_item("source", info.source)?;
+    dict.set_item("usage", info.usage())?;
+    let params = info.params.iter().map(|param| param_dict(py, param)).collect::<PyResult<Vec<_>>>()?;
+    dict.set_item("params", params)?;
+    Ok(dict)
+}
+
+fn info_dicts<'py>(py: Python<'py>, infos: impl Iterator<Item = &'static Info>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    infos.map(|info| info_dict(py, info)).collect()
+}
+
+/// Whether a policy knows what no drive can: it cannot be made without the update frequencies of all pages.
+fn is_oracle(info: &Info) -> bool {
+    struct Made;
+    impl PlacementVisitor for Made {
+        type Output = ();
+        fn visit<P: Placement + 'static>(self, _policy: P) {}
+    }
+    let geometry = Geometry::with_over_provisioning(4096, 64, 1 << 16, 0.5).expect("a small device is possible");
+    let spec = Spec { name: info.name.to_owned(), given: vec![] };
+    matches!(visit_placement(&spec, &Context { geometry, seed: 1, page_weights: None }, Made), Err(BuildError::NeedsWeights(_)))
+}
+
+fn placement_dicts(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    PLACEMENTS
+        .iter()
+        .map(|entry| {
+            let dict = info_dict(py, &entry.info)?;
+            dict.set_item("victim", entry.victim)?;
+            dict.set_item("oracle", is_oracle(&entry.info))?;
+            Ok(dict)
+        })
+        .collect()
+}
+
+fn format_dicts(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    formats::ALL
+        .iter()
+        .map(|format| {
+            let dict = info_dict(py, &format.info)?;
+            dict.set_item("endings", format.endings)?;
+            dict.set_item("writable", format.write.is_some())?;
+            Ok(dict)
+        })
+        .collect()
+}
+
+/// Every variant that can be named: kind -> list of dicts with name, aliases, summary, source, usage and params.
+/// A placement also has victim (the victim policy of its authors) and oracle (whether it knows the update frequencies of all pages),
+/// a trace format endings (of file names) and writable.
+#[pyfunction]
+#[pyo3(name = "registry")]
+fn listing(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let all = PyDict::new(py);
+    all.set_item("placement", placement_dicts(py)?)?;
+    all.set_item("victim", info_dicts(py, VICTIMS.iter())?)?;
+    all.set_item("workload", info_dicts(py, synth::REGISTRY.iter().map(|entry| &entry.info))?)?;
+    all.set_item("trace_format", format_dicts(py)?)?;
+    Ok(all)
+}
+
+/// Adds the function to the module.
+///
+/// # Errors
+/// Whatever Python raises.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(listing, module)?)
+}

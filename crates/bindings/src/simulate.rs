@@ -1,0 +1,155 @@
+//! The counting simulator.
+
+use ::registry::Spec;
+use numpy::IntoPyArray as _;
+use placement::PLACEMENTS;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use ssd::counting::{Outcome, RunError, Settings, Start, simulate as run};
+use units::Geometry;
+
+use crate::errors;
+use crate::progress::{self, Progress};
+use crate::workload::Workload;
+
+fn run_failed(error: RunError) -> PyErr {
+    match error {
+        RunError::Cancelled(cancelled) => errors::cancelled(cancelled),
+        RunError::Audit { .. } => errors::run_error(error),
+        RunError::Build(_) | RunError::Source(_) => errors::input_error(error),
+    }
+}
+
+fn start_of(start: &str) -> PyResult<Start> {
+    match start {
+        "filled" => Ok(Start::Filled),
+        "fresh" => Ok(Start::Fresh),
+        other => Err(errors::input_error(format!("start is `{other}`: it must be filled or fresh"))),
+    }
+}
+
+/// The victim policy asked for, or the one of the placement's authors.
+fn victim_of(placement: &Spec, victim: Option<&str>) -> PyResult<Spec> {
+    let victim = match victim {
+        Some(victim) => victim,
+        None => registry::find("placement policy", PLACEMENTS, |entry| &entry.info, placement).map_err(errors::input_error)?.victim,
+    };
+    Spec::parse(victim).map_err(errors::input_error)
+}
+
+/// Plays a workload through a page-mapped FTL on a medium that only counts.
+///
+/// `victim` None means the one that the placement's authors use. `over_provisioning` is (physical - logical) / logical. With `start`
+/// "filled" every logical page is written once, in order, before the workload, and left out of every figure. `audit` checks the FTL's
+/// tables against each other all along.
+///
+/// Returns write_amplification, cleaning_cost and p_gc over the steady part, which begins at host page write steady_from_update and is
+/// one if `steady`; totals of the run; and tables of arrays. Raises InputError, RunError, Cancelled.
+#[pyfunction]
+#[pyo3(signature = (
+    workload, placement="none", victim=None, over_provisioning=0.2, pages_per_erase_block=64, start="filled", seed=1, audit=false,
+    progress=None
+))]
+#[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+fn simulate<'py>(
+    py: Python<'py>,
+    workload: &Bound<'py, Workload>,
+    placement: &str,
+    victim: Option<&str>,
+    over_provisioning: f64,
+    pages_per_erase_block: u32,
+    start: &str,
+    seed: u64,
+    audit: bool,
+    progress: Option<&Bound<'_, Progress>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let workload = workload.get();
+    let placement = Spec::parse(placement).map_err(errors::input_error)?;
+    let victim = victim_of(&placement, victim)?;
+    let pages = u64::from(workload.pages());
+    let geometry = Geometry::with_over_provisioning(workload.page_bytes(), pages_per_erase_block, pages, over_provisioning)
+        .map_err(errors::input_error)?;
+    let settings = Settings { geometry, placement, victim, start: start_of(start)?, seed, repeat: workload.repeat(), audit };
+    let progress = progress::shared(progress);
+    let outcome = py
+        .detach(|| {
+            let mut source = workload.source();
+            progress.set_total(source.operations().unwrap_or(0) * u64::from(settings.repeat));
+            // Only an oracle needs them, and they take 8 bytes a page: most runs never ask.
+            let weights = || workload.weights();
+            run(&settings, &weights, source.as_mut(), &progress)
+        })
+        .map_err(run_failed)?;
+    result(py, &settings, &outcome)
+}
+
+fn result<'py>(py: Python<'py>, settings: &Settings, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
+    let counters = &outcome.counters;
+    let programs = counters.host_page_writes + counters.relocated_pages;
+    let dict = PyDict::new(py);
+    dict.set_item("placement", &settings.placement.name)?;
+    dict.set_item("victim", &settings.victim.name)?;
+    dict.set_item("over_provisioning", settings.geometry.over_provisioning())?;
+    dict.set_item("logical_pages", settings.geometry.logical_pages)?;
+    dict.set_item("physical_pages", settings.geometry.physical_pages())?;
+    dict.set_item("page_bytes", settings.geometry.page_bytes)?;
+    dict.set_item("pages_per_erase_block", settings.geometry.pages_per_erase_block)?;
+    dict.set_item("write_amplification", outcome.write_amplification)?;
+    dict.set_item("cleaning_cost", outcome.write_amplification - 1.0)?;
+    dict.set_item("p_gc", outcome.p_gc)?;
+    dict.set_item("steady", outcome.steady.reached)?;
+    dict.set_item("steady_from_update", outcome.steady_from_update)?;
+    dict.set_item("host_page_writes", counters.host_page_writes)?;
+    dict.set_item("relocated_pages", counters.relocated_pages)?;
+    dict.set_item("trimmed_pages", counters.trimmed_pages)?;
+    dict.set_item("erases", counters.erases)?;
+    dict.set_item("spilled_pages", counters.spilled_pages)?;
+    dict.set_item("rescues", counters.rescues)?;
+    dict.set_item("erases_mean", outcome.wear.erases_mean)?;
+    dict.set_item("erases_stddev", outcome.wear.erases_stddev)?;
+    dict.set_item("erases_min", outcome.wear.erases_min)?;
+    dict.set_item("erases_max", outcome.wear.erases_max)?;
+    dict.set_item("table_bytes_per_page", outcome.table_bytes_per_page)?;
+    dict.set_item("wall_seconds", outcome.wall_seconds)?;
+    dict.set_item("flash_page_programs_per_second", programs as f64 / outcome.wall_seconds.max(1e-9))?;
+    dict.set_item("tables", tables(py, settings, outcome)?)?;
+    Ok(dict)
+}
+
+fn tables<'py>(py: Python<'py>, settings: &Settings, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
+    let windows = &outcome.windows;
+    let over_time = PyDict::new(py);
+    over_time.set_item("host_page_writes", windows.iter().map(|w| w.host_page_writes).collect::<Vec<_>>().into_pyarray(py))?;
+    let amplification = windows.iter().map(|w| 1.0 + w.relocated_pages as f64 / w.written_pages as f64);
+    over_time.set_item("write_amplification", amplification.collect::<Vec<_>>().into_pyarray(py))?;
+    over_time.set_item("relocated_pages", windows.iter().map(|w| w.relocated_pages).collect::<Vec<_>>().into_pyarray(py))?;
+    over_time.set_item("erases", windows.iter().map(|w| w.erases).collect::<Vec<_>>().into_pyarray(py))?;
+
+    let streams = PyDict::new(py);
+    streams.set_item("stream", outcome.streams.iter().map(|s| s.label.as_str()).collect::<Vec<_>>())?;
+    streams.set_item("valid_pages", outcome.streams.iter().map(|s| s.valid_pages).collect::<Vec<_>>().into_pyarray(py))?;
+    streams.set_item("erase_blocks", outcome.streams.iter().map(|s| s.erase_blocks).collect::<Vec<_>>().into_pyarray(py))?;
+
+    let p_gc = PyDict::new(py);
+    p_gc.set_item("valid_pages", (0..=settings.geometry.pages_per_erase_block).collect::<Vec<_>>().into_pyarray(py))?;
+    p_gc.set_item("victims", outcome.counters.victims_by_valid.clone().into_pyarray(py))?;
+
+    let wear = PyDict::new(py);
+    wear.set_item("erases", outcome.erase_histogram.iter().map(|&(erases, _)| erases).collect::<Vec<_>>().into_pyarray(py))?;
+    wear.set_item("erase_blocks", outcome.erase_histogram.iter().map(|&(_, blocks)| blocks).collect::<Vec<_>>().into_pyarray(py))?;
+
+    let tables = PyDict::new(py);
+    tables.set_item("over_time", over_time)?;
+    tables.set_item("streams", streams)?;
+    tables.set_item("p_gc_histogram", p_gc)?;
+    tables.set_item("wear", wear)?;
+    Ok(tables)
+}
+
+/// Adds the function to the module.
+///
+/// # Errors
+/// Whatever Python raises.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(simulate, module)?)
+}

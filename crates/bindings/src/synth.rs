@@ -1,0 +1,97 @@
+//! Synthetic workloads written to trace files.
+
+use std::path::{Path, PathBuf};
+
+use ::registry::Spec;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use traces::synth::Workload;
+use traces::{BATCH_REQUESTS, Facts, Origin, Output, TraceError, Written, formats};
+use units::{IoOp, IoRequest, PageOp, PageSource as _};
+
+use crate::errors;
+use crate::progress::{self, Progress};
+use crate::traces::trace_error;
+
+fn write(
+    workload: &Workload,
+    dst: &Path,
+    to: (&'static formats::Format, Spec),
+    page_bytes: u32,
+    progress: &units::Progress,
+) -> Result<Written, TraceError> {
+    let (format, spec) = to;
+    let args = format.info.accept(&spec)?;
+    let make_writer = format.write.ok_or_else(|| TraceError::NotWritable {
+        format: format.info.name,
+        known: formats::ALL.iter().filter(|f| f.write.is_some()).map(|f| f.info.name).collect::<Vec<_>>().join(", "),
+    })?;
+    let origin = Origin { sources: vec![], format: workload.info().name.to_owned(), streams_are_volumes: false };
+    let mut writer = make_writer(Output::create(dst)?, &args, &origin)?;
+    let mut source = workload.synthetic();
+    let mut operations = vec![PageOp(0); BATCH_REQUESTS];
+    let mut requests = Vec::with_capacity(BATCH_REQUESTS);
+    let mut time_ns = 0;
+    progress.set_total(workload.operations());
+    loop {
+        let count = source.fill(&mut operations).expect("a synthetic source cannot fail");
+        if count == 0 {
+            return writer.finish(&Facts { timeless: true, ..Facts::default() });
+        }
+        requests.clear();
+        for operation in &operations[..count] {
+            let op = if operation.is_trim() { IoOp::Trim } else { IoOp::Write };
+            let offset = u64::from(operation.lpn().0) * u64::from(page_bytes);
+            requests.push(IoRequest { time_ns, op, offset, length: page_bytes, stream: 0, latency_ns: None });
+            time_ns += 1;
+        }
+        writer.write(&requests)?;
+        progress.advance(count as u64).map_err(TraceError::Cancelled)?;
+    }
+}
+
+/// Writes a synthetic workload to the trace file `dst`, whose ending tells the format if `to_format` does not.
+///
+/// `spec` is `uniform?pages=1Mi&updates=15x`, with or without `synth:` before it. Page writes have no times. Progress counts
+/// page writes. Returns name, logical_pages, requests, to_format. Raises InputError, RunError if `dst` cannot be written, Cancelled.
+#[pyfunction]
+#[pyo3(signature = (spec, dst, to_format=None, page_size=4096, seed=1, progress=None))]
+#[allow(clippy::needless_pass_by_value, reason = "as Python hands them over")]
+fn write_synthetic<'py>(
+    py: Python<'py>,
+    spec: &str,
+    dst: PathBuf,
+    to_format: Option<&str>,
+    page_size: u32,
+    seed: u64,
+    progress: Option<&Bound<'py, Progress>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let workload = Workload::parse(spec, seed).map_err(errors::input_error)?;
+    let to = match to_format {
+        Some(text) => {
+            let spec = Spec::parse(text).map_err(errors::input_error)?;
+            (formats::find(&spec).map_err(errors::input_error)?, spec)
+        }
+        None => {
+            let format = formats::for_writing(&dst).map_err(trace_error)?;
+            (format, Spec { name: format.info.name.to_owned(), given: vec![] })
+        }
+    };
+    let progress = progress::shared(progress);
+    let format = to.0.info.name;
+    let written = py.detach(|| write(&workload, &dst, to, page_size, &progress)).map_err(trace_error)?;
+    let dict = PyDict::new(py);
+    dict.set_item("name", workload.info().name)?;
+    dict.set_item("logical_pages", workload.logical_pages())?;
+    dict.set_item("requests", written.requests)?;
+    dict.set_item("to_format", format)?;
+    Ok(dict)
+}
+
+/// Adds the function to the module.
+///
+/// # Errors
+/// Whatever Python raises.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(write_synthetic, module)?)
+}

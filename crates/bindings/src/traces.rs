@@ -1,0 +1,176 @@
+//! Traces in Python: open one as an Arrow stream, convert one into another.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ::registry::Spec;
+use arrow::array::{RecordBatch, RecordBatchReader};
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use arrow::ffi_stream::FFI_ArrowArrayStream;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict};
+use traces::{Converted, OpenOptions, SourceFile, TraceError};
+
+use crate::errors;
+use crate::progress::{self, Progress};
+
+/// Requests of one Arrow batch.
+const BATCH_ROWS: usize = 64 << 10;
+
+/// The exception for an error of the crate: a file that cannot be written is a failed run, all else is wrong input.
+pub fn trace_error(error: TraceError) -> PyErr {
+    match error {
+        TraceError::Cancelled(cancelled) => errors::cancelled(cancelled),
+        TraceError::Io { doing: "create" | "write", .. } | TraceError::Parquet { doing: "write", .. } => errors::run_error(error),
+        other => errors::input_error(other),
+    }
+}
+
+/// The format of a `format` argument.
+fn parse_format(format: Option<&str>) -> PyResult<Option<Spec>> {
+    format.map(Spec::parse).transpose().map_err(errors::input_error)
+}
+
+/// An open trace. It is an Arrow stream (`__arrow_c_stream__`): `pyarrow.RecordBatchReader.from_stream`, polars and DuckDB
+/// open it without copying. Columns: time_ns, op, offset, length, stream, latency_ns.
+#[pyclass(frozen, module = "flashwright._core")]
+struct Trace {
+    path: PathBuf,
+    options: OpenOptions,
+    format: &'static str,
+    skipped: Arc<AtomicU64>,
+    /// The trace as it was opened, until the first stream takes it; later streams open the file again.
+    opened: Mutex<Option<traces::Trace>>,
+}
+
+/// Decodes on demand: no more than one batch is in memory.
+struct Batches {
+    trace: traces::Trace,
+    requests: Vec<units::IoRequest>,
+    skipped: Arc<AtomicU64>,
+}
+
+impl Iterator for Batches {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.requests.clear();
+        let read = self.trace.read_batch(&mut self.requests, BATCH_ROWS);
+        self.skipped.store(self.trace.facts().skipped, Ordering::Relaxed);
+        match read {
+            Ok(0) => None,
+            Ok(_) => Some(Ok(traces::store::to_batch(&self.requests))),
+            Err(error) => Some(Err(ArrowError::ExternalError(Box::new(error)))),
+        }
+    }
+}
+
+impl RecordBatchReader for Batches {
+    fn schema(&self) -> SchemaRef {
+        traces::store::schema()
+    }
+}
+
+#[pymethods]
+impl Trace {
+    /// Name of the format, as given or as told by content.
+    #[getter]
+    fn format(&self) -> &'static str {
+        self.format
+    }
+
+    /// Malformed records passed over so far, by the stream that read last.
+    #[getter]
+    fn skipped(&self) -> u64 {
+        self.skipped.load(Ordering::Relaxed)
+    }
+
+    /// The trace from its start as an Arrow C stream. `requested_schema` is not acted on, as the protocol allows.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(&self, py: Python<'py>, requested_schema: Option<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyCapsule>> {
+        drop(requested_schema);
+        let first = self.opened.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let trace = match first {
+            Some(trace) => trace,
+            None => py.detach(|| traces::open(&self.path, &self.options)).map_err(trace_error)?,
+        };
+        let batches = Batches { trace, requests: Vec::new(), skipped: Arc::clone(&self.skipped) };
+        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(batches)), c"arrow_array_stream")
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Trace({:?}, format={:?})", self.path.display().to_string(), self.format)
+    }
+}
+
+/// Opens a trace file (plain, .gz, .zst or .xz; `-` is standard input).
+///
+/// `format` is `name` or `name(key=value,...)`; without it the content tells. `skip_bad` malformed records are passed over
+/// and counted; one more is an error. Raises InputError if the file cannot be opened or its format cannot be told.
+#[pyfunction]
+#[pyo3(signature = (path, format=None, skip_bad=0))]
+fn open_trace(py: Python<'_>, path: PathBuf, format: Option<&str>, skip_bad: u64) -> PyResult<Trace> {
+    let options = OpenOptions { format: parse_format(format)?, skip_bad };
+    let trace = py.detach(|| traces::open(&path, &options)).map_err(trace_error)?;
+    let format = trace.format().info.name;
+    Ok(Trace { path, options, format, skipped: Arc::default(), opened: Mutex::new(Some(trace)) })
+}
+
+/// Reads the trace `src` and writes it to `dst`, whose ending tells the format if `to_format` does not.
+///
+/// Returns what was done: from_format, to_format, requests, dropped (requests that the format cannot hold and that were to be
+/// dropped), skipped (malformed records), clamped_times, start_ns, timeless, streams_are_volumes, sources. Progress counts
+/// bytes of `src`. Raises InputError, RunError if `dst` cannot be written, Cancelled.
+#[pyfunction]
+#[pyo3(signature = (src, dst, from_format=None, to_format=None, skip_bad=0, progress=None))]
+#[allow(clippy::needless_pass_by_value, reason = "as Python hands them over")]
+fn convert_trace<'py>(
+    py: Python<'py>,
+    src: PathBuf,
+    dst: PathBuf,
+    from_format: Option<&str>,
+    to_format: Option<&str>,
+    skip_bad: u64,
+    progress: Option<&Bound<'py, Progress>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let options = OpenOptions { format: parse_format(from_format)?, skip_bad };
+    let to_format = parse_format(to_format)?;
+    let progress = progress::shared(progress);
+    let done = py.detach(|| traces::convert(&src, &options, &dst, to_format.as_ref(), &progress)).map_err(trace_error)?;
+    let Converted { from, to, written, facts, sources } = done;
+    let dict = PyDict::new(py);
+    dict.set_item("from_format", from)?;
+    dict.set_item("to_format", to)?;
+    dict.set_item("requests", written.requests)?;
+    dict.set_item("dropped", written.dropped)?;
+    dict.set_item("skipped", facts.skipped)?;
+    dict.set_item("clamped_times", facts.clamped_times)?;
+    dict.set_item("start_ns", facts.start_ns)?;
+    dict.set_item("timeless", facts.timeless)?;
+    dict.set_item("streams_are_volumes", facts.streams_are_volumes)?;
+    dict.set_item("sources", source_dicts(py, &sources)?)?;
+    Ok(dict)
+}
+
+/// Name and SHA-256 of each file.
+pub fn source_dicts<'py>(py: Python<'py>, sources: &[SourceFile]) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    let dicts = sources.iter().map(|file| {
+        let dict = PyDict::new(py);
+        dict.set_item("name", &file.name)?;
+        dict.set_item("sha256", &file.sha256)?;
+        Ok(dict)
+    });
+    dicts.collect()
+}
+
+/// Adds the functions to the module.
+///
+/// # Errors
+/// Whatever Python raises.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Trace>()?;
+    module.add_function(wrap_pyfunction!(open_trace, module)?)?;
+    module.add_function(wrap_pyfunction!(convert_trace, module)?)
+}

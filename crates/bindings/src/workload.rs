@@ -1,0 +1,185 @@
+//! What a simulation plays: a trace file, or a synthetic workload.
+
+use std::path::Path;
+
+use ::registry::Spec;
+use numpy::{IntoPyArray as _, PyArray1};
+use pyo3::prelude::*;
+use traces::pages::{LoadOptions, LoadedTrace, load};
+use traces::synth;
+use units::PageSource;
+
+use crate::errors;
+use crate::progress::{self, Progress};
+use crate::traces::trace_error;
+
+/// Page writes over dense logical pages, that can be played any number of times, by several threads at once.
+#[pyclass(frozen, module = "flashwright._core")]
+pub struct Workload {
+    name: String,
+    repeat: u32,
+    seed: u64,
+    page_size: u32,
+    kind: Kind,
+}
+
+enum Kind {
+    Trace(Box<LoadedTrace>),
+    Synthetic(synth::Workload),
+}
+
+impl Workload {
+    /// A source at its first operation.
+    pub fn source(&self) -> Box<dyn PageSource> {
+        match &self.kind {
+            Kind::Trace(trace) => trace.source(),
+            Kind::Synthetic(workload) => workload.source(),
+        }
+    }
+
+    /// How many times the source is played.
+    pub fn repeat(&self) -> u32 {
+        self.repeat
+    }
+
+    /// Bytes of a page.
+    pub fn page_bytes(&self) -> u32 {
+        self.page_size
+    }
+
+    /// Logical pages.
+    pub fn pages(&self) -> u32 {
+        match &self.kind {
+            Kind::Trace(trace) => trace.logical_pages,
+            Kind::Synthetic(workload) => workload.logical_pages(),
+        }
+    }
+
+    /// How often each page is updated: exact probabilities of a synthetic workload, counts of a trace.
+    pub fn weights(&self) -> Vec<f64> {
+        match &self.kind {
+            Kind::Trace(trace) => trace.updates.iter().map(|&count| f64::from(count)).collect(),
+            Kind::Synthetic(workload) => workload.page_weights().per_page,
+        }
+    }
+}
+
+#[pymethods]
+impl Workload {
+    /// The source as it was asked for.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Pages that the host addresses: for a trace those that it writes.
+    #[getter]
+    fn logical_pages(&self) -> u32 {
+        self.pages()
+    }
+
+    /// Page writes of all passes.
+    #[getter]
+    fn page_writes(&self) -> u64 {
+        let once = match &self.kind {
+            Kind::Trace(trace) => trace.page_writes,
+            Kind::Synthetic(workload) => workload.operations(),
+        };
+        once * u64::from(self.repeat)
+    }
+
+    /// Trims of pages that held data, of all passes.
+    #[getter]
+    fn page_trims(&self) -> u64 {
+        match &self.kind {
+            Kind::Trace(trace) => trace.page_trims * u64::from(self.repeat),
+            Kind::Synthetic(_) => 0,
+        }
+    }
+
+    /// The trace format that was read; None for a synthetic workload.
+    #[getter]
+    fn format(&self) -> Option<&'static str> {
+        match &self.kind {
+            Kind::Trace(trace) => Some(trace.format),
+            Kind::Synthetic(_) => None,
+        }
+    }
+
+    /// Malformed records that were passed over.
+    #[getter]
+    fn skipped(&self) -> u64 {
+        match &self.kind {
+            Kind::Trace(trace) => trace.facts.skipped,
+            Kind::Synthetic(_) => 0,
+        }
+    }
+
+    /// What tells this workload from any other: the files' hashes, or the spec with all its parameters and the seed.
+    #[getter]
+    fn content_hash(&self) -> String {
+        match &self.kind {
+            Kind::Trace(trace) => trace.sources.iter().map(|file| format!("{}:{}", file.name, file.sha256)).collect::<Vec<_>>().join(" "),
+            Kind::Synthetic(workload) => {
+                let args: Vec<String> = workload.args().iter().map(|(name, value)| format!("{name}={value}")).collect();
+                format!("synth:{}?{} seed {}", workload.info().name, args.join("&"), self.seed)
+            }
+        }
+    }
+
+    /// How long one pass took to record, in nanoseconds; None if it has no times.
+    #[getter]
+    fn duration_ns(&self) -> Option<u64> {
+        match &self.kind {
+            Kind::Trace(trace) => (!trace.facts.timeless).then_some(trace.duration_ns),
+            Kind::Synthetic(_) => None,
+        }
+    }
+
+    /// How often each logical page is updated, in any unit: exact probabilities of a synthetic workload, counts of a trace.
+    fn update_weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        py.detach(|| self.weights()).into_pyarray(py)
+    }
+}
+
+/// Reads a trace file, or makes the synthetic workload of `synth:name?key=value&...`.
+///
+/// `page_size` in bytes; `repeat` plays the source that many times over; `seed` is for synthetic workloads. A trace is kept in memory up
+/// to `memory_limit_bytes` of page operations, 4 bytes each, and read again for every run beyond. Raises InputError, Cancelled.
+#[pyfunction]
+#[pyo3(signature = (source, page_size=4096, format=None, skip_bad=0, seed=1, repeat=1, memory_limit_bytes=4 << 30, progress=None))]
+#[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+fn load_workload(
+    py: Python<'_>,
+    source: &str,
+    page_size: u32,
+    format: Option<&str>,
+    skip_bad: u64,
+    seed: u64,
+    repeat: u32,
+    memory_limit_bytes: u64,
+    progress: Option<&Bound<'_, Progress>>,
+) -> PyResult<Workload> {
+    if repeat == 0 {
+        return Err(errors::input_error("repeat is 0: it must be at least 1"));
+    }
+    let kind = if source.starts_with("synth:") {
+        Kind::Synthetic(py.detach(|| synth::Workload::parse(source, seed)).map_err(errors::input_error)?)
+    } else {
+        let format = format.map(Spec::parse).transpose().map_err(errors::input_error)?;
+        let options = LoadOptions { format, page_size, skip_bad, memory_limit_bytes };
+        let progress = progress::shared(progress);
+        let trace = py.detach(|| load(Path::new(source), &options, &progress)).map_err(trace_error)?;
+        Kind::Trace(Box::new(trace))
+    };
+    Ok(Workload { name: source.to_owned(), repeat, seed, page_size, kind })
+}
+
+/// Adds the class and its function to the module.
+///
+/// # Errors
+/// Whatever Python raises.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Workload>()?;
+    module.add_function(wrap_pyfunction!(load_workload, module)?)
+}

@@ -1,0 +1,76 @@
+use thiserror::Error;
+
+/// Why a model cannot be computed from what was given.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum ModelError {
+    /// A single number is outside what the model covers.
+    #[error("{what} is {value}: it must be {right}")]
+    OutOfRange {
+        /// Which number.
+        what: &'static str,
+        /// What was given.
+        value: f64,
+        /// What would be right.
+        right: &'static str,
+    },
+    /// An entry of a list is outside what the model covers.
+    #[error("{what} [{index}] is {value}: it must be {right}")]
+    EntryOutOfRange {
+        /// Which list.
+        what: &'static str,
+        /// Position in the list, from 0.
+        index: usize,
+        /// What was given.
+        value: f64,
+        /// What would be right.
+        right: &'static str,
+    },
+    /// Two lists that belong together differ in length.
+    #[error("{sizes} set sizes but {given} {what}: give one for each set")]
+    LengthMismatch {
+        /// Length of the list of sizes.
+        sizes: usize,
+        /// The other list.
+        what: &'static str,
+        /// Its length.
+        given: usize,
+    },
+    /// A list of fractions of a whole does not add up to the whole.
+    #[error("{what} add up to {sum}: they must add up to 1")]
+    NotAWhole {
+        /// Which list.
+        what: &'static str,
+        /// What it adds up to.
+        sum: f64,
+    },
+    /// No page at all, or no update at all: there is nothing to clean.
+    #[error("{pages} pages with no update among them: a cleaning cost needs at least one updated page")]
+    NoUpdates {
+        /// Pages given.
+        pages: usize,
+    },
+    /// An iteration did not come to rest.
+    #[error("{what} did not converge in {rounds} rounds (last change {change:e})")]
+    NotConverged {
+        /// Which iteration.
+        what: &'static str,
+        /// Rounds done.
+        rounds: usize,
+        /// The last change.
+        change: f64,
+    },
+}
+
+impl ModelError {
+    pub(crate) fn check(ok: bool, what: &'static str, value: f64, right: &'static str) -> Result<(), Self> {
+        if ok { Ok(()) } else { Err(Self::OutOfRange { what, value, right }) }
+    }
+}
+
+/// The largest over-provisioning that the models take: 10,000 % spare space is beyond any device.
+pub const MAX_OVER_PROVISIONING: f64 = 100.0;
+
+pub(crate) fn check_over_provisioning(over_provisioning: f64) -> Result<(), ModelError> {
+    let ok = over_provisioning > 0.0 && over_provisioning <= MAX_OVER_PROVISIONING;
+    ModelError::check(ok, "over-provisioning", over_provisioning, "above 0 and at most 100 (0.2 means 20 %)")
+}

@@ -1,0 +1,4 @@
+//! Tests that span several models.
+
+mod mean_field_simulated;
+mod placement_of_sets;

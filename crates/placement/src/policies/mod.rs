@@ -1,0 +1,56 @@
+//! Placement policies: one file and one line each.
+
+use registry::{Info, Spec};
+
+use crate::{BuildError, Context, Placement};
+
+/// A placement policy in the registry.
+#[derive(Clone, Copy, Debug)]
+pub struct PlacementEntry {
+    /// Name, parameters and source.
+    pub info: Info,
+    /// The victim policy that its authors use: the default when none is asked for.
+    pub victim: &'static str,
+}
+
+/// Something that works with any placement policy, compiled for each: how a simulator is chosen without a `dyn` call per page.
+pub trait PlacementVisitor {
+    /// What comes of it.
+    type Output;
+
+    /// Called with the policy that was asked for.
+    fn visit<P: Placement + 'static>(self, policy: P) -> Self::Output;
+}
+
+macro_rules! placements {
+    ($($module:ident :: $Type:ident),+ $(,)?) => {
+        $(pub mod $module;)+
+
+        /// Every placement policy.
+        pub static PLACEMENTS: &[PlacementEntry] = &[$(PlacementEntry { info: $module::INFO, victim: $module::VICTIM }),+];
+
+        /// Makes the placement policy that the spec names and hands it to the visitor.
+        ///
+        /// # Errors
+        /// [`BuildError`] for an unknown name or parameter, or a device that the policy cannot work on.
+        pub fn visit_placement<V: PlacementVisitor>(spec: &Spec, context: &Context<'_>, visitor: V) -> Result<V::Output, BuildError> {
+            let info = &registry::find("placement policy", PLACEMENTS, |entry| &entry.info, spec)?.info;
+            let args = info.accept(spec)?;
+            $(if info.name == $module::INFO.name {
+                return Ok(visitor.visit($module::$Type::build(&args, context)?));
+            })+
+            unreachable!("every registered placement policy is built above")
+        }
+    };
+}
+
+// The registry: one line a policy.
+placements! {
+    none::NoPlacement,
+    separate::Separate,
+    envy_hybrid::EnvyHybrid,
+    dac::Dac,
+    container_marking::ContainerMarking,
+    multi_log::MultiLog,
+    multi_log_optimal::MultiLogOptimal,
+}

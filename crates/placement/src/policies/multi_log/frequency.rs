@@ -1,0 +1,65 @@
+//! How often the pages of each log are updated.
+
+use units::StreamId;
+
+use crate::Device;
+
+/// Updates that the belief from before a window counts for: with fewer than this many in the window the old belief prevails.
+const PRIOR_UPDATES: f64 = 32.0;
+
+/// The mean update frequency f_i of a page of each log, in updates a host write (MULTILOG table 3).
+///
+/// The frequency of a page is kept rather than the log's share of updates, f_s = f_i x pages: pages move between logs all the time, and
+/// the share follows them at once while the frequency changes slowly. A new log is believed to be half as hot as the one above it, as
+/// the update sets decrease in powers of two (MULTILOG 5); what is counted then corrects that.
+#[derive(Debug)]
+pub(super) struct Frequencies {
+    of_page: Vec<f64>,
+    counted: Vec<u32>,
+    in_window: u32,
+    window: u32,
+}
+
+impl Frequencies {
+    pub fn new(logs: usize, logical_pages: u32) -> Self {
+        Self {
+            of_page: vec![1.0 / f64::from(logical_pages); logs],
+            counted: vec![0; logs],
+            in_window: 0,
+            window: (logical_pages / 16).max(1024),
+        }
+    }
+
+    /// A new log below `above`.
+    pub fn start(&mut self, log: StreamId, above: StreamId) {
+        self.of_page[log.index()] = self.of_page[above.index()] / 2.0;
+        self.counted[log.index()] = 0;
+    }
+
+    /// A page of the log is updated.
+    #[inline]
+    pub fn count(&mut self, log: StreamId, device: &Device) {
+        self.counted[log.index()] += 1;
+        self.in_window += 1;
+        if self.in_window == self.window {
+            self.close_window(device);
+        }
+    }
+
+    /// The mean of a Gamma belief that had seen `PRIOR_UPDATES` before the window.
+    #[cold]
+    fn close_window(&mut self, device: &Device) {
+        for ((frequency, counted), space) in self.of_page.iter_mut().zip(&mut self.counted).zip(&device.streams) {
+            let exposure = f64::from(space.valid_pages) * f64::from(self.window);
+            *frequency = (f64::from(*counted) + PRIOR_UPDATES) / (exposure + PRIOR_UPDATES / *frequency);
+            *counted = 0;
+        }
+        self.in_window = 0;
+    }
+
+    /// The log's share of host writes, f_s.
+    #[inline]
+    pub fn share(&self, log: StreamId, device: &Device) -> f64 {
+        self.of_page[log.index()] * f64::from(device.stream(log).valid_pages)
+    }
+}

@@ -1,0 +1,62 @@
+//! How MultiLog hands space between neighbouring logs.
+
+use units::StreamId;
+
+use crate::{Device, StreamSpace};
+
+/// How much the cleaning cost of a log falls for one more page of space, in relocations a host write and share of the device:
+/// |dGC/dbeta| of MULTILOG eq. 11, f_s |W| / (s (1 + W) (W + z)), with W by the approximation that section 4.2.2 proposes for use at run
+/// time, -W(-z e^-z) ~ e^(-0.9 (z - 1)).
+///
+/// `valid` and `space` are in pages, `update_share` is the log's share of host writes. A log without spare pages gains without bound;
+/// one without pages or updates gains nothing.
+pub(in crate::policies) fn gain_of_space(valid: f64, space: f64, update_share: f64) -> f64 {
+    if valid <= 0.0 || update_share <= 0.0 {
+        return 0.0;
+    }
+    let z = space / valid;
+    if z <= 1.0 {
+        return f64::INFINITY;
+    }
+    let w = -(-0.9 * (z - 1.0)).exp();
+    update_share * -w / (valid * (1.0 + w) * (w + z))
+}
+
+/// Eq. 4: the probability that a page is valid when its erase block is cleaned.
+pub(in crate::policies) fn p_gc(valid: f64, space: f64) -> f64 {
+    if valid <= 0.0 {
+        return 0.0;
+    }
+    let z = (space / valid).max(1.0);
+    (-0.9 * (z - 1.0)).exp() / z
+}
+
+/// Whether cleaning the log must gain an erase block at the latest when all of it was cleaned once: apart from the write frontier it has
+/// an erase block's worth of invalid pages. Without this, a small log whose pages are all valid could be cleaned for ever.
+fn can_give(space: StreamSpace, device: &Device) -> bool {
+    let pages = u64::from(device.geometry.pages_per_erase_block);
+    u64::from(space.erase_blocks) * pages >= u64::from(space.valid_pages) + 2 * pages
+}
+
+/// The log among `candidates` whose cleaning cost rises least when it gives up an erase block (MULTILOG 5.4, eq. 12); none if no
+/// candidate has one to give. `update_share` is a log's share of host writes.
+pub(in crate::policies) fn donor(
+    candidates: impl Iterator<Item = StreamId>,
+    device: &Device,
+    update_share: impl Fn(StreamId) -> f64,
+) -> Option<StreamId> {
+    let pages = f64::from(device.geometry.pages_per_erase_block);
+    let mut best: Option<(f64, StreamId)> = None;
+    for log in candidates {
+        let space = device.stream(log);
+        if !can_give(space, device) {
+            continue;
+        }
+        // The frontier is half full on average: its rest is no spare space.
+        let gain = gain_of_space(f64::from(space.valid_pages), (f64::from(space.erase_blocks) - 0.5) * pages, update_share(log));
+        if best.is_none_or(|(least, _)| gain < least) {
+            best = Some((gain, log));
+        }
+    }
+    best.map(|(_, log)| log)
+}

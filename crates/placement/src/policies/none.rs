@@ -1,0 +1,55 @@
+//! No placement: one write frontier for everything.
+
+use registry::{Args, Info};
+use units::{Lpn, StreamId};
+
+use crate::{BuildError, Context, Device, Placement, Previous, Survivors};
+
+/// What the registry knows.
+pub const INFO: Info = Info {
+    name: "none",
+    aliases: &["single"],
+    summary: "one stream for host and relocation writes",
+    source: "MULTILOG 4.1 (log-structured random placement)",
+    params: &[],
+};
+
+/// The victim policy of its authors.
+pub const VICTIM: &str = "greedy";
+
+/// One stream.
+#[derive(Debug)]
+pub struct NoPlacement;
+
+impl NoPlacement {
+    /// The policy; nothing can be wrong.
+    ///
+    /// # Errors
+    /// None.
+    pub fn build(_args: &Args, _context: &Context<'_>) -> Result<Self, BuildError> {
+        Ok(Self)
+    }
+}
+
+impl Placement for NoPlacement {
+    const PER_STREAM: bool = false;
+    const USES_PREVIOUS: bool = false;
+
+    fn streams(&self) -> usize {
+        1
+    }
+
+    #[inline]
+    fn host_stream(&mut self, _lpn: Lpn, _previous: Option<Previous>, _device: &Device) -> StreamId {
+        StreamId(0)
+    }
+
+    #[inline]
+    fn relocation_streams(&mut self, _survivors: Survivors<'_>, _device: &Device, to: &mut [StreamId]) {
+        to.fill(StreamId(0));
+    }
+
+    fn stream_label(&self, _stream: StreamId) -> String {
+        "all".to_owned()
+    }
+}

@@ -1,0 +1,58 @@
+//! Host writes apart from relocated pages.
+
+use registry::{Args, Info};
+use units::{Lpn, StreamId};
+
+use crate::{BuildError, Context, Device, Placement, Previous, Survivors};
+
+/// What the registry knows.
+pub const INFO: Info = Info {
+    name: "separate",
+    aliases: &["host_relocated", "sep_gc"],
+    summary: "host writes in one stream, relocated pages in another",
+    source: "Van Houdt, Performance Evaluation 2014 (double write frontier); known as SepGC",
+    params: &[],
+};
+
+/// The victim policy of its authors.
+pub const VICTIM: &str = "greedy";
+
+const HOST: StreamId = StreamId(0);
+const RELOCATED: StreamId = StreamId(1);
+
+/// Two streams.
+#[derive(Debug)]
+pub struct Separate;
+
+impl Separate {
+    /// The policy; nothing can be wrong.
+    ///
+    /// # Errors
+    /// None.
+    pub fn build(_args: &Args, _context: &Context<'_>) -> Result<Self, BuildError> {
+        Ok(Self)
+    }
+}
+
+impl Placement for Separate {
+    const PER_STREAM: bool = false;
+    const USES_PREVIOUS: bool = false;
+
+    fn streams(&self) -> usize {
+        2
+    }
+
+    #[inline]
+    fn host_stream(&mut self, _lpn: Lpn, _previous: Option<Previous>, _device: &Device) -> StreamId {
+        HOST
+    }
+
+    #[inline]
+    fn relocation_streams(&mut self, _survivors: Survivors<'_>, _device: &Device, to: &mut [StreamId]) {
+        to.fill(RELOCATED);
+    }
+
+    fn stream_label(&self, stream: StreamId) -> String {
+        if stream == HOST { "host" } else { "relocated" }.to_owned()
+    }
+}

@@ -1,0 +1,118 @@
+//! The questions that an FTL asks of its policies, and what it tells them.
+
+use registry::SpecError;
+use thiserror::Error;
+use units::{EraseBlockId, Geometry, Lpn, StreamId};
+
+use crate::Device;
+
+/// Where the page that is being written lies now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Previous {
+    /// The erase block that holds its last version.
+    pub block: EraseBlockId,
+    /// That erase block's stream.
+    pub stream: StreamId,
+}
+
+/// The valid pages of a victim, in the order in which they lie there.
+#[derive(Clone, Copy, Debug)]
+pub struct Survivors<'a> {
+    /// The victim.
+    pub block: EraseBlockId,
+    /// Its stream.
+    pub stream: StreamId,
+    /// Places within the erase block, ascending.
+    pub offsets: &'a [u16],
+    /// The logical pages.
+    pub lpns: &'a [u32],
+}
+
+/// Placement: to which stream a page is written, and which stream gives up an erase block.
+///
+/// Streams are numbered from 0; their greatest number is fixed when the policy is made.
+pub trait Placement: Send {
+    /// Whether each stream is cleaned by itself. Then [`Device::streams`] counts valid pages, and the victim policy chooses within
+    /// the stream that [`Placement::donor`] names; otherwise it chooses among all closed erase blocks.
+    const PER_STREAM: bool;
+
+    /// Whether the policy looks at [`Previous`]. An FTL saves the look-up for those that do not.
+    const USES_PREVIOUS: bool;
+
+    /// How many streams there may be at most.
+    fn streams(&self) -> usize;
+
+    /// To how many different streams the survivors of one victim may go: the FTL keeps that many erase blocks in reserve.
+    fn relocation_targets(&self) -> usize {
+        1
+    }
+
+    /// The stream for a page that the host writes. `previous` is none if the page holds no data.
+    fn host_stream(&mut self, lpn: Lpn, previous: Option<Previous>, device: &Device) -> StreamId;
+
+    /// The stream for each survivor of a victim, written to `to`, which is as long as the survivors.
+    fn relocation_streams(&mut self, survivors: Survivors<'_>, device: &Device, to: &mut [StreamId]);
+
+    /// Which stream gives up an erase block, so that `needy` can have one. Asked only of policies with [`Placement::PER_STREAM`].
+    fn donor(&mut self, needy: StreamId, device: &Device) -> StreamId {
+        let _ = device;
+        needy
+    }
+
+    /// Names for the streams in reports, from 0 on.
+    fn stream_label(&self, stream: StreamId) -> String {
+        format!("stream {}", stream.0)
+    }
+}
+
+/// Victim choice: which closed erase block is cleaned next. `domain` is 0, or the stream for policies that clean each stream by itself.
+pub trait Victim: Send {
+    /// An erase block was filled and may be chosen from now on.
+    fn closed(&mut self, block: EraseBlockId, domain: usize, device: &Device);
+
+    /// A page of the erase block became invalid; it may be open still. [`Device`] shows the count after it.
+    fn invalidated(&mut self, block: EraseBlockId, domain: usize, device: &Device);
+
+    /// The next victim of the domain, which is taken out of the index; none if the domain has no closed erase block.
+    fn choose(&mut self, domain: usize, device: &Device) -> Option<EraseBlockId>;
+
+    /// Takes out an erase block that the FTL cleans for a reason of its own.
+    fn remove(&mut self, block: EraseBlockId, domain: usize, device: &Device);
+}
+
+/// What a policy is made from.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    /// Sizes of the device.
+    pub geometry: Geometry,
+    /// Seed of whatever the policy draws.
+    pub seed: u64,
+    /// Tells how often each logical page is updated, in any unit. Asked only by policies with an oracle.
+    pub page_weights: Option<&'a dyn Fn() -> Vec<f64>>,
+}
+
+/// Why a policy cannot be made.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum BuildError {
+    /// The name or a parameter is wrong.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// The policy knows the future and was not told it.
+    #[error("`{0}` needs to know how often each page is updated, and this source does not tell")]
+    NeedsWeights(&'static str),
+    /// There are fewer erase blocks than the policy's streams need.
+    #[error(
+        "{erase_blocks} erase blocks with {spare_blocks} spare are too few for `{name}`, which needs {needed} spare: take more pages, more \
+         over-provisioning or smaller erase blocks"
+    )]
+    TooSmall {
+        /// The policy.
+        name: String,
+        /// Erase blocks on the media.
+        erase_blocks: u32,
+        /// Of them beyond the logical capacity.
+        spare_blocks: u32,
+        /// What the policy needs beyond the logical capacity.
+        needed: u32,
+    },
+}

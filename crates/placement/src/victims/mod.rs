@@ -1,0 +1,70 @@
+//! Victim policies: one file and one line each.
+
+mod pool;
+
+use registry::{Info, Spec};
+use units::EraseBlockId;
+
+use crate::{BuildError, Context, Device, Victim};
+
+/// Makes the list of all victim policies and the type that is any one of them. Calls go through a `match` on the variant, which the
+/// branch predictor learns at once, so that an FTL is compiled once for each placement and not for each pair.
+macro_rules! victims {
+    ($($module:ident :: $Type:ident),+ $(,)?) => {
+        $(pub mod $module;)+
+
+        /// Any victim policy.
+        #[derive(Debug)]
+        #[allow(missing_docs)]
+        pub enum AnyVictim {
+            $($Type($module::$Type),)+
+        }
+
+        /// What is known of every victim policy.
+        pub static VICTIMS: &[Info] = &[$($module::INFO),+];
+
+        /// Makes the victim policy that the spec names, choosing within each of `domains`.
+        ///
+        /// # Errors
+        /// [`BuildError::Spec`] for an unknown name or parameter.
+        pub fn build_victim(spec: &Spec, context: &Context<'_>, domains: usize) -> Result<AnyVictim, BuildError> {
+            let info = registry::find("victim policy", VICTIMS, |info| info, spec)?;
+            let args = info.accept(spec)?;
+            $(if info.name == $module::INFO.name {
+                return Ok(AnyVictim::$Type($module::$Type::build(&args, context, domains)));
+            })+
+            unreachable!("every registered victim policy is built above")
+        }
+
+        impl Victim for AnyVictim {
+            #[inline]
+            fn closed(&mut self, block: EraseBlockId, domain: usize, device: &Device) {
+                match self { $(Self::$Type(policy) => policy.closed(block, domain, device),)+ }
+            }
+
+            #[inline]
+            fn invalidated(&mut self, block: EraseBlockId, domain: usize, device: &Device) {
+                match self { $(Self::$Type(policy) => policy.invalidated(block, domain, device),)+ }
+            }
+
+            #[inline]
+            fn choose(&mut self, domain: usize, device: &Device) -> Option<EraseBlockId> {
+                match self { $(Self::$Type(policy) => policy.choose(domain, device),)+ }
+            }
+
+            fn remove(&mut self, block: EraseBlockId, domain: usize, device: &Device) {
+                match self { $(Self::$Type(policy) => policy.remove(block, domain, device),)+ }
+            }
+        }
+    };
+}
+
+// The registry: one line a policy.
+victims! {
+    lru::Lru,
+    greedy::Greedy,
+    window_greedy::WindowGreedy,
+    d_choices::DChoices,
+    cost_benefit::CostBenefit,
+    random::Random,
+}

@@ -1,0 +1,206 @@
+//! Parameters of a variant and their checked values.
+
+use std::fmt;
+
+use crate::{Info, Spec, SpecError};
+
+/// What a parameter may hold. Ranges are inclusive.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ParamKind {
+    /// A whole number; `k`, `M`, `G` after it mean 10^3, 10^6, 10^9, and `Ki`, `Mi`, `Gi` the powers of two.
+    Integer {
+        /// Least.
+        min: u64,
+        /// Greatest.
+        max: u64,
+    },
+    /// A number; `20%` means 0.2.
+    Number {
+        /// Least.
+        min: f64,
+        /// Greatest.
+        max: f64,
+    },
+    /// Free text that the variant reads itself.
+    Text,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+}
+
+/// One parameter of a variant.
+#[derive(Clone, Copy, Debug)]
+pub struct Param {
+    /// The key.
+    pub name: &'static str,
+    /// What it may hold.
+    pub kind: ParamKind,
+    /// The value if it is not given, written as a user would write it.
+    pub default: &'static str,
+    /// One line with the unit.
+    pub help: &'static str,
+}
+
+/// A checked value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// Of a [`ParamKind::Integer`].
+    Integer(u64),
+    /// Of a [`ParamKind::Number`].
+    Number(f64),
+    /// Of a [`ParamKind::Text`] or [`ParamKind::Choice`].
+    Text(String),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Integer(v) => v.fmt(f),
+            Self::Number(v) => v.fmt(f),
+            Self::Text(v) => v.fmt(f),
+        }
+    }
+}
+
+/// All parameters of a variant, checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Args {
+    values: Vec<(&'static str, Value)>,
+}
+
+impl Args {
+    pub(crate) fn fill(info: &Info, spec: &Spec) -> Result<Self, SpecError> {
+        for (index, (key, _)) in spec.given.iter().enumerate() {
+            if !info.params.iter().any(|p| p.name == key) {
+                let names: Vec<&str> = info.params.iter().map(|p| p.name).collect();
+                let known = if names.is_empty() { "it has none".to_owned() } else { format!("known are: {}", names.join(", ")) };
+                return Err(SpecError::UnknownKey { name: info.name, key: key.clone(), known });
+            }
+            if spec.given[..index].iter().any(|(other, _)| other == key) {
+                return Err(SpecError::Repeated { name: info.name, key: key.clone() });
+            }
+        }
+        let mut values = Vec::with_capacity(info.params.len());
+        for param in info.params {
+            let given = spec.given.iter().find(|(key, _)| key == param.name).map(|(_, value)| value.as_str());
+            values.push((param.name, param.parse(info.name, given.unwrap_or(param.default))?));
+        }
+        Ok(Self { values })
+    }
+
+    fn get(&self, name: &str) -> &Value {
+        let found = self.values.iter().find(|(key, _)| *key == name);
+        &found.unwrap_or_else(|| panic!("no parameter `{name}` was declared")).1
+    }
+
+    /// A declared integer parameter.
+    ///
+    /// # Panics
+    /// If the variant declares no such parameter of that kind: a bug of the variant.
+    #[must_use]
+    pub fn integer(&self, name: &str) -> u64 {
+        match self.get(name) {
+            Value::Integer(v) => *v,
+            other => panic!("parameter `{name}` is {other:?}, not an integer"),
+        }
+    }
+
+    /// A declared number parameter.
+    ///
+    /// # Panics
+    /// As [`Args::integer`].
+    #[must_use]
+    pub fn number(&self, name: &str) -> f64 {
+        match self.get(name) {
+            Value::Number(v) => *v,
+            other => panic!("parameter `{name}` is {other:?}, not a number"),
+        }
+    }
+
+    /// A declared text or choice parameter.
+    ///
+    /// # Panics
+    /// As [`Args::integer`].
+    #[must_use]
+    pub fn text(&self, name: &str) -> &str {
+        match self.get(name) {
+            Value::Text(v) => v,
+            other => panic!("parameter `{name}` is {other:?}, not text"),
+        }
+    }
+
+    /// Names and values in the order declared.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Value)> {
+        self.values.iter().map(|(name, value)| (*name, value))
+    }
+}
+
+impl Param {
+    fn parse(&self, variant: &'static str, text: &str) -> Result<Value, SpecError> {
+        let bad = |right: String| SpecError::BadValue { name: variant, key: self.name.to_owned(), value: text.to_owned(), right };
+        match self.kind {
+            ParamKind::Integer { min, max } => parse_integer(text)
+                .filter(|v| (min..=max).contains(v))
+                .map(Value::Integer)
+                .ok_or_else(|| bad(format!("a whole number from {min} to {max}"))),
+            ParamKind::Number { min, max } => parse_number(text)
+                .filter(|v| (min..=max).contains(v))
+                .map(Value::Number)
+                .ok_or_else(|| bad(format!("a number from {min} to {max}"))),
+            ParamKind::Text => Ok(Value::Text(text.to_owned())),
+            ParamKind::Choice(words) if words.contains(&text) => Ok(Value::Text(text.to_owned())),
+            ParamKind::Choice(words) => Err(bad(format!("one of {}", words.join(", ")))),
+        }
+    }
+}
+
+fn parse_integer(text: &str) -> Option<u64> {
+    const UNITS: [(&str, u64); 6] =
+        [("Ki", 1 << 10), ("Mi", 1 << 20), ("Gi", 1 << 30), ("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)];
+    for (suffix, unit) in UNITS {
+        if let Some(digits) = text.strip_suffix(suffix) {
+            return digits.trim().parse::<u64>().ok()?.checked_mul(unit);
+        }
+    }
+    text.replace('_', "").parse().ok()
+}
+
+fn parse_number(text: &str) -> Option<f64> {
+    let value = match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().ok()? / 100.0,
+        None => text.parse().ok()?,
+    };
+    value.is_finite().then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INFO: Info = Info {
+        name: "sample",
+        aliases: &["example"],
+        summary: "",
+        source: "",
+        params: &[
+            Param { name: "window", kind: ParamKind::Number { min: 0.0, max: 1.0 }, default: "0.1", help: "" },
+            Param { name: "pages", kind: ParamKind::Integer { min: 1, max: 1 << 31 }, default: "1Mi", help: "" },
+            Param { name: "how", kind: ParamKind::Choice(&["a", "b"]), default: "a", help: "" },
+        ],
+    };
+
+    #[test]
+    fn defaults_are_filled_and_suffixes_read() {
+        let args = INFO.accept(&Spec::parse("sample(window=20%)").unwrap()).unwrap();
+        assert_eq!((args.number("window"), args.integer("pages"), args.text("how")), (0.2, 1 << 20, "a"));
+    }
+
+    #[test]
+    fn wrong_keys_and_values_are_told() {
+        let errors = ["sample(x=1)", "sample(window=2)", "sample(how=c)", "sample(pages=0)", "sample(how=a,how=b)", "sample(window=nan)"]
+            .map(|text| INFO.accept(&Spec::parse(text).unwrap()).unwrap_err().to_string());
+        assert_eq!(errors[0], "`sample` has no parameter `x`; known are: window, pages, how");
+        assert_eq!(errors[1], "`sample`: window=2 is not a number from 0 to 1");
+        assert_eq!(errors[2], "`sample`: how=c is not one of a, b");
+        assert!(errors[4].contains("twice"));
+    }
+}

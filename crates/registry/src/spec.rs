@@ -1,0 +1,113 @@
+//! `name(key=value, ...)` and `name?key=value&...`, as written on the command line and in files.
+
+use thiserror::Error;
+
+/// A variant asked for by name, with the keys that were given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spec {
+    /// The name as it was given.
+    pub name: String,
+    /// Keys and values in the order given, not yet checked.
+    pub given: Vec<(String, String)>,
+}
+
+/// What is wrong with a spec.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SpecError {
+    /// The text is not of the form.
+    #[error("`{text}`: {reason}; write name, name(key=value,...) or name?key=value&...")]
+    Malformed {
+        /// What was given.
+        text: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// No variant goes by that name.
+    #[error("unknown {kind} `{name}`; known are: {known}")]
+    UnknownName {
+        /// What was looked for.
+        kind: &'static str,
+        /// The name as given.
+        name: String,
+        /// All names.
+        known: String,
+    },
+    /// The variant has no such parameter.
+    #[error("`{name}` has no parameter `{key}`; {known}")]
+    UnknownKey {
+        /// The variant.
+        name: &'static str,
+        /// The key as given.
+        key: String,
+        /// All keys, as a clause.
+        known: String,
+    },
+    /// A key was given twice.
+    #[error("`{name}`: `{key}` is given twice")]
+    Repeated {
+        /// The variant.
+        name: &'static str,
+        /// The key.
+        key: String,
+    },
+    /// The value does not fit the parameter.
+    #[error("`{name}`: {key}={value} is not {right}")]
+    BadValue {
+        /// The variant.
+        name: &'static str,
+        /// The key.
+        key: String,
+        /// What was given.
+        value: String,
+        /// What would be right.
+        right: String,
+    },
+}
+
+impl Spec {
+    /// Reads either form. Commas inside brackets or after a `:` list belong to the value in the `?` form.
+    ///
+    /// # Errors
+    /// [`SpecError::Malformed`].
+    pub fn parse(text: &str) -> Result<Self, SpecError> {
+        let text = text.trim();
+        let malformed = |reason| SpecError::Malformed { text: text.to_owned(), reason };
+        let (name, inside, separator) = if let Some((name, rest)) = text.split_once('?') {
+            (name, rest, '&')
+        } else if let Some((name, rest)) = text.split_once('(') {
+            (name, rest.strip_suffix(')').ok_or_else(|| malformed("the closing bracket is missing"))?, ',')
+        } else {
+            (text, "", ',')
+        };
+        if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c)) {
+            return Err(malformed("the name must be letters, digits, `_`, `-` or `.`"));
+        }
+        let mut given = Vec::new();
+        for part in inside.split(separator).map(str::trim).filter(|part| !part.is_empty()) {
+            let (key, value) = part.split_once('=').ok_or_else(|| malformed("a key has no `=value`"))?;
+            given.push((key.trim().to_owned(), value.trim().to_owned()));
+        }
+        Ok(Self { name: name.to_owned(), given })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_are_read() {
+        let bracket = Spec::parse("window_greedy(window=0.01, x=2)").unwrap();
+        assert_eq!(bracket.given, [("window".into(), "0.01".into()), ("x".into(), "2".into())]);
+        let query = Spec::parse("kmodal?sets=0.2:0.8,0.8:0.2&pages=10").unwrap();
+        assert_eq!(query.given[0], ("sets".into(), "0.2:0.8,0.8:0.2".into()));
+        assert_eq!(Spec::parse("greedy").unwrap(), Spec { name: "greedy".into(), given: vec![] });
+    }
+
+    #[test]
+    fn malformed_specs_say_why() {
+        for text in ["", "a(b=1", "a(b)", "a b"] {
+            assert!(matches!(Spec::parse(text), Err(SpecError::Malformed { .. })), "{text}");
+        }
+    }
+}

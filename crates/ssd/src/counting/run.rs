@@ -1,0 +1,292 @@
+//! One run: a source of page operations through an FTL, and what came of it.
+
+use std::time::Instant;
+
+use placement::{BuildError, Context, Placement, PlacementVisitor, Victim, build_victim, visit_placement};
+use registry::Spec;
+use thiserror::Error;
+use units::{Cancelled, Geometry, Lpn, PageOp, PageSource, Progress, SourceError, StreamId};
+
+use super::wear::histogram;
+use super::{SteadyState, Wear, steady_state};
+use crate::ftl::{AuditError, CountingMedium, FtlCounters, PageMapped};
+
+/// How the device looks before the first operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// Every logical page was written once, in order.
+    Filled,
+    /// All erased.
+    Fresh,
+}
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Sizes.
+    pub geometry: Geometry,
+    /// Placement policy.
+    pub placement: Spec,
+    /// Victim policy.
+    pub victim: Spec,
+    /// State before the first operation.
+    pub start: Start,
+    /// Seed of the policies.
+    pub seed: u64,
+    /// How many times the source is played.
+    pub repeat: u32,
+    /// Whether the tables are audited after every window.
+    pub audit: bool,
+}
+
+/// Why a run failed.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// A policy cannot be made.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The source cannot be read on.
+    #[error("{0}")]
+    Source(SourceError),
+    /// The tables contradict each other: a bug of Flashwright.
+    #[error("after {host_page_writes} host page writes: {error}")]
+    Audit {
+        /// When.
+        host_page_writes: u64,
+        /// What.
+        error: AuditError,
+    },
+    /// Asked to stop.
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
+}
+
+/// A stretch of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Host page writes since the run began, at the window's end.
+    pub host_page_writes: u64,
+    /// Pages relocated within it.
+    pub relocated_pages: u64,
+    /// Host page writes within it.
+    pub written_pages: u64,
+    /// Victims cleaned within it.
+    pub erases: u64,
+}
+
+/// A stream at the end of the run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StreamOutcome {
+    /// Its name.
+    pub label: String,
+    /// Valid pages.
+    pub valid_pages: u64,
+    /// Erase blocks.
+    pub erase_blocks: u32,
+}
+
+/// What came of a run. The fill is left out of every count.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// All counters of the run.
+    pub counters: FtlCounters,
+    /// Windows of equal length, the last one possibly shorter; oldest first.
+    pub windows: Vec<Window>,
+    /// The steady part, as an index into the windows.
+    pub steady: SteadyState,
+    /// The first host page write of the steady part.
+    pub steady_from_update: u64,
+    /// (Host + relocation page programs) / host page programs, over the steady part.
+    pub write_amplification: f64,
+    /// Share of valid pages in the victims of the steady part.
+    pub p_gc: f64,
+    /// Streams that hold anything at the end.
+    pub streams: Vec<StreamOutcome>,
+    /// Wear at the end, the fill's erases included.
+    pub wear: Wear,
+    /// Erase counts that occur, ascending, with the number of erase blocks of each.
+    pub erase_histogram: Vec<(u32, u64)>,
+    /// Bytes of the FTL's tables for each physical page.
+    pub table_bytes_per_page: f64,
+    /// Wall time of the run without the fill, in seconds.
+    pub wall_seconds: f64,
+}
+
+/// Windows that a run is cut into, for steady state and plots.
+const WINDOWS: u64 = 400;
+
+/// Operations fetched from the source at a time.
+const CHUNK: usize = 1 << 13;
+
+/// Plays the source through an FTL with the policies asked for. `page_weights` tells how often each logical page is updated, in any
+/// unit; it is called only for a policy with an oracle.
+///
+/// # Errors
+/// [`RunError`].
+pub fn simulate(
+    settings: &Settings,
+    page_weights: &dyn Fn() -> Vec<f64>,
+    source: &mut dyn PageSource,
+    progress: &Progress,
+) -> Result<Outcome, RunError> {
+    let context = Context { geometry: settings.geometry, seed: settings.seed, page_weights: Some(page_weights) };
+    visit_placement(&settings.placement, &context, Runner { settings, source, progress, context })?
+}
+
+struct Runner<'a> {
+    settings: &'a Settings,
+    source: &'a mut dyn PageSource,
+    progress: &'a Progress,
+    context: Context<'a>,
+}
+
+impl PlacementVisitor for Runner<'_> {
+    type Output = Result<Outcome, RunError>;
+
+    fn visit<P: Placement + 'static>(self, policy: P) -> Self::Output {
+        let domains = if P::PER_STREAM { policy.streams() } else { 1 };
+        let victims = build_victim(&self.settings.victim, &self.context, domains)?;
+        let name = &self.settings.placement.name;
+        let mut ftl = PageMapped::new(self.settings.geometry, name, policy, victims, CountingMedium)?;
+        if self.settings.start == Start::Filled {
+            fill(&mut ftl, self.progress)?;
+        }
+        let before = ftl.counters().clone();
+        let started = Instant::now();
+        let windows = self.play(&mut ftl, &before)?;
+        Ok(outcome(&ftl, &before, windows, started.elapsed().as_secs_f64()))
+    }
+}
+
+fn fill<P: Placement, V: Victim>(ftl: &mut PageMapped<P, V, CountingMedium>, progress: &Progress) -> Result<(), RunError> {
+    let pages = ftl.device().geometry.logical_pages;
+    let mut chunk = Vec::with_capacity(CHUNK);
+    let mut next = 0;
+    while next < pages {
+        let end = pages.min(next + CHUNK as u32);
+        chunk.clear();
+        chunk.extend((next..end).map(|lpn| PageOp::write(Lpn(lpn))));
+        ftl.apply(&chunk);
+        next = end;
+        progress.advance(0)?;
+    }
+    Ok(())
+}
+
+impl Runner<'_> {
+    /// Plays the source `repeat` times and cuts the run into windows by host page writes.
+    fn play<P: Placement, V: Victim>(
+        self,
+        ftl: &mut PageMapped<P, V, CountingMedium>,
+        before: &FtlCounters,
+    ) -> Result<Vec<Window>, RunError> {
+        let repeat = u64::from(self.settings.repeat);
+        let total = self.source.operations().map_or(0, |operations| operations * repeat);
+        let window = (total / WINDOWS).max(1024);
+        let mut buffer = vec![PageOp(0); CHUNK];
+        let mut windows = Vec::new();
+        let mut last = before.clone();
+        for _ in 0..repeat {
+            self.source.rewind().map_err(RunError::Source)?;
+            loop {
+                let count = self.source.fill(&mut buffer).map_err(RunError::Source)?;
+                if count == 0 {
+                    break;
+                }
+                let mut rest = &buffer[..count];
+                while !rest.is_empty() {
+                    let room = last.host_page_writes + window - ftl.counters().host_page_writes;
+                    let (now, later) = rest.split_at(rest.len().min(room as usize));
+                    ftl.apply(now);
+                    rest = later;
+                    if ftl.counters().host_page_writes == last.host_page_writes + window {
+                        self.close_window(ftl, before, &mut last, &mut windows)?;
+                    }
+                }
+                self.progress.advance(count as u64)?;
+            }
+        }
+        if ftl.counters().host_page_writes > last.host_page_writes {
+            self.close_window(ftl, before, &mut last, &mut windows)?;
+        }
+        Ok(windows)
+    }
+
+    fn close_window<P: Placement, V: Victim>(
+        &self,
+        ftl: &PageMapped<P, V, CountingMedium>,
+        before: &FtlCounters,
+        last: &mut FtlCounters,
+        windows: &mut Vec<Window>,
+    ) -> Result<(), RunError> {
+        let now = ftl.counters();
+        let host_page_writes = now.host_page_writes - before.host_page_writes;
+        windows.push(Window {
+            host_page_writes,
+            relocated_pages: now.relocated_pages - last.relocated_pages,
+            written_pages: now.host_page_writes - last.host_page_writes,
+            erases: now.erases - last.erases,
+        });
+        last.clone_from(now);
+        if self.settings.audit {
+            ftl.audit().map_err(|error| RunError::Audit { host_page_writes, error })?;
+        }
+        Ok(())
+    }
+}
+
+fn outcome<P: Placement, V: Victim>(
+    ftl: &PageMapped<P, V, CountingMedium>,
+    before: &FtlCounters,
+    windows: Vec<Window>,
+    wall_seconds: f64,
+) -> Outcome {
+    let after = ftl.counters();
+    let geometry = ftl.device().geometry;
+    let ratio = |w: &Window| 1.0 + w.relocated_pages as f64 / w.written_pages as f64;
+    // The last window may be short, and short windows are noisy.
+    let whole = windows.iter().take_while(|w| w.written_pages == windows[0].written_pages).count();
+    let steady = steady_state(&windows[..whole].iter().map(ratio).collect::<Vec<_>>());
+    let kept = &windows[steady.from_window.min(windows.len())..];
+    let (relocated, written, erases) =
+        kept.iter().fold((0, 0, 0), |(r, h, e), w| (r + w.relocated_pages, h + w.written_pages, e + w.erases));
+    let pages = u64::from(geometry.pages_per_erase_block);
+    let steady_from_update = if steady.from_window == 0 { 0 } else { windows[steady.from_window - 1].host_page_writes };
+    let mut counters = after.clone();
+    counters.host_page_writes -= before.host_page_writes;
+    counters.relocated_pages -= before.relocated_pages;
+    counters.trimmed_pages -= before.trimmed_pages;
+    counters.erases -= before.erases;
+    counters.spilled_pages -= before.spilled_pages;
+    counters.rescues -= before.rescues;
+    counters.victims_by_valid.iter_mut().zip(&before.victims_by_valid).for_each(|(now, then)| *now -= then);
+    Outcome {
+        counters,
+        steady,
+        steady_from_update,
+        write_amplification: if written == 0 { 1.0 } else { 1.0 + relocated as f64 / written as f64 },
+        p_gc: if erases == 0 { 0.0 } else { relocated as f64 / (erases * pages) as f64 },
+        streams: streams(ftl),
+        wear: Wear::of(ftl.erase_counts()),
+        erase_histogram: histogram(ftl.erase_counts()),
+        table_bytes_per_page: ftl.table_bytes() as f64 / f64::from(geometry.physical_pages()),
+        wall_seconds,
+        windows,
+    }
+}
+
+fn streams<P: Placement, V: Victim>(ftl: &PageMapped<P, V, CountingMedium>) -> Vec<StreamOutcome> {
+    let device = ftl.device();
+    let mut valid = vec![0u64; device.streams.len()];
+    for block in &device.blocks {
+        valid[usize::from(block.stream)] += u64::from(block.valid);
+    }
+    let all = valid.iter().zip(&device.streams).enumerate();
+    all.filter(|(_, (_, stream))| stream.erase_blocks > 0)
+        .map(|(number, (&valid_pages, stream))| StreamOutcome {
+            label: ftl.placement().stream_label(StreamId(number as u32)),
+            valid_pages,
+            erase_blocks: stream.erase_blocks,
+        })
+        .collect()
+}

@@ -1,0 +1,46 @@
+//! Division of page numbers by a divisor that is known only at run time, without a division.
+
+/// Divides any number below 2^31 by `1 ... 4096` through one multiplication (Granlund & Montgomery, PLDI 1994).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Divider {
+    magic: u64,
+    shift: u32,
+    divisor: u32,
+}
+
+impl Divider {
+    pub fn new(divisor: u32) -> Self {
+        assert!((1..=4096).contains(&divisor), "the divisor is from 1 to 4096");
+        let shift = 32 + divisor.next_power_of_two().trailing_zeros();
+        Self { magic: (1u64 << shift).div_ceil(u64::from(divisor)), shift, divisor }
+    }
+
+    #[inline]
+    pub fn quotient(self, number: u32) -> u32 {
+        debug_assert!(number < 1 << 31);
+        ((u64::from(number) * self.magic) >> self.shift) as u32
+    }
+
+    #[inline]
+    pub fn split(self, number: u32) -> (u32, u32) {
+        let quotient = self.quotient(number);
+        (quotient, number - quotient * self.divisor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn agrees_with_division(number in 0u32..1 << 31, divisor in 1u32..=4096) {
+            let near = number / divisor * divisor;
+            for number in [number, near, near.saturating_sub(1), (1 << 31) - 1] {
+                prop_assert_eq!(Divider::new(divisor).split(number), (number / divisor, number % divisor));
+            }
+        }
+    }
+}

@@ -1,0 +1,384 @@
+//! The page-mapped scheme: any logical page in any physical page, cleaned on demand.
+
+use placement::{Block, BuildError, Device, Placement, Previous, Survivors, Victim};
+use units::{EraseBlockId, Geometry, Lpn, PageOp, Ppn, StreamId};
+
+use super::Medium;
+use super::divider::Divider;
+
+/// Page operations whose table entries are fetched together before any of them is carried out.
+const BATCH: usize = 64;
+
+/// What the FTL did since it was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FtlCounters {
+    /// Pages that the host wrote.
+    pub host_page_writes: u64,
+    /// Pages that the host trimmed and that held data.
+    pub trimmed_pages: u64,
+    /// Valid pages copied out of victims.
+    pub relocated_pages: u64,
+    /// Erase blocks erased.
+    pub erases: u64,
+    /// Victims by their number of valid pages, 0 ... pages per erase block.
+    pub victims_by_valid: Vec<u64>,
+    /// Relocated pages that went to another stream than the policy said, since no erase block was free for it.
+    pub spilled_pages: u64,
+    /// Victims that the FTL chose itself, since the policy's choice gained no space many times in a row.
+    pub rescues: u64,
+}
+
+/// The write frontier of a stream.
+#[derive(Clone, Copy, Debug)]
+struct Frontier {
+    next: u32,
+    end: u32,
+}
+
+impl Frontier {
+    const CLOSED: Self = Self { next: 0, end: 0 };
+}
+
+/// A page-mapped FTL over a medium.
+///
+/// Cleaning is on demand: when a stream needs an erase block and no more than the reserve is free (MULTILOG 6.1). Tables take 4 bytes a
+/// logical page, 4 bytes and a bit a physical page, and about 28 bytes an erase block with the victim index.
+#[derive(Debug)]
+pub struct PageMapped<P, V, M> {
+    pub(super) device: Device,
+    pub(super) map: Vec<u32>,
+    pub(super) owner: Vec<u32>,
+    pub(super) valid: Vec<u64>,
+    pub(super) words: usize,
+    pub(super) erased: Vec<u32>,
+    frontiers: Vec<Frontier>,
+    pub(super) free: Vec<u32>,
+    reserve: usize,
+    divider: Divider,
+    placement: P,
+    victims: V,
+    medium: M,
+    counters: FtlCounters,
+    scratch: Scratch,
+}
+
+/// The survivors of the victim at hand, kept between cleanings so that none allocates.
+#[derive(Debug, Default)]
+struct Scratch {
+    offsets: Vec<u16>,
+    lpns: Vec<u32>,
+    to: Vec<StreamId>,
+}
+
+const UNMAPPED: u32 = u32::MAX;
+
+impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
+    /// An FTL over an erased medium.
+    ///
+    /// # Errors
+    /// [`BuildError::TooSmall`] if the spare space does not hold the reserve and a write frontier.
+    pub fn new(geometry: Geometry, name: &str, placement: P, victims: V, medium: M) -> Result<Self, BuildError> {
+        let streams = placement.streams();
+        let reserve = placement.relocation_targets() + 1;
+        let logical_blocks = geometry.logical_pages.div_ceil(geometry.pages_per_erase_block);
+        let spare_blocks = geometry.erase_blocks.saturating_sub(logical_blocks);
+        let needed = reserve as u32 + 2;
+        if spare_blocks < needed {
+            return Err(BuildError::TooSmall { name: name.to_owned(), erase_blocks: geometry.erase_blocks, spare_blocks, needed });
+        }
+        let words = geometry.pages_per_erase_block.div_ceil(64) as usize;
+        Ok(Self {
+            device: Device::new(geometry, streams),
+            map: vec![UNMAPPED; geometry.logical_pages as usize],
+            owner: vec![UNMAPPED; geometry.physical_pages() as usize],
+            valid: vec![0; geometry.erase_blocks as usize * words],
+            words,
+            erased: vec![0; geometry.erase_blocks as usize],
+            frontiers: vec![Frontier::CLOSED; streams],
+            // The lowest number is taken first.
+            free: (0..geometry.erase_blocks).rev().collect(),
+            reserve,
+            divider: Divider::new(geometry.pages_per_erase_block),
+            placement,
+            victims,
+            medium,
+            counters: FtlCounters {
+                host_page_writes: 0,
+                trimmed_pages: 0,
+                relocated_pages: 0,
+                erases: 0,
+                victims_by_valid: vec![0; geometry.pages_per_erase_block as usize + 1],
+                spilled_pages: 0,
+                rescues: 0,
+            },
+            scratch: Scratch::default(),
+        })
+    }
+
+    /// Sizes, erase blocks and streams as they are now.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// What was done so far.
+    #[must_use]
+    pub fn counters(&self) -> &FtlCounters {
+        &self.counters
+    }
+
+    /// The placement policy.
+    #[must_use]
+    pub fn placement(&self) -> &P {
+        &self.placement
+    }
+
+    /// How often each erase block was erased.
+    #[must_use]
+    pub fn erase_counts(&self) -> &[u32] {
+        &self.erased
+    }
+
+    /// Memory of the FTL's own tables in bytes, those of the policies left out.
+    #[must_use]
+    pub fn table_bytes(&self) -> usize {
+        4 * (self.map.len() + self.owner.len() + self.erased.len() + self.free.capacity())
+            + 8 * self.valid.len()
+            + size_of::<Block>() * self.device.blocks.len()
+    }
+
+    /// Where a logical page lies, if it holds data.
+    #[must_use]
+    pub fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
+        let ppn = self.map[lpn.index()];
+        (ppn != UNMAPPED).then_some(Ppn(ppn))
+    }
+
+    /// Carries out operations in order.
+    ///
+    /// # Panics
+    /// If an operation names a page that the device does not have.
+    pub fn apply(&mut self, operations: &[PageOp]) {
+        for batch in operations.chunks(BATCH) {
+            self.fetch(batch);
+            for &operation in batch {
+                if operation.is_trim() {
+                    self.trim(operation.lpn());
+                } else {
+                    self.write(operation.lpn());
+                }
+            }
+        }
+    }
+
+    /// Loads the table entries of a batch. The loads do not depend on each other, so their cache misses overlap; later each operation
+    /// finds its entry in the cache. (A prefetch without unsafe code.)
+    #[inline]
+    fn fetch(&self, batch: &[PageOp]) {
+        let mut sum = 0u32;
+        for operation in batch {
+            sum = sum.wrapping_add(self.map[operation.lpn().index()]);
+        }
+        std::hint::black_box(sum);
+    }
+
+    #[inline]
+    fn previous(&self, lpn: Lpn) -> Option<Previous> {
+        let ppn = self.map[lpn.index()];
+        if ppn == UNMAPPED {
+            return None;
+        }
+        let block = EraseBlockId(self.divider.quotient(ppn));
+        Some(Previous { block, stream: StreamId(u32::from(self.device.block(block).stream)) })
+    }
+
+    /// Writes a page for the host.
+    #[inline]
+    pub fn write(&mut self, lpn: Lpn) {
+        let previous = if P::USES_PREVIOUS { self.previous(lpn) } else { None };
+        let stream = self.placement.host_stream(lpn, previous, &self.device);
+        if self.frontiers[stream.index()].next == self.frontiers[stream.index()].end {
+            self.open_for_host(stream);
+        }
+        // Only now, since cleaning may have moved the last version.
+        let old = self.map[lpn.index()];
+        if old != UNMAPPED {
+            self.invalidate(old);
+        }
+        let ppn = self.place(stream, lpn.0);
+        self.medium.program(Ppn(ppn));
+        self.device.clock += 1;
+        self.counters.host_page_writes += 1;
+    }
+
+    /// Forgets a page. Trimming a page without data changes nothing.
+    pub fn trim(&mut self, lpn: Lpn) {
+        let old = std::mem::replace(&mut self.map[lpn.index()], UNMAPPED);
+        if old != UNMAPPED {
+            self.invalidate(old);
+            self.counters.trimmed_pages += 1;
+        }
+    }
+
+    #[inline]
+    fn invalidate(&mut self, ppn: u32) {
+        let (block, offset) = self.divider.split(ppn);
+        let entry: &mut Block = &mut self.device.blocks[block as usize];
+        entry.valid -= 1;
+        let stream = usize::from(entry.stream);
+        self.valid[block as usize * self.words + (offset / 64) as usize] &= !(1 << (offset % 64));
+        let domain = if P::PER_STREAM {
+            self.device.streams[stream].valid_pages -= 1;
+            stream
+        } else {
+            0
+        };
+        self.victims.invalidated(EraseBlockId(block), domain, &self.device);
+    }
+
+    /// Puts a page at the stream's frontier, which has room, and closes the erase block if that filled it.
+    #[inline]
+    fn place(&mut self, stream: StreamId, lpn: u32) -> u32 {
+        let frontier = &mut self.frontiers[stream.index()];
+        let ppn = frontier.next;
+        frontier.next += 1;
+        let full = frontier.next == frontier.end;
+        self.map[lpn as usize] = ppn;
+        self.owner[ppn as usize] = lpn;
+        let (block, offset) = self.divider.split(ppn);
+        self.valid[block as usize * self.words + (offset / 64) as usize] |= 1 << (offset % 64);
+        self.device.blocks[block as usize].valid += 1;
+        if P::PER_STREAM {
+            self.device.streams[stream.index()].valid_pages += 1;
+        }
+        if full {
+            let domain = if P::PER_STREAM { stream.index() } else { 0 };
+            self.victims.closed(EraseBlockId(block), domain, &self.device);
+        }
+        ppn
+    }
+
+    fn open(&mut self, stream: StreamId, block: u32) {
+        let pages = self.device.geometry.pages_per_erase_block;
+        self.device.blocks[block as usize] = Block { valid: 0, stream: stream.0 as u16, opened_at: self.device.clock as u32 };
+        self.device.streams[stream.index()].erase_blocks += 1;
+        self.frontiers[stream.index()] = Frontier { next: block * pages, end: (block + 1) * pages };
+    }
+
+    #[cold]
+    fn open_for_host(&mut self, stream: StreamId) {
+        let mut without_gain = 0;
+        while self.free.len() <= self.reserve {
+            let gained = self.clean_for(stream, without_gain > 2 * self.device.blocks.len());
+            without_gain = if gained { 0 } else { without_gain + 1 };
+            // Relocation may have opened an erase block for this very stream.
+            let frontier = self.frontiers[stream.index()];
+            if frontier.next < frontier.end {
+                return;
+            }
+        }
+        let block = self.free.pop().expect("more than the reserve is free");
+        self.open(stream, block);
+    }
+
+    /// Cleans one victim; tells whether that gained space.
+    fn clean_for(&mut self, needy: StreamId, rescue: bool) -> bool {
+        let mut chosen = None;
+        if !rescue {
+            let domain = if P::PER_STREAM { self.placement.donor(needy, &self.device).index() } else { 0 };
+            chosen = self.victims.choose(domain, &self.device);
+        }
+        let victim = chosen.unwrap_or_else(|| self.rescue());
+        self.clean(victim) < self.device.geometry.pages_per_erase_block
+    }
+
+    /// The closed erase block with the fewest valid pages of all streams: for a policy that names a stream with nothing to give.
+    #[cold]
+    fn rescue(&mut self) -> EraseBlockId {
+        self.counters.rescues += 1;
+        let pages = self.device.geometry.pages_per_erase_block;
+        let is_open = |block: u32| self.frontiers.iter().any(|f| f.next < f.end && f.next / pages == block);
+        let free: std::collections::HashSet<u32> = self.free.iter().copied().collect();
+        let best = (0..self.device.blocks.len() as u32)
+            .filter(|block| !free.contains(block) && !is_open(*block))
+            .min_by_key(|&block| self.device.blocks[block as usize].valid)
+            .expect("a device with spare space has a closed erase block");
+        let victim = EraseBlockId(best);
+        let domain = if P::PER_STREAM { usize::from(self.device.block(victim).stream) } else { 0 };
+        self.victims.remove(victim, domain, &self.device);
+        victim
+    }
+
+    /// Relocates the valid pages of a closed erase block that is in no index any more, and erases it. Returns how many were valid.
+    fn clean(&mut self, victim: EraseBlockId) -> u32 {
+        let pages = self.device.geometry.pages_per_erase_block;
+        let first = victim.0 * pages;
+        let from = StreamId(u32::from(self.device.block(victim).stream));
+        let mut scratch = std::mem::take(&mut self.scratch);
+        self.collect(victim, &mut scratch);
+        let survivors = scratch.lpns.len();
+        scratch.to.resize(survivors, StreamId(0));
+        if survivors > 0 {
+            let seen = Survivors { block: victim, stream: from, offsets: &scratch.offsets, lpns: &scratch.lpns };
+            self.placement.relocation_streams(seen, &self.device, &mut scratch.to);
+        }
+        // Before the copies, so that the stream's count is right when its own pages come back to it.
+        self.device.blocks[victim.index()].valid = 0;
+        self.valid[victim.index() * self.words..(victim.index() + 1) * self.words].fill(0);
+        if P::PER_STREAM {
+            self.device.streams[from.index()].valid_pages -= survivors as u32;
+        }
+        for ((&lpn, &offset), &to) in scratch.lpns.iter().zip(&scratch.offsets).zip(&scratch.to) {
+            let to = self.stream_with_room(to);
+            let ppn = self.place(to, lpn);
+            self.medium.relocate(Ppn(first + u32::from(offset)), Ppn(ppn));
+        }
+        self.scratch = scratch;
+        self.medium.erase(victim);
+        self.erased[victim.index()] += 1;
+        self.device.streams[from.index()].erase_blocks -= 1;
+        self.free.push(victim.0);
+        self.counters.relocated_pages += survivors as u64;
+        self.counters.erases += 1;
+        self.counters.victims_by_valid[survivors] += 1;
+        survivors as u32
+    }
+
+    /// Lists the valid pages of a block, and loads their table entries together as [`Self::fetch`] does.
+    #[inline]
+    fn collect(&self, victim: EraseBlockId, scratch: &mut Scratch) {
+        let first = (victim.0 * self.device.geometry.pages_per_erase_block) as usize;
+        scratch.offsets.clear();
+        scratch.lpns.clear();
+        let mut sum = 0u32;
+        for word in 0..self.words {
+            let mut bits = self.valid[victim.index() * self.words + word];
+            while bits != 0 {
+                let offset = word as u32 * 64 + bits.trailing_zeros();
+                bits &= bits - 1;
+                let lpn = self.owner[first + offset as usize];
+                sum = sum.wrapping_add(self.map[lpn as usize]);
+                scratch.offsets.push(offset as u16);
+                scratch.lpns.push(lpn);
+            }
+        }
+        std::hint::black_box(sum);
+    }
+
+    /// The stream itself, after opening an erase block for it if need be; if none is free, any stream with room.
+    #[inline]
+    fn stream_with_room(&mut self, stream: StreamId) -> StreamId {
+        let frontier = self.frontiers[stream.index()];
+        if frontier.next < frontier.end {
+            return stream;
+        }
+        if let Some(block) = self.free.pop() {
+            self.open(stream, block);
+            return stream;
+        }
+        self.counters.spilled_pages += 1;
+        let with_room = self.frontiers.iter().position(|f| f.next < f.end);
+        // A cleaning starts with at least one erase block free, and that alone holds all that one victim can have.
+        StreamId(with_room.expect("a cleaning starts with a free erase block") as u32)
+    }
+}

@@ -1,0 +1,52 @@
+//! Traces of Tencent's cloud block storage.
+
+use registry::Info;
+use units::{IoOp, IoRequest};
+
+use crate::error::Bad;
+use crate::fields::{Commas, SECTOR_BYTES, exactly, number, number32};
+use crate::formats::{Fit, Format};
+use crate::reader::{checked, sectors};
+use crate::text::{LineFormat, TextReader, fit_of_lines};
+
+pub(super) const FORMAT: Format = Format {
+    info: Info {
+        name: "tencent",
+        aliases: &["tencent_cbs"],
+        summary: "Tencent CBS: Timestamp,Offset,Size,IOType,VolumeID; seconds, 512-byte sectors, IOType 0 read, 1 write",
+        source: "Zhang et al.: OSCA, USENIX ATC 2020; SNIA IOTTA, Tencent Block Storage Traces",
+        params: &[],
+    },
+    endings: &[".csv"],
+    fit: |head| if head.bytes.contains(&b',') { fit_of_lines(head, Tencent) } else { Fit::No },
+    read: |input, _, skip_bad| Ok(Box::new(TextReader::new(input, Tencent, skip_bad))),
+    write: None,
+};
+
+const LAYOUT: &str = "Timestamp,Offset,Size,IOType,VolumeID";
+
+struct Tencent;
+
+impl LineFormat for Tencent {
+    fn line(&mut self, line: &[u8], out: &mut Vec<IoRequest>) -> Result<(), Bad> {
+        if line == LAYOUT.as_bytes() {
+            return Ok(());
+        }
+        let [at, offset, size, op, volume] = exactly(&mut Commas(Some(line)), LAYOUT)?;
+        let op = match op {
+            b"0" => IoOp::Read,
+            b"1" => IoOp::Write,
+            _ => return Err(Bad::field("IOType", op, "0 (read) or 1 (write)")),
+        };
+        let time_ns = number("Timestamp", at)?.checked_mul(1_000_000_000);
+        let time_ns = time_ns.ok_or_else(|| Bad::field("Timestamp", at, "seconds that fit 2^64 ns"))?;
+        let offset = sectors("Offset", number("Offset", offset)?, SECTOR_BYTES)?;
+        let size = sectors("Size", number("Size", size)?, SECTOR_BYTES)?;
+        out.push(checked(time_ns, op, offset, size, number32("VolumeID", volume)?)?);
+        Ok(())
+    }
+
+    fn streams_are_volumes(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,21 @@
+//! Block traces: readers and writers, the canonical Parquet store, statistics, synthetic workloads.
+
+mod binary;
+mod error;
+mod fields;
+pub mod formats;
+mod input;
+mod open;
+pub mod pages;
+mod reader;
+pub mod stats;
+pub mod store;
+pub mod synth;
+mod text;
+mod writer;
+
+pub use error::{Place, TraceError};
+pub use input::{Head, Input};
+pub use open::{BATCH_REQUESTS, Converted, OpenOptions, Trace, convert, hash_file, open, open_input};
+pub use reader::{Facts, TraceReader};
+pub use writer::{Origin, Output, SourceFile, TraceWriter, Written};

@@ -1,0 +1,114 @@
+//! What every reader of trace files does.
+
+use std::path::{Path, PathBuf};
+
+use units::{IoOp, IoRequest, Nanos};
+
+use crate::error::{Bad, Place, TraceError};
+
+/// Streams the requests of a trace, in the order of the file.
+pub trait TraceReader: Send {
+    /// Appends at most `max` requests to `out` and returns how many: 0 only at the end (or if `max` is 0).
+    ///
+    /// # Errors
+    /// [`TraceError::Malformed`] for the first malformed record beyond those allowed, [`TraceError::Io`] if the file cannot
+    /// be read on. After an error the reader must not be used further.
+    fn read_batch(&mut self, out: &mut Vec<IoRequest>, max: usize) -> Result<usize, TraceError>;
+
+    /// What is known so far; complete after the last batch.
+    fn facts(&self) -> Facts;
+
+    /// Files that are read besides the one that was opened.
+    fn more_files(&self) -> &[PathBuf] {
+        &[]
+    }
+}
+
+/// What a reader knows about its trace besides the requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// Malformed records that were passed over.
+    pub skipped: u64,
+    /// Requests whose time lay before that of the first request: their time is 0.
+    pub clamped_times: u64,
+    /// Time of the first request on the file's own clock, in nanoseconds; `None` if it is not known.
+    pub start_ns: Option<u64>,
+    /// Whether the format tells no times, so that [`IoRequest::time_ns`] only counts requests.
+    pub timeless: bool,
+    /// Whether [`IoRequest::stream`] names a disk or volume, so that equal offsets of two streams are different places.
+    pub streams_are_volumes: bool,
+}
+
+/// Counts malformed records up to a limit and makes errors of those beyond.
+#[derive(Debug)]
+pub(crate) struct BadRecords {
+    path: PathBuf,
+    limit: u64,
+    pub(crate) skipped: u64,
+}
+
+impl BadRecords {
+    pub(crate) fn new(path: &Path, limit: u64) -> Self {
+        Self { path: path.to_owned(), limit, skipped: 0 }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn set_limit(&mut self, limit: u64) {
+        self.limit = limit;
+    }
+
+    #[cold]
+    pub(crate) fn pass(&mut self, place: Place, bad: Bad) -> Result<(), TraceError> {
+        if self.skipped == self.limit {
+            let (reason, right) = bad.into_parts();
+            return Err(TraceError::Malformed { path: self.path.clone(), place, reason, right, skipped: self.skipped });
+        }
+        self.skipped += 1;
+        Ok(())
+    }
+}
+
+/// Moves times so that the first request is at 0.
+#[derive(Debug, Default)]
+pub(crate) struct Clock {
+    pub(crate) start: Option<Nanos>,
+    pub(crate) clamped: u64,
+}
+
+impl Clock {
+    #[inline]
+    pub(crate) fn rebase(&mut self, requests: &mut [IoRequest]) {
+        for request in requests {
+            let start = *self.start.get_or_insert(request.time_ns);
+            self.clamped += u64::from(request.time_ns < start);
+            request.time_ns = request.time_ns.saturating_sub(start);
+        }
+    }
+}
+
+/// A request from parts that a file gave, checked as every reader must.
+#[inline]
+pub(crate) fn checked(time_ns: Nanos, op: IoOp, offset: u64, length: u64, stream: u32) -> Result<IoRequest, Bad> {
+    if op == IoOp::Flush {
+        return Ok(IoRequest { time_ns, op, offset: 0, length: 0, stream, latency_ns: None });
+    }
+    let Ok(length) = u32::try_from(length) else {
+        return Err(Bad::new(format!("length is {length} bytes"), "less than 4 GiB"));
+    };
+    if length == 0 {
+        return Err(Bad::new(format!("a {} of length 0", op.name()), "at least 1 byte (only a flush has none)"));
+    }
+    if offset.checked_add(u64::from(length)).is_none() {
+        return Err(Bad::new(format!("offset {offset} + length {length} is beyond 2^64"), "a range below 2^64 bytes"));
+    }
+    Ok(IoRequest { time_ns, op, offset, length, stream, latency_ns: None })
+}
+
+/// Sectors as bytes, checked.
+#[inline]
+pub(crate) fn sectors(name: &'static str, count: u64, sector_bytes: u64) -> Result<u64, Bad> {
+    count.checked_mul(sector_bytes).ok_or_else(|| Bad::new(format!("{name} is {count} sectors"), "a range below 2^64 bytes"))
+}

@@ -1,0 +1,138 @@
+//! Reading the canonical store, a batch of rows at a time.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use units::IoRequest;
+
+use crate::error::{Place, TraceError};
+use crate::input::Position;
+use crate::reader::{BadRecords, Clock, Facts, TraceReader};
+use crate::store::batch::Columns;
+use crate::store::{COLUMNS, keys};
+
+/// Rows decoded at once.
+const BATCH_ROWS: usize = 64 << 10;
+
+/// Reads a trace from its Parquet file. Columns of other but fitting types are taken too, so that a table that pandas
+/// or DuckDB wrote can be read; `stream` and `latency_ns` may be missing.
+pub struct StoreReader {
+    batches: ParquetRecordBatchReader,
+    columns: Option<Columns>,
+    next_row: usize,
+    row: u64,
+    rows: u64,
+    bad: BadRecords,
+    clock: Clock,
+    metadata: HashMap<String, String>,
+    position: Arc<Position>,
+}
+
+impl StoreReader {
+    /// Opens the file; `skip_bad` malformed rows are passed over before one is an error.
+    ///
+    /// # Errors
+    /// [`TraceError::Io`] or [`TraceError::Parquet`].
+    pub fn open(path: &Path, skip_bad: u64) -> Result<Self, TraceError> {
+        Self::open_counting(path, skip_bad, Arc::default())
+    }
+
+    pub(crate) fn open_counting(path: &Path, skip_bad: u64, position: Arc<Position>) -> Result<Self, TraceError> {
+        let file = File::open(path).map_err(|source| TraceError::Io { path: path.to_owned(), doing: "open", offset: 0, source })?;
+        let failed = |source: parquet::errors::ParquetError| TraceError::Parquet {
+            path: path.to_owned(),
+            doing: "open",
+            place: Place::Row(0),
+            source: Box::new(source),
+        };
+        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(failed)?;
+        let about = builder.metadata().file_metadata();
+        let rows = u64::try_from(about.num_rows()).unwrap_or(0);
+        let pairs = about.key_value_metadata().into_iter().flatten();
+        let metadata = pairs.filter_map(|pair| Some((pair.key.clone(), pair.value.clone()?))).collect();
+        let mask = ProjectionMask::columns(builder.parquet_schema(), COLUMNS);
+        let batches = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build().map_err(failed)?;
+        let (bad, clock) = (BadRecords::new(path, skip_bad), Clock::default());
+        Ok(Self { batches, columns: None, next_row: 0, row: 0, rows, bad, clock, metadata, position })
+    }
+
+    /// Requests in the file, as its footer says.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// The file's key-value metadata; see [`keys`].
+    #[must_use]
+    pub fn metadata(&self) -> &HashMap<String, String> {
+        &self.metadata
+    }
+
+    fn failed(&self, source: Box<dyn std::error::Error + Send + Sync>) -> TraceError {
+        TraceError::Parquet { path: self.bad.path().to_owned(), doing: "read", place: Place::Row(self.row), source }
+    }
+
+    /// Decodes the next batch of rows; `false` at the end.
+    fn next_columns(&mut self) -> Result<bool, TraceError> {
+        let Some(batch) = self.batches.next() else {
+            self.columns = None;
+            return Ok(false);
+        };
+        let columns = batch.map_err(Into::into).and_then(|batch| Columns::of(&batch));
+        self.columns = Some(columns.map_err(|source| self.failed(source))?);
+        self.next_row = 0;
+        Ok(true)
+    }
+}
+
+impl TraceReader for StoreReader {
+    fn read_batch(&mut self, out: &mut Vec<IoRequest>, max: usize) -> Result<usize, TraceError> {
+        let start = out.len();
+        while out.len() - start < max {
+            let Some(columns) = self.columns.as_ref().filter(|columns| self.next_row < columns.rows()) else {
+                if self.next_columns()? {
+                    continue;
+                }
+                break;
+            };
+            let end = columns.rows().min(self.next_row + (max - (out.len() - start)));
+            let first = self.next_row;
+            let mut failed = None;
+            for row in first..end {
+                match columns.request(row) {
+                    Ok(request) => out.push(request),
+                    Err(bad) => {
+                        failed = Some((row, bad));
+                        break;
+                    }
+                }
+            }
+            self.next_row = failed.as_ref().map_or(end, |(row, _)| row + 1);
+            self.row += (self.next_row - first) as u64;
+            if let Some((_, bad)) = failed {
+                self.bad.pass(Place::Row(self.row - 1), bad)?;
+            }
+        }
+        self.clock.rebase(&mut out[start..]);
+        let total = self.position.total.load(Ordering::Relaxed);
+        let done = total as f64 * self.row as f64 / self.rows.max(1) as f64;
+        self.position.done.store(done as u64, Ordering::Relaxed);
+        Ok(out.len() - start)
+    }
+
+    fn facts(&self) -> Facts {
+        let before: Option<u64> = self.metadata.get(keys::START_NS).and_then(|text| text.parse().ok());
+        Facts {
+            skipped: self.bad.skipped,
+            clamped_times: self.clock.clamped,
+            start_ns: before.map(|ns| ns.saturating_add(self.clock.start.unwrap_or(0))),
+            timeless: self.metadata.get(keys::TIMELESS).is_some_and(|text| text == "true"),
+            streams_are_volumes: self.metadata.get(keys::STREAMS_ARE_VOLUMES).is_some_and(|text| text == "true"),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The loop that all line formats share: bytes to lines to requests, malformed lines counted.
+
+use std::collections::VecDeque;
+
+use units::IoRequest;
+
+use crate::error::{Bad, Place, TraceError};
+use crate::formats::Fit;
+use crate::input::{Bytes, Head, Input, Line};
+use crate::reader::{BadRecords, Clock, Facts, TraceReader};
+
+/// How one line becomes requests. Times are those of the file: they are rebased later.
+pub(crate) trait LineFormat: Send {
+    /// Adds the requests of the line: none for a header, two where one line says two things.
+    fn line(&mut self, line: &[u8], out: &mut Vec<IoRequest>) -> Result<(), Bad>;
+
+    /// Adds what was held back.
+    fn finish(&mut self, _out: &mut Vec<IoRequest>) {}
+
+    /// See [`Facts::streams_are_volumes`].
+    fn streams_are_volumes(&self) -> bool;
+
+    /// Whether the lines tell times.
+    fn has_times(&self) -> bool {
+        true
+    }
+}
+
+/// Reads a line format.
+pub(crate) struct TextReader<F> {
+    bytes: Bytes,
+    format: F,
+    line: u64,
+    bad: BadRecords,
+    clock: Clock,
+    /// Requests beyond the maximum that a caller asked for.
+    over: VecDeque<IoRequest>,
+    finished: bool,
+}
+
+impl<F: LineFormat> TextReader<F> {
+    pub(crate) fn new(input: Input, format: F, skip_bad: u64) -> Self {
+        let bytes = input.into_bytes();
+        let bad = BadRecords::new(bytes.path(), skip_bad);
+        Self { bytes, format, line: 0, bad, clock: Clock::default(), over: VecDeque::new(), finished: false }
+    }
+
+    /// Reads lines until `out` has `until` requests or there are no more lines.
+    fn read_lines(&mut self, out: &mut Vec<IoRequest>, until: usize) -> Result<(), TraceError> {
+        while out.len() < until {
+            let before = out.len();
+            let result = match self.bytes.line()? {
+                Line::End => {
+                    self.finished = true;
+                    self.format.finish(out);
+                    self.clock.rebase(&mut out[before..]);
+                    return Ok(());
+                }
+                Line::TooLong => Err(Bad::new("the line is very long", "lines below 64 KiB")),
+                Line::Text(line) => {
+                    let line = if self.line == 0 { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line };
+                    if line.trim_ascii_start().is_empty() { Ok(()) } else { self.format.line(line, out) }
+                }
+            };
+            self.line += 1;
+            match result {
+                Ok(()) => self.clock.rebase(&mut out[before..]),
+                Err(bad) => {
+                    out.truncate(before);
+                    self.bad.pass(Place::Line(self.line), bad)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<F: LineFormat> TraceReader for TextReader<F> {
+    fn read_batch(&mut self, out: &mut Vec<IoRequest>, max: usize) -> Result<usize, TraceError> {
+        let start = out.len();
+        let until = start.saturating_add(max);
+        let held = self.over.len().min(max);
+        out.extend(self.over.drain(..held));
+        if !self.finished {
+            self.read_lines(out, until)?;
+        }
+        if out.len() > until {
+            self.over.extend(out.drain(until..));
+        }
+        Ok(out.len() - start)
+    }
+
+    fn facts(&self) -> Facts {
+        Facts {
+            skipped: self.bad.skipped,
+            clamped_times: self.clock.clamped,
+            start_ns: self.clock.start.filter(|_| self.format.has_times()),
+            timeless: !self.format.has_times(),
+            streams_are_volumes: self.format.streams_are_volumes(),
+        }
+    }
+}
+
+/// Lines that are tried to tell a format.
+const TRIED_LINES: usize = 32;
+
+/// How well the first lines fit: most of them must, so that a malformed one is reported as such and not as an unknown format.
+pub(crate) fn fit_of_lines(head: Head<'_>, mut format: impl LineFormat) -> Fit {
+    let (mut good, mut bad, mut out) = (0, 0, Vec::new());
+    for line in head.lines().take(TRIED_LINES) {
+        out.clear();
+        match format.line(line, &mut out) {
+            Ok(()) if out.is_empty() => {}
+            Ok(()) => good += 1,
+            Err(_) => bad += 1,
+        }
+    }
+    if good > bad { Fit::Likely } else { Fit::No }
+}

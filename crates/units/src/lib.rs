@@ -1,0 +1,15 @@
+//! The words that every crate of Flashwright shares: addresses, geometry, requests, time, progress.
+//!
+//! This crate depends on nothing else in the workspace and does no I/O.
+
+mod geometry;
+mod ids;
+mod pages;
+mod progress;
+mod request;
+
+pub use geometry::{Geometry, GeometryError};
+pub use ids::{EraseBlockId, Lpn, Ppn, StreamId};
+pub use pages::{PageOp, PageSource, SourceError, VecSource};
+pub use progress::{Cancelled, Progress};
+pub use request::{IoOp, IoRequest, Nanos};

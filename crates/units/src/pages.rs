@@ -1,0 +1,121 @@
+//! A workload as an FTL sees it: a sequence of page writes and trims over dense logical pages.
+
+use crate::Lpn;
+
+/// A page write, or the trim of a page. Four bytes: the highest bit tells a trim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct PageOp(pub u32);
+
+impl PageOp {
+    const TRIM: u32 = 1 << 31;
+
+    /// A write of the page.
+    ///
+    /// # Panics
+    /// If the page number is 2^31 or more.
+    #[inline]
+    #[must_use]
+    pub const fn write(lpn: Lpn) -> Self {
+        assert!(lpn.0 < Self::TRIM, "logical page numbers are below 2^31");
+        Self(lpn.0)
+    }
+
+    /// A trim of the page.
+    ///
+    /// # Panics
+    /// If the page number is 2^31 or more.
+    #[inline]
+    #[must_use]
+    pub const fn trim(lpn: Lpn) -> Self {
+        assert!(lpn.0 < Self::TRIM, "logical page numbers are below 2^31");
+        Self(lpn.0 | Self::TRIM)
+    }
+
+    /// The page.
+    #[inline]
+    #[must_use]
+    pub const fn lpn(self) -> Lpn {
+        Lpn(self.0 & !Self::TRIM)
+    }
+
+    /// Whether the page is trimmed rather than written.
+    #[inline]
+    #[must_use]
+    pub const fn is_trim(self) -> bool {
+        self.0 & Self::TRIM != 0
+    }
+}
+
+/// Why a source of page operations failed: the error of whatever stands behind it.
+pub type SourceError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A sequence of page operations that can be played from the start any number of times, always the same.
+pub trait PageSource: Send {
+    /// Number of logical pages: every page number of the sequence is below it.
+    fn logical_pages(&self) -> u32;
+
+    /// Number of operations in one pass, if it is known.
+    fn operations(&self) -> Option<u64>;
+
+    /// Puts the next operations into `buffer` and returns how many: less than its length only at the end, then 0.
+    ///
+    /// # Errors
+    /// Whatever goes wrong behind it, such as a trace file that cannot be read on.
+    fn fill(&mut self, buffer: &mut [PageOp]) -> Result<usize, SourceError>;
+
+    /// Back to the first operation.
+    ///
+    /// # Errors
+    /// As [`PageSource::fill`].
+    fn rewind(&mut self) -> Result<(), SourceError>;
+}
+
+/// A sequence held in memory and shared: cloning it is cheap, so that many runs can read one trace.
+#[derive(Clone, Debug)]
+pub struct VecSource {
+    logical_pages: u32,
+    operations: std::sync::Arc<[PageOp]>,
+    next: usize,
+}
+
+impl VecSource {
+    /// A source of these operations over `logical_pages` pages.
+    ///
+    /// # Panics
+    /// If an operation names a page outside `logical_pages`.
+    #[must_use]
+    pub fn new(logical_pages: u32, operations: std::sync::Arc<[PageOp]>) -> Self {
+        assert!(operations.iter().all(|op| op.lpn().0 < logical_pages), "an operation names a page outside the footprint");
+        Self { logical_pages, operations, next: 0 }
+    }
+
+    /// All operations.
+    #[must_use]
+    pub fn all(&self) -> &[PageOp] {
+        &self.operations
+    }
+}
+
+impl PageSource for VecSource {
+    fn logical_pages(&self) -> u32 {
+        self.logical_pages
+    }
+
+    fn operations(&self) -> Option<u64> {
+        Some(self.operations.len() as u64)
+    }
+
+    fn fill(&mut self, buffer: &mut [PageOp]) -> Result<usize, SourceError> {
+        let rest = &self.operations[self.next..];
+        let count = rest.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&rest[..count]);
+        self.next += count;
+        Ok(count)
+    }
+
+    fn rewind(&mut self) -> Result<(), SourceError> {
+        self.next = 0;
+        Ok(())
+    }
+}

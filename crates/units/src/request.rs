@@ -1,0 +1,63 @@
+//! One request on the road from a database to the flash.
+
+/// Nanoseconds, since the start of a trace or as a span.
+pub type Nanos = u64;
+
+/// What a request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum IoOp {
+    /// Reads `length` bytes at `offset`.
+    Read = 0,
+    /// Writes `length` bytes at `offset`.
+    Write = 1,
+    /// Tells that the data in the range is no longer needed (TRIM, DISCARD, UNMAP).
+    Trim = 2,
+    /// Makes all writes that were acknowledged before it durable. Has no range: offset and length are 0.
+    Flush = 3,
+}
+
+impl IoOp {
+    /// All operations, in the order of their numbers.
+    pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Trim, Self::Flush];
+
+    /// The name in tables and files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Trim => "trim",
+            Self::Flush => "flush",
+        }
+    }
+
+    /// The operation with this number, if there is one.
+    #[must_use]
+    pub const fn from_number(number: u8) -> Option<Self> {
+        match number {
+            0 => Some(Self::Read),
+            1 => Some(Self::Write),
+            2 => Some(Self::Trim),
+            3 => Some(Self::Flush),
+            _ => None,
+        }
+    }
+}
+
+/// One request: the record that every trace format is read into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct IoRequest {
+    /// When it was issued, since the trace's start. Traces without times count requests from 0.
+    pub time_ns: Nanos,
+    /// What it does.
+    pub op: IoOp,
+    /// First byte.
+    pub offset: u64,
+    /// Bytes. 0 only for [`IoOp::Flush`].
+    pub length: u32,
+    /// Who sent it: process, queue, disk or volume, whichever the format tells; 0 if it tells none.
+    pub stream: u32,
+    /// From issue to completion, if known.
+    pub latency_ns: Option<Nanos>,
+}

@@ -1,0 +1,330 @@
+"""What Flashwright computes, in Rust. Long work takes a `Progress`, and releases the GIL."""
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any, TypeAlias, overload
+
+import numpy as np
+import numpy.typing as npt
+
+_Array: TypeAlias = npt.NDArray[np.float64]
+_Floats: TypeAlias = npt.NDArray[np.floating[Any]] | Sequence[float]
+_Path: TypeAlias = str | PathLike[str]
+
+__version__: str
+
+class FlashwrightError(Exception):
+    """Anything that Flashwright reports as wrong."""
+
+class InputError(FlashwrightError):
+    """Wrong use or wrong input: the command line exits with 2."""
+
+class RunError(FlashwrightError):
+    """A run that failed although its input was right: the command line exits with 1."""
+
+class Cancelled(FlashwrightError):  # noqa: N818
+    """The work was asked to stop before its end."""
+
+class Progress:
+    """How far long work is, and the way to stop it. Pass one to a function that takes `progress`, and ask it from another thread."""
+
+    def __init__(self) -> None: ...
+    def state(self) -> tuple[int, int]:
+        """Done so far and the total, in whatever unit the work counts; a total of 0 means that it is not known."""
+    def cancel(self) -> None:
+        """Ask the work to stop at its next clean point: it then raises `Cancelled`."""
+
+def registry() -> dict[str, list[dict[str, Any]]]:
+    """Every variant that can be named: kind -> list of dicts with name, aliases, summary, source, usage and params.
+
+    A placement also has victim (the victim policy of its authors) and oracle (whether it knows the update frequencies of all
+    pages), a trace format endings (of file names) and writable.
+    """
+
+# Traces
+
+class Trace:
+    """An open trace: an Arrow stream of time_ns, op, offset, length, stream, latency_ns."""
+
+    @property
+    def format(self) -> str:
+        """Name of the format, as given or as told by content."""
+    @property
+    def skipped(self) -> int:
+        """Malformed records passed over so far, by the stream that read last."""
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The trace from its start as an Arrow C stream."""
+
+def open_trace(path: _Path, format: str | None = None, skip_bad: int = 0) -> Trace:
+    """Open a trace file (plain, .gz, .zst or .xz; `-` is standard input)."""
+
+def convert_trace(
+    src: _Path,
+    dst: _Path,
+    from_format: str | None = None,
+    to_format: str | None = None,
+    skip_bad: int = 0,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Read the trace `src` and write it to `dst`, whose ending tells the format if `to_format` does not."""
+
+def write_synthetic(
+    spec: str,
+    dst: _Path,
+    to_format: str | None = None,
+    page_size: int = 4096,
+    seed: int = 1,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Write a synthetic workload to the trace file `dst`. Gives name, logical_pages, requests, to_format."""
+
+def trace_stats(
+    path: _Path,
+    format: str | None = None,
+    page_size: int = 4096,
+    skip_bad: int = 0,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """What a trace holds, in one pass and bounded memory."""
+
+# The simulator
+
+class Workload:
+    """Page writes over dense logical pages, that can be played any number of times."""
+
+    @property
+    def name(self) -> str:
+        """How people call it."""
+    @property
+    def logical_pages(self) -> int:
+        """Pages that the host addresses."""
+    @property
+    def page_writes(self) -> int:
+        """Page writes of all passes."""
+    @property
+    def page_trims(self) -> int:
+        """Trims of pages that held data, of all passes."""
+    @property
+    def format(self) -> str | None:
+        """The trace format that was read; None for a synthetic workload."""
+    @property
+    def skipped(self) -> int:
+        """Malformed records that were passed over."""
+    @property
+    def content_hash(self) -> str:
+        """What tells this workload from any other: the files' hashes, or the spec with all its parameters and the seed."""
+    @property
+    def duration_ns(self) -> int | None:
+        """How long one pass took to record, in nanoseconds; None if it has no times."""
+    def update_weights(self) -> _Array:
+        """How often each logical page is updated, in any unit."""
+
+def load_workload(
+    source: str,
+    page_size: int = 4096,
+    format: str | None = None,
+    skip_bad: int = 0,
+    seed: int = 1,
+    repeat: int = 1,
+    memory_limit_bytes: int = ...,
+    progress: Progress | None = None,
+) -> Workload:
+    """Read a trace file, or make the synthetic workload of `synth:...`."""
+
+def simulate(
+    workload: Workload,
+    placement: str = "none",
+    victim: str | None = None,
+    over_provisioning: float = 0.2,
+    pages_per_erase_block: int = 64,
+    start: str = "filled",
+    seed: int = 1,
+    audit: bool = False,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Play a workload through a flash translation layer that counts."""
+
+# The models of MULTILOG. Those of one number take a float and give a float, or take an array and give one of the same shape.
+
+@overload
+def cleaning_cost(p_gc: float) -> float: ...
+@overload
+def cleaning_cost(p_gc: _Floats) -> _Array:
+    """Cleaning cost p / (1 - p) of a p_gc from 0 to 1 (MULTILOG eq. 1)."""
+
+@overload
+def write_amplification(p_gc: float) -> float: ...
+@overload
+def write_amplification(p_gc: _Floats) -> _Array:
+    """Write amplification 1 / (1 - p) of a p_gc from 0 to 1 (MULTILOG eq. 1)."""
+
+@overload
+def p_gc_lru(over_provisioning: float) -> float: ...
+@overload
+def p_gc_lru(over_provisioning: _Floats) -> _Array:
+    """p_gc of uniform updates cleaned by LRU (MULTILOG eq. 3)."""
+
+@overload
+def p_gc_approx(over_provisioning: float) -> float: ...
+@overload
+def p_gc_approx(over_provisioning: _Floats) -> _Array:
+    """The closed approximation of `p_gc_lru` (MULTILOG eq. 4)."""
+
+@overload
+def cleaning_cost_lru(over_provisioning: float) -> float: ...
+@overload
+def cleaning_cost_lru(over_provisioning: _Floats) -> _Array:
+    """Cleaning cost of `p_gc_lru`; infinite at 0."""
+
+@overload
+def write_amplification_lru(over_provisioning: float) -> float: ...
+@overload
+def write_amplification_lru(over_provisioning: _Floats) -> _Array:
+    """Write amplification of `p_gc_lru`; infinite at 0."""
+
+@overload
+def p_gc_greedy(over_provisioning: float, pages_per_erase_block: int) -> float: ...
+@overload
+def p_gc_greedy(over_provisioning: _Floats, pages_per_erase_block: int) -> _Array:
+    """p_gc of Greedy on uniform updates (mean field)."""
+
+@overload
+def p_gc_d_choices(over_provisioning: float, pages_per_erase_block: int, choices: int) -> float: ...
+@overload
+def p_gc_d_choices(over_provisioning: _Floats, pages_per_erase_block: int, choices: int) -> _Array:
+    """p_gc of the best of `choices` erase blocks drawn at random, on uniform updates (mean field)."""
+
+@overload
+def p_gc_window_greedy(over_provisioning: float, pages_per_erase_block: int, window: float) -> float: ...
+@overload
+def p_gc_window_greedy(over_provisioning: _Floats, pages_per_erase_block: int, window: float) -> _Array:
+    """p_gc of Window-Greedy on uniform updates; `window` is the share of all erase blocks that it sees (mean field)."""
+
+@overload
+def cleaning_cost_derivative(z: float, update_share: float, size: float, *, approximate: bool = False) -> float: ...
+@overload
+def cleaning_cost_derivative(z: _Floats, update_share: float, size: float, *, approximate: bool = False) -> _Array:
+    """How the cleaning cost changes with one log's space (a term of MULTILOG eq. 11)."""
+
+def valid_pages_pdf(pages_per_erase_block: int, p_valid: float) -> _Array:
+    """Distribution of the valid pages of an erase block (MULTILOG eq. 5)."""
+
+def markov_pdf(pdf: _Floats, logical_pages: int, updates: int) -> _Array:
+    """The distribution after `updates` steps of MULTILOG's Markov chain."""
+
+class WindowBenefit:
+    """What one choice from a cleaning window of B erase blocks saves over LRU."""
+
+    @property
+    def lru_valid_pages(self) -> float: ...
+    @property
+    def least_valid_pages(self) -> float: ...
+    @property
+    def benefit(self) -> float: ...
+    @property
+    def benefit_as_printed(self) -> float: ...
+
+def window_benefit(over_provisioning: float, pages_per_erase_block: int, logical_pages: int, window: int) -> WindowBenefit:
+    """The benefit of a window of `window` erase blocks over LRU (MULTILOG 4.1)."""
+
+class RandomPlacement:
+    """Update sets mixed in one log."""
+
+    @property
+    def p_gc(self) -> _Array: ...
+    @property
+    def p_avg(self) -> float: ...
+    @property
+    def cleaning_cost(self) -> float: ...
+    @property
+    def write_amplification(self) -> float: ...
+
+def kmodal_random(sizes: _Floats, shares: _Floats, over_provisioning: float, *, approximate: bool = False) -> RandomPlacement:
+    """Sets of pages of different update frequency mixed in one log cleaned by LRU (MULTILOG eq. 6-9)."""
+
+class Division:
+    """Spare space divided between logs that each hold one update set."""
+
+    @property
+    def betas(self) -> _Array: ...
+    @property
+    def p_gc(self) -> _Array: ...
+    @property
+    def cleaning_cost(self) -> float: ...
+    @property
+    def write_amplification(self) -> float: ...
+
+def kmodal_separated(sizes: _Floats, shares: _Floats, over_provisioning: float) -> Division:
+    """Sets of pages each in its own log, spare space divided as well as can be (MULTILOG eq. 10-13)."""
+
+def separated_cleaning_cost(sizes: _Floats, shares: _Floats, betas: _Floats) -> float:
+    """Cleaning cost of sets each in its own log with the spare spaces `betas` (MULTILOG eq. 13)."""
+
+class Bound:
+    """The least cleaning cost of a workload, and how space is divided to reach it. `float(bound)` is the cleaning cost."""
+
+    @property
+    def over_provisioning(self) -> float: ...
+    @property
+    def binning(self) -> str: ...
+    @property
+    def cleaning_cost(self) -> float: ...
+    @property
+    def write_amplification(self) -> float: ...
+    @property
+    def p_gc_overall(self) -> float: ...
+    @property
+    def pages(self) -> npt.NDArray[np.uint64]: ...
+    @property
+    def lowest(self) -> _Array: ...
+    @property
+    def highest(self) -> _Array: ...
+    @property
+    def sizes(self) -> _Array: ...
+    @property
+    def shares(self) -> _Array: ...
+    @property
+    def betas(self) -> _Array: ...
+    @property
+    def p_gc(self) -> _Array: ...
+    def __float__(self) -> float: ...
+
+_Weights: TypeAlias = _Floats | npt.NDArray[np.uint32]
+
+@overload
+def cleaning_cost_bound(weights: _Weights, over_provisioning: float, binning: str | float | None = None) -> Bound: ...
+@overload
+def cleaning_cost_bound(weights: _Weights, over_provisioning: _Floats, binning: str | float | None = None) -> list[Bound]:
+    """The least cleaning cost of any placement by update frequency (MULTILOG Algorithm 1)."""
+
+class PolynomialFit:
+    """A fit of MULTILOG's polynomial for the best beta of two sets (4.2.2)."""
+
+    @property
+    def frequency_ratio(self) -> float: ...
+    @property
+    def coefficients(self) -> list[float]: ...
+    @property
+    def rmse(self) -> float: ...
+    @property
+    def max_error(self) -> float: ...
+    @property
+    def max_cost_loss(self) -> float: ...
+
+def polynomial_fit(frequency_ratio: float = 2.0, least: float = 0.01, most: float = 1.0) -> PolynomialFit:
+    """Fit the polynomial by least squares over sizes 0.01 ... 0.99 and over-provisioning `least` ... `most`."""
+
+@overload
+def beta_polynomial(size: float, over_provisioning: float, coefficients: Sequence[float]) -> float: ...
+@overload
+def beta_polynomial(size: float, over_provisioning: _Floats, coefficients: Sequence[float]) -> _Array:
+    """Beta of the first of two sets by the polynomial with these coefficients."""
+
+def lifetime_years(
+    endurance_cycles: float,
+    physical_capacity_bytes: float,
+    write_amplification: float,
+    host_bytes_per_day: float,
+    wear_spread: float = 1.0,
+) -> float:
+    """Years until the most worn erase block reaches its endurance."""

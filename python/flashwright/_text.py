@@ -1,0 +1,67 @@
+"""How numbers are written for people: the same on the terminal and in reports."""
+
+from __future__ import annotations
+
+import math
+
+_SI = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_BINARY = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+
+
+def significant(value: float | None, digits: int = 3) -> str:
+    """Give a number with so many significant digits; a dash if there is none.
+
+    Digits before the point are never dropped.
+    """
+    if value is None or not math.isfinite(value):
+        return "–"  # noqa: RUF001  (a dash in a table is an en dash)
+    if value == 0:
+        return "0"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    if decimals > 6:
+        return f"{value:.{digits - 1}e}"
+    return f"{value:,.{decimals}f}".replace(",", "\u202f")
+
+
+def count(value: float | None) -> str:
+    """Give a count with thousands set apart; a dash if there is none."""
+    return "–" if value is None else f"{round(value):,}".replace(",", "\u202f")  # noqa: RUF001
+
+
+def short_count(value: float) -> str:
+    """Give a count in a few characters, as 1.23 M."""
+    for unit, name in _SI:
+        if abs(value) >= unit:
+            return f"{significant(value / unit)} {name}"
+    return significant(value) if value != round(value) else str(round(value))
+
+
+def size(value: float) -> str:
+    """Give bytes in a few characters, as 1.23 GiB."""
+    for unit, name in _BINARY:
+        if abs(value) >= unit:
+            return f"{significant(value / unit)} {name}"
+    return f"{round(value)} B"
+
+
+def percent(fraction: float | None, digits: int = 3) -> str:
+    """Give a fraction as per cent."""
+    return "–" if fraction is None else f"{significant(fraction * 100, digits)} %"  # noqa: RUF001
+
+
+def alpha(fraction: float) -> str:
+    """Give an over-provisioning as it was asked for."""
+    return f"{fraction * 100:.6g} %"
+
+
+def span(seconds: float) -> str:
+    """Give a time span in its natural unit."""
+    for unit, name in ((86_400 * 2, "days"), (3_600, "h"), (60, "min")):
+        if seconds >= unit:
+            return f"{significant(seconds / (86_400 if name == 'days' else unit))} {name}"
+    if seconds >= 1 or seconds == 0:
+        return f"{significant(seconds)} s"
+    for unit, name in ((1e-3, "ms"), (1e-6, "µs")):
+        if seconds >= unit:
+            return f"{significant(seconds / unit)} {name}"
+    return f"{significant(seconds / 1e-9)} ns"

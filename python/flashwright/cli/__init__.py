@@ -1,0 +1,81 @@
+"""The `flashwright` command: the group, its help, and how errors end it.
+
+Exit codes: 0 done; 1 a run failed; 2 wrong use or wrong input; 130 stopped by Ctrl-C. An error is one line on standard error.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NoReturn
+
+import click
+
+from flashwright._core import Cancelled, FlashwrightError, InputError, __version__
+from flashwright.cli.compare import compare
+from flashwright.cli.demo import demo
+from flashwright.cli.listing import listing
+from flashwright.cli.model import model
+from flashwright.cli.progress import StoppedError
+from flashwright.cli.report import report
+from flashwright.cli.simulate import simulate
+from flashwright.cli.trace import trace
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="flashwright", message="%(prog)s %(version)s")
+def cli() -> None:
+    """What does a database's write stream do to flash, and what would do better?
+
+    \b
+    Start here:
+      flashwright demo                                  a real database trace, every policy, the least possible
+      flashwright trace stats my.blktrace.0             what a trace holds
+      flashwright simulate my.blktrace.0 --op 0.2       write amplification of one policy
+      flashwright compare my.blktrace.0 --op 0.1,0.2    all of them, with the bound as a line
+
+    SOURCE is a trace file (its format is told by its content; .gz, .zst and .xz are read too; .u32 is a plain list of
+    pages) or a synthetic workload such as `synth:zipf?s=0.99&pages=1M`. `flashwright list` names everything there is.
+    """
+
+
+for command in (trace, simulate, compare, model, listing, demo, report):
+    cli.add_command(command)
+
+
+def main() -> NoReturn:
+    """Run the command line and leave with its exit code."""
+    try:
+        code = cli.main(prog_name="flashwright", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help(), err=True)
+        code = 2
+    except click.ClickException as error:
+        code = _fail(_usage_message(error), 2)
+    except InputError as error:
+        code = _fail(str(error), 2)
+    except StoppedError as error:
+        code = _fail(str(error), 130)
+    except (KeyboardInterrupt, click.Abort, Cancelled):
+        code = _fail("stopped", 130)
+    except FlashwrightError as error:
+        code = _fail(str(error), 1)
+    except MemoryError:
+        code = _fail("out of memory: take a smaller workload, or fewer --jobs at once", 1)
+    except BrokenPipeError:
+        # The reader of our output went away, as `head` does: nothing more can be said there, not even at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(message: str, code: int) -> int:
+    line = " ".join(message.split())
+    sys.stderr.write(f"flashwright: {line}\n" if code == 130 else f"flashwright: error: {line}\n")
+    return code
+
+
+def _usage_message(error: click.ClickException) -> str:
+    message = error.format_message().rstrip(".")
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return f"{message}; see `{context.command_path} --help`" if context is not None else message

@@ -1,0 +1,163 @@
+"""`flashwright compare`: policies x over-provisionings x workloads, beside the least possible."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from flashwright._core import InputError, RunError
+from flashwright.cli.options import Fractions, device_options, lifetime_options, output_options, split_names, workload_options
+from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say
+
+if TYPE_CHECKING:
+    from flashwright.sweeps.comparison import Comparison
+
+
+@click.command(short_help="All policies, with the bound as a line.")
+@click.argument("source_names", metavar="SOURCE...", nargs=-1, required=True)
+@click.option("--placements", default="all", show_default=True, metavar="a,b|all", help="Placement policies.")
+@click.option(
+    "--victims",
+    metavar="a,b|all",
+    help="Victim policies, each with each placement.  [default: the one of the placement's authors; all for `none` if --placements is all]",
+)
+@click.option("--op", "over_provisionings", type=Fractions(), default="0.1,0.2,0.3", show_default=True, help="Over-provisionings.")
+@workload_options
+@device_options
+@lifetime_options
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Simulations at a time.  [default: one a core]")
+@output_options
+def compare(
+    source_names: tuple[str, ...],
+    placements: str,
+    victims: str | None,
+    over_provisionings: tuple[float, ...],
+    page_size: int,
+    format_name: str | None,
+    skip_bad: int,
+    seed: int,
+    repeat: int,
+    pages_per_erase_block: int,
+    start: str,
+    endurance: float,
+    writes_per_day: float | str,
+    jobs: int | None,
+    json_path: str | None,
+    out: Path | None,
+) -> None:
+    """Compare placement policies on each SOURCE, at each over-provisioning, with the least possible beside them.
+
+    \b
+    Examples:
+      flashwright compare tpcc.parquet
+      flashwright compare 'synth:zipf?pages=1M' 'synth:uniform?pages=1M' --op 0.07,0.15,0.3,0.5
+      flashwright compare tpcc.parquet --placements multi_log,dac,none --victims greedy,lru --json -
+
+    Ctrl-C stops it and keeps what is finished.
+    """
+    from flashwright import sources
+    from flashwright.cli.progress import StoppedError
+    from flashwright.sweeps.comparison import Plan
+    from flashwright.sweeps.grid import Device
+    from flashwright.sweeps.policies import choose
+
+    policies = choose(_names(placements, "--placements"), None if victims is None else _all_victims(victims))
+    plan = Plan(
+        sources=list(source_names),
+        policies=policies,
+        over_provisionings=list(over_provisionings),
+        reading=sources.Reading(page_size, format_name, skip_bad, seed, repeat),
+        device=Device(pages_per_erase_block, start, seed),
+        endurance=endurance,
+        writes_per_day=writes_per_day,
+        threads=jobs or os.cpu_count() or 1,
+    )
+    comparison, stopped = run_plan(plan)
+    run = comparison.run("compare", command_line())
+    if not prints_only_json(json_path):
+        print_comparison(comparison)
+    folder = finish(run, out=out, json_path=json_path, identity=plan.identity(comparison.workloads))
+    if stopped is not None:
+        kept = f"{len(comparison.rows)} of {comparison.planned} simulations are kept" + (f" in {folder}" if folder else "")
+        raise StoppedError(stopped.done, stopped.total, f"{stopped.unit}; {kept}", None)
+    fail_if_any_failed(comparison)
+
+
+def run_plan(plan: Any) -> tuple[Comparison, Any]:
+    """Load the workloads, simulate, find the bounds. Gives what is there, and the stop if Ctrl-C came between."""
+    from flashwright.cli.progress import StoppedError, follow, work
+    from flashwright.sweeps.comparison import Comparison
+    from flashwright.sweeps.grid import Grid
+
+    workloads = plan.load(lambda source, load: work(f"Reading {Path(source).name}", "page writes", load))
+    bounds = work("Finding the least possible", "pages", lambda _: plan.bounds(workloads))
+    jobs = plan.jobs()
+    grid = Grid(workloads, jobs, plan.device, plan.threads)
+    stopped = None
+    try:
+        outcomes = follow(f"Simulating {len(jobs)} runs", "page writes", grid, grid.run)
+    except StoppedError as stop:
+        stopped, outcomes = stop, stop.result or []
+    return Comparison(plan, workloads, bounds, outcomes), stopped
+
+
+def fail_if_any_failed(comparison: Comparison) -> None:
+    """Raise RunError if a policy could not run; the others' results are written by then."""
+    failed = comparison.failures
+    if failed:
+        first = failed[0]
+        more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+        raise RunError(f"{first['policy']} at over-provisioning {first['over_provisioning']:g} on {first['workload']}: {first['error']}{more}")
+
+
+def print_comparison(comparison: Comparison) -> None:
+    """Print one table for each workload: policies sorted by cleaning cost, then the bound."""
+    from flashwright._text import alpha, percent, significant
+    from flashwright.sweeps.comparison import BOUND
+
+    for number, name in enumerate(comparison.names):
+        rows = []
+        for row in comparison.sorted_rows(number):
+            if row.get("error"):
+                rows.append((alpha(row["over_provisioning"]), row["policy"], "failed", "", "", ""))
+                continue
+            rows.append(
+                (
+                    alpha(row["over_provisioning"]),
+                    row["policy"] + ("" if row["steady"] else " *"),
+                    significant(row["write_amplification"], 4),
+                    "" if row["policy"] == BOUND else f"{row['gap_to_bound_percent']:+.1f} %",
+                    percent(row["p_gc"]),
+                    significant(row["life_years"]),
+                )
+            )
+        headings = [
+            ("over-provisioning", "right"),
+            ("policy", "left"),
+            ("write amplification", "right"),
+            ("to bound", "right"),
+            ("p_gc", "right"),
+            ("life in years", "right"),
+        ]
+        print_table(headings, rows, name)
+        if any(row.get("steady") is False for row in comparison.sorted_rows(number)):
+            say("* did not become steady: the figure is of the last half of the run")
+
+
+def _names(text: str, option: str) -> list[str] | None:
+    if text.strip() == "all":
+        return None
+    names = split_names(text)
+    if not names:
+        raise InputError(f"{option}: no name is given; write a,b or all")
+    return names
+
+
+def _all_victims(text: str) -> list[str]:
+    from flashwright._core import registry
+
+    names = _names(text, "--victims")
+    return [entry["name"] for entry in registry()["victim"]] if names is None else names

@@ -1,0 +1,160 @@
+"""`flashwright model`: what can be computed without simulating."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from flashwright.cli.options import Fractions, lifetime_options, output_options, workload_options
+from flashwright.cli.output import command_line, finish, print_table, prints_only_json
+
+OVER_PROVISIONINGS = "0.07,0.1,0.15,0.2,0.3,0.5,0.7,1.0"
+
+
+@click.group(short_help="The least possible, and closed forms.")
+def model() -> None:
+    """Compute cleaning cost without simulating: the least possible, and that of uniform updates.
+
+    \b
+    Examples:
+      flashwright model bound tpcc.parquet --op 0.1,0.2,0.3
+      flashwright model pgc --op 0.07,0.28
+      flashwright model figures
+    """
+
+
+@model.command(short_help="The least that any placement can write.")
+@click.argument("source")
+@click.option("--op", "over_provisionings", type=Fractions(), default="0.1,0.2,0.3", show_default=True, help="Over-provisionings.")
+@workload_options
+@lifetime_options
+@output_options
+def bound(
+    source: str,
+    over_provisionings: tuple[float, ...],
+    page_size: int,
+    format_name: str | None,
+    skip_bad: int,
+    seed: int,
+    repeat: int,
+    endurance: float,
+    writes_per_day: float | str,
+    json_path: str | None,
+    out: Path | None,
+) -> None:
+    """Find the least write amplification of SOURCE that any placement by update frequency can reach (MULTILOG Algorithm 1).
+
+    \b
+    Examples:
+      flashwright model bound 'synth:zipf?s=0.99&pages=1M' --op 0.2
+      flashwright model bound tpcc.parquet --op 0.1,0.2,0.3 --json -
+    """
+    from flashwright import sources
+    from flashwright._text import alpha, percent, significant
+    from flashwright.cli.progress import work
+    from flashwright.lifetime import lifetime_of
+    from flashwright.runs import Run, provenance, table
+
+    reading = sources.Reading(page_size, format_name, skip_bad, seed, repeat)
+    sources.check_source(source)
+    workload = work(f"Reading {source}", "page writes", lambda progress: sources.load(source, reading, progress))
+    [name] = sources.names([source])
+    lifetime = lifetime_of(name, sources.recorded_writes_per_day(workload, repeat), endurance, writes_per_day)
+    found = work("Finding the least possible", "pages", lambda _: sources.bounds(workload, over_provisionings))
+    rows = [
+        {
+            "over_provisioning": op,
+            "bound_write_amplification": amplification,
+            "cleaning_cost": amplification - 1,
+            "p_gc": 1 - 1 / amplification,
+            "life_years": lifetime.years(amplification, op),
+        }
+        for op, amplification in zip(over_provisionings, found, strict=True)
+    ]
+    result = {
+        # With one over-provisioning its figures stand at the top, where scripts look for them.
+        **(rows[0] if len(rows) == 1 else {}),
+        "bounds": rows,
+        "lifetime": lifetime.document(),
+        "workload": sources.summary(name, workload, reading),
+        "provenance": provenance(command_line(), [sources.describe(source, workload)], seed),
+    }
+    if not prints_only_json(json_path):
+        headings = [("over-provisioning", "right"), ("least write amplification", "right"), ("cleaning cost", "right"), ("p_gc", "right"), ("life in years", "right")]
+        cells = [
+            (
+                alpha(row["over_provisioning"]),
+                significant(row["bound_write_amplification"], 4),
+                significant(row["cleaning_cost"], 4),
+                percent(row["p_gc"]),
+                significant(row["life_years"]),
+            )
+            for row in rows
+        ]
+        print_table(headings, cells, name)
+    run = Run("model bound", result, {"bounds": table({key: [row[key] for row in rows] for key in rows[0]})})
+    finish(run, out=out, json_path=json_path, identity=[over_provisionings, reading, lifetime.document(), workload.content_hash])
+
+
+@model.command(short_help="Uniform updates: equations and mean field.")
+@click.option("--op", "over_provisionings", type=Fractions(), default=OVER_PROVISIONINGS, show_default=True, help="Over-provisionings.")
+@click.option("--pages-per-erase-block", type=click.IntRange(2, 4096), default=64, show_default=True, metavar="N", help="Pages that are erased together.")
+@click.option("--choices", type=click.IntRange(1, 1024), default=10, show_default=True, metavar="D", help="d of d-choices.")
+@click.option("--window", type=click.FloatRange(0, 1), default=0.1, show_default=True, metavar="SHARE", help="Window of Window-Greedy, as a share of all erase blocks.")
+@output_options
+def pgc(
+    over_provisionings: tuple[float, ...],
+    pages_per_erase_block: int,
+    choices: int,
+    window: float,
+    json_path: str | None,
+    out: Path | None,
+) -> None:
+    """Give p_gc, the share of valid pages in a victim, under uniform updates, for each victim policy that has a model.
+
+    \b
+    Examples:
+      flashwright model pgc
+      flashwright model pgc --op 0.07 --pages-per-erase-block 256 --json -
+    """
+    from flashwright import _core
+    from flashwright._text import alpha, percent
+    from flashwright.runs import Run, provenance, table
+
+    alphas = list(over_provisionings)
+    columns: dict[str, list[float]] = {
+        "over_provisioning": alphas,
+        "lru": [_core.p_gc_lru(op) for op in alphas],
+        "lru_approximation": [_core.p_gc_approx(op) for op in alphas],
+        "window_greedy": [_core.p_gc_window_greedy(op, pages_per_erase_block, window) for op in alphas],
+        "d_choices": [_core.p_gc_d_choices(op, pages_per_erase_block, choices) for op in alphas],
+        "greedy": [_core.p_gc_greedy(op, pages_per_erase_block) for op in alphas],
+    }
+    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    result = {
+        "p_gc": rows,
+        "pages_per_erase_block": pages_per_erase_block,
+        "choices": choices,
+        "window": window,
+        "provenance": provenance(command_line(), [], None),
+    }
+    if not prints_only_json(json_path):
+        headings = [("over-provisioning", "right")] + [(name.replace("_", " "), "right") for name in list(columns)[1:]]
+        print_table(headings, [(alpha(row["over_provisioning"]), *(percent(value, 4) for value in list(row.values())[1:])) for row in rows], "p_gc under uniform updates")
+    run = Run("model pgc", result, {"p_gc": table(columns)})
+    finish(run, out=out, json_path=json_path, identity=[alphas, pages_per_erase_block, choices, window])
+
+
+@model.command(short_help="Figures 1-3 of MULTILOG, computed here.")
+@output_options
+def figures(json_path: str | None, out: Path | None) -> None:
+    """Compute figures 1 to 3 of MULTILOG, and the polynomial fit of its section 4.2.2, from the models.
+
+    \b
+    Example:
+      flashwright model figures --out runs/multilog
+    """
+    from flashwright.cli.model_figures import run_figures
+
+    run_figures(json_path, out)

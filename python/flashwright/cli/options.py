@@ -1,0 +1,144 @@
+"""Options that several commands share, and the reading of their values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Fractions(click.ParamType):
+    """A comma-separated list of over-provisionings: `0.1,0.2` or `10%,20%`."""
+
+    name = "LIST"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, ...]:
+        """Read the list: every value above 0 and at most 100, none twice."""
+        if isinstance(value, tuple):
+            return value
+        values = tuple(Fraction().convert(part, param, ctx) for part in str(value).split(","))
+        if len(set(values)) != len(values):
+            self.fail(f"{value!r} names a value twice", param, ctx)
+        return tuple(sorted(values))
+
+
+class Fraction(click.ParamType):
+    """An over-provisioning: `0.2` or `20%`."""
+
+    name = "FRACTION"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read the value: above 0 and at most 100 (which is 10000 %)."""
+        if isinstance(value, float):
+            return value
+        text = str(value).strip()
+        try:
+            number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        except ValueError:
+            number = float("nan")
+        if not 0 < number <= 100:
+            self.fail(f"{text!r} is not an over-provisioning: write a number above 0, such as 0.2 or 20%", param, ctx)
+        return number
+
+
+class Size(click.ParamType):
+    """A size in bytes: `4096`, `4k`, `16KiB`."""
+
+    name = "BYTES"
+    _units = {"": 1, "k": 1024, "ki": 1024, "kib": 1024, "m": 2**20, "mi": 2**20, "mib": 2**20}  # noqa: RUF012
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read the size: at least 1 byte; k and M are powers of two."""
+        if isinstance(value, int):
+            return value
+        match = re.fullmatch(r"(\d+)\s*([a-zA-Z]*)", str(value).strip())
+        unit = self._units.get(match[2].lower()) if match else None
+        if match is None or unit is None or int(match[1]) == 0:
+            self.fail(f"{value!r} is not a size in bytes: write 4096 or 4k", param, ctx)
+        return int(match[1]) * unit
+
+
+class WritesPerDay(click.ParamType):
+    """Drive writes a day: a number, or `trace` for the rate at which the trace was recorded."""
+
+    name = "N|trace"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
+        """Read the rate: `trace` or a number above 0."""
+        if value == "trace" or isinstance(value, float):
+            return value
+        try:
+            number = float(value)
+        except ValueError:
+            number = 0.0
+        if not 0 < number < float("inf"):
+            self.fail(f"{value!r} is not a rate: write drive writes a day, such as 1, or `trace`", param, ctx)
+        return number
+
+
+def split_names(text: str) -> list[str]:
+    """Split `a,b(x=1,y=2),c` at the commas outside of brackets."""
+    return [name for name in (part.strip() for part in re.split(r",(?![^(]*\))", text)) if name]
+
+
+def _apply(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    def decorate(command: Command) -> Command:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return decorate
+
+
+json_option = click.option(
+    "--json",
+    "json_path",
+    metavar="PATH|-",
+    help="Write the result as JSON there. `-` prints only JSON on standard output, and writes a run folder only with --out.",
+)
+out_option = click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="The run folder: result.json, tables as Parquet, report.html.  [default: runs/COMMAND-HASH of what goes in]",
+)
+output_options = _apply(json_option, out_option)
+
+read_options = _apply(
+    click.option("--format", "format_name", metavar="NAME", help="Format of the trace, if its content does not tell (see `flashwright list`)."),
+    click.option("--skip-bad", type=click.IntRange(0), default=0, metavar="N", help="Allow so many malformed lines, and count them.  [default: 0]"),
+)
+
+workload_options = _apply(
+    click.option("--page-size", type=Size(), default=4096, show_default=True, help="Bytes in a flash page."),
+    read_options,
+    click.option("--seed", type=click.IntRange(0, 2**64 - 1), default=1, show_default=True, metavar="N", help="Seed of everything random."),
+    click.option("--repeat", type=click.IntRange(1), default=1, show_default=True, metavar="K", help="Play the source so many times."),
+)
+
+device_options = _apply(
+    click.option("--pages-per-erase-block", type=click.IntRange(2, 4096), default=64, show_default=True, metavar="N", help="Pages that are erased together."),
+    click.option(
+        "--start",
+        type=click.Choice(["filled", "fresh"]),
+        default="filled",
+        show_default=True,
+        help="filled: every page of the footprint is written once, in order, before the trace, and left out of the steady state.",
+    ),
+)
+
+lifetime_options = _apply(
+    click.option("--endurance", type=click.FloatRange(1), default=3000, show_default=True, metavar="CYCLES", help="Times that an erase block can be erased."),
+    click.option(
+        "--writes-per-day",
+        type=WritesPerDay(),
+        default=1.0,
+        show_default=True,
+        help="How often a day the host writes the logical capacity once over; `trace`: as fast as recorded.",
+    ),
+)

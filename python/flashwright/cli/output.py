@@ -1,0 +1,83 @@
+"""What commands print and where: JSON, tables, run folders."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from flashwright._core import InputError
+from flashwright.runs import REPORT_FILE, Run, default_folder, dump_json
+
+
+def command_line() -> list[str]:
+    """Give the command as it was typed, the program by its plain name."""
+    return ["flashwright", *sys.argv[1:]]
+
+
+def prints_only_json(json_path: str | None) -> bool:
+    """Tell whether standard output belongs to the JSON alone."""
+    return json_path == "-"
+
+
+def say(line: str = "", *, json_path: str | None = None) -> None:
+    """Print a line for people, unless standard output belongs to the JSON."""
+    if not prints_only_json(json_path):
+        click.echo(line)
+
+
+def write_json(document: Any, json_path: str | None) -> None:
+    """Write the document where `--json` says, if it was given.
+
+    Raises InputError if the file cannot be written.
+    """
+    if json_path is None:
+        return
+    if prints_only_json(json_path):
+        sys.stdout.write(dump_json(document))
+        sys.stdout.flush()
+        return
+    try:
+        Path(json_path).write_text(dump_json(document), encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{json_path}: cannot write the JSON: {error.strerror}") from error
+
+
+def finish(run: Run, *, out: Path | None, json_path: str | None, identity: Any) -> Path | None:
+    """Write the run folder with its report, and the JSON; give the folder, if one was written."""
+    from flashwright.reports import write_report
+
+    folder = None
+    if out is not None or not prints_only_json(json_path):
+        folder = out or default_folder(run.command, identity)
+        run.write(folder)
+        write_report(folder)
+    write_json(run.document(), json_path)
+    if folder is not None:
+        say(f"\nReport: {folder / REPORT_FILE}", json_path=json_path)
+    return folder
+
+
+def print_table(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]], title: str | None = None) -> None:
+    """Print a table on standard output: `columns` are (heading, "left" or "right").
+
+    Without a terminal nothing is cut to its width, so that a pipe gets everything.
+    """
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=10_000, color_system=None)
+    if title is not None:
+        console.print(f"\n{title}", style="bold", markup=False)
+    headed = any(heading for heading, _ in columns)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_header=headed)
+    for heading, justify in columns:
+        table.add_column(heading, justify="right" if justify == "right" else "left", no_wrap=not console.is_terminal)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)

@@ -1,0 +1,133 @@
+"""Long work in a thread, its progress on standard error, and a clean stop on Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
+
+from rich.console import Console
+from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, Task, TaskProgressColumn, TextColumn
+from rich.progress import Progress as Bars
+from rich.text import Text
+
+from flashwright._core import Cancelled, Progress
+from flashwright._text import short_count, span
+
+Result = TypeVar("Result")
+POLL_SECONDS = 0.1
+
+
+class Tracker(Protocol):
+    """Whatever can tell how far it is and be stopped: a core Progress, or many of them."""
+
+    def state(self) -> tuple[int, int]:
+        """Give what is done and the total; 0 if that is not known."""
+
+    def cancel(self) -> None:
+        """Ask the work to stop."""
+
+
+class StoppedError(Exception, Generic[Result]):
+    """The user stopped the work. Holds what it gave back all the same, if anything, and how far it was."""
+
+    def __init__(self, done: int, total: int, unit: str, result: Result | None) -> None:
+        self.done, self.total, self.unit, self.result = done, total, unit, result
+        super().__init__(done, total)
+
+    def __str__(self) -> str:
+        """Tell how far the work was."""
+        if self.done == 0:
+            return "stopped before the first result"
+        of_total = f" of {short_count(self.total)} ({self.done / self.total:.0%})" if self.total else ""
+        return f"stopped after {short_count(self.done)}{of_total} {self.unit}"
+
+
+class _Rate(ProgressColumn):
+    """Units done a second, over the whole run: steadier than an instant's rate."""
+
+    def render(self, task: Task) -> Text:
+        elapsed = task.elapsed or 0
+        done = task.fields["done"]
+        return Text(f"{short_count(done / elapsed)} {task.fields['unit']}/s" if elapsed > 0.3 and done else "")
+
+
+class _Remaining(ProgressColumn):
+    """Time to the end, if it goes on as so far."""
+
+    def render(self, task: Task) -> Text:
+        if not task.total or not task.completed or not task.elapsed:
+            return Text("")
+        return Text(f"{span(round(task.elapsed * (task.total - task.completed) / task.completed))} left")
+
+
+def follow(label: str, unit: str, tracker: Tracker, work: Callable[[], Result]) -> Result:
+    """Run the work in a thread, draw its progress if standard error is a terminal, and give its result.
+
+    Raises what the work raises; StoppedError after Ctrl-C, as soon as the work came to its next clean point.
+    """
+    outcome: list[Result] = []
+    failure: list[BaseException] = []
+
+    def target() -> None:
+        try:
+            outcome.append(work())
+        except BaseException as error:  # noqa: BLE001  (handed to the thread that waits)
+            failure.append(error)
+
+    thread = threading.Thread(target=target, name=label, daemon=True)
+    interrupted = False
+    try:
+        thread.start()
+        _draw_until_done(label, unit, tracker, thread)
+    except KeyboardInterrupt:
+        interrupted = True
+        tracker.cancel()
+        _wait_or_leave(thread)
+    if interrupted and (not failure or isinstance(failure[0], Cancelled)):
+        done, total = tracker.state()
+        raise StoppedError(done, total, unit, outcome[0] if outcome else None) from None
+    if failure:
+        raise failure[0]
+    return outcome[0]
+
+
+def work(label: str, unit: str, task: Callable[[Progress], Result]) -> Result:
+    """Follow a task that takes one core Progress; as follow()."""
+    progress = Progress()
+    return follow(label, unit, progress, lambda: task(progress))
+
+
+def _draw_until_done(label: str, unit: str, tracker: Tracker, thread: threading.Thread) -> None:
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        while thread.is_alive():
+            thread.join(POLL_SECONDS)
+        return
+    # Work of an instant shall not flash a bar.
+    thread.join(2 * POLL_SECONDS)
+    if not thread.is_alive():
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), _Rate(), _Remaining())
+    with Bars(*columns, console=console, transient=True) as bars:
+        bar = bars.add_task(label, total=None, done=0, unit=unit)
+        while thread.is_alive():
+            done, total = tracker.state()
+            bars.update(bar, completed=done, total=total or None, done=done)
+            thread.join(POLL_SECONDS)
+
+
+def _wait_or_leave(thread: threading.Thread) -> None:
+    """Wait for the clean point; a second Ctrl-C leaves at once."""
+    try:
+        told = time.monotonic() + 1
+        while thread.is_alive():
+            thread.join(POLL_SECONDS)
+            if told and time.monotonic() > told:
+                sys.stderr.write("flashwright: stopping; press Ctrl-C again to leave at once\n")
+                told = 0
+    except KeyboardInterrupt:
+        os._exit(130)

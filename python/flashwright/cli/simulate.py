@@ -1,0 +1,116 @@
+"""`flashwright simulate`: one policy at one over-provisioning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from flashwright.cli.options import Fraction, device_options, lifetime_options, output_options, workload_options
+from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say
+
+
+@click.command(short_help="Write amplification of one policy.")
+@click.argument("source")
+@click.option("--placement", default="none", show_default=True, metavar="NAME", help="Which stream a page goes to.")
+@click.option("--victim", metavar="NAME", help="Which erase block is cleaned.  [default: the one that the placement's authors use]")
+@click.option("--op", "over_provisioning", type=Fraction(), default=0.2, show_default=True, help="Over-provisioning: (physical - logical) / logical.")
+@workload_options
+@device_options
+@lifetime_options
+@click.option("--audit", is_flag=True, help="Check the simulator's tables against each other all along: slow, for finding bugs.")
+@output_options
+def simulate(
+    source: str,
+    placement: str,
+    victim: str | None,
+    over_provisioning: float,
+    page_size: int,
+    format_name: str | None,
+    skip_bad: int,
+    seed: int,
+    repeat: int,
+    pages_per_erase_block: int,
+    start: str,
+    endurance: float,
+    writes_per_day: float | str,
+    *,
+    audit: bool,
+    json_path: str | None,
+    out: Path | None,
+) -> None:
+    """Play SOURCE through a flash translation layer and count what the flash has to write.
+
+    \b
+    Examples:
+      flashwright simulate 'synth:uniform?pages=1M' --op 0.2
+      flashwright simulate tpcc.parquet --placement multi_log --op 0.1 --repeat 5
+      flashwright simulate tpcc.parquet --victim 'window_greedy(window=0.1)' --json -
+
+    `flashwright list` names the placement and victim policies and their parameters.
+    """
+    from flashwright import _core, sources
+    from flashwright.cli.progress import work
+    from flashwright.lifetime import lifetime_of
+    from flashwright.runs import Run, peak_rss_bytes, provenance, table
+    from flashwright.sweeps.policies import check_victim, own_victim
+
+    own = own_victim(placement)
+    victim = own if victim is None else check_victim(victim)
+    reading = sources.Reading(page_size, format_name, skip_bad, seed, repeat)
+    sources.check_source(source)
+    workload = work(f"Reading {source}", "page writes", lambda progress: sources.load(source, reading, progress))
+    [name] = sources.names([source])
+    lifetime = lifetime_of(name, sources.recorded_writes_per_day(workload, repeat), endurance, writes_per_day)
+    settings = {
+        "placement": placement,
+        "victim": victim,
+        "over_provisioning": over_provisioning,
+        "pages_per_erase_block": pages_per_erase_block,
+        "start": start,
+        "seed": seed,
+    }
+    outcome = work(
+        f"Simulating {placement} with {victim}",
+        "page writes",
+        lambda progress: _core.simulate(workload, **settings, audit=audit, progress=progress),
+    )
+    [bound] = work("Finding the least possible", "pages", lambda _: sources.bounds(workload, [over_provisioning]))
+    tables = {key: table(columns) for key, columns in outcome.pop("tables").items()}
+    result = {
+        **outcome,
+        **settings,
+        "bound_write_amplification": bound,
+        "life_years": lifetime.years(outcome["write_amplification"], over_provisioning),
+        "lifetime": lifetime.document(),
+        "workload": sources.summary(name, workload, reading),
+        "repeat": repeat,
+        "peak_rss_bytes": peak_rss_bytes(),
+        "provenance": provenance(command_line(), [sources.describe(source, workload)], seed),
+    }
+    run = Run("simulate", result, tables)
+    if not prints_only_json(json_path):
+        _print(result)
+    identity = [settings, reading, lifetime.document(), workload.content_hash]
+    finish(run, out=out, json_path=json_path, identity=identity)
+
+
+def _print(result: dict[str, Any]) -> None:
+    from flashwright._text import alpha, count, percent, significant
+
+    rows = [
+        ("write amplification", significant(result["write_amplification"], 4)),
+        ("least possible (bound)", significant(result["bound_write_amplification"], 4)),
+        ("cleaning cost", significant(result["cleaning_cost"], 4)),
+        ("valid pages in a victim (p_gc)", percent(result["p_gc"])),
+        ("life", f"{significant(result['life_years'])} years"),
+        ("host page writes", count(result["host_page_writes"])),
+        ("relocated pages", count(result["relocated_pages"])),
+        ("erases", count(result["erases"])),
+        ("steady from update", count(result["steady_from_update"])),
+    ]
+    title = f"{result['workload']['name']}: {result['placement']} with {result['victim']}, over-provisioning {alpha(result['over_provisioning'])}"
+    print_table([("", "left"), ("", "right")], rows, title)
+    if not result["steady"]:
+        say("The run did not become steady: the figures are of its last half. A longer workload, or --repeat, would help.")

@@ -1,0 +1,157 @@
+"""`flashwright trace`: reading, converting and making traces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from flashwright.cli.options import Size, json_option, output_options, read_options
+from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say, write_json
+
+
+@click.group(short_help="Statistics, conversion and synthesis of traces.")
+def trace() -> None:
+    """Look into traces, convert them, make synthetic ones.
+
+    \b
+    Examples:
+      flashwright trace stats tpcc.blktrace.0
+      flashwright trace convert tpcc.blktrace.0 tpcc.parquet
+      flashwright trace synth 'zipf?s=0.99&pages=1M' zipf.u32
+    """
+
+
+@trace.command(short_help="What a trace holds.")
+@click.argument("source")
+@click.option("--page-size", type=Size(), default=4096, show_default=True, help="Bytes in a flash page.")
+@read_options
+@click.option("--seed", type=click.IntRange(0, 2**64 - 1), default=1, show_default=True, metavar="N", help="Seed of a synthetic SOURCE.")
+@output_options
+def stats(
+    source: str,
+    page_size: int,
+    format_name: str | None,
+    skip_bad: int,
+    seed: int,
+    json_path: str | None,
+    out: Path | None,
+) -> None:
+    """Tell what SOURCE holds: requests, footprint, sequentiality, idle times, skew of updates, rewrite distances.
+
+    \b
+    Examples:
+      flashwright trace stats tpcc.blktrace.0
+      flashwright trace stats prxy_0.csv.gz --format msr --skip-bad 10 --json -
+    """
+    from flashwright import sources
+    from flashwright.cli.statistics import PICTURES, statistics
+    from flashwright.runs import Run, provenance
+
+    sources.check_source(source)
+    scalars, tables = statistics(source, page_size, format_name, skip_bad, seed)
+    described = sources.describe(source)
+    result = {
+        "source": Path(source).name if described["sha256"] else source,
+        **scalars,
+        "distributions": {name: table.to_pydict() for name, table in tables.items() if name not in PICTURES},
+        "provenance": provenance(command_line(), [described], seed),
+    }
+    if not prints_only_json(json_path):
+        print_table([("", "left"), ("", "right")], [(key.replace("_", " "), _cell(key, value)) for key, value in scalars.items()], result["source"])
+    finish(Run("trace stats", result, tables), out=out, json_path=json_path, identity=[described, page_size, format_name, skip_bad, seed])
+
+
+def _cell(key: str, value: Any) -> str:
+    from flashwright._text import count, percent, significant, size, span
+
+    if value is None:
+        return "not told"
+    if key.endswith("_bytes") or "_bytes_per_" in key:
+        return size(value)
+    if key.endswith("_ns") or "_ns_" in key:
+        return span(value / 1e9)
+    if "share" in key:
+        return percent(value)
+    if isinstance(value, int):
+        return count(value)
+    return value if isinstance(value, str) else significant(value)
+
+
+@trace.command(short_help="From any format to any that can be written.")
+@click.argument("source", type=click.Path(path_type=Path))
+@click.argument("target", type=click.Path(path_type=Path))
+@click.option("--from", "from_format", metavar="NAME", help="Format of SOURCE, if its content does not tell.")
+@click.option("--to", "to_format", metavar="NAME", help="Format of TARGET, if the ending of its name does not tell.")
+@click.option("--skip-bad", type=click.IntRange(0), default=0, metavar="N", help="Allow so many malformed lines, and count them.  [default: 0]")
+@json_option
+def convert(source: Path, target: Path, from_format: str | None, to_format: str | None, skip_bad: int, json_path: str | None) -> None:
+    """Read the trace SOURCE and write it to TARGET.
+
+    Parquet is the store to keep traces in: it is small, quick, and any data tool opens it.
+
+    \b
+    Examples:
+      flashwright trace convert tpcc.blktrace.0 tpcc.parquet
+      flashwright trace convert prxy_0.csv.gz prxy.iolog --to 'fio_iolog(version=3)'
+    """
+    from flashwright import _core, sources
+    from flashwright.cli.progress import work
+    from flashwright.runs import provenance
+
+    sources.check_source(str(source))
+    done = work(
+        f"Converting {source.name}",
+        "bytes",
+        lambda progress: _core.convert_trace(source, target, from_format, to_format, skip_bad, progress),
+    )
+    result = {"target": str(target), **done, "provenance": provenance(command_line(), [sources.describe(str(source))], None)}
+    write_json(result, json_path)
+    say(f"{target}: {done['requests']} requests, {done['from_format']} to {done['to_format']}{_lost(done)}", json_path=json_path)
+
+
+def _lost(done: dict[str, Any]) -> str:
+    lost = [
+        f"; {done[key]} {what}"
+        for key, what in (
+            ("skipped", "malformed records skipped"),
+            ("dropped", "requests dropped that the format cannot hold"),
+            ("clamped_times", "times before the first request set to 0"),
+        )
+        if done.get(key)
+    ]
+    return "".join(lost)
+
+
+@trace.command(short_help="Write a synthetic workload to a file.")
+@click.argument("workload")
+@click.argument("target", type=click.Path(path_type=Path))
+@click.option("--to", "to_format", metavar="NAME", help="Format of TARGET, if the ending of its name does not tell.")
+@click.option("--page-size", type=Size(), default=4096, show_default=True, help="Bytes in a page.")
+@click.option("--seed", type=click.IntRange(0, 2**64 - 1), default=1, show_default=True, metavar="N", help="Seed: the same seed, the same file.")
+@json_option
+def synth(workload: str, target: Path, to_format: str | None, page_size: int, seed: int, json_path: str | None) -> None:
+    """Write the synthetic WORKLOAD to TARGET.
+
+    \b
+    Examples:
+      flashwright trace synth 'uniform?pages=1M&updates=15x' uniform.u32
+      flashwright trace synth 'kmodal?sets=0.2:0.8,0.8:0.2' kmodal.parquet --seed 7
+
+    `flashwright list workload` names the workloads and their parameters.
+    """
+    from flashwright import _core, sources
+    from flashwright.cli.progress import work
+    from flashwright.runs import provenance
+
+    spec = workload.removeprefix(sources.SYNTHETIC)
+    done = work(
+        f"Writing {target.name}",
+        "page writes",
+        lambda progress: _core.write_synthetic(spec, target, to_format, page_size, seed, progress),
+    )
+    described = sources.describe(sources.SYNTHETIC + spec)
+    result = {"target": str(target), **done, "provenance": provenance(command_line(), [described], seed)}
+    write_json(result, json_path)
+    say(f"{target}: {done['requests']} requests over {done['logical_pages']} pages, as {done['to_format']}", json_path=json_path)

@@ -1,0 +1,40 @@
+"""Reports: one HTML file that works offline, made from a run folder alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from flashwright._core import InputError
+from flashwright.runs import REPORT_FILE, Run
+
+
+def write_report(folder: Path) -> Path:
+    """Make the report of a run folder from the files in it, and give its path.
+
+    Raises InputError if the folder is no run folder, or of a command that has no report.
+    """
+    from flashwright.reports import comparison, demo, model, simulation, trace
+    from flashwright.reports.page import render
+
+    builders = {
+        "simulate": simulation.page,
+        "compare": comparison.page,
+        "trace stats": trace.page,
+        "model bound": model.bound_page,
+        "model figures": model.figures_page,
+        "model pgc": model.pgc_page,
+        "demo": demo.page,
+    }
+    run = Run.read(folder)
+    if run.command not in builders:
+        raise InputError(f"{folder}: a run of `{run.command}`, which has no report; known are: {', '.join(builders)}")
+    path = folder / REPORT_FILE
+    try:
+        html = render(builders[run.command](run))
+    except (KeyError, IndexError, TypeError) as error:
+        raise InputError(f"{folder}: the run folder is incomplete or of another version: {error!r}") from error
+    try:
+        path.write_text(html, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot write the report: {error.strerror}") from error
+    return path

@@ -1,0 +1,325 @@
+"""The report of a comparison: what each policy writes, beside the least possible."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow.compute as pc
+
+from flashwright._text import alpha, percent, significant
+from flashwright.reports.figures import AXIS_ALPHA, Colours, axes, bars, bound_line, line, log_axis, title
+from flashwright.reports.names import proper
+from flashwright.reports.page import Fact, Figure, Page, Section, Table
+from flashwright.runs import Run
+
+USUAL_OVER_PROVISIONING = 0.2
+BASELINE = "Greedy"
+
+
+class Results:
+    """The rows of a comparison, as its report asks for them."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        rows = [{**row, "label": row["policy"], "policy": proper(row["policy"])} for row in run.result["results"]]
+        self.rows: list[dict[str, Any]] = [row for row in rows if "error" not in row]
+        self.failed: list[dict[str, Any]] = [row for row in rows if "error" in row]
+        self.workloads: list[dict[str, Any]] = run.result["workloads"]
+        self.alphas: list[float] = sorted({row["over_provisioning"] for row in run.result["bounds"]})
+        self.policies: list[str] = list(dict.fromkeys(row["policy"] for row in rows))
+        self.colours = Colours(self.policies)
+        self.reference = min(self.alphas, key=lambda op: abs(op - USUAL_OVER_PROVISIONING))
+
+    def of(self, workload: str, *, policy: str | None = None, op: float | None = None) -> list[dict[str, Any]]:
+        """Give the rows of a workload, a policy, an over-provisioning; least over-provisioning first."""
+        rows = [
+            row
+            for row in self.rows
+            if row["workload"] == workload
+            and policy in (None, row["policy"])
+            and op in (None, row["over_provisioning"])
+        ]
+        return sorted(rows, key=lambda row: row["over_provisioning"])
+
+    def ranked(self, workload: str) -> list[dict[str, Any]]:
+        """Give the rows at the reference over-provisioning, the one that writes least first."""
+        return sorted(self.of(workload, op=self.reference), key=lambda row: row["write_amplification"])
+
+    def best(self, workload: str) -> dict[str, Any] | None:
+        """Give the policy that writes least of those that a drive can have: oracles are left out if there are others."""
+        ranked = self.ranked(workload)
+        real = [row for row in ranked if not row.get("oracle", False)]
+        return (real or ranked or [None])[0]
+
+    def baseline(self, workload: str) -> dict[str, Any] | None:
+        """Give what a plain drive does: Greedy if it was run, or else the policy that writes most."""
+        ranked = self.ranked(workload)
+        best = self.best(workload)
+        others = [row for row in ranked if best is not None and row["policy"] != best["policy"]]
+        named = [row for row in others if row["policy"] == BASELINE]
+        return (named or others[-1:] or [None])[0]
+
+    def bounds(self, workload: str) -> list[dict[str, Any]]:
+        """Give the least possible of a workload, least over-provisioning first."""
+        rows = [row for row in self.run.result["bounds"] if row["workload"] == workload]
+        return sorted(rows, key=lambda row: row["over_provisioning"])
+
+    def bound(self, workload: str, op: float) -> dict[str, Any]:
+        """Give the least possible at an over-provisioning."""
+        return next(row for row in self.bounds(workload) if row["over_provisioning"] == op)
+
+
+def page(run: Run) -> Page:
+    """Build the report of a comparison."""
+    results = Results(run)
+    names = [workload["name"] for workload in results.workloads]
+    return Page(
+        kind="comparison of placement policies",
+        title=", ".join(names),
+        headline=" ".join(headline(results, name, lead=len(names) > 1) for name in names),
+        facts=facts(results, names[0]) if len(names) == 1 else [],
+        sections=[section for number, name in enumerate(names) for section in sections(results, name, f"w{number}", alone=len(names) == 1)],
+        provenance=run.result["provenance"],
+        remarks=remarks(results),
+    )
+
+
+def headline(results: Results, workload: str, *, lead: bool) -> str:
+    """Give the answer in two or three sentences."""
+    best, baseline = results.best(workload), results.baseline(workload)
+    if best is None:
+        return f"No policy has finished on {workload}."
+    bound = results.bound(workload, results.reference)
+    subject = f"On {workload}, {best['policy']}" if lead else best["policy"]
+    first = f"{subject} writes {significant(best['write_amplification'])} pages to the flash for each page of the host"
+    if baseline is not None:
+        first += f", {baseline['policy']} {significant(baseline['write_amplification'])}"
+    first += f"; the least possible is {significant(bound['bound_write_amplification'])}."
+    life = f"At {alpha(results.reference)} over-provisioning the drive would live {years(best['life_years'])}"
+    if baseline is not None:
+        life += f" instead of {years(baseline['life_years'])}"
+    return f"{first} {life}."
+
+
+def facts(results: Results, workload: str) -> list[Fact]:
+    """Give the figures of the answer."""
+    best, baseline = results.best(workload), results.baseline(workload)
+    if best is None:
+        return []
+    bound = results.bound(workload, results.reference)
+    at = f"write amplification at {alpha(results.reference)} over-provisioning"
+    given = [Fact(best["policy"], significant(best["write_amplification"]), at)]
+    if baseline is not None:
+        saved = 1 - best["cleaning_cost"] / baseline["cleaning_cost"] if baseline["cleaning_cost"] else 0.0
+        word = "more" if saved > 0 else "less"
+        given.append(Fact(baseline["policy"], significant(baseline["write_amplification"]), f"cleans {percent(abs(saved), 2)} {word}" if saved else at))
+    lifetime = next(item["lifetime"] for item in results.workloads if item["name"] == workload)
+    rate = f"{significant(lifetime['endurance_cycles'])} erases a block, {significant(lifetime['drive_writes_per_day'])} drive writes a day"
+    given.append(Fact("least possible", significant(bound["bound_write_amplification"]), f"{best['policy']} is {significant(best['gap_to_bound_percent'], 2)} % above"))
+    given.append(Fact(f"life with {best['policy']}", years(best["life_years"]), rate))
+    return given
+
+
+def remarks(results: Results) -> list[str]:
+    """Tell what a reader must know before trusting the figures."""
+    told = []
+    if not results.run.result["complete"]:
+        told.append("The run was stopped before its end: simulations are missing.")
+    told += [
+        f"{row['policy']} could not run on {row['workload']} at {alpha(row['over_provisioning'])}: {row['error']}"
+        for row in results.failed
+    ]
+    unsteady = [row for row in results.rows if not row["steady"]]
+    if unsteady:
+        share = f"{len(unsteady)} of {len(results.rows)} runs"
+        told.append(f"{share} did not become steady: their figures are of the last half of the run, and marked * in the tables. Playing the source more often (--repeat) may help.")
+    return told
+
+
+def sections(results: Results, workload: str, key: str, *, alone: bool) -> list[Section]:
+    """Give the plots and the table of one workload."""
+    if not results.of(workload):
+        return []
+    prefix = "" if alone else f"{workload}: "
+    outer = [cost_figure(results, workload, key), gap_figure(results, workload, key), life_figure(results, workload, key)]
+    inner = [over_time_figure(results, workload, key), histogram_figure(results, workload, key), streams_figure(results, workload, key)]
+    reference = alpha(results.reference)
+    return [
+        Section(f"{prefix}What the flash has to write", [figure for figure in outer if figure is not None]),
+        Section(f"{prefix}What happens inside", [figure for figure in inner if figure is not None], f"At {reference} over-provisioning."),
+        Section(f"{prefix}All figures", [results_table(results, workload)]),
+    ]
+
+
+def cost_figure(results: Results, workload: str, key: str) -> Figure | None:
+    """Draw cleaning cost against over-provisioning, one line a policy, the bound dashed (MULTILOG figures 5 and 7)."""
+    if len(results.alphas) < 2:
+        return None
+    data = []
+    for policy in results.policies:
+        rows = [row for row in results.of(workload, policy=policy) if row["cleaning_cost"] > 0]
+        if rows:
+            data.append(line(policy, [row["over_provisioning"] for row in rows], [row["cleaning_cost"] for row in rows], results.colours))
+    bounds = results.bounds(workload)
+    data.append(bound_line([row["over_provisioning"] for row in bounds], [row["cleaning_cost"] or None for row in bounds]))
+    best = results.best(workload)
+    reading = "Lower is better; the dashed line is the least that any placement can reach, given how often each page is updated."
+    if best is not None:
+        ratio = [row["cleaning_cost"] / results.bound(workload, row["over_provisioning"])["cleaning_cost"] for row in results.of(workload, policy=best["policy"]) if results.bound(workload, row["over_provisioning"])["cleaning_cost"] > 0]
+        if ratio:
+            reading += f" {best['policy']} costs {significant(min(ratio))} to {significant(max(ratio))} times the least."
+    layout = axes(AXIS_ALPHA, log_axis("cleaning cost: pages relocated for each page written"))
+    return Figure(f"{key}-cost", "Cleaning cost against over-provisioning", reading, data, layout, 520)
+
+
+def gap_figure(results: Results, workload: str, key: str) -> Figure | None:
+    """Draw the write amplification of every policy as bars, with the bound as a line."""
+    ranked = results.ranked(workload)
+    if not ranked:
+        return None
+    bound = results.bound(workload, results.reference)["bound_write_amplification"]
+    data, layout = bars(
+        [row["policy"] for row in ranked],
+        [row["write_amplification"] for row in ranked],
+        [f"{significant(row['write_amplification'])}  ({row['gap_to_bound_percent']:+.0f} %)" for row in ranked],
+        [results.colours[row["policy"]] for row in ranked],
+        "write amplification",
+    )
+    layout["shapes"] = [{"type": "line", "x0": bound, "x1": bound, "y0": 0, "y1": 1, "yref": "paper", "line": {"color": "@ink", "dash": "dash", "width": 2}}]
+    first, last = ranked[0], ranked[-1]
+    reading = f"{first['policy']} writes least, {significant(first['gap_to_bound_percent'], 2)} % above the least possible ({significant(bound)}, dashed)"
+    reading += f"; {last['policy']} writes most." if last is not first else "."
+    return Figure(f"{key}-gap", f"Write amplification at {alpha(results.reference)} over-provisioning", reading, data, layout, 110 + 34 * len(ranked))
+
+
+def life_figure(results: Results, workload: str, key: str) -> Figure | None:
+    """Draw the life of the drive against over-provisioning."""
+    if len(results.alphas) < 2:
+        return None
+    data = []
+    for policy in results.policies:
+        rows = results.of(workload, policy=policy)
+        if rows:
+            data.append(line(policy, [row["over_provisioning"] for row in rows], [row["life_years"] for row in rows], results.colours))
+    bounds = results.bounds(workload)
+    data.append(bound_line([row["over_provisioning"] for row in bounds], [row["life_years"] for row in bounds]))
+    lifetime = next(item["lifetime"] for item in results.workloads if item["name"] == workload)
+    reading = (
+        f"With even wear, {significant(lifetime['endurance_cycles'])} erases for each erase block and "
+        f"{significant(lifetime['drive_writes_per_day'])} drive writes a day; no placement outlives the dashed line."
+    )
+    layout = axes(AXIS_ALPHA, title("life in years", rangemode="tozero"))
+    return Figure(f"{key}-life", "Life of the drive", reading, data, layout, 500)
+
+
+def _inside(results: Results, name: str, workload: str, policy: str) -> dict[str, list[Any]] | None:
+    """Give a table of one run at the reference over-provisioning, as columns."""
+    stacked = results.run.tables.get(name)
+    label = next((row["label"] for row in results.rows if row["policy"] == policy), None)
+    if stacked is None or label is None:
+        return None
+    keep = pc.and_(
+        pc.and_(pc.equal(stacked["workload"], workload), pc.equal(stacked["policy"], label)),
+        pc.equal(stacked["over_provisioning"], results.reference),
+    )
+    found = stacked.filter(keep)
+    columns: dict[str, list[Any]] = found.to_pydict()
+    return columns if found.num_rows else None
+
+
+def over_time_figure(results: Results, workload: str, key: str) -> Figure | None:
+    """Draw write amplification over the run."""
+    data = []
+    for policy in results.policies:
+        columns = _inside(results, "over_time", workload, policy)
+        if columns:
+            data.append(line(policy, columns["host_page_writes"], columns["write_amplification"], results.colours, markers=False))
+    if not data:
+        return None
+    best = results.best(workload)
+    reading = "Each point is one stretch of the run; level lines are steady."
+    if best is not None and best.get("steady_from_update"):
+        reading += f" {best['policy']} counts as steady from page write {significant(best['steady_from_update'])} on."
+    layout = axes(title("host page writes", rangemode="tozero", exponentformat="SI"), title("write amplification"))
+    return Figure(f"{key}-time", "Write amplification over the run", reading, data, layout, 460)
+
+
+def histogram_figure(results: Results, workload: str, key: str) -> Figure | None:
+    """Draw how full the victims are."""
+    data = []
+    for policy in results.policies:
+        columns = _inside(results, "p_gc_histogram", workload, policy)
+        if columns:
+            total = sum(columns["victims"]) or 1
+            shares = [count / total for count in columns["victims"]]
+            data.append(line(policy, columns["valid_pages"], shares, results.colours, markers=False))
+    if not data:
+        return None
+    reading = "A good victim holds few valid pages: the further left, the less is relocated. Two humps tell that hot and cold pages are kept apart."
+    layout = axes(title("valid pages in the victim", rangemode="tozero"), title("share of victims", tickformat=".0%", rangemode="tozero"))
+    return Figure(f"{key}-victims", "How full the cleaned erase blocks are", reading, data, layout, 460)
+
+
+def streams_figure(results: Results, workload: str, key: str) -> Figure | None:
+    """Draw the space of the best policy's streams."""
+    best = results.best(workload)
+    columns = _inside(results, "streams", workload, best["policy"]) if best else None
+    if best is None or columns is None or len(columns["stream"]) < 2:
+        return None
+    block = results.run.result["device"]["pages_per_erase_block"]
+    pages = [blocks * block for blocks in columns["erase_blocks"]]
+    spare = [max(0, all_pages - valid) for all_pages, valid in zip(pages, columns["valid_pages"], strict=True)]
+    labels = [str(label) for label in columns["stream"]]
+    colour = results.colours[best["policy"]]
+    data = [
+        {"type": "bar", "name": "valid pages", "x": labels, "y": columns["valid_pages"], "marker": {"color": colour}},
+        {"type": "bar", "name": "spare space", "x": labels, "y": spare, "marker": {"color": colour, "opacity": 0.35}},
+    ]
+    layout = axes(title("stream", type="category"), title("pages", exponentformat="SI"), barmode="stack")
+    reading = f"The {len(labels)} streams of {best['policy']} at the end of the run: the pale part is the over-provisioning that each was given."
+    return Figure(f"{key}-streams", f"Streams of {best['policy']}", reading, data, layout, 420)
+
+
+def results_table(results: Results, workload: str) -> Table:
+    """List every run, by over-provisioning, from least to most written."""
+    rows: list[Sequence[str]] = []
+    emphasised = set()
+    for op in results.alphas:
+        bound = results.bound(workload, op)
+        emphasised.add(len(rows))
+        rows.append((alpha(op), "least possible", significant(bound["bound_write_amplification"], 4), "", significant(bound["cleaning_cost"], 4), "", significant(bound["life_years"]), ""))
+        for row in sorted(results.of(workload, op=op), key=lambda row: row["write_amplification"]):
+            rows.append(
+                (
+                    alpha(op),
+                    row["policy"] + ("" if row["steady"] else " *"),
+                    significant(row["write_amplification"], 4),
+                    f"{row['gap_to_bound_percent']:+.1f} %",
+                    significant(row["cleaning_cost"], 4),
+                    percent(row["p_gc"]),
+                    significant(row["life_years"]),
+                    significant(row["steady_from_update"]),
+                )
+            )
+    columns = (
+        ("over-provisioning", "right"),
+        ("policy", "left"),
+        ("write amplification", "right"),
+        ("to bound", "right"),
+        ("cleaning cost", "right"),
+        ("p_gc", "right"),
+        ("life, years", "right"),
+        ("steady from", "right"),
+    )
+    note = "Write amplification: pages programmed for each page that the host writes, in the steady part of the run. Cleaning cost: that less one. p_gc: share of valid pages in the victims."
+    return Table("Every run", columns, rows, note, frozenset(emphasised))
+
+
+def years(value: float) -> str:
+    """Give a life in words."""
+    if value >= 0.3:
+        return f"{significant(value, 2)} years"
+    days = value * 365.25
+    return f"{significant(days, 2)} days" if days >= 1 else f"{significant(days * 24, 2)} hours"
+

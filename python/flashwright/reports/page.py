@@ -1,0 +1,118 @@
+"""What a report is made of, and its one HTML file.
+
+Plotly is embedded compressed, and unpacked by the browser: the file is then 2 MB instead of 5. A content security policy
+forbids every request, so that a report can never call out.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from flashwright.runs import plain
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A plot with the one sentence that says what to read in it.
+
+    `data` and `layout` are Plotly's, with colours as tokens (`@c0` ... `@c11`, `@ink`, `@muted`) that the theme resolves.
+    """
+
+    id: str
+    title: str
+    reading: str
+    data: list[dict[str, Any]]
+    layout: dict[str, Any] = field(default_factory=dict)
+    height_px: int = 440
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table; columns are (heading, "left" or "right")."""
+
+    title: str
+    columns: Sequence[tuple[str, str]]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+    emphasised: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One figure of the answer, large."""
+
+    label: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a report."""
+
+    title: str
+    blocks: Sequence[Figure | Table]
+    intro: str = ""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A report: the answer first, then plots, tables, and what produced it."""
+
+    kind: str
+    title: str
+    headline: str
+    facts: Sequence[Fact]
+    sections: Sequence[Section]
+    provenance: dict[str, Any]
+    remarks: Sequence[str] = ()
+
+    def figures(self) -> list[Figure]:
+        """Give all figures in order."""
+        return [block for section in self.sections for block in section.blocks if isinstance(block, Figure)]
+
+
+def render(page: Page) -> str:
+    """Give the report as one HTML document that needs nothing else."""
+    figures = {
+        figure.id: {"data": figure.data, "layout": figure.layout, "height": figure.height_px} for figure in page.figures()
+    }
+    if len(figures) != len(page.figures()):
+        raise AssertionError("two figures of a report have the same id")
+    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
+    environment.tests["figure"] = lambda block: isinstance(block, Figure)
+    return environment.from_string(_asset("report.html.j2")).render(
+        page=page,
+        command=shlex.join(page.provenance["command"]),
+        style=Markup(_asset("report.css")),  # noqa: S704  (our own file)
+        script=Markup(_asset("report.js")),  # noqa: S704
+        figures=_json_for_script(figures),
+        plotly=Markup(_plotly()) if figures else None,  # noqa: S704
+    )
+
+
+def _asset(name: str) -> str:
+    return (resources.files("flashwright.reports") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _json_for_script(value: Any) -> Markup:
+    text = json.dumps(plain(value), allow_nan=False, separators=(",", ":"))
+    # A label that says `</script>` or `<!--` must not end the element that holds it.
+    return Markup(text.replace("<", "\\u003c"))  # noqa: S704
+
+
+@cache
+def _plotly() -> str:
+    raw = (resources.files("plotly") / "package_data" / "plotly.min.js").read_bytes()
+    return base64.b64encode(gzip.compress(raw, compresslevel=9, mtime=0)).decode("ascii")

@@ -1,0 +1,174 @@
+"""The run folder: `result.json`, tables as Parquet, `report.html`, and what produced them.
+
+A run folder holds all that its report is made of, so that the report can be made again from the folder alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import resource
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from flashwright._core import InputError, __version__
+
+Columns = Mapping[str, Any]
+"""A table as columns of equal length: lists or numpy arrays."""
+
+RESULT_FILE = "result.json"
+REPORT_FILE = "report.html"
+
+
+@dataclass
+class Run:
+    """What one command found: scalars and nested values, and tables."""
+
+    command: str
+    result: dict[str, Any]
+    tables: dict[str, pa.Table] = field(default_factory=dict)
+
+    def document(self) -> dict[str, Any]:
+        """Give the JSON document of the run: the result, the names of its tables, and `command`."""
+        files = {name: f"{name}.parquet" for name in sorted(self.tables)}
+        document = {"command": self.command, **self.result}
+        return {**document, "tables": files} if files else document
+
+    def write(self, folder: Path) -> None:
+        """Write the result and the tables into the folder, which is made if it is missing.
+
+        Raises InputError if the folder cannot be written, or holds something that is no run folder.
+        """
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if any(folder.iterdir()) and not (folder / RESULT_FILE).is_file():
+                raise InputError(f"{folder}: the folder is not empty and no run folder; choose another --out")
+            for stale in folder.glob("*.parquet"):
+                stale.unlink()
+            for name, table in self.tables.items():
+                pq.write_table(table, folder / f"{name}.parquet", compression="zstd")
+            (folder / RESULT_FILE).write_text(dump_json(self.document()), encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"{folder}: cannot write the run folder: {error.strerror}") from error
+
+    @staticmethod
+    def read(folder: Path) -> Run:
+        """Read a run folder back.
+
+        Raises InputError if it is none, or a file of it is missing or damaged.
+        """
+        path = folder / RESULT_FILE
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+            command = document.pop("command")
+            files = document.pop("tables", {})
+        except FileNotFoundError:
+            raise InputError(f"{folder}: no run folder: it has no {RESULT_FILE}") from None
+        except (OSError, ValueError, KeyError, AttributeError) as error:
+            raise InputError(f"{path}: not the result of a run: {error}") from error
+        tables = {}
+        for name, file in files.items():
+            try:
+                tables[name] = pq.read_table(folder / file)
+            except (OSError, pa.ArrowException) as error:
+                raise InputError(f"{folder / file}: cannot read the table: {error}") from error
+        return Run(command, document, tables)
+
+
+def table(columns: Columns) -> pa.Table:
+    """Make an Arrow table of columns."""
+    return pa.table({name: pa.array(values) for name, values in columns.items()})
+
+
+def stack(tables: Sequence[tuple[Mapping[str, Any], Columns]]) -> pa.Table:
+    """Put tables of equal columns below each other, each led by its own constants (such as the policy that it is of)."""
+    parts = []
+    for constants, columns in tables:
+        part = table(columns)
+        for name, value in reversed(list(constants.items())):
+            part = part.add_column(0, name, pa.array([value] * part.num_rows, type=pa.scalar(value).type))
+        parts.append(part)
+    return pa.concat_tables(parts, promote_options="permissive")
+
+
+def plain(value: Any) -> Any:
+    """Turn dataclasses, numpy values and mappings into what JSON holds; what is not a number becomes null."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return plain(asdict(value))
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def dump_json(document: Any) -> str:
+    """Write JSON that any reader accepts: no NaN, and a newline at its end."""
+    return json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def sha256_of_file(path: Path) -> str:
+    """Give the SHA-256 of a file's bytes in hexadecimal.
+
+    Raises InputError if the file cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(f"{path}: cannot read it: {error.strerror}") from error
+
+
+def peak_rss_bytes() -> int:
+    """Give the most memory that this process has held so far, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def git_revision() -> str | None:
+    """Give the revision of the source tree that this package runs from, `-dirty` if changed; None outside of one."""
+    root = Path(__file__).resolve().parents[2]
+    # A virtual environment may lie in somebody else's repository: only our own tree counts.
+    if not (root / "crates" / "bindings" / "Cargo.toml").is_file():
+        return None
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(root), "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() or None
+
+
+def provenance(command_line: Sequence[str], inputs: Sequence[Mapping[str, Any]], seed: int | None) -> dict[str, Any]:
+    """Tell what produced a result. Nothing in it depends on the machine or the time."""
+    return {
+        "flashwright": __version__,
+        "revision": git_revision(),
+        "command": list(command_line),
+        "seed": seed,
+        "inputs": list(inputs),
+    }
+
+
+def default_folder(command: str, identity: Any) -> Path:
+    """Name the run folder by what goes into the run: the same inputs give the same folder."""
+    digest = hashlib.sha256(json.dumps(plain([__version__, identity]), sort_keys=True).encode()).hexdigest()
+    return Path("runs") / f"{command.replace(' ', '-')}-{digest[:12]}"

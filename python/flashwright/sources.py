@@ -1,0 +1,96 @@
+"""Opening a SOURCE, a trace file or a synthetic workload, for the simulator; and the least that it could cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flashwright import _core
+from flashwright._core import InputError
+from flashwright.runs import sha256_of_file
+
+if TYPE_CHECKING:
+    from flashwright._core import Progress, Workload
+
+SYNTHETIC = "synth:"
+SECONDS_IN_DAY = 86_400
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a source is read."""
+
+    page_size: int = 4096
+    format: str | None = None
+    skip_bad: int = 0
+    seed: int = 1
+    repeat: int = 1
+
+
+def check_source(source: str) -> str:
+    """Give the source back if it can be one.
+
+    Raises InputError if it names a file that is not there.
+    """
+    if source.startswith(SYNTHETIC):
+        return source
+    if not Path(source).exists():
+        raise InputError(f"{source}: no such file; a SOURCE is a trace file, or a synthetic workload such as `synth:uniform?pages=1M`")
+    if Path(source).is_dir():
+        raise InputError(f"{source}: is a folder; a SOURCE is a trace file")
+    return source
+
+
+def load(source: str, reading: Reading, progress: Progress | None = None) -> Workload:
+    """Read a source into page writes over dense logical pages."""
+    return _core.load_workload(
+        source,
+        page_size=reading.page_size,
+        format=reading.format,
+        skip_bad=reading.skip_bad,
+        seed=reading.seed,
+        repeat=reading.repeat,
+        progress=progress,
+    )
+
+
+def describe(source: str, workload: Workload | None = None) -> dict[str, Any]:
+    """Tell an input for the provenance: its SHA-256 if it is a file, the hash of its page writes if it was read as such."""
+    return {
+        "source": source,
+        "sha256": None if source.startswith(SYNTHETIC) else sha256_of_file(Path(source)),
+        "content_hash": None if workload is None else workload.content_hash,
+    }
+
+
+def names(given: Sequence[str]) -> list[str]:
+    """Give what sources are called in results: files by their name, with the folder only where two would be the same."""
+    short = [source if source.startswith(SYNTHETIC) else Path(source).name for source in given]
+    return [name if short.count(name) == 1 else source for name, source in zip(short, given, strict=True)]
+
+
+def recorded_writes_per_day(workload: Workload, repeat: int) -> float | None:
+    """Give how often a day the workload, at the speed of its recording, writes its footprint over; None if it has no times."""
+    if not workload.duration_ns:
+        return None
+    return workload.page_writes / repeat / workload.logical_pages * SECONDS_IN_DAY / (workload.duration_ns / 1e9)
+
+
+def summary(name: str, workload: Workload, reading: Reading) -> dict[str, Any]:
+    """Give a workload's sizes for the result."""
+    return {
+        "name": name,
+        "logical_pages": workload.logical_pages,
+        "page_size_bytes": reading.page_size,
+        "page_writes": workload.page_writes,
+        "skipped": workload.skipped,
+        "recorded_drive_writes_per_day": recorded_writes_per_day(workload, reading.repeat),
+    }
+
+
+def bounds(workload: Workload, over_provisionings: Sequence[float]) -> list[float]:
+    """Give the least write amplification that any placement can reach, at each over-provisioning (MULTILOG Algorithm 1)."""
+    found = _core.cleaning_cost_bound(workload.update_weights(), list(over_provisionings))
+    return [bound.write_amplification for bound in found]

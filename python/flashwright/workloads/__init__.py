@@ -1,0 +1,1 @@
+"""Database loads that are run against a device or recorded from one."""

@@ -1,0 +1,82 @@
+"""SQLite through the standard library."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from .base import Row, Statement, TransactionConflictError, Value
+
+
+@dataclass(frozen=True)
+class SqliteConfig:
+    """A database file.
+
+    `journal_mode` and `synchronous` are SQLite's pragmas; the defaults here lose nothing in a power cut.
+    `busy_timeout_s` is how long a client waits for another's transaction.
+    """
+
+    path: str
+    journal_mode: str = "wal"
+    synchronous: str = "full"
+    busy_timeout_s: float = 10.0
+
+    @property
+    def parallel_load(self) -> bool:
+        """SQLite has one writer at a time."""
+        return False
+
+    def connect(self) -> SqliteBackend:
+        """Open the file, and create it if it is not there."""
+        return SqliteBackend(self)
+
+
+class SqliteBackend:
+    """A connection to a SQLite file. Transactions begin IMMEDIATE, so that none fails half-way for a lock."""
+
+    def __init__(self, config: SqliteConfig) -> None:
+        """Open the file and set the pragmas."""
+        self._connection = sqlite3.connect(config.path, timeout=config.busy_timeout_s, isolation_level=None)
+        self._connection.execute(f"PRAGMA journal_mode = {config.journal_mode}")
+        self._connection.execute(f"PRAGMA synchronous = {config.synchronous}")
+
+    def batch(self, statements: Sequence[Statement], *, commit: bool = False) -> list[list[Row]]:
+        """See `Backend.batch`."""
+        try:
+            if not self._connection.in_transaction:
+                self._connection.execute("BEGIN IMMEDIATE")
+            rows = [self._connection.execute(sql, parameters).fetchall() for sql, parameters in statements]
+            if commit:
+                self._connection.execute("COMMIT")
+        except sqlite3.OperationalError as error:
+            self.rollback()
+            if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise TransactionConflictError(str(error)) from error
+            raise
+        return rows
+
+    def rollback(self) -> None:
+        """See `Backend.rollback`."""
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+    def script(self, statements: Iterable[str]) -> None:
+        """See `Backend.script`."""
+        for statement in statements:
+            self._connection.execute(statement)
+
+    def bulk_load(self, table: str, rows: Iterable[tuple[Value, ...]]) -> None:
+        """See `Backend.bulk_load`."""
+        columns = len(self._connection.execute(f"PRAGMA table_info({table})").fetchall())
+        self._connection.execute("BEGIN IMMEDIATE")
+        self._connection.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * columns)})", rows)
+        self._connection.execute("COMMIT")
+
+    def analyze(self) -> None:
+        """See `Backend.analyze`."""
+        self._connection.execute("ANALYZE")
+
+    def close(self) -> None:
+        """See `Backend.close`."""
+        self._connection.close()

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Programs that tests run for real, as Debian packages. Root gets those that are missing; others are told what to install.
+set -euo pipefail
+
+# program:package
+NEEDED=(chromium:chromium blkparse:blktrace)
+
+missing=()
+for entry in "${NEEDED[@]}"; do
+    command -v "${entry%%:*}" > /dev/null || missing+=("${entry##*:}")
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+if [ "$(id -u)" -eq 0 ] && command -v apt-get > /dev/null; then
+    export DEBIAN_FRONTEND=noninteractive
+    # Another apt-get may hold the lock for a while: wait for it rather than fail.
+    wait=(-o DPkg::Lock::Timeout=300)
+    apt-get "${wait[@]}" update -qq
+    apt-get "${wait[@]}" install -y -qq --no-install-recommends "${missing[@]}" > /dev/null
+    exit 0
+fi
+
+echo "make: some tests need programs that are not installed: sudo apt install ${missing[*]}" >&2
+if [ -n "${CI:-}" ]; then
+    exit 1
+fi
+echo "make: going on without; those tests are skipped and say so" >&2

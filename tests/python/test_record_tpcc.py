@@ -1,0 +1,88 @@
+"""The recorded trace in the repository, and the conversion that made it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TRACES = ROOT / "data/traces"
+EXCERPT = TRACES / "tpcc_postgres_excerpt.blktrace.zst"
+
+sys.path.insert(0, str(ROOT / "scripts/record_tpcc"))
+import convert  # noqa: E402
+
+needs_blkparse = pytest.mark.skipif(shutil.which("blkparse") is None, reason="needs blkparse (package blktrace)")
+
+
+@pytest.fixture(scope="module")
+def excerpt_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("excerpt") / "excerpt.parquet"
+    convert.convert(EXCERPT, path)
+    return path
+
+
+def test_the_trace_has_the_numbers_that_its_description_says() -> None:
+    said = json.loads((TRACES / "tpcc_postgres.json").read_text())["requests"]
+    table = pq.read_table(TRACES / "tpcc_postgres.parquet")
+    counted = convert.summary(table)
+    counted.pop("by_stream")
+    assert {key: said[key] for key in counted} == counted
+    assert counted["without_latency"] == 0
+    assert counted["unaligned_writes"] == 0
+
+
+def test_the_trace_begins_as_the_raw_excerpt_does(excerpt_table: Path) -> None:
+    whole, part = pq.read_table(TRACES / "tpcc_postgres.parquet"), pq.read_table(excerpt_table)
+    assert part.num_rows > 20_000
+    for name in ("op", "offset", "length", "stream"):
+        assert whole[name].slice(0, part.num_rows).to_pylist() == part[name].to_pylist()
+    times = [time // 1000 * 1000 for time in part["time_ns"].to_pylist()]
+    assert whole["time_ns"].slice(0, part.num_rows).to_pylist() == times
+
+
+def test_resolution_cuts_times_only(excerpt_table: Path, tmp_path: Path) -> None:
+    coarse = tmp_path / "coarse.parquet"
+    convert.convert(EXCERPT, coarse, resolution_ns=1000)
+    exact, cut = pq.read_table(excerpt_table), pq.read_table(coarse)
+    for name in ("op", "offset", "length", "stream"):
+        assert exact[name].to_pylist() == cut[name].to_pylist()
+    for name in ("time_ns", "latency_ns"):
+        expected = [None if value is None else value // 1000 * 1000 for value in exact[name].to_pylist()]
+        assert expected == cut[name].to_pylist()
+    kept = pq.read_metadata(coarse).metadata or {}
+    assert int(kept[b"flashwright.requests"]) == cut.num_rows
+
+
+@needs_blkparse
+def test_blkparse_reads_the_same(excerpt_table: Path) -> None:
+    assert convert.verify(EXCERPT, excerpt_table).startswith(
+        f"{pq.read_metadata(excerpt_table).num_rows} issued requests"
+    )
+
+
+@needs_blkparse
+@pytest.mark.parametrize("column", ["time_ns", "offset", "length", "stream"])
+def test_a_changed_table_is_seen(column: str, excerpt_table: Path, tmp_path: Path) -> None:
+    table = pq.read_table(excerpt_table)
+    values = table[column].to_pylist()
+    values[table.num_rows // 2] += 1
+    field = table.schema.field(column)
+    changed = tmp_path / "changed.parquet"
+    pq.write_table(table.set_column(table.schema.get_field_index(column), field, pa.array(values, field.type)), changed)
+    with pytest.raises(convert.VerificationError, match="blkparse says"):
+        convert.verify(EXCERPT, changed)
+
+
+@needs_blkparse
+def test_a_missing_request_is_seen(excerpt_table: Path, tmp_path: Path) -> None:
+    table = pq.read_table(excerpt_table)
+    pq.write_table(table.slice(1), tmp_path / "short.parquet")
+    with pytest.raises(convert.VerificationError, match=f"the table has {table.num_rows - 1}"):
+        convert.verify(EXCERPT, tmp_path / "short.parquet")

@@ -14,12 +14,12 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 # The tests of the extension are in Python: it cannot be linked into a Rust test.
 RUST_TESTS := --workspace --exclude flashwright-bindings
 
-.PHONY: help demo test test-rust test-python bench check format build packages clean
+.PHONY: help demo test test-rust test-python bench check format build packages readme clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
 
-demo: build ## What a real database trace does to flash: every policy beside the least possible, as a report
+demo: build ## What a real database trace does to flash: every policy beside the bound, as a report
 	@$(BIN)/flashwright demo
 
 build: $(STAMPS)/extension ## Build the Rust core into the Python package, in .venv
@@ -43,6 +43,9 @@ check: build ## Format, clippy, ruff and mypy, warnings denied
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	@echo "make check: clean"
+
+readme: build ## Bring the tables of README.md up to date
+	$(BIN)/python scripts/setup/readme.py
 
 format: $(STAMPS)/python ## Format all code
 	cargo fmt --all

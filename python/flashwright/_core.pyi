@@ -84,8 +84,9 @@ def trace_stats(
     page_size: int = 4096,
     skip_bad: int = 0,
     progress: Progress | None = None,
+    seed: int = 1,
 ) -> dict[str, Any]:
-    """What a trace holds, in one pass and bounded memory."""
+    """What a trace file or synthetic workload holds, in one pass and bounded memory: figures by name, and `tables`."""
 
 # The simulator
 
@@ -224,7 +225,9 @@ class WindowBenefit:
     @property
     def benefit_as_printed(self) -> float: ...
 
-def window_benefit(over_provisioning: float, pages_per_erase_block: int, logical_pages: int, window: int) -> WindowBenefit:
+def window_benefit(
+    over_provisioning: float, pages_per_erase_block: int, logical_pages: int, window: int
+) -> WindowBenefit:
     """The benefit of a window of `window` erase blocks over LRU (MULTILOG 4.1)."""
 
 class RandomPlacement:
@@ -239,7 +242,9 @@ class RandomPlacement:
     @property
     def write_amplification(self) -> float: ...
 
-def kmodal_random(sizes: _Floats, shares: _Floats, over_provisioning: float, *, approximate: bool = False) -> RandomPlacement:
+def kmodal_random(
+    sizes: _Floats, shares: _Floats, over_provisioning: float, *, approximate: bool = False
+) -> RandomPlacement:
     """Sets of pages of different update frequency mixed in one log cleaned by LRU (MULTILOG eq. 6-9)."""
 
 class Division:
@@ -294,7 +299,9 @@ _Weights: TypeAlias = _Floats | npt.NDArray[np.uint32]
 @overload
 def cleaning_cost_bound(weights: _Weights, over_provisioning: float, binning: str | float | None = None) -> Bound: ...
 @overload
-def cleaning_cost_bound(weights: _Weights, over_provisioning: _Floats, binning: str | float | None = None) -> list[Bound]:
+def cleaning_cost_bound(
+    weights: _Weights, over_provisioning: _Floats, binning: str | float | None = None
+) -> list[Bound]:
     """The least cleaning cost of any placement by update frequency (MULTILOG Algorithm 1)."""
 
 class PolynomialFit:

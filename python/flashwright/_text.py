@@ -40,7 +40,7 @@ def size(value: float) -> str:
     """Give bytes in a few characters, as 1.23 GiB."""
     for unit, name in _BINARY:
         if abs(value) >= unit:
-            return f"{significant(value / unit)} {name}"
+            return f"{value / unit:.3g} {name}" if value < unit * 1000 else f"{round(value / unit)} {name}"
     return f"{round(value)} B"
 
 
@@ -56,12 +56,9 @@ def alpha(fraction: float) -> str:
 
 def span(seconds: float) -> str:
     """Give a time span in its natural unit."""
-    for unit, name in ((86_400 * 2, "days"), (3_600, "h"), (60, "min")):
-        if seconds >= unit:
-            return f"{significant(seconds / (86_400 if name == 'days' else unit))} {name}"
-    if seconds >= 1 or seconds == 0:
-        return f"{significant(seconds)} s"
-    for unit, name in ((1e-3, "ms"), (1e-6, "µs")):
+    if seconds >= 2 * 86_400:
+        return f"{significant(seconds / 86_400)} days"
+    for unit, name in ((3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")):
         if seconds >= unit:
             return f"{significant(seconds / unit)} {name}"
-    return f"{significant(seconds / 1e-9)} ns"
+    return "0 s"

@@ -72,7 +72,7 @@ class Run:
             files = document.pop("tables", {})
         except FileNotFoundError:
             raise InputError(f"{folder}: no run folder: it has no {RESULT_FILE}") from None
-        except (OSError, ValueError, KeyError, AttributeError) as error:
+        except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
             raise InputError(f"{path}: not the result of a run: {error}") from error
         tables = {}
         for name, file in files.items():

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from flashwright import _core
 from flashwright._core import InputError
+from flashwright._text import count
 from flashwright.runs import sha256_of_file
 
 if TYPE_CHECKING:
     from flashwright._core import Progress, Workload
 
 SYNTHETIC = "synth:"
+STANDARD_INPUT = "-"
 SECONDS_IN_DAY = 86_400
 
 
@@ -34,10 +36,12 @@ def check_source(source: str) -> str:
 
     Raises InputError if it names a file that is not there.
     """
-    if source.startswith(SYNTHETIC):
+    if source.startswith(SYNTHETIC) or source == STANDARD_INPUT:
         return source
     if not Path(source).exists():
-        raise InputError(f"{source}: no such file; a SOURCE is a trace file, or a synthetic workload such as `synth:uniform?pages=1M`")
+        raise InputError(
+            f"{source}: no such file; a SOURCE is a trace file, or a synthetic workload such as `synth:uniform?pages=1M`"
+        )
     if Path(source).is_dir():
         raise InputError(f"{source}: is a folder; a SOURCE is a trace file")
     return source
@@ -60,7 +64,7 @@ def describe(source: str, workload: Workload | None = None) -> dict[str, Any]:
     """Tell an input for the provenance: its SHA-256 if it is a file, the hash of its page writes if it was read as such."""
     return {
         "source": source,
-        "sha256": None if source.startswith(SYNTHETIC) else sha256_of_file(Path(source)),
+        "sha256": None if source.startswith(SYNTHETIC) or source == STANDARD_INPUT else sha256_of_file(Path(source)),
         "content_hash": None if workload is None else workload.content_hash,
     }
 
@@ -85,12 +89,30 @@ def summary(name: str, workload: Workload, reading: Reading) -> dict[str, Any]:
         "logical_pages": workload.logical_pages,
         "page_size_bytes": reading.page_size,
         "page_writes": workload.page_writes,
+        "page_trims": workload.page_trims,
         "skipped": workload.skipped,
         "recorded_drive_writes_per_day": recorded_writes_per_day(workload, reading.repeat),
     }
 
 
 def bounds(workload: Workload, over_provisionings: Sequence[float]) -> list[float]:
-    """Give the least write amplification that any placement can reach, at each over-provisioning (MULTILOG Algorithm 1)."""
+    """Give the bound on write amplification at each over-provisioning (MULTILOG Algorithm 1).
+
+    It is the least by update frequency for updates that are independent of each other, over pages that are never trimmed,
+    with erase blocks cleaned in the order in which they were written. A trace need not be like that: see `caveat`.
+    """
     found = _core.cleaning_cost_bound(workload.update_weights(), list(over_provisionings))
     return [bound.write_amplification for bound in found]
+
+
+def caveat(trims: int) -> str:
+    """Say why a simulation may write less than the bound, as far as that is known of the workload."""
+    if trims:
+        return (
+            f"the bound counts every page as held for good, but this workload trims {count(trims)} pages that held data, "
+            "and each is spare space until it is written again"
+        )
+    return (
+        "the bound takes updates as independent of each other, and erase blocks as cleaned in the order in which they were "
+        "written; this workload, or a choice of the emptiest erase block, departs from that"
+    )

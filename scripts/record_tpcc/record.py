@@ -36,6 +36,7 @@ import psycopg
 
 from convert import convert, excerpt, verify
 from flashwright.workloads.tpcc import MIXES, RunConfig, RunResult, Scale, backend_config, load, mix, run, violations
+from layout import layout, union
 from memory import MemoryGroup
 from server import Server, find_binaries
 from tracer import BlockTracer
@@ -83,6 +84,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     p.add_argument(
         "--resolution-ns", type=int, default=1, help="cut the table's times to a multiple of this (%(default)s)"
     )
+    p.add_argument("--keep-seconds", type=float, default=None, help="keep only so much of the beginning in the table")
     p.add_argument(
         "--excerpt-events", type=int, default=0, help="also write the first events as NAME_excerpt.blktrace.zst"
     )
@@ -92,7 +94,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
             p.error(f"--set {setting}: it must be NAME=VALUE")
     if os.geteuid() != 0:
         p.error("must run as root: loop devices, mount and the kernel's tracer need it")
-    for program in ("losetup", "mkfs.ext4", "mount", "umount", "setpriv", "blkparse"):
+    for program in ("losetup", "mkfs.ext4", "filefrag", "mount", "umount", "setpriv", "blkparse"):
         if shutil.which(program) is None:
             p.error(f"{program} not found (Debian: apt-get install util-linux e2fsprogs mount blktrace)")
     return parsed
@@ -176,12 +178,14 @@ def run_recorded(
     watcher = RoleWatcher(server)
     stack.callback(watcher.close)
     before = {**server.query("SELECT * FROM pg_stat_bgwriter")[0], **server.query("SELECT * FROM pg_stat_wal")[0]}
+    parts = layout(server.data)
     tracer.start()
     started, started_monotonic_ns = time.time(), time.monotonic_ns()
     say(f"recording {args.seconds:.0f} s")
     result = run(backend, config(1, args.seconds))
     tracer.stop()
     watcher.close()
+    parts_at_end = layout(server.data)
     roles = {**tracer.commands(), **watcher.roles}
     tracer.close()
     after = {**server.query("SELECT * FROM pg_stat_bgwriter")[0], **server.query("SELECT * FROM pg_stat_wal")[0]}
@@ -190,6 +194,9 @@ def run_recorded(
         "checkpoints": server.checkpoints(since=started),
         "started_monotonic_ns": started_monotonic_ns,
         "roles": roles,
+        # Files that come and go are in their part wherever they were at the beginning or at the end.
+        "layout_is": "where the files were at the beginning and at the end of the recording",
+        "layout": {part: union(parts[part] + parts_at_end[part]) for part in parts},
     }
 
 
@@ -245,6 +252,7 @@ def record(args: argparse.Namespace, stack: ExitStack) -> dict[str, Any]:
         "think_ms": args.think_ms,
         "seed": args.seed,
         "warm_up_seconds": args.warm_up_seconds,
+        "kept_seconds": args.keep_seconds or args.seconds,
         "device_bytes": args.image_mib * MIB,
         "mount_options": "discard,noatime",
         "memory_limit_mib": memory_mib,
@@ -285,7 +293,7 @@ def main() -> int:
         return 1
     raw, parquet = args.output / f"{args.name}.blktrace.zst", args.output / f"{args.name}.parquet"
     roles: dict[int, str] = about.pop("roles")
-    about["requests"] = convert(raw, parquet, args.resolution_ns)
+    about["requests"] = convert(raw, parquet, args.resolution_ns, args.keep_seconds)
     # Checkpoints on the clock of the trace, whose 0 is its first request.
     wait_s = (about["requests"].pop("first_request_monotonic_ns") - about.pop("started_monotonic_ns")) / 1e9
     for checkpoint in about["checkpoints"]:
@@ -294,7 +302,7 @@ def main() -> int:
         )
     streams: dict[str, int] = about["requests"]["by_stream"]
     about["requests"]["by_stream"] = {f"{pid} {roles.get(int(pid), '')}".strip(): n for pid, n in streams.items()}
-    about["checked_against_blkparse"] = verify(raw, parquet, args.resolution_ns)
+    about["checked_against_blkparse"] = verify(raw, parquet, args.resolution_ns, args.keep_seconds)
     (args.output / f"{args.name}.json").write_text(json.dumps(about, indent=1, default=str) + "\n")
     if args.excerpt_events:
         excerpt(raw, args.output / f"{args.name}_excerpt.blktrace.zst", args.excerpt_events)

@@ -55,7 +55,7 @@ class Server:
         self._owner = (account.pw_uid, account.pw_gid)
         self._as_user = ["setpriv", f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups"]
         self._binaries = binaries
-        self._data = data
+        self.data = data
         self._run_dir = run_dir
         self._process: subprocess.Popen[bytes] | None = None
         self.log = run_dir / "postgresql.log"
@@ -71,10 +71,10 @@ class Server:
 
     def initialise(self) -> None:
         """Make the cluster, with page checksums (as a careful user has)."""
-        for folder in (self._data, self._run_dir):
+        for folder in (self.data, self._run_dir):
             folder.mkdir(exist_ok=True)
             os.chown(folder, *self._owner)
-        self._data.chmod(0o700)
+        self.data.chmod(0o700)
         options = (
             "--auth=trust",
             "--username=tpcc",
@@ -83,7 +83,7 @@ class Server:
             "--data-checksums",
             "--no-instructions",
         )
-        tool(*self._as_user, self._binaries / "initdb", "-D", self._data, *options)
+        tool(*self._as_user, self._binaries / "initdb", "-D", self.data, *options)
 
     def start(self, settings: dict[str, str], processes_file: Path | None = None) -> None:
         """Start the server, in the control group of `processes_file` if given, and wait until it answers.
@@ -97,7 +97,7 @@ class Server:
             "log_line_prefix": "%n ",
             "log_checkpoints": "on",
         }
-        command = [*self._as_user, str(self._binaries / "postgres"), "-D", str(self._data)]
+        command = [*self._as_user, str(self._binaries / "postgres"), "-D", str(self.data)]
         for name, value in {**own, **settings}.items():
             command += ["-c", f"{name}={value}"]
         if processes_file is not None:

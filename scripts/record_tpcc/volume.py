@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from pathlib import Path
 
+_UNMOUNT_ATTEMPTS = 40
 _CHUNK = b"\0" * (4 << 20)
 
 
@@ -31,7 +33,6 @@ class Volume:
         self.mount_point = mount_point
         self._size_bytes = size_bytes
         self._loop: str | None = None
-        self._mounted = False
 
     @property
     def device(self) -> str:
@@ -68,20 +69,30 @@ class Volume:
             raise RuntimeError("the volume is not open")
         self.mount_point.mkdir(exist_ok=True)
         tool("mount", "-o", "discard,noatime", self._loop, self.mount_point)
-        self._mounted = True
 
     def unmount(self) -> None:
         """Unmount; the page cache of the file system is gone afterwards."""
-        if self._mounted:
-            tool("umount", self.mount_point)
-            self._mounted = False
+        for attempt in range(_UNMOUNT_ATTEMPTS):
+            if not self.mount_point.is_mount():
+                return
+            try:
+                tool("umount", self.mount_point)
+            except RuntimeError:
+                # A process that was just ended by force may hold a file for a moment longer.
+                if attempt == _UNMOUNT_ATTEMPTS - 1:
+                    raise
+                time.sleep(0.25)
 
     def close(self) -> None:
-        """Unmount, detach, and delete the image."""
+        """Unmount, detach, and delete the image.
+
+        Asks the kernel what there is: a signal may have come between a step of `open` and our note of it.
+        """
         try:
             self.unmount()
         finally:
-            if self._loop is not None:
-                tool("losetup", "--detach", self._loop)
-                self._loop = None
+            if self._image.exists():
+                for loop in tool("losetup", "--noheadings", "--output", "NAME", "--associated", self._image).split():
+                    tool("losetup", "--detach", loop)
+            self._loop = None
             self._image.unlink(missing_ok=True)

@@ -7,6 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -17,6 +18,7 @@ EXCERPT = TRACES / "tpcc_postgres_excerpt.blktrace.zst"
 
 sys.path.insert(0, str(ROOT / "scripts/record_tpcc"))
 import convert  # noqa: E402
+import layout  # noqa: E402
 
 needs_blkparse = pytest.mark.skipif(shutil.which("blkparse") is None, reason="needs blkparse (package blktrace)")
 
@@ -43,7 +45,7 @@ def test_the_trace_begins_as_the_raw_excerpt_does(excerpt_table: Path) -> None:
     assert part.num_rows > 20_000
     for name in ("op", "offset", "length", "stream"):
         assert whole[name].slice(0, part.num_rows).to_pylist() == part[name].to_pylist()
-    times = [time // 1000 * 1000 for time in part["time_ns"].to_pylist()]
+    times = [(time or 0) // 1000 * 1000 for time in part["time_ns"].to_pylist()]
     assert whole["time_ns"].slice(0, part.num_rows).to_pylist() == times
 
 
@@ -72,7 +74,7 @@ def test_blkparse_reads_the_same(excerpt_table: Path) -> None:
 def test_a_changed_table_is_seen(column: str, excerpt_table: Path, tmp_path: Path) -> None:
     table = pq.read_table(excerpt_table)
     values = table[column].to_pylist()
-    values[table.num_rows // 2] += 1
+    values[table.num_rows // 2] = (values[table.num_rows // 2] or 0) + 1
     field = table.schema.field(column)
     changed = tmp_path / "changed.parquet"
     pq.write_table(table.set_column(table.schema.get_field_index(column), field, pa.array(values, field.type)), changed)
@@ -86,3 +88,26 @@ def test_a_missing_request_is_seen(excerpt_table: Path, tmp_path: Path) -> None:
     pq.write_table(table.slice(1), tmp_path / "short.parquet")
     with pytest.raises(convert.VerificationError, match=f"the table has {table.num_rows - 1}"):
         convert.verify(EXCERPT, tmp_path / "short.parquet")
+
+
+def test_log_and_data_are_told_apart() -> None:
+    about = json.loads((TRACES / "tpcc_postgres.json").read_text())
+    ranges = [(offset, length) for offset, length in about["layout"]["log"]]
+    assert layout.union(ranges) == ranges
+    table = pq.read_table(TRACES / "tpcc_postgres.parquet")
+    log, rest = (layout.take_part(table, ranges, keep_inside=keep) for keep in (True, False))
+    flushes = about["requests"]["by_op"]["flush"]
+    assert log.num_rows + rest.num_rows == table.num_rows + flushes
+    # PostgreSQL's own counters say how many data pages of 8 KiB it wrote in the whole recording.
+    counters = about["postgres_counters"]
+    pages = counters["buffers_checkpoint"] + counters["buffers_clean"] + counters["buffers_backend"]
+    expected = pages * 8192 * about["kept_seconds"] / about["result"]["seconds"]
+    assert abs(convert.summary(rest)["bytes_by_op"]["write"] / expected - 1) < 0.03
+
+
+def test_ranges_are_merged_and_searched() -> None:
+    ranges = layout.union([(40, 10), (0, 10), (10, 5), (42, 2), (45, 10)])
+    assert ranges == [(0, 15), (40, 15)]
+    held = layout.inside(np.arange(60, dtype=np.uint64), ranges)
+    assert [int(at) for at in np.flatnonzero(held)] == [*range(15), *range(40, 55)]
+    assert not layout.inside(np.arange(5, dtype=np.uint64), []).any()

@@ -7,6 +7,7 @@ mod models;
 mod progress;
 mod registry;
 mod simulate;
+mod stats;
 mod synth;
 mod traces;
 mod workload;
@@ -22,6 +23,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     registry::register(module)?;
     traces::register(module)?;
     synth::register(module)?;
+    stats::register(module)?;
     models::register(module)?;
     workload::register(module)?;
     simulate::register(module)

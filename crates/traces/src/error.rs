@@ -46,7 +46,7 @@ pub enum TraceError {
         skipped: u64,
     },
     /// The operating system or a decompressor failed.
-    #[error("{}: {doing} failed at byte {offset}: {source}", path.display())]
+    #[error("{}: {doing} failed{}: {source}", path.display(), at_byte(doing, *offset))]
     Io {
         /// The file.
         path: PathBuf,
@@ -117,6 +117,11 @@ pub enum TraceError {
     /// The work was asked to stop.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
+}
+
+/// Where a file failed, if the failure has a place in it.
+fn at_byte(doing: &str, offset: u64) -> String {
+    if matches!(doing, "open" | "create" | "list") { String::new() } else { format!(" at byte {offset}") }
 }
 
 fn after_skipped(skipped: u64) -> String {

@@ -28,6 +28,8 @@ pub struct OpenOptions {
 /// An open trace.
 pub struct Trace {
     path: PathBuf,
+    /// The file, if the trace is one: standard input and bytes in memory are not.
+    file: Option<PathBuf>,
     format: &'static Format,
     args: Args,
     reader: Box<dyn TraceReader>,
@@ -62,9 +64,9 @@ pub fn open_input(input: Input, options: &OpenOptions) -> Result<Trace, TraceErr
         }
     };
     let args = format.info.accept(&spec)?;
-    let (path, position) = (input.path().to_owned(), Arc::clone(&input.position));
+    let (path, file, position) = (input.path().to_owned(), input.file().map(Path::to_owned), Arc::clone(&input.position));
     let reader = (format.read)(input, &args, options.skip_bad)?;
-    Ok(Trace { path, format, args, reader, position, reported: 0 })
+    Ok(Trace { path, file, format, args, reader, position, reported: 0 })
 }
 
 impl Trace {
@@ -122,10 +124,13 @@ impl Trace {
     /// # Errors
     /// [`TraceError::Io`] if one cannot be read again.
     pub fn sources(&self) -> Result<Vec<SourceFile>, TraceError> {
-        // Standard input and bytes in memory have no file whose name could be hashed again.
-        let own = Some(&self.path).filter(|path| path.is_file());
-        let files = own.into_iter().map(PathBuf::as_path).chain(self.reader.more_files().iter().map(PathBuf::as_path));
-        files.map(hash_file).collect()
+        self.file.iter().chain(self.reader.more_files()).map(|path| hash_file(path)).collect()
+    }
+
+    /// Whether the trace can be opened again by its path: it is a regular file.
+    #[must_use]
+    pub fn can_reopen(&self) -> bool {
+        self.file.as_deref().is_some_and(Path::is_file)
     }
 }
 

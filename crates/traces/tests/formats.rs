@@ -1,5 +1,7 @@
 //! Every format: told by content, read right, and clear about what is malformed.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod common;
 
 use std::io::Write;
@@ -228,6 +230,11 @@ fn blktrace_special_cases() {
         Blk { time_ns: 35, action: 8, ..base },
     ];
     assert_eq!(read(&requeued, "blktrace").unwrap(), [timed(0, IoOp::Write, 4096, 512, 1, 5)]);
+    // The empty write that carried a flush is answered with 0 bytes: no request, and no answer to another one.
+    let at_0 = Blk { sector: 0, ..base };
+    let emptied = [at_0, Blk { time_ns: 20, action: 8, bytes: 0, ..at_0 }, Blk { time_ns: 25, action: 8, ..at_0 }];
+    assert_eq!(read(&emptied, "blktrace").unwrap(), [timed(0, IoOp::Write, 0, 512, 1, 15)]);
+    assert_eq!(read(&emptied, "blktrace(action=C)").unwrap(), [timed(0, IoOp::Write, 0, 512, 1, 15)]);
     // Completed in parts: no latency.
     let parts = [Blk { bytes: 1024, ..base }, Blk { time_ns: 20, action: 8, ..base }];
     assert_eq!(read(&parts, "blktrace").unwrap(), [plain(0, IoOp::Write, 4096, 1024, 1)]);

@@ -1,5 +1,7 @@
 //! Any bytes at all: no reader panics, loops, or gives more requests than the bytes can hold. This stands in for fuzzing.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod common;
 
 use std::sync::LazyLock;
@@ -50,6 +52,12 @@ fn read_parquet(bytes: &[u8], skip_bad: u64) -> Result<u64, TraceError> {
         out.clear();
     }
     Ok(total)
+}
+
+/// Four times the usual number, so that `PROPTEST_CASES` still sets it for a longer run.
+fn more_cases() -> ProptestConfig {
+    let usual = ProptestConfig::default();
+    ProptestConfig { cases: 4 * usual.cases, ..usual }
 }
 
 /// A change to a sample.
@@ -112,7 +120,7 @@ fn apply(mut bytes: Vec<u8>, edits: &[Edit]) -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(more_cases())]
 
     #[test]
     fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..600), skip_bad in 0u64..5) {
@@ -164,8 +172,7 @@ proptest! {
 }
 
 proptest! {
-    // Every case writes a file.
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(more_cases())]
 
     #[test]
     fn damaged_parquet_is_read_or_refused(edits in edits(), skip_bad in 0u64..3) {

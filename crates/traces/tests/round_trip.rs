@@ -1,5 +1,7 @@
 //! What is written reads back the same, in every format that can be written.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod common;
 
 use std::collections::HashMap;
@@ -112,6 +114,20 @@ proptest! {
         convert(&stored, &OpenOptions::default(), &back, None, &Progress::default()).unwrap();
         let ranges = |all: &[IoRequest]| all.iter().map(|r| (r.op, r.offset, r.length)).collect::<Vec<_>>();
         prop_assert_eq!(ranges(&read_back(&back)), ranges(&requests));
+    }
+}
+
+/// More than the reader and the writer hold at once, in pieces that do not divide it.
+#[test]
+fn long_traces_pass_through_the_store_in_pieces() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("long.parquet");
+    let requests: Vec<IoRequest> =
+        (0..150_000u64).map(|i| common::plain(i * 3, IoOp::ALL[i as usize % 3], i * 4096 % 999_999, 512, i as u32 % 4)).collect();
+    write_with("parquet", &path, &requests, false);
+    for batch in [1000, 65_537, 1 << 20] {
+        let mut trace = open(&path, &OpenOptions::default()).unwrap();
+        assert_eq!(read_all(&mut trace, batch).unwrap(), requests);
     }
 }
 

@@ -85,6 +85,12 @@ impl Geometry {
         self.erase_blocks * self.pages_per_erase_block
     }
 
+    /// Erase blocks beyond those that the logical pages fill.
+    #[must_use]
+    pub const fn spare_blocks(&self) -> u32 {
+        self.erase_blocks.saturating_sub(self.logical_pages.div_ceil(self.pages_per_erase_block))
+    }
+
     /// Alpha as it came out after rounding to whole erase blocks.
     #[must_use]
     pub fn over_provisioning(&self) -> f64 {

@@ -29,7 +29,7 @@ def cli() -> None:
 
     \b
     Start here:
-      flashwright demo                                  a real database trace, every policy, the least possible
+      flashwright demo                                  a real database trace, every policy, the bound
       flashwright trace stats my.blktrace.0             what a trace holds
       flashwright simulate my.blktrace.0 --op 0.2       write amplification of one policy
       flashwright compare my.blktrace.0 --op 0.1,0.2    all of them, with the bound as a line

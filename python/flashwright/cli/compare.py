@@ -1,4 +1,4 @@
-"""`flashwright compare`: policies x over-provisionings x workloads, beside the least possible."""
+"""`flashwright compare`: policies x over-provisionings x workloads, beside the bound."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flashwright._core import InputError, RunError
-from flashwright.cli.options import Fractions, device_options, lifetime_options, output_options, split_names, workload_options
+from flashwright.cli.options import (
+    Fractions,
+    device_options,
+    lifetime_options,
+    output_options,
+    split_names,
+    workload_options,
+)
 from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say
 
 if TYPE_CHECKING:
@@ -24,7 +31,9 @@ if TYPE_CHECKING:
     metavar="a,b|all",
     help="Victim policies, each with each placement.  [default: the one of the placement's authors; all for `none` if --placements is all]",
 )
-@click.option("--op", "over_provisionings", type=Fractions(), default="0.1,0.2,0.3", show_default=True, help="Over-provisionings.")
+@click.option(
+    "--op", "over_provisionings", type=Fractions(), default="0.1,0.2,0.3", show_default=True, help="Over-provisionings."
+)
 @workload_options
 @device_options
 @lifetime_options
@@ -48,7 +57,10 @@ def compare(
     json_path: str | None,
     out: Path | None,
 ) -> None:
-    """Compare placement policies on each SOURCE, at each over-provisioning, with the least possible beside them.
+    """Compare placement policies on each SOURCE, at each over-provisioning, with the bound beside them.
+
+    The bound (MULTILOG Algorithm 1) is the least for independent updates of pages that are never trimmed. A trace with trims, or
+    with updates in an order that placement can use, may go below it; then this is said.
 
     \b
     Examples:
@@ -81,7 +93,9 @@ def compare(
         print_comparison(comparison)
     folder = finish(run, out=out, json_path=json_path, identity=plan.identity(comparison.workloads))
     if stopped is not None:
-        kept = f"{len(comparison.rows)} of {comparison.planned} simulations are kept" + (f" in {folder}" if folder else "")
+        kept = f"{len(comparison.rows)} of {comparison.planned} simulations are kept" + (
+            f" in {folder}" if folder else ""
+        )
         raise StoppedError(stopped.done, stopped.total, f"{stopped.unit}; {kept}", None)
     fail_if_any_failed(comparison)
 
@@ -93,7 +107,7 @@ def run_plan(plan: Any) -> tuple[Comparison, Any]:
     from flashwright.sweeps.grid import Grid
 
     workloads = plan.load(lambda source, load: work(f"Reading {Path(source).name}", "page writes", load))
-    bounds = work("Finding the least possible", "pages", lambda _: plan.bounds(workloads))
+    bounds = work("Finding the bound", "pages", lambda _: plan.bounds(workloads))
     jobs = plan.jobs()
     grid = Grid(workloads, jobs, plan.device, plan.threads)
     stopped = None
@@ -110,12 +124,15 @@ def fail_if_any_failed(comparison: Comparison) -> None:
     if failed:
         first = failed[0]
         more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
-        raise RunError(f"{first['policy']} at over-provisioning {first['over_provisioning']:g} on {first['workload']}: {first['error']}{more}")
+        raise RunError(
+            f"{first['policy']} at over-provisioning {first['over_provisioning']:g} on {first['workload']}: {first['error']}{more}"
+        )
 
 
 def print_comparison(comparison: Comparison) -> None:
     """Print one table for each workload: policies sorted by cleaning cost, then the bound."""
     from flashwright._text import alpha, percent, significant
+    from flashwright.sources import caveat
     from flashwright.sweeps.comparison import BOUND
 
     for number, name in enumerate(comparison.names):
@@ -143,6 +160,8 @@ def print_comparison(comparison: Comparison) -> None:
             ("life in years", "right"),
         ]
         print_table(headings, rows, name)
+        if any(row.get("gap_to_bound_percent", 0) < 0 for row in comparison.sorted_rows(number)):
+            say(f"Below the bound: {caveat(comparison.workloads[number].page_trims)}.")
         if any(row.get("steady") is False for row in comparison.sorted_rows(number)):
             say("* did not become steady: the figure is of the last half of the run")
 

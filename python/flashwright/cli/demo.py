@@ -13,21 +13,29 @@ from flashwright.cli.output import command_line, finish, prints_only_json, say
 
 RECORDED = Path(__file__).resolve().parents[3] / "data" / "traces"
 FALLBACK = "synth:zipf?s=0.99&pages=256Ki&updates=12x"
-LEAST_PASSES_OVER_FOOTPRINT = 12
-"""Page writes that a run should have, in footprints: enough for the steady state of every policy."""
+LEAST_PASSES_OVER_FOOTPRINT = 4
+"""Page writes that a run should have, in footprints: with fewer the source is played more than once."""
 
 
 @click.command(short_help="From a real database trace to a report, in one go.")
-@click.option("--op", "over_provisionings", type=Fractions(), default="0.07,0.15,0.28,0.5", show_default=True, help="Over-provisionings.")
+@click.option(
+    "--op",
+    "over_provisionings",
+    type=Fractions(),
+    default="0.07,0.15,0.28,0.5",
+    show_default=True,
+    help="Over-provisionings.",
+)
 @json_option
 @out_option
 def demo(over_provisionings: tuple[float, ...], json_path: str | None, out: Path | None) -> None:
     """Take the recorded trace of this repository: TPC-C on PostgreSQL, as the block layer saw it.
 
-    Look into it, play it through a flash translation layer with every policy, and compare each with the least possible.
+    Look into it, play it through a flash translation layer with every policy, and compare each with the bound.
     The report tells how much each policy writes to the flash, and how long the drive would live.
     """
     from flashwright import sources
+    from flashwright._text import count
     from flashwright.cli.compare import fail_if_any_failed, run_plan
     from flashwright.cli.progress import StoppedError, work
     from flashwright.cli.statistics import statistics
@@ -56,19 +64,26 @@ def demo(over_provisionings: tuple[float, ...], json_path: str | None, out: Path
     run.tables |= {f"trace_{name}": found for name, found in tables.items()}
     if not prints_only_json(json_path):
         results = Results(run)
-        say(f"{comparison.names[0]}: {scalars['writes']:,} writes of {scalars['footprint_written_pages']:,} pages, played {repeat} times over.".replace(",", " "))
+        played = f", played {repeat} times over" if repeat > 1 else ""
+        say(
+            f"{comparison.names[0]}: {count(scalars['page_writes'])} page writes "
+            f"to {count(scalars['footprint_written_pages'])} pages{played}."
+        )
         say(headline(results, comparison.names[0], lead=False))
     folder = finish(run, out=out, json_path=json_path, identity=plan.identity(comparison.workloads))
     if stopped is not None:
         raise StoppedError(stopped.done, stopped.total, stopped.unit, None)
     if folder is not None:
-        say(f"Next:   flashwright compare {shlex.quote(source)} --op 0.1,0.2,0.3, or a trace of your own", json_path=json_path)
+        say(
+            f"Next:   flashwright compare {shlex.quote(source)} --op 0.1,0.2,0.3, or a trace of your own",
+            json_path=json_path,
+        )
     fail_if_any_failed(comparison)
 
 
 def recorded_trace() -> str:
     """Give the path of the recorded trace, as short as it can be written from here; the synthetic one where there is none."""
-    found = sorted(path for path in RECORDED.glob("*tpcc*") if path.is_file() and path.suffix not in (".md", ".json"))
+    found = sorted(RECORDED.glob("*.parquet"))
     if not found:
         say("The recorded trace is not here (it is in the source tree): taking a synthetic one.")
         return FALLBACK

@@ -49,9 +49,7 @@ def listing(kind: str | None, *, markdown: bool, json_path: str | None) -> None:
 def markdown_table(kind: str, entries: list[dict[str, Any]]) -> str:
     """Give a kind as a table in Markdown."""
     lines = [f"| {WORDS[kind][0]} | what it does | source |", "|---|---|---|"]
-    lines += [
-        f"| `{entry['usage']}` | {_cell(entry['summary'])} | {_cell(entry['source'] or '–')} |"  # noqa: RUF001 for entry in entries
-    ]
+    lines += [f"| `{entry['usage']}` | {_cell(entry['summary'])} | {_cell(entry['source'])} |" for entry in entries]
     return "\n".join(lines)
 
 
@@ -64,6 +62,11 @@ def _print(kind: str, entries: list[dict[str, Any]]) -> None:
     for entry in entries:
         rows.append((entry["name"], entry["summary"], entry["source"]))
         rows.extend(
-            (f"  {param['name']}={param['default']}", f"{param['help']}: {param['accepts']}", "") for param in entry["params"]
+            (f"  {param['name']}={param['default']}", f"{param['help']}: {param['accepts']}", "")
+            for param in entry["params"]
         )
-    print_table([("name", "left"), ("what it does", "left"), ("source", "left")], rows, f"{WORDS[kind][1].capitalize()} ({kind})")
+    print_table(
+        [("name", "left"), ("what it does", "left"), ("source", "left")],
+        rows,
+        f"{WORDS[kind][1].capitalize()} ({kind})",
+    )

@@ -12,9 +12,9 @@ from flashwright.cli.output import command_line, finish, print_table, prints_onl
 OVER_PROVISIONINGS = "0.07,0.1,0.15,0.2,0.3,0.5,0.7,1.0"
 
 
-@click.group(short_help="The least possible, and closed forms.")
+@click.group(short_help="The bound, and closed forms.")
 def model() -> None:
-    """Compute cleaning cost without simulating: the least possible, and that of uniform updates.
+    """Compute cleaning cost without simulating: the bound of a workload, and that of uniform updates.
 
     \b
     Examples:
@@ -24,9 +24,11 @@ def model() -> None:
     """
 
 
-@model.command(short_help="The least that any placement can write.")
+@model.command(short_help="The least write amplification for independent updates.")
 @click.argument("source")
-@click.option("--op", "over_provisionings", type=Fractions(), default="0.1,0.2,0.3", show_default=True, help="Over-provisionings.")
+@click.option(
+    "--op", "over_provisionings", type=Fractions(), default="0.1,0.2,0.3", show_default=True, help="Over-provisionings."
+)
 @workload_options
 @lifetime_options
 @output_options
@@ -43,7 +45,9 @@ def bound(
     json_path: str | None,
     out: Path | None,
 ) -> None:
-    """Find the least write amplification of SOURCE that any placement by update frequency can reach (MULTILOG Algorithm 1).
+    """Find the least write amplification that placement by update frequency can reach (MULTILOG Algorithm 1).
+
+    It takes the updates of SOURCE as independent of each other, and its pages as never trimmed.
 
     \b
     Examples:
@@ -61,7 +65,7 @@ def bound(
     workload = work(f"Reading {source}", "page writes", lambda progress: sources.load(source, reading, progress))
     [name] = sources.names([source])
     lifetime = lifetime_of(name, sources.recorded_writes_per_day(workload, repeat), endurance, writes_per_day)
-    found = work("Finding the least possible", "pages", lambda _: sources.bounds(workload, over_provisionings))
+    found = work("Finding the bound", "pages", lambda _: sources.bounds(workload, over_provisionings))
     rows = [
         {
             "over_provisioning": op,
@@ -81,7 +85,13 @@ def bound(
         "provenance": provenance(command_line(), [sources.describe(source, workload)], seed),
     }
     if not prints_only_json(json_path):
-        headings = [("over-provisioning", "right"), ("least write amplification", "right"), ("cleaning cost", "right"), ("p_gc", "right"), ("life in years", "right")]
+        headings = [
+            ("over-provisioning", "right"),
+            ("bound", "right"),
+            ("cleaning cost", "right"),
+            ("p_gc", "right"),
+            ("life in years", "right"),
+        ]
         cells = [
             (
                 alpha(row["over_provisioning"]),
@@ -94,14 +104,42 @@ def bound(
         ]
         print_table(headings, cells, name)
     run = Run("model bound", result, {"bounds": table({key: [row[key] for row in rows] for key in rows[0]})})
-    finish(run, out=out, json_path=json_path, identity=[over_provisionings, reading, lifetime.document(), workload.content_hash])
+    finish(
+        run,
+        out=out,
+        json_path=json_path,
+        identity=[over_provisionings, reading, lifetime.document(), workload.content_hash],
+    )
 
 
 @model.command(short_help="Uniform updates: equations and mean field.")
-@click.option("--op", "over_provisionings", type=Fractions(), default=OVER_PROVISIONINGS, show_default=True, help="Over-provisionings.")
-@click.option("--pages-per-erase-block", type=click.IntRange(2, 4096), default=64, show_default=True, metavar="N", help="Pages that are erased together.")
-@click.option("--choices", type=click.IntRange(1, 1024), default=10, show_default=True, metavar="D", help="d of d-choices.")
-@click.option("--window", type=click.FloatRange(0, 1), default=0.1, show_default=True, metavar="SHARE", help="Window of Window-Greedy, as a share of all erase blocks.")
+@click.option(
+    "--op",
+    "over_provisionings",
+    type=Fractions(),
+    default=OVER_PROVISIONINGS,
+    show_default=True,
+    help="Over-provisionings.",
+)
+@click.option(
+    "--pages-per-erase-block",
+    type=click.IntRange(2, 4096),
+    default=64,
+    show_default=True,
+    metavar="N",
+    help="Pages that are erased together.",
+)
+@click.option(
+    "--choices", type=click.IntRange(1, 1024), default=10, show_default=True, metavar="D", help="d of d-choices."
+)
+@click.option(
+    "--window",
+    type=click.FloatRange(0, 1),
+    default=0.1,
+    show_default=True,
+    metavar="SHARE",
+    help="Window of Window-Greedy, as a share of all erase blocks.",
+)
 @output_options
 def pgc(
     over_provisionings: tuple[float, ...],
@@ -141,7 +179,14 @@ def pgc(
     }
     if not prints_only_json(json_path):
         headings = [("over-provisioning", "right")] + [(name.replace("_", " "), "right") for name in list(columns)[1:]]
-        print_table(headings, [(alpha(row["over_provisioning"]), *(percent(value, 4) for value in list(row.values())[1:])) for row in rows], "p_gc under uniform updates")
+        print_table(
+            headings,
+            [
+                (alpha(row["over_provisioning"]), *(percent(value, 4) for value in list(row.values())[1:]))
+                for row in rows
+            ],
+            "p_gc under uniform updates",
+        )
     run = Run("model pgc", result, {"p_gc": table(columns)})
     finish(run, out=out, json_path=json_path, identity=[alphas, pages_per_erase_block, choices, window])
 

@@ -14,10 +14,13 @@ from flashwright.runs import Run, provenance
 
 def run_figures(json_path: str | None, out: Path | None) -> None:
     """Compute the figures and their tables, print what they are, write the run folder and the JSON."""
-    tables, figures = work("Computing figures 1 to 3", "figures", lambda _: (multilog_models.tables(), multilog_models.figures()))
-    result = {"figures": [_plain(figure) for figure in figures], "provenance": provenance(command_line(), [], None)}
+    tables, figures = work(
+        "Computing figures 1 to 3", "figures", lambda _: (multilog_models.tables(), multilog_models.figures())
+    )
+    drawn = [_plain(figure) for figure in figures]
+    result = {"figures": drawn, "provenance": provenance(command_line(), [], None)}
     if not prints_only_json(json_path):
-        rows = [(figure["title"],) for figure in result["figures"]]
+        rows = [(str(figure["title"]),) for figure in drawn]
         print_table([("figure", "left")], rows)
         table_rows = [(name, str(table.num_rows), ", ".join(table.column_names)) for name, table in tables.items()]
         print_table([("table", "left"), ("rows", "right"), ("columns", "left")], table_rows)

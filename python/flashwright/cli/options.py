@@ -12,7 +12,7 @@ import click
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class Fractions(click.ParamType):
+class Fractions(click.ParamType[tuple[float, ...]]):
     """A comma-separated list of over-provisionings: `0.1,0.2` or `10%,20%`."""
 
     name = "LIST"
@@ -27,7 +27,7 @@ class Fractions(click.ParamType):
         return tuple(sorted(values))
 
 
-class Fraction(click.ParamType):
+class Fraction(click.ParamType[float]):
     """An over-provisioning: `0.2` or `20%`."""
 
     name = "FRACTION"
@@ -46,7 +46,7 @@ class Fraction(click.ParamType):
         return number
 
 
-class Size(click.ParamType):
+class Size(click.ParamType[int]):
     """A size in bytes: `4096`, `4k`, `16KiB`."""
 
     name = "BYTES"
@@ -63,15 +63,17 @@ class Size(click.ParamType):
         return int(match[1]) * unit
 
 
-class WritesPerDay(click.ParamType):
+class WritesPerDay(click.ParamType["float | str"]):
     """Drive writes a day: a number, or `trace` for the rate at which the trace was recorded."""
 
     name = "N|trace"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
         """Read the rate: `trace` or a number above 0."""
-        if value == "trace" or isinstance(value, float):
+        if isinstance(value, float):
             return value
+        if value == "trace":
+            return "trace"
         try:
             number = float(value)
         except ValueError:
@@ -110,19 +112,51 @@ out_option = click.option(
 output_options = _apply(json_option, out_option)
 
 read_options = _apply(
-    click.option("--format", "format_name", metavar="NAME", help="Format of the trace, if its content does not tell (see `flashwright list`)."),
-    click.option("--skip-bad", type=click.IntRange(0), default=0, metavar="N", help="Allow so many malformed lines, and count them.  [default: 0]"),
+    click.option(
+        "--format",
+        "format_name",
+        metavar="NAME",
+        help="Format of the trace, if its content does not tell (see `flashwright list`).",
+    ),
+    click.option(
+        "--skip-bad",
+        type=click.IntRange(0),
+        default=0,
+        metavar="N",
+        help="Allow so many malformed lines, and count them.  [default: 0]",
+    ),
 )
 
 workload_options = _apply(
     click.option("--page-size", type=Size(), default=4096, show_default=True, help="Bytes in a flash page."),
     read_options,
-    click.option("--seed", type=click.IntRange(0, 2**64 - 1), default=1, show_default=True, metavar="N", help="Seed of everything random."),
-    click.option("--repeat", type=click.IntRange(1), default=1, show_default=True, metavar="K", help="Play the source so many times."),
+    click.option(
+        "--seed",
+        type=click.IntRange(0, 2**64 - 1),
+        default=1,
+        show_default=True,
+        metavar="N",
+        help="Seed of everything random.",
+    ),
+    click.option(
+        "--repeat",
+        type=click.IntRange(1),
+        default=1,
+        show_default=True,
+        metavar="K",
+        help="Play the source so many times.",
+    ),
 )
 
 device_options = _apply(
-    click.option("--pages-per-erase-block", type=click.IntRange(2, 4096), default=64, show_default=True, metavar="N", help="Pages that are erased together."),
+    click.option(
+        "--pages-per-erase-block",
+        type=click.IntRange(2, 4096),
+        default=64,
+        show_default=True,
+        metavar="N",
+        help="Pages that are erased together.",
+    ),
     click.option(
         "--start",
         type=click.Choice(["filled", "fresh"]),
@@ -133,7 +167,14 @@ device_options = _apply(
 )
 
 lifetime_options = _apply(
-    click.option("--endurance", type=click.FloatRange(1), default=3000, show_default=True, metavar="CYCLES", help="Times that an erase block can be erased."),
+    click.option(
+        "--endurance",
+        type=click.FloatRange(1),
+        default=3000,
+        show_default=True,
+        metavar="CYCLES",
+        help="Times that an erase block can be erased.",
+    ),
     click.option(
         "--writes-per-day",
         type=WritesPerDay(),

@@ -71,22 +71,26 @@ def follow(label: str, unit: str, tracker: Tracker, work: Callable[[], Result]) 
     """
     outcome: list[Result] = []
     failure: list[BaseException] = []
+    # An event, since Thread.join takes a thread for ended when Ctrl-C interrupts it (up to Python 3.12).
+    ended = threading.Event()
 
     def target() -> None:
         try:
             outcome.append(work())
-        except BaseException as error:  # noqa: BLE001  (handed to the thread that waits)
+        except BaseException as error:
             failure.append(error)
+        finally:
+            ended.set()
 
     thread = threading.Thread(target=target, name=label, daemon=True)
     interrupted = False
     try:
         thread.start()
-        _draw_until_done(label, unit, tracker, thread)
+        _draw_until_done(label, unit, tracker, ended)
     except KeyboardInterrupt:
         interrupted = True
         tracker.cancel()
-        _wait_or_leave(thread)
+        _wait_or_leave(ended)
     if interrupted and (not failure or isinstance(failure[0], Cancelled)):
         done, total = tracker.state()
         raise StoppedError(done, total, unit, outcome[0] if outcome else None) from None
@@ -101,31 +105,35 @@ def work(label: str, unit: str, task: Callable[[Progress], Result]) -> Result:
     return follow(label, unit, progress, lambda: task(progress))
 
 
-def _draw_until_done(label: str, unit: str, tracker: Tracker, thread: threading.Thread) -> None:
+def _draw_until_done(label: str, unit: str, tracker: Tracker, ended: threading.Event) -> None:
     console = Console(stderr=True)
     if not console.is_terminal:
-        while thread.is_alive():
-            thread.join(POLL_SECONDS)
+        while not ended.wait(POLL_SECONDS):
+            pass
         return
     # Work of an instant shall not flash a bar.
-    thread.join(2 * POLL_SECONDS)
-    if not thread.is_alive():
+    if ended.wait(2 * POLL_SECONDS):
         return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), _Rate(), _Remaining())
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        _Rate(),
+        _Remaining(),
+    )
     with Bars(*columns, console=console, transient=True) as bars:
         bar = bars.add_task(label, total=None, done=0, unit=unit)
-        while thread.is_alive():
+        while not ended.wait(POLL_SECONDS):
             done, total = tracker.state()
             bars.update(bar, completed=done, total=total or None, done=done)
-            thread.join(POLL_SECONDS)
 
 
-def _wait_or_leave(thread: threading.Thread) -> None:
+def _wait_or_leave(ended: threading.Event) -> None:
     """Wait for the clean point; a second Ctrl-C leaves at once."""
     try:
         told = time.monotonic() + 1
-        while thread.is_alive():
-            thread.join(POLL_SECONDS)
+        while not ended.wait(POLL_SECONDS):
             if told and time.monotonic() > told:
                 sys.stderr.write("flashwright: stopping; press Ctrl-C again to leave at once\n")
                 told = 0

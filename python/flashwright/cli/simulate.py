@@ -14,12 +14,25 @@ from flashwright.cli.output import command_line, finish, print_table, prints_onl
 @click.command(short_help="Write amplification of one policy.")
 @click.argument("source")
 @click.option("--placement", default="none", show_default=True, metavar="NAME", help="Which stream a page goes to.")
-@click.option("--victim", metavar="NAME", help="Which erase block is cleaned.  [default: the one that the placement's authors use]")
-@click.option("--op", "over_provisioning", type=Fraction(), default=0.2, show_default=True, help="Over-provisioning: (physical - logical) / logical.")
+@click.option(
+    "--victim",
+    metavar="NAME",
+    help="Which erase block is cleaned.  [default: the one that the placement's authors use]",
+)
+@click.option(
+    "--op",
+    "over_provisioning",
+    type=Fraction(),
+    default=0.2,
+    show_default=True,
+    help="Over-provisioning: (physical - logical) / logical.",
+)
 @workload_options
 @device_options
 @lifetime_options
-@click.option("--audit", is_flag=True, help="Check the simulator's tables against each other all along: slow, for finding bugs.")
+@click.option(
+    "--audit", is_flag=True, help="Check the simulator's tables against each other all along: slow, for finding bugs."
+)
 @output_options
 def simulate(
     source: str,
@@ -63,7 +76,7 @@ def simulate(
     workload = work(f"Reading {source}", "page writes", lambda progress: sources.load(source, reading, progress))
     [name] = sources.names([source])
     lifetime = lifetime_of(name, sources.recorded_writes_per_day(workload, repeat), endurance, writes_per_day)
-    settings = {
+    settings: dict[str, Any] = {
         "placement": placement,
         "victim": victim,
         "over_provisioning": over_provisioning,
@@ -76,7 +89,7 @@ def simulate(
         "page writes",
         lambda progress: _core.simulate(workload, **settings, audit=audit, progress=progress),
     )
-    [bound] = work("Finding the least possible", "pages", lambda _: sources.bounds(workload, [over_provisioning]))
+    [bound] = work("Finding the bound", "pages", lambda _: sources.bounds(workload, [over_provisioning]))
     tables = {key: table(columns) for key, columns in outcome.pop("tables").items()}
     result = {
         **outcome,
@@ -101,7 +114,7 @@ def _print(result: dict[str, Any]) -> None:
 
     rows = [
         ("write amplification", significant(result["write_amplification"], 4)),
-        ("least possible (bound)", significant(result["bound_write_amplification"], 4)),
+        ("bound (MULTILOG Algorithm 1)", significant(result["bound_write_amplification"], 4)),
         ("cleaning cost", significant(result["cleaning_cost"], 4)),
         ("valid pages in a victim (p_gc)", percent(result["p_gc"])),
         ("life", f"{significant(result['life_years'])} years"),
@@ -110,7 +123,10 @@ def _print(result: dict[str, Any]) -> None:
         ("erases", count(result["erases"])),
         ("steady from update", count(result["steady_from_update"])),
     ]
-    title = f"{result['workload']['name']}: {result['placement']} with {result['victim']}, over-provisioning {alpha(result['over_provisioning'])}"
+    policy = f"{result['placement']} with {result['victim']}"
+    title = f"{result['workload']['name']}: {policy}, over-provisioning {alpha(result['over_provisioning'])}"
     print_table([("", "left"), ("", "right")], rows, title)
     if not result["steady"]:
-        say("The run did not become steady: the figures are of its last half. A longer workload, or --repeat, would help.")
+        say(
+            "The run did not become steady: the figures are of its last half. A longer workload, or --repeat, would help."
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ def trace() -> None:
     Examples:
       flashwright trace stats tpcc.blktrace.0
       flashwright trace convert tpcc.blktrace.0 tpcc.parquet
-      flashwright trace synth 'zipf?s=0.99&pages=1M' zipf.u32
+      flashwright trace synth 'zipf?s=0.99&pages=1M' zipf.parquet
     """
 
 
@@ -27,7 +28,14 @@ def trace() -> None:
 @click.argument("source")
 @click.option("--page-size", type=Size(), default=4096, show_default=True, help="Bytes in a flash page.")
 @read_options
-@click.option("--seed", type=click.IntRange(0, 2**64 - 1), default=1, show_default=True, metavar="N", help="Seed of a synthetic SOURCE.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**64 - 1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Seed of a synthetic SOURCE.",
+)
 @output_options
 def stats(
     source: str,
@@ -59,8 +67,20 @@ def stats(
         "provenance": provenance(command_line(), [described], seed),
     }
     if not prints_only_json(json_path):
-        print_table([("", "left"), ("", "right")], [(key.replace("_", " "), _cell(key, value)) for key, value in scalars.items()], result["source"])
-    finish(Run("trace stats", result, tables), out=out, json_path=json_path, identity=[described, page_size, format_name, skip_bad, seed])
+        print_table(
+            [("", "left"), ("", "right")],
+            [
+                (re.sub(r"_ns\b", "", key).replace("_ns_", "_").replace("_", " "), _cell(key, value))
+                for key, value in scalars.items()
+            ],
+            result["source"],
+        )
+    finish(
+        Run("trace stats", result, tables),
+        out=out,
+        json_path=json_path,
+        identity=[described, page_size, format_name, skip_bad, seed],
+    )
 
 
 def _cell(key: str, value: Any) -> str:
@@ -68,12 +88,12 @@ def _cell(key: str, value: Any) -> str:
 
     if value is None:
         return "not told"
+    if "share" in key:
+        return percent(value)
     if key.endswith("_bytes") or "_bytes_per_" in key:
         return size(value)
     if key.endswith("_ns") or "_ns_" in key:
         return span(value / 1e9)
-    if "share" in key:
-        return percent(value)
     if isinstance(value, int):
         return count(value)
     return value if isinstance(value, str) else significant(value)
@@ -84,9 +104,17 @@ def _cell(key: str, value: Any) -> str:
 @click.argument("target", type=click.Path(path_type=Path))
 @click.option("--from", "from_format", metavar="NAME", help="Format of SOURCE, if its content does not tell.")
 @click.option("--to", "to_format", metavar="NAME", help="Format of TARGET, if the ending of its name does not tell.")
-@click.option("--skip-bad", type=click.IntRange(0), default=0, metavar="N", help="Allow so many malformed lines, and count them.  [default: 0]")
+@click.option(
+    "--skip-bad",
+    type=click.IntRange(0),
+    default=0,
+    metavar="N",
+    help="Allow so many malformed lines, and count them.  [default: 0]",
+)
 @json_option
-def convert(source: Path, target: Path, from_format: str | None, to_format: str | None, skip_bad: int, json_path: str | None) -> None:
+def convert(
+    source: Path, target: Path, from_format: str | None, to_format: str | None, skip_bad: int, json_path: str | None
+) -> None:
     """Read the trace SOURCE and write it to TARGET.
 
     Parquet is the store to keep traces in: it is small, quick, and any data tool opens it.
@@ -106,9 +134,18 @@ def convert(source: Path, target: Path, from_format: str | None, to_format: str 
         "bytes",
         lambda progress: _core.convert_trace(source, target, from_format, to_format, skip_bad, progress),
     )
-    result = {"target": str(target), **done, "provenance": provenance(command_line(), [sources.describe(str(source))], None)}
+    result = {
+        "target": str(target),
+        **done,
+        "provenance": provenance(command_line(), [sources.describe(str(source))], None),
+    }
     write_json(result, json_path)
-    say(f"{target}: {done['requests']} requests, {done['from_format']} to {done['to_format']}{_lost(done)}", json_path=json_path)
+    # Standard output may be the trace itself.
+    if str(target) != sources.STANDARD_INPUT:
+        say(
+            f"{target}: {done['requests']} requests, {done['from_format']} to {done['to_format']}{_lost(done)}",
+            json_path=json_path,
+        )
 
 
 def _lost(done: dict[str, Any]) -> str:
@@ -129,14 +166,21 @@ def _lost(done: dict[str, Any]) -> str:
 @click.argument("target", type=click.Path(path_type=Path))
 @click.option("--to", "to_format", metavar="NAME", help="Format of TARGET, if the ending of its name does not tell.")
 @click.option("--page-size", type=Size(), default=4096, show_default=True, help="Bytes in a page.")
-@click.option("--seed", type=click.IntRange(0, 2**64 - 1), default=1, show_default=True, metavar="N", help="Seed: the same seed, the same file.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**64 - 1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Seed: the same seed, the same file.",
+)
 @json_option
 def synth(workload: str, target: Path, to_format: str | None, page_size: int, seed: int, json_path: str | None) -> None:
     """Write the synthetic WORKLOAD to TARGET.
 
     \b
     Examples:
-      flashwright trace synth 'uniform?pages=1M&updates=15x' uniform.u32
+      flashwright trace synth 'uniform?pages=1M&updates=15x' uniform.parquet
       flashwright trace synth 'kmodal?sets=0.2:0.8,0.8:0.2' kmodal.parquet --seed 7
 
     `flashwright list workload` names the workloads and their parameters.
@@ -154,4 +198,7 @@ def synth(workload: str, target: Path, to_format: str | None, page_size: int, se
     described = sources.describe(sources.SYNTHETIC + spec)
     result = {"target": str(target), **done, "provenance": provenance(command_line(), [described], seed)}
     write_json(result, json_path)
-    say(f"{target}: {done['requests']} requests over {done['logical_pages']} pages, as {done['to_format']}", json_path=json_path)
+    say(
+        f"{target}: {done['requests']} requests over {done['logical_pages']} pages, as {done['to_format']}",
+        json_path=json_path,
+    )

@@ -31,7 +31,7 @@ def write_report(folder: Path) -> Path:
     path = folder / REPORT_FILE
     try:
         html = render(builders[run.command](run))
-    except (KeyError, IndexError, TypeError) as error:
+    except (KeyError, IndexError, TypeError, ValueError, StopIteration) as error:
         raise InputError(f"{folder}: the run folder is incomplete or of another version: {error!r}") from error
     try:
         path.write_text(html, encoding="utf-8")

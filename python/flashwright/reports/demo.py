@@ -21,7 +21,14 @@ def page(run: Run) -> Page:
         facts=comparison.facts(results, name),
         sections=[
             *comparison.sections(results, name, "w0", alone=True),
-            *(Section(f"The trace: {section.title[0].lower()}{section.title[1:]}", section.blocks, described if number == 0 else "") for number, section in enumerate(about)),
+            *(
+                Section(
+                    f"The trace: {section.title[0].lower()}{section.title[1:]}",
+                    section.blocks,
+                    described if number == 0 else "",
+                )
+                for number, section in enumerate(about)
+            ),
             Section("The trace: all figures", [trace.scalars_table(figures)]),
         ],
         provenance=run.result["provenance"],

@@ -6,7 +6,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 COLOURS = 12
-SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "pentagon", "star", "hexagon", "bowtie", "hourglass")
+SYMBOLS = (
+    "circle",
+    "square",
+    "diamond",
+    "triangle-up",
+    "cross",
+    "x",
+    "triangle-down",
+    "pentagon",
+    "star",
+    "hexagon",
+    "bowtie",
+    "hourglass",
+)
 AXIS_ALPHA = {"title": {"text": "over-provisioning"}, "tickformat": ".0%", "rangemode": "tozero"}
 
 
@@ -25,8 +38,10 @@ class Colours:
         return SYMBOLS[self._number[name] % len(SYMBOLS)]
 
 
-def line(name: str, x: Sequence[Any], y: Sequence[Any], colours: Colours, *, markers: bool = True, **more: Any) -> dict[str, Any]:
-    """Give one line of a plot."""
+def line(
+    name: str, x: Sequence[Any], y: Sequence[Any], colours: Colours, *, markers: bool = True, strong: bool = False
+) -> dict[str, Any]:
+    """Give one line of a plot; `strong` ones are those that the text speaks of."""
     colour = colours[name]
     return {
         "type": "scatter",
@@ -34,13 +49,13 @@ def line(name: str, x: Sequence[Any], y: Sequence[Any], colours: Colours, *, mar
         "name": name,
         "x": list(x),
         "y": list(y),
-        "line": {"color": colour, "width": 2 if markers else 1.6},
-        "marker": {"color": colour, "size": 8, "symbol": colours.symbol(name)},
-        **more,
+        "line": {"color": colour, "width": 3 if strong else 1.4},
+        "marker": {"color": colour, "size": 10 if strong else 7, "symbol": colours.symbol(name)},
+        "opacity": 1 if strong else 0.8,
     }
 
 
-def bound_line(x: Sequence[float], y: Sequence[float], name: str = "least possible") -> dict[str, Any]:
+def bound_line(x: Sequence[float], y: Sequence[float | None], name: str = "bound") -> dict[str, Any]:
     """Give the bound, dashed in the colour of the text."""
     return {
         "type": "scatter",
@@ -53,7 +68,9 @@ def bound_line(x: Sequence[float], y: Sequence[float], name: str = "least possib
     }
 
 
-def bars(labels: Sequence[str], values: Sequence[float], texts: Sequence[str], colours: Sequence[str], x_title: str) -> tuple[list[Any], dict[str, Any]]:
+def bars(
+    labels: Sequence[str], values: Sequence[float], texts: Sequence[str], colours: Sequence[str], x_title: str
+) -> tuple[list[Any], dict[str, Any]]:
     """Give horizontal bars, the first label on top, each with its value as text."""
     data = [
         {
@@ -62,18 +79,17 @@ def bars(labels: Sequence[str], values: Sequence[float], texts: Sequence[str], c
             "y": list(labels),
             "x": list(values),
             "text": list(texts),
-            "textposition": "auto",
-            "insidetextanchor": "end",
+            "textposition": "outside",
             "cliponaxis": False,
             "marker": {"color": list(colours)},
             "textfont": {"color": "@ink"},
-            "insidetextfont": {"color": "@card"},
             "hovertemplate": "%{y}: %{text}<extra></extra>",
         }
     ]
     layout = {
-        "xaxis": {"title": {"text": x_title}, "rangemode": "tozero"},
-        "yaxis": {"autorange": "reversed", "showgrid": False, "ticks": ""},
+        # Room for the text beside the longest bar.
+        "xaxis": {"title": {"text": x_title}, "range": [0, max(values) * 1.45]},
+        "yaxis": {"autorange": "reversed", "showgrid": False, "ticks": "", "dtick": 1},
         "bargap": 0.35,
         "showlegend": False,
     }
@@ -92,4 +108,11 @@ def title(text: str, **more: Any) -> dict[str, Any]:
 
 def log_axis(text: str, **more: Any) -> dict[str, Any]:
     """Give a logarithmic axis whose labels are plain numbers at 1, 2 and 5."""
-    return {"title": {"text": text}, "type": "log", "dtick": "D2", "exponentformat": "power", **more}
+    values = [step * 10.0**power for power in range(-9, 10) for step in (1, 2, 5)]
+    return {
+        "title": {"text": text},
+        "type": "log",
+        "tickvals": values,
+        "ticktext": [f"{value:,g}" for value in values],
+        **more,
+    }

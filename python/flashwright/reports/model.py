@@ -10,6 +10,7 @@ from flashwright.reports.comparison import years
 from flashwright.reports.figures import AXIS_ALPHA, COLOURS, Colours, axes, bound_line, line, log_axis, title
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
+from flashwright.sources import caveat
 
 READINGS = {
     "Figure 1a": "The closed approximation lies on the exact curve; Greedy gains little on LRU when all pages are updated alike.",
@@ -32,7 +33,8 @@ def bound_page(run: Run) -> Page:
     middle = min(rows, key=lambda row: abs(row["over_provisioning"] - 0.2))
     least = significant(middle["bound_write_amplification"])
     headline = (
-        f"No placement by update frequency can write fewer than {least} pages to the flash for each page of the host "
+        f"With independent updates, no placement by update frequency writes fewer than {least} pages "
+        f"to the flash for each page of the host "
         f"at {alpha(middle['over_provisioning'])} over-provisioning; the drive would then live {years(middle['life_years'])}."
     )
     alphas = [row["over_provisioning"] for row in rows]
@@ -40,8 +42,18 @@ def bound_page(run: Run) -> Page:
     if len(rows) > 1:
         layout = axes(AXIS_ALPHA, log_axis("cleaning cost: pages relocated for each page written"))
         data = [bound_line(alphas, [row["cleaning_cost"] or None for row in rows])]
-        figures.append(Figure("bound", "The least cleaning cost", "More spare space always helps, and less and less.", data, layout))
-    columns = (("over-provisioning", "right"), ("least write amplification", "right"), ("cleaning cost", "right"), ("p_gc", "right"), ("life, years", "right"))
+        figures.append(
+            Figure(
+                "bound", "The least cleaning cost", "More spare space always helps, and less and less.", data, layout
+            )
+        )
+    columns = (
+        ("over-provisioning", "right"),
+        ("least write amplification", "right"),
+        ("cleaning cost", "right"),
+        ("p_gc", "right"),
+        ("life, years", "right"),
+    )
     cells = [
         (
             alpha(row["over_provisioning"]),
@@ -58,8 +70,10 @@ def bound_page(run: Run) -> Page:
         Fact("pages", significant(result["workload"]["logical_pages"]), "logical pages in the footprint"),
         Fact("page writes", significant(result["workload"]["page_writes"])),
     ]
-    sections = [Section("The least possible", [*figures, Table("Figures", columns, cells, note)])]
-    return Page("the least possible", name, headline, facts, sections, result["provenance"])
+    trims = result["workload"]["page_trims"]
+    remarks = [f"It is no limit here: {caveat(trims)}."] if trims else []
+    sections = [Section("The bound", [*figures, Table("Figures", columns, cells, note)])]
+    return Page("bound", name, headline, facts, sections, result["provenance"], remarks)
 
 
 def pgc_page(run: Run) -> Page:
@@ -81,9 +95,13 @@ def pgc_page(run: Run) -> Page:
     cells = [(alpha(row["over_provisioning"]), *(percent(row[name], 4) for name in names)) for row in rows]
     note = (
         f"{run.result['pages_per_erase_block']} pages an erase block; d-choices with d = {run.result['choices']}; "
-        f"a window of {percent(run.result['window'])} of all erase blocks. LRU: MULTILOG eq. 3, its approximation eq. 4; the others: mean field."
+        f"a window of {percent(run.result['window'])} of all erase blocks. "
+        "LRU: MULTILOG eq. 3, its approximation eq. 4; the others: mean field."
     )
-    blocks = [Figure("pgc", "Valid pages in the victim", reading, data, layout), Table("Figures", columns, cells, note)]
+    blocks: list[Figure | Table] = [
+        Figure("pgc", "Valid pages in the victim", reading, data, layout),
+        Table("Figures", columns, cells, note),
+    ]
     return Page("uniform updates", "p_gc by model", headline, [], [Section("p_gc", blocks)], run.result["provenance"])
 
 

@@ -46,6 +46,7 @@ class Table:
     rows: Sequence[Sequence[str]]
     note: str = ""
     emphasised: frozenset[int] = frozenset()
+    folded: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,11 +87,14 @@ class Page:
 def render(page: Page) -> str:
     """Give the report as one HTML document that needs nothing else."""
     figures = {
-        figure.id: {"data": figure.data, "layout": figure.layout, "height": figure.height_px} for figure in page.figures()
+        figure.id: {"data": figure.data, "layout": figure.layout, "height": figure.height_px}
+        for figure in page.figures()
     }
     if len(figures) != len(page.figures()):
         raise AssertionError("two figures of a report have the same id")
-    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
     environment.tests["figure"] = lambda block: isinstance(block, Figure)
     return environment.from_string(_asset("report.html.j2")).render(
         page=page,

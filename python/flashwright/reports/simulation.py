@@ -8,6 +8,7 @@ from flashwright.reports.figures import Colours, axes, title
 from flashwright.reports.names import proper
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
+from flashwright.sources import caveat
 
 
 def page(run: Run) -> Page:
@@ -18,20 +19,33 @@ def page(run: Run) -> Page:
     policy = victim if placement == "none" else f"{placement} with {victim}"
     headline = (
         f"{policy} writes {significant(amplification)} pages to the flash for each page of the host; "
-        f"the least possible is {significant(bound)}. At {alpha(result['over_provisioning'])} over-provisioning the drive would live {years(result['life_years'])}."
+        f"MULTILOG's bound is {significant(bound)}. "
+        f"At {alpha(result['over_provisioning'])} over-provisioning the drive would live {years(result['life_years'])}."
     )
     lifetime = result["lifetime"]
-    rate = f"{significant(lifetime['endurance_cycles'])} erases a block, {significant(lifetime['drive_writes_per_day'])} drive writes a day"
+    rate = f"{significant(lifetime['endurance_cycles'])} erases a block, {lifetime['drive_writes_per_day']:.3g} drive writes a day"
     facts = [
-        Fact("write amplification", significant(amplification), f"{(amplification / bound - 1) * 100:+.1f} % to the least possible"),
+        Fact(
+            "write amplification",
+            significant(amplification),
+            f"{(amplification / bound - 1) * 100:+.1f} % to the bound",
+        ),
         Fact("valid pages in a victim", percent(result["p_gc"]), "p_gc, in the steady part"),
-        Fact("relocated pages", significant(result["relocated_pages"]), f"for {significant(result['host_page_writes'])} host page writes"),
+        Fact(
+            "relocated pages",
+            significant(result["relocated_pages"]),
+            f"for {significant(result['host_page_writes'])} host page writes",
+        ),
         Fact("life", years(result["life_years"]), rate),
     ]
     figures = [_over_time(run), _histogram(run), _streams(run)]
     remarks = []
+    if amplification < bound:
+        remarks.append(f"It writes less than the bound: {caveat(result['workload']['page_trims'])}.")
     if not result["steady"]:
-        remarks.append("The run did not become steady: the figures are of its last half. A longer source, or --repeat, would help.")
+        remarks.append(
+            "The run did not become steady: the figures are of its last half. A longer source, or --repeat, would help."
+        )
     return Page(
         kind="simulation",
         title=result["workload"]["name"],
@@ -51,12 +65,38 @@ def _over_time(run: Run) -> Figure | None:
     steady = run.result["steady_from_update"]
     bound = run.result["bound_write_amplification"]
     data = [
-        {"type": "scatter", "mode": "lines", "name": "write amplification", "x": columns["host_page_writes"], "y": columns["write_amplification"], "line": {"color": "@c0", "width": 2}},
-        {"type": "scatter", "mode": "lines", "name": "least possible", "x": [0, columns["host_page_writes"][-1]], "y": [bound, bound], "line": {"color": "@ink", "dash": "dash", "width": 2}},
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "name": "write amplification",
+            "x": columns["host_page_writes"],
+            "y": columns["write_amplification"],
+            "line": {"color": "@c0", "width": 2},
+        },
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "name": "bound",
+            "x": [0, columns["host_page_writes"][-1]],
+            "y": [bound, bound],
+            "line": {"color": "@ink", "dash": "dash", "width": 2},
+        },
     ]
     layout = axes(title("host page writes", rangemode="tozero", exponentformat="SI"), title("write amplification"))
-    layout["shapes"] = [{"type": "line", "x0": steady, "x1": steady, "y0": 0, "y1": 1, "yref": "paper", "line": {"color": "@muted", "dash": "dot", "width": 1.5}}]
-    reading = f"The steady part begins at page write {count(steady)}, the dotted line; the figures are of what follows it."
+    layout["shapes"] = [
+        {
+            "type": "line",
+            "x0": steady,
+            "x1": steady,
+            "y0": 0,
+            "y1": 1,
+            "yref": "paper",
+            "line": {"color": "@muted", "dash": "dot", "width": 1.5},
+        }
+    ]
+    reading = (
+        f"The steady part begins at page write {count(steady)}, the dotted line; the figures are of what follows it."
+    )
     return Figure("time", "Write amplification over the run", reading, data, layout)
 
 
@@ -66,8 +106,17 @@ def _histogram(run: Run) -> Figure | None:
         return None
     columns = table.to_pydict()
     total = sum(columns["victims"]) or 1
-    data = [{"type": "bar", "x": columns["valid_pages"], "y": [victims / total for victims in columns["victims"]], "marker": {"color": "@c0"}}]
-    layout = axes(title("valid pages in the victim"), title("share of victims", tickformat=".0%"), bargap=0.05, showlegend=False)
+    data = [
+        {
+            "type": "bar",
+            "x": columns["valid_pages"],
+            "y": [victims / total for victims in columns["victims"]],
+            "marker": {"color": "@c0"},
+        }
+    ]
+    layout = axes(
+        title("valid pages in the victim"), title("share of victims", tickformat=".0%"), bargap=0.05, showlegend=False
+    )
     reading = f"On average {percent(run.result['p_gc'])} of a victim's pages are valid and have to be relocated."
     return Figure("victims", "How full the cleaned erase blocks are", reading, data, layout)
 
@@ -79,21 +128,44 @@ def _streams(run: Run) -> Figure | None:
     columns = table.to_pydict()
     labels = [str(label) for label in columns["stream"]]
     pages = run.result["pages_per_erase_block"]
-    spare = [max(0, blocks * pages - valid) for blocks, valid in zip(columns["erase_blocks"], columns["valid_pages"], strict=True)]
+    spare = [
+        max(0, blocks * pages - valid)
+        for blocks, valid in zip(columns["erase_blocks"], columns["valid_pages"], strict=True)
+    ]
     colours = Colours(["valid pages", "spare space"])
     data = [
-        {"type": "bar", "name": "valid pages", "x": labels, "y": columns["valid_pages"], "marker": {"color": colours["valid pages"]}},
-        {"type": "bar", "name": "spare space", "x": labels, "y": spare, "marker": {"color": colours["valid pages"], "opacity": 0.35}},
+        {
+            "type": "bar",
+            "name": "valid pages",
+            "x": labels,
+            "y": columns["valid_pages"],
+            "marker": {"color": colours["valid pages"]},
+        },
+        {
+            "type": "bar",
+            "name": "spare space",
+            "x": labels,
+            "y": spare,
+            "marker": {"color": colours["valid pages"], "opacity": 0.35},
+        },
     ]
-    layout = axes(title("stream", type="category"), title("pages", exponentformat="SI"), barmode="stack")
-    reading = f"The {len(labels)} streams at the end of the run: the pale part is the over-provisioning that each was given."
+    layout = axes(title("", type="category"), title("pages", exponentformat="SI"), barmode="stack")
+    reading = (
+        f"The {len(labels)} streams at the end of the run: the pale part is the over-provisioning that each was given."
+    )
     return Figure("streams", "Streams", reading, data, layout)
 
 
 def _table(run: Run) -> Table:
     flat = {key: value for key, value in run.result.items() if isinstance(value, int | float | str)}
     for group in ("workload", "lifetime"):
-        flat.update({f"{group}.{key}": value for key, value in run.result.get(group, {}).items() if isinstance(value, int | float | str)})
+        flat.update(
+            {
+                f"{group}.{key}": value
+                for key, value in run.result.get(group, {}).items()
+                if isinstance(value, int | float | str)
+            }
+        )
     rows = [(key, _cell(value)) for key, value in flat.items()]
     return Table("Every figure", (("figure", "left"), ("value", "right")), rows)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from flashwright._text import count, percent, significant, size, span
-from flashwright.reports.figures import axes, log_axis, title
+from flashwright.reports.figures import axes, title
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
 
@@ -45,7 +45,9 @@ def facts(figures: dict[str, Any]) -> list[Fact]:
     return [
         Fact("written", size(figures["write_bytes"]), f"to {size(figures['footprint_written_bytes'])} of pages"),
         Fact("updates a page", significant(figures["mean_updates_per_written_page"]), "mean over the written pages"),
-        Fact("sequential writes", percent(figures["sequential_share_of_writes"], 2), "start where the one before ended"),
+        Fact(
+            "sequential writes", percent(figures["sequential_share_of_writes"], 2), "start where the one before ended"
+        ),
         Fact("idle", percent(figures["idle_share_of_time"], 2), "of the time no request is outstanding"),
     ]
 
@@ -58,7 +60,10 @@ def sections(figures: dict[str, Any], tables: dict[str, pa.Table], prefix: str) 
         return None if found is None or found.num_rows == 0 else found.to_pydict()
 
     timeless = not figures.get("duration_ns")
-    where = [_picture(columns("picture"), figures, timeless=timeless), _over_time(columns("over_time"), figures, timeless=timeless)]
+    where = [
+        _picture(columns("picture"), figures, timeless=timeless),
+        _over_time(columns("over_time"), figures, timeless=timeless),
+    ]
     what = [_skew(columns("skew")), _distance(columns("rewrite_distance")), _sizes(columns("request_sizes"))]
     when = [_times(columns("inter_arrival"), "inter_arrival"), _times(columns("idle"), "idle")]
     drawn = (("Where it writes", where), ("What is written again", what), ("When it writes", when))
@@ -90,7 +95,12 @@ def _picture(columns: Columns | None, figures: dict[str, Any], *, timeless: bool
             "colorscale": [[0, "@c9"], [0.25, "@c0"], [0.6, "@c5"], [1, "@c6"]],
             "showscale": True,
             "hoverongaps": False,
-            "colorbar": {"title": {"text": "writes", "side": "right"}, "thickness": 10, "outlinewidth": 0, "tickfont": {"color": "@muted"}},
+            "colorbar": {
+                "title": {"text": "writes", "side": "right"},
+                "thickness": 10,
+                "outlinewidth": 0,
+                "tickfont": {"color": "@muted"},
+            },
             "hovertemplate": "%{x} , %{y:.1f} MiB: %{z} writes<extra></extra>",
         }
     ]
@@ -106,8 +116,22 @@ def _over_time(columns: Columns | None, figures: dict[str, Any], *, timeless: bo
     x = [round(start * unit, 6) for start in columns["start_ns"]]
     page_bytes = figures["page_bytes"]
     data = [
-        {"type": "scatter", "mode": "lines", "name": "written", "x": x, "y": [value / 2**20 for value in columns["write_bytes"]], "line": {"color": "@c0", "width": 1.6}},
-        {"type": "scatter", "mode": "lines", "name": "read", "x": x, "y": [value / 2**20 for value in columns["read_bytes"]], "line": {"color": "@c1", "width": 1.6}},
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "name": "written",
+            "x": x,
+            "y": [value / 2**20 for value in columns["write_bytes"]],
+            "line": {"color": "@c0", "width": 1.6},
+        },
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "name": "read",
+            "x": x,
+            "y": [value / 2**20 for value in columns["read_bytes"]],
+            "line": {"color": "@c1", "width": 1.6},
+        },
         {
             "type": "scatter",
             "mode": "lines",
@@ -127,16 +151,37 @@ def _skew(columns: Columns | None) -> Figure | None:
     if columns is None:
         return None
     data = [
-        {"type": "scatter", "mode": "lines", "name": "this trace", "x": columns["page_share"], "y": columns["update_share"], "line": {"color": "@c0", "width": 2.2}},
-        {"type": "scatter", "mode": "lines", "name": "uniform", "x": [0, 1], "y": [0, 1], "line": {"color": "@muted", "dash": "dash", "width": 1.5}},
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "name": "this trace",
+            "x": columns["page_share"],
+            "y": columns["update_share"],
+            "line": {"color": "@c0", "width": 2.2},
+        },
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "name": "uniform",
+            "x": [0, 1],
+            "y": [0, 1],
+            "line": {"color": "@muted", "dash": "dash", "width": 1.5},
+        },
     ]
     fraction = {"tickformat": ".0%", "rangemode": "tozero"}
-    layout = axes(title("share of the written pages, hottest first", **fraction), title("share of the updates", **fraction))
-    reading = "How many of the updates go to how few pages (MULTILOG figure 6). The further above the dashed line, the more placement can gain."
+    layout = axes(
+        title("share of the written pages, hottest first", **fraction), title("share of the updates", **fraction)
+    )
+    reading = (
+        "How many of the updates go to how few pages (MULTILOG figure 6). "
+        "The further above the dashed line, the more placement can gain."
+    )
     return Figure("skew", "Skew of updates", reading, data, layout)
 
 
-def _class_bars(lows: list[int], highs: list[int], series: list[tuple[str, list[int], str]], label: Any) -> list[dict[str, Any]]:
+def _class_bars(
+    lows: list[int], highs: list[int], series: list[tuple[str, list[int], str]], label: Any
+) -> list[dict[str, Any]]:
     names = [f"over {label(low)}" if high >= OPEN_END else label(low) for low, high in zip(lows, highs, strict=True)]
     return [
         {"type": "bar", "name": name, "x": names, "y": values, "marker": {"color": colour}}
@@ -149,8 +194,13 @@ def _distance(columns: Columns | None) -> Figure | None:
     if columns is None:
         return None
     series = [("rewrites", columns["rewrites"], "@c0")]
-    data = _class_bars(columns["from_page_writes"], columns["to_page_writes"], series, significant)
-    layout = axes(title("page writes between two writes of a page, from", type="category"), title("rewrites", exponentformat="SI"), bargap=0.08, showlegend=False)
+    data = _class_bars(columns["from_page_writes"], columns["to_page_writes"], series, count)
+    layout = axes(
+        title("page writes between two writes of a page, from", type="category"),
+        title("rewrites", exponentformat="SI"),
+        bargap=0.08,
+        showlegend=False,
+    )
     reading = "Short distances are hot pages: a buffer of that many pages would save these writes. Two humps tell hot and cold pages apart."
     return Figure("distance", "Rewrite distance", reading, data, layout)
 
@@ -158,9 +208,18 @@ def _distance(columns: Columns | None) -> Figure | None:
 def _sizes(columns: Columns | None) -> Figure | None:
     if columns is None:
         return None
-    series = [("writes", columns["writes"], "@c0"), ("reads", columns["reads"], "@c1"), ("trims", columns["trims"], "@c3")]
+    series = [
+        ("writes", columns["writes"], "@c0"),
+        ("reads", columns["reads"], "@c1"),
+        ("trims", columns["trims"], "@c3"),
+    ]
     data = _class_bars(columns["from_bytes"], columns["to_bytes"], series, size)
-    layout = axes(title("request size, from", type="category"), title("requests", exponentformat="SI"), barmode="group", bargap=0.2)
+    layout = axes(
+        title("request size, from", type="category"),
+        title("requests", exponentformat="SI"),
+        barmode="group",
+        bargap=0.2,
+    )
     return Figure("sizes", "Sizes of requests", "Flash wants them large; a database writes pages.", data, layout)
 
 
@@ -182,10 +241,17 @@ def _times(columns: Columns | None, name: str) -> Figure | None:
         }
     ]
     text = {
-        "inter_arrival": ("Time between requests", "Bursts are on the left; the long tail is where a drive can tidy up."),
+        "inter_arrival": (
+            "Time between requests",
+            "Bursts are on the left; the long tail is where a drive can tidy up.",
+        ),
         "idle": ("Idle times", "Stretches in which no request is outstanding: room for cleaning."),
     }[name]
-    layout = axes(log_axis("seconds", dtick=1, exponentformat="SI"), title("share of them, up to", tickformat=".0%", range=[0, 1.02]), showlegend=False)
+    layout = axes(
+        title("seconds", type="log", dtick=1, exponentformat="SI"),
+        title("share of them, up to", tickformat=".0%", range=[0, 1.02]),
+        showlegend=False,
+    )
     return Figure(name.replace("_", "-"), text[0], text[1], data, layout, 380)
 
 

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from flashwright import sources
 from flashwright.lifetime import lifetime_of
 from flashwright.runs import Run, peak_rss_bytes, provenance, stack, table
+from flashwright.sources import Reading
 from flashwright.sweeps.grid import Device, Job, Outcome
 from flashwright.sweeps.policies import Policy
 
 if TYPE_CHECKING:
     from flashwright._core import Progress, Workload
 
-BOUND = "least possible"
+BOUND = "bound"
 LoadOne: TypeAlias = "Callable[[str, Callable[[Progress], Workload]], Workload]"
 
 
@@ -26,7 +27,7 @@ class Plan:
     sources: list[str]
     policies: list[Policy]
     over_provisionings: list[float]
-    reading: sources.Reading
+    reading: Reading
     device: Device
     endurance: float
     writes_per_day: float | str
@@ -71,7 +72,9 @@ class Plan:
 class Comparison:
     """The outcomes of a plan, as rows."""
 
-    def __init__(self, plan: Plan, workloads: Sequence[Workload], bounds: list[list[float]], outcomes: list[Outcome]) -> None:
+    def __init__(
+        self, plan: Plan, workloads: Sequence[Workload], bounds: list[list[float]], outcomes: list[Outcome]
+    ) -> None:
         self.plan = plan
         self.workloads = list(workloads)
         self.names = sources.names(plan.sources)
@@ -79,7 +82,12 @@ class Comparison:
         self.planned = len(plan.jobs())
         self._outcomes = outcomes
         self._lifetimes = [
-            lifetime_of(name, sources.recorded_writes_per_day(workload, plan.reading.repeat), plan.endurance, plan.writes_per_day)
+            lifetime_of(
+                name,
+                sources.recorded_writes_per_day(workload, plan.reading.repeat),
+                plan.endurance,
+                plan.writes_per_day,
+            )
             for name, workload in zip(self.names, workloads, strict=True)
         ]
         self.rows = [self._row(outcome) for outcome in outcomes]
@@ -105,11 +113,7 @@ class Comparison:
         }
         if outcome.result is None:
             return {**row, "error": outcome.error}
-        scalars = {
-            key: value
-            for key, value in outcome.result.items()
-            if key != "tables" and key not in row
-        }
+        scalars = {key: value for key, value in outcome.result.items() if key != "tables" and key not in row}
         amplification, bound = outcome.result["write_amplification"], self._bound(job)
         return {
             **row,
@@ -153,7 +157,12 @@ class Comparison:
         own = [row for row, outcome in zip(self.rows, self._outcomes, strict=True) if outcome.job.workload == workload]
         return sorted(
             bounds + own,
-            key=lambda row: (row["over_provisioning"], "error" in row, row["policy"] != BOUND, row.get("write_amplification", 0)),
+            key=lambda row: (
+                row["over_provisioning"],
+                "error" in row,
+                row["policy"] != BOUND,
+                row.get("write_amplification", 0),
+            ),
         )
 
     def run(self, command: str, command_line: Sequence[str]) -> Run:

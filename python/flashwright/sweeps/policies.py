@@ -26,7 +26,6 @@ class Policy:
         own = own_victim(self.placement)
         return self.placement if self.victim == own else f"{self.placement} + {self.victim}"
 
-
     @property
     def oracle(self) -> bool:
         """Whether it knows what no drive can: the update frequencies of all pages."""

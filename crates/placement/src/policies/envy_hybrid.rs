@@ -46,7 +46,7 @@ impl EnvyHybrid {
     pub fn build(args: &Args, context: &Context<'_>) -> Result<Self, BuildError> {
         let partitions = args.integer("partitions") as u32;
         let geometry = context.geometry;
-        let spare_blocks = (geometry.physical_pages() - geometry.logical_pages) / geometry.pages_per_erase_block;
+        let spare_blocks = geometry.spare_blocks();
         let needed = partitions * (SLACK_BLOCKS + 1) + 2;
         if spare_blocks < needed {
             return Err(BuildError::TooSmall { name: INFO.name.to_owned(), erase_blocks: geometry.erase_blocks, spare_blocks, needed });

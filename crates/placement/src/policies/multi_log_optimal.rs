@@ -3,7 +3,7 @@
 use registry::{Args, Info};
 use units::{Lpn, StreamId};
 
-use super::multi_log::{min_log_pages, space};
+use super::multi_log::{min_log_pages, most_logs, space};
 use crate::{BuildError, Context, Device, Placement, Previous, Survivors};
 
 /// What the registry knows.
@@ -18,7 +18,8 @@ pub const INFO: Info = Info {
 /// The victim policy of its authors: LRU within a log.
 pub const VICTIM: &str = "lru";
 
-const MAX_LOGS: usize = 64;
+/// Powers of two that are told apart.
+const BINS: usize = 64;
 
 /// Each page belongs to the log of its update frequency; frequencies of a log are within a factor of two (MULTILOG 4.2.1), and logs that
 /// would be smaller than the least size are joined with the next colder one. Nothing moves between logs but space.
@@ -41,7 +42,7 @@ impl MultiLogOptimal {
         let geometry = context.geometry;
         assert_eq!(weights.len(), geometry.logical_pages as usize, "one weight for each logical page");
         let least = min_log_pages(geometry.logical_pages, geometry.page_bytes, geometry.pages_per_erase_block);
-        let (log_of_bin, bin_of_page) = bins(&weights, least);
+        let (log_of_bin, bin_of_page) = bins(&weights, least, most_logs(geometry) as u8);
         let log_of_page: Vec<u8> = bin_of_page.iter().map(|&bin| log_of_bin[bin as usize]).collect();
         let logs = usize::from(*log_of_bin.iter().max().expect("there is at least one bin")) + 1;
         let mut update_shares = vec![0.0; logs];
@@ -54,19 +55,19 @@ impl MultiLogOptimal {
 }
 
 /// Bin of each page by the power of two of its frequency below the highest one, and log of each bin.
-fn bins(weights: &[f64], least_pages: u32) -> (Vec<u8>, Vec<u8>) {
+fn bins(weights: &[f64], least_pages: u32, most_logs: u8) -> (Vec<u8>, Vec<u8>) {
     let highest = weights.iter().copied().fold(0.0, f64::max);
-    let bin = |weight: f64| if weight > 0.0 { ((highest / weight).log2().round() as usize).min(MAX_LOGS - 1) } else { MAX_LOGS - 1 };
+    let bin = |weight: f64| if weight > 0.0 { ((highest / weight).log2().round() as usize).min(BINS - 1) } else { BINS - 1 };
     let bin_of_page: Vec<u8> = weights.iter().map(|&weight| bin(weight) as u8).collect();
-    let mut pages = [0u32; MAX_LOGS];
+    let mut pages = [0u32; BINS];
     for &bin in &bin_of_page {
         pages[usize::from(bin)] += 1;
     }
-    let mut log_of_bin = vec![0u8; MAX_LOGS];
+    let mut log_of_bin = vec![0u8; BINS];
     let mut log = 0u8;
     let mut held = 0;
-    for bin in 0..MAX_LOGS {
-        if held >= least_pages && pages[bin] > 0 {
+    for bin in 0..BINS {
+        if held >= least_pages && pages[bin] > 0 && log + 1 < most_logs {
             log += 1;
             held = 0;
         }

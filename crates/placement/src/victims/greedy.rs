@@ -15,14 +15,31 @@ pub const INFO: Info = Info {
     params: &[],
 };
 
-/// One list for each count of valid pages and domain; the least non-empty one is found from a lower bound that moves by one.
+/// A domain lists at most this share of the device's erase blocks (as a divisor) before its threshold is lowered.
+const MOST_LISTED: usize = 16;
+
+/// Closed erase blocks with few valid pages, in one list for each count and domain; the others are only marked as closed.
 ///
-/// Among equals, the block that has had this count for longest.
+/// The victim always comes from the low end, so that a block far from it need not be moved from list to list at each of its
+/// invalidations: only blocks at or below a threshold are listed. When no block is listed any more the threshold is set anew from a scan
+/// of all blocks, and when many are, it is lowered; both are rare. The choice is exact at all times. Among equals it takes the one that
+/// was listed with this count first.
 #[derive(Debug)]
 pub struct Greedy {
     by_valid: Lists,
+    closed: Vec<bool>,
     counts: usize,
-    least: Vec<u32>,
+    domains: Vec<Domain>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Domain {
+    /// Greatest count of valid pages that is listed.
+    threshold: u16,
+    /// No listed block has fewer valid pages.
+    least: u16,
+    listed: u32,
+    closed: u32,
 }
 
 impl Greedy {
@@ -30,43 +47,117 @@ impl Greedy {
     #[must_use]
     pub fn build(_args: &Args, context: &Context<'_>, domains: usize) -> Self {
         let counts = context.geometry.pages_per_erase_block as usize + 1;
-        Self { by_valid: Lists::new(context.geometry.erase_blocks, domains * counts), counts, least: vec![0; domains] }
+        let erase_blocks = context.geometry.erase_blocks;
+        Self {
+            by_valid: Lists::new(erase_blocks, domains * counts),
+            closed: vec![false; erase_blocks as usize],
+            counts,
+            domains: vec![Domain { threshold: 0, least: 0, listed: 0, closed: 0 }; domains],
+        }
+    }
+
+    fn list(&mut self, block: EraseBlockId, domain: usize, valid: u16) {
+        self.by_valid.push_back(domain * self.counts + usize::from(valid), block);
+        let state = &mut self.domains[domain];
+        state.least = state.least.min(valid);
+        state.listed += 1;
+        if state.listed as usize > self.closed.len() / MOST_LISTED && state.threshold > state.least {
+            self.lower_threshold(domain);
+        }
+    }
+
+    #[cold]
+    fn lower_threshold(&mut self, domain: usize) {
+        let list = domain * self.counts + usize::from(self.domains[domain].threshold);
+        self.domains[domain].threshold -= 1;
+        while self.by_valid.pop_front(list).is_some() {
+            self.domains[domain].listed -= 1;
+        }
+    }
+
+    /// Lists the closed blocks of the domain with the fewest valid pages: as many counts as fit the share of `MOST_LISTED`.
+    #[cold]
+    fn scan(&mut self, domain: usize, device: &Device) {
+        let in_domain = |index: usize| self.domains.len() == 1 || usize::from(device.blocks[index].stream) == domain;
+        let candidates: Vec<u32> = (0..self.closed.len()).filter(|&i| self.closed[i] && in_domain(i)).map(|i| i as u32).collect();
+        let mut of_count = vec![0usize; self.counts];
+        for &block in &candidates {
+            of_count[usize::from(device.blocks[block as usize].valid)] += 1;
+        }
+        let Some(least) = of_count.iter().position(|&blocks| blocks > 0) else { return };
+        let mut threshold = least;
+        let mut listed = of_count[least];
+        while threshold + 1 < self.counts && listed + of_count[threshold + 1] <= self.closed.len() / (2 * MOST_LISTED) {
+            threshold += 1;
+            listed += of_count[threshold];
+        }
+        self.domains[domain].threshold = threshold as u16;
+        self.domains[domain].least = least as u16;
+        for block in candidates {
+            let valid = device.blocks[block as usize].valid;
+            if usize::from(valid) <= threshold {
+                self.by_valid.push_back(domain * self.counts + usize::from(valid), EraseBlockId(block));
+                self.domains[domain].listed += 1;
+            }
+        }
+    }
+
+    fn unlist(&mut self, block: EraseBlockId, domain: usize, valid: u16) {
+        self.by_valid.remove(domain * self.counts + usize::from(valid), block);
+        self.domains[domain].listed -= 1;
     }
 }
 
 impl Victim for Greedy {
     #[inline]
     fn closed(&mut self, block: EraseBlockId, domain: usize, device: &Device) {
+        self.closed[block.index()] = true;
+        self.domains[domain].closed += 1;
         let valid = device.block(block).valid;
-        self.by_valid.push_back(domain * self.counts + valid as usize, block);
-        self.least[domain] = self.least[domain].min(u32::from(valid));
+        if valid <= self.domains[domain].threshold {
+            self.list(block, domain, valid);
+        }
     }
 
     #[inline]
     fn invalidated(&mut self, block: EraseBlockId, domain: usize, device: &Device) {
-        if !self.by_valid.contains(block) {
+        let valid = device.block(block).valid;
+        let threshold = self.domains[domain].threshold;
+        if valid > threshold || !self.closed[block.index()] {
             return;
         }
-        let valid = device.block(block).valid;
-        let list = domain * self.counts + valid as usize;
-        self.by_valid.remove(list + 1, block);
-        self.by_valid.push_back(list, block);
-        self.least[domain] = self.least[domain].min(u32::from(valid));
+        if valid < threshold {
+            self.unlist(block, domain, valid + 1);
+        }
+        self.list(block, domain, valid);
     }
 
-    #[inline]
-    fn choose(&mut self, domain: usize, _device: &Device) -> Option<EraseBlockId> {
-        let base = domain * self.counts;
-        for valid in self.least[domain] as usize..self.counts {
-            if let Some(block) = self.by_valid.pop_front(base + valid) {
-                self.least[domain] = valid as u32;
+    fn choose(&mut self, domain: usize, device: &Device) -> Option<EraseBlockId> {
+        if self.domains[domain].closed == 0 {
+            return None;
+        }
+        if self.domains[domain].listed == 0 {
+            self.scan(domain, device);
+        }
+        let Domain { least, threshold, .. } = self.domains[domain];
+        for valid in least..=threshold {
+            if let Some(block) = self.by_valid.first(domain * self.counts + usize::from(valid)) {
+                self.domains[domain].least = valid;
+                self.unlist(block, domain, valid);
+                self.closed[block.index()] = false;
+                self.domains[domain].closed -= 1;
                 return Some(block);
             }
         }
-        None
+        unreachable!("a domain with closed erase blocks has one listed after a scan")
     }
 
     fn remove(&mut self, block: EraseBlockId, domain: usize, device: &Device) {
-        self.by_valid.remove(domain * self.counts + device.block(block).valid as usize, block);
+        let valid = device.block(block).valid;
+        if self.by_valid.contains(block) {
+            self.unlist(block, domain, valid);
+        }
+        self.closed[block.index()] = false;
+        self.domains[domain].closed -= 1;
     }
 }

@@ -19,8 +19,8 @@ const DRIFT: f64 = 0.02;
 /// minimises the standard error of the mean of what remains, over batches of five windows. It is sought in the first half only, since
 /// near the end a few equal values look better than they are.
 ///
-/// `reached` is false if the minimum lies at the end of that half, if the means of the two halves of the rest differ by more than 2 %,
-/// or if there are fewer than four batches: then the figure is that of the last half of the run, and not a steady state.
+/// `reached` is false if the means of the two halves of the rest differ by more than 2 %, or if there are fewer than four batches: then
+/// the figure is that of the last half of the run, and not a steady state.
 #[must_use]
 pub fn steady_state(values: &[f64]) -> SteadyState {
     let batches: Vec<f64> = values.chunks_exact(BATCH).map(|batch| batch.iter().sum::<f64>() / BATCH as f64).collect();
@@ -33,7 +33,7 @@ pub fn steady_state(values: &[f64]) -> SteadyState {
     let (early, late) = rest.split_at(rest.len() / 2);
     let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
     let drift = (mean(late) - mean(early)).abs() / mean(rest).abs().max(f64::MIN_POSITIVE);
-    let reached = start < last_start && drift <= DRIFT;
+    let reached = drift <= DRIFT;
     SteadyState { from_window: if reached { start * BATCH } else { values.len() / 2 }, reached }
 }
 

@@ -69,10 +69,10 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
 
     fn audit_mapping(&self) -> Result<(), AuditError> {
         let pages = self.device.geometry.pages_per_erase_block;
-        for (lpn, &ppn) in self.map.iter().enumerate().filter(|&(_, &ppn)| ppn != u32::MAX) {
+        for (lpn, &ppn) in self.map.all().iter().enumerate().filter(|&(_, &ppn)| ppn != u32::MAX) {
             let (block, offset) = (ppn / pages, ppn % pages);
             let is_valid = self.valid[block as usize * self.words + (offset / 64) as usize] >> (offset % 64) & 1 == 1;
-            let owner = self.owner[ppn as usize];
+            let owner = self.owner.get(ppn as usize);
             if !is_valid || owner as usize != lpn {
                 let state = if is_valid { format!("logical page {owner}'s") } else { "not valid".to_owned() };
                 return Err(AuditError::Mapping { lpn: lpn as u32, ppn, state });
@@ -92,7 +92,7 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
             of_stream[usize::from(block.stream)] += counted;
             total += counted;
         }
-        let kept = self.map.iter().filter(|&&ppn| ppn != u32::MAX).count() as u32;
+        let kept = self.map.all().iter().filter(|&&ppn| ppn != u32::MAX).count() as u32;
         if total != kept {
             return Err(AuditError::ValidPages { what: "the device", number: 0, counted: total, kept });
         }

@@ -3,6 +3,7 @@
 mod audit;
 mod divider;
 mod page_mapped;
+mod table;
 
 pub use audit::AuditError;
 pub use page_mapped::{FtlCounters, PageMapped};

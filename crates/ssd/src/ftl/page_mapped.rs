@@ -5,6 +5,7 @@ use units::{EraseBlockId, Geometry, Lpn, PageOp, Ppn, StreamId};
 
 use super::Medium;
 use super::divider::Divider;
+use super::table::Table;
 
 /// Page operations whose table entries are fetched together before any of them is carried out.
 const BATCH: usize = 64;
@@ -24,7 +25,7 @@ pub struct FtlCounters {
     pub victims_by_valid: Vec<u64>,
     /// Relocated pages that went to another stream than the policy said, since no erase block was free for it.
     pub spilled_pages: u64,
-    /// Victims that the FTL chose itself, since the policy's choice gained no space many times in a row.
+    /// Victims that the FTL chose itself, since the policies' choices gained no space as many times in a row as there are erase blocks.
     pub rescues: u64,
 }
 
@@ -46,14 +47,16 @@ impl Frontier {
 #[derive(Debug)]
 pub struct PageMapped<P, V, M> {
     pub(super) device: Device,
-    pub(super) map: Vec<u32>,
-    pub(super) owner: Vec<u32>,
+    pub(super) map: Table,
+    pub(super) owner: Table,
     pub(super) valid: Vec<u64>,
     pub(super) words: usize,
     pub(super) erased: Vec<u32>,
     frontiers: Vec<Frontier>,
     pub(super) free: Vec<u32>,
     reserve: usize,
+    /// Victims chosen by the policies in a row that gained nothing.
+    without_gain: usize,
     divider: Divider,
     placement: P,
     victims: V,
@@ -76,21 +79,20 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
     /// An FTL over an erased medium.
     ///
     /// # Errors
-    /// [`BuildError::TooSmall`] if the spare space does not hold the reserve and a write frontier.
+    /// [`BuildError::TooSmall`] if the spare space does not hold the reserve and a write frontier for each stream.
     pub fn new(geometry: Geometry, name: &str, placement: P, victims: V, medium: M) -> Result<Self, BuildError> {
         let streams = placement.streams();
         let reserve = placement.relocation_targets() + 1;
-        let logical_blocks = geometry.logical_pages.div_ceil(geometry.pages_per_erase_block);
-        let spare_blocks = geometry.erase_blocks.saturating_sub(logical_blocks);
-        let needed = reserve as u32 + 2;
+        // Each stream may hold all that is spare of its open erase block, and then nothing can be reclaimed elsewhere.
+        let (spare_blocks, needed) = (geometry.spare_blocks(), (streams + reserve + 1) as u32);
         if spare_blocks < needed {
             return Err(BuildError::TooSmall { name: name.to_owned(), erase_blocks: geometry.erase_blocks, spare_blocks, needed });
         }
         let words = geometry.pages_per_erase_block.div_ceil(64) as usize;
         Ok(Self {
             device: Device::new(geometry, streams),
-            map: vec![UNMAPPED; geometry.logical_pages as usize],
-            owner: vec![UNMAPPED; geometry.physical_pages() as usize],
+            map: Table::new(geometry.logical_pages as usize),
+            owner: Table::new(geometry.physical_pages() as usize),
             valid: vec![0; geometry.erase_blocks as usize * words],
             words,
             erased: vec![0; geometry.erase_blocks as usize],
@@ -98,6 +100,7 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
             // The lowest number is taken first.
             free: (0..geometry.erase_blocks).rev().collect(),
             reserve,
+            without_gain: 0,
             divider: Divider::new(geometry.pages_per_erase_block),
             placement,
             victims,
@@ -127,6 +130,17 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         &self.counters
     }
 
+    /// The medium below.
+    #[must_use]
+    pub fn medium(&self) -> &M {
+        &self.medium
+    }
+
+    /// The medium below, to be told what the FTL does not know, such as the data of the next write.
+    pub fn medium_mut(&mut self) -> &mut M {
+        &mut self.medium
+    }
+
     /// The placement policy.
     #[must_use]
     pub fn placement(&self) -> &P {
@@ -142,7 +156,7 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
     /// Memory of the FTL's own tables in bytes, those of the policies left out.
     #[must_use]
     pub fn table_bytes(&self) -> usize {
-        4 * (self.map.len() + self.owner.len() + self.erased.len() + self.free.capacity())
+        4 * (self.map.all().len() + self.owner.all().len() + self.erased.len() + self.free.capacity())
             + 8 * self.valid.len()
             + size_of::<Block>() * self.device.blocks.len()
     }
@@ -150,7 +164,7 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
     /// Where a logical page lies, if it holds data.
     #[must_use]
     pub fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
-        let ppn = self.map[lpn.index()];
+        let ppn = self.map.get(lpn.index());
         (ppn != UNMAPPED).then_some(Ppn(ppn))
     }
 
@@ -177,14 +191,14 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
     fn fetch(&self, batch: &[PageOp]) {
         let mut sum = 0u32;
         for operation in batch {
-            sum = sum.wrapping_add(self.map[operation.lpn().index()]);
+            sum = sum.wrapping_add(self.map.get(operation.lpn().index()));
         }
         std::hint::black_box(sum);
     }
 
     #[inline]
     fn previous(&self, lpn: Lpn) -> Option<Previous> {
-        let ppn = self.map[lpn.index()];
+        let ppn = self.map.get(lpn.index());
         if ppn == UNMAPPED {
             return None;
         }
@@ -201,7 +215,7 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
             self.open_for_host(stream);
         }
         // Only now, since cleaning may have moved the last version.
-        let old = self.map[lpn.index()];
+        let old = self.map.get(lpn.index());
         if old != UNMAPPED {
             self.invalidate(old);
         }
@@ -213,7 +227,8 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
 
     /// Forgets a page. Trimming a page without data changes nothing.
     pub fn trim(&mut self, lpn: Lpn) {
-        let old = std::mem::replace(&mut self.map[lpn.index()], UNMAPPED);
+        let old = self.map.get(lpn.index());
+        self.map.set(lpn.index(), UNMAPPED);
         if old != UNMAPPED {
             self.invalidate(old);
             self.counters.trimmed_pages += 1;
@@ -243,8 +258,8 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         let ppn = frontier.next;
         frontier.next += 1;
         let full = frontier.next == frontier.end;
-        self.map[lpn as usize] = ppn;
-        self.owner[ppn as usize] = lpn;
+        self.map.set(lpn as usize, ppn);
+        self.owner.set(ppn as usize, lpn);
         let (block, offset) = self.divider.split(ppn);
         self.valid[block as usize * self.words + (offset / 64) as usize] |= 1 << (offset % 64);
         self.device.blocks[block as usize].valid += 1;
@@ -267,10 +282,8 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
 
     #[cold]
     fn open_for_host(&mut self, stream: StreamId) {
-        let mut without_gain = 0;
         while self.free.len() <= self.reserve {
-            let gained = self.clean_for(stream, without_gain > 2 * self.device.blocks.len());
-            without_gain = if gained { 0 } else { without_gain + 1 };
+            self.clean_for(stream);
             // Relocation may have opened an erase block for this very stream.
             let frontier = self.frontiers[stream.index()];
             if frontier.next < frontier.end {
@@ -281,35 +294,50 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         self.open(stream, block);
     }
 
-    /// Cleans one victim; tells whether that gained space.
-    fn clean_for(&mut self, needy: StreamId, rescue: bool) -> bool {
-        let mut chosen = None;
-        if !rescue {
-            let domain = if P::PER_STREAM { self.placement.donor(needy, &self.device).index() } else { 0 };
-            chosen = self.victims.choose(domain, &self.device);
+    /// Cleans the victim that the policies choose. After as many without gain as there are erase blocks, no choice of theirs can gain any
+    /// more, and the FTL chooses one itself.
+    fn clean_for(&mut self, needy: StreamId) {
+        let pages = self.device.geometry.pages_per_erase_block;
+        let most = self.device.blocks.len();
+        let domain = if P::PER_STREAM { self.placement.donor(needy, &self.device).index() } else { 0 };
+        let chosen = if self.without_gain < most { self.victims.choose(domain, &self.device) } else { None };
+        if let Some(victim) = chosen {
+            self.without_gain = if self.clean(victim) < pages { 0 } else { self.without_gain + 1 };
+        } else {
+            let victim = self.rescue();
+            self.clean(victim);
+            // The policies are asked again, but have only one try before the next rescue.
+            self.without_gain = most - 1;
         }
-        let victim = chosen.unwrap_or_else(|| self.rescue());
-        self.clean(victim) < self.device.geometry.pages_per_erase_block
     }
 
-    /// The closed erase block with the fewest valid pages of all streams: for a policy that names a stream with nothing to give.
+    /// The erase block whose cleaning gains most, of all streams: for a policy that names a stream with nothing to give. If all closed
+    /// ones are full of valid pages, the space is in write frontiers, and one of them is closed early.
     #[cold]
     fn rescue(&mut self) -> EraseBlockId {
         self.counters.rescues += 1;
         let pages = self.device.geometry.pages_per_erase_block;
-        let is_open = |block: u32| self.frontiers.iter().any(|f| f.next < f.end && f.next / pages == block);
-        let free: std::collections::HashSet<u32> = self.free.iter().copied().collect();
-        let best = (0..self.device.blocks.len() as u32)
-            .filter(|block| !free.contains(block) && !is_open(*block))
-            .min_by_key(|&block| self.device.blocks[block as usize].valid)
-            .expect("a device with spare space has a closed erase block");
-        let victim = EraseBlockId(best);
-        let domain = if P::PER_STREAM { usize::from(self.device.block(victim).stream) } else { 0 };
-        self.victims.remove(victim, domain, &self.device);
-        victim
+        let mut is_closed = vec![true; self.device.blocks.len()];
+        self.free.iter().for_each(|&block| is_closed[block as usize] = false);
+        let mut open = Vec::new();
+        for (stream, frontier) in self.frontiers.iter().enumerate().filter(|(_, f)| f.next < f.end) {
+            is_closed[(frontier.next / pages) as usize] = false;
+            open.push((frontier.next / pages, stream));
+        }
+        let valid = |block: u32| u32::from(self.device.blocks[block as usize].valid);
+        let closed = (0..self.device.blocks.len() as u32).filter(|&block| is_closed[block as usize]).min_by_key(|&block| valid(block));
+        if let Some(block) = closed.filter(|&block| valid(block) < pages) {
+            let victim = EraseBlockId(block);
+            let domain = if P::PER_STREAM { usize::from(self.device.block(victim).stream) } else { 0 };
+            self.victims.remove(victim, domain, &self.device);
+            return victim;
+        }
+        let (block, stream) = *open.iter().min_by_key(|&&(block, _)| valid(block)).expect("spare space is somewhere");
+        self.frontiers[stream] = Frontier::CLOSED;
+        EraseBlockId(block)
     }
 
-    /// Relocates the valid pages of a closed erase block that is in no index any more, and erases it. Returns how many were valid.
+    /// Relocates the valid pages of an erase block that is in no index any more and is no frontier, and erases it. Returns how many were valid.
     fn clean(&mut self, victim: EraseBlockId) -> u32 {
         let pages = self.device.geometry.pages_per_erase_block;
         let first = victim.0 * pages;
@@ -356,8 +384,8 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
             while bits != 0 {
                 let offset = word as u32 * 64 + bits.trailing_zeros();
                 bits &= bits - 1;
-                let lpn = self.owner[first + offset as usize];
-                sum = sum.wrapping_add(self.map[lpn as usize]);
+                let lpn = self.owner.get(first + offset as usize);
+                sum = sum.wrapping_add(self.map.get(lpn as usize));
                 scratch.offsets.push(offset as u16);
                 scratch.lpns.push(lpn);
             }

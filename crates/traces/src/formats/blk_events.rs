@@ -129,6 +129,10 @@ impl Matcher {
         if self.only_device.is_some_and(|only| only != event.device) {
             return Ok(());
         }
+        // A write that only carried a flush is answered with 0 bytes after the flush itself, which has its own completion.
+        if event.action == Action::Completed && event.bytes == 0 && event.op != IoOp::Flush {
+            return Ok(());
+        }
         if event.action == self.action {
             self.check_device(event.device)?;
         }

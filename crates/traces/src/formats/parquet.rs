@@ -17,7 +17,7 @@ pub(super) const FORMAT: Format = Format {
         params: &[Param {
             name: "zstd_level",
             kind: ParamKind::Integer { min: 1, max: 22 },
-            default: "3",
+            default: "1",
             help: "when writing: how hard to compress",
         }],
     },

@@ -206,7 +206,7 @@ pub fn load(path: &Path, options: &LoadOptions, progress: &Progress) -> Result<L
             *operation = if operation.is_trim() { PageOp::trim(lpn) } else { PageOp::write(lpn) };
         }
         Kept::InMemory(VecSource::new(logical_pages, operations.into()))
-    } else if trace.path().is_file() {
+    } else if trace.can_reopen() {
         let operations = gathered.page_writes + gathered.page_trims;
         let table = Arc::new(gathered.table);
         Kept::InFile(Box::new(Mutex::new(FileSource::new(path, how, options.page_size, table, logical_pages, operations))))

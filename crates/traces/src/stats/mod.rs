@@ -49,7 +49,7 @@ impl Default for StatsOptions {
 /// - Rewrite distance: page writes from one write of a page to its next, the next one included (1 for twice in a row).
 /// - Sequential: starts where the request before it of the same stream and the same kind (read, write) ended.
 /// - Idle time: from the moment when all requests before have completed to the next one. A request without a known latency
-///   counts as completed when it was issued, so that in a trace without latencies idle times are inter-arrival times above 0.
+///   counts as completed when it was issued; a trace that tells no latency at all tells no idle times.
 /// - A request with an earlier time than one before it counts as issued at the same time as the latest before it, and is told by
 ///   `time_reversals`.
 /// - Windows of time are powers of two in nanoseconds, 200 to 400 of them once the trace is longer than 400 ns.
@@ -206,13 +206,20 @@ impl Stats {
         let mut tables = vec![self.size_table(), self.run_table(), updates.skew(), updates.histogram(), self.distance_table()];
         tables.extend([self.window_table(), self.picture_table()]);
         if !self.options.timeless {
-            tables.extend([
-                time_table("inter_arrival", &self.clock.inter_arrival),
-                time_table("idle", &self.clock.idle),
-                self.latency_table(),
-            ]);
+            tables.push(time_table("inter_arrival", &self.clock.inter_arrival));
+        }
+        if self.tells_idle_times() {
+            tables.extend([time_table("idle", &self.clock.idle), self.latency_table()]);
         }
         TraceStatistics { scalars, tables }
+    }
+
+    fn with_latency(&self) -> u64 {
+        self.latencies.iter().map(Histogram::total).sum()
+    }
+
+    fn tells_idle_times(&self) -> bool {
+        !self.options.timeless && self.with_latency() > 0
     }
 
     fn count_scalars(&self) -> Vec<(&'static str, Number)> {
@@ -278,9 +285,9 @@ impl Stats {
             ("inter_arrival_ns_p50", quantile(0.5)),
             ("inter_arrival_ns_p99", quantile(0.99)),
             ("inter_arrival_ns_max", told(inter_arrival.largest().map_or(Number::Unknown, Number::Integer))),
-            ("idle_ns", told(Number::Integer(*idle_ns))),
-            ("idle_share_of_time", told(ratio(*idle_ns, duration_ns))),
-            ("requests_with_latency", Number::Integer(self.latencies.iter().map(Histogram::total).sum())),
+            ("idle_ns", if self.tells_idle_times() { Number::Integer(*idle_ns) } else { Number::Unknown }),
+            ("idle_share_of_time", if self.tells_idle_times() { ratio(*idle_ns, duration_ns) } else { Number::Unknown }),
+            ("requests_with_latency", Number::Integer(self.with_latency())),
             ("window_ns", Number::Integer(1 << self.over_time.shift)),
             ("picture_row_bytes", Number::Integer(1 << self.over_time.picture.shift)),
         ]

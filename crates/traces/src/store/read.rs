@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::errors::ParquetError;
 use units::IoRequest;
 
 use crate::error::{Place, TraceError};
@@ -44,13 +46,15 @@ impl StoreReader {
 
     pub(crate) fn open_counting(path: &Path, skip_bad: u64, position: Arc<Position>) -> Result<Self, TraceError> {
         let file = File::open(path).map_err(|source| TraceError::Io { path: path.to_owned(), doing: "open", offset: 0, source })?;
-        let failed = |source: parquet::errors::ParquetError| TraceError::Parquet {
+        let failed = |source: ParquetError| TraceError::Parquet {
             path: path.to_owned(),
             doing: "open",
             place: Place::Row(0),
             source: Box::new(source),
         };
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(failed)?;
+        let builder = catch_unwind(AssertUnwindSafe(|| ParquetRecordBatchReaderBuilder::try_new(file)));
+        let damaged = |_| Err(ParquetError::General("the file is damaged: decoding its footer panicked".to_owned()));
+        let builder = builder.unwrap_or_else(damaged).map_err(failed)?;
         let about = builder.metadata().file_metadata();
         let rows = u64::try_from(about.num_rows()).unwrap_or(0);
         let pairs = about.key_value_metadata().into_iter().flatten();
@@ -79,7 +83,9 @@ impl StoreReader {
 
     /// Decodes the next batch of rows; `false` at the end.
     fn next_columns(&mut self) -> Result<bool, TraceError> {
-        let Some(batch) = self.batches.next() else {
+        // The Parquet library panics on some damaged files; a file from outside must never take the process down.
+        let next = catch_unwind(AssertUnwindSafe(|| self.batches.next()));
+        let Some(batch) = next.map_err(|_| self.failed("the file is damaged: decoding it panicked".into()))? else {
             self.columns = None;
             return Ok(false);
         };

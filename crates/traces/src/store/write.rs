@@ -56,6 +56,7 @@ impl StoreWriter {
     }
 
     fn write_waiting(&mut self) -> Result<(), TraceError> {
+        assert!(self.waiting.len() <= BATCH_ROWS, "what is in memory stays bounded");
         let batch = to_batch(&self.waiting);
         self.parquet.write(&batch).map_err(|source| self.failed(source))?;
         self.written += self.waiting.len() as u64;

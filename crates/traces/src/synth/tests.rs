@@ -170,6 +170,18 @@ fn every_phase_of_a_shifting_set_follows_its_own_weights() {
     }
 }
 
+/// MULTILOG section 6.2: TPC-E's skew is between that of uniform and of Zipf 1.
+#[test]
+fn tpce_is_less_skewed_than_zipf() {
+    let hottest = |spec: &str| {
+        let mut weights = Workload::parse(spec, 0).unwrap().page_weights().per_page;
+        weights.sort_by(|a, b| b.total_cmp(a));
+        weights[..weights.len() / 100].iter().sum::<f64>()
+    };
+    let (tpce, zipf) = (hottest("tpce?pages=1Mi"), hottest("zipf?s=1&pages=1Mi"));
+    assert!(0.25 < tpce && tpce < 0.35 && zipf > 0.6, "the hottest 1 % take {tpce} and {zipf}");
+}
+
 #[test]
 fn runs_are_runs() {
     let workload = Workload::parse("mixed?sequential=0.5&run=64&pages=100000&updates=200000", 3).unwrap();

@@ -178,14 +178,26 @@ pub fn write_with(spec: &str, path: &std::path::Path, requests: &[IoRequest], st
     assert_eq!(writer.finish(&facts).unwrap().requests, requests.len() as u64);
 }
 
+fn text(format: &'static str, text: &str, requests: Vec<IoRequest>) -> Sample {
+    Sample { format, file: "sample", bytes: text.as_bytes().to_vec(), requests }
+}
+
+fn binary(format: &'static str, bytes: Vec<u8>, requests: Vec<IoRequest>) -> Sample {
+    Sample { format, file: "sample", bytes, requests }
+}
+
 /// Samples of all formats; some have several.
 pub fn samples() -> Vec<Sample> {
+    let mut samples = table_samples();
+    samples.extend(tool_samples());
+    samples.extend(binary_samples());
+    samples
+}
+
+/// What tools that record or replay write as text.
+fn tool_samples() -> Vec<Sample> {
     use IoOp::{Flush, Read, Trim, Write};
-    let text = |format, text: &str, requests| Sample { format, file: "sample", bytes: text.as_bytes().to_vec(), requests };
-    let binary = |format, bytes, requests| Sample { format, file: "sample", bytes, requests };
-    let (parquet_bytes, parquet_requests) = parquet();
-    let mut samples = vec![
-        binary("parquet", parquet_bytes, parquet_requests),
+    vec![
         text(
             "blkparse",
             BLKPARSE,
@@ -212,6 +224,13 @@ pub fn samples() -> Vec<Sample> {
             "fio version 3 iolog\n0 /dev/sda add\n1 /dev/sda open\n100 /dev/sda write 4096 8192\n350 /dev/sda sync 0 0\n400 /dev/sda close\n",
             vec![plain(0, Write, 4096, 8192, 0), plain(250_000, Flush, 0, 0, 0)],
         ),
+    ]
+}
+
+/// What published traces and simulators have as tables of numbers.
+fn table_samples() -> Vec<Sample> {
+    use IoOp::{Read, Write};
+    vec![
         text(
             "msr",
             "128166372003061629,usr,0,Read,7014609920,24576,41286\n128166372016382155,usr,0,Write,1317441536,8192,1963\r\n\
@@ -262,6 +281,15 @@ pub fn samples() -> Vec<Sample> {
             "3050771 25 0 0\n2461851 8 0 1",
             vec![plain(0, Write, 3_050_771 * 512, 12800, 0), plain(1, Write, 2_461_851 * 512, 4096, 0)],
         ),
+    ]
+}
+
+/// Records and Parquet.
+fn binary_samples() -> Vec<Sample> {
+    use IoOp::{Read, Write};
+    let (parquet_bytes, parquet_requests) = parquet();
+    let mut samples = vec![
+        binary("parquet", parquet_bytes, parquet_requests),
         Sample {
             format: "u32",
             file: "sample.u32",

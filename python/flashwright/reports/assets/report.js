@@ -34,7 +34,7 @@
 
   function themed(value, style) {
     if (typeof value === "string") return value.startsWith("@") ? style.getPropertyValue(`--${value.slice(1)}`).trim() : value;
-    if (Array.isArray(value)) return value.length && typeof value[0] === "number" ? value : value.map((item) => themed(item, style));
+    if (Array.isArray(value)) return typeof value.at(-1) === "number" ? value : value.map((item) => themed(item, style));
     if (value && typeof value === "object") return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, themed(item, style)]));
     return value;
   }
@@ -53,8 +53,8 @@
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", colorway: ["@c0"],
       font: { family: style.getPropertyValue("--sans").trim(), size: phone ? 12 : 13, color: "@ink" },
       margin: { l: 8, r: phone ? 8 : 16, t: 8, b: 8 }, hovermode: "closest", dragmode: phone ? false : "zoom",
-      legend: { orientation: "h", yanchor: "top", y: -0.2, x: 0, xanchor: "left", bgcolor: "rgba(0,0,0,0)", tracegroupgap: 4 },
-      hoverlabel: { bgcolor: "@card", bordercolor: "@line", font: { color: "@ink" }, namelength: -1 },
+      legend: { font: { size: phone ? 11 : 13 }, itemwidth: 30, ...(phone && figure.data.length > 3 ? { entrywidth: 0.48, entrywidthmode: "fraction" } : {}), orientation: "h", yref: "container", yanchor: "bottom", y: 0, x: 0, xanchor: "left", bgcolor: "rgba(0,0,0,0)", tracegroupgap: 4 },
+      modebar: { bgcolor: "rgba(0,0,0,0)", color: "@muted", activecolor: "@ink" }, hoverlabel: { bgcolor: "@card", bordercolor: "@line", font: { color: "@ink" }, namelength: -1 },
       ...own, width, height: figure.height + (phone && figure.data.length > 4 ? 24 * Math.ceil(figure.data.length / 2) : 0),
     };
     for (const key of Object.keys(own).filter((name) => /^[xy]axis\d*$/.test(name))) layout[key] = axis(own[key], style, phone);

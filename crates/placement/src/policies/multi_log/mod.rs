@@ -6,7 +6,7 @@ pub(super) mod space;
 use rand::{RngExt as _, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use registry::{Args, Info, Param, ParamKind};
-use units::{Lpn, StreamId};
+use units::{Geometry, Lpn, StreamId};
 
 use self::frequency::Frequencies;
 use crate::{BuildError, Context, Device, Placement, Previous, Survivors};
@@ -28,8 +28,11 @@ pub const INFO: Info = Info {
 /// The victim policy of its authors: LRU within a log.
 pub const VICTIM: &str = "lru";
 
-/// Logs beyond this are never made: frequencies would have to differ by 2^64.
-const MAX_LOGS: usize = 64;
+/// Greatest number of logs. A log costs the spare space about an erase block for its write frontier, so that a small device has fewer;
+/// 64 are enough for frequencies that differ by 2^64.
+pub(super) fn most_logs(geometry: Geometry) -> usize {
+    (geometry.spare_blocks() as usize / 8).clamp(1, 64)
+}
 
 /// Logs from the hottest to the coldest; a page sinks to the log below when it is relocated in a cluster that chance does not explain,
 /// and rises to the log above when it is updated sooner than expected.
@@ -42,6 +45,7 @@ pub struct MultiLog {
     ladder: Vec<StreamId>,
     /// Place in the ladder of each stream; a stream whose log was joined with the next has that one's place.
     place: Vec<u8>,
+    most_logs: usize,
     min_log_pages: u32,
     frequencies: Frequencies,
     random: Pcg64Mcg,
@@ -59,11 +63,13 @@ impl MultiLog {
             0 => min_log_pages(geometry.logical_pages, geometry.page_bytes, geometry.pages_per_erase_block),
             given => given as u32,
         };
+        let most_logs = most_logs(geometry);
         Ok(Self {
             ladder: vec![StreamId(0)],
-            place: vec![0; MAX_LOGS],
+            place: vec![0; most_logs],
+            most_logs,
             min_log_pages,
-            frequencies: Frequencies::new(MAX_LOGS, geometry.logical_pages),
+            frequencies: Frequencies::new(most_logs, geometry.logical_pages),
             random: Pcg64Mcg::seed_from_u64(context.seed ^ 0x4d4c),
             clusters: Vec::new(),
         })
@@ -94,7 +100,7 @@ impl MultiLog {
         }
         self.join_small_tops(device);
         let unused = |&stream: &StreamId| !self.ladder.contains(&stream) && device.stream(stream).erase_blocks == 0;
-        let Some(made) = (0..MAX_LOGS as u32).map(StreamId).find(unused) else { return last };
+        let Some(made) = (0..self.most_logs as u32).map(StreamId).find(unused) else { return last };
         self.place[made.index()] = self.ladder.len() as u8;
         self.ladder.push(made);
         self.frequencies.start(made, last);
@@ -120,7 +126,7 @@ impl Placement for MultiLog {
     const USES_PREVIOUS: bool = true;
 
     fn streams(&self) -> usize {
-        MAX_LOGS
+        self.most_logs
     }
 
     fn relocation_targets(&self) -> usize {
@@ -173,7 +179,7 @@ impl Placement for MultiLog {
 
     fn donor(&mut self, needy: StreamId, device: &Device) -> StreamId {
         let share = |log: StreamId| self.frequencies.share(log, device);
-        let joined = (0..MAX_LOGS as u32).map(StreamId).find(|log| device.stream(*log).erase_blocks > 1 && !self.ladder.contains(log));
+        let joined = (0..self.most_logs as u32).map(StreamId).find(|log| device.stream(*log).erase_blocks > 1 && !self.ladder.contains(log));
         if let Some(joined) = joined {
             return joined;
         }

@@ -18,8 +18,7 @@ pub(in crate::policies) fn gain_of_space(valid: f64, space: f64, update_share: f
     if z <= 1.0 {
         return f64::INFINITY;
     }
-    let w = -(-0.9 * (z - 1.0)).exp();
-    update_share * -w / (valid * (1.0 + w) * (w + z))
+    -models::cleaning_cost_derivative_approx(z, update_share, valid)
 }
 
 /// Eq. 4: the probability that a page is valid when its erase block is cleaned.
@@ -27,8 +26,7 @@ pub(in crate::policies) fn p_gc(valid: f64, space: f64) -> f64 {
     if valid <= 0.0 {
         return 0.0;
     }
-    let z = (space / valid).max(1.0);
-    (-0.9 * (z - 1.0)).exp() / z
+    models::p_gc_approx((space / valid).max(1.0) - 1.0)
 }
 
 /// Whether cleaning the log must gain an erase block at the latest when all of it was cleaned once: apart from the write frontier it has

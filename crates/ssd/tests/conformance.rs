@@ -1,0 +1,151 @@
+//! Every placement policy with every victim policy against a plain map: whatever is registered is tested.
+
+use placement::{BuildError, Context, PLACEMENTS, Placement, PlacementVisitor, VICTIMS, build_victim, visit_placement};
+use proptest::prelude::*;
+use registry::Spec;
+use ssd::ftl::{Medium, PageMapped};
+use units::{EraseBlockId, Geometry, Lpn, Ppn};
+
+/// Flash that holds data, and that cannot be overwritten.
+struct Flash {
+    pages: Vec<Option<u64>>,
+    pages_per_erase_block: u32,
+    incoming: u64,
+}
+
+impl Medium for Flash {
+    fn program(&mut self, page: Ppn) {
+        assert_eq!(self.pages[page.index()], None, "page {} is programmed twice", page.0);
+        self.pages[page.index()] = Some(self.incoming);
+    }
+
+    fn relocate(&mut self, from: Ppn, to: Ppn) {
+        let data = self.pages[from.index()].expect("an erased page is relocated");
+        assert_eq!(self.pages[to.index()], None, "page {} is programmed twice", to.0);
+        self.pages[to.index()] = Some(data);
+    }
+
+    fn erase(&mut self, block: EraseBlockId) {
+        let first = (block.0 * self.pages_per_erase_block) as usize;
+        self.pages[first..first + self.pages_per_erase_block as usize].fill(None);
+    }
+}
+
+struct Check<'a> {
+    context: Context<'a>,
+    victim: &'a str,
+    operations: &'a [(u32, bool)],
+}
+
+impl PlacementVisitor for Check<'_> {
+    type Output = Result<(), BuildError>;
+
+    fn visit<P: Placement + 'static>(self, policy: P) -> Self::Output {
+        let geometry = self.context.geometry;
+        let domains = if P::PER_STREAM { policy.streams() } else { 1 };
+        let victims = build_victim(&Spec::parse(self.victim)?, &self.context, domains)?;
+        let flash = Flash {
+            pages: vec![None; geometry.physical_pages() as usize],
+            pages_per_erase_block: geometry.pages_per_erase_block,
+            incoming: 0,
+        };
+        let mut ftl = PageMapped::new(geometry, "checked", policy, victims, flash)?;
+        let mut oracle = vec![None; geometry.logical_pages as usize];
+        let fill = (0..geometry.logical_pages).map(|lpn| (lpn, false));
+        for (version, (page, is_trim)) in (1u64..).zip(fill.chain(self.operations.iter().copied())) {
+            let lpn = Lpn(page % geometry.logical_pages);
+            if is_trim {
+                ftl.trim(lpn);
+                oracle[lpn.index()] = None;
+            } else {
+                ftl.medium_mut().incoming = version;
+                ftl.write(lpn);
+                oracle[lpn.index()] = Some(version);
+            }
+            if version % 509 == 0 {
+                ftl.audit().unwrap();
+            }
+        }
+        ftl.audit().unwrap();
+        for (lpn, expected) in (0u32..).zip(oracle) {
+            let found = ftl.lookup(Lpn(lpn)).map(|ppn| ftl.medium().pages[ppn.index()].expect("a mapped page holds data"));
+            assert_eq!(found, expected, "logical page {lpn}");
+        }
+        let counters = ftl.counters();
+        assert_eq!(counters.victims_by_valid.iter().sum::<u64>(), counters.erases);
+        let relocated: u64 = (0u64..).zip(&counters.victims_by_valid).map(|(valid, victims)| valid * victims).sum();
+        assert_eq!(relocated, counters.relocated_pages);
+        Ok(())
+    }
+}
+
+fn check(placement: &str, victim: &str, geometry: Geometry, seed: u64, operations: &[(u32, bool)]) -> Result<(), BuildError> {
+    let weights = || (0..geometry.logical_pages).map(|lpn| 1.0 / f64::from(1 + lpn % 97)).collect();
+    let context = Context { geometry, seed, page_weights: Some(&weights) };
+    visit_placement(&Spec::parse(placement).unwrap(), &context, Check { context, victim, operations })?
+}
+
+/// Pages of very different heat, so that every stream of every policy comes to be used, and some trims.
+fn operations(logical_pages: u32) -> impl Strategy<Value = Vec<(u32, bool)>> {
+    let page = prop_oneof![4 => 0..logical_pages / 20, 3 => 0..logical_pages / 4, 3 => 0..logical_pages];
+    prop::collection::vec((page, prop::bool::weighted(0.03)), 3000..9000)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(6))]
+
+    #[test]
+    fn every_pair_of_policies_keeps_every_page(
+        pages_per_erase_block in prop_oneof![Just(8u32), Just(13), Just(64), Just(70)],
+        over_provisioning in 0.25f64..1.0,
+        seed: u64,
+        operations in operations(6000),
+    ) {
+        let geometry = Geometry::with_over_provisioning(4096, pages_per_erase_block, 6000, over_provisioning).unwrap();
+        for placement in PLACEMENTS {
+            for victim in VICTIMS {
+                match check(placement.info.name, victim.name, geometry, seed, &operations) {
+                    Ok(()) | Err(BuildError::TooSmall { .. }) => {}
+                    Err(error) => panic!("{} with {}: {error}", placement.info.name, victim.name),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn tight_devices_lose_nothing(seed: u64, operations in operations(2048)) {
+        let geometry = Geometry::with_over_provisioning(4096, 16, 2048, 0.07).unwrap();
+        for placement in PLACEMENTS {
+            match check(placement.info.name, placement.victim, geometry, seed, &operations) {
+                Ok(()) | Err(BuildError::TooSmall { .. }) => {}
+                Err(error) => panic!("{}: {error}", placement.info.name),
+            }
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "is programmed twice")]
+fn the_flash_of_the_oracle_refuses_overwriting() {
+    let mut flash = Flash { pages: vec![None; 8], pages_per_erase_block: 8, incoming: 1 };
+    flash.program(Ppn(3));
+    flash.program(Ppn(3));
+}
+
+#[test]
+fn unknown_names_list_the_known_ones() {
+    let geometry = Geometry::with_over_provisioning(4096, 64, 6000, 0.5).unwrap();
+    let error = check("greedy_placement", "lru", geometry, 1, &[]).unwrap_err().to_string();
+    assert!(error.contains("unknown placement policy") && error.contains("multi_log"), "{error}");
+    let error = check("none", "lru(x=1)", geometry, 1, &[]).unwrap_err().to_string();
+    assert!(error.contains("no parameter `x`"), "{error}");
+}
+
+#[test]
+fn an_oracle_without_knowledge_says_so() {
+    let geometry = Geometry::with_over_provisioning(4096, 64, 6000, 0.5).unwrap();
+    let context = Context { geometry, seed: 1, page_weights: None };
+    let check = Check { context, victim: "lru", operations: &[] };
+    let outcome = visit_placement(&Spec::parse("multi_log_optimal").unwrap(), &context, check);
+    assert!(matches!(outcome, Err(BuildError::NeedsWeights(_))));
+}

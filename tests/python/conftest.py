@@ -1,0 +1,34 @@
+"""Fixtures: the command in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support import Cli
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    """Runs `flashwright` in a folder of the test's own."""
+
+    def run(*arguments: str | Path, code: int | None = 0) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "flashwright", *map(str, arguments)]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+        if code is not None:
+            assert done.returncode == code, done.stderr or done.stdout
+        return done
+
+    return run
+
+
+@pytest.fixture
+def cli_json(cli: Cli) -> Callable[..., Any]:
+    """Runs `flashwright ... --json -` and reads what it prints."""
+    return lambda *arguments: json.loads(cli(*arguments, "--json", "-").stdout)

@@ -1,0 +1,235 @@
+"""The command line: exit codes, errors of one line, and the JSON that scripts rely on."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support import ROOT, SMALL, Cli
+
+SIMULATE_KEYS = {
+    "write_amplification",
+    "cleaning_cost",
+    "p_gc",
+    "host_page_writes",
+    "relocated_pages",
+    "erases",
+    "bound_write_amplification",
+    "steady_from_update",
+    "flash_page_programs_per_second",
+    "peak_rss_bytes",
+    "life_years",
+    "provenance",
+}
+MEASURED = {"flash_page_programs_per_second", "peak_rss_bytes", "wall_seconds"}
+
+WRONG_USE = [
+    (["nonsense"], "nonsense"),
+    (["simulate"], "SOURCE"),
+    (["simulate", "missing.parquet"], "missing.parquet: no such file"),
+    (["simulate", "."], "is a folder"),
+    (["simulate", "synth:nope"], "known are: uniform, zipf"),
+    (["simulate", "synth:zipf?x=1"], "`x`"),
+    (["simulate", SMALL, "--op", "0"], "'0' is not an over-provisioning"),
+    (["simulate", SMALL, "--op", "abc"], "write a number above 0"),
+    (["simulate", SMALL, "--placement", "nope"], "known are: none"),
+    (["simulate", SMALL, "--victim", "nope"], "known are: lru"),
+    (["simulate", SMALL, "--victim", "window_greedy(window=7)"], "window=7"),
+    (["simulate", SMALL, "--page-size", "0"], "is not a size"),
+    (["simulate", SMALL, "--writes-per-day", "trace"], "has no times"),
+    (["compare", SMALL, "--placements", "none,nope"], "`nope`"),
+    (["compare", SMALL, "--placements", ","], "no name is given"),
+    (["compare", SMALL, "--op", "0.1,0.1"], "twice"),
+    (["model", "bound", "missing"], "no such file"),
+    (["trace", "stats", "missing"], "no such file"),
+    (["trace", "synth", "zipf?pages=1k", "x.xyz"], "x.xyz"),
+    (["report", "missing"], "no run folder"),
+    (["list", "nope"], "known are: placement, victim"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "told"), WRONG_USE, ids=[" ".join(arguments) for arguments, _ in WRONG_USE])
+def test_wrong_use_is_one_line_and_exit_2(cli: Cli, arguments: list[str], told: str) -> None:
+    done = cli(*arguments, code=2)
+    assert done.stdout == ""
+    assert done.stderr.startswith("flashwright: error: ")
+    assert done.stderr.count("\n") == 1
+    assert told in done.stderr
+
+
+def test_malformed_line_names_file_line_and_reason(cli: Cli, tmp_path: Path) -> None:
+    good = "128166372003061629,prxy,0,Write,{},4096,100"
+    lines = [good.format(4096 * number) for number in range(20)]
+    lines[6] = "128166372003061629,prxy,0,Scribble,0,4096,100"
+    (tmp_path / "bad.csv").write_text("\n".join(lines) + "\n")
+    done = cli("trace", "stats", "bad.csv", "--format", "msr", code=2)
+    assert "bad.csv" in done.stderr
+    assert "7" in done.stderr
+    assert "Scribble" in done.stderr
+    skipped = cli("trace", "stats", "bad.csv", "--format", "msr", "--skip-bad", "1", "--json", "-")
+    assert json.loads(skipped.stdout)["skipped"] == 1
+
+
+def test_run_that_fails_exits_1(cli: Cli, tmp_path: Path) -> None:
+    done = cli("trace", "synth", "uniform?pages=1k&updates=1x", tmp_path / "none" / "x.parquet", code=1)
+    assert done.stderr.count("\n") == 1
+    assert "x.parquet" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "",
+        "trace",
+        "trace stats",
+        "trace convert",
+        "trace synth",
+        "simulate",
+        "compare",
+        "model",
+        "model bound",
+        "model pgc",
+        "model figures",
+        "list",
+        "demo",
+        "report",
+    ],
+)
+def test_every_command_has_help(cli: Cli, command: str) -> None:
+    text = cli(*command.split(), "--help").stdout
+    assert text.startswith("Usage: flashwright")
+    if command not in ("demo",):
+        assert "flashwright " + command in text.split("\n", 1)[1], "the help has no example"
+
+
+def test_simulate_json_is_pure_and_has_the_stable_keys(cli: Cli, tmp_path: Path) -> None:
+    done = cli(
+        "simulate", SMALL, "--placement", "multi_log", "--op", "0.2", "--seed", "3", "--repeat", "2", "--json", "-"
+    )
+    result = json.loads(done.stdout)
+    assert done.stderr == ""
+    assert set(result) >= SIMULATE_KEYS
+    assert result["host_page_writes"] == 2 * 10 * 16 * 1024
+    assert result["cleaning_cost"] == pytest.approx(result["write_amplification"] - 1)
+    assert result["provenance"]["seed"] == 3
+    assert result["provenance"]["command"][:3] == ["flashwright", "simulate", SMALL]
+    assert not (tmp_path / "runs").exists(), "with --json - alone nothing else is written"
+
+
+def test_same_inputs_same_numbers(cli_json: Callable[..., Any]) -> None:
+    first, second = (cli_json("simulate", SMALL, "--victim", "d_choices") for _ in range(2))
+    other = cli_json("simulate", SMALL, "--victim", "d_choices", "--seed", "2")
+    for result in (first, second, other):
+        for key in MEASURED:
+            del result[key]
+    assert first == second
+    assert first["relocated_pages"] != other["relocated_pages"]
+
+
+def test_start_fresh_differs_from_filled(cli_json: Callable[..., Any]) -> None:
+    filled = cli_json("simulate", SMALL, "--start", "filled")
+    fresh = cli_json("simulate", SMALL, "--start", "fresh")
+    assert filled["host_page_writes"] == fresh["host_page_writes"]
+    assert filled["erases"] > fresh["erases"]
+
+
+def test_bound_alone_is_the_bound_of_simulate_and_compare(cli_json: Callable[..., Any]) -> None:
+    bound = cli_json("model", "bound", SMALL, "--op", "0.2")
+    simulated = cli_json("simulate", SMALL, "--op", "20%")
+    compared = cli_json("compare", SMALL, "--op", "0.2", "--placements", "none")
+    assert bound["bound_write_amplification"] == simulated["bound_write_amplification"]
+    assert bound["bound_write_amplification"] == compared["bounds"][0]["bound_write_amplification"]
+    assert simulated["write_amplification"] == compared["results"][0]["write_amplification"]
+
+
+def test_compare_runs_every_policy_at_every_over_provisioning(cli_json: Callable[..., Any]) -> None:
+    other = "synth:uniform?pages=16Ki&updates=4x"
+    names = cli_json("list")
+    result = cli_json("compare", SMALL, other, "--op", "0.3,0.2", "--jobs", "2")
+    policies = {(row["placement"], row["victim"]) for row in result["results"]}
+    assert {placement for placement, _ in policies} == {entry["name"] for entry in names["placement"]}
+    assert {victim for placement, victim in policies if placement == "none"} == {
+        entry["name"] for entry in names["victim"]
+    }
+    assert len(result["results"]) == len(policies) * 2 * 2
+    assert result["complete"] is True
+    for row in result["results"]:
+        assert set(row) >= SIMULATE_KEYS - {"provenance", "peak_rss_bytes"}
+        expected = (row["write_amplification"] / row["bound_write_amplification"] - 1) * 100
+        assert row["gap_to_bound_percent"] == pytest.approx(expected)
+
+
+def test_policy_that_cannot_run_is_told_and_costs_no_other(cli: Cli, tmp_path: Path) -> None:
+    done = cli("compare", SMALL, "--op", "0.02", "--placements", "none,envy_hybrid", "--out", "run", code=1)
+    assert done.stderr.startswith("flashwright: error: envy_hybrid at over-provisioning 0.02")
+    assert done.stderr.count("\n") == 1
+    rows = {row["placement"]: row for row in json.loads((tmp_path / "run" / "result.json").read_text())["results"]}
+    assert "too few" in rows["envy_hybrid"]["error"]
+    assert rows["none"]["write_amplification"] > 1
+    assert "could not run" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_number_of_jobs_does_not_change_the_numbers(cli_json: Callable[..., Any]) -> None:
+    one, four = (cli_json("compare", SMALL, "--op", "0.2", "--jobs", jobs) for jobs in ("1", "4"))
+
+    def numbers(result: Any) -> Any:
+        return [{key: value for key, value in row.items() if key not in MEASURED} for row in result["results"]]
+
+    assert numbers(one) == numbers(four)
+
+
+def test_victims_are_paired_with_each_placement(cli_json: Callable[..., Any]) -> None:
+    arguments = (
+        "compare",
+        SMALL,
+        "--op",
+        "0.2",
+        "--placements",
+        "none,dac(regions=3,threshold=1)",
+        "--victims",
+        "greedy,lru",
+    )
+    rows = cli_json(*arguments)["results"]
+    assert [(row["placement"], row["victim"]) for row in rows] == [
+        ("none", "greedy"),
+        ("none", "lru"),
+        ("dac(regions=3,threshold=1)", "greedy"),
+        ("dac(regions=3,threshold=1)", "lru"),
+    ]
+
+
+def test_trace_stats_of_a_file_equal_those_of_the_workload_in_it(cli: Cli, cli_json: Callable[..., Any]) -> None:
+    cli("trace", "synth", SMALL, "zipf.parquet")
+    cli("trace", "convert", "zipf.parquet", "zipf.iolog", "--to", "fio_iolog")
+    direct, stored, converted = (cli_json("trace", "stats", source) for source in (SMALL, "zipf.parquet", "zipf.iolog"))
+    assert direct["writes"] == 10 * 16 * 1024
+    for key in ("writes", "write_bytes", "footprint_written_pages", "update_share_of_hottest_20_percent"):
+        assert direct[key] == stored[key] == converted[key], key
+
+
+def test_json_to_a_file_keeps_the_text_for_people(cli: Cli, tmp_path: Path) -> None:
+    done = cli("model", "pgc", "--op", "0.1,0.2", "--json", "out.json", "--out", "run")
+    assert "p_gc" in done.stdout
+    assert json.loads((tmp_path / "out.json").read_text()) == json.loads((tmp_path / "run" / "result.json").read_text())
+
+
+def test_output_into_a_closed_pipe_is_quiet(cli: Cli, tmp_path: Path) -> None:
+    line = f"{sys.executable} -m flashwright list | head -n 1"
+    done = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stderr == ""
+
+
+def test_readme_lists_what_the_registry_has(cli: Cli) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for kind in ("placement", "victim"):
+        begin, end = f"<!-- list {kind} -->\n", f"\n<!-- end of list {kind} -->"
+        shown = readme.partition(begin)[2].partition(end)[0]
+        assert shown.strip() == cli("list", kind, "--markdown").stdout.strip(), (
+            "README.md is out of date: run `make readme`"
+        )

@@ -1,0 +1,84 @@
+"""Ctrl-C, and progress on a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+LONG = "synth:uniform?pages=1M&updates=4000x"
+
+
+def _start(arguments: list[str], folder: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "flashwright", *arguments]
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["simulate", LONG, "--json", "-"], ["trace", "synth", LONG, "long.parquet"], ["trace", "stats", LONG]]
+)
+def test_ctrl_c_ends_long_work_with_130_and_one_line(arguments: list[str], tmp_path: Path) -> None:
+    process = _start(arguments, tmp_path)
+    time.sleep(3)
+    assert process.poll() is None, process.communicate()
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=20)
+    assert process.returncode == 130, stderr
+    assert stdout == ""
+    assert stderr.startswith("flashwright: stopped")
+    assert stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == [], "half a file was left behind"
+
+
+def test_ctrl_c_keeps_what_a_comparison_has_finished(tmp_path: Path) -> None:
+    short = "synth:uniform?pages=16Ki&updates=4x"
+    arguments = ["compare", short, LONG, "--op", "0.2", "--placements", "none", "--jobs", "1", "--out", "run"]
+    process = _start(arguments, tmp_path)
+    time.sleep(6)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=20)
+    assert process.returncode == 130, stderr
+    assert "Traceback" not in stderr
+    assert "1 of 2 simulations are kept" in stderr
+    assert "bound" in stdout
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["complete"] is False
+    assert [row["workload"] for row in result["results"]] == [short]
+    assert "stopped before its end" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_progress_has_rate_and_time_left_on_a_terminal_only(tmp_path: Path) -> None:
+    main, terminal = pty.openpty()
+    command = [sys.executable, "-m", "flashwright", "simulate", LONG, "--json", "-"]
+    process = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=terminal,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "160"},
+    )
+    os.close(terminal)
+    time.sleep(4)
+    process.send_signal(signal.SIGINT)
+    drawn = b""
+    while True:
+        try:
+            block = os.read(main, 65536)
+        except OSError:
+            break
+        if not block:
+            break
+        drawn += block
+    assert process.wait(timeout=20) == 130
+    text = drawn.decode(errors="replace")
+    assert "page writes/s" in text
+    assert " left" in text
+    assert process.stdout is not None
+    assert process.stdout.read() == b""

@@ -1,0 +1,140 @@
+"""Reports in a real browser: drawn, silent, offline, fit for a phone, light and dark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from support import SMALL, Cli, find_program
+
+# Without these Chromium looks for updates on its own, and its requests would be taken for ours.
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+COMMANDS = {
+    "simulate": ["simulate", SMALL, "--placement", "multi_log"],
+    "compare": ["compare", SMALL, "synth:uniform?pages=16Ki&updates=4x", "--op", "0.2,0.3"],
+    "trace stats": ["trace", "stats", SMALL],
+    "model bound": ["model", "bound", SMALL],
+    "model pgc": ["model", "pgc"],
+    "model figures": ["model", "figures"],
+}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    path = find_program("chromium", "chromium-browser", "google-chrome")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield started
+        started.close()
+
+
+class Opened:
+    """A report in a tab, with all that the tab complained about and asked for."""
+
+    def __init__(self, browser: Browser, path: Path, *, width: int = 1200, scheme: str = "light") -> None:
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme="dark" if scheme == "dark" else "light"
+        )
+        self.page: Page = context.new_page()
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.goto(path.as_uri())
+        self.page.wait_for_function("document.documentElement.dataset.plots !== undefined", timeout=60_000)
+
+    def background(self) -> str:
+        return str(self.page.evaluate("getComputedStyle(document.body).backgroundColor"))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_report_is_drawn_without_complaint_or_request(browser: Browser, cli: Cli, tmp_path: Path, command: str) -> None:
+    cli(*COMMANDS[command], "--out", "run")
+    path = tmp_path / "run" / "report.html"
+    opened = Opened(browser, path)
+    assert opened.page.evaluate("document.documentElement.dataset.plots") == "drawn"
+    assert opened.complaints == []
+    assert opened.requests == [path.as_uri()]
+    plots = opened.page.locator(".plot")
+    assert plots.count() > 0
+    for number in range(plots.count()):
+        plot = plots.nth(number)
+        assert plot.locator(".main-svg").count() > 0, plot.get_attribute("id")
+        marks = plot.locator(".trace, .hm, .heatmaplayer image, .contourlayer path, .bars path")
+        assert marks.count() > 0, f"{plot.get_attribute('id')} is empty"
+        assert plot.get_attribute("aria-labelledby")
+    assert opened.page.locator("h1").count() == 1
+    assert len(opened.page.locator(".headline").inner_text()) > 40
+    opened.page.context.close()
+
+    phone = Opened(browser, path, width=375, scheme="dark")
+    assert phone.page.evaluate("document.documentElement.scrollWidth") <= 375
+    wide = phone.page.evaluate(
+        "[...document.querySelectorAll('figure, .table, .facts')].filter(e => e.getBoundingClientRect().right > 375).length"
+    )
+    assert wide == 0
+    assert phone.complaints == []
+    phone.page.context.close()
+
+
+def test_theme_follows_the_system_and_the_button(browser: Browser, cli: Cli, tmp_path: Path) -> None:
+    cli("model", "pgc", "--out", "run")
+    path = tmp_path / "run" / "report.html"
+    text = "getComputedStyle(document.querySelector('.plot .xtick text')).fill"
+    opened = Opened(browser, path, scheme="dark")
+    dark, dark_text = opened.background(), opened.page.evaluate(text)
+    opened.page.locator("#theme").click()
+    assert opened.page.locator("#theme").inner_text() == "Theme: light"
+    opened.page.wait_for_function(f"{text} !== '{dark_text}'")
+    light = opened.background()
+    assert light != dark
+    opened.page.reload()
+    assert opened.background() == light, "the choice is forgotten"
+    opened.page.context.close()
+    assert Opened(browser, path, scheme="light").background() == light
+
+
+def test_text_has_contrast(browser: Browser, cli: Cli, tmp_path: Path) -> None:
+    cli("model", "pgc", "--out", "run")
+    script = """() => {
+      const luminance = (colour) => {
+        const [r, g, b] = colour.match(/[\\d.]+/g).map(Number).map((c) => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+      };
+      const behind = (element) => {
+        for (let e = element; e; e = e.parentElement) {
+          const colour = getComputedStyle(e).backgroundColor;
+          if (!colour.endsWith(', 0)') && colour !== 'transparent') return colour;
+        }
+        return 'rgb(255,255,255)';
+      };
+      return Math.min(...[...document.querySelectorAll('h1, h2, h3, p, dt, dd, td, th, #theme')].map((element) => {
+        const pair = [luminance(getComputedStyle(element).color), luminance(behind(element))].sort((a, b) => b - a);
+        return (pair[0] + 0.05) / (pair[1] + 0.05);
+      }));
+    }"""
+    for scheme in ("light", "dark"):
+        opened = Opened(browser, tmp_path / "run" / "report.html", scheme=scheme)
+        assert opened.page.evaluate(script) >= 4.5, scheme
+
+
+def test_labels_cannot_break_out_of_the_page(browser: Browser, cli: Cli, tmp_path: Path) -> None:
+    name = "<img src=x onerror=alert(1)><!--.parquet"
+    cli("trace", "synth", SMALL, name)
+    cli("trace", "stats", name, "--out", "run")
+    opened = Opened(browser, tmp_path / "run" / "report.html")
+    assert opened.complaints == []
+    assert opened.page.locator("img[src=x]").count() == 0
+    assert opened.page.locator("h1").inner_text() == name

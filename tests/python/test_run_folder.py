@@ -1,0 +1,91 @@
+"""The run folder: readable by others, complete, and enough to make the report again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+
+from support import SMALL, Cli
+
+COMMANDS = {
+    "simulate": ["simulate", SMALL, "--placement", "dac"],
+    "compare": ["compare", SMALL, "--op", "0.1,0.2", "--placements", "none,multi_log"],
+    "model-bound": ["model", "bound", SMALL],
+    "model-pgc": ["model", "pgc"],
+    "trace-stats": ["trace", "stats", SMALL],
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_tables_open_everywhere_and_agree(cli: Cli, tmp_path: Path, name: str) -> None:
+    cli(*COMMANDS[name], "--out", "run")
+    folder = tmp_path / "run"
+    result = json.loads((folder / "result.json").read_text())
+    assert set(result["provenance"]) == {"flashwright", "revision", "command", "seed", "inputs"}
+    assert result["tables"], "the run has no tables"
+    for file in result["tables"].values():
+        arrow = pq.read_table(folder / file)
+        polars = pl.read_parquet(folder / file)
+        [(rows,)] = duckdb.connect().execute(f"SELECT count(*) FROM '{folder / file}'").fetchall()
+        assert arrow.num_rows == polars.height == rows > 0
+        assert polars.columns == arrow.column_names
+    assert {path.name for path in folder.iterdir()} == {"result.json", "report.html", *result["tables"].values()}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_report_is_made_again_from_the_folder_alone(cli: Cli, tmp_path: Path, name: str) -> None:
+    cli(*COMMANDS[name])
+    [folder] = (tmp_path / "runs").iterdir()
+    assert folder.name.startswith(name + "-")
+    report = folder / "report.html"
+    first = hashlib.sha256(report.read_bytes()).hexdigest()
+    report.unlink()
+    moved = folder.rename(tmp_path / "moved")
+    cli("report", moved)
+    assert hashlib.sha256((moved / "report.html").read_bytes()).hexdigest() == first
+
+
+def test_same_inputs_share_a_folder_and_others_do_not(cli: Cli, tmp_path: Path) -> None:
+    for options in ([], [], ["--op", "0.3"], ["--seed", "2"]):
+        cli("simulate", SMALL, *options)
+    assert len(list((tmp_path / "runs").iterdir())) == 3
+
+
+def test_provenance_holds_the_hash_of_the_input(cli: Cli, tmp_path: Path) -> None:
+    cli("trace", "synth", SMALL, "input.parquet")
+    done = cli("simulate", "input.parquet", "--json", "-")
+    [told] = json.loads(done.stdout)["provenance"]["inputs"]
+    assert told["sha256"] == hashlib.sha256((tmp_path / "input.parquet").read_bytes()).hexdigest()
+
+
+def test_stacked_tables_tell_the_runs_apart(cli: Cli, tmp_path: Path) -> None:
+    cli(*COMMANDS["compare"], "--out", "run")
+    over_time = pl.read_parquet(tmp_path / "run" / "over_time.parquet")
+    results = pl.read_parquet(tmp_path / "run" / "results.parquet")
+    keys = ["workload", "policy", "over_provisioning"]
+    assert set(over_time.select(keys).unique().rows()) == set(results.select(keys).rows())
+    last = over_time.group_by(keys).agg(pl.col("host_page_writes").max())
+    assert last["host_page_writes"].unique().to_list() == [10 * 16 * 1024]
+
+
+def test_folders_of_others_are_left_alone(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("do not touch")
+    done = cli("model", "pgc", "--out", "mine", code=2)
+    assert "choose another --out" in done.stderr
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.parametrize("damage", ["{", "[]", '{"command": "nonsense"}', '{"command": "compare"}'])
+def test_damaged_folder_is_told_in_one_line(cli: Cli, tmp_path: Path, damage: str) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "result.json").write_text(damage)
+    done = cli("report", "run", code=2)
+    assert done.stderr.count("\n") == 1
+    assert "run" in done.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from flashwright import registry
@@ -16,9 +15,10 @@ def main() -> None:
     text = README.read_text(encoding="utf-8")
     for kind, entries in registry().items():
         begin, end = f"<!-- list {kind} -->\n", f"\n<!-- end of list {kind} -->"
-        pattern = re.escape(begin) + ".*?" + re.escape(end)
-        table = begin + markdown_table(kind, entries) + end
-        text = re.sub(pattern, lambda _, table=table: table, text, flags=re.DOTALL)
+        before, found, rest = text.partition(begin)
+        if found:
+            _, _, after = rest.partition(end)
+            text = before + begin + markdown_table(kind, entries) + end + after
     README.write_text(text, encoding="utf-8")
 
 

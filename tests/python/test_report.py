@@ -27,6 +27,7 @@ COMMANDS = {
     "model bound": ["model", "bound", SMALL],
     "model pgc": ["model", "pgc"],
     "model figures": ["model", "figures"],
+    "demo": ["demo", "--op", "0.2"],
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 from pathlib import Path
 
 import duckdb
@@ -11,7 +12,7 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from support import SMALL, Cli
+from support import ROOT, SMALL, Cli
 
 COMMANDS = {
     "simulate": ["simulate", SMALL, "--placement", "dac"],
@@ -89,3 +90,32 @@ def test_damaged_folder_is_told_in_one_line(cli: Cli, tmp_path: Path, damage: st
     done = cli("report", "run", code=2)
     assert done.stderr.count("\n") == 1
     assert "run" in done.stderr
+
+
+def test_demo_uses_the_recorded_trace(cli: Cli, tmp_path: Path) -> None:
+    done = cli("demo", "--op", "0.2", "--json", "demo.json", "--out", "run")
+    result = json.loads((tmp_path / "demo.json").read_text())
+    [told] = result["provenance"]["inputs"]
+    [trace] = (ROOT / "data" / "traces").glob("*.parquet")
+    assert told["sha256"] == hashlib.sha256(trace.read_bytes()).hexdigest()
+    assert result["workloads"][0]["page_writes"] % result["trace"]["page_writes"] == 0
+    assert "report.html" in done.stdout
+
+
+def test_a_bound_that_is_none_is_not_called_the_least(cli: Cli, tmp_path: Path) -> None:
+    """Half of the pages are trimmed after their first write: that is spare space which the bound does not count."""
+    draw = random.Random(1)
+    pages, page = 8192, 4096
+    lines = ["fio version 3 iolog", "0 /dev/x add", "0 /dev/x open"]
+    lines += [f"1 /dev/x write {number * page} {page}" for number in range(pages)]
+    lines.append(f"2 /dev/x trim {pages // 2 * page} {pages // 2 * page}")
+    lines += [f"3 /dev/x write {draw.randrange(pages // 2) * page} {page}" for _ in range(20 * pages)]
+    (tmp_path / "trimmed.iolog").write_text("\n".join(lines) + "\n")
+    done = cli("compare", "trimmed.iolog", "--op", "0.2", "--placements", "none", "--out", "run")
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["workloads"][0]["page_trims"] == pages // 2
+    assert result["results"][0]["gap_to_bound_percent"] < -10
+    assert "trims 4\u202f096 pages" in done.stdout
+    report = (tmp_path / "run" / "report.html").read_text()
+    assert "is no limit for this workload" in report
+    assert "least possible" not in report

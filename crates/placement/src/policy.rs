@@ -33,11 +33,15 @@ pub struct Survivors<'a> {
 /// Streams are numbered from 0; their greatest number is fixed when the policy is made.
 pub trait Placement: Send {
     /// Whether each stream is cleaned by itself. Then [`Device::streams`] counts valid pages, and the victim policy chooses within
-    /// the stream that [`Placement::donor`] names; otherwise it chooses among all closed erase blocks.
+    /// the domain that [`Placement::donor`] names; otherwise it chooses among all closed erase blocks.
     const PER_STREAM: bool;
 
     /// Whether the policy looks at [`Previous`]. An FTL saves the look-up for those that do not.
     const USES_PREVIOUS: bool;
+
+    /// How many neighbouring streams make up what is cleaned together, for policies with [`Placement::PER_STREAM`]: streams
+    /// 0 ... n - 1 are domain 0, and so on. A log with a frontier of its own for relocated pages has two.
+    const STREAMS_PER_DOMAIN: u32 = 1;
 
     /// How many streams there may be at most.
     fn streams(&self) -> usize;
@@ -53,10 +57,28 @@ pub trait Placement: Send {
     /// The stream for each survivor of a victim, written to `to`, which is as long as the survivors.
     fn relocation_streams(&mut self, survivors: Survivors<'_>, device: &Device, to: &mut [StreamId]);
 
-    /// Which stream gives up an erase block, so that `needy` can have one. Asked only of policies with [`Placement::PER_STREAM`].
-    fn donor(&mut self, needy: StreamId, device: &Device) -> StreamId {
+    /// Which domain gives up an erase block, so that `needy` can have one. Asked only of policies with [`Placement::PER_STREAM`].
+    fn donor(&mut self, needy: StreamId, device: &Device) -> usize {
         let _ = device;
-        needy
+        (needy.0 / Self::STREAMS_PER_DOMAIN) as usize
+    }
+
+    /// The domain of a stream: which victims its erase blocks are chosen among.
+    #[inline]
+    #[must_use]
+    fn domain_of(stream: u32) -> usize
+    where
+        Self: Sized,
+    {
+        if Self::PER_STREAM { (stream / Self::STREAMS_PER_DOMAIN) as usize } else { 0 }
+    }
+
+    /// How many domains there are at most.
+    fn domains(&self) -> usize
+    where
+        Self: Sized,
+    {
+        if Self::PER_STREAM { self.streams().div_ceil(Self::STREAMS_PER_DOMAIN as usize) } else { 1 }
     }
 
     /// Names for the streams in reports, from 0 on.
@@ -65,7 +87,7 @@ pub trait Placement: Send {
     }
 }
 
-/// Victim choice: which closed erase block is cleaned next. `domain` is 0, or the stream for policies that clean each stream by itself.
+/// Victim choice: which closed erase block is cleaned next. `domain` is 0 where all are cleaned together, or [`Placement::domain_of`] the stream.
 pub trait Victim: Send {
     /// An erase block was filled and may be chosen from now on.
     fn closed(&mut self, block: EraseBlockId, domain: usize, device: &Device);

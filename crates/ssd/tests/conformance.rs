@@ -42,8 +42,7 @@ impl PlacementVisitor for Check<'_> {
 
     fn visit<P: Placement + 'static>(self, policy: P) -> Self::Output {
         let geometry = self.context.geometry;
-        let domains = if P::PER_STREAM { policy.streams() } else { 1 };
-        let victims = build_victim(&Spec::parse(self.victim)?, &self.context, domains)?;
+        let victims = build_victim(&Spec::parse(self.victim)?, &self.context, policy.domains())?;
         let flash = Flash {
             pages: vec![None; geometry.physical_pages() as usize],
             pages_per_erase_block: geometry.pages_per_erase_block,

@@ -130,12 +130,12 @@ impl Placement for EnvyHybrid {
     }
 
     /// The partition itself once it has its share; before that, and after a transfer left another one with more, the largest.
-    fn donor(&mut self, needy: StreamId, device: &Device) -> StreamId {
+    fn donor(&mut self, needy: StreamId, device: &Device) -> usize {
         if device.stream(needy).erase_blocks >= self.quota {
-            return needy;
+            return needy.index();
         }
         let largest = (0..self.partitions).max_by_key(|&p| (device.streams[p as usize].erase_blocks, self.partitions - p));
-        largest.map_or(needy, StreamId)
+        largest.map_or(needy.index(), |p| p as usize)
     }
 
     fn stream_label(&self, stream: StreamId) -> String {

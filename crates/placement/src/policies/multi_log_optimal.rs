@@ -100,11 +100,11 @@ impl Placement for MultiLogOptimal {
         to.fill(survivors.stream);
     }
 
-    fn donor(&mut self, needy: StreamId, device: &Device) -> StreamId {
-        let logs = self.update_shares.len() as u32;
-        let shares = |log: StreamId| self.update_shares[log.index()];
-        let neighbours = (needy.0.saturating_sub(1)..=(needy.0 + 1).min(logs - 1)).map(StreamId);
-        space::donor(neighbours, device, shares).or_else(|| space::donor((0..logs).map(StreamId), device, shares)).unwrap_or(needy)
+    fn donor(&mut self, needy: StreamId, device: &Device) -> usize {
+        let (log, logs) = (needy.index(), self.update_shares.len());
+        let shares = |log: usize| self.update_shares[log];
+        let neighbours = log.saturating_sub(1)..(log + 2).min(logs);
+        space::donor(neighbours, 1, device, shares).or_else(|| space::donor(0..logs, 1, device, shares)).unwrap_or(log)
     }
 
     fn stream_label(&self, stream: StreamId) -> String {

@@ -18,6 +18,8 @@ pub const INFO: Info = Info {
 /// A domain lists at most this share of the device's erase blocks (as a divisor) before its threshold is lowered.
 const MOST_LISTED: usize = 16;
 
+const OPEN: u16 = u16::MAX;
+
 /// Closed erase blocks with few valid pages, in one list for each count and domain; the others are only marked as closed.
 ///
 /// The victim always comes from the low end, so that a block far from it need not be moved from list to list at each of its
@@ -27,7 +29,8 @@ const MOST_LISTED: usize = 16;
 #[derive(Debug)]
 pub struct Greedy {
     by_valid: Lists,
-    closed: Vec<bool>,
+    /// The domain of each closed block, and `OPEN` for the others.
+    domain_of: Vec<u16>,
     counts: usize,
     domains: Vec<Domain>,
 }
@@ -50,7 +53,7 @@ impl Greedy {
         let erase_blocks = context.geometry.erase_blocks;
         Self {
             by_valid: Lists::new(erase_blocks, domains * counts),
-            closed: vec![false; erase_blocks as usize],
+            domain_of: vec![OPEN; erase_blocks as usize],
             counts,
             domains: vec![Domain { threshold: 0, least: 0, listed: 0, closed: 0 }; domains],
         }
@@ -61,7 +64,7 @@ impl Greedy {
         let state = &mut self.domains[domain];
         state.least = state.least.min(valid);
         state.listed += 1;
-        if state.listed as usize > self.closed.len() / MOST_LISTED && state.threshold > state.least {
+        if state.listed as usize > self.domain_of.len() / MOST_LISTED && state.threshold > state.least {
             self.lower_threshold(domain);
         }
     }
@@ -78,8 +81,8 @@ impl Greedy {
     /// Lists the closed blocks of the domain with the fewest valid pages: as many counts as fit the share of `MOST_LISTED`.
     #[cold]
     fn scan(&mut self, domain: usize, device: &Device) {
-        let in_domain = |index: usize| self.domains.len() == 1 || usize::from(device.blocks[index].stream) == domain;
-        let candidates: Vec<u32> = (0..self.closed.len()).filter(|&i| self.closed[i] && in_domain(i)).map(|i| i as u32).collect();
+        let closed = (0u32..).zip(&self.domain_of).filter(|&(_, &of)| usize::from(of) == domain);
+        let candidates: Vec<u32> = closed.map(|(block, _)| block).collect();
         let mut of_count = vec![0usize; self.counts];
         for &block in &candidates {
             of_count[usize::from(device.blocks[block as usize].valid)] += 1;
@@ -87,7 +90,7 @@ impl Greedy {
         let Some(least) = of_count.iter().position(|&blocks| blocks > 0) else { return };
         let mut threshold = least;
         let mut listed = of_count[least];
-        while threshold + 1 < self.counts && listed + of_count[threshold + 1] <= self.closed.len() / (2 * MOST_LISTED) {
+        while threshold + 1 < self.counts && listed + of_count[threshold + 1] <= self.domain_of.len() / (2 * MOST_LISTED) {
             threshold += 1;
             listed += of_count[threshold];
         }
@@ -111,7 +114,7 @@ impl Greedy {
 impl Victim for Greedy {
     #[inline]
     fn closed(&mut self, block: EraseBlockId, domain: usize, device: &Device) {
-        self.closed[block.index()] = true;
+        self.domain_of[block.index()] = domain as u16;
         self.domains[domain].closed += 1;
         let valid = device.block(block).valid;
         if valid <= self.domains[domain].threshold {
@@ -123,7 +126,7 @@ impl Victim for Greedy {
     fn invalidated(&mut self, block: EraseBlockId, domain: usize, device: &Device) {
         let valid = device.block(block).valid;
         let threshold = self.domains[domain].threshold;
-        if valid > threshold || !self.closed[block.index()] {
+        if valid > threshold || self.domain_of[block.index()] == OPEN {
             return;
         }
         if valid < threshold {
@@ -144,7 +147,7 @@ impl Victim for Greedy {
             if let Some(block) = self.by_valid.first(domain * self.counts + usize::from(valid)) {
                 self.domains[domain].least = valid;
                 self.unlist(block, domain, valid);
-                self.closed[block.index()] = false;
+                self.domain_of[block.index()] = OPEN;
                 self.domains[domain].closed -= 1;
                 return Some(block);
             }
@@ -157,7 +160,7 @@ impl Victim for Greedy {
         if self.by_valid.contains(block) {
             self.unlist(block, domain, valid);
         }
-        self.closed[block.index()] = false;
+        self.domain_of[block.index()] = OPEN;
         self.domains[domain].closed -= 1;
     }
 }

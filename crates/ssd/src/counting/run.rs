@@ -144,8 +144,7 @@ impl PlacementVisitor for Runner<'_> {
     type Output = Result<Outcome, RunError>;
 
     fn visit<P: Placement + 'static>(self, policy: P) -> Self::Output {
-        let domains = if P::PER_STREAM { policy.streams() } else { 1 };
-        let victims = build_victim(&self.settings.victim, &self.context, domains)?;
+        let victims = build_victim(&self.settings.victim, &self.context, policy.domains())?;
         let name = &self.settings.placement.name;
         let mut ftl = PageMapped::new(self.settings.geometry, name, policy, victims, CountingMedium)?;
         if self.settings.start == Start::Filled {

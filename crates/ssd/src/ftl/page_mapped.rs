@@ -242,13 +242,10 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         entry.valid -= 1;
         let stream = usize::from(entry.stream);
         self.valid[block as usize * self.words + (offset / 64) as usize] &= !(1 << (offset % 64));
-        let domain = if P::PER_STREAM {
+        if P::PER_STREAM {
             self.device.streams[stream].valid_pages -= 1;
-            stream
-        } else {
-            0
-        };
-        self.victims.invalidated(EraseBlockId(block), domain, &self.device);
+        }
+        self.victims.invalidated(EraseBlockId(block), P::domain_of(stream as u32), &self.device);
     }
 
     /// Puts a page at the stream's frontier, which has room, and closes the erase block if that filled it.
@@ -267,8 +264,7 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
             self.device.streams[stream.index()].valid_pages += 1;
         }
         if full {
-            let domain = if P::PER_STREAM { stream.index() } else { 0 };
-            self.victims.closed(EraseBlockId(block), domain, &self.device);
+            self.victims.closed(EraseBlockId(block), P::domain_of(stream.0), &self.device);
         }
         ppn
     }
@@ -299,7 +295,7 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
     fn clean_for(&mut self, needy: StreamId) {
         let pages = self.device.geometry.pages_per_erase_block;
         let most = self.device.blocks.len();
-        let domain = if P::PER_STREAM { self.placement.donor(needy, &self.device).index() } else { 0 };
+        let domain = if P::PER_STREAM { self.placement.donor(needy, &self.device) } else { 0 };
         let chosen = if self.without_gain < most { self.victims.choose(domain, &self.device) } else { None };
         if let Some(victim) = chosen {
             self.without_gain = if self.clean(victim) < pages { 0 } else { self.without_gain + 1 };
@@ -328,7 +324,7 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         let closed = (0..self.device.blocks.len() as u32).filter(|&block| is_closed[block as usize]).min_by_key(|&block| valid(block));
         if let Some(block) = closed.filter(|&block| valid(block) < pages) {
             let victim = EraseBlockId(block);
-            let domain = if P::PER_STREAM { usize::from(self.device.block(victim).stream) } else { 0 };
+            let domain = P::domain_of(u32::from(self.device.block(victim).stream));
             self.victims.remove(victim, domain, &self.device);
             return victim;
         }

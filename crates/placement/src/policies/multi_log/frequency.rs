@@ -1,7 +1,7 @@
 //! How often the pages of each log are updated.
 
-use units::StreamId;
-
+use super::STREAMS;
+use super::space::of_log;
 use crate::Device;
 
 /// Updates that the belief from before a window counts for: with fewer than this many in the window the old belief prevails.
@@ -31,15 +31,15 @@ impl Frequencies {
     }
 
     /// A new log below `above`.
-    pub fn start(&mut self, log: StreamId, above: StreamId) {
-        self.of_page[log.index()] = self.of_page[above.index()] / 2.0;
-        self.counted[log.index()] = 0;
+    pub fn start(&mut self, log: usize, above: usize) {
+        self.of_page[log] = self.of_page[above] / 2.0;
+        self.counted[log] = 0;
     }
 
     /// A page of the log is updated.
     #[inline]
-    pub fn count(&mut self, log: StreamId, device: &Device) {
-        self.counted[log.index()] += 1;
+    pub fn count(&mut self, log: usize, device: &Device) {
+        self.counted[log] += 1;
         self.in_window += 1;
         if self.in_window == self.window {
             self.close_window(device);
@@ -49,8 +49,8 @@ impl Frequencies {
     /// The mean of a Gamma belief that had seen `PRIOR_UPDATES` before the window.
     #[cold]
     fn close_window(&mut self, device: &Device) {
-        for ((frequency, counted), space) in self.of_page.iter_mut().zip(&mut self.counted).zip(&device.streams) {
-            let exposure = f64::from(space.valid_pages) * f64::from(self.window);
+        for (log, (frequency, counted)) in self.of_page.iter_mut().zip(&mut self.counted).enumerate() {
+            let exposure = f64::from(of_log(log, STREAMS, device).valid_pages) * f64::from(self.window);
             *frequency = (f64::from(*counted) + PRIOR_UPDATES) / (exposure + PRIOR_UPDATES / *frequency);
             *counted = 0;
         }
@@ -59,7 +59,7 @@ impl Frequencies {
 
     /// The log's share of host writes, f_s.
     #[inline]
-    pub fn share(&self, log: StreamId, device: &Device) -> f64 {
-        self.of_page[log.index()] * f64::from(device.stream(log).valid_pages)
+    pub fn share(&self, log: usize, device: &Device) -> f64 {
+        self.of_page[log] * f64::from(of_log(log, STREAMS, device).valid_pages)
     }
 }

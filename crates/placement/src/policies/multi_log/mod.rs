@@ -28,7 +28,10 @@ pub const INFO: Info = Info {
 /// The victim policy of its authors: LRU within a log.
 pub const VICTIM: &str = "lru";
 
-/// Greatest number of logs. A log costs the spare space about an erase block for its write frontier, so that a small device has fewer;
+/// Write frontiers of a log: one for host writes, one for relocated pages.
+const STREAMS: usize = 2;
+
+/// Greatest number of logs. A log costs the spare space about an erase block for its write frontiers, so that a small device has fewer;
 /// 64 are enough for frequencies that differ by 2^64.
 pub(super) fn most_logs(geometry: Geometry) -> usize {
     (geometry.spare_blocks() as usize / 8).clamp(1, 64)
@@ -37,19 +40,32 @@ pub(super) fn most_logs(geometry: Geometry) -> usize {
 /// Logs from the hottest to the coldest; a page sinks to the log below when it is relocated in a cluster that chance does not explain,
 /// and rises to the log above when it is updated sooner than expected.
 ///
-/// A new log is made below the last. At high occupancy chance alone makes clusters, so that on the whole pages sink more than they rise
-/// and the logs on top run dry while new ones are made; a top log that has become smaller than the least size is joined with the next.
+/// What is relocated within a log is packed into erase blocks of its own ("pack and store them together", 5.2), so that cold pages
+/// gather there. A new log is made below the last. At high occupancy pages sink more than they rise on the whole, and the logs on top run
+/// dry while new ones are made; a top log that has become smaller than the least size is joined with the next.
 #[derive(Debug)]
 pub struct MultiLog {
-    /// Streams of the logs in use, hottest first.
-    ladder: Vec<StreamId>,
-    /// Place in the ladder of each stream; a stream whose log was joined with the next has that one's place.
+    /// Logs in use, hottest first. Log n writes to streams 2 n (host) and 2 n + 1 (relocated).
+    ladder: Vec<usize>,
+    /// Place in the ladder of each log; one that was joined with the next has that one's place.
     place: Vec<u8>,
     most_logs: usize,
     min_log_pages: u32,
     frequencies: Frequencies,
     random: Pcg64Mcg,
     clusters: Vec<(u16, u16)>,
+}
+
+fn log_of(stream: StreamId) -> usize {
+    stream.index() / STREAMS
+}
+
+fn host_stream_of(log: usize) -> StreamId {
+    StreamId((log * STREAMS) as u32)
+}
+
+fn relocation_stream_of(log: usize) -> StreamId {
+    StreamId((log * STREAMS + STREAMS - 1) as u32)
 }
 
 impl MultiLog {
@@ -65,7 +81,7 @@ impl MultiLog {
         };
         let most_logs = most_logs(geometry);
         Ok(Self {
-            ladder: vec![StreamId(0)],
+            ladder: vec![0],
             place: vec![0; most_logs],
             most_logs,
             min_log_pages,
@@ -75,43 +91,57 @@ impl MultiLog {
         })
     }
 
-    fn p_gc(&self, log: StreamId, device: &Device) -> f64 {
-        let space = device.stream(log);
+    fn p_gc(log: usize, device: &Device) -> f64 {
+        let space = space::of_log(log, STREAMS, device);
         space::p_gc(f64::from(space.valid_pages), f64::from(space.erase_blocks) * f64::from(device.geometry.pages_per_erase_block))
     }
 
     /// MULTILOG 5.2: the update distance is counted in updates of the page's own log, since the page was last written to flash; what is
     /// known is the number of all host writes since its erase block was opened, of which the log receives its share.
     fn promotes(&mut self, previous: Previous, device: &Device) -> bool {
-        let measured = f64::from(device.age_of(previous.block)) * self.frequencies.share(previous.stream, device);
-        let valid = f64::from(device.stream(previous.stream).valid_pages);
-        let expected = valid * (1.0 - self.p_gc(previous.stream, device)) / 2.0;
+        let log = log_of(previous.stream);
+        let measured = f64::from(device.age_of(previous.block)) * self.frequencies.share(log, device);
+        let valid = f64::from(space::of_log(log, STREAMS, device).valid_pages);
+        let expected = valid * (1.0 - Self::p_gc(log, device)) / 2.0;
         measured < expected && self.random.random::<f64>() < (expected - measured) / expected
     }
 
     /// The log below a place, made if there is none and the last is large enough.
-    fn below(&mut self, place: usize, device: &Device) -> StreamId {
+    fn below(&mut self, place: usize, device: &Device) -> usize {
         let last = self.ladder[self.ladder.len() - 1];
         if place + 1 < self.ladder.len() {
             return self.ladder[place + 1];
         }
-        if device.stream(last).valid_pages < self.min_log_pages {
+        if space::of_log(last, STREAMS, device).valid_pages < self.min_log_pages {
             return last;
         }
         self.join_small_tops(device);
-        let unused = |&stream: &StreamId| !self.ladder.contains(&stream) && device.stream(stream).erase_blocks == 0;
-        let Some(made) = (0..self.most_logs as u32).map(StreamId).find(unused) else { return last };
-        self.place[made.index()] = self.ladder.len() as u8;
+        let unused = |log: &usize| !self.ladder.contains(log) && space::of_log(*log, STREAMS, device).erase_blocks == 0;
+        let Some(made) = (0..self.most_logs).find(unused) else { return last };
+        self.place[made] = self.ladder.len() as u8;
         self.ladder.push(made);
         self.frequencies.start(made, last);
         made
     }
 
     fn join_small_tops(&mut self, device: &Device) {
-        while self.ladder.len() > 1 && device.stream(self.ladder[0]).valid_pages < self.min_log_pages {
+        while self.ladder.len() > 1 && space::of_log(self.ladder[0], STREAMS, device).valid_pages < self.min_log_pages {
             self.ladder.remove(0);
             self.place.iter_mut().for_each(|place| *place = place.saturating_sub(1));
         }
+    }
+
+    /// The runs of neighbouring survivors as (start, end) among them, longest first.
+    fn find_clusters(&mut self, offsets: &[u16]) {
+        self.clusters.clear();
+        let mut start = 0;
+        for end in 1..=offsets.len() {
+            if end == offsets.len() || offsets[end] != offsets[end - 1] + 1 {
+                self.clusters.push((start as u16, end as u16));
+                start = end;
+            }
+        }
+        self.clusters.sort_unstable_by_key(|&(start, end)| (std::cmp::Reverse(end - start), start));
     }
 }
 
@@ -124,9 +154,10 @@ pub(super) fn min_log_pages(logical_pages: u32, page_bytes: u32, pages_per_erase
 impl Placement for MultiLog {
     const PER_STREAM: bool = true;
     const USES_PREVIOUS: bool = true;
+    const STREAMS_PER_DOMAIN: u32 = STREAMS as u32;
 
     fn streams(&self) -> usize {
-        self.most_logs
+        STREAMS * self.most_logs
     }
 
     fn relocation_targets(&self) -> usize {
@@ -135,63 +166,62 @@ impl Placement for MultiLog {
 
     #[inline]
     fn host_stream(&mut self, _lpn: Lpn, previous: Option<Previous>, device: &Device) -> StreamId {
-        let Some(previous) = previous else { return self.ladder[0] };
-        self.frequencies.count(previous.stream, device);
-        let place = usize::from(self.place[previous.stream.index()]);
-        if place > 0 && self.promotes(previous, device) { self.ladder[place - 1] } else { self.ladder[place] }
+        let Some(previous) = previous else { return host_stream_of(self.ladder[0]) };
+        let log = log_of(previous.stream);
+        self.frequencies.count(log, device);
+        let place = usize::from(self.place[log]);
+        let rises = place > 0 && self.promotes(previous, device);
+        host_stream_of(self.ladder[place - usize::from(rises)])
     }
 
+    /// MULTILOG 5.2: cold pages "increase the percentage of valid pages of a block compared to the expected p_gc fraction", and the
+    /// chance that a cluster of n valid pages is there by accident is p_gc^n. So as many survivors as there are beyond the expected
+    /// number sink, in the longest clusters first, each cluster with probability 1 - p_gc^n. (Were every cluster put to that test, whatever
+    /// the erase block's number of valid pages, most survivors of a uniform load would sink, and logs be made without end.)
     fn relocation_streams(&mut self, survivors: Survivors<'_>, device: &Device, to: &mut [StreamId]) {
-        let p_gc = self.p_gc(survivors.stream, device);
-        let place = usize::from(self.place[survivors.stream.index()]);
-        let stays = self.ladder[place];
-        to.fill(stays);
-        let expected = p_gc * f64::from(device.geometry.pages_per_erase_block);
-        let mut excess = to.len() as f64 - expected;
+        let log = log_of(survivors.stream);
+        let p_gc = Self::p_gc(log, device);
+        let place = usize::from(self.place[log]);
+        to.fill(relocation_stream_of(self.ladder[place]));
+        let mut excess = to.len() as f64 - p_gc * f64::from(device.geometry.pages_per_erase_block);
         if excess < 1.0 {
             return;
         }
-        self.clusters.clear();
-        let mut start = 0u16;
-        for end in 1..=to.len() {
-            if end == to.len() || survivors.offsets[end] != survivors.offsets[end - 1] + 1 {
-                self.clusters.push((start, end as u16));
-                start = end as u16;
-            }
-        }
-        self.clusters.sort_unstable_by_key(|&(start, end)| (std::cmp::Reverse(end - start), start));
+        self.find_clusters(survivors.offsets);
         for index in 0..self.clusters.len() {
             let (start, end) = self.clusters[index];
-            let length = end - start;
             if excess < 1.0 {
                 break;
             }
-            let by_chance = p_gc.powi(i32::from(length));
+            let by_chance = p_gc.powi(i32::from(end - start));
             if self.random.random::<f64>() >= by_chance {
                 // Asked for each cluster, since the log may only now be made.
-                let below = self.below(place, device);
-                let moved = usize::from(length).min(excess as usize);
-                to[usize::from(start)..usize::from(start) + moved].fill(below);
-                excess -= moved as f64;
+                let below = relocation_stream_of(self.below(place, device));
+                let sinking = usize::from(end - start).min(excess as usize);
+                to[usize::from(start)..usize::from(start) + sinking].fill(below);
+                excess -= sinking as f64;
             }
         }
     }
 
-    fn donor(&mut self, needy: StreamId, device: &Device) -> StreamId {
-        let share = |log: StreamId| self.frequencies.share(log, device);
-        let joined = (0..self.most_logs as u32).map(StreamId).find(|log| device.stream(*log).erase_blocks > 1 && !self.ladder.contains(log));
-        if let Some(joined) = joined {
+    fn donor(&mut self, needy: StreamId, device: &Device) -> usize {
+        let share = |log: usize| self.frequencies.share(log, device);
+        let is_joined = |log: &usize| !self.ladder.contains(log) && space::of_log(*log, STREAMS, device).erase_blocks > STREAMS as u32;
+        if let Some(joined) = (0..self.most_logs).find(is_joined) {
             return joined;
         }
-        let place = usize::from(self.place[needy.index()]);
+        let log = log_of(needy);
+        let place = usize::from(self.place[log]);
         let neighbours = self.ladder[place.saturating_sub(1)..(place + 2).min(self.ladder.len())].iter().copied();
-        space::donor(neighbours, device, share).or_else(|| space::donor(self.ladder.iter().copied(), device, share)).unwrap_or(needy)
+        let donor = space::donor(neighbours, STREAMS, device, share);
+        donor.or_else(|| space::donor(self.ladder.iter().copied(), STREAMS, device, share)).unwrap_or(log)
     }
 
     fn stream_label(&self, stream: StreamId) -> String {
-        match self.ladder.iter().position(|&log| log == stream) {
-            Some(place) => format!("log {place}{}", if place == 0 { " (hottest)" } else { "" }),
-            None => "joined log".to_owned(),
+        let kind = if stream.index() % STREAMS == 0 { "host" } else { "relocated" };
+        match self.ladder.iter().position(|&log| log == log_of(stream)) {
+            Some(place) => format!("log {place}{}, {kind}", if place == 0 { " (hottest)" } else { "" }),
+            None => format!("joined log, {kind}"),
         }
     }
 }

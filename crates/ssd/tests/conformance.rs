@@ -1,5 +1,7 @@
 //! Every placement policy with every victim policy against a plain map: whatever is registered is tested.
 
+#![allow(clippy::unwrap_used, reason = "a helper of tests that fails the test")]
+
 use placement::{BuildError, Context, PLACEMENTS, Placement, PlacementVisitor, VICTIMS, build_victim, visit_placement};
 use proptest::prelude::*;
 use registry::Spec;

@@ -1,5 +1,7 @@
 //! Simulation against the closed forms and the mean field.
 
+#![allow(clippy::unwrap_used, reason = "a helper of tests that fails the test")]
+
 use models::{Binning, UpdateSets};
 use rand::{RngExt as _, SeedableRng};
 use rand_pcg::Pcg64Mcg;

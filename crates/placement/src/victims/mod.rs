@@ -1,5 +1,6 @@
 //! Victim policies: one file and one line each.
 
+mod aged;
 mod pool;
 
 use registry::{Info, Spec};

@@ -31,10 +31,11 @@ pub const VICTIM: &str = "lru";
 /// Write frontiers of a log: one for host writes, one for relocated pages.
 const STREAMS: usize = 2;
 
-/// Greatest number of logs. A log costs the spare space about an erase block for its write frontiers, so that a small device has fewer;
-/// 64 are enough for frequencies that differ by 2^64.
+/// Greatest number of logs. A log costs the spare space about an erase block for its write frontiers, and as much again because space is
+/// handed over in whole erase blocks; so a log is made for each 32 spare erase blocks at most, which holds that cost to a few percent. 64
+/// are enough for frequencies that differ by 2^64.
 pub(super) fn most_logs(geometry: Geometry) -> usize {
-    (geometry.spare_blocks() as usize / 8).clamp(1, 64)
+    (geometry.spare_blocks() as usize / 32).clamp(1, 64)
 }
 
 /// Logs from the hottest to the coldest; a page sinks to the log below when it is relocated in a cluster that chance does not explain,
@@ -116,7 +117,8 @@ impl MultiLog {
             return last;
         }
         self.join_small_tops(device);
-        let unused = |log: &usize| !self.ladder.contains(log) && space::of_log(*log, STREAMS, device).erase_blocks == 0;
+        // What is left in the frontiers of a log that was joined with another becomes the new log's.
+        let unused = |log: &usize| !self.ladder.contains(log) && space::of_log(*log, STREAMS, device).erase_blocks <= STREAMS as u32;
         let Some(made) = (0..self.most_logs).find(unused) else { return last };
         self.place[made] = self.ladder.len() as u8;
         self.ladder.push(made);
@@ -126,9 +128,14 @@ impl MultiLog {
 
     fn join_small_tops(&mut self, device: &Device) {
         while self.ladder.len() > 1 && space::of_log(self.ladder[0], STREAMS, device).valid_pages < self.min_log_pages {
-            self.ladder.remove(0);
-            self.place.iter_mut().for_each(|place| *place = place.saturating_sub(1));
+            self.join(0);
         }
+    }
+
+    /// The log at this place and the one below become one: it takes no more writes, and what it holds is the other's from now on.
+    fn join(&mut self, place: usize) {
+        self.ladder.remove(place);
+        self.place.iter_mut().filter(|other| usize::from(**other) > place).for_each(|other| *other -= 1);
     }
 
     /// The runs of neighbouring survivors as (start, end) among them, longest first.
@@ -175,9 +182,11 @@ impl Placement for MultiLog {
     }
 
     /// MULTILOG 5.2: cold pages "increase the percentage of valid pages of a block compared to the expected p_gc fraction", and the
-    /// chance that a cluster of n valid pages is there by accident is p_gc^n. So as many survivors as there are beyond the expected
-    /// number sink, in the longest clusters first, each cluster with probability 1 - p_gc^n. (Were every cluster put to that test, whatever
-    /// the erase block's number of valid pages, most survivors of a uniform load would sink, and logs be made without end.)
+    /// chance that a cluster of n valid pages is there by accident is p_gc^n. So clusters, the longest first, sink with probability 1 - p_gc^n
+    /// until no more survivors are left than expected.
+    ///
+    /// The text does not say which clusters are put to that test. If all were, at high occupancy most survivors of a uniform load would
+    /// sink, against its claim of "a low false positive rate", and logs be made without end.
     fn relocation_streams(&mut self, survivors: Survivors<'_>, device: &Device, to: &mut [StreamId]) {
         let log = log_of(survivors.stream);
         let p_gc = Self::p_gc(log, device);
@@ -197,7 +206,7 @@ impl Placement for MultiLog {
             if self.random.random::<f64>() >= by_chance {
                 // Asked for each cluster, since the log may only now be made.
                 let below = relocation_stream_of(self.below(place, device));
-                let sinking = usize::from(end - start).min(excess as usize);
+                let sinking = usize::from(end - start);
                 to[usize::from(start)..usize::from(start) + sinking].fill(below);
                 excess -= sinking as f64;
             }
@@ -218,7 +227,7 @@ impl Placement for MultiLog {
     }
 
     fn stream_label(&self, stream: StreamId) -> String {
-        let kind = if stream.index() % STREAMS == 0 { "host" } else { "relocated" };
+        let kind = if stream.index().is_multiple_of(STREAMS) { "host" } else { "relocated" };
         match self.ladder.iter().position(|&log| log == log_of(stream)) {
             Some(place) => format!("log {place}{}, {kind}", if place == 0 { " (hottest)" } else { "" }),
             None => format!("joined log, {kind}"),

@@ -1,0 +1,75 @@
+//! Speed and memory of the counting simulator on a device of 100 GB: `cargo bench -p flashwright-ssd --bench placement_speed`.
+//!
+//! A run takes seconds, so this measures whole runs rather than using a harness for short ones. Other sizes: `-- PAGES UPDATES_PER_PAGE`.
+
+#![allow(clippy::unwrap_used, reason = "a benchmark may stop where it stands")]
+
+use rand::{RngExt as _, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use registry::Spec;
+use ssd::counting::{Settings, Start, simulate};
+use units::{Geometry, Lpn, PageOp, PageSource, Progress, SourceError};
+
+struct Uniform {
+    pages: u32,
+    updates: u64,
+    left: u64,
+    random: Pcg64Mcg,
+}
+
+impl PageSource for Uniform {
+    fn logical_pages(&self) -> u32 {
+        self.pages
+    }
+
+    fn operations(&self) -> Option<u64> {
+        Some(self.updates)
+    }
+
+    fn fill(&mut self, buffer: &mut [PageOp]) -> Result<usize, SourceError> {
+        let count = self.left.min(buffer.len() as u64) as usize;
+        for operation in &mut buffer[..count] {
+            *operation = PageOp::write(Lpn(self.random.random_range(0..self.pages)));
+        }
+        self.left -= count as u64;
+        Ok(count)
+    }
+
+    fn rewind(&mut self) -> Result<(), SourceError> {
+        self.left = self.updates;
+        self.random = Pcg64Mcg::seed_from_u64(1);
+        Ok(())
+    }
+}
+
+/// Million flash page programs a second, and bytes a physical page of the FTL's tables.
+fn measure(pages: u32, updates_per_page: f64, placement: &str, victim: &str) -> (f64, f64) {
+    let updates = (f64::from(pages) * updates_per_page) as u64;
+    let mut source = Uniform { pages, updates, left: updates, random: Pcg64Mcg::seed_from_u64(1) };
+    let settings = Settings {
+        geometry: Geometry::with_over_provisioning(4096, 64, u64::from(pages), 0.3).unwrap(),
+        placement: Spec::parse(placement).unwrap(),
+        victim: Spec::parse(victim).unwrap(),
+        start: Start::Filled,
+        seed: 1,
+        repeat: 1,
+        audit: false,
+    };
+    let weights = || vec![1.0; pages as usize];
+    let outcome = simulate(&settings, &weights, &mut source, &Progress::default()).unwrap();
+    let programs = outcome.counters.host_page_writes + outcome.counters.relocated_pages;
+    (programs as f64 / outcome.wall_seconds / 1e6, outcome.table_bytes_per_page)
+}
+
+fn main() {
+    let given: Vec<f64> = std::env::args().skip(1).filter_map(|word| word.parse().ok()).collect();
+    let pages = given.first().map_or(26_214_400, |&pages| pages as u32);
+    let updates_per_page = given.get(1).copied().unwrap_or(2.0);
+    println!("uniform updates, {pages} logical pages, over-provisioning 0.3, one core; three runs in turn");
+    println!("{:<28} {:>34} {:>16}", "policies", "million flash page programs / s", "table bytes/page");
+    for (placement, victim) in [("none", "greedy"), ("multi_log", "lru"), ("none", "lru"), ("multi_log_optimal", "lru")] {
+        let runs: Vec<(f64, f64)> = (0..3).map(|_| measure(pages, updates_per_page, placement, victim)).collect();
+        let speeds: Vec<String> = runs.iter().map(|(speed, _)| format!("{speed:.1}")).collect();
+        println!("{:<28} {:>34} {:>16.1}", format!("{placement} + {victim}"), speeds.join("  "), runs[0].1);
+    }
+}

@@ -117,6 +117,8 @@ class Workload:
     @property
     def duration_ns(self) -> int | None:
         """How long one pass took to record, in nanoseconds; None if it has no times."""
+    def held_fractions(self) -> _Array:
+        """Fraction of the host writes, 0 to 1, during which each logical page holds data; the device starts filled."""
     def update_weights(self) -> _Array:
         """How often each logical page is updated, in any unit."""
 
@@ -303,6 +305,9 @@ def cleaning_cost_bound(
     weights: _Weights, over_provisioning: _Floats, binning: str | float | None = None
 ) -> list[Bound]:
     """The least cleaning cost of any placement by update frequency (MULTILOG Algorithm 1)."""
+
+def cleaning_cost_bound_of_held(weights: _Array, held: _Array, over_provisionings: Sequence[float]) -> list[float]:
+    """The least cleaning cost of pages that hold data only part of the time, as where a workload trims."""
 
 class PolynomialFit:
     """A fit of MULTILOG's polynomial for the best beta of two sets (4.2.2)."""

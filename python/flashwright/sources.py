@@ -98,21 +98,24 @@ def summary(name: str, workload: Workload, reading: Reading) -> dict[str, Any]:
 def bounds(workload: Workload, over_provisionings: Sequence[float]) -> list[float]:
     """Give the bound on write amplification at each over-provisioning (MULTILOG Algorithm 1).
 
-    It is the least by update frequency for updates that are independent of each other, over pages that are never trimmed,
-    with erase blocks cleaned in the order in which they were written. A trace need not be like that: see `caveat`.
+    It is the least by update frequency for updates that are independent of each other, with erase blocks cleaned in the
+    order in which they were written. A trace need not be like that: see `caveat`. Where the workload trims, a page is
+    counted only for the time in which it holds data, and is spare space for the rest.
     """
-    found = _core.cleaning_cost_bound(workload.update_weights(), list(over_provisionings))
+    weights = workload.update_weights()
+    if workload.page_trims:
+        costs = _core.cleaning_cost_bound_of_held(weights, workload.held_fractions(), list(over_provisionings))
+        return [1.0 + cost for cost in costs]
+    found = _core.cleaning_cost_bound(weights, list(over_provisionings))
     return [bound.write_amplification for bound in found]
 
 
 def caveat(trims: int) -> str:
     """Say why a simulation may write less than the bound, as far as that is known of the workload."""
-    if trims:
-        return (
-            f"the bound counts every page as held for good, but this workload trims {count(trims)} pages that held data, "
-            "and each is spare space until it is written again"
-        )
-    return (
+    less = (
         "the bound takes updates as independent of each other, and erase blocks as cleaned in the order in which they were "
         "written; this workload, or a choice of the emptiest erase block, departs from that"
     )
+    if trims:
+        return f"{less} ({count(trims)} trimmed pages are counted as spare space until they are written again)"
+    return less

@@ -57,7 +57,7 @@ def convert(raw: Path, parquet: Path, resolution_ns: int = 1, keep_seconds: floa
         parquet,
         compression="zstd",
         compression_level=22,
-        use_dictionary=[*dictionaries, "latency_ns"] if few_latencies else dictionaries,  # type: ignore[arg-type]
+        use_dictionary=[*dictionaries, "latency_ns"] if few_latencies else dictionaries,
         column_encoding=encodings if few_latencies else {**encodings, "latency_ns": "BYTE_STREAM_SPLIT"},
         row_group_size=1 << 22,
     )
@@ -132,7 +132,7 @@ def _op_of_rwbs(rwbs: str, length: int) -> str:
 
 def _decompressed(path: Path) -> bytes:
     with pa.CompressedInputStream(pa.OSFile(str(path), "rb"), "zstd") as stream:
-        return stream.read()
+        return bytes(stream.read())
 
 
 def excerpt(raw: Path, output: Path, events: int) -> None:

@@ -13,12 +13,9 @@ import re
 import sys
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from flashwright.workloads.parts import Ranges, take_part, union
 from volume import tool
 
 PARTS = {"log": "pg_wal", "data": "base"}
@@ -26,9 +23,6 @@ PARTS = {"log": "pg_wal", "data": "base"}
 
 BLOCK_BYTES = 4096
 _EXTENT = re.compile(r"^\s*\d+:\s+\d+\.\.\s*\d+:\s+(\d+)\.\.\s*\d+:\s+(\d+):", re.MULTILINE)
-
-Ranges = list[tuple[int, int]]
-"""Byte ranges of the device, as (offset, length), in order and apart from each other."""
 
 
 def layout(data_directory: Path) -> dict[str, Ranges]:
@@ -43,36 +37,6 @@ def layout(data_directory: Path) -> dict[str, Ranges]:
             extents += [(int(at) * BLOCK_BYTES, int(n) * BLOCK_BYTES) for at, n in _EXTENT.findall(listing)]
         found[part] = union(extents)
     return found
-
-
-def union(ranges: Ranges) -> Ranges:
-    """Merge ranges that overlap or touch."""
-    merged: Ranges = []
-    for offset, length in sorted(ranges):
-        end = offset + length
-        if merged and offset <= merged[-1][0] + merged[-1][1]:
-            begin, old = merged[-1]
-            merged[-1] = (begin, max(begin + old, end) - begin)
-        else:
-            merged.append((offset, length))
-    return merged
-
-
-def inside(offsets: npt.NDArray[np.uint64], ranges: Ranges) -> npt.NDArray[np.bool_]:
-    """Tell of each offset whether a range holds it."""
-    if not ranges:
-        return np.zeros(len(offsets), bool)
-    starts, lengths = np.array(ranges, np.uint64).T
-    at = np.searchsorted(starts, offsets, side="right").astype(np.int64) - 1
-    holds: npt.NDArray[np.bool_] = (at >= 0) & (offsets - starts[at] < lengths[at])
-    return holds
-
-
-def take_part(table: pa.Table, ranges: Ranges, *, keep_inside: bool) -> pa.Table:
-    """Keep the requests that begin inside of `ranges` (or outside), and all flushes."""
-    chosen = inside(table["offset"].to_numpy(), ranges) == keep_inside
-    flush = pc.equal(table["op"].cast(pa.string()), pa.scalar("flush")).to_numpy()
-    return table.filter(pa.array(chosen | flush))
 
 
 def main() -> int:

@@ -35,8 +35,9 @@ from typing import Any
 import psycopg
 
 from convert import convert, excerpt, verify
+from flashwright.workloads.parts import union
 from flashwright.workloads.tpcc import MIXES, RunConfig, RunResult, Scale, backend_config, load, mix, run, violations
-from layout import layout, union
+from layout import layout
 from memory import MemoryGroup
 from server import Server, find_binaries
 from tracer import BlockTracer

@@ -12,13 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from flashwright.workloads import parts
+
 ROOT = Path(__file__).parents[2]
 TRACES = ROOT / "data/traces"
 EXCERPT = TRACES / "tpcc_postgres_excerpt.blktrace.zst"
 
 sys.path.insert(0, str(ROOT / "scripts/record_tpcc"))
 import convert  # noqa: E402
-import layout  # noqa: E402
 
 needs_blkparse = pytest.mark.skipif(shutil.which("blkparse") is None, reason="needs blkparse (package blktrace)")
 
@@ -93,9 +94,9 @@ def test_a_missing_request_is_seen(excerpt_table: Path, tmp_path: Path) -> None:
 def test_log_and_data_are_told_apart() -> None:
     about = json.loads((TRACES / "tpcc_postgres.json").read_text())
     ranges = [(offset, length) for offset, length in about["layout"]["log"]]
-    assert layout.union(ranges) == ranges
+    assert parts.union(ranges) == ranges
     table = pq.read_table(TRACES / "tpcc_postgres.parquet")
-    log, rest = (layout.take_part(table, ranges, keep_inside=keep) for keep in (True, False))
+    log, rest = (parts.take_part(table, ranges, keep_inside=keep) for keep in (True, False))
     flushes = about["requests"]["by_op"]["flush"]
     assert log.num_rows + rest.num_rows == table.num_rows + flushes
     # PostgreSQL's own counters say how many data pages of 8 KiB it wrote in the whole recording.
@@ -106,8 +107,8 @@ def test_log_and_data_are_told_apart() -> None:
 
 
 def test_ranges_are_merged_and_searched() -> None:
-    ranges = layout.union([(40, 10), (0, 10), (10, 5), (42, 2), (45, 10)])
+    ranges = parts.union([(40, 10), (0, 10), (10, 5), (42, 2), (45, 10)])
     assert ranges == [(0, 15), (40, 15)]
-    held = layout.inside(np.arange(60, dtype=np.uint64), ranges)
+    held = parts.inside(np.arange(60, dtype=np.uint64), ranges)
     assert [int(at) for at in np.flatnonzero(held)] == [*range(15), *range(40, 55)]
-    assert not layout.inside(np.arange(5, dtype=np.uint64), []).any()
+    assert not parts.inside(np.arange(5, dtype=np.uint64), []).any()

@@ -420,6 +420,21 @@ fn cleaning_cost_bound<'py>(
     bounds.into_pyobject(py)
 }
 
+/// The least cleaning cost, one for each over-provisioning, of pages that hold data only part of the time, as where a workload trims.
+///
+/// `weights` and `held` have one entry a page: its update frequency in any unit, and the fraction of all host writes, 0 to 1, during which
+/// it holds data. Our extension of MULTILOG Algorithm 1. Raises InputError.
+#[pyfunction]
+fn cleaning_cost_bound_of_held<'py>(
+    py: Python<'py>,
+    weights: Floats<'py>,
+    held: Floats<'py>,
+    over_provisionings: Vec<f64>,
+) -> PyResult<Vec<f64>> {
+    let (weights, held) = (slice(&weights), slice(&held));
+    py.detach(|| ::models::cleaning_cost_bound_of_held(&weights, &held, &over_provisionings)).map_err(input_error)
+}
+
 /// A fit of MULTILOG's polynomial for the best beta of two sets (4.2.2).
 #[pyclass(frozen, get_all, module = "flashwright._core")]
 struct PolynomialFit {
@@ -496,6 +511,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(kmodal_separated, module)?)?;
     module.add_function(wrap_pyfunction!(separated_cleaning_cost, module)?)?;
     module.add_function(wrap_pyfunction!(cleaning_cost_bound, module)?)?;
+    module.add_function(wrap_pyfunction!(cleaning_cost_bound_of_held, module)?)?;
     module.add_function(wrap_pyfunction!(polynomial_fit, module)?)?;
     module.add_function(wrap_pyfunction!(beta_polynomial, module)?)?;
     module.add_function(wrap_pyfunction!(lifetime_years, module)?)

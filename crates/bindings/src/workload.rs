@@ -136,6 +136,16 @@ impl Workload {
         }
     }
 
+    /// Fraction of the host writes, 0 to 1, during which each logical page holds data, over a device that starts filled; in the last pass
+    /// if the workload is repeated. Raises InputError if the trace cannot be read again.
+    fn held_fractions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let found = py.detach(|| match &self.kind {
+            Kind::Trace(trace) if trace.page_trims > 0 => units::held_fractions(self.source().as_mut(), self.repeat.min(2)),
+            Kind::Trace(_) | Kind::Synthetic(_) => Ok(vec![1.0; self.pages() as usize]),
+        });
+        Ok(found.map_err(errors::input_error)?.into_pyarray(py))
+    }
+
     /// How often each logical page is updated, in any unit: exact probabilities of a synthetic workload, counts of a trace.
     fn update_weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         py.detach(|| self.weights()).into_pyarray(py)

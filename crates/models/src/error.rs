@@ -35,6 +35,18 @@ pub enum ModelError {
         /// Its length.
         given: usize,
     },
+    /// Two lists with an entry for each page differ in length.
+    #[error("{first_length} {first} but {second_length} {second}: give one of each for every page")]
+    Lengths {
+        /// One list.
+        first: &'static str,
+        /// Its length.
+        first_length: usize,
+        /// The other.
+        second: &'static str,
+        /// Its length.
+        second_length: usize,
+    },
     /// A list of fractions of a whole does not add up to the whole.
     #[error("{what} add up to {sum}: they must add up to 1")]
     NotAWhole {

@@ -8,6 +8,7 @@
 mod bound;
 mod division;
 mod error;
+mod held;
 mod lifetime;
 mod mean_field;
 mod polynomial;
@@ -22,6 +23,7 @@ mod valid_pages;
 pub use bound::{Bin, Binning, Bound, UpdateBins, cleaning_cost_bound, cleaning_cost_bound_of_counts};
 pub use division::{Division, divide_space, divide_space_pairwise, separated_cleaning_cost};
 pub use error::{MAX_OVER_PROVISIONING, ModelError};
+pub use held::cleaning_cost_bound_of_held;
 pub use lifetime::{Wear, lifetime_years};
 pub use mean_field::{p_gc_d_choices, p_gc_greedy, p_gc_window_greedy};
 pub use polynomial::{BetaCoefficients, PolynomialFit, beta_polynomial, polynomial_fit};

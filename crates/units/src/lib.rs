@@ -10,6 +10,6 @@ mod request;
 
 pub use geometry::{Geometry, GeometryError};
 pub use ids::{EraseBlockId, Lpn, Ppn, StreamId};
-pub use pages::{PageOp, PageSource, SourceError, VecSource};
+pub use pages::{PageOp, PageSource, SourceError, VecSource, held_fractions};
 pub use progress::{Cancelled, Progress};
 pub use request::{IoOp, IoRequest, Nanos};

@@ -71,6 +71,44 @@ pub trait PageSource: Send {
     fn rewind(&mut self) -> Result<(), SourceError>;
 }
 
+/// The fraction of the host writes, 0 to 1, during which each logical page holds data, in the last of `passes` through the source over a
+/// device that starts filled. All 1 for a source that never trims.
+///
+/// # Errors
+/// As [`PageSource::fill`].
+pub fn held_fractions(source: &mut dyn PageSource, passes: u32) -> Result<Vec<f64>, SourceError> {
+    let pages = source.logical_pages() as usize;
+    // When each page began to hold data; `u64::MAX` for one that holds none.
+    let mut since = vec![0u64; pages];
+    let mut held = vec![0u64; pages];
+    let mut clock = 0;
+    let mut buffer = vec![PageOp(0); 1 << 13];
+    for _ in 0..passes {
+        source.rewind()?;
+        clock = 0;
+        held.fill(0);
+        since.iter_mut().filter(|since| **since != u64::MAX).for_each(|since| *since = 0);
+        loop {
+            let count = source.fill(&mut buffer)?;
+            if count == 0 {
+                break;
+            }
+            for operation in &buffer[..count] {
+                let page = operation.lpn().index();
+                if !operation.is_trim() {
+                    since[page] = since[page].min(clock);
+                    clock += 1;
+                } else if since[page] != u64::MAX {
+                    held[page] += clock - since[page];
+                    since[page] = u64::MAX;
+                }
+            }
+        }
+    }
+    let to_the_end = |(&held, &since): (&u64, &u64)| held + if since == u64::MAX { 0 } else { clock - since };
+    Ok(held.iter().zip(&since).map(|pair| to_the_end(pair) as f64 / clock.max(1) as f64).collect())
+}
+
 /// A sequence held in memory and shared: cloning it is cheap, so that many runs can read one trace.
 #[derive(Clone, Debug)]
 pub struct VecSource {
@@ -117,5 +155,21 @@ impl PageSource for VecSource {
     fn rewind(&mut self) -> Result<(), SourceError> {
         self.next = 0;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trims_end_the_time_that_a_page_is_held() {
+        let (write, trim) = (|lpn| PageOp::write(Lpn(lpn)), |lpn| PageOp::trim(Lpn(lpn)));
+        let operations = [write(0), trim(1), trim(1), write(0), write(2), trim(2), write(1), write(0)];
+        let mut source = VecSource::new(4, operations.to_vec().into());
+        // Five writes: page 1 is gone from the second to the fourth, page 2 from the fourth on, page 3 is never touched.
+        assert_eq!(held_fractions(&mut source, 1).unwrap(), [1.0, 0.6, 0.6, 1.0]);
+        // In the second pass page 2 holds nothing until its write, and nothing after its trim.
+        assert_eq!(held_fractions(&mut source, 2).unwrap(), [1.0, 0.6, 0.2, 1.0]);
     }
 }

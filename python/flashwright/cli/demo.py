@@ -31,8 +31,9 @@ LEAST_PASSES_OVER_FOOTPRINT = 4
 def demo(over_provisionings: tuple[float, ...], json_path: str | None, out: Path | None) -> None:
     """Take the recorded trace of this repository: TPC-C on PostgreSQL, as the block layer saw it.
 
-    Look into it, play it through a flash translation layer with every policy, and compare each with the bound.
-    The report tells how much each policy writes to the flash, and how long the drive would live.
+    Look into it, play it through a flash translation layer with every policy, and compare each with the bound: first the
+    data pages alone, then with the write-ahead log, whose pages die in order. The report tells how much each policy
+    writes to the flash, and how long the drive would live.
     """
     from flashwright import sources
     from flashwright._text import count
@@ -46,10 +47,11 @@ def demo(over_provisionings: tuple[float, ...], json_path: str | None, out: Path
 
     source = recorded_trace()
     scalars, tables = statistics(source, 4096, None, 0, 1)
+    played = [*data_pages_of(source), source]
     once = work("Reading the trace", "page writes", lambda progress: sources.load(source, sources.Reading(), progress))
     repeat = max(1, -(-LEAST_PASSES_OVER_FOOTPRINT * once.logical_pages // once.page_writes))
     plan = Plan(
-        sources=[source],
+        sources=played,
         policies=choose(None, None),
         over_provisionings=list(over_provisionings),
         reading=sources.Reading(repeat=repeat),
@@ -64,12 +66,12 @@ def demo(over_provisionings: tuple[float, ...], json_path: str | None, out: Path
     run.tables |= {f"trace_{name}": found for name, found in tables.items()}
     if not prints_only_json(json_path):
         results = Results(run)
-        played = f", played {repeat} times over" if repeat > 1 else ""
-        say(
-            f"{comparison.names[0]}: {count(scalars['page_writes'])} page writes "
-            f"to {count(scalars['footprint_written_pages'])} pages{played}."
-        )
-        say(headline(results, comparison.names[0], lead=False))
+        times = f", played {repeat} times over" if repeat > 1 else ""
+        for name, workload in zip(comparison.names, comparison.workloads, strict=True):
+            say(
+                f"{name}: {count(workload.page_writes // repeat)} page writes to {count(workload.logical_pages)} pages{times}."
+            )
+            say(headline(results, name, lead=False))
     folder = finish(run, out=out, json_path=json_path, identity=plan.identity(comparison.workloads))
     if stopped is not None:
         raise StoppedError(stopped.done, stopped.total, stopped.unit, None)
@@ -79,6 +81,20 @@ def demo(over_provisionings: tuple[float, ...], json_path: str | None, out: Path
             json_path=json_path,
         )
     fail_if_any_failed(comparison)
+
+
+def data_pages_of(source: str) -> list[str]:
+    """Write the recorded trace without its log, where models of independent updates hold, and give the path as a list.
+
+    None for a source that does not tell where its log lies.
+    """
+    from flashwright.workloads.parts import write_without_log
+
+    trace = Path(source)
+    if not trace.with_suffix(".json").exists():
+        return []
+    output = Path("runs") / "sources" / f"{trace.stem}_data_pages.parquet"
+    return [str(output if output.exists() else write_without_log(trace, output))]
 
 
 def recorded_trace() -> str:

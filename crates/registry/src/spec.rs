@@ -65,7 +65,8 @@ pub enum SpecError {
 }
 
 impl Spec {
-    /// Reads either form. Commas inside brackets or after a `:` list belong to the value in the `?` form.
+    /// Reads either form. In brackets, a part without `=` belongs to the value before it, and so does everything in inner brackets:
+    /// `kmodal(sets=0.2:0.8,0.8:0.2,pages=1Mi)`, `mixed(of=zipf(s=1),share=0.5)`.
     ///
     /// # Errors
     /// [`SpecError::Malformed`].
@@ -82,13 +83,29 @@ impl Spec {
         if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c)) {
             return Err(malformed("the name must be letters, digits, `_`, `-` or `.`"));
         }
-        let mut given = Vec::new();
-        for part in inside.split(separator).map(str::trim).filter(|part| !part.is_empty()) {
-            let (key, value) = part.split_once('=').ok_or_else(|| malformed("a key has no `=value`"))?;
-            given.push((key.trim().to_owned(), value.trim().to_owned()));
+        let mut given: Vec<(String, String)> = Vec::new();
+        for part in parts(inside, separator).map(str::trim).filter(|part| !part.is_empty()) {
+            match (part.split_once('='), given.last_mut()) {
+                (Some((key, value)), _) => given.push((key.trim().to_owned(), value.trim().to_owned())),
+                // A list, such as the sets of a k-modal workload, has commas of its own.
+                (None, Some((_, value))) if separator == ',' => {
+                    value.push(',');
+                    value.push_str(part);
+                }
+                (None, _) => return Err(malformed("a key has no `=value`")),
+            }
         }
         Ok(Self { name: name.to_owned(), given })
     }
+}
+
+/// The parts between separators that stand outside of inner brackets.
+fn parts(text: &str, separator: char) -> impl Iterator<Item = &str> {
+    let mut depth = 0_i32;
+    text.split(move |c: char| {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        c == separator && depth == 0
+    })
 }
 
 #[cfg(test)]
@@ -101,6 +118,10 @@ mod tests {
         assert_eq!(bracket.given, [("window".into(), "0.01".into()), ("x".into(), "2".into())]);
         let query = Spec::parse("kmodal?sets=0.2:0.8,0.8:0.2&pages=10").unwrap();
         assert_eq!(query.given[0], ("sets".into(), "0.2:0.8,0.8:0.2".into()));
+        let list = Spec::parse("kmodal(sets=0.2:0.8,0.8:0.2,pages=10)").unwrap();
+        assert_eq!(list.given, query.given);
+        let nested = Spec::parse("mixed(of=zipf(s=1,pages=3),share=0.5)").unwrap();
+        assert_eq!(nested.given, [("of".into(), "zipf(s=1,pages=3)".into()), ("share".into(), "0.5".into())]);
         assert_eq!(Spec::parse("greedy").unwrap(), Spec { name: "greedy".into(), given: vec![] });
     }
 

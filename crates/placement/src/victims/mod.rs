@@ -67,5 +67,6 @@ victims! {
     window_greedy::WindowGreedy,
     d_choices::DChoices,
     cost_benefit::CostBenefit,
+    lfs_cost_benefit::LfsCostBenefit,
     random::Random,
 }

@@ -14,7 +14,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 # The tests of the extension are in Python: it cannot be linked into a Rust test.
 RUST_TESTS := --workspace --exclude flashwright-bindings
 
-.PHONY: help demo test test-rust test-python bench check format build packages readme clean
+.PHONY: help demo test test-rust test-python bench bars check format build packages readme clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -35,6 +35,9 @@ test-python: build packages
 
 bench: build ## Measure speed: simulator, trace readers, models
 	cargo bench $(RUST_TESTS)
+
+bars: build ## Measure the bars of the placement study (minutes; docs/bars-placement.md has the last)
+	@$(BIN)/python -m flashwright.reproduce.placement_bars
 
 check: build ## Format, clippy, ruff and mypy, warnings denied
 	cargo fmt --all --check
@@ -72,9 +75,11 @@ $(STAMPS)/python: requirements-dev.txt $(STAMPS)/tools
 	@mkdir -p $(STAMPS)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@if [ "$$(cat $@ 2>/dev/null)" != "$$(sha256sum < requirements-dev.txt)" ]; then \
+	    echo "Installing the Python packages into $(VENV)"; \
 	    $(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt; fi
 	@sha256sum < requirements-dev.txt > $@
 
 $(STAMPS)/extension: $(RUST_SOURCES) pyproject.toml $(STAMPS)/python
-	VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release --quiet
+	@echo "Building the Rust core: a few minutes the first time, seconds after that"
+	@VIRTUAL_ENV="$(CURDIR)/$(VENV)" PIP_QUIET=1 $(BIN)/maturin develop --release --quiet
 	@touch $@

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -46,6 +47,10 @@ WRONG_USE = [
     (["compare", SMALL, "--placements", "none,nope"], "`nope`"),
     (["compare", SMALL, "--placements", ","], "no name is given"),
     (["compare", SMALL, "--op", "0.1,0.1"], "twice"),
+    (["compare", SMALL, SMALL], "given twice"),
+    (["simulate", SMALL, "--json", "none/x.json"], "there is no folder 'none'"),
+    (["simulate", SMALL, "--json", "."], "is a folder"),
+    (["simulate", SMALL, "--out", "/dev/null/x"], "'/dev/null' is not a folder"),
     (["model", "bound", "missing"], "no such file"),
     (["trace", "stats", "missing"], "no such file"),
     (["trace", "synth", "zipf?pages=1k", "x.xyz"], "x.xyz"),
@@ -202,6 +207,19 @@ def test_victims_are_paired_with_each_placement(cli_json: Callable[..., Any]) ->
         ("dac(regions=3,threshold=1)", "greedy"),
         ("dac(regions=3,threshold=1)", "lru"),
     ]
+
+
+def test_trace_stats_are_told_in_words_with_units(cli: Cli) -> None:
+    told = cli("trace", "stats", SMALL).stdout
+    assert "footprint of writes" in told
+    assert "64 MiB" in told
+    assert "_" not in told.split("Report:")[0]
+    # It has no times: its windows are of requests, and not of nanoseconds.
+    assert re.search(r"window of the plots over time +[0-9\u202f]+ requests", told)
+
+
+def test_model_figures_are_named_without_markup(cli: Cli) -> None:
+    assert "<" not in cli("model", "figures").stdout
 
 
 def test_trace_stats_of_a_file_equal_those_of_the_workload_in_it(cli: Cli, cli_json: Callable[..., Any]) -> None:

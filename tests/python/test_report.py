@@ -77,7 +77,9 @@ def test_report_is_drawn_without_complaint_or_request(browser: Browser, cli: Cli
         assert marks.count() > 0, f"{plot.get_attribute('id')} is empty"
         assert plot.get_attribute("aria-labelledby")
     assert opened.page.locator("h1").count() == 1
-    assert len(opened.page.locator(".headline").inner_text()) > 40
+    headlines = opened.page.locator(".headline").all_inner_texts()
+    assert headlines
+    assert all(len(headline) > 40 for headline in headlines)
     opened.page.context.close()
 
     phone = Opened(browser, path, width=375, scheme="dark")

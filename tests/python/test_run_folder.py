@@ -138,3 +138,21 @@ def test_a_bound_that_is_none_is_not_called_the_least(cli: Cli, tmp_path: Path) 
     report = (tmp_path / "run" / "report.html").read_text()
     assert "is no limit for this workload" in report
     assert "least possible" not in report
+
+
+def test_a_bound_that_a_policy_undercuts_is_not_called_the_least(cli: Cli, tmp_path: Path) -> None:
+    """Greedy cleans a little better than in order, which the bound takes for granted."""
+    cli("compare", "synth:uniform?pages=32Ki", "--op", "0.2", "--placements", "none", "--out", "run")
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert min(row["gap_to_bound_percent"] for row in result["results"]) < 0
+    report = (tmp_path / "run" / "report.html").read_text()
+    assert "cleans erase blocks in order" in report
+    assert "least possible" not in report
+
+
+def test_the_report_of_the_demo_shows_both_workloads(cli: Cli, tmp_path: Path) -> None:
+    cli("demo", "--op", "0.2", "--out", "run")
+    report = (tmp_path / "run" / "report.html").read_text()
+    assert "With the write-ahead log: what the flash has to write" in report
+    for workload in json.loads((tmp_path / "run" / "result.json").read_text())["workloads"]:
+        assert workload["name"] in report

@@ -39,10 +39,6 @@ pub trait Placement: Send {
     /// Whether the policy looks at [`Previous`]. An FTL saves the look-up for those that do not.
     const USES_PREVIOUS: bool;
 
-    /// How many neighbouring streams make up what is cleaned together, for policies with [`Placement::PER_STREAM`]: streams
-    /// 0 ... n - 1 are domain 0, and so on. A log with a frontier of its own for relocated pages has two.
-    const STREAMS_PER_DOMAIN: u32 = 1;
-
     /// How many streams there may be at most.
     fn streams(&self) -> usize;
 
@@ -60,7 +56,7 @@ pub trait Placement: Send {
     /// Which domain gives up an erase block, so that `needy` can have one. Asked only of policies with [`Placement::PER_STREAM`].
     fn donor(&mut self, needy: StreamId, device: &Device) -> usize {
         let _ = device;
-        (needy.0 / Self::STREAMS_PER_DOMAIN) as usize
+        needy.index()
     }
 
     /// The domain of a stream: which victims its erase blocks are chosen among.
@@ -70,15 +66,15 @@ pub trait Placement: Send {
     where
         Self: Sized,
     {
-        if Self::PER_STREAM { (stream / Self::STREAMS_PER_DOMAIN) as usize } else { 0 }
+        if Self::PER_STREAM { stream as usize } else { 0 }
     }
 
-    /// How many domains there are at most.
+    /// How many domains there are at most: each stream is one, or all streams together.
     fn domains(&self) -> usize
     where
         Self: Sized,
     {
-        if Self::PER_STREAM { self.streams().div_ceil(Self::STREAMS_PER_DOMAIN as usize) } else { 1 }
+        if Self::PER_STREAM { self.streams() } else { 1 }
     }
 
     /// Names for the streams in reports, from 0 on.

@@ -114,6 +114,26 @@ proptest! {
     }
 
     #[test]
+    fn multi_log_keeps_every_page_while_logs_are_made_and_joined(seed: u64, over_provisioning in 0.3f64..1.5, heat in 1u32..40) {
+        let geometry = Geometry::with_over_provisioning(4096, 8, 4000, over_provisioning).unwrap();
+        let mut state = seed | 1;
+        let mut draw = |below: u32| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            ((state >> 33) % u64::from(below)) as u32
+        };
+        // A hot set that moves, so that logs run dry and are joined.
+        let operations: Vec<(u32, bool)> = (0..40_000u32)
+            .map(|number| {
+                let hot = (number / 8000 * 700 + draw(100 * heat)) % 4000;
+                (if draw(4) > 0 { hot } else { draw(4000) }, draw(50) == 0)
+            })
+            .collect();
+        for sinking in ["all", "excess"] {
+            check(&format!("multi_log(min_log_pages=1,sinking={sinking})"), "lru", geometry, seed, &operations).unwrap();
+        }
+    }
+
+    #[test]
     fn tight_devices_lose_nothing(seed: u64, operations in operations(2048)) {
         let geometry = Geometry::with_over_provisioning(4096, 16, 2048, 0.07).unwrap();
         for placement in PLACEMENTS {

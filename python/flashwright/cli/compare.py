@@ -20,6 +20,7 @@ from flashwright.cli.options import (
 from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say
 
 if TYPE_CHECKING:
+    from flashwright.runs import Run
     from flashwright.sweeps.comparison import Comparison
 
 
@@ -76,6 +77,9 @@ def compare(
     from flashwright.sweeps.grid import Device
     from flashwright.sweeps.policies import choose
 
+    twice = next((source for source in source_names if source_names.count(source) > 1), None)
+    if twice is not None:
+        raise InputError(f"{twice}: it is given twice; name each SOURCE once")
     policies = choose(_names(placements, "--placements"), None if victims is None else _all_victims(victims))
     plan = Plan(
         sources=list(source_names),
@@ -90,7 +94,7 @@ def compare(
     comparison, stopped = run_plan(plan)
     run = comparison.run("compare", command_line())
     if not prints_only_json(json_path):
-        print_comparison(comparison)
+        print_comparison(comparison, run)
     folder = finish(run, out=out, json_path=json_path, identity=plan.identity(comparison.workloads))
     if stopped is not None:
         kept = f"{len(comparison.rows)} of {comparison.planned} simulations are kept" + (
@@ -129,12 +133,14 @@ def fail_if_any_failed(comparison: Comparison) -> None:
         )
 
 
-def print_comparison(comparison: Comparison) -> None:
-    """Print one table for each workload: policies sorted by cleaning cost, then the bound."""
+def print_comparison(comparison: Comparison, run: Run) -> None:
+    """Print one table for each workload, the bound and then the policies from least to most written; and the answer below it."""
     from flashwright._text import alpha, percent, significant
+    from flashwright.reports.comparison import Results, headline
     from flashwright.sources import caveat
     from flashwright.sweeps.comparison import BOUND
 
+    results = Results(run)
     for number, name in enumerate(comparison.names):
         rows = []
         for row in comparison.sorted_rows(number):
@@ -164,6 +170,7 @@ def print_comparison(comparison: Comparison) -> None:
             say(f"Below the bound: {caveat(comparison.workloads[number].page_trims)}.")
         if any(row.get("steady") is False for row in comparison.sorted_rows(number)):
             say("* did not become steady: the figure is of the last half of the run")
+        say(headline(results, name, lead=len(comparison.names) > 1))
 
 
 def _names(text: str, option: str) -> list[str] | None:

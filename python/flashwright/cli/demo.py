@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from flashwright.cli.options import Fractions, json_option, out_option
+from flashwright._core import InputError
+from flashwright.cli.options import Fractions, output_options
 from flashwright.cli.output import command_line, finish, prints_only_json, say
 
 RECORDED = Path(__file__).resolve().parents[3] / "data" / "traces"
@@ -26,8 +27,7 @@ LEAST_PASSES_OVER_FOOTPRINT = 4
     show_default=True,
     help="Over-provisionings.",
 )
-@json_option
-@out_option
+@output_options
 def demo(over_provisionings: tuple[float, ...], json_path: str | None, out: Path | None) -> None:
     """Take the recorded trace of this repository: TPC-C on PostgreSQL, as the block layer saw it.
 
@@ -94,7 +94,11 @@ def data_pages_of(source: str) -> list[str]:
     if not trace.with_suffix(".json").exists():
         return []
     output = Path("runs") / "sources" / f"{trace.stem}_data_pages.parquet"
-    return [str(output if output.exists() else write_without_log(trace, output))]
+    try:
+        # Always anew, since the recording may be another one than last time: it takes less than a second.
+        return [str(write_without_log(trace, output))]
+    except OSError as error:
+        raise InputError(f"{output}: cannot write the data pages: {error.strerror}") from error
 
 
 def recorded_trace() -> str:

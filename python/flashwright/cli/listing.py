@@ -60,7 +60,8 @@ def _cell(text: str) -> str:
 def _print(kind: str, entries: list[dict[str, Any]]) -> None:
     rows = []
     for entry in entries:
-        rows.append((entry["name"], entry["summary"], entry["source"]))
+        also = f" (also called {', '.join(entry['aliases'])})" if entry.get("aliases") else ""
+        rows.append((entry["name"], entry["summary"] + also, entry["source"]))
         rows.extend(
             (f"  {param['name']}={param['default']}", f"{param['help']}: {param['accepts']}", "")
             for param in entry["params"]

@@ -158,6 +158,7 @@ def pgc(
     """
     from flashwright import _core
     from flashwright._text import alpha, percent
+    from flashwright.reports.model import MODELS
     from flashwright.runs import Run, provenance, table
 
     alphas = list(over_provisionings)
@@ -178,7 +179,7 @@ def pgc(
         "provenance": provenance(command_line(), [], None),
     }
     if not prints_only_json(json_path):
-        headings = [("over-provisioning", "right")] + [(name.replace("_", " "), "right") for name in list(columns)[1:]]
+        headings = [("over-provisioning", "right")] + [(MODELS.get(name, name), "right") for name in list(columns)[1:]]
         print_table(
             headings,
             [

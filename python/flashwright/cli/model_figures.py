@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import plotly.graph_objects as go
@@ -20,7 +21,7 @@ def run_figures(json_path: str | None, out: Path | None) -> None:
     drawn = [_plain(figure) for figure in figures]
     result = {"figures": drawn, "provenance": provenance(command_line(), [], None)}
     if not prints_only_json(json_path):
-        rows = [(str(figure["title"]),) for figure in drawn]
+        rows = [(re.sub(r"<[^>]+>", "", str(figure["title"])),) for figure in drawn]
         print_table([("figure", "left")], rows)
         table_rows = [(name, str(table.num_rows), ", ".join(table.column_names)) for name, table in tables.items()]
         print_table([("table", "left"), ("rows", "right"), ("columns", "left")], table_rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -97,19 +98,50 @@ def _apply(*decorators: Callable[[Command], Command]) -> Callable[[Command], Com
     return decorate
 
 
-json_option = click.option(
-    "--json",
-    "json_path",
-    metavar="PATH|-",
-    help="Write the result as JSON there. `-` prints only JSON on standard output, and writes a run folder only with --out.",
-)
+def _json_target(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """Give the path back if a file can be written there: nobody shall learn otherwise after an hour of simulating."""
+    if value is not None and value != "-":
+        _check_folder(Path(value).parent, value, option, context)
+        if Path(value).is_dir():
+            raise click.BadParameter(f"'{value}' is a folder: name a file, or - for standard output", context, option)
+    return value
+
+
+def _run_folder(context: click.Context, option: click.Parameter, value: Path | None) -> Path | None:
+    """Give the folder back if it can be made: its nearest parent that exists has to be a folder that is writable."""
+    if value is not None:
+        existing = next(path for path in (value.absolute(), *value.absolute().parents) if path.exists())
+        _check_folder(existing, str(value), option, context)
+    return value
+
+
+def _check_folder(folder: Path, value: str, option: click.Parameter, context: click.Context) -> None:
+    if not folder.exists():
+        raise click.BadParameter(f"'{value}' cannot be written: there is no folder '{folder}'", context, option)
+    if not folder.is_dir():
+        raise click.BadParameter(f"'{value}' cannot be written: '{folder}' is not a folder", context, option)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise click.BadParameter(f"'{value}' cannot be written: no permission for '{folder}'", context, option)
+
+
+def _json_option(help_text: str) -> Callable[[Command], Command]:
+    return click.option("--json", "json_path", metavar="PATH|-", callback=_json_target, help=help_text)
+
+
+json_option = _json_option("Write the result as JSON there. `-` prints nothing but JSON, on standard output.")
 out_option = click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
+    callback=_run_folder,
     metavar="DIR",
     help="The run folder: result.json, tables as Parquet, report.html.  [default: runs/COMMAND-HASH of what goes in]",
 )
-output_options = _apply(json_option, out_option)
+output_options = _apply(
+    _json_option(
+        "Write the result as JSON there. `-` prints nothing but JSON, on standard output, and writes a run folder only with --out."
+    ),
+    out_option,
+)
 
 read_options = _apply(
     click.option(
@@ -123,7 +155,8 @@ read_options = _apply(
         type=click.IntRange(0),
         default=0,
         metavar="N",
-        help="Allow so many malformed lines, and count them.  [default: 0]",
+        help="Allow so many malformed lines, and count them.",
+        show_default=True,
     ),
 )
 
@@ -180,6 +213,7 @@ lifetime_options = _apply(
         type=WritesPerDay(),
         default=1.0,
         show_default=True,
+        metavar="N|trace",
         help="How often a day the host writes the logical capacity once over; `trace`: as fast as recorded.",
     ),
 )

@@ -121,7 +121,7 @@ def _print(result: dict[str, Any]) -> None:
         ("host page writes", count(result["host_page_writes"])),
         ("relocated pages", count(result["relocated_pages"])),
         ("erases", count(result["erases"])),
-        ("steady from update", count(result["steady_from_update"])),
+        ("counted from page write", count(result["steady_from_update"])),
     ]
     policy = f"{result['placement']} with {result['victim']}"
     title = f"{result['workload']['name']}: {policy}, over-provisioning {alpha(result['over_provisioning'])}"

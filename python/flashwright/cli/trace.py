@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,13 @@ import click
 
 from flashwright.cli.options import Size, json_option, output_options, read_options
 from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say, write_json
+
+to_option = click.option(
+    "--to",
+    "to_format",
+    metavar="NAME",
+    help="Format of TARGET, if the ending of its name does not tell: .parquet, .blkparse, .iolog (fio_iolog), .mqsim or .trace (mqsim).",
+)
 
 
 @click.group(short_help="Statistics, conversion and synthesis of traces.")
@@ -55,6 +61,8 @@ def stats(
     """
     from flashwright import sources
     from flashwright.cli.statistics import PICTURES, statistics
+    from flashwright.reports.scalars import trace_rows
+    from flashwright.reports.trace import headline
     from flashwright.runs import Run, provenance
 
     sources.check_source(source)
@@ -69,12 +77,10 @@ def stats(
     if not prints_only_json(json_path):
         print_table(
             [("", "left"), ("", "right")],
-            [
-                (re.sub(r"_ns\b", "", key).replace("_ns_", "_").replace("_", " "), _cell(key, value))
-                for key, value in scalars.items()
-            ],
+            trace_rows(scalars),
             result["source"],
         )
+        say(headline(result))
     finish(
         Run("trace stats", result, tables),
         out=out,
@@ -83,33 +89,18 @@ def stats(
     )
 
 
-def _cell(key: str, value: Any) -> str:
-    from flashwright._text import count, percent, significant, size, span
-
-    if value is None:
-        return "not told"
-    if "share" in key:
-        return percent(value)
-    if key.endswith("_bytes") or "_bytes_per_" in key:
-        return size(value)
-    if key.endswith("_ns") or "_ns_" in key:
-        return span(value / 1e9)
-    if isinstance(value, int):
-        return count(value)
-    return value if isinstance(value, str) else significant(value)
-
-
 @trace.command(short_help="From any format to any that can be written.")
 @click.argument("source", type=click.Path(path_type=Path))
 @click.argument("target", type=click.Path(path_type=Path))
 @click.option("--from", "from_format", metavar="NAME", help="Format of SOURCE, if its content does not tell.")
-@click.option("--to", "to_format", metavar="NAME", help="Format of TARGET, if the ending of its name does not tell.")
+@to_option
 @click.option(
     "--skip-bad",
     type=click.IntRange(0),
     default=0,
     metavar="N",
-    help="Allow so many malformed lines, and count them.  [default: 0]",
+    show_default=True,
+    help="Allow so many malformed lines, and count them.",
 )
 @json_option
 def convert(
@@ -164,7 +155,7 @@ def _lost(done: dict[str, Any]) -> str:
 @trace.command(short_help="Write a synthetic workload to a file.")
 @click.argument("workload")
 @click.argument("target", type=click.Path(path_type=Path))
-@click.option("--to", "to_format", metavar="NAME", help="Format of TARGET, if the ending of its name does not tell.")
+@to_option
 @click.option("--page-size", type=Size(), default=4096, show_default=True, help="Bytes in a page.")
 @click.option(
     "--seed",

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from flashwright._text import alpha, percent, significant
-from flashwright.reports.figures import AXIS_ALPHA, Colours, axes, bars, bound_line, line, log_axis, title
+from flashwright._text import alpha, count, percent, significant
+from flashwright.reports.figures import AXIS_ALPHA, Colours, axes, bars, bound_line, line, log_axis, stream_bars, title
 from flashwright.reports.names import proper
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
@@ -15,6 +15,7 @@ from flashwright.sources import caveat
 
 USUAL_OVER_PROVISIONING = 0.2
 BASELINES = ("Greedy", "LRU")
+MOST_NOISY_LINES = 4
 BELOW_PERCENT = 4.0
 """What Greedy gains over cleaning in order under uniform updates is less than this: more means that the bound does not apply."""
 
@@ -89,7 +90,7 @@ def page(run: Run) -> Page:
     return Page(
         kind="comparison of placement policies",
         title=", ".join(names),
-        headline=" ".join(headline(results, name, lead=len(names) > 1) for name in names),
+        headline="\n".join(headline(results, name, lead=len(names) > 1) for name in names),
         facts=facts(results, names[0]) if len(names) == 1 else [],
         sections=[
             section
@@ -108,18 +109,22 @@ def headline(results: Results, workload: str, *, lead: bool) -> str:
         return f"No policy has finished on {workload}."
     bound = results.bound(workload, results.reference)
     subject = f"On {workload}, {best['policy']}" if lead else best["policy"]
-    first = f"{subject} writes {significant(best['write_amplification'])} pages to the flash for each page of the host"
+    at = f"at {alpha(results.reference)} over-provisioning"
+    first = (
+        f"{subject} writes {significant(best['write_amplification'])} pages to the flash for each page of the host {at}"
+    )
     if baseline is not None:
         first += f", {baseline['policy']} {significant(baseline['write_amplification'])}"
     # A policy below it shows that the workload is not what the bound assumes: then it limits nothing, and is not called so.
-    limits = all(row["gap_to_bound_percent"] > -BELOW_PERCENT for row in results.ranked(workload))
+    lowest = min(row["gap_to_bound_percent"] for row in results.ranked(workload))
     least = significant(bound["bound_write_amplification"])
-    first += (
-        f"; the least possible is {least}."
-        if limits
-        else f". MULTILOG's bound, {least}, is no limit for this workload."
-    )
-    life = f"At {alpha(results.reference)} over-provisioning the drive would live {years(best['life_years'])}"
+    if lowest >= 0:
+        first += f"; the least possible is {least}."
+    elif lowest > -BELOW_PERCENT:
+        first += f"; MULTILOG's bound, which cleans erase blocks in order, is {least}."
+    else:
+        first += f". MULTILOG's bound, {least}, is no limit for this workload."
+    life = f"The drive would live {years(best['life_years'])}"
     if baseline is not None:
         life += f" instead of {years(baseline['life_years'])}"
     return f"{first} {life}."
@@ -138,7 +143,7 @@ def facts(results: Results, workload: str) -> list[Fact]:
         note = f"{best['policy']} relocates {percent(abs(saved), 2)} {'less' if saved > 0 else 'more'}"
         given.append(Fact(baseline["policy"], significant(baseline["write_amplification"]), note))
     lifetime = next(item["lifetime"] for item in results.workloads if item["name"] == workload)
-    rate = f"{significant(lifetime['endurance_cycles'])} erases a block, {lifetime['drive_writes_per_day']:.3g} drive writes a day"
+    rate = f"{significant(lifetime['endurance_cycles'])} erases a block, {drive_writes(lifetime)}"
     given.append(
         Fact(
             "bound",
@@ -161,9 +166,9 @@ def remarks(results: Results) -> list[str]:
     ]
     unsteady = [row for row in results.rows if not row["steady"]]
     if unsteady:
-        share = f"{len(unsteady)} of {len(results.rows)} runs"
         told.append(
-            f"{share} did not become steady: their figures are of the last half of the run, and marked * in the tables. "
+            f"Not steady at their end: {len(unsteady)} of {len(results.rows)} runs. "
+            "Their figures are of the last half, and marked * in the tables. "
             "Playing the source more often (--repeat) may help."
         )
     for item in results.workloads:
@@ -249,7 +254,8 @@ def cost_figure(results: Results, workload: str, key: str) -> Figure | None:
             reading += (
                 f" {best['policy']} costs {significant(min(ratio))} to {significant(max(ratio))} times the bound."
             )
-    layout = axes(AXIS_ALPHA, log_axis("cleaning cost: pages relocated for each page written"))
+    drawn = [cost for trace in data for cost in trace["y"]]
+    layout = axes(AXIS_ALPHA, log_axis("cleaning cost: pages relocated for each page written", drawn))
     return Figure(f"{key}-cost", "Cleaning cost against over-provisioning", reading, data, layout, 520)
 
 
@@ -311,9 +317,16 @@ def life_figure(results: Results, workload: str, key: str) -> Figure | None:
     data.append(bound_line([row["over_provisioning"] for row in bounds], [row["life_years"] for row in bounds]))
     lifetime = next(item["lifetime"] for item in results.workloads if item["name"] == workload)
     reading = (
-        f"With even wear, {significant(lifetime['endurance_cycles'])} erases for each erase block and "
-        f"{lifetime['drive_writes_per_day']:.3g} drive writes a day. Dashed: at the bound."
+        f"With even wear, {significant(lifetime['endurance_cycles'])} erases for each erase block and {drive_writes(lifetime)}. "
+        "Dashed: at the bound."
     )
+    best = results.best(workload)
+    lives = [row["life_years"] for row in results.of(workload, policy=best["policy"])] if best is not None else []
+    if best is not None and len(lives) > 1:
+        reading += (
+            f" With {best['policy']} the drive lives {years(lives[0])} at {alpha(results.alphas[0])} over-provisioning, "
+            f"{years(lives[-1])} at {alpha(results.alphas[-1])}."
+        )
     layout = axes(AXIS_ALPHA, title("life in years", rangemode="tozero"))
     return Figure(f"{key}-life", "Life of the drive", reading, data, layout, 500)
 
@@ -332,6 +345,16 @@ def _inside(results: Results, name: str, workload: str, policy: str) -> dict[str
     return {key: [row[key] for row in rows] for key in rows[0]} if rows else None
 
 
+def _hidden(results: Results, workload: str, policy: str) -> bool:
+    """Tell whether a line waits in the legend: more than a few noisy ones on top of each other show nothing."""
+    return len(results.policies) > MOST_NOISY_LINES and policy not in results.told(workload)
+
+
+def _waiting(results: Results, workload: str) -> str:
+    waiting = any(_hidden(results, workload, policy) for policy in results.policies)
+    return " A name in the legend shows or hides its line." if waiting else ""
+
+
 def over_time_figure(results: Results, workload: str, key: str) -> Figure | None:
     """Draw write amplification over the run."""
     data = []
@@ -346,6 +369,7 @@ def over_time_figure(results: Results, workload: str, key: str) -> Figure | None
                     results.colours,
                     markers=False,
                     strong=policy in results.told(workload),
+                    hidden=_hidden(results, workload, policy),
                 )
             )
     if not data:
@@ -353,7 +377,13 @@ def over_time_figure(results: Results, workload: str, key: str) -> Figure | None
     best = results.best(workload)
     reading = "Each point is one stretch of the run; level lines are steady."
     if best is not None and best.get("steady_from_update"):
-        reading += f" {best['policy']} counts as steady from page write {significant(best['steady_from_update'])} on."
+        start = f"page write {count(best['steady_from_update'])}"
+        reading += (
+            f" {best['policy']} is counted from {start} on, where it is steady."
+            if best["steady"]
+            else f" {best['policy']} did not become steady; it is counted from {start} on, the last half."
+        )
+    reading += _waiting(results, workload)
     layout = axes(title("host page writes", rangemode="tozero", exponentformat="SI"), title("write amplification"))
     return Figure(f"{key}-time", "Write amplification over the run", reading, data, layout, 460)
 
@@ -365,7 +395,7 @@ def histogram_figure(results: Results, workload: str, key: str) -> Figure | None
         columns = _inside(results, "p_gc_histogram", workload, policy)
         if columns:
             total = sum(columns["victims"]) or 1
-            shares = [count / total for count in columns["victims"]]
+            shares = [victims / total for victims in columns["victims"]]
             data.append(
                 line(
                     policy,
@@ -374,13 +404,16 @@ def histogram_figure(results: Results, workload: str, key: str) -> Figure | None
                     results.colours,
                     markers=False,
                     strong=policy in results.told(workload),
+                    hidden=_hidden(results, workload, policy),
                 )
             )
     if not data:
         return None
+    told = [row for row in (results.best(workload), results.baseline(workload)) if row is not None]
+    means = ", ".join(f"{percent(row['p_gc'], 2)} with {row['policy']}" for row in told)
     reading = (
-        "A good victim holds few valid pages: the further left, the less is relocated. "
-        "Two humps tell that hot and cold pages are kept apart."
+        f"The further left, the less is relocated. On average a victim's valid pages are {means}."
+        f"{_waiting(results, workload)}"
     )
     layout = axes(
         title("valid pages in the victim", rangemode="tozero"),
@@ -396,20 +429,12 @@ def streams_figure(results: Results, workload: str, key: str) -> Figure | None:
     if best is None or columns is None or len(columns["stream"]) < 2:
         return None
     block = results.run.result["device"]["pages_per_erase_block"]
-    pages = [blocks * block for blocks in columns["erase_blocks"]]
-    spare = [max(0, all_pages - valid) for all_pages, valid in zip(pages, columns["valid_pages"], strict=True)]
-    labels = [str(label) for label in columns["stream"]]
-    colour = results.colours[best["policy"]]
-    data = [
-        {"type": "bar", "name": "valid pages", "x": labels, "y": columns["valid_pages"], "marker": {"color": colour}},
-        {"type": "bar", "name": "spare space", "x": labels, "y": spare, "marker": {"color": colour, "opacity": 0.35}},
-    ]
-    layout = axes(title("", type="category"), title("pages", exponentformat="SI"), barmode="stack")
+    data, layout, height = stream_bars(columns, block, results.colours[best["policy"]])
     reading = (
-        f"The {len(labels)} streams of {best['policy']} at the end of the run: "
-        f"the pale part is the over-provisioning that each was given."
+        f"The {len(columns['stream'])} streams of {best['policy']} at the end of the run: "
+        f"the pale part is the spare space that each has."
     )
-    return Figure(f"{key}-streams", f"Streams of {best['policy']}", reading, data, layout, 420)
+    return Figure(f"{key}-streams", f"Streams of {best['policy']}", reading, data, layout, height)
 
 
 def matrix_table(results: Results, workload: str) -> Table:
@@ -485,6 +510,12 @@ def results_table(results: Results, workload: str) -> Table:
 def _against(gap_percent: float) -> str:
     """Give a distance to the bound in words."""
     return f"{significant(abs(gap_percent), 2)} % {'above' if gap_percent >= 0 else 'below'}"
+
+
+def drive_writes(lifetime: dict[str, Any]) -> str:
+    """Give how much is written a day, in words."""
+    rate = f"{lifetime['drive_writes_per_day']:.3g}"
+    return f"{rate} drive {'write' if rate == '1' else 'writes'} a day"
 
 
 def years(value: float) -> str:

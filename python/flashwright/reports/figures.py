@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 COLOURS = 12
@@ -19,6 +21,7 @@ SYMBOLS = (
     "hexagon",
     "bowtie",
     "hourglass",
+    "star-diamond",
 )
 AXIS_ALPHA = {"title": {"text": "over-provisioning"}, "tickformat": ".0%", "rangemode": "tozero"}
 
@@ -37,19 +40,31 @@ class Colours:
         """Give a name's symbol, for those who do not tell colours apart."""
         return SYMBOLS[self._number[name] % len(SYMBOLS)]
 
+    def dash(self, name: str) -> str:
+        """Give how a name's line is drawn: dotted where its colour is another's already."""
+        return "solid" if self._number[name] < COLOURS else "dot"
+
 
 def line(
-    name: str, x: Sequence[Any], y: Sequence[Any], colours: Colours, *, markers: bool = True, strong: bool = False
+    name: str,
+    x: Sequence[Any],
+    y: Sequence[Any],
+    colours: Colours,
+    *,
+    markers: bool = True,
+    strong: bool = False,
+    hidden: bool = False,
 ) -> dict[str, Any]:
-    """Give one line of a plot; `strong` ones are those that the text speaks of."""
+    """Give one line of a plot; `strong` ones are those that the text speaks of, `hidden` ones wait in the legend."""
     colour = colours[name]
     return {
+        **({"visible": "legendonly"} if hidden else {}),
         "type": "scatter",
         "mode": "lines+markers" if markers else "lines",
         "name": name,
         "x": list(x),
         "y": list(y),
-        "line": {"color": colour, "width": 3 if strong else 1.4},
+        "line": {"color": colour, "width": 3 if strong else 1.4, "dash": colours.dash(name)},
         "marker": {"color": colour, "size": 10 if strong else 7, "symbol": colours.symbol(name)},
         "opacity": 1 if strong else 0.8,
     }
@@ -79,16 +94,21 @@ def bars(
             "y": list(labels),
             "x": list(values),
             "text": list(texts),
-            "textposition": "outside",
-            "cliponaxis": False,
+            "textposition": "none",
             "marker": {"color": list(colours)},
-            "textfont": {"color": "@ink"},
             "hovertemplate": "%{y}: %{text}<extra></extra>",
         }
     ]
+    # Not the text of the bars, so that a line over the plot does not cross it.
+    beside = {"xanchor": "left", "showarrow": False, "bgcolor": "@card", "borderpad": 1, "xshift": 3}
     layout = {
+        "annotations": [
+            {"x": value, "y": label, "text": text, **beside}
+            for value, label, text in zip(values, labels, texts, strict=True)
+        ],
         # Room for the text beside the longest bar.
-        "xaxis": {"title": {"text": x_title}, "range": [0, max(values) * 1.45]},
+        "xaxis": {"title": {"text": x_title}, "range": [0, max(values) * 1.25]},
+        "meta": {"phoneRange": [0, max(values) * 2]},
         "yaxis": {"autorange": "reversed", "showgrid": False, "ticks": "", "dtick": 1},
         "bargap": 0.35,
         "showlegend": False,
@@ -106,13 +126,64 @@ def title(text: str, **more: Any) -> dict[str, Any]:
     return {"title": {"text": text}, **more}
 
 
-def log_axis(text: str, **more: Any) -> dict[str, Any]:
-    """Give a logarithmic axis whose labels are plain numbers at 1, 2 and 5."""
-    values = [step * 10.0**power for power in range(-9, 10) for step in (1, 2, 5)]
+def log_axis(text: str, values: Iterable[float | None] = (), **more: Any) -> dict[str, Any]:
+    """Give a logarithmic axis for these values: labels are plain numbers, the closer the narrower the range."""
+    found = [value for value in values if value is not None and value > 0]
+    decades = math.log10(max(found) / min(found)) if found else 2.0
+    steps = (
+        (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8) if decades < 0.5 else (1, 1.5, 2, 3, 4, 5, 7) if decades < 1 else (1, 2, 5)
+    )
+    ticks = [step * 10.0**power for power in range(-9, 10) for step in (steps if decades < 3 else (1,))]
     return {
         "title": {"text": text},
         "type": "log",
-        "tickvals": values,
-        "ticktext": [f"{value:,g}" for value in values],
+        "tickvals": ticks,
+        "ticktext": [f"{tick:,g}" for tick in ticks],
         **more,
     }
+
+
+def time_axis() -> dict[str, Any]:
+    """Give a logarithmic axis of seconds, from nanoseconds to a day, with a unit at every label."""
+    units = ((1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s"))
+    ticks = {step * unit: f"{step} {name}" for unit, name in units for step in (1, 10, 100)} | {
+        1e3: "1 000 s",
+        1e4: "10 000 s",
+    }
+    return {"title": {"text": "time"}, "type": "log", "tickvals": list(ticks), "ticktext": list(ticks.values())}
+
+
+def stream_bars(
+    columns: Mapping[str, Sequence[Any]], pages_per_erase_block: int, colour: str
+) -> tuple[list[Any], dict[str, Any], int]:
+    """Give the pages of each stream, valid and spare, as stacked bars; with the layout and the height in pixels.
+
+    Streams whose names hold a number stand in its order, whatever the order in which they came to be.
+    """
+
+    def number(row: int) -> tuple[float, str]:
+        found = re.search(r"\d+", str(columns["stream"][row]))
+        return (int(found[0]) if found else math.inf, str(columns["stream"][row]))
+
+    labels = [str(stream) for stream in columns["stream"]]
+    order = (
+        sorted(range(len(labels)), key=number)
+        if any(re.search(r"\d", label) for label in labels)
+        else range(len(labels))
+    )
+    valid = [columns["valid_pages"][row] for row in order]
+    spare = [
+        max(0, columns["erase_blocks"][row] * pages_per_erase_block - columns["valid_pages"][row]) for row in order
+    ]
+    shared = {"type": "bar", "orientation": "h", "y": [labels[row] for row in order], "marker": {"color": colour}}
+    data = [
+        {**shared, "name": "valid pages", "x": valid},
+        {**shared, "name": "spare space", "x": spare, "opacity": 0.35},
+    ]
+    layout = axes(
+        title("pages", exponentformat="SI"),
+        {"type": "category", "autorange": "reversed", "showgrid": False, "ticks": "", "dtick": 1},
+        barmode="stack",
+        bargap=0.3,
+    )
+    return data, layout, 130 + 24 * len(labels)

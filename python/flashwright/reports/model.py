@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from typing import Any
+
+import numpy as np
 
 from flashwright._text import alpha, percent, significant
 from flashwright.reports.comparison import years
@@ -12,14 +15,23 @@ from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
 from flashwright.sources import caveat
 
+MODELS = {
+    "lru": "LRU",
+    "lru_approximation": "LRU, approximation",
+    "window_greedy": "Window-Greedy",
+    "d_choices": "d-choices",
+    "greedy": "Greedy",
+}
+"""What the models of p_gc are called."""
+
 READINGS = {
-    "Figure 1a": "The closed approximation lies on the exact curve; Greedy gains little on LRU when all pages are updated alike.",
+    "Figure 1a": "The closed approximation lies just above the exact curve; Greedy gains little on LRU when all pages are updated alike.",
     "Figure 1b": "The less spare space, the more every write costs: the axis is logarithmic.",
     "Figure 1c": "What looking at more erase blocks than the oldest one saves under uniform updates: at most a few per cent.",
     "Figure 2a": "A log that mixes two sets cleans least when they are updated alike (1 on the axis), and more with every bit of skew.",
     "Figure 2b": "The same as relocation writes for each host write.",
     "Figure 2c": "How many times dearer mixing is than keeping the two sets apart with the spare space divided well.",
-    "Figure 3a": "How much of the spare space the first set should have: mostly a matter of its size, less of its heat.",
+    "Figure 3a": "The larger and the hotter the first set, the more of the spare space it should have.",
     "Figure 3b": "The cost that remains is least where a small set gets most of the updates.",
     "Figure 3c": "The benefit of separating grows with skew, on both sides.",
 }
@@ -40,8 +52,9 @@ def bound_page(run: Run) -> Page:
     alphas = [row["over_provisioning"] for row in rows]
     figures = []
     if len(rows) > 1:
-        layout = axes(AXIS_ALPHA, log_axis("cleaning cost: pages relocated for each page written"))
-        data = [bound_line(alphas, [row["cleaning_cost"] or None for row in rows])]
+        costs = [row["cleaning_cost"] or None for row in rows]
+        layout = axes(AXIS_ALPHA, log_axis("cleaning cost: pages relocated for each page written", costs))
+        data = [bound_line(alphas, costs)]
         figures.append(
             Figure(
                 "bound", "The least cleaning cost", "More spare space always helps, and less and less.", data, layout
@@ -81,11 +94,17 @@ def pgc_page(run: Run) -> Page:
     rows: list[dict[str, float]] = run.result["p_gc"]
     alphas = [row["over_provisioning"] for row in rows]
     names = [name for name in rows[0] if name != "over_provisioning"]
-    labels = {name: name.replace("_", " ") for name in names}
+    labels = {name: MODELS.get(name, name) for name in names}
     colours = Colours(list(labels.values()))
     data = [line(labels[name], alphas, [row[name] for row in rows], colours) for name in names]
-    layout = axes(AXIS_ALPHA, title("p_gc", tickformat=".0%", rangemode="tozero"))
-    reading = "The lines all but coincide: under uniform updates no victim policy gains much on LRU."
+    layout = axes(AXIS_ALPHA, title("p_gc: valid pages in a victim", tickformat=".0%", rangemode="tozero"))
+    policies = [name for name in names if name != "lru_approximation"]
+    widest = max(rows, key=lambda row: max(row[name] for name in policies) - min(row[name] for name in policies))
+    least, most = (choose(policies, key=lambda name: widest[name]) for choose in (min, max))
+    reading = (
+        f"Under uniform updates the choice of victim gains {significant((widest[most] - widest[least]) * 100, 2)} percentage points "
+        f"at most: {labels[least]} against {labels[most]} at {alpha(widest['over_provisioning'])} over-provisioning."
+    )
     middle = min(rows, key=lambda row: abs(row["over_provisioning"] - 0.2))
     headline = (
         f"Under uniform updates at {alpha(middle['over_provisioning'])} over-provisioning, {percent(middle['lru'])} of a victim's pages "
@@ -127,10 +146,20 @@ def _figure(number: int, drawn: dict[str, Any]) -> Figure:
     for name in ("xaxis", "yaxis"):
         axis = dict(layout.get(name, {}))
         if axis.get("type") == "log":
-            axis |= {"dtick": 1, "exponentformat": "power"}
+            axis |= log_axis("", _values(drawn["data"], name[0])) | {"title": axis.get("title", {})}
         layout[name] = axis
     layout.pop("hovermode", None)
     return Figure(f"figure-{number}", plain_title, reading, data, layout)
+
+
+def _values(data: list[dict[str, Any]], key: str) -> list[float | None]:
+    found: list[float | None] = []
+    for trace in data:
+        values = trace.get(key, [])
+        # Plotly keeps arrays of numbers as the text of their bytes.
+        coded = isinstance(values, dict)
+        found += np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"]).tolist() if coded else values
+    return found
 
 
 def _themed(index: int, trace: dict[str, Any]) -> dict[str, Any]:

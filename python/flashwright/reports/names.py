@@ -9,6 +9,7 @@ _PROPER = {
     "dac": "DAC",
     "envy_hybrid": "eNVy hybrid",
     "greedy": "Greedy",
+    "lfs_cost_benefit": "LFS Cost-Benefit",
     "lru": "LRU",
     "multi_log": "MultiLog",
     "multi_log_optimal": "MultiLog-Optimal",

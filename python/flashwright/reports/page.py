@@ -69,7 +69,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """A report: the answer first, then plots, tables, and what produced it."""
+    """A report: the answer first, a paragraph for each line of `headline`, then plots, tables, and what produced it."""
 
     kind: str
     title: str

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from flashwright._text import alpha, count, percent, significant
-from flashwright.reports.comparison import years
-from flashwright.reports.figures import Colours, axes, title
+from flashwright._text import alpha, count, percent, short_count, significant
+from flashwright.reports.comparison import drive_writes, years
+from flashwright.reports.figures import axes, stream_bars, title
 from flashwright.reports.names import proper
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
+from flashwright.reports.scalars import SIMULATION, rows
 from flashwright.runs import Run
 from flashwright.sources import caveat
 
@@ -23,7 +24,7 @@ def page(run: Run) -> Page:
         f"At {alpha(result['over_provisioning'])} over-provisioning the drive would live {years(result['life_years'])}."
     )
     lifetime = result["lifetime"]
-    rate = f"{significant(lifetime['endurance_cycles'])} erases a block, {lifetime['drive_writes_per_day']:.3g} drive writes a day"
+    rate = f"{significant(lifetime['endurance_cycles'])} erases a block, {drive_writes(lifetime)}"
     facts = [
         Fact(
             "write amplification",
@@ -33,8 +34,8 @@ def page(run: Run) -> Page:
         Fact("valid pages in a victim", percent(result["p_gc"]), "p_gc, in the steady part"),
         Fact(
             "relocated pages",
-            significant(result["relocated_pages"]),
-            f"for {significant(result['host_page_writes'])} host page writes",
+            short_count(result["relocated_pages"]),
+            f"for {short_count(result['host_page_writes'])} page writes of the host, over the whole run",
         ),
         Fact("life", years(result["life_years"]), rate),
     ]
@@ -94,9 +95,8 @@ def _over_time(run: Run) -> Figure | None:
             "line": {"color": "@muted", "dash": "dot", "width": 1.5},
         }
     ]
-    reading = (
-        f"The steady part begins at page write {count(steady)}, the dotted line; the figures are of what follows it."
-    )
+    since = "it is steady" if run.result["steady"] else "it never became steady: this is the last half"
+    reading = f"The figures are of what follows page write {count(steady)}, the dotted line; {since}."
     return Figure("time", "Write amplification over the run", reading, data, layout)
 
 
@@ -126,53 +126,17 @@ def _streams(run: Run) -> Figure | None:
     if table is None or table.num_rows < 2:
         return None
     columns = table.to_pydict()
-    labels = [str(label) for label in columns["stream"]]
-    pages = run.result["pages_per_erase_block"]
-    spare = [
-        max(0, blocks * pages - valid)
-        for blocks, valid in zip(columns["erase_blocks"], columns["valid_pages"], strict=True)
-    ]
-    colours = Colours(["valid pages", "spare space"])
-    data = [
-        {
-            "type": "bar",
-            "name": "valid pages",
-            "x": labels,
-            "y": columns["valid_pages"],
-            "marker": {"color": colours["valid pages"]},
-        },
-        {
-            "type": "bar",
-            "name": "spare space",
-            "x": labels,
-            "y": spare,
-            "marker": {"color": colours["valid pages"], "opacity": 0.35},
-        },
-    ]
-    layout = axes(title("", type="category"), title("pages", exponentformat="SI"), barmode="stack")
-    reading = (
-        f"The {len(labels)} streams at the end of the run: the pale part is the over-provisioning that each was given."
-    )
-    return Figure("streams", "Streams", reading, data, layout)
+    data, layout, height = stream_bars(columns, run.result["pages_per_erase_block"], "@c0")
+    reading = f"The {table.num_rows} streams at the end of the run: the pale part is the spare space that each has."
+    return Figure("streams", "Streams", reading, data, layout, height)
 
 
 def _table(run: Run) -> Table:
-    flat = {key: value for key, value in run.result.items() if isinstance(value, int | float | str)}
-    for group in ("workload", "lifetime"):
-        flat.update(
-            {
-                f"{group}.{key}": value
-                for key, value in run.result.get(group, {}).items()
-                if isinstance(value, int | float | str)
-            }
-        )
-    rows = [(key, _cell(value)) for key, value in flat.items()]
-    return Table("Every figure", (("figure", "left"), ("value", "right")), rows)
-
-
-def _cell(value: float | str) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return count(value)
-    return value if isinstance(value, str) else significant(value, 5)
+    told = rows(run.result, SIMULATION)
+    lifetime, workload = run.result["lifetime"], run.result["workload"]
+    told += [
+        ("erases that an erase block endures", count(lifetime["endurance_cycles"])),
+        ("drive writes a day", f"{lifetime['drive_writes_per_day']:.4g}"),
+        ("malformed records skipped", count(workload["skipped"])),
+    ]
+    return Table("Every figure", (("figure", "left"), ("value", "right")), told)

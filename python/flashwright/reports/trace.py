@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import Any
 
 import pyarrow as pa
 
 from flashwright._text import count, percent, significant, size, span
-from flashwright.reports.figures import axes, title
+from flashwright.reports.figures import axes, time_axis, title
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
+from flashwright.reports.scalars import trace_rows
 from flashwright.runs import Run
 
 OPEN_END = 2**64 - 1
@@ -30,7 +33,9 @@ def page(run: Run) -> Page:
 
 def headline(figures: dict[str, Any]) -> str:
     """Give the trace in two sentences."""
-    told = f"{count(figures['writes'])} writes and {count(figures['reads'])} reads"
+    told = f"{count(figures['writes'])} writes"
+    if figures["reads"]:
+        told += f" and {count(figures['reads'])} reads"
     if figures.get("duration_ns"):
         told += f" in {span(figures['duration_ns'] / 1e9)}"
     told += f" touch {size(figures['footprint_bytes'])}."
@@ -42,14 +47,17 @@ def headline(figures: dict[str, Any]) -> str:
 
 def facts(figures: dict[str, Any]) -> list[Fact]:
     """Give the figures that matter most to flash."""
-    return [
+    given = [
         Fact("written", size(figures["write_bytes"]), f"to {size(figures['footprint_written_bytes'])} of pages"),
         Fact("updates a page", significant(figures["mean_updates_per_written_page"]), "mean over the written pages"),
         Fact(
             "sequential writes", percent(figures["sequential_share_of_writes"], 2), "start where the one before ended"
         ),
-        Fact("idle", percent(figures["idle_share_of_time"], 2), "of the time no request is outstanding"),
     ]
+    if figures["idle_share_of_time"] is not None:
+        note = "of the time no request is outstanding"
+        given.append(Fact("idle", percent(figures["idle_share_of_time"], 2), note))
+    return given
 
 
 def sections(figures: dict[str, Any], tables: dict[str, pa.Table], prefix: str) -> list[Section]:
@@ -64,8 +72,12 @@ def sections(figures: dict[str, Any], tables: dict[str, pa.Table], prefix: str) 
         _picture(columns("picture"), figures, timeless=timeless),
         _over_time(columns("over_time"), figures, timeless=timeless),
     ]
-    what = [_skew(columns("skew")), _distance(columns("rewrite_distance")), _sizes(columns("request_sizes"))]
-    when = [_times(columns("inter_arrival"), "inter_arrival"), _times(columns("idle"), "idle")]
+    what = [_skew(columns("skew"), figures), _distance(columns("rewrite_distance")), _sizes(columns("request_sizes"))]
+    when = [
+        _gaps(columns("inter_arrival"), figures),
+        _idle(columns("idle"), figures),
+        _latency(columns("latency")),
+    ]
     drawn = (("Where it writes", where), ("What is written again", what), ("When it writes", when))
     return [Section(name, [figure for figure in group if figure is not None]) for name, group in drawn]
 
@@ -85,23 +97,30 @@ def _picture(columns: Columns | None, figures: dict[str, Any], *, timeless: bool
     cells: list[list[float | None]] = [[None] * len(xs) for _ in ys]
     for start, start_byte, writes in zip(columns["start_ns"], columns["from_byte"], columns["writes"], strict=True):
         if writes:
-            cells[(start_byte - rows[0]) // row][(start - starts[0]) // window] = writes
+            cells[(start_byte - rows[0]) // row][(start - starts[0]) // window] = math.log10(writes)
+    most = max(columns["writes"])
+    ticks = [value for value in (step * 10**power for power in range(12) for step in (1, 3)) if value <= most]
     data = [
         {
             "type": "heatmap",
             "x": [round(x * unit, 6) for x in xs],
             "y": [y / 2**20 for y in ys],
             "z": cells,
+            "text": [[None if cell is None else count(10**cell) for cell in line] for line in cells],
+            "zmin": 0,
+            "zmax": math.log10(max(most, 2)),
             "colorscale": [[0, "@c9"], [0.25, "@c0"], [0.6, "@c5"], [1, "@c6"]],
             "showscale": True,
             "hoverongaps": False,
             "colorbar": {
-                "title": {"text": "writes", "side": "right"},
+                "title": {"text": "writes in a dot", "side": "right"},
+                "tickvals": [math.log10(tick) for tick in ticks],
+                "ticktext": [count(tick) for tick in ticks],
                 "thickness": 10,
                 "outlinewidth": 0,
                 "tickfont": {"color": "@muted"},
             },
-            "hovertemplate": "%{x} , %{y:.1f} MiB: %{z} writes<extra></extra>",
+            "hovertemplate": "%{x}, %{y:.1f} MiB: %{text} writes<extra></extra>",
         }
     ]
     layout = axes({**x_axis, "showgrid": False}, title("address in MiB", showgrid=False))
@@ -143,11 +162,14 @@ def _over_time(columns: Columns | None, figures: dict[str, Any], *, timeless: bo
     ]
     layout = axes(x_axis, title("MiB in a window", rangemode="tozero"))
     length = f"{significant(figures['window_ns'])} requests" if timeless else span(figures["window_ns"] / 1e9)
-    reading = f"In windows of {length}. The working set is the distinct pages that a window touches."
+    written = columns["write_bytes"]
+    busiest, mean = max(written), sum(written) / len(written)
+    peak = f" The busiest writes {size(busiest)}, {significant(busiest / mean, 2)} times the mean." if mean else ""
+    reading = f"In windows of {length}. The working set is the distinct pages that a window touches.{peak}"
     return Figure("over-time", "Traffic and working set", reading, data, layout)
 
 
-def _skew(columns: Columns | None) -> Figure | None:
+def _skew(columns: Columns | None, figures: dict[str, Any]) -> Figure | None:
     if columns is None:
         return None
     data = [
@@ -168,14 +190,13 @@ def _skew(columns: Columns | None) -> Figure | None:
             "line": {"color": "@muted", "dash": "dash", "width": 1.5},
         },
     ]
-    fraction = {"tickformat": ".0%", "rangemode": "tozero"}
+    fraction = {"tickformat": ".0%", "range": [0, 1.01]}
     layout = axes(
         title("share of the written pages, hottest first", **fraction), title("share of the updates", **fraction)
     )
-    reading = (
-        "How many of the updates go to how few pages (MULTILOG figure 6). "
-        "The further above the dashed line, the more placement can gain."
-    )
+    hot = figures.get("update_share_of_hottest_20_percent")
+    first = "" if hot is None else f"The hottest 20 % of the written pages take {percent(hot, 2)} of the updates. "
+    reading = f"{first}The further above the dashed line, the more placement can gain (MULTILOG figure 6)."
     return Figure("skew", "Skew of updates", reading, data, layout)
 
 
@@ -201,7 +222,18 @@ def _distance(columns: Columns | None) -> Figure | None:
         bargap=0.08,
         showlegend=False,
     )
-    reading = "Short distances are hot pages: a buffer of that many pages would save these writes. Two humps tell hot and cold pages apart."
+    total, seen, middle = sum(columns["rewrites"]), 0, 0
+    for high, rewrites in zip(columns["to_page_writes"], columns["rewrites"], strict=True):
+        seen += rewrites
+        middle = high
+        if 2 * seen >= total:
+            break
+    half = (
+        ""
+        if middle >= OPEN_END
+        else f"Half of the rewrites come less than {count(middle + 1)} page writes after the write before. "
+    )
+    reading = f"{half}Short distances are hot pages: a buffer of that many pages would save these writes."
     return Figure("distance", "Rewrite distance", reading, data, layout)
 
 
@@ -220,54 +252,86 @@ def _sizes(columns: Columns | None) -> Figure | None:
         barmode="group",
         bargap=0.2,
     )
-    return Figure("sizes", "Sizes of requests", "Flash wants them large; a database writes pages.", data, layout)
-
-
-def _times(columns: Columns | None, name: str) -> Figure | None:
-    if columns is None or not any(columns["count"]):
-        return None
-    total = sum(columns["count"])
-    shares, seen = [], 0
-    for number in columns["count"]:
-        seen += number
-        shares.append(seen / total)
-    data = [
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "x": [max(to_ns, 1) / 1e9 for to_ns in columns["to_ns"]],
-            "y": shares,
-            "line": {"color": "@c0", "width": 2, "shape": "hv"},
-        }
-    ]
-    text = {
-        "inter_arrival": (
-            "Time between requests",
-            "Bursts are on the left; the long tail is where a drive can tidy up.",
-        ),
-        "idle": ("Idle times", "Stretches in which no request is outstanding: room for cleaning."),
-    }[name]
-    layout = axes(
-        title("seconds", type="log", dtick=1, exponentformat="SI"),
-        title("share of them, up to", tickformat=".0%", range=[0, 1.02]),
-        showlegend=False,
+    low, high, most = max(
+        zip(columns["from_bytes"], columns["to_bytes"], columns["writes"], strict=True), key=lambda row: row[2]
     )
-    return Figure(name.replace("_", "-"), text[0], text[1], data, layout, 380)
+    total = sum(columns["writes"])
+    reading = (
+        f"Of the writes, {percent(most / total, 2)} are of {size(low)} or more and less than {size(high + 1)}."
+        if total and high < OPEN_END
+        else "Each bar holds the requests from its size up to the next."
+    )
+    return Figure("sizes", "Sizes of requests", reading, data, layout)
+
+
+def _gaps(columns: Columns | None, figures: dict[str, Any]) -> Figure | None:
+    if columns is None or figures.get("inter_arrival_ns_p50") is None:
+        return None
+    half, tail = (span(figures[f"inter_arrival_ns_{name}"] / 1e9) for name in ("p50", "p99"))
+    reading = f"Half of the requests come within {half} of the one before; 1 % come after {tail} or more."
+    return _shares("inter-arrival", "Time between requests", reading, columns, [("requests", "count", "@c0")])
+
+
+def _idle(columns: Columns | None, figures: dict[str, Any]) -> Figure | None:
+    if columns is None or figures.get("idle_ns") is None:
+        return None
+    reading = (
+        f"Stretches without an outstanding request, room for cleaning: {span(figures['idle_ns'] / 1e9)} in all, "
+        f"{percent(figures['idle_share_of_time'], 2)} of the time."
+    )
+    return _shares("idle", "Idle times", reading, columns, [("idle stretches", "count", "@c0")])
+
+
+def _latency(columns: Columns | None) -> Figure | None:
+    if columns is None:
+        return None
+    kinds = [
+        ("writes", "writes", "@c0"),
+        ("reads", "reads", "@c1"),
+        ("flushes", "flushes", "@c2"),
+        ("trims", "trims", "@c3"),
+    ]
+    told = [
+        f"{name} {span(_quantile(columns, key, 0.5) / 1e9)} and {span(_quantile(columns, key, 0.99) / 1e9)}"
+        for name, key, _ in kinds
+        if any(columns[key])
+    ]
+    if not told:
+        return None
+    reading = f"As recorded, from issue to completion; median and 99th percentile: {', '.join(told)}."
+    return _shares("latency", "Time to answer", reading, columns, kinds)
+
+
+def _quantile(columns: Columns, key: str, share: float) -> int:
+    """Give the upper end of the class in which a share of all is reached, in nanoseconds."""
+    total, seen = sum(columns[key]), 0
+    for high, number in zip(columns["to_ns"], columns[key], strict=True):
+        seen += number
+        if seen >= share * total:
+            return int(high)
+    return int(columns["to_ns"][-1])
+
+
+def _shares(
+    name: str, heading: str, reading: str, columns: Columns, series: list[tuple[str, str, str]]
+) -> Figure | None:
+    data = []
+    for label, key, colour in series:
+        total = sum(columns[key])
+        if total:
+            shares = [seen / total for seen in itertools.accumulate(columns[key])]
+            x = [max(to_ns, 1) / 1e9 for to_ns in columns["to_ns"]]
+            drawn = {"color": colour, "width": 2, "shape": "hv"}
+            data.append({"type": "scatter", "mode": "lines", "name": label, "x": x, "y": shares, "line": drawn})
+    if not data:
+        return None
+    what = series[0][0] if len(series) == 1 else "requests"
+    layout = axes(
+        time_axis(), title(f"share of the {what}, up to", tickformat=".0%", range=[0, 1.02]), showlegend=len(data) > 1
+    )
+    return Figure(name, heading, reading, data, layout, 400)
 
 
 def scalars_table(figures: dict[str, Any]) -> Table:
     """List every figure of the trace."""
-    rows = [
-        (key.replace("_", " "), _cell(value))
-        for key, value in figures.items()
-        if value is None or isinstance(value, int | float | str)
-    ]
-    return Table("The trace in figures", (("figure", "left"), ("value", "right")), rows)
-
-
-def _cell(value: float | str | None) -> str:
-    if value is None:
-        return "not told"
-    if isinstance(value, int):
-        return count(value)
-    return value if isinstance(value, str) else significant(value, 4)
+    return Table("The trace in figures", (("figure", "left"), ("value", "right")), trace_rows(figures))

@@ -21,8 +21,8 @@ pub const VICTIM: &str = "greedy";
 
 /// An update moves a page one marker up (hotter). A survivor moves one marker down with probability min(1, (1 - u) / u), u being the
 /// share of valid pages of its erase block: reclaiming an erase block of C pages admits C (1 - u) updates, each one step up, and
-/// relocates C u pages, so this probability makes steps up and down balance at any occupancy, and lowers the demotion rate when
-/// occupancy is high.
+/// relocates C u pages, so this probability makes steps up and down balance wherever at least half of the pages are valid, and lowers the
+/// demotion rate when occupancy is high.
 ///
 /// The authors state that the tracking "adapts to utilizations" (abstract) and MULTILOG 2.1 that demotion follows a statistical model of
 /// the occupancy; the model itself is in neither, so the balance above is our reading of it.

@@ -27,7 +27,8 @@ pub const VICTIM: &str = "cost_benefit";
 
 /// The age of a page is the time since its last update, kept for each page (4 bytes). The authors leave the thresholds to the workload
 /// and count seconds; here the threshold of the coldest region is a parameter in host page writes, and each hotter region's is half of
-/// the one below, since its pages are expected to be updated twice as often.
+/// the one below, since its pages are expected to be updated twice as often. MULTILOG 2.1 says that pages sink whenever they are
+/// relocated; here, after the authors' state machine, only those that are not young.
 #[derive(Debug)]
 pub struct Dac {
     updated_at: Vec<u32>,

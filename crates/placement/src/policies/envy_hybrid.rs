@@ -27,6 +27,8 @@ const DECAY_CLEANINGS: f64 = 4096.0;
 /// cleaning frequency and cleaning cost u / (1 - u) is above the average of all, it sheds survivors to neighbours whose product is lower:
 /// the last in the erase block (written last, so hottest) to the hotter side, partition i - 1, and the first to the colder side, i + 1.
 ///
+/// So it gains where heat goes with addresses, from which pages get their first partition, and little over FIFO where it does not.
+///
 /// eNVy also pulls pages into partitions below the average; here they only receive what their neighbours shed, since the survivors of a
 /// victim are all that a cleaning may move. How many pages move at once is not in the published text: the share of survivors is the
 /// share by which the product exceeds the average. A neighbour that is nearly full takes none, where eNVy can run out of space.

@@ -3,7 +3,7 @@
 use registry::{Args, Info};
 use units::{Lpn, StreamId};
 
-use super::multi_log::{min_log_pages, most_logs, space};
+use super::multi_log::{min_log_pages, space};
 use crate::{BuildError, Context, Device, Placement, Previous, Survivors};
 
 /// What the registry knows.
@@ -23,6 +23,9 @@ const BINS: usize = 64;
 
 /// Each page belongs to the log of its update frequency; frequencies of a log are within a factor of two (MULTILOG 4.2.1), and logs that
 /// would be smaller than the least size are joined with the next colder one. Nothing moves between logs but space.
+///
+/// It is what perfect estimation gains where updates are independent. A trace whose pages are written in bursts or in a circle has order
+/// that frequencies do not tell, and there it may do worse than policies that follow recency.
 #[derive(Debug)]
 pub struct MultiLogOptimal {
     log_of_page: Vec<u8>,
@@ -42,7 +45,7 @@ impl MultiLogOptimal {
         let geometry = context.geometry;
         assert_eq!(weights.len(), geometry.logical_pages as usize, "one weight for each logical page");
         let least = min_log_pages(geometry.logical_pages, geometry.page_bytes, geometry.pages_per_erase_block);
-        let (log_of_bin, bin_of_page) = bins(&weights, least, most_logs(geometry) as u8);
+        let (log_of_bin, bin_of_page) = bins(&weights, least, most_logs(geometry.spare_blocks()));
         let log_of_page: Vec<u8> = bin_of_page.iter().map(|&bin| log_of_bin[bin as usize]).collect();
         let logs = usize::from(*log_of_bin.iter().max().expect("there is at least one bin")) + 1;
         let mut update_shares = vec![0.0; logs];
@@ -52,6 +55,12 @@ impl MultiLogOptimal {
         }
         Ok(Self { log_of_page, update_shares })
     }
+}
+
+/// Greatest number of logs: each costs about half an erase block of the spare space for its frontier. Frequencies that would need more
+/// are joined with the coldest log.
+fn most_logs(spare_blocks: u32) -> u8 {
+    (spare_blocks / 8).clamp(1, 64) as u8
 }
 
 /// Bin of each page by the power of two of its frequency below the highest one, and log of each bin.
@@ -104,7 +113,7 @@ impl Placement for MultiLogOptimal {
         let (log, logs) = (needy.index(), self.update_shares.len());
         let shares = |log: usize| self.update_shares[log];
         let neighbours = log.saturating_sub(1)..(log + 2).min(logs);
-        space::donor(neighbours, 1, device, shares).or_else(|| space::donor(0..logs, 1, device, shares)).unwrap_or(log)
+        space::donor(neighbours, device, shares).or_else(|| space::donor(0..logs, device, shares)).unwrap_or(log)
     }
 
     fn stream_label(&self, stream: StreamId) -> String {

@@ -15,7 +15,8 @@ pub const INFO: Info = Info {
     params: &[],
 };
 
-/// A domain lists at most this share of the device's erase blocks (as a divisor) before its threshold is lowered.
+/// The threshold of a domain is lowered when this share of the device's erase blocks (as a divisor) would stay listed without the highest
+/// list; a scan lists at least half as many.
 const MOST_LISTED: usize = 16;
 
 const OPEN: u16 = u16::MAX;
@@ -32,6 +33,8 @@ pub struct Greedy {
     /// The domain of each closed block, and `OPEN` for the others.
     domain_of: Vec<u16>,
     counts: usize,
+    /// Length of each list.
+    lengths: Vec<u32>,
     domains: Vec<Domain>,
 }
 
@@ -55,6 +58,7 @@ impl Greedy {
             by_valid: Lists::new(erase_blocks, domains * counts),
             domain_of: vec![OPEN; erase_blocks as usize],
             counts,
+            lengths: vec![0; domains * counts],
             domains: vec![Domain { threshold: 0, least: 0, listed: 0, closed: 0 }; domains],
         }
     }
@@ -64,7 +68,9 @@ impl Greedy {
         let state = &mut self.domains[domain];
         state.least = state.least.min(valid);
         state.listed += 1;
-        if state.listed as usize > self.domain_of.len() / MOST_LISTED && state.threshold > state.least {
+        self.lengths[domain * self.counts + usize::from(valid)] += 1;
+        let top = self.lengths[domain * self.counts + usize::from(state.threshold)];
+        if (state.listed - top) as usize > self.domain_of.len() / MOST_LISTED {
             self.lower_threshold(domain);
         }
     }
@@ -73,12 +79,14 @@ impl Greedy {
     fn lower_threshold(&mut self, domain: usize) {
         let list = domain * self.counts + usize::from(self.domains[domain].threshold);
         self.domains[domain].threshold -= 1;
+        self.lengths[list] = 0;
         while self.by_valid.pop_front(list).is_some() {
             self.domains[domain].listed -= 1;
         }
     }
 
-    /// Lists the closed blocks of the domain with the fewest valid pages: as many counts as fit the share of `MOST_LISTED`.
+    /// Lists the closed blocks of the domain with the fewest valid pages, all of a count or none, until half the share of `MOST_LISTED` is
+    /// reached. Were fewer listed, the next scan would soon be due.
     #[cold]
     fn scan(&mut self, domain: usize, device: &Device) {
         let closed = (0u32..).zip(&self.domain_of).filter(|&(_, &of)| usize::from(of) == domain);
@@ -90,7 +98,7 @@ impl Greedy {
         let Some(least) = of_count.iter().position(|&blocks| blocks > 0) else { return };
         let mut threshold = least;
         let mut listed = of_count[least];
-        while threshold + 1 < self.counts && listed + of_count[threshold + 1] <= self.domain_of.len() / (2 * MOST_LISTED) {
+        while threshold + 1 < self.counts && listed < self.domain_of.len() / (2 * MOST_LISTED) {
             threshold += 1;
             listed += of_count[threshold];
         }
@@ -101,6 +109,7 @@ impl Greedy {
             if usize::from(valid) <= threshold {
                 self.by_valid.push_back(domain * self.counts + usize::from(valid), EraseBlockId(block));
                 self.domains[domain].listed += 1;
+                self.lengths[domain * self.counts + usize::from(valid)] += 1;
             }
         }
     }
@@ -108,6 +117,7 @@ impl Greedy {
     fn unlist(&mut self, block: EraseBlockId, domain: usize, valid: u16) {
         self.by_valid.remove(domain * self.counts + usize::from(valid), block);
         self.domains[domain].listed -= 1;
+        self.lengths[domain * self.counts + usize::from(valid)] -= 1;
     }
 }
 

@@ -11,15 +11,15 @@ pub const INFO: Info = Info {
     name: "lfs_cost_benefit",
     aliases: &["lfs"],
     summary: "the greatest age x (1 - u) / (1 + u), with u the share of valid pages and age since the last invalidation",
-    source: "Rosenblum & Ousterhout, TOCS 1992, section 3.5 (free space generated x age of data / cost)",
+    source: "Rosenblum & Ousterhout, TOCS 1992, section 3.5 (benefit / cost), with the age of FFS's form",
     params: &[],
 };
 
 /// Cleaning costs reading the whole erase block and writing the valid share, 1 + u, where FFS's form counts 2u: an erase block with few
 /// valid pages is worth less here, and age decides more.
 ///
-/// LFS takes as age the time since the most recent write of any block in the segment. It is known there from the segment's summary; here
-/// it is the time since the last invalidation, as in [`super::cost_benefit`], so that the two forms differ in nothing but the cost.
+/// The age is not LFS's, which is that of the youngest data in the segment and needs a time for each page: it is the time since the last
+/// invalidation, as in [`super::cost_benefit`], so that the two forms differ in nothing but the cost.
 #[derive(Debug)]
 pub struct LfsCostBenefit(Aged);
 

@@ -35,7 +35,7 @@ pub struct Settings {
     pub seed: u64,
     /// How many times the source is played.
     pub repeat: u32,
-    /// Whether the tables are audited after every window.
+    /// Whether the tables are audited after the fill, after every window and at the end.
     pub audit: bool,
 }
 
@@ -150,6 +150,7 @@ impl PlacementVisitor for Runner<'_> {
         if self.settings.start == Start::Filled {
             fill(&mut ftl, self.progress)?;
         }
+        self.audit(&ftl, 0)?;
         let before = ftl.counters().clone();
         let started = Instant::now();
         let windows = self.play(&mut ftl, &before)?;
@@ -208,6 +209,8 @@ impl Runner<'_> {
         if ftl.counters().host_page_writes > last.host_page_writes {
             self.close_window(ftl, before, &mut last, &mut windows)?;
         }
+        // Trims may have come after the last write.
+        self.audit(ftl, last.host_page_writes - before.host_page_writes)?;
         Ok(windows)
     }
 
@@ -227,6 +230,10 @@ impl Runner<'_> {
             erases: now.erases - last.erases,
         });
         last.clone_from(now);
+        self.audit(ftl, host_page_writes)
+    }
+
+    fn audit<P: Placement, V: Victim>(&self, ftl: &PageMapped<P, V, CountingMedium>, host_page_writes: u64) -> Result<(), RunError> {
         if self.settings.audit {
             ftl.audit().map_err(|error| RunError::Audit { host_page_writes, error })?;
         }
@@ -242,13 +249,15 @@ fn outcome<P: Placement, V: Victim>(
 ) -> Outcome {
     let after = ftl.counters();
     let geometry = ftl.device().geometry;
-    let ratio = |w: &Window| 1.0 + w.relocated_pages as f64 / w.written_pages as f64;
+    let cost = |w: &Window| w.relocated_pages as f64 / w.written_pages as f64;
     // The last window may be short, and short windows are noisy.
     let whole = windows.iter().take_while(|w| w.written_pages == windows[0].written_pages).count();
-    let steady = steady_state(&windows[..whole].iter().map(ratio).collect::<Vec<_>>());
+    let mut steady = steady_state(&windows[..whole].iter().map(cost).collect::<Vec<_>>());
     let kept = &windows[steady.from_window.min(windows.len())..];
     let (relocated, written, erases) =
         kept.iter().fold((0, 0, 0), |(r, h, e), w| (r + w.relocated_pages, h + w.written_pages, e + w.erases));
+    // Until every erase block has been erased once, on average, cleaning still meets the state that the run began with.
+    steady.reached &= erases >= u64::from(geometry.erase_blocks);
     let pages = u64::from(geometry.pages_per_erase_block);
     let steady_from_update = if steady.from_window == 0 { 0 } else { windows[steady.from_window - 1].host_page_writes };
     let mut counters = after.clone();

@@ -30,6 +30,16 @@ pub enum AuditError {
         /// Kept in the table.
         kept: u32,
     },
+    /// A stream's count of erase blocks is wrong.
+    #[error("stream {stream} has {counted} erase blocks, but its counter says {kept}")]
+    EraseBlocks {
+        /// Its number.
+        stream: u32,
+        /// Counted.
+        counted: u32,
+        /// Kept in the table.
+        kept: u32,
+    },
     /// A free erase block holds data, or is listed twice.
     #[error("erase block {0} is listed as free, but it holds valid pages or is listed twice")]
     Free(u32),
@@ -57,9 +67,23 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
                 return Err(AuditError::Free(block));
             }
         }
+        self.audit_streams(&seen)?;
         let counted = self.erased.iter().map(|&count| u64::from(count)).sum();
         let kept = self.counters().erases;
         if counted == kept { Ok(()) } else { Err(AuditError::Erases { counted, kept }) }
+    }
+
+    /// Every erase block that is not free belongs to one stream, which counts it.
+    fn audit_streams(&self, is_free: &[bool]) -> Result<(), AuditError> {
+        let mut blocks = vec![0u32; self.device.streams.len()];
+        let used = self.device.blocks.iter().zip(is_free).filter(|(_, is_free)| !**is_free);
+        used.for_each(|(block, _)| blocks[usize::from(block.stream)] += 1);
+        for (number, (&counted, stream)) in (0u32..).zip(blocks.iter().zip(&self.device.streams)) {
+            if counted != stream.erase_blocks {
+                return Err(AuditError::EraseBlocks { stream: number, counted, kept: stream.erase_blocks });
+            }
+        }
+        Ok(())
     }
 
     fn counted(&self, block: u32) -> u32 {

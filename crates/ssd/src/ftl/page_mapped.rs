@@ -280,14 +280,22 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
     fn open_for_host(&mut self, stream: StreamId) {
         while self.free.len() <= self.reserve {
             self.clean_for(stream);
-            // Relocation may have opened an erase block for this very stream.
-            let frontier = self.frontiers[stream.index()];
-            if frontier.next < frontier.end {
+            // Relocation may have opened an erase block for this very stream. Then the reserve is enough, but it must be whole:
+            // otherwise the next cleanings find no erase block for what they relocate.
+            if self.has_room(stream) && self.free.len() >= self.reserve {
                 return;
             }
         }
-        let block = self.free.pop().expect("more than the reserve is free");
-        self.open(stream, block);
+        if !self.has_room(stream) {
+            let block = self.free.pop().expect("more than the reserve is free");
+            self.open(stream, block);
+        }
+    }
+
+    #[inline]
+    fn has_room(&self, stream: StreamId) -> bool {
+        let frontier = self.frontiers[stream.index()];
+        frontier.next < frontier.end
     }
 
     /// Cleans the victim that the policies choose. After as many without gain as there are erase blocks, no choice of theirs can gain any
@@ -302,35 +310,25 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         } else {
             let victim = self.rescue();
             self.clean(victim);
-            // The policies are asked again, but have only one try before the next rescue.
-            self.without_gain = most - 1;
+            self.without_gain = 0;
         }
     }
 
-    /// The erase block whose cleaning gains most, of all streams: for a policy that names a stream with nothing to give. If all closed
-    /// ones are full of valid pages, the space is in write frontiers, and one of them is closed early.
+    /// The closed erase block whose cleaning gains most, of all streams: for policies that find nothing to gain.
     #[cold]
     fn rescue(&mut self) -> EraseBlockId {
         self.counters.rescues += 1;
         let pages = self.device.geometry.pages_per_erase_block;
         let mut is_closed = vec![true; self.device.blocks.len()];
         self.free.iter().for_each(|&block| is_closed[block as usize] = false);
-        let mut open = Vec::new();
-        for (stream, frontier) in self.frontiers.iter().enumerate().filter(|(_, f)| f.next < f.end) {
-            is_closed[(frontier.next / pages) as usize] = false;
-            open.push((frontier.next / pages, stream));
-        }
-        let valid = |block: u32| u32::from(self.device.blocks[block as usize].valid);
-        let closed = (0..self.device.blocks.len() as u32).filter(|&block| is_closed[block as usize]).min_by_key(|&block| valid(block));
-        if let Some(block) = closed.filter(|&block| valid(block) < pages) {
-            let victim = EraseBlockId(block);
-            let domain = P::domain_of(u32::from(self.device.block(victim).stream));
-            self.victims.remove(victim, domain, &self.device);
-            return victim;
-        }
-        let (block, stream) = *open.iter().min_by_key(|&&(block, _)| valid(block)).expect("spare space is somewhere");
-        self.frontiers[stream] = Frontier::CLOSED;
-        EraseBlockId(block)
+        self.frontiers.iter().filter(|f| f.next < f.end).for_each(|f| is_closed[(f.next / pages) as usize] = false);
+        let closed = (0..self.device.blocks.len() as u32).filter(|&block| is_closed[block as usize]);
+        let fewest = closed.min_by_key(|&block| self.device.blocks[block as usize].valid);
+        // The spare space is more than the reserve and all frontiers together, so that some of it is in closed erase blocks.
+        let victim = EraseBlockId(fewest.expect("there is a closed erase block that is not full of valid pages"));
+        let domain = P::domain_of(u32::from(self.device.block(victim).stream));
+        self.victims.remove(victim, domain, &self.device);
+        victim
     }
 
     /// Relocates the valid pages of an erase block that is in no index any more and is no frontier, and erases it. Returns how many were valid.
@@ -392,8 +390,7 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
     /// The stream itself, after opening an erase block for it if need be; if none is free, any stream with room.
     #[inline]
     fn stream_with_room(&mut self, stream: StreamId) -> StreamId {
-        let frontier = self.frontiers[stream.index()];
-        if frontier.next < frontier.end {
+        if self.has_room(stream) {
             return stream;
         }
         if let Some(block) = self.free.pop() {

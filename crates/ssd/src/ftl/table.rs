@@ -5,7 +5,7 @@ use memmap2::MmapMut;
 /// A table of `u32`, all `u32::MAX` at first.
 ///
 /// Random access to a table of hundreds of megabytes misses the TLB nearly every time when it lies on pages of 4 KiB; asking the kernel
-/// for huge pages makes such a run about a third faster. Where that is refused the table works all the same.
+/// for huge pages spares most of these misses. Where that is refused the table works all the same.
 #[derive(Debug)]
 pub(super) struct Table {
     memory: MmapMut,

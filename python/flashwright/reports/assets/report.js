@@ -58,6 +58,7 @@
       ...own, width, height: figure.height + (phone && figure.data.length > 4 ? 24 * Math.ceil(figure.data.length / 2) : 0),
     };
     for (const key of Object.keys(own).filter((name) => /^[xy]axis\d*$/.test(name))) layout[key] = axis(own[key], style, phone);
+    if (phone && own.meta && own.meta.phoneRange) layout.xaxis = { ...layout.xaxis, range: own.meta.phoneRange };
     if (!layout.xaxis) layout.xaxis = axis({}, style, phone);
     if (!layout.yaxis) layout.yaxis = axis({}, style, phone);
     return themed(layout, style);

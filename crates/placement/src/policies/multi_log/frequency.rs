@@ -1,7 +1,5 @@
 //! How often the pages of each log are updated.
 
-use super::STREAMS;
-use super::space::of_log;
 use crate::Device;
 
 /// Updates that the belief from before a window counts for: with fewer than this many in the window the old belief prevails.
@@ -36,10 +34,12 @@ impl Frequencies {
         self.counted[log] = 0;
     }
 
-    /// A page of the log is updated.
+    /// The host writes a page, which was in this log if it held data.
     #[inline]
-    pub fn count(&mut self, log: usize, device: &Device) {
-        self.counted[log] += 1;
+    pub fn count(&mut self, log: Option<usize>, device: &Device) {
+        if let Some(log) = log {
+            self.counted[log] += 1;
+        }
         self.in_window += 1;
         if self.in_window == self.window {
             self.close_window(device);
@@ -50,7 +50,7 @@ impl Frequencies {
     #[cold]
     fn close_window(&mut self, device: &Device) {
         for (log, (frequency, counted)) in self.of_page.iter_mut().zip(&mut self.counted).enumerate() {
-            let exposure = f64::from(of_log(log, STREAMS, device).valid_pages) * f64::from(self.window);
+            let exposure = f64::from(device.streams[log].valid_pages) * f64::from(self.window);
             *frequency = (f64::from(*counted) + PRIOR_UPDATES) / (exposure + PRIOR_UPDATES / *frequency);
             *counted = 0;
         }
@@ -60,6 +60,6 @@ impl Frequencies {
     /// The log's share of host writes, f_s.
     #[inline]
     pub fn share(&self, log: usize, device: &Device) -> f64 {
-        self.of_page[log] * f64::from(of_log(log, STREAMS, device).valid_pages)
+        self.of_page[log] * f64::from(device.streams[log].valid_pages)
     }
 }

@@ -1,6 +1,6 @@
 //! How MultiLog hands space between neighbouring logs.
 
-use crate::{Device, StreamSpace};
+use crate::Device;
 
 /// How much the cleaning cost of a log falls for one more page of space, in relocations a host write and share of the device:
 /// |dGC/dbeta| of MULTILOG eq. 11, f_s |W| / (s (1 + W) (W + z)), with W by the approximation that section 4.2.2 proposes for use at run
@@ -27,37 +27,27 @@ pub(in crate::policies) fn p_gc(valid: f64, space: f64) -> f64 {
     models::p_gc_approx((space / valid).max(1.0) - 1.0)
 }
 
-/// A log's pages: those of its streams, which are neighbours.
-#[inline]
-pub(in crate::policies) fn of_log(log: usize, streams: usize, device: &Device) -> StreamSpace {
-    device.streams[log * streams..(log + 1) * streams].iter().fold(StreamSpace::default(), |sum, stream| StreamSpace {
-        valid_pages: sum.valid_pages + stream.valid_pages,
-        erase_blocks: sum.erase_blocks + stream.erase_blocks,
-    })
-}
-
 /// The log among `candidates` whose cleaning cost rises least when it gives up an erase block (MULTILOG 5.4, eq. 12); none if no
-/// candidate has one to give. A log has `streams` write frontiers; `update_share` is its share of host writes.
+/// candidate has one to give. `update_share` is a log's share of host writes.
 ///
-/// A log has one to give if, apart from its frontiers, it has an erase block's worth of invalid pages: then cleaning it gains at the
+/// A log has one to give if, apart from its write frontier, it has an erase block's worth of invalid pages: then cleaning it gains at the
 /// latest when all of it was cleaned once. Without this, a small log whose pages are all valid could be cleaned for ever.
 pub(in crate::policies) fn donor(
     candidates: impl Iterator<Item = usize>,
-    streams: usize,
     device: &Device,
     update_share: impl Fn(usize) -> f64,
 ) -> Option<usize> {
     let pages = f64::from(device.geometry.pages_per_erase_block);
     let mut best: Option<(f64, usize)> = None;
     for log in candidates {
-        let space = of_log(log, streams, device);
+        let space = device.streams[log];
         let valid = f64::from(space.valid_pages);
         let blocks = f64::from(space.erase_blocks);
-        if (blocks - streams as f64 - 1.0) * pages < valid {
+        if (blocks - 2.0) * pages < valid {
             continue;
         }
-        // A frontier is half full on average: its rest is no spare space.
-        let gain = gain_of_space(valid, (blocks - streams as f64 / 2.0) * pages, update_share(log));
+        // The frontier is half full on average: its rest is no spare space.
+        let gain = gain_of_space(valid, (blocks - 0.5) * pages, update_share(log));
         if best.is_none_or(|(least, _)| gain < least) {
             best = Some((gain, log));
         }

@@ -8,6 +8,7 @@ import duckdb
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import flashwright
@@ -81,3 +82,11 @@ def test_work_stops_when_asked() -> None:
     progress.cancel()
     with pytest.raises(flashwright.Cancelled):
         flashwright.simulate(flashwright.load_workload(SMALL), progress=progress)
+
+
+@pytest.mark.parametrize("compression", ["snappy", "lz4", "zstd", "none"])
+def test_parquet_of_other_tools_is_read(tmp_path: Path, compression: str) -> None:
+    """Pyarrow, pandas and DuckDB compress with Snappy unless told otherwise."""
+    table = pa.table({"time_ns": [0, 5], "op": ["write", "write"], "offset": [0, 8192], "length": [4096, 8192]})
+    pq.write_table(table, tmp_path / "made.parquet", compression=compression)
+    assert flashwright.load_workload(str(tmp_path / "made.parquet")).page_writes == 3

@@ -425,6 +425,7 @@ fn cleaning_cost_bound<'py>(
 /// `weights` and `held` have one entry a page: its update frequency in any unit, and the fraction of all host writes, 0 to 1, during which
 /// it holds data. Our extension of MULTILOG Algorithm 1. Raises InputError.
 #[pyfunction]
+#[allow(clippy::needless_pass_by_value, reason = "as Python hands them over")]
 fn cleaning_cost_bound_of_held<'py>(
     py: Python<'py>,
     weights: Floats<'py>,

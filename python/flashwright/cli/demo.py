@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from pathlib import Path
@@ -63,10 +64,13 @@ def demo(over_provisionings: tuple[float, ...], json_path: str | None, out: Path
     comparison, stopped = run_plan(plan)
     run = comparison.run("demo", command_line())
     run.result["trace"] = scalars
+    run.result["about"] = about(source)
     run.tables |= {f"trace_{name}": found for name, found in tables.items()}
     if not prints_only_json(json_path):
         results = Results(run)
         times = f", played {repeat} times over" if repeat > 1 else ""
+        if run.result["about"]:
+            say(run.result["about"])
         for name, workload in zip(comparison.names, comparison.workloads, strict=True):
             say(
                 f"{name}: {count(workload.page_writes // repeat)} page writes to {count(workload.logical_pages)} pages{times}."
@@ -81,6 +85,19 @@ def demo(over_provisionings: tuple[float, ...], json_path: str | None, out: Path
             json_path=json_path,
         )
     fail_if_any_failed(comparison)
+
+
+def about(source: str) -> str:
+    """Say in a sentence what was recorded; nothing for a source that does not tell."""
+    path = Path(source).with_suffix(".json")
+    if source.startswith("synth:") or not path.exists():
+        return ""
+    told = json.loads(path.read_text())
+    server = told["versions"]["postgres"].split("(")[1].split(")")[0]
+    return (
+        f"TPC-C on {server}, {told['scale']['warehouses']} warehouses and {told['clients']} clients, recorded for "
+        f"{round(told['kept_seconds'] / 60)} minutes below the file system."
+    )
 
 
 def data_pages_of(source: str) -> list[str]:

@@ -23,7 +23,7 @@ def page(run: Run) -> Page:
     sections.append(Section("The trace: all figures", [trace.scalars_table(figures)]))
     return Page(
         kind="demo",
-        title=f"{name}, and further down {' and '.join(others)}" if others else name,
+        title=run.result.get("about") or name,
         headline=comparison.headline(results, name, lead=False),
         facts=comparison.facts(results, name),
         sections=sections,

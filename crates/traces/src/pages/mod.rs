@@ -3,7 +3,8 @@
 //! The pages that the trace writes, in ascending order of address, become 0, 1, 2, ...; where streams are volumes
 //! ([`crate::Facts::streams_are_volumes`]), in ascending order of stream, then address. A write that touches part of a page
 //! writes the page. A trim takes the pages that lie wholly within it and hold data at that moment; others it leaves alone,
-//! since a device cannot forget what it does not hold. Reads and flushes do nothing here.
+//! since a device cannot forget what it does not hold. So a trim before the page's first write in the trace is left out: over a
+//! device that starts filled, the page holds what it was filled with until that write. Reads and flushes do nothing here.
 
 mod source;
 mod table;

@@ -114,7 +114,7 @@ def caveat(trims: int) -> str:
     """Say why a simulation may write less than the bound, as far as that is known of the workload."""
     less = (
         "the bound takes updates as independent of each other, and erase blocks as cleaned in the order in which they were "
-        "written; this workload, or a choice of the emptiest erase block, departs from that"
+        "written, and this does not hold there"
     )
     if trims:
         return f"{less} ({count(trims)} trimmed pages are counted as spare space until they are written again)"

@@ -60,8 +60,8 @@ def compare(
 ) -> None:
     """Compare placement policies on each SOURCE, at each over-provisioning, with the bound beside them.
 
-    The bound (MULTILOG Algorithm 1) is the least for independent updates of pages that are never trimmed. A trace with trims, or
-    with updates in an order that placement can use, may go below it; then this is said.
+    The bound (MULTILOG Algorithm 1) is the least for updates that are independent of each other. A trace with an order that
+    policies can use, such as that of a write-ahead log, may go below it; then this is said.
 
     \b
     Examples:

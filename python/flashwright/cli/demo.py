@@ -93,7 +93,12 @@ def about(source: str) -> str:
     if source.startswith("synth:") or not path.exists():
         return ""
     told = json.loads(path.read_text())
-    server = told["versions"]["postgres"].split("(")[1].split(")")[0]
+    server = (
+        told["versions"]["postgres"]
+        .removeprefix("postgres ")
+        .partition(" (Debian")[0]
+        .replace("(PostgreSQL)", "PostgreSQL")
+    )
     return (
         f"TPC-C on {server}, {told['scale']['warehouses']} warehouses and {told['clients']} clients, recorded for "
         f"{round(told['kept_seconds'] / 60)} minutes below the file system."

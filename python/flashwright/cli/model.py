@@ -47,7 +47,7 @@ def bound(
 ) -> None:
     """Find the least write amplification that placement by update frequency can reach (MULTILOG Algorithm 1).
 
-    It takes the updates of SOURCE as independent of each other, and its pages as never trimmed.
+    It takes the updates of SOURCE as independent of each other, and trimmed pages as spare space until they are written again.
 
     \b
     Examples:

@@ -171,6 +171,7 @@ def remarks(results: Results) -> list[str]:
             "Their figures are of the last half, and marked * in the tables. "
             "Playing the source more often (--repeat) may help."
         )
+    departing, trims = [], 0
     for item in results.workloads:
         below = list(
             dict.fromkeys(row["policy"] for row in results.of(item["name"]) if row["gap_to_bound_percent"] < 0)
@@ -181,9 +182,10 @@ def remarks(results: Results) -> list[str]:
                 if len(below) > 3
                 else ", ".join(below)
             )
-            told.append(
-                f"Below the bound on {item['name']}: {what}. What the bound assumes does not hold there: {caveat(item['page_trims'])}."
-            )
+            departing.append(f"{what} on {item['name']}")
+            trims = max(trims, item["page_trims"])
+    if departing:
+        told.append(f"Below the bound: {'; '.join(departing)}. For {caveat(trims)}.")
     repeat = results.run.result["repeat"]
     if repeat > 1:
         told.append(
@@ -241,9 +243,7 @@ def cost_figure(results: Results, workload: str, key: str) -> Figure | None:
         bound_line([row["over_provisioning"] for row in bounds], [row["cleaning_cost"] or None for row in bounds])
     )
     best = results.best(workload)
-    reading = (
-        "Lower is better. Dashed: MULTILOG's bound, the least for independent updates of pages that are never trimmed."
-    )
+    reading = "Lower is better. Dashed: MULTILOG's bound, the least if updates were independent of each other."
     if best is not None:
         ratio = [
             row["cleaning_cost"] / results.bound(workload, row["over_provisioning"])["cleaning_cost"]

@@ -84,7 +84,7 @@ def bound_page(run: Run) -> Page:
         Fact("page writes", significant(result["workload"]["page_writes"])),
     ]
     trims = result["workload"]["page_trims"]
-    remarks = [f"It is no limit here: {caveat(trims)}."] if trims else []
+    remarks = [f"It need not be a limit here: {caveat(trims)}."] if trims else []
     sections = [Section("The bound", [*figures, Table("Figures", columns, cells, note)])]
     return Page("bound", name, headline, facts, sections, result["provenance"], remarks)
 

@@ -81,10 +81,17 @@ def test_malformed_line_names_file_line_and_reason(cli: Cli, tmp_path: Path) -> 
     assert json.loads(skipped.stdout)["skipped"] == 1
 
 
-def test_run_that_fails_exits_1(cli: Cli, tmp_path: Path) -> None:
-    done = cli("trace", "synth", "uniform?pages=1k&updates=1x", tmp_path / "none" / "x.parquet", code=1)
+def test_run_that_fails_exits_1(cli: Cli) -> None:
+    """Nobody can make a file in /proc, not even root."""
+    done = cli("trace", "synth", "uniform?pages=1k&updates=1x", "/proc/x.parquet", code=1)
     assert done.stderr.count("\n") == 1
     assert "x.parquet" in done.stderr
+
+
+def test_target_without_a_folder_is_told(cli: Cli, tmp_path: Path) -> None:
+    done = cli("trace", "synth", "uniform?pages=1k&updates=1x", tmp_path / "none" / "x.parquet", code=2)
+    assert done.stderr.count("\n") == 1
+    assert "there is no folder" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ pub enum TraceError {
         source: std::io::Error,
     },
     /// The content is of no known format, or of more than one.
-    #[error("{}: {reason}; name the format, one of: {known}", path.display())]
+    #[error("{}: {reason}; name the format (--format, or `format=`), one of: {known}", path.display())]
     UnknownFormat {
         /// The file.
         path: PathBuf,

@@ -199,7 +199,7 @@ fn a_cancelled_conversion_leaves_what_was_there() {
 fn endings_and_names_that_cannot_be_written_say_what_can() {
     let (options, progress) = (OpenOptions::default(), Progress::default());
     let error = convert(Path::new("a"), &options, Path::new("b.txt"), None, &progress).unwrap_err();
-    assert!(error.to_string().contains("name the format, one of: parquet, blkparse, fio_iolog, mqsim"), "{error}");
+    assert!(error.to_string().contains("name the format (--format, or `format=`), one of: parquet, blkparse, fio_iolog, mqsim"), "{error}");
     let spec = registry::Spec::parse("msr").unwrap();
     let error = convert(Path::new("a"), &options, Path::new("b.txt"), Some(&spec), &progress).unwrap_err();
     assert_eq!(error.to_string(), "format `msr` cannot be written; these can: parquet, blkparse, fio_iolog, mqsim");

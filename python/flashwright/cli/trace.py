@@ -120,6 +120,7 @@ def convert(
     from flashwright.runs import provenance
 
     sources.check_source(str(source))
+    sources.check_target(target)
     done = work(
         f"Converting {source.name}",
         "bytes",
@@ -180,6 +181,7 @@ def synth(workload: str, target: Path, to_format: str | None, page_size: int, se
     from flashwright.cli.progress import work
     from flashwright.runs import provenance
 
+    sources.check_target(target)
     spec = workload.removeprefix(sources.SYNTHETIC)
     done = work(
         f"Writing {target.name}",

@@ -60,7 +60,8 @@ impl Columns {
         let needed = |name: &str| -> Result<ArrayRef, BatchError> {
             let column = column(name)?.ok_or_else(|| {
                 let found: Vec<&str> = batch.schema_ref().fields().iter().map(|f| f.name().as_str()).collect();
-                format!("no column `{name}` among {}; a trace has {}", found.join(", "), COLUMNS.join(", "))
+                let found = if found.is_empty() { "none of a trace's columns".to_owned() } else { found.join(", ") };
+                format!("no column `{name}`: the file has {found}; a trace has {}", COLUMNS.join(", "))
             })?;
             if column.null_count() > 0 {
                 return Err(format!("column `{name}` has {} nulls; it must have none", column.null_count()).into());

@@ -40,7 +40,7 @@ fn victim_of(placement: &Spec, victim: Option<&str>) -> PyResult<Spec> {
 /// Plays a workload through a page-mapped FTL on a medium that only counts.
 ///
 /// `victim` None means the one that the placement's authors use. `over_provisioning` is (physical - logical) / logical. With `start`
-/// "filled" every logical page is written once, in order, before the workload, and left out of every figure. `audit` checks the FTL's
+/// "filled" every logical page is written once, in order, before the workload; that is left out of every figure but the erase counts. `audit` checks the FTL's
 /// tables against each other all along.
 ///
 /// Returns write_amplification, cleaning_cost and p_gc over the steady part, which begins at host page write steady_from_update and is
@@ -87,8 +87,8 @@ fn result<'py>(py: Python<'py>, settings: &Settings, outcome: &Outcome) -> PyRes
     let counters = &outcome.counters;
     let programs = counters.host_page_writes + counters.relocated_pages;
     let dict = PyDict::new(py);
-    dict.set_item("placement", &settings.placement.name)?;
-    dict.set_item("victim", &settings.victim.name)?;
+    dict.set_item("placement", settings.placement.to_string())?;
+    dict.set_item("victim", settings.victim.to_string())?;
     dict.set_item("over_provisioning", settings.geometry.over_provisioning())?;
     dict.set_item("logical_pages", settings.geometry.logical_pages)?;
     dict.set_item("physical_pages", settings.geometry.physical_pages())?;

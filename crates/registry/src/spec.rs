@@ -1,5 +1,7 @@
 //! `name(key=value, ...)` and `name?key=value&...`, as written on the command line and in files.
 
+use std::fmt;
+
 use thiserror::Error;
 
 /// A variant asked for by name, with the keys that were given.
@@ -64,6 +66,17 @@ pub enum SpecError {
     },
 }
 
+impl fmt::Display for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        if self.given.is_empty() {
+            return Ok(());
+        }
+        let given: Vec<String> = self.given.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        write!(f, "({})", given.join(","))
+    }
+}
+
 impl Spec {
     /// Reads either form. In brackets, a part without `=` belongs to the value before it, and so does everything in inner brackets:
     /// `kmodal(sets=0.2:0.8,0.8:0.2,pages=1Mi)`, `mixed(of=zipf(s=1),share=0.5)`.
@@ -120,6 +133,7 @@ mod tests {
         assert_eq!(query.given[0], ("sets".into(), "0.2:0.8,0.8:0.2".into()));
         let list = Spec::parse("kmodal(sets=0.2:0.8,0.8:0.2,pages=10)").unwrap();
         assert_eq!(list.given, query.given);
+        assert_eq!(Spec::parse(&list.to_string()).unwrap(), list);
         let nested = Spec::parse("mixed(of=zipf(s=1,pages=3),share=0.5)").unwrap();
         assert_eq!(nested.given, [("of".into(), "zipf(s=1,pages=3)".into()), ("share".into(), "0.5".into())]);
         assert_eq!(Spec::parse("greedy").unwrap(), Spec { name: "greedy".into(), given: vec![] });

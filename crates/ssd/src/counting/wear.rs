@@ -1,4 +1,4 @@
-//! Wear of the erase blocks and the life of the device.
+//! Wear of the erase blocks.
 
 /// Spread of the erase counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -37,12 +37,4 @@ pub(super) fn histogram(counts: &[u32]) -> Vec<(u32, u64)> {
     let mut sorted = counts.to_vec();
     sorted.sort_unstable();
     sorted.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u64)).collect()
-}
-
-/// Years until the media has been programmed `endurance_cycles` times over, wear being even.
-///
-/// `physical_bytes` of media, `host_bytes_per_day` written at `write_amplification`. Infinite if nothing is written.
-#[must_use]
-pub fn life_years(endurance_cycles: f64, physical_bytes: f64, write_amplification: f64, host_bytes_per_day: f64) -> f64 {
-    endurance_cycles * physical_bytes / (write_amplification * host_bytes_per_day) / 365.25
 }

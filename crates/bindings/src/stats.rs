@@ -7,9 +7,8 @@ use numpy::IntoPyArray as _;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use traces::stats::{Column, Number, Stats, StatsOptions, TraceStatistics};
-use traces::synth::Workload;
+use traces::synth::{Requests, Workload};
 use traces::{BATCH_REQUESTS, Facts, OpenOptions, TraceError};
-use units::{IoOp, IoRequest, PageOp, PageSource as _};
 
 use crate::errors;
 use crate::progress::{self, Progress};
@@ -34,28 +33,17 @@ fn of_trace(path: &Path, options: &OpenOptions, page_bytes: u32, progress: &unit
 
 fn of_workload(workload: &Workload, page_bytes: u32, progress: &units::Progress) -> Result<Found, TraceError> {
     let mut stats = Stats::new(StatsOptions { page_bytes, streams_are_volumes: false, timeless: true });
-    let mut source = workload.synthetic();
-    let mut operations = vec![PageOp(0); BATCH_REQUESTS];
+    let mut source = Requests::new(workload.synthetic(), page_bytes);
     let mut requests = Vec::with_capacity(BATCH_REQUESTS);
-    let mut time_ns = 0;
     progress.set_total(workload.operations());
     loop {
-        let count = source.fill(&mut operations).expect("a synthetic source cannot fail");
-        if count == 0 {
+        requests.clear();
+        let read = source.read_batch(&mut requests, BATCH_REQUESTS);
+        if read == 0 {
             return Ok((stats.finish(), None, Facts { timeless: true, ..Facts::default() }));
         }
-        requests.clear();
-        requests.extend(operations[..count].iter().zip(time_ns..).map(|(operation, time_ns)| IoRequest {
-            time_ns,
-            op: if operation.is_trim() { IoOp::Trim } else { IoOp::Write },
-            offset: u64::from(operation.lpn().0) * u64::from(page_bytes),
-            length: page_bytes,
-            stream: 0,
-            latency_ns: None,
-        }));
-        time_ns += count as u64;
         stats.feed(&requests);
-        progress.advance(count as u64)?;
+        progress.advance(read as u64)?;
     }
 }
 

@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 use ::registry::Spec;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use traces::synth::Workload;
+use traces::synth::{Requests, Workload};
 use traces::{BATCH_REQUESTS, Facts, Origin, Output, TraceError, Written, formats};
-use units::{IoOp, IoRequest, PageOp, PageSource as _};
 
 use crate::errors;
 use crate::progress::{self, Progress};
@@ -28,25 +27,17 @@ fn write(
     })?;
     let origin = Origin { sources: vec![], format: workload.info().name.to_owned(), streams_are_volumes: false };
     let mut writer = make_writer(Output::create(dst)?, &args, &origin)?;
-    let mut source = workload.synthetic();
-    let mut operations = vec![PageOp(0); BATCH_REQUESTS];
+    let mut source = Requests::new(workload.synthetic(), page_bytes);
     let mut requests = Vec::with_capacity(BATCH_REQUESTS);
-    let mut time_ns = 0;
     progress.set_total(workload.operations());
     loop {
-        let count = source.fill(&mut operations).expect("a synthetic source cannot fail");
-        if count == 0 {
+        requests.clear();
+        let read = source.read_batch(&mut requests, BATCH_REQUESTS);
+        if read == 0 {
             return writer.finish(&Facts { timeless: true, ..Facts::default() });
         }
-        requests.clear();
-        for operation in &operations[..count] {
-            let op = if operation.is_trim() { IoOp::Trim } else { IoOp::Write };
-            let offset = u64::from(operation.lpn().0) * u64::from(page_bytes);
-            requests.push(IoRequest { time_ns, op, offset, length: page_bytes, stream: 0, latency_ns: None });
-            time_ns += 1;
-        }
         writer.write(&requests)?;
-        progress.advance(count as u64).map_err(TraceError::Cancelled)?;
+        progress.advance(read as u64).map_err(TraceError::Cancelled)?;
     }
 }
 

@@ -43,7 +43,7 @@ impl Frontier {
 /// A page-mapped FTL over a medium.
 ///
 /// Cleaning is on demand: when a stream needs an erase block and no more than the reserve is free (MULTILOG 6.1). Tables take 4 bytes a
-/// logical page, 4 bytes and a bit a physical page, and about 28 bytes an erase block with the victim index.
+/// logical page, 4 bytes and a bit a physical page, and some tens of bytes an erase block with the victim index.
 #[derive(Debug)]
 pub struct PageMapped<P, V, M> {
     pub(super) device: Device,

@@ -8,6 +8,7 @@ mod alias;
 mod kmodal;
 mod mixed;
 mod permutation;
+mod requests;
 mod sequential;
 mod shifting;
 #[cfg(test)]
@@ -25,6 +26,7 @@ use registry::{Args, Info, Param, ParamKind, Spec, SpecError, Value};
 use units::{PageOp, PageSource, SourceError};
 
 pub use permutation::Permutation;
+pub use requests::Requests;
 pub use weights::{Meaning, UpdateSet, Weights};
 
 /// One kind of workload in the registry.

@@ -153,7 +153,9 @@ impl Param {
     }
 }
 
-fn parse_integer(text: &str) -> Option<u64> {
+/// A whole number as a user writes it: `4096`, `1_000`, `4Ki`, `2M`; see [`ParamKind::Integer`].
+#[must_use]
+pub fn parse_integer(text: &str) -> Option<u64> {
     const UNITS: [(&str, u64); 6] =
         [("Ki", 1 << 10), ("Mi", 1 << 20), ("Gi", 1 << 30), ("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)];
     for (suffix, unit) in UNITS {
@@ -164,7 +166,9 @@ fn parse_integer(text: &str) -> Option<u64> {
     text.replace('_', "").parse().ok()
 }
 
-fn parse_number(text: &str) -> Option<f64> {
+/// A finite number as a user writes it: `0.07`, `7%`; see [`ParamKind::Number`].
+#[must_use]
+pub fn parse_number(text: &str) -> Option<f64> {
     let value = match text.strip_suffix('%') {
         Some(percent) => percent.trim().parse::<f64>().ok()? / 100.0,
         None => text.parse().ok()?,

@@ -7,7 +7,7 @@
 mod args;
 mod spec;
 
-pub use args::{Args, Param, ParamKind, Value};
+pub use args::{Args, Param, ParamKind, Value, parse_integer, parse_number};
 pub use spec::{Spec, SpecError};
 
 /// What is known of one variant.

@@ -4,4 +4,5 @@
 //! simulator ([`counting`]); a timed medium makes it a device with latencies.
 
 pub mod counting;
+pub mod drive;
 pub mod ftl;

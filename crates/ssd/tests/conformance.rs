@@ -60,7 +60,7 @@ impl PlacementVisitor for Check<'_> {
                 oracle[lpn.index()] = None;
             } else {
                 ftl.medium_mut().incoming = version;
-                ftl.write(lpn);
+                ftl.write(lpn, 0);
                 oracle[lpn.index()] = Some(version);
             }
             if version % 509 == 0 {

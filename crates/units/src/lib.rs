@@ -7,9 +7,11 @@ mod ids;
 mod pages;
 mod progress;
 mod request;
+mod requests;
 
 pub use geometry::{Geometry, GeometryError};
 pub use ids::{EraseBlockId, Lpn, Ppn, StreamId};
 pub use pages::{PageOp, PageSource, SourceError, VecSource, held_fractions};
 pub use progress::{Cancelled, Progress};
 pub use request::{IoOp, IoRequest, Nanos};
+pub use requests::{RequestSource, VecRequests};

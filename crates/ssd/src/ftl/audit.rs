@@ -62,7 +62,7 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         self.audit_mapping()?;
         self.audit_valid_pages()?;
         let mut seen = vec![false; self.device.blocks.len()];
-        for &block in &self.free {
+        for block in self.lanes.not_in_use() {
             if std::mem::replace(&mut seen[block as usize], true) || self.counted(block) != 0 {
                 return Err(AuditError::Free(block));
             }

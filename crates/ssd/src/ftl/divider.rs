@@ -1,8 +1,8 @@
 //! Division of page numbers by a divisor that is known only at run time, without a division.
 
-/// Divides any number below 2^31 by `1 ... 4096` through one multiplication (Granlund & Montgomery, PLDI 1994).
+/// Divides any number below 2^31 by `1 ... 65536` through one multiplication (Granlund & Montgomery, PLDI 1994).
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Divider {
+pub(crate) struct Divider {
     magic: u64,
     shift: u32,
     divisor: u32,
@@ -10,7 +10,7 @@ pub(super) struct Divider {
 
 impl Divider {
     pub fn new(divisor: u32) -> Self {
-        assert!((1..=4096).contains(&divisor), "the divisor is from 1 to 4096");
+        assert!((1..=65536).contains(&divisor), "the divisor is from 1 to 65536");
         let shift = 32 + divisor.next_power_of_two().trailing_zeros();
         Self { magic: (1u64 << shift).div_ceil(u64::from(divisor)), shift, divisor }
     }

@@ -2,11 +2,15 @@
 
 mod audit;
 mod divider;
+mod lanes;
 mod page_mapped;
+mod steps;
 mod table;
 
 pub use audit::AuditError;
+pub(crate) use divider::Divider;
 pub use page_mapped::{FtlCounters, PageMapped};
+pub(crate) use page_mapped::Scratch;
 
 use units::{EraseBlockId, Ppn};
 

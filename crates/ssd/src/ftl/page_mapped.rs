@@ -5,6 +5,7 @@ use units::{EraseBlockId, Geometry, Lpn, PageOp, Ppn, StreamId};
 
 use super::Medium;
 use super::divider::Divider;
+use super::lanes::Lanes;
 use super::table::Table;
 
 /// Page operations whose table entries are fetched together before any of them is carried out.
@@ -31,9 +32,9 @@ pub struct FtlCounters {
 
 /// The write frontier of a stream.
 #[derive(Clone, Copy, Debug)]
-struct Frontier {
-    next: u32,
-    end: u32,
+pub(super) struct Frontier {
+    pub next: u32,
+    pub end: u32,
 }
 
 impl Frontier {
@@ -41,6 +42,9 @@ impl Frontier {
 }
 
 /// A page-mapped FTL over a medium.
+///
+/// The erase blocks are divided into *lanes* of equal size, one after the other: all in one for a medium that only counts, one for each
+/// plane of a drive. Each lane has free erase blocks, write frontiers and victims of its own, since what lies on a plane is cleaned there.
 ///
 /// Cleaning is on demand: when a stream needs an erase block and no more than the reserve is free (MULTILOG 6.1). Tables take 4 bytes a
 /// logical page, 4 bytes and a bit a physical page, and some tens of bytes an erase block with the victim index.
@@ -52,28 +56,29 @@ pub struct PageMapped<P, V, M> {
     pub(super) valid: Vec<u64>,
     pub(super) words: usize,
     pub(super) erased: Vec<u32>,
-    frontiers: Vec<Frontier>,
-    pub(super) free: Vec<u32>,
+    /// By stream, then lane.
+    pub(super) frontiers: Vec<Frontier>,
+    pub(super) lanes: Lanes,
     reserve: usize,
     /// Victims chosen by the policies in a row that gained nothing.
     without_gain: usize,
     divider: Divider,
     placement: P,
-    victims: V,
+    pub(super) victims: V,
     medium: M,
-    counters: FtlCounters,
+    pub(super) counters: FtlCounters,
     scratch: Scratch,
 }
 
 /// The survivors of the victim at hand, kept between cleanings so that none allocates.
 #[derive(Debug, Default)]
-struct Scratch {
-    offsets: Vec<u16>,
-    lpns: Vec<u32>,
-    to: Vec<StreamId>,
+pub(crate) struct Scratch {
+    pub offsets: Vec<u16>,
+    pub lpns: Vec<u32>,
+    pub to: Vec<StreamId>,
 }
 
-const UNMAPPED: u32 = u32::MAX;
+pub(super) const UNMAPPED: u32 = u32::MAX;
 
 impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
     /// An FTL over an erased medium.
@@ -81,10 +86,21 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
     /// # Errors
     /// [`BuildError::TooSmall`] if the spare space does not hold the reserve and a write frontier for each stream.
     pub fn new(geometry: Geometry, name: &str, placement: P, victims: V, medium: M) -> Result<Self, BuildError> {
+        Self::with_lanes(geometry, 1, name, placement, victims, medium)
+    }
+
+    /// As [`PageMapped::new`], with the erase blocks in `lanes`. The victim policy has [`Placement::domains`] x lanes domains.
+    ///
+    /// # Errors
+    /// As [`PageMapped::new`], for each lane.
+    ///
+    /// # Panics
+    /// If the erase blocks cannot be divided into so many lanes.
+    pub fn with_lanes(geometry: Geometry, lanes: u32, name: &str, placement: P, victims: V, medium: M) -> Result<Self, BuildError> {
         let streams = placement.streams();
         let reserve = placement.relocation_targets() + 1;
         // Each stream may hold all that is spare of its open erase block, and then nothing can be reclaimed elsewhere.
-        let (spare_blocks, needed) = (geometry.spare_blocks(), (streams + reserve + 1) as u32);
+        let (spare_blocks, needed) = (geometry.spare_blocks(), (streams + reserve + 1) as u32 * lanes);
         if spare_blocks < needed {
             return Err(BuildError::TooSmall { name: name.to_owned(), erase_blocks: geometry.erase_blocks, spare_blocks, needed });
         }
@@ -96,9 +112,8 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
             valid: vec![0; geometry.erase_blocks as usize * words],
             words,
             erased: vec![0; geometry.erase_blocks as usize],
-            frontiers: vec![Frontier::CLOSED; streams],
-            // The lowest number is taken first.
-            free: (0..geometry.erase_blocks).rev().collect(),
+            frontiers: vec![Frontier::CLOSED; streams * lanes as usize],
+            lanes: Lanes::new(geometry, lanes, (streams + reserve + 1) as u32),
             reserve,
             without_gain: 0,
             divider: Divider::new(geometry.pages_per_erase_block),
@@ -156,7 +171,7 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
     /// Memory of the FTL's own tables in bytes, those of the policies left out.
     #[must_use]
     pub fn table_bytes(&self) -> usize {
-        4 * (self.map.all().len() + self.owner.all().len() + self.erased.len() + self.free.capacity())
+        4 * (self.map.all().len() + self.owner.all().len() + self.erased.len() + self.device.blocks.len())
             + 8 * self.valid.len()
             + size_of::<Block>() * self.device.blocks.len()
     }
@@ -179,7 +194,7 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
                 if operation.is_trim() {
                     self.trim(operation.lpn());
                 } else {
-                    self.write(operation.lpn());
+                    self.write(operation.lpn(), 0);
                 }
             }
         }
@@ -206,23 +221,36 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         Some(Previous { block, stream: StreamId(u32::from(self.device.block(block).stream)) })
     }
 
-    /// Writes a page for the host.
+    /// The stream that a page goes to if the host writes it now.
     #[inline]
-    pub fn write(&mut self, lpn: Lpn) {
+    pub(crate) fn host_stream(&mut self, lpn: Lpn) -> StreamId {
         let previous = if P::USES_PREVIOUS { self.previous(lpn) } else { None };
-        let stream = self.placement.host_stream(lpn, previous, &self.device);
-        if self.frontiers[stream.index()].next == self.frontiers[stream.index()].end {
-            self.open_for_host(stream);
+        self.placement.host_stream(lpn, previous, &self.device)
+    }
+
+    /// Writes a page for the host, to a lane.
+    #[inline]
+    pub fn write(&mut self, lpn: Lpn, lane: u32) {
+        let stream = self.host_stream(lpn);
+        if !self.has_room(stream, lane) {
+            self.open_for_host(stream, lane);
         }
-        // Only now, since cleaning may have moved the last version.
+        let ppn = self.place_for_host(lpn, stream, lane);
+        self.medium.program(ppn);
+    }
+
+    /// Puts a page that the host writes at a frontier, which has room.
+    #[inline]
+    pub(crate) fn place_for_host(&mut self, lpn: Lpn, stream: StreamId, lane: u32) -> Ppn {
+        // Looked up only now, since cleaning may have moved the last version.
         let old = self.map.get(lpn.index());
         if old != UNMAPPED {
             self.invalidate(old);
         }
-        let ppn = self.place(stream, lpn.0);
-        self.medium.program(Ppn(ppn));
+        let ppn = self.place(stream, lane, lpn.0);
         self.device.clock += 1;
         self.counters.host_page_writes += 1;
+        Ppn(ppn)
     }
 
     /// Forgets a page. Trimming a page without data changes nothing.
@@ -236,7 +264,12 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
     }
 
     #[inline]
-    fn invalidate(&mut self, ppn: u32) {
+    pub(super) fn split(&self, ppn: u32) -> (u32, u32) {
+        self.divider.split(ppn)
+    }
+
+    #[inline]
+    pub(super) fn invalidate(&mut self, ppn: u32) {
         let (block, offset) = self.divider.split(ppn);
         let entry: &mut Block = &mut self.device.blocks[block as usize];
         entry.valid -= 1;
@@ -245,13 +278,15 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         if P::PER_STREAM {
             self.device.streams[stream].valid_pages -= 1;
         }
-        self.victims.invalidated(EraseBlockId(block), P::domain_of(stream as u32), &self.device);
+        let domain = self.lanes.domain(P::domain_of(stream as u32), block);
+        self.lanes.lost_page(block);
+        self.victims.invalidated(EraseBlockId(block), domain, &self.device);
     }
 
     /// Puts a page at the stream's frontier, which has room, and closes the erase block if that filled it.
     #[inline]
-    fn place(&mut self, stream: StreamId, lpn: u32) -> u32 {
-        let frontier = &mut self.frontiers[stream.index()];
+    pub(super) fn place(&mut self, stream: StreamId, lane: u32, lpn: u32) -> u32 {
+        let frontier = &mut self.frontiers[self.lanes.of_stream(stream, lane)];
         let ppn = frontier.next;
         frontier.next += 1;
         let full = frontier.next == frontier.end;
@@ -263,107 +298,144 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         if P::PER_STREAM {
             self.device.streams[stream.index()].valid_pages += 1;
         }
+        self.lanes.gained_page(lane);
         if full {
-            self.victims.closed(EraseBlockId(block), P::domain_of(stream.0), &self.device);
+            self.victims.closed(EraseBlockId(block), self.lanes.domain_in(P::domain_of(stream.0), lane), &self.device);
         }
         ppn
     }
 
-    fn open(&mut self, stream: StreamId, block: u32) {
+    fn open(&mut self, stream: StreamId, lane: u32, block: u32) {
         let pages = self.device.geometry.pages_per_erase_block;
         self.device.blocks[block as usize] = Block { valid: 0, stream: stream.0 as u16, opened_at: self.device.clock as u32 };
         self.device.streams[stream.index()].erase_blocks += 1;
-        self.frontiers[stream.index()] = Frontier { next: block * pages, end: (block + 1) * pages };
+        self.frontiers[self.lanes.of_stream(stream, lane)] = Frontier { next: block * pages, end: (block + 1) * pages };
     }
 
     #[cold]
-    fn open_for_host(&mut self, stream: StreamId) {
-        while self.free.len() <= self.reserve {
-            self.clean_for(stream);
+    fn open_for_host(&mut self, stream: StreamId, lane: u32) {
+        while self.lanes.free(lane) <= self.reserve {
+            self.clean_for(stream, lane);
             // Relocation may have opened an erase block for this very stream. Then the reserve is enough, but it must be whole:
             // otherwise the next cleanings find no erase block for what they relocate.
-            if self.has_room(stream) && self.free.len() >= self.reserve {
+            if self.has_room(stream, lane) && self.lanes.free(lane) >= self.reserve {
                 return;
             }
         }
-        if !self.has_room(stream) {
-            let block = self.free.pop().expect("more than the reserve is free");
-            self.open(stream, block);
+        let opened = self.has_room(stream, lane) || self.open_if_free(stream, lane);
+        assert!(opened, "more than the reserve is free");
+    }
+
+    /// Whether the host can write a page of this stream to the lane now: opens an erase block if more than the reserve is free. While
+    /// a cleaning that takes time has broken into the reserve the host has to wait, or it would use up what the survivors need.
+    #[inline]
+    pub(crate) fn make_room(&mut self, stream: StreamId, lane: u32) -> bool {
+        if self.has_room(stream, lane) { self.lanes.free(lane) >= self.reserve } else { self.open_if_free(stream, lane) }
+    }
+
+    #[cold]
+    fn open_if_free(&mut self, stream: StreamId, lane: u32) -> bool {
+        if self.lanes.free(lane) <= self.reserve {
+            return false;
         }
+        let block = self.lanes.take(lane, &self.erased).expect("more than the reserve is free");
+        self.open(stream, lane, block);
+        true
     }
 
     #[inline]
-    fn has_room(&self, stream: StreamId) -> bool {
-        let frontier = self.frontiers[stream.index()];
+    fn has_room(&self, stream: StreamId, lane: u32) -> bool {
+        let frontier = self.frontiers[self.lanes.of_stream(stream, lane)];
         frontier.next < frontier.end
     }
 
-    /// Cleans the victim that the policies choose. After as many without gain as there are erase blocks, no choice of theirs can gain any
-    /// more, and the FTL chooses one itself.
-    fn clean_for(&mut self, needy: StreamId) {
+    /// Cleans a victim of the lane at once.
+    pub(crate) fn clean_for(&mut self, needy: StreamId, lane: u32) {
+        let victim = self.choose_victim(needy, lane);
+        self.clean(victim, lane);
+    }
+
+    /// The victim that the policies choose in a lane. After as many without gain as there are erase blocks, no choice of theirs can gain
+    /// any more, and the FTL chooses one itself.
+    pub(crate) fn choose_victim(&mut self, needy: StreamId, lane: u32) -> EraseBlockId {
         let pages = self.device.geometry.pages_per_erase_block;
         let most = self.device.blocks.len();
         let domain = if P::PER_STREAM { self.placement.donor(needy, &self.device) } else { 0 };
+        let domain = self.lanes.domain_in(domain, lane);
         let chosen = if self.without_gain < most { self.victims.choose(domain, &self.device) } else { None };
         if let Some(victim) = chosen {
-            self.without_gain = if self.clean(victim) < pages { 0 } else { self.without_gain + 1 };
-        } else {
-            let victim = self.rescue();
-            self.clean(victim);
-            self.without_gain = 0;
+            let gains = u32::from(self.device.block(victim).valid) < pages;
+            self.without_gain = if gains { 0 } else { self.without_gain + 1 };
+            return victim;
         }
+        self.without_gain = 0;
+        self.rescue(lane)
     }
 
-    /// The closed erase block whose cleaning gains most, of all streams: for policies that find nothing to gain.
+    /// The closed erase block of a lane whose cleaning gains most, of all streams: for policies that find nothing to gain.
     #[cold]
-    fn rescue(&mut self) -> EraseBlockId {
+    fn rescue(&mut self, lane: u32) -> EraseBlockId {
         self.counters.rescues += 1;
         let pages = self.device.geometry.pages_per_erase_block;
         let mut is_closed = vec![true; self.device.blocks.len()];
-        self.free.iter().for_each(|&block| is_closed[block as usize] = false);
+        self.lanes.not_in_use().for_each(|block| is_closed[block as usize] = false);
         self.frontiers.iter().filter(|f| f.next < f.end).for_each(|f| is_closed[(f.next / pages) as usize] = false);
-        let closed = (0..self.device.blocks.len() as u32).filter(|&block| is_closed[block as usize]);
+        let closed = self.lanes.blocks_of(lane).filter(|&block| is_closed[block as usize]);
         let fewest = closed.min_by_key(|&block| self.device.blocks[block as usize].valid);
         // The spare space is more than the reserve and all frontiers together, so that some of it is in closed erase blocks.
         let victim = EraseBlockId(fewest.expect("there is a closed erase block that is not full of valid pages"));
-        let domain = P::domain_of(u32::from(self.device.block(victim).stream));
+        let domain = self.lanes.domain(P::domain_of(u32::from(self.device.block(victim).stream)), victim.0);
         self.victims.remove(victim, domain, &self.device);
         victim
     }
 
-    /// Relocates the valid pages of an erase block that is in no index any more and is no frontier, and erases it. Returns how many were valid.
-    fn clean(&mut self, victim: EraseBlockId) -> u32 {
+    /// Relocates the valid pages of an erase block that is in no index any more and is no frontier, and erases it.
+    pub(super) fn clean(&mut self, victim: EraseBlockId, lane: u32) {
         let pages = self.device.geometry.pages_per_erase_block;
         let first = victim.0 * pages;
         let from = StreamId(u32::from(self.device.block(victim).stream));
         let mut scratch = std::mem::take(&mut self.scratch);
-        self.collect(victim, &mut scratch);
+        self.survivors(victim, &mut scratch);
         let survivors = scratch.lpns.len();
-        scratch.to.resize(survivors, StreamId(0));
-        if survivors > 0 {
-            let seen = Survivors { block: victim, stream: from, offsets: &scratch.offsets, lpns: &scratch.lpns };
-            self.placement.relocation_streams(seen, &self.device, &mut scratch.to);
-        }
         // Before the copies, so that the stream's count is right when its own pages come back to it.
         self.device.blocks[victim.index()].valid = 0;
         self.valid[victim.index() * self.words..(victim.index() + 1) * self.words].fill(0);
         if P::PER_STREAM {
             self.device.streams[from.index()].valid_pages -= survivors as u32;
         }
+        self.lanes.lost_pages(lane, survivors as u32);
         for ((&lpn, &offset), &to) in scratch.lpns.iter().zip(&scratch.offsets).zip(&scratch.to) {
-            let to = self.stream_with_room(to);
-            let ppn = self.place(to, lpn);
+            let to = self.stream_with_room(to, lane);
+            let ppn = self.place(to, lane, lpn);
             self.medium.relocate(Ppn(first + u32::from(offset)), Ppn(ppn));
         }
         self.scratch = scratch;
         self.medium.erase(victim);
-        self.erased[victim.index()] += 1;
-        self.device.streams[from.index()].erase_blocks -= 1;
-        self.free.push(victim.0);
         self.counters.relocated_pages += survivors as u64;
+        self.reclaim(victim, lane);
+    }
+
+    /// An erase block that holds nothing valid was erased: it is free again, or retired if that was its last erase.
+    pub(crate) fn reclaim(&mut self, victim: EraseBlockId, lane: u32) {
+        let block = self.device.block(victim);
+        assert!(block.valid == 0, "erase block {} is erased with {} valid pages", victim.0, block.valid);
+        self.erased[victim.index()] += 1;
+        self.device.streams[usize::from(block.stream)].erase_blocks -= 1;
         self.counters.erases += 1;
+        self.lanes.put_back(lane, victim.0, self.erased[victim.index()]);
+    }
+
+    /// The valid pages of a victim, and the streams that they go to.
+    pub(crate) fn survivors(&mut self, victim: EraseBlockId, scratch: &mut Scratch) {
+        self.collect(victim, scratch);
+        let survivors = scratch.lpns.len();
+        scratch.to.resize(survivors, StreamId(0));
+        if survivors > 0 {
+            let stream = StreamId(u32::from(self.device.block(victim).stream));
+            let seen = Survivors { block: victim, stream, offsets: &scratch.offsets, lpns: &scratch.lpns };
+            self.placement.relocation_streams(seen, &self.device, &mut scratch.to);
+        }
         self.counters.victims_by_valid[survivors] += 1;
-        survivors as u32
     }
 
     /// Lists the valid pages of a block, and loads their table entries together as [`Self::fetch`] does.
@@ -389,17 +461,17 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
 
     /// The stream itself, after opening an erase block for it if need be; if none is free, any stream with room.
     #[inline]
-    fn stream_with_room(&mut self, stream: StreamId) -> StreamId {
-        if self.has_room(stream) {
+    pub(super) fn stream_with_room(&mut self, stream: StreamId, lane: u32) -> StreamId {
+        if self.has_room(stream, lane) {
             return stream;
         }
-        if let Some(block) = self.free.pop() {
-            self.open(stream, block);
+        if let Some(block) = self.lanes.take(lane, &self.erased) {
+            self.open(stream, lane, block);
             return stream;
         }
         self.counters.spilled_pages += 1;
-        let with_room = self.frontiers.iter().position(|f| f.next < f.end);
+        let with_room = (0..self.device.streams.len() as u32).find(|&stream| self.has_room(StreamId(stream), lane));
         // A cleaning starts with at least one erase block free, and that alone holds all that one victim can have.
-        StreamId(with_room.expect("a cleaning starts with a free erase block") as u32)
+        StreamId(with_room.expect("a cleaning starts with a free erase block"))
     }
 }

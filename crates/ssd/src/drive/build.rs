@@ -1,0 +1,150 @@
+//! A drive from its profile.
+
+use placement::{BuildError, Context, PLACEMENTS, Placement, PlacementVisitor, build_victim, visit_placement};
+use rand::{RngExt as _, SeedableRng as _};
+use rand_distr::{Distribution as _, Normal};
+use rand_pcg::Pcg64Mcg;
+use registry::{Args, Info, Spec};
+use thiserror::Error;
+
+use super::device::Drive;
+use super::media::{Layout, Media};
+use super::profile::{MediaConfig, Profile};
+use super::schemes::page_mapped::{PageMappedScheme, Settings};
+use super::schemes::{SCHEMES, Scheme, SchemeError, page_mapped};
+
+/// Why a drive cannot be made.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum DriveError {
+    /// A name or parameter in the profile is wrong, or a policy needs more space.
+    #[error("profile `{profile}`: {error}")]
+    Policy {
+        /// The profile.
+        profile: String,
+        /// What is wrong.
+        error: BuildError,
+    },
+    /// The scheme cannot be made.
+    #[error("profile `{profile}`: {error}")]
+    Scheme {
+        /// The profile.
+        profile: String,
+        /// What is wrong.
+        error: SchemeError,
+    },
+}
+
+/// What is done with a drive once its scheme is known. The drive is compiled once for each scheme and placement.
+pub trait DriveVisitor {
+    /// What comes of it.
+    type Output;
+
+    /// Does it.
+    fn visit<S: Scheme>(self, drive: Drive<S>) -> Self::Output;
+}
+
+/// Makes the drive of a profile, erased, and hands it to the visitor. `page_weights` tells how often each logical page is updated, for
+/// placement policies with an oracle. `seed` is that of policies and of the endurance of erase blocks.
+///
+/// # Errors
+/// [`DriveError`] if the profile's scheme or policies are unknown or do not fit.
+pub fn visit_drive<V: DriveVisitor>(
+    profile: &Profile,
+    seed: u64,
+    page_weights: Option<&dyn Fn() -> Vec<f64>>,
+    visitor: V,
+) -> Result<V::Output, DriveError> {
+    let of_policy = |error: BuildError| DriveError::Policy { profile: profile.name.clone(), error };
+    let of_spec = |error| of_policy(BuildError::Spec(error));
+    let spec = Spec::parse(&profile.ftl.scheme).map_err(of_spec)?;
+    let info = *registry::find("FTL scheme", SCHEMES, |info| *info, &spec).map_err(of_spec)?;
+    let args = info.accept(&spec).map_err(of_spec)?;
+    let layout = profile.layout();
+    let builder = Builder { profile, seed, page_weights, layout, info, args, visitor };
+    builder.build()
+}
+
+struct Builder<'a, V> {
+    profile: &'a Profile,
+    seed: u64,
+    page_weights: Option<&'a dyn Fn() -> Vec<f64>>,
+    layout: Layout,
+    info: &'static Info,
+    args: Args,
+    visitor: V,
+}
+
+impl<V: DriveVisitor> Builder<'_, V> {
+    fn of_policy(&self, error: BuildError) -> DriveError {
+        DriveError::Policy { profile: self.profile.name.clone(), error }
+    }
+
+    fn build(self) -> Result<V::Output, DriveError> {
+        match self.info.name {
+            name if name == page_mapped::INFO.name => self.page_mapped(),
+            other => unreachable!("the registered scheme `{other}` is built here"),
+        }
+    }
+
+    fn page_mapped(self) -> Result<V::Output, DriveError> {
+        let context = Context {
+            geometry: self.layout.geometry(self.profile.logical_pages()),
+            seed: self.seed,
+            page_weights: self.page_weights,
+        };
+        let profile = self.profile.name.clone();
+        let of_policy = |error| DriveError::Policy { profile: profile.clone(), error };
+        let placement = Spec::parse(&self.profile.ftl.placement).map_err(|error| of_policy(error.into()))?;
+        let entry = registry::find("placement policy", PLACEMENTS, |entry| &entry.info, &placement).map_err(|error| of_policy(error.into()))?;
+        let victim = if self.profile.ftl.victim.is_empty() { entry.victim } else { &self.profile.ftl.victim };
+        let victim = Spec::parse(victim).map_err(|error| of_policy(error.into()))?;
+        visit_placement(&placement, &context, PageMappedBuilder { builder: self, context, victim }).map_err(of_policy)?
+    }
+}
+
+struct PageMappedBuilder<'a, 'c, V> {
+    builder: Builder<'a, V>,
+    context: Context<'c>,
+    victim: Spec,
+}
+
+impl<V: DriveVisitor> PlacementVisitor for PageMappedBuilder<'_, '_, V> {
+    type Output = Result<V::Output, DriveError>;
+
+    fn visit<P: Placement + 'static>(self, policy: P) -> Self::Output {
+        let Self { builder, context, victim } = self;
+        let profile = builder.profile;
+        let domains = policy.domains() * builder.layout.planes() as usize;
+        let victims = build_victim(&victim, &context, domains).map_err(|error| builder.of_policy(error))?;
+        let settings = Settings {
+            args: &builder.args,
+            layout: &builder.layout,
+            logical_pages: context.geometry.logical_pages,
+            cleaning: &profile.cleaning,
+            wear_levelling: &profile.wear_levelling,
+            copy_back: profile.media.copy_back,
+            endurance: endurance(&profile.media, builder.layout.erase_blocks(), builder.seed),
+        };
+        let scheme = PageMappedScheme::new(settings, &profile.ftl.placement, policy, victims).map_err(|error| builder.of_policy(error))?;
+        let media = Media::new(&profile.media);
+        Ok(builder.visitor.visit(Drive::new(profile, scheme, media)))
+    }
+}
+
+/// Erases that each erase block stands: normally distributed, at least 1; 0 for those bad from the factory. Empty if there is no limit and
+/// none is bad.
+fn endurance(media: &MediaConfig, erase_blocks: u32, seed: u64) -> Vec<u32> {
+    if media.endurance_cycles == 0 && media.factory_bad_share == 0.0 {
+        return Vec::new();
+    }
+    let mut random = Pcg64Mcg::seed_from_u64(seed ^ 0x656e_6475_7261_6e63);
+    let mean = if media.endurance_cycles == 0 { f64::from(u32::MAX) } else { f64::from(media.endurance_cycles) };
+    let spread = if media.endurance_cycles == 0 { 0.0 } else { mean * media.endurance_spread };
+    let normal = Normal::new(mean, spread).expect("a profile's spread was checked");
+    let one = |_| {
+        let cycles = normal.sample(&mut random).round().max(1.0) as u32;
+        let is_bad = random.random::<f64>() < media.factory_bad_share;
+        if is_bad { 0 } else { cycles }
+    };
+    (0..erase_blocks).map(one).collect()
+}

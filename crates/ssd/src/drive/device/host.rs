@@ -1,0 +1,318 @@
+//! The connection to the host: queues, the controller that takes commands from them, and the link.
+
+use std::collections::VecDeque;
+
+use units::IoOp;
+
+use super::{Completion, Drive, Slot};
+use crate::drive::profile::{InterfaceKind, Profile};
+use crate::drive::schemes::Scheme;
+use crate::drive::time::{Picos, Rate, picos_of_micros};
+
+/// Things that arrive in the order in which they were sent.
+#[derive(Debug)]
+pub(super) struct Line<T> {
+    items: VecDeque<(Picos, T)>,
+}
+
+impl<T> Default for Line<T> {
+    fn default() -> Self {
+        Self { items: VecDeque::new() }
+    }
+}
+
+impl<T> Line<T> {
+    #[inline]
+    pub fn next_time(&self) -> Picos {
+        self.items.front().map_or(Picos::MAX, |&(at, _)| at)
+    }
+
+    #[inline]
+    pub fn push(&mut self, at: Picos, item: T) {
+        debug_assert!(self.items.back().is_none_or(|&(last, _)| last <= at), "a line keeps its order");
+        self.items.push_back((at, item));
+    }
+
+    #[inline]
+    pub fn pop(&mut self) -> T {
+        self.items.pop_front().expect("something arrives").1
+    }
+}
+
+/// A link in one or both directions: first come, first served.
+#[derive(Debug)]
+struct Link {
+    rate: Rate,
+    free_at: Picos,
+}
+
+impl Link {
+    #[inline]
+    fn send(&mut self, now: Picos, bytes: u32) -> Picos {
+        self.free_at = self.free_at.max(now) + self.rate.time_of(bytes);
+        self.free_at
+    }
+}
+
+/// One queue of the host.
+#[derive(Debug, Default)]
+struct Queue {
+    /// Requests that the drive has taken, and that are not done.
+    taken: u32,
+    /// Requests that the drive may take now.
+    ready: VecDeque<Slot>,
+    /// Requests beyond the queue's depth: they wait in the host.
+    beyond: VecDeque<Slot>,
+}
+
+/// A part of a request's data on its way to the host.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outgoing {
+    pub slot: Slot,
+}
+
+#[derive(Debug)]
+pub(super) struct Host {
+    queues: Vec<Queue>,
+    depth: u32,
+    next_queue: usize,
+    ready: u32,
+    /// The command that the controller is at, and until when.
+    at_hand: Option<(Picos, Slot)>,
+    read_command: Picos,
+    write_command: Picos,
+    page: Picos,
+    turnaround: Picos,
+    last_op: IoOp,
+    is_duplex: bool,
+    to_drive: Link,
+    to_host: Link,
+    incoming: Line<Slot>,
+    outgoing: Line<Outgoing>,
+    /// Whether writes wait for reads; and what waits.
+    pub gate: Gate,
+}
+
+/// Reads from flash share the mapping table, a write needs it for itself (PARALLELISM 5.2 names it as a cause of interference). A
+/// write that waits keeps later reads out, so that neither starves.
+#[derive(Debug, Default)]
+pub(super) struct Gate {
+    pub is_on: bool,
+    /// Read requests past the gate that are not done.
+    pub reading: u32,
+    pub waiting: VecDeque<Slot>,
+}
+
+impl Host {
+    pub fn new(profile: &Profile) -> Self {
+        let interface = &profile.interface;
+        let controller = &profile.controller;
+        let link = || Link { rate: Rate::of_bytes_per_second(interface.link_mb_per_second * 1e6), free_at: 0 };
+        Self {
+            queues: (0..interface.queues).map(|_| Queue::default()).collect(),
+            depth: interface.queue_depth,
+            next_queue: 0,
+            ready: 0,
+            at_hand: None,
+            read_command: picos_of_micros(controller.read_command_us),
+            write_command: picos_of_micros(controller.write_command_us),
+            page: picos_of_micros(controller.page_us),
+            turnaround: picos_of_micros(controller.turnaround_us),
+            last_op: IoOp::Flush,
+            is_duplex: interface.kind == InterfaceKind::Nvme,
+            to_drive: link(),
+            to_host: link(),
+            incoming: Line::default(),
+            outgoing: Line::default(),
+            gate: Gate { is_on: controller.writes_wait_for_reads, ..Gate::default() },
+        }
+    }
+
+    #[inline]
+    pub fn next_time(&self) -> Picos {
+        let at_hand = self.at_hand.map_or(Picos::MAX, |(until, _)| until);
+        at_hand.min(self.incoming.next_time()).min(self.outgoing.next_time())
+    }
+
+    /// A request comes from the host. Whether the controller can begin with a command now.
+    #[inline]
+    pub fn arrive(&mut self, slot: Slot, queue: u32, _now: Picos) -> bool {
+        let count = self.queues.len();
+        let queue = &mut self.queues[queue as usize % count];
+        if queue.taken == self.depth {
+            queue.beyond.push_back(slot);
+            return false;
+        }
+        queue.taken += 1;
+        queue.ready.push_back(slot);
+        self.ready += 1;
+        self.at_hand.is_none()
+    }
+
+    /// A request of the queue is done. Whether the controller can begin with a command now.
+    #[inline]
+    pub fn left(&mut self, queue: u32, _now: Picos) -> bool {
+        let count = self.queues.len();
+        let queue = &mut self.queues[queue as usize % count];
+        if let Some(slot) = queue.beyond.pop_front() {
+            queue.ready.push_back(slot);
+            self.ready += 1;
+            return self.at_hand.is_none();
+        }
+        queue.taken -= 1;
+        false
+    }
+
+    /// The next command, from the queues in turn.
+    #[inline]
+    fn next_command(&mut self) -> Option<Slot> {
+        if self.ready == 0 || self.at_hand.is_some() {
+            return None;
+        }
+        self.ready -= 1;
+        loop {
+            let queue = self.next_queue;
+            self.next_queue = if queue + 1 == self.queues.len() { 0 } else { queue + 1 };
+            if let Some(slot) = self.queues[queue].ready.pop_front() {
+                return Some(slot);
+            }
+        }
+    }
+
+    /// Time that the controller takes for a request.
+    #[inline]
+    fn command_time(&mut self, op: IoOp, pages: u32) -> Picos {
+        let command = match op {
+            IoOp::Read => self.read_command,
+            IoOp::Write => self.write_command,
+            // They carry no data; what they cost beyond a command comes from what they cause.
+            IoOp::Trim | IoOp::Flush => return self.write_command,
+        };
+        let turns = self.last_op != op && self.last_op != IoOp::Flush;
+        self.last_op = op;
+        command + self.page * Picos::from(pages) + if turns { self.turnaround } else { 0 }
+    }
+
+    /// Sends bytes to the host. When they have arrived.
+    #[inline]
+    fn send_out(&mut self, now: Picos, bytes: u32) -> Picos {
+        if self.is_duplex { self.to_host.send(now, bytes) } else { self.to_drive.send(now, bytes) }
+    }
+}
+
+impl<S: Scheme> Drive<S> {
+    /// The controller takes commands for as long as it has time and there are some.
+    #[inline]
+    pub(super) fn take_commands(&mut self, completed: &mut Vec<Completion>) {
+        while let Some(slot) = self.host.next_command() {
+            let request = &self.requests[slot as usize];
+            let time = self.host.command_time(request.submission.op, request.pages);
+            if time > 0 {
+                self.host.at_hand = Some((self.media.now() + time, slot));
+                return;
+            }
+            self.dispatch(slot, completed);
+        }
+    }
+
+    /// What happens next at the host's side.
+    pub(super) fn step_host(&mut self, completed: &mut Vec<Completion>) {
+        let now = self.media.now();
+        if self.host.outgoing.next_time() == now {
+            let Outgoing { slot } = self.host.outgoing.pop();
+            self.part_arrived(slot, completed);
+        } else if self.host.incoming.next_time() == now {
+            let slot = self.host.incoming.pop();
+            self.data_arrived(slot, completed);
+        } else if let Some((_, slot)) = self.host.at_hand.take() {
+            self.dispatch(slot, completed);
+            self.take_commands(completed);
+        }
+    }
+
+    /// The controller knows the request: now its data moves.
+    fn dispatch(&mut self, slot: Slot, completed: &mut Vec<Completion>) {
+        let submission = self.requests[slot as usize].submission;
+        match submission.op {
+            IoOp::Read => self.pass_gate(slot, completed),
+            IoOp::Write => {
+                let arrives = self.host.to_drive.send(self.media.now(), submission.length);
+                if arrives == self.media.now() {
+                    self.data_arrived(slot, completed);
+                } else {
+                    self.host.incoming.push(arrives, slot);
+                }
+            }
+            IoOp::Trim => self.trim(slot, completed),
+            IoOp::Flush => self.flush(slot, completed),
+        }
+    }
+
+    /// The data of a write is in the drive.
+    fn data_arrived(&mut self, slot: Slot, completed: &mut Vec<Completion>) {
+        self.pass_gate(slot, completed);
+    }
+
+    /// Lets a read or a write go on, or makes it wait.
+    #[inline]
+    fn pass_gate(&mut self, slot: Slot, completed: &mut Vec<Completion>) {
+        if !self.host.gate.is_on {
+            self.enter(slot, completed);
+            return;
+        }
+        self.host.gate.waiting.push_back(slot);
+        self.open_gate(completed);
+    }
+
+    fn open_gate(&mut self, completed: &mut Vec<Completion>) {
+        while let Some(&slot) = self.host.gate.waiting.front() {
+            let is_read = self.requests[slot as usize].submission.op == IoOp::Read;
+            if !is_read && self.host.gate.reading > 0 {
+                return;
+            }
+            self.host.gate.waiting.pop_front();
+            if is_read {
+                self.host.gate.reading += 1;
+            }
+            self.enter(slot, completed);
+        }
+    }
+
+    #[inline]
+    fn enter(&mut self, slot: Slot, completed: &mut Vec<Completion>) {
+        if self.requests[slot as usize].submission.op == IoOp::Read {
+            self.read(slot, completed);
+        } else {
+            self.write(slot, completed);
+        }
+    }
+
+    /// All data of a read has come from flash.
+    pub(super) fn read_left_gate(&mut self, completed: &mut Vec<Completion>) {
+        if self.host.gate.is_on {
+            self.host.gate.reading -= 1;
+            self.open_gate(completed);
+        }
+    }
+
+    /// Sends a page's part to the host.
+    #[inline]
+    pub(super) fn send_to_host(&mut self, slot: Slot, bytes: u32, completed: &mut Vec<Completion>) {
+        let now = self.media.now();
+        let arrives = self.host.send_out(now, bytes);
+        if arrives == now {
+            self.part_arrived(slot, completed);
+        } else {
+            self.host.outgoing.push(arrives, Outgoing { slot });
+        }
+    }
+
+    #[inline]
+    fn part_arrived(&mut self, slot: Slot, completed: &mut Vec<Completion>) {
+        let request = &mut self.requests[slot as usize];
+        request.left -= 1;
+        if request.left == 0 {
+            self.complete(slot, completed);
+        }
+    }
+}

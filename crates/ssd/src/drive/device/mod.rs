@@ -1,0 +1,393 @@
+//! The drive as its host sees it: requests in, completions out, and the next time at which something happens.
+//!
+//! A [`Drive`] does no I/O and reads no clock: whoever runs it gives it requests, asks for the next time, and lets it step. So the same
+//! drive runs in virtual time as fast as the processor goes, or on a wall clock.
+
+mod host;
+mod ops;
+mod reads;
+mod writes;
+
+use units::{IoOp, Lpn};
+
+use self::host::{Host, Line};
+use self::ops::{Op, OpKind, Ops};
+use crate::drive::dram::{ReadAhead, ReadCache, WriteBuffer};
+use crate::drive::measure::RequestDelays;
+use crate::drive::media::{Delays, Done, Media, Tag};
+use crate::drive::profile::Profile;
+use crate::drive::schemes::{Scheme, WornOut};
+use crate::drive::time::{Picos, picos_of_micros};
+
+/// A request to the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Submission {
+    /// What it does.
+    pub op: IoOp,
+    /// First byte.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u32,
+    /// Which queue of the host it comes through: taken modulo the profile's queues.
+    pub queue: u32,
+    /// A write is done only when it is on flash (FUA).
+    pub is_fua: bool,
+    /// Given back with the completion.
+    pub handle: u32,
+}
+
+/// A request that is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The request.
+    pub submission: Submission,
+    /// When it was submitted.
+    pub submitted_at: Picos,
+    /// When the host knows of its end.
+    pub completed_at: Picos,
+    /// Where the time went.
+    pub delays: RequestDelays,
+}
+
+/// A request under way.
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    submission: Submission,
+    submitted_at: Picos,
+    first: Lpn,
+    pages: u32,
+    /// Pages that are not done.
+    left: u32,
+    /// The next page to be accepted, of a write.
+    next: u32,
+    /// Of the page that was done last.
+    delays: Delays,
+    /// When it began to wait for room in the write-back buffer.
+    stalled_at: Picos,
+}
+
+type Slot = u32;
+
+/// What a drive did besides flash operations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DriveCounters {
+    /// Pages of host reads answered from the write-back buffer or the controller's memory.
+    pub pages_from_memory: u64,
+    /// Pages of host reads that held no data.
+    pub unmapped_pages: u64,
+    /// Pages read because the host wrote only a part of them.
+    pub filled_pages: u64,
+    /// Bytes that the host read.
+    pub read_bytes: u64,
+    /// Bytes that the host wrote.
+    pub written_bytes: u64,
+}
+
+impl DriveCounters {
+    /// What was counted since then.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            pages_from_memory: self.pages_from_memory - before.pages_from_memory,
+            unmapped_pages: self.unmapped_pages - before.unmapped_pages,
+            filled_pages: self.filled_pages - before.filled_pages,
+            read_bytes: self.read_bytes - before.read_bytes,
+            written_bytes: self.written_bytes - before.written_bytes,
+        }
+    }
+}
+
+/// A simulated drive.
+#[derive(Debug)]
+pub struct Drive<S> {
+    scheme: S,
+    media: Media,
+    host: Host,
+    requests: Vec<Request>,
+    free_requests: Vec<Slot>,
+    ops: Ops,
+    buffer: WriteBuffer,
+    /// Pages in the buffer of which only some sectors are known.
+    partial: writes::PartialPages,
+    /// Writes that wait for room in the buffer, oldest first.
+    stalled: std::collections::VecDeque<Slot>,
+    tickets: Vec<writes::Pending>,
+    cache: ReadCache,
+    ahead: ReadAhead,
+    /// Reads that wait for a page that is fetched ahead.
+    expecting: Vec<reads::Expecting>,
+    done: Vec<Done>,
+    page_bytes: u32,
+    page_shift: Option<u32>,
+    capacity_bytes: u64,
+    host_latency: Picos,
+    to_host: Line<Completion>,
+    outstanding: u32,
+    counters: DriveCounters,
+}
+
+impl<S: Scheme> Drive<S> {
+    /// A drive of this profile, with its scheme over these media.
+    #[must_use]
+    pub fn new(profile: &Profile, scheme: S, media: Media) -> Self {
+        let logical_pages = scheme.logical_pages();
+        let layout = media.layout();
+        let page_bytes = layout.page_bytes;
+        let buffer = WriteBuffer::new(&profile.write_buffer, page_bytes, logical_pages, layout.pages_per_block, layout.planes());
+        Self {
+            host: Host::new(profile),
+            requests: Vec::with_capacity(256),
+            free_requests: Vec::new(),
+            ops: Ops::default(),
+            buffer,
+            partial: writes::PartialPages::default(),
+            stalled: std::collections::VecDeque::new(),
+            tickets: Vec::new(),
+            cache: ReadCache::new(profile.read_cache.bytes, page_bytes, logical_pages),
+            ahead: ReadAhead::new(&profile.read_ahead, page_bytes, logical_pages),
+            expecting: Vec::new(),
+            done: Vec::with_capacity(16),
+            page_bytes,
+            page_shift: page_bytes.is_power_of_two().then(|| page_bytes.trailing_zeros()),
+            capacity_bytes: u64::from(logical_pages) * u64::from(page_bytes),
+            host_latency: picos_of_micros(profile.interface.host_us),
+            to_host: Line::default(),
+            outstanding: 0,
+            counters: DriveCounters::default(),
+            scheme,
+            media,
+        }
+    }
+
+    /// Bytes that the host can address.
+    #[must_use]
+    pub fn capacity_bytes(&self) -> u64 {
+        self.capacity_bytes
+    }
+
+    /// The scheme.
+    #[must_use]
+    pub fn scheme(&self) -> &S {
+        &self.scheme
+    }
+
+    /// The media.
+    #[must_use]
+    pub fn media(&self) -> &Media {
+        &self.media
+    }
+
+    /// The media, to be told what to write down.
+    pub fn media_mut(&mut self) -> &mut Media {
+        &mut self.media
+    }
+
+    /// What was done besides flash operations.
+    #[must_use]
+    pub fn counters(&self) -> &DriveCounters {
+        &self.counters
+    }
+
+    /// The write-back buffer.
+    #[must_use]
+    pub fn write_buffer(&self) -> &WriteBuffer {
+        &self.buffer
+    }
+
+    /// The read cache.
+    #[must_use]
+    pub fn read_cache(&self) -> &ReadCache {
+        &self.cache
+    }
+
+    /// Requests submitted and not completed.
+    #[must_use]
+    pub fn outstanding(&self) -> u32 {
+        self.outstanding
+    }
+
+    /// The time of the event at hand.
+    #[must_use]
+    pub fn now(&self) -> Picos {
+        self.media.now()
+    }
+
+    /// Set when the drive takes no more writes.
+    #[must_use]
+    pub fn worn_out(&self) -> Option<WornOut> {
+        self.scheme.worn_out()
+    }
+
+    /// Writes pages in no time: to age a drive. [`Drive::settle`] has to follow before the first request.
+    pub fn write_untimed(&mut self, lpn: Lpn) {
+        self.scheme.write_untimed(lpn);
+    }
+
+    /// Ends the writing in no time.
+    pub fn settle(&mut self) {
+        self.scheme.settle(&mut self.media);
+    }
+
+    /// When something happens next, if anything does without a further request.
+    #[inline]
+    #[must_use]
+    pub fn next_time(&self) -> Option<Picos> {
+        let next = self.next_event();
+        (next != Picos::MAX).then_some(next)
+    }
+
+    #[inline]
+    fn next_event(&self) -> Picos {
+        let mut next = self.media.next_time().min(self.host.next_time()).min(self.to_host.next_time());
+        if let Some(wake) = self.scheme.next_wake() {
+            next = next.min(wake);
+        }
+        next
+    }
+
+    /// Takes a request at a time that is not before the last event. Completions that need no time are put into `completed` at once.
+    ///
+    /// # Panics
+    /// If the range lies outside the drive or is empty though the operation needs one, or an event is due before `at`.
+    #[inline]
+    pub fn submit(&mut self, at: Picos, submission: Submission, completed: &mut Vec<Completion>) {
+        self.media.advance_to(at);
+        let end = submission.offset + u64::from(submission.length);
+        assert!(end <= self.capacity_bytes, "a request at byte {} of {} bytes lies outside the drive", submission.offset, submission.length);
+        let (first, pages) = self.pages_of(&submission);
+        assert!(pages > 0 || submission.op == IoOp::Flush, "a {} names at least one byte", submission.op.name());
+        let request =
+            Request { submission, submitted_at: at, first, pages, left: pages, next: 0, delays: Delays::default(), stalled_at: at };
+        let slot = if let Some(slot) = self.free_requests.pop() {
+            self.requests[slot as usize] = request;
+            slot
+        } else {
+            self.requests.push(request);
+            (self.requests.len() - 1) as Slot
+        };
+        self.outstanding += 1;
+        if self.host.arrive(slot, submission.queue, at) {
+            self.take_commands(completed);
+        }
+    }
+
+    /// The pages that a request touches.
+    #[inline]
+    fn pages_of(&self, submission: &Submission) -> (Lpn, u32) {
+        if submission.length == 0 {
+            return (Lpn(0), 0);
+        }
+        let last_byte = submission.offset + u64::from(submission.length) - 1;
+        let (first, last) = match self.page_shift {
+            Some(shift) => (submission.offset >> shift, last_byte >> shift),
+            None => (submission.offset / u64::from(self.page_bytes), last_byte / u64::from(self.page_bytes)),
+        };
+        (Lpn(first as u32), (last - first) as u32 + 1)
+    }
+
+    /// The bytes of a request that lie in its page `number`, as first byte within the page and length.
+    #[inline]
+    fn part_of(&self, request: &Request, number: u32) -> (u32, u32) {
+        let page_bytes = u64::from(self.page_bytes);
+        let page_start = u64::from(request.first.0 + number) * page_bytes;
+        let start = request.submission.offset.max(page_start);
+        let end = (request.submission.offset + u64::from(request.submission.length)).min(page_start + page_bytes);
+        ((start - page_start) as u32, (end - start) as u32)
+    }
+
+    /// Carries out what happens next, and puts the requests that are done with it into `completed`.
+    ///
+    /// # Panics
+    /// If nothing is to happen.
+    #[inline]
+    pub fn step(&mut self, completed: &mut Vec<Completion>) {
+        let next = self.next_event();
+        assert!(next != Picos::MAX, "something is to happen");
+        if self.media.next_time() == next {
+            self.step_media(completed);
+            return;
+        }
+        self.media.advance_to(next);
+        if self.host.next_time() == next {
+            self.step_host(completed);
+        } else if self.to_host.next_time() == next {
+            let completion = self.to_host.pop();
+            self.outstanding -= 1;
+            completed.push(completion);
+        } else {
+            self.scheme.wake(&mut self.media);
+        }
+    }
+
+    #[inline]
+    fn step_media(&mut self, completed: &mut Vec<Completion>) {
+        let mut done = std::mem::take(&mut self.done);
+        self.media.step(&mut done);
+        for done in done.drain(..) {
+            if done.command.tag.is_scheme() {
+                self.scheme.completed(&done, &mut self.media);
+            } else {
+                self.op_done(&done, completed);
+            }
+        }
+        self.done = done;
+    }
+
+    /// A command of the drive's own is done.
+    #[inline]
+    fn op_done(&mut self, done: &Done, completed: &mut Vec<Completion>) {
+        let op = self.ops.take(done.command.tag.number());
+        match op.kind {
+            OpKind::Read => self.page_read(op, done, completed),
+            OpKind::Write => self.page_written(op, done, completed),
+            OpKind::Flush => self.page_flushed(op, done, completed),
+            OpKind::Fill | OpKind::FlushFill => self.page_filled(op),
+            OpKind::Ahead => self.page_fetched(op, done, completed),
+        }
+    }
+
+    /// The delays of a page, with what it waited for before its command was given.
+    #[inline]
+    fn delays_of(op: &Op, done: &Done) -> Delays {
+        let mut delays = done.delays;
+        let held_back = done.issued_at - op.since;
+        if held_back > 0 {
+            match op.kind {
+                // A scheme holds a write back only until cleaning has made room,
+                OpKind::Write | OpKind::Flush => delays.cleaning += held_back,
+                // and a read until it knows where the page lies.
+                OpKind::Read | OpKind::Fill | OpKind::FlushFill | OpKind::Ahead => delays.die_busy += held_back,
+            }
+        }
+        delays
+    }
+
+    /// A request is done in the drive.
+    #[inline]
+    fn complete(&mut self, slot: Slot, completed: &mut Vec<Completion>) {
+        let request = self.requests[slot as usize];
+        self.free_requests.push(slot);
+        let now = self.media.now();
+        match request.submission.op {
+            IoOp::Read => self.counters.read_bytes += u64::from(request.submission.length),
+            IoOp::Write => self.counters.written_bytes += u64::from(request.submission.length),
+            IoOp::Trim | IoOp::Flush => {}
+        }
+        let latency = now + self.host_latency - request.submitted_at;
+        let delays = RequestDelays::around(latency, &request.delays);
+        let completion = Completion { submission: request.submission, submitted_at: request.submitted_at, completed_at: now + self.host_latency, delays };
+        if self.host_latency == 0 {
+            self.outstanding -= 1;
+            completed.push(completion);
+        } else {
+            self.to_host.push(now + self.host_latency, completion);
+        }
+        if self.host.left(request.submission.queue, now) {
+            self.take_commands(completed);
+        }
+    }
+
+    fn tag(&mut self, op: Op) -> Tag {
+        Tag::drive(self.ops.put(op))
+    }
+}

@@ -1,0 +1,122 @@
+//! Reads: from the write-back buffer, the read cache, what is fetched ahead, or flash.
+
+use units::Lpn;
+
+use super::ops::{Op, OpKind};
+use super::{Completion, Drive, Slot};
+use crate::drive::dram::Lookup;
+use crate::drive::media::Done;
+use crate::drive::schemes::{ReadPath, Scheme};
+
+/// A page of a read that waits for read-ahead.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Expecting {
+    lpn: Lpn,
+    slot: Slot,
+    bytes: u32,
+}
+
+impl<S: Scheme> Drive<S> {
+    /// Begins a read.
+    #[inline]
+    pub(super) fn read(&mut self, slot: Slot, completed: &mut Vec<Completion>) {
+        let request = self.requests[slot as usize];
+        // Pages that are still to come from flash. Counted beside `left`, which goes on to the host.
+        self.requests[slot as usize].next = request.pages;
+        for number in 0..request.pages {
+            let lpn = Lpn(request.first.0 + number);
+            let (_, bytes) = self.part_of(&request, number);
+            self.read_page(slot, lpn, bytes, completed);
+        }
+        if self.cache.capacity() > 0 {
+            self.fetch_ahead(request.submission.offset, request.submission.length, completed);
+        }
+    }
+
+    #[inline]
+    fn read_page(&mut self, slot: Slot, lpn: Lpn, bytes: u32, completed: &mut Vec<Completion>) {
+        if self.buffer.contains(lpn) {
+            self.counters.pages_from_memory += 1;
+            self.page_at_hand(slot, bytes, completed);
+            return;
+        }
+        if self.cache.capacity() > 0 {
+            match self.cache.look_up(lpn) {
+                Lookup::Hit => return self.page_at_hand(slot, bytes, completed),
+                Lookup::Expected => return self.expecting.push(Expecting { lpn, slot, bytes }),
+                Lookup::Miss => {}
+            }
+        }
+        let tag = self.tag(Op { kind: OpKind::Read, lpn, request: slot, since: self.media.now() });
+        let path = self.scheme.read(lpn, bytes, tag, &mut self.media);
+        if path != ReadPath::Flash {
+            self.ops.take(tag.number());
+            match path {
+                ReadPath::Memory => self.counters.pages_from_memory += 1,
+                _ => self.counters.unmapped_pages += 1,
+            }
+            self.page_at_hand(slot, bytes, completed);
+        }
+    }
+
+    /// A page of a read is in the drive's memory.
+    #[inline]
+    fn page_at_hand(&mut self, slot: Slot, bytes: u32, completed: &mut Vec<Completion>) {
+        let request = &mut self.requests[slot as usize];
+        request.next -= 1;
+        let is_last = request.next == 0;
+        self.send_to_host(slot, bytes, completed);
+        if is_last {
+            self.read_left_gate(completed);
+        }
+    }
+
+    /// A page has come from flash for the host.
+    #[inline]
+    pub(super) fn page_read(&mut self, op: Op, done: &Done, completed: &mut Vec<Completion>) {
+        self.requests[op.request as usize].delays = Self::delays_of(&op, done);
+        if self.cache.capacity() > 0 && done.command.bytes == self.page_bytes {
+            self.cache.insert(op.lpn);
+        }
+        self.page_at_hand(op.request, done.command.bytes, completed);
+    }
+
+    /// Fetches what a sequential stream will read next.
+    fn fetch_ahead(&mut self, offset: u64, length: u32, completed: &mut Vec<Completion>) {
+        let Some(pages) = self.ahead.observe(offset, length) else { return };
+        for lpn in pages.map(Lpn) {
+            if self.buffer.contains(lpn) || !self.cache.expect(lpn) {
+                continue;
+            }
+            let tag = self.tag(Op { kind: OpKind::Ahead, lpn, request: 0, since: self.media.now() });
+            if self.scheme.read(lpn, self.page_bytes, tag, &mut self.media) != ReadPath::Flash {
+                self.ops.take(tag.number());
+                self.cache.arrived(lpn);
+                self.serve_expecting(lpn, None, completed);
+            }
+        }
+    }
+
+    /// A page that was fetched ahead has come.
+    pub(super) fn page_fetched(&mut self, op: Op, done: &Done, completed: &mut Vec<Completion>) {
+        self.cache.arrived(op.lpn);
+        self.serve_expecting(op.lpn, Some(done), completed);
+    }
+
+    fn serve_expecting(&mut self, lpn: Lpn, done: Option<&Done>, completed: &mut Vec<Completion>) {
+        let mut index = 0;
+        while index < self.expecting.len() {
+            let Expecting { lpn: expected, slot, bytes } = self.expecting[index];
+            if expected != lpn {
+                index += 1;
+                continue;
+            }
+            // In order: who came first is served first.
+            self.expecting.remove(index);
+            if let Some(done) = done.filter(|done| done.issued_at >= self.requests[slot as usize].submitted_at) {
+                self.requests[slot as usize].delays = done.delays;
+            }
+            self.page_at_hand(slot, bytes, completed);
+        }
+    }
+}

@@ -1,0 +1,438 @@
+//! Latencies of requests, by operation and by what delayed them.
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+use units::{IoOp, Nanos};
+
+use crate::drive::media::Delays;
+use crate::drive::time::{PICOS_PER_NANO, Picos, nanos_of};
+
+/// Where the time of a request may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Delay {
+    /// Everything outside the flash: the host's queue, the controller, the link, room in the write-back buffer.
+    Queue = 0,
+    /// Waited for the channel.
+    Channel = 1,
+    /// Waited while the die worked for the host or on mapping pages.
+    DieBusy = 2,
+    /// Waited while the die read or programmed for cleaning.
+    Cleaning = 3,
+    /// Waited while the die moved data to even out wear.
+    WearLevelling = 4,
+    /// Waited while the die erased, for whatever cause.
+    Erase = 5,
+    /// The flash commands' own time: what an idle drive would take, too.
+    Service = 6,
+}
+
+impl Delay {
+    /// All, in the order of their numbers.
+    pub const ALL: [Self; 7] = [Self::Queue, Self::Channel, Self::DieBusy, Self::Cleaning, Self::WearLevelling, Self::Erase, Self::Service];
+
+    /// The name in tables and files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Queue => "queue",
+            Self::Channel => "channel",
+            Self::DieBusy => "die_busy",
+            Self::Cleaning => "cleaning",
+            Self::WearLevelling => "wear_levelling",
+            Self::Erase => "erase",
+            Self::Service => "service",
+        }
+    }
+}
+
+/// Something for each [`Delay`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ByDelay<T> {
+    /// Of [`Delay::Queue`].
+    pub queue: T,
+    /// Of [`Delay::Channel`].
+    pub channel: T,
+    /// Of [`Delay::DieBusy`].
+    pub die_busy: T,
+    /// Of [`Delay::Cleaning`].
+    pub cleaning: T,
+    /// Of [`Delay::WearLevelling`].
+    pub wear_levelling: T,
+    /// Of [`Delay::Erase`].
+    pub erase: T,
+    /// Of [`Delay::Service`].
+    pub service: T,
+}
+
+impl<T> ByDelay<T> {
+    /// In the order of [`Delay::ALL`].
+    #[inline]
+    #[must_use]
+    pub fn into_array(self) -> [T; 7] {
+        [self.queue, self.channel, self.die_busy, self.cleaning, self.wear_levelling, self.erase, self.service]
+    }
+
+    /// From the order of [`Delay::ALL`].
+    #[must_use]
+    pub fn from_array([queue, channel, die_busy, cleaning, wear_levelling, erase, service]: [T; 7]) -> Self {
+        Self { queue, channel, die_busy, cleaning, wear_levelling, erase, service }
+    }
+}
+
+/// Where the time of one request went, in picoseconds, on its critical path: of a request of many pages, the page that was done last.
+pub type RequestDelays = ByDelay<Picos>;
+
+impl RequestDelays {
+    /// The whole time.
+    #[inline]
+    #[must_use]
+    pub fn total(&self) -> Picos {
+        self.into_array().iter().sum()
+    }
+
+    /// Of a request that took `latency` and ended with a flash command that took `flash`: all the rest is [`Delay::Queue`]. For a request
+    /// that needed no flash, such as a buffered write, that is all of it: `flash` is then `Delays::default()`.
+    ///
+    /// # Panics
+    /// If the flash command took longer than the request.
+    #[inline]
+    #[must_use]
+    pub fn around(latency: Picos, flash: &Delays) -> Self {
+        let &Delays { die_busy, cleaning, wear_levelling, erase, channel, service } = flash;
+        let inside = Self { queue: 0, channel, die_busy, cleaning, wear_levelling, erase, service };
+        let queue = latency.checked_sub(inside.total());
+        Self { queue: queue.expect("a flash command lies within its request"), ..inside }
+    }
+}
+
+/// A distribution of latencies, in nanoseconds. Without requests all is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct LatencySummary {
+    /// Requests.
+    pub count: u64,
+    /// Mean: exact, not from the histogram.
+    pub mean: f64,
+    /// Half of the requests took no longer than this, to 0.1 %.
+    pub p50: Nanos,
+    /// 99 % took no longer.
+    pub p99: Nanos,
+    /// 99.9 % took no longer.
+    pub p999: Nanos,
+    /// The longest: exact.
+    pub max: Nanos,
+}
+
+/// How much one [`Delay`] matters. Times in nanoseconds; without requests all is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct DelaySummary {
+    /// Requests that were delayed by this at all.
+    pub delayed: u64,
+    /// The same as a share of all requests, 0 ... 1.
+    pub share_of_requests: f64,
+    /// Share of the sum of all latencies, 0 ... 1; over all delays these add up to 1.
+    pub share_of_latency: f64,
+    /// Mean over all requests, delayed or not: over all delays these add up to the mean latency.
+    pub mean: f64,
+    /// Half of the delayed requests were delayed no longer than this, to 0.1 %.
+    pub p50: Nanos,
+    /// 99 % of the delayed.
+    pub p99: Nanos,
+    /// 99.9 % of the delayed.
+    pub p999: Nanos,
+    /// The longest: exact.
+    pub max: Nanos,
+}
+
+/// Latencies of one operation, and what delayed it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct OpSummary {
+    /// The whole latency.
+    pub latency: LatencySummary,
+    /// What it consists of.
+    pub delays: ByDelay<DelaySummary>,
+}
+
+/// Latencies of all requests, by operation and by what delayed them.
+///
+/// Histograms have 3 significant digits and begin small; one that reaches up to minutes takes 0.2 MiB.
+#[derive(Clone, Debug)]
+pub struct Latencies {
+    by_op: [OpLatencies; IoOp::ALL.len()],
+}
+
+impl Default for Latencies {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Latencies {
+    /// Nothing recorded yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { by_op: std::array::from_fn(|_| OpLatencies::new()) }
+    }
+
+    /// Records a request.
+    ///
+    /// # Panics
+    /// If the delays do not add up to the latency.
+    #[inline]
+    pub fn record(&mut self, op: IoOp, latency: Picos, delays: &RequestDelays) {
+        assert!(delays.total() == latency, "a {} took {latency} ps, its delays do not add up to that: {delays:?}", op.name());
+        let found = &mut self.by_op[op as usize];
+        found.latency.add(latency);
+        for (distribution, picos) in found.delays.iter_mut().zip(delays.into_array()) {
+            // Most requests are spared most delays: they are told from the number of requests, and cost nothing here.
+            if picos > 0 {
+                distribution.add(picos);
+            }
+        }
+    }
+
+    /// Requests recorded.
+    #[must_use]
+    pub fn requests(&self) -> u64 {
+        self.by_op.iter().map(|found| found.latency.count()).sum()
+    }
+
+    /// Of one operation.
+    #[must_use]
+    pub fn of(&self, op: IoOp) -> OpSummary {
+        self.by_op[op as usize].summary()
+    }
+
+    /// Of all operations together.
+    #[must_use]
+    pub fn all(&self) -> OpSummary {
+        let mut sum = OpLatencies::new();
+        self.by_op.iter().for_each(|found| sum.merge(found));
+        sum.summary()
+    }
+
+    /// The latency histogram of an operation: upper end of a bucket in nanoseconds, requests in it; ascending, no empty buckets. The ends
+    /// are the same in all histograms; the last may be up to 0.1 % beyond the longest latency.
+    #[must_use]
+    pub fn latency_rows(&self, op: IoOp) -> Vec<(Nanos, u64)> {
+        self.by_op[op as usize].latency.rows()
+    }
+
+    /// The histogram of one delay of an operation, as [`Self::latency_rows`]; only of the requests that it delayed.
+    #[must_use]
+    pub fn delay_rows(&self, op: IoOp, delay: Delay) -> Vec<(Nanos, u64)> {
+        self.by_op[op as usize].delays[delay as usize].rows()
+    }
+}
+
+#[derive(Clone, Debug)]
+struct OpLatencies {
+    latency: Distribution,
+    delays: [Distribution; Delay::ALL.len()],
+}
+
+impl OpLatencies {
+    fn new() -> Self {
+        Self { latency: Distribution::new(), delays: std::array::from_fn(|_| Distribution::new()) }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.latency.merge(&other.latency);
+        self.delays.iter_mut().zip(&other.delays).for_each(|(mine, theirs)| mine.merge(theirs));
+    }
+
+    fn summary(&self) -> OpSummary {
+        let of_all = &self.latency;
+        let count = of_all.count();
+        let latency = LatencySummary {
+            count,
+            mean: ratio(of_all.sum_ns(), count as f64),
+            p50: of_all.quantile(0.5),
+            p99: of_all.quantile(0.99),
+            p999: of_all.quantile(0.999),
+            max: nanos_of(of_all.max),
+        };
+        let of_delay = |delay: &Distribution| DelaySummary {
+            delayed: delay.count(),
+            share_of_requests: ratio(delay.count() as f64, count as f64),
+            share_of_latency: ratio(delay.sum_ns(), of_all.sum_ns()),
+            mean: ratio(delay.sum_ns(), count as f64),
+            p50: delay.quantile(0.5),
+            p99: delay.quantile(0.99),
+            p999: delay.quantile(0.999),
+            max: nanos_of(delay.max),
+        };
+        OpSummary { latency, delays: ByDelay::from_array(self.delays.each_ref().map(of_delay)) }
+    }
+}
+
+/// 0 of nothing is 0: a run without requests shows no NaN.
+fn ratio(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
+}
+
+/// The histogram gives quantiles; sum and maximum are kept beside it in picoseconds, since it rounds.
+#[derive(Clone, Debug)]
+struct Distribution {
+    histogram: Histogram<u64>,
+    sum: u128,
+    max: Picos,
+}
+
+impl Distribution {
+    fn new() -> Self {
+        Self { histogram: Histogram::new(3).expect("3 significant digits are within 0 ... 5"), sum: 0, max: 0 }
+    }
+
+    #[inline]
+    fn add(&mut self, picos: Picos) {
+        self.sum += u128::from(picos);
+        self.max = self.max.max(picos);
+        self.histogram.record(nanos_of(picos)).expect("a histogram that grows takes any latency");
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.sum += other.sum;
+        self.max = self.max.max(other.max);
+        self.histogram.add(&other.histogram).expect("a histogram that grows takes any other");
+    }
+
+    fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    fn sum_ns(&self) -> f64 {
+        self.sum as f64 / PICOS_PER_NANO as f64
+    }
+
+    /// A bucket's upper end may lie beyond the longest latency, which would look odd beside the exact maximum.
+    fn quantile(&self, quantile: f64) -> Nanos {
+        self.histogram.value_at_quantile(quantile).min(nanos_of(self.max))
+    }
+
+    fn rows(&self) -> Vec<(Nanos, u64)> {
+        self.histogram.iter_recorded().map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn delays(queue: Picos, cleaning: Picos, service: Picos) -> RequestDelays {
+        RequestDelays { queue, cleaning, service, ..RequestDelays::default() }
+    }
+
+    #[test]
+    fn names_and_order_agree() {
+        let json = serde_json::to_string(&ByDelay::from_array([0, 1, 2, 3, 4, 5, 6])).unwrap();
+        let expected: Vec<_> = Delay::ALL.iter().map(|delay| format!("\"{}\":{}", delay.name(), *delay as u8)).collect();
+        assert_eq!(json, format!("{{{}}}", expected.join(",")));
+        assert_eq!(ByDelay::from_array([0, 1, 2, 3, 4, 5, 6]).into_array(), [0, 1, 2, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn nothing_recorded_is_zero_everywhere() {
+        let latencies = Latencies::new();
+        assert_eq!(latencies.requests(), 0);
+        assert_eq!(latencies.all(), OpSummary::default());
+        assert_eq!(latencies.of(IoOp::Read), OpSummary::default());
+        assert!(latencies.latency_rows(IoOp::Read).is_empty());
+        assert!(latencies.delay_rows(IoOp::Write, Delay::Erase).is_empty());
+    }
+
+    #[test]
+    fn requests_without_latency_show_no_nan() {
+        let mut latencies = Latencies::new();
+        latencies.record(IoOp::Trim, 0, &RequestDelays::default());
+        let all = latencies.all();
+        assert_eq!(all.latency, LatencySummary { count: 1, ..LatencySummary::default() });
+        assert_eq!(all.delays, ByDelay::default());
+    }
+
+    #[test]
+    fn means_and_shares_are_exact() {
+        let mut latencies = Latencies::new();
+        latencies.record(IoOp::Read, 75_833, &delays(0, 0, 75_833));
+        latencies.record(IoOp::Read, 100_000, &delays(500, 24_500, 75_000));
+        latencies.record(IoOp::Write, 900_000, &delays(150_000, 0, 750_000));
+        let read = latencies.of(IoOp::Read);
+        assert_eq!(read.latency.count, 2);
+        assert!((read.latency.mean - 87.9165).abs() < 1e-9);
+        assert_eq!((read.latency.p50, read.latency.max), (76, 100));
+        assert_eq!((read.delays.cleaning.delayed, read.delays.cleaning.share_of_requests), (1, 0.5));
+        assert!((read.delays.cleaning.mean - 12.25).abs() < 1e-9);
+        assert!((read.delays.cleaning.share_of_latency - 24_500.0 / 175_833.0).abs() < 1e-12);
+        assert_eq!(read.delays.erase, DelaySummary::default());
+        let all = latencies.all();
+        assert_eq!((all.latency.count, all.latency.max, all.delays.queue.delayed), (3, 900, 2));
+        assert_eq!(latencies.requests(), 3);
+        assert_eq!(latencies.of(IoOp::Flush), OpSummary::default());
+    }
+
+    #[test]
+    fn the_rest_around_a_flash_command_is_queue() {
+        let flash = Delays { die_busy: 1, cleaning: 2, wear_levelling: 3, erase: 4, channel: 5, service: 6 };
+        let found = RequestDelays::around(30, &flash);
+        let expected = RequestDelays { queue: 9, channel: 5, die_busy: 1, cleaning: 2, wear_levelling: 3, erase: 4, service: 6 };
+        assert_eq!(found, expected);
+        assert_eq!(RequestDelays::around(30, &Delays::default()), RequestDelays { queue: 30, ..RequestDelays::default() });
+    }
+
+    #[test]
+    #[should_panic(expected = "lies within its request")]
+    fn a_flash_command_longer_than_its_request_is_a_bug() {
+        let _ = RequestDelays::around(5, &Delays { service: 6, ..Delays::default() });
+    }
+
+    #[test]
+    #[should_panic(expected = "do not add up")]
+    fn delays_that_do_not_add_up_are_a_bug() {
+        Latencies::new().record(IoOp::Read, 10, &delays(1, 2, 3));
+    }
+
+    /// The value that so many of the values do not exceed, by sorting.
+    fn sorted_quantile(values: &[Picos], quantile: f64) -> f64 {
+        let mut sorted = values.to_vec();
+        sorted.sort_unstable();
+        let rank = ((quantile * sorted.len() as f64).ceil() as usize).max(1);
+        nanos_of(sorted[rank - 1]) as f64
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_sorting(requests in prop::collection::vec((0..4_usize, 0..50_000_u64, 0..4_000_000_000_u64, 1..90_000_000_u64), 1..300)) {
+            let mut latencies = Latencies::new();
+            for &(op, queue, cleaning, service) in &requests {
+                let cleaning = if cleaning % 3 == 0 { cleaning } else { 0 };
+                latencies.record(IoOp::ALL[op], queue + cleaning + service, &delays(queue, cleaning, service));
+            }
+            for (number, op) in IoOp::ALL.into_iter().enumerate() {
+                let whole: Vec<Picos> = requests.iter().filter(|r| r.0 == number)
+                    .map(|&(_, queue, cleaning, service)| queue + service + if cleaning % 3 == 0 { cleaning } else { 0 }).collect();
+                let found = latencies.of(op);
+                prop_assert_eq!(found.latency.count, whole.len() as u64);
+                if whole.is_empty() {
+                    prop_assert_eq!(found, OpSummary::default());
+                    continue;
+                }
+                for (quantile, value) in [(0.5, found.latency.p50), (0.99, found.latency.p99), (0.999, found.latency.p999)] {
+                    let exact = sorted_quantile(&whole, quantile);
+                    prop_assert!((value as f64 - exact).abs() <= exact * 1e-3, "{quantile}: {value} is not {exact}");
+                }
+                prop_assert_eq!(found.latency.max, nanos_of(whole.iter().copied().max().unwrap()));
+                let mean = whole.iter().sum::<u64>() as f64 / 1e3 / whole.len() as f64;
+                prop_assert!((found.latency.mean - mean).abs() <= mean * 1e-12);
+                let shares: f64 = found.delays.into_array().iter().map(|delay| delay.share_of_latency).sum();
+                let means: f64 = found.delays.into_array().iter().map(|delay| delay.mean).sum();
+                prop_assert!((shares - 1.0).abs() < 1e-12 && (means - mean).abs() <= mean * 1e-12);
+                let rows = latencies.latency_rows(op);
+                prop_assert!(rows.is_sorted_by(|a, b| a.0 < b.0));
+                prop_assert_eq!(rows.iter().map(|row| row.1).sum::<u64>(), whole.len() as u64);
+            }
+            prop_assert_eq!(latencies.all().latency.count, requests.len() as u64);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! What an FTL asks of the media, and what it is told when that is done.
+
+use units::Ppn;
+
+use crate::drive::time::Picos;
+
+/// What a die does for a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum FlashOp {
+    /// A page is read and sent over the channel.
+    Read = 0,
+    /// A page is sent over the channel and programmed.
+    Program = 1,
+    /// An erase block is erased.
+    Erase = 2,
+    /// A page is read and programmed into another page of the same plane, without the channel.
+    CopyBack = 3,
+}
+
+impl FlashOp {
+    /// All, in the order of their numbers.
+    pub const ALL: [Self; 4] = [Self::Read, Self::Program, Self::Erase, Self::CopyBack];
+
+    /// The name in tables and files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Program => "program",
+            Self::Erase => "erase",
+            Self::CopyBack => "copy_back",
+        }
+    }
+}
+
+/// For what a command is given: its time on a die is accounted under this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Cause {
+    /// A page that the host reads or writes, read-ahead included.
+    Host = 0,
+    /// Translation pages of a mapping that does not fit into DRAM (DFTL).
+    Mapping = 1,
+    /// Relocation, merges, and the erases after them.
+    Cleaning = 2,
+    /// Moves that only even out wear.
+    WearLevelling = 3,
+}
+
+impl Cause {
+    /// All, in the order of their numbers.
+    pub const ALL: [Self; 4] = [Self::Host, Self::Mapping, Self::Cleaning, Self::WearLevelling];
+
+    /// The name in tables and files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Mapping => "mapping",
+            Self::Cleaning => "cleaning",
+            Self::WearLevelling => "wear_levelling",
+        }
+    }
+}
+
+/// Who is told when a command is done. The highest bit says whether that is the scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Tag(pub u32);
+
+impl Tag {
+    const SCHEME: u32 = 1 << 31;
+
+    /// A command of the drive's: host pages, write-back, read-ahead. Below 2^31.
+    #[inline]
+    #[must_use]
+    pub const fn drive(number: u32) -> Self {
+        assert!(number < Self::SCHEME, "a tag is below 2^31");
+        Self(number)
+    }
+
+    /// A command of the scheme's own, which is told in [`crate::drive::schemes::Scheme::completed`]. Below 2^31.
+    #[inline]
+    #[must_use]
+    pub const fn scheme(number: u32) -> Self {
+        assert!(number < Self::SCHEME, "a tag is below 2^31");
+        Self(number | Self::SCHEME)
+    }
+
+    /// Whether the scheme is told.
+    #[inline]
+    #[must_use]
+    pub const fn is_scheme(self) -> bool {
+        self.0 & Self::SCHEME != 0
+    }
+
+    /// The number without the bit.
+    #[inline]
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self.0 & !Self::SCHEME
+    }
+}
+
+/// One command to a die.
+#[derive(Clone, Copy, Debug)]
+pub struct Command {
+    /// What the die does.
+    pub op: FlashOp,
+    /// For what.
+    pub cause: Cause,
+    /// The page; of an erase, the first page of the erase block; of a copy-back, the page that is programmed.
+    pub page: Ppn,
+    /// The page that a copy-back reads. Otherwise not looked at.
+    pub from: Ppn,
+    /// Bytes sent over the channel: a read may fetch part of a page.
+    pub bytes: u32,
+    /// Who is told.
+    pub tag: Tag,
+}
+
+/// Where the time of a command went, in picoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Delays {
+    /// Waited while the die worked for the host or on mapping pages.
+    pub die_busy: Picos,
+    /// Waited while the die read or programmed for cleaning.
+    pub cleaning: Picos,
+    /// Waited while the die moved data to even out wear.
+    pub wear_levelling: Picos,
+    /// Waited while the die erased, for whatever cause.
+    pub erase: Picos,
+    /// Waited for the channel.
+    pub channel: Picos,
+    /// The command's own time: commands, array and transfer.
+    pub service: Picos,
+}
+
+/// A command that is done.
+#[derive(Clone, Copy, Debug)]
+pub struct Done {
+    /// The command.
+    pub command: Command,
+    /// When it was given.
+    pub issued_at: Picos,
+    /// Where the time since then went. The sum is the whole time. Only for [`Cause::Host`]: zero for others.
+    pub delays: Delays,
+}

@@ -1,0 +1,316 @@
+//! The flash: dies, channels, and the time that commands take on them.
+//!
+//! Each die has a queue and carries out one command at a time (one on each plane at once where multi-plane commands are on). A channel is a
+//! server, first come first served: since every part asks for it at the moment at which it could begin its transfer, the time from which
+//! it is free is all that has to be kept, and no event is needed for it. So a read takes two events, a program or an erase one.
+
+mod command;
+mod die;
+mod engine;
+mod events;
+mod layout;
+mod slots;
+mod timing;
+
+use units::{EraseBlockId, Ppn};
+
+pub use command::{Cause, Command, Delays, Done, FlashOp, Tag};
+pub(crate) use events::{Events, NEVER};
+pub use layout::Layout;
+
+use die::{Array, Die};
+use slots::{Class, Slots};
+use timing::Timing;
+
+use crate::drive::measure::{EventHash, Timeline};
+use crate::drive::profile::{CommandOrder, MediaConfig};
+use crate::drive::time::Picos;
+
+/// Operations done by the media.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MediaCounters {
+    /// By operation and cause, in the order of [`FlashOp::ALL`] and [`Cause::ALL`].
+    pub operations: [[u64; 4]; 4],
+    /// Bytes sent over channels.
+    pub bytes_transferred: u64,
+    /// Commands that shared their time with another on a second plane.
+    pub multi_plane_commands: u64,
+    /// Times that a program or erase was interrupted.
+    pub suspensions: u64,
+}
+
+impl MediaCounters {
+    /// Operations of one kind, for all causes. A copy-back is a read and a program.
+    #[must_use]
+    pub fn of(&self, op: FlashOp) -> u64 {
+        self.operations[op as usize].iter().sum()
+    }
+
+    /// What was counted since then.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        let mut since = *self;
+        since.operations.iter_mut().flatten().zip(before.operations.iter().flatten()).for_each(|(now, before)| *now -= before);
+        since.bytes_transferred -= before.bytes_transferred;
+        since.multi_plane_commands -= before.multi_plane_commands;
+        since.suspensions -= before.suspensions;
+        since
+    }
+
+    /// All flash operations, a copy-back counted as two.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        FlashOp::ALL.iter().map(|&op| self.of(op)).sum::<u64>() + self.of(FlashOp::CopyBack)
+    }
+}
+
+/// A channel: free from a time on.
+#[derive(Clone, Copy, Debug, Default)]
+struct Channel {
+    free_at: Picos,
+    busy: Picos,
+}
+
+/// What is switched on.
+#[derive(Clone, Copy, Debug)]
+struct Features {
+    multi_plane: bool,
+    cache_mode: bool,
+    suspend: bool,
+    reads_first: bool,
+}
+
+/// The dies and channels of a drive, and the commands under way.
+#[derive(Debug)]
+pub struct Media {
+    layout: Layout,
+    timing: Timing,
+    features: Features,
+    now: Picos,
+    events: Events,
+    dies: Vec<Die>,
+    channels: Vec<Channel>,
+    slots: Slots,
+    /// Pages of each erase block that are programmed, or passed over.
+    programmed: Vec<u16>,
+    under_way: u32,
+    counters: MediaCounters,
+    hash: EventHash,
+    timeline: Option<Box<Timeline>>,
+}
+
+impl Media {
+    /// Erased media.
+    #[must_use]
+    pub fn new(config: &MediaConfig) -> Self {
+        let layout = Layout::new(
+            config.channels,
+            config.packages_per_channel * config.dies_per_package,
+            config.planes_per_die,
+            config.erase_blocks_per_plane,
+            config.pages_per_erase_block,
+            config.page_bytes,
+        );
+        let dies = layout.dies();
+        Self {
+            timing: Timing::new(config),
+            features: Features {
+                multi_plane: config.multi_plane && config.planes_per_die > 1,
+                cache_mode: config.cache_mode,
+                suspend: config.suspend,
+                // A read that interrupts has to come first.
+                reads_first: config.order == CommandOrder::ReadsFirst || config.suspend,
+            },
+            now: 0,
+            // Only in cache mode do the array and the register of a die have an event each.
+            events: Events::new(dies as usize * if config.cache_mode { 2 } else { 1 }),
+            dies: (0..dies).map(|die| Die::new(layout.channel_of_die(die))).collect(),
+            channels: vec![Channel::default(); layout.channels as usize],
+            slots: Slots::new(),
+            programmed: vec![0; layout.erase_blocks() as usize],
+            under_way: 0,
+            counters: MediaCounters::default(),
+            hash: EventHash::default(),
+            timeline: None,
+            layout,
+        }
+    }
+
+    /// How the media are made up.
+    #[inline]
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The time of the event at hand.
+    #[inline]
+    #[must_use]
+    pub fn now(&self) -> Picos {
+        self.now
+    }
+
+    /// The time goes on without an event of the media.
+    ///
+    /// # Panics
+    /// If that would pass over an event, or go back.
+    #[inline]
+    pub fn advance_to(&mut self, time: Picos) {
+        assert!(time >= self.now && time <= self.events.first().at, "time goes from event to event");
+        self.now = time;
+    }
+
+    /// When the next event is due; [`Picos::MAX`] if there is none.
+    #[inline]
+    #[must_use]
+    pub fn next_time(&self) -> Picos {
+        self.events.first().at
+    }
+
+    /// Commands given and not done.
+    #[must_use]
+    pub fn under_way(&self) -> u32 {
+        self.under_way
+    }
+
+    /// Operations so far.
+    #[must_use]
+    pub fn counters(&self) -> &MediaCounters {
+        &self.counters
+    }
+
+    /// A hash over all commands that were done, with their times.
+    #[must_use]
+    pub fn event_hash(&self) -> u64 {
+        self.hash.value()
+    }
+
+    /// From now on, what the dies do is written down.
+    pub fn watch(&mut self, timeline: Timeline) {
+        self.timeline = Some(Box::new(timeline));
+    }
+
+    /// What was written down.
+    #[must_use]
+    pub fn timeline(&self) -> Option<&Timeline> {
+        self.timeline.as_deref()
+    }
+
+    /// Whether a page has been programmed since its erase block was erased, as far as time has passed. A page that the scheme has mapped and that
+    /// is not programmed yet is still in the controller's memory.
+    #[inline]
+    #[must_use]
+    pub fn is_programmed(&self, page: Ppn) -> bool {
+        let (block, place) = self.layout.split(page);
+        u32::from(self.programmed[block.index()]) > place
+    }
+
+    /// Says that the first `pages` pages of an erase block are programmed. Only before the first command.
+    ///
+    /// # Panics
+    /// If a command was given before.
+    pub fn preset(&mut self, block: EraseBlockId, pages: u32) {
+        assert!(self.under_way == 0 && self.counters.total() == 0, "media are preset before the first command");
+        self.programmed[block.index()] = pages as u16;
+    }
+
+    /// Whether a die has nothing to do and nothing waits for it.
+    #[must_use]
+    pub fn is_idle(&self, die: u32) -> bool {
+        self.dies[die as usize].is_idle()
+    }
+
+    /// Since when a die has been idle; `None` if it is not.
+    #[must_use]
+    pub fn idle_since(&self, die: u32) -> Option<Picos> {
+        self.dies[die as usize].idle_since()
+    }
+
+    /// Time that a die spent on an operation for a cause, up to now.
+    #[must_use]
+    pub fn time_on(&self, die: u32, op: FlashOp, cause: Cause) -> Picos {
+        self.dies[die as usize].time_on(op, cause, self.now)
+    }
+
+    /// Time that a die was idle, up to now.
+    #[must_use]
+    pub fn time_idle(&self, die: u32) -> Picos {
+        self.dies[die as usize].time_idle(self.now)
+    }
+
+    /// Time that a channel was busy, with the transfers that are promised already.
+    #[must_use]
+    pub fn channel_busy(&self, channel: u32) -> Picos {
+        self.channels[channel as usize].busy
+    }
+
+    /// Gives a command to its die. It begins at once if the die is free, otherwise it waits.
+    #[inline]
+    pub fn submit(&mut self, command: Command) {
+        let (block, place) = self.layout.split(command.page);
+        let plane = self.layout.plane_of(block);
+        let number = self.layout.die_of_plane(plane);
+        self.under_way += 1;
+        let slot = self.slots.take(command, plane, place, self.now);
+        let die = &mut self.dies[number as usize];
+        let overtakes = self.features.reads_first && command.op == FlashOp::Read && command.cause == Cause::Host;
+        let begins = die.is_idle();
+        if !begins && command.cause == Cause::Host {
+            self.slots.get_mut(slot).waited = die.time_by_class(self.now);
+        }
+        let queue = if overtakes { &mut die.urgent } else { &mut die.queue };
+        queue.push(slot, &mut self.slots);
+        if begins || self.features.cache_mode {
+            self.begin(number);
+        }
+        if overtakes && self.features.suspend {
+            self.interrupt(number);
+        }
+    }
+
+    /// Carries out the next event and puts the commands that it ends into `done`.
+    ///
+    /// # Panics
+    /// If there is no event; or if a page is programmed out of order, a sign of a faulty scheme.
+    #[inline]
+    pub fn step(&mut self, done: &mut Vec<Done>) {
+        let event = self.events.first();
+        assert!(event.at != NEVER, "there is an event");
+        self.now = event.at;
+        let dies = self.dies.len() as u32;
+        self.events.set(event.part, NEVER);
+        if event.part >= dies {
+            self.transfer_ended(event.part - dies, done);
+        } else if self.dies[event.part as usize].array == Array::Busy {
+            self.array_ended(event.part, done);
+        } else {
+            self.transfer_ended(event.part, done);
+        }
+    }
+
+    /// A command is done: tells where its time went.
+    fn finish(&mut self, slot: slots::Slot, done: &mut Vec<Done>) {
+        let entry = *self.slots.get(slot);
+        self.slots.give_back(slot);
+        self.under_way -= 1;
+        let command = entry.command;
+        self.counters.operations[command.op as usize][command.cause as usize] += 1;
+        self.counters.bytes_transferred += u64::from(command.bytes);
+        self.hash.mix(self.now);
+        self.hash.mix(u64::from(command.page.0) << 8 | (command.op as u64) << 4 | command.cause as u64);
+        let delays = if command.cause == Cause::Host {
+            let waited: Picos = entry.waited.iter().sum();
+            Delays {
+                die_busy: entry.waited[Class::Host as usize],
+                cleaning: entry.waited[Class::Cleaning as usize],
+                wear_levelling: entry.waited[Class::WearLevelling as usize],
+                erase: entry.waited[Class::Erase as usize],
+                channel: entry.channel_wait,
+                service: self.now - entry.issued_at - waited - entry.channel_wait,
+            }
+        } else {
+            Delays::default()
+        };
+        done.push(Done { command, issued_at: entry.issued_at, delays });
+    }
+}

@@ -1,0 +1,204 @@
+//! Commands under way, and the queues in which they wait.
+
+use super::Command;
+use super::command::{Cause, FlashOp, Tag};
+use crate::drive::time::Picos;
+use units::Ppn;
+
+/// Number of a command under way.
+pub(super) type Slot = u32;
+
+/// No command.
+pub(super) const NONE: Slot = Slot::MAX;
+
+/// What a die may be busy with, as far as those who wait for it care.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Class {
+    Host = 0,
+    Cleaning = 1,
+    WearLevelling = 2,
+    Erase = 3,
+}
+
+impl Class {
+    pub const COUNT: usize = 4;
+
+    #[inline]
+    pub fn of(op: FlashOp, cause: Cause) -> Self {
+        match (op, cause) {
+            (FlashOp::Erase, _) => Self::Erase,
+            (_, Cause::Host | Cause::Mapping) => Self::Host,
+            (_, Cause::Cleaning) => Self::Cleaning,
+            (_, Cause::WearLevelling) => Self::WearLevelling,
+        }
+    }
+}
+
+/// A command under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub command: Command,
+    pub next: Slot,
+    pub plane: u32,
+    /// Place of the page within its erase block.
+    pub place: u32,
+    pub issued_at: Picos,
+    /// The die's time by class when the command was given; from its start on, what it waited for each.
+    pub waited: [Picos; Class::COUNT],
+    pub channel_wait: Picos,
+}
+
+/// All commands under way. Slots are used again, so that memory stays as large as the most at any one time.
+#[derive(Debug)]
+pub(super) struct Slots {
+    entries: Vec<Entry>,
+    free: Slot,
+}
+
+impl Slots {
+    pub fn new() -> Self {
+        Self { entries: Vec::with_capacity(1024), free: NONE }
+    }
+
+    #[inline]
+    pub fn take(&mut self, command: Command, plane: u32, place: u32, issued_at: Picos) -> Slot {
+        let entry = Entry { command, next: NONE, plane, place, issued_at, waited: [0; Class::COUNT], channel_wait: 0 };
+        if self.free == NONE {
+            self.entries.push(entry);
+            return (self.entries.len() - 1) as Slot;
+        }
+        let slot = self.free;
+        self.free = self.entries[slot as usize].next;
+        self.entries[slot as usize] = entry;
+        slot
+    }
+
+    #[inline]
+    pub fn give_back(&mut self, slot: Slot) {
+        self.entries[slot as usize].next = self.free;
+        self.free = slot;
+    }
+
+    #[inline]
+    pub fn get(&self, slot: Slot) -> &Entry {
+        &self.entries[slot as usize]
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, slot: Slot) -> &mut Entry {
+        &mut self.entries[slot as usize]
+    }
+}
+
+/// A queue of commands, linked through their entries.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Queue {
+    head: Slot,
+    tail: Slot,
+}
+
+impl Queue {
+    pub const EMPTY: Self = Self { head: NONE, tail: NONE };
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.head == NONE
+    }
+
+    #[inline]
+    pub fn first(&self) -> Slot {
+        self.head
+    }
+
+    #[inline]
+    pub fn push(&mut self, slot: Slot, slots: &mut Slots) {
+        if self.head == NONE {
+            self.head = slot;
+        } else {
+            slots.get_mut(self.tail).next = slot;
+        }
+        self.tail = slot;
+    }
+
+    #[inline]
+    pub fn pop(&mut self, slots: &mut Slots) -> Slot {
+        let slot = self.head;
+        self.head = slots.get(slot).next;
+        slots.get_mut(slot).next = NONE;
+        slot
+    }
+}
+
+/// Planes that one command can work on at once at most.
+pub(super) const MOST_PLANES: usize = 8;
+
+/// Commands that a die carries out together: one, or one on each of several planes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Group {
+    slots: [Slot; MOST_PLANES],
+    count: u8,
+    /// The next one whose data goes out.
+    pub sent: u8,
+    pub op: FlashOp,
+    pub cause: Cause,
+}
+
+impl Group {
+    pub const EMPTY: Self = Self { slots: [NONE; MOST_PLANES], count: 0, sent: 0, op: FlashOp::Read, cause: Cause::Host };
+
+    #[inline]
+    pub fn of(slot: Slot, op: FlashOp, cause: Cause) -> Self {
+        let mut slots = [NONE; MOST_PLANES];
+        slots[0] = slot;
+        Self { slots, count: 1, sent: 0, op, cause }
+    }
+
+    pub fn add(&mut self, slot: Slot) {
+        self.slots[self.count as usize] = slot;
+        self.count += 1;
+    }
+
+    #[inline]
+    pub fn all(&self) -> &[Slot] {
+        &self.slots[..self.count as usize]
+    }
+
+    /// The command whose data goes out next, if any is left.
+    #[inline]
+    pub fn to_send(&self) -> Option<Slot> {
+        (self.sent < self.count).then(|| self.slots[self.sent as usize])
+    }
+}
+
+impl Command {
+    /// An erase of the erase block whose first page this is.
+    #[must_use]
+    pub const fn erase(first_page: Ppn, cause: Cause, tag: Tag) -> Self {
+        Self { op: FlashOp::Erase, cause, page: first_page, from: Ppn::NONE, bytes: 0, tag }
+    }
+
+    /// A read of `bytes` of a page.
+    #[must_use]
+    pub const fn read(page: Ppn, bytes: u32, cause: Cause, tag: Tag) -> Self {
+        Self { op: FlashOp::Read, cause, page, from: Ppn::NONE, bytes, tag }
+    }
+
+    /// A program of a page with data from the host.
+    #[must_use]
+    pub const fn program(page: Ppn, bytes: u32, cause: Cause, tag: Tag) -> Self {
+        Self { op: FlashOp::Program, cause, page, from: Ppn::NONE, bytes, tag }
+    }
+
+    /// A program of a page with what was read from another.
+    #[must_use]
+    pub const fn copy(from: Ppn, page: Ppn, bytes: u32, cause: Cause, tag: Tag) -> Self {
+        Self { op: FlashOp::Program, cause, page, from, bytes, tag }
+    }
+
+    /// A copy within a plane, without the channel.
+    #[must_use]
+    pub const fn copy_back(from: Ppn, page: Ppn, cause: Cause, tag: Tag) -> Self {
+        Self { op: FlashOp::CopyBack, cause, page, from, bytes: 0, tag }
+    }
+}

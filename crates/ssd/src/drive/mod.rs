@@ -1,0 +1,18 @@
+//! The simulated drive: the FTL with a clock.
+//!
+//! A [`profile`] says what a drive is made of. [`visit_drive`] makes it: a [`device::Drive`] with a [`schemes::Scheme`] over [`media::Media`].
+//! [`run::simulate`] puts it into a [`state::State`], plays requests on it at a [`load::Pace`], and [`measure`]s.
+
+mod build;
+pub mod device;
+pub mod dram;
+pub mod load;
+pub mod measure;
+pub mod media;
+pub mod profile;
+pub mod run;
+pub mod schemes;
+pub mod state;
+pub mod time;
+
+pub use build::{DriveError, DriveVisitor, visit_drive};

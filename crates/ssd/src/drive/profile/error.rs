@@ -1,0 +1,71 @@
+//! What can be wrong with a profile: one line each, with the key and what would be right.
+
+use thiserror::Error;
+
+/// What is wrong with a profile.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum ProfileError {
+    /// No built-in profile goes by that name.
+    #[error("unknown device profile `{name}`; known are: {known}; or give the path of a .toml file")]
+    UnknownProfile {
+        /// The name as given.
+        name: String,
+        /// All names.
+        known: String,
+    },
+    /// The text is not TOML, or not a profile.
+    #[error("{place}, line {line}, column {column}: {reason}")]
+    Syntax {
+        /// Where the text is from.
+        place: String,
+        /// Counted from 1.
+        line: usize,
+        /// Characters, counted from 1.
+        column: usize,
+        /// What is wrong, and what would be right.
+        reason: String,
+    },
+    /// A value does not fit its key, by itself or beside others.
+    #[error("{place}: {key} = {value}: {right}")]
+    BadValue {
+        /// Where the profile is from.
+        place: String,
+        /// The key with its group, such as `media.channels`.
+        key: String,
+        /// What was given.
+        value: String,
+        /// What would be right.
+        right: String,
+    },
+    /// There is no such key.
+    #[error("{place}: no key `{key}`; {known}")]
+    UnknownKey {
+        /// Where the profile is from.
+        place: String,
+        /// The key as given.
+        key: String,
+        /// All keys at that level, as a clause.
+        known: String,
+    },
+    /// An override is not of the form.
+    #[error("`{text}` is not an override; write key=value, such as controller.read_command_us=28")]
+    Malformed {
+        /// What was given.
+        text: String,
+    },
+}
+
+impl ProfileError {
+    pub(super) fn syntax(text: &str, place: &str, error: &toml::de::Error) -> Self {
+        let start = error.span().map_or(0, |span| span.start).min(text.len());
+        let before = &text[..start];
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        Self::Syntax {
+            place: place.to_owned(),
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+            // The parser puts what it expected on a line of its own.
+            reason: error.message().lines().collect::<Vec<_>>().join("; "),
+        }
+    }
+}

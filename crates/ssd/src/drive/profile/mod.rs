@@ -1,0 +1,145 @@
+//! Device profiles: what a drive is made of, as TOML.
+//!
+//! A built-in profile is one file in `profiles/` and one line in [`PROFILES`].
+
+mod check;
+mod error;
+mod schema;
+mod set;
+#[cfg(test)]
+mod tests;
+
+pub use error::ProfileError;
+pub use schema::*;
+
+use crate::drive::media::Layout;
+
+/// A profile that comes with the program.
+#[derive(Clone, Copy, Debug)]
+pub struct BuiltIn {
+    /// The name on the command line, the same as in the file.
+    pub name: &'static str,
+    text: &'static str,
+}
+
+macro_rules! built_in {
+    ($($name:literal),+ $(,)?) => {
+        &[$(BuiltIn { name: $name, text: include_str!(concat!("../../../profiles/", $name, ".toml")) }),+]
+    };
+}
+
+/// All built-in profiles: one line each.
+pub static PROFILES: &[BuiltIn] = built_in![
+    "mtron-pro-7500",
+    "mtron-sata7035",
+    "intel-x25e",
+    "intel-x25m",
+    "ocz-vertex-ex",
+    "samsung-mcbqe32g",
+    "usb-stick",
+    "sd-card",
+    "replication-table-2",
+    "nvme-tlc",
+    "nvme-qlc",
+    "a16",
+];
+
+impl BuiltIn {
+    /// The profile.
+    ///
+    /// # Panics
+    /// If the file that was built in is wrong: a bug.
+    #[must_use]
+    pub fn profile(&self) -> Profile {
+        parse(self.text, &format!("profile `{}`", self.name)).unwrap_or_else(|error| panic!("a built-in profile is wrong: {error}"))
+    }
+
+    /// One line: what it is.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        self.profile().summary
+    }
+
+    /// The file as it is, with its comments: what a user copies to make one of his own.
+    #[must_use]
+    pub const fn text(&self) -> &'static str {
+        self.text
+    }
+}
+
+/// A built-in profile by its name.
+///
+/// # Errors
+/// [`ProfileError::UnknownProfile`] lists the known names.
+pub fn load(name: &str) -> Result<Profile, ProfileError> {
+    let found = PROFILES.iter().find(|entry| entry.name == name).ok_or_else(|| ProfileError::UnknownProfile {
+        name: name.to_owned(),
+        known: PROFILES.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", "),
+    })?;
+    Ok(found.profile())
+}
+
+/// Reads a profile and checks it. `place` is where the text is from, such as a path: it begins every error.
+///
+/// # Errors
+/// [`ProfileError::Syntax`] with line and column if the text is not TOML, a key is unknown or missing, or a value is of the wrong type;
+/// otherwise those of [`Profile::check`].
+pub fn parse(text: &str, place: &str) -> Result<Profile, ProfileError> {
+    let profile: Profile = toml::from_str(text).map_err(|error| ProfileError::syntax(text, place, &error))?;
+    profile.check_at(place)?;
+    Ok(profile)
+}
+
+impl Profile {
+    /// The profile as TOML, with the keys that had been left out.
+    ///
+    /// # Panics
+    /// If a number does not fit TOML's 63 bits: [`Profile::check`] does not let it pass.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        toml::to_string_pretty(self).unwrap_or_else(|error| panic!("a checked profile can be written as TOML: {error}"))
+    }
+
+    /// How the media are made up.
+    ///
+    /// # Panics
+    /// If the sizes are out of range: the profile has to be checked.
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        let m = &self.media;
+        Layout::new(
+            m.channels,
+            m.packages_per_channel * m.dies_per_package,
+            m.planes_per_die,
+            m.erase_blocks_per_plane,
+            m.pages_per_erase_block,
+            m.page_bytes,
+        )
+    }
+
+    /// All pages of the media, bad erase blocks included.
+    #[must_use]
+    pub fn physical_pages(&self) -> u64 {
+        let m = &self.media;
+        let factors =
+            [m.channels, m.packages_per_channel, m.dies_per_package, m.planes_per_die, m.erase_blocks_per_plane, m.pages_per_erase_block];
+        factors.iter().fold(1, |product, factor| u64::from(*factor).saturating_mul(product))
+    }
+
+    /// Pages that the host can address: `physical / (1 + over_provisioning)`, rounded down.
+    ///
+    /// # Panics
+    /// If they are more than 2^31: the profile has to be checked.
+    #[must_use]
+    pub fn logical_pages(&self) -> u32 {
+        let pages = (self.physical_pages() as f64 / (1.0 + self.ftl.over_provisioning)).floor();
+        assert!(pages <= f64::from(1_u32 << 31), "a checked profile has at most 2^31 pages");
+        pages as u32
+    }
+
+    /// Bytes that the host can address.
+    #[must_use]
+    pub fn capacity_bytes(&self) -> u64 {
+        u64::from(self.logical_pages()) * u64::from(self.media.page_bytes)
+    }
+}

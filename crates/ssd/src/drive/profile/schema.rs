@@ -1,0 +1,334 @@
+//! The keys of a device profile.
+//!
+//! Units are the last word of a key. Every key has to be there, but for those with a default, which are features that a drive may lack.
+
+use serde::{Deserialize, Serialize};
+
+/// A drive: everything that the simulator needs to know of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// The name on the command line: lower case, words joined by `-`.
+    pub name: String,
+    /// One line: what it is.
+    pub summary: String,
+    /// Where the figures are from: data sheets, papers with table or equation.
+    pub sources: Vec<String>,
+    /// Keys, such as `controller.read_command_us`, whose values are ours: fitted so that the drive's published behaviour comes out, or
+    /// assumed. All others are published.
+    pub fitted: Vec<String>,
+    /// The flash chips and how they are connected.
+    pub media: MediaConfig,
+    /// Energy of an operation.
+    #[serde(default)]
+    pub energy: EnergyConfig,
+    /// The connection to the host.
+    pub interface: InterfaceConfig,
+    /// The processor that handles commands.
+    #[serde(default)]
+    pub controller: ControllerConfig,
+    /// Write-back buffer.
+    #[serde(default)]
+    pub write_buffer: WriteBufferConfig,
+    /// Read cache.
+    #[serde(default)]
+    pub read_cache: ReadCacheConfig,
+    /// Read-ahead.
+    #[serde(default)]
+    pub read_ahead: ReadAheadConfig,
+    /// The flash translation layer.
+    pub ftl: FtlConfig,
+    /// When and how space is reclaimed.
+    #[serde(default)]
+    pub cleaning: CleaningConfig,
+    /// How wear is evened out.
+    #[serde(default)]
+    pub wear_levelling: WearLevellingConfig,
+}
+
+/// The flash chips and how they are connected.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MediaConfig {
+    /// Channels, 1 ... 64.
+    pub channels: u32,
+    /// Packages on a channel, 1 ... 16.
+    pub packages_per_channel: u32,
+    /// Dies of a package, 1 ... 16.
+    pub dies_per_package: u32,
+    /// Planes of a die, 1 ... 8.
+    pub planes_per_die: u32,
+    /// Erase blocks of a plane, 4 ... 65536.
+    pub erase_blocks_per_plane: u32,
+    /// Pages of an erase block, 2 ... 4096.
+    pub pages_per_erase_block: u32,
+    /// Bytes of a page, 512 ... 65536: the unit of the mapping, of reads and of programs.
+    pub page_bytes: u32,
+    /// Time of a page read in microseconds, by page type; page `i` of an erase block is of type `i mod length`: 1 entry for SLC, 2 for
+    /// MLC, 3 for TLC, 4 for QLC. Real chips pair pages further apart; the mean is the same.
+    pub read_us: Vec<f64>,
+    /// Time of a page program in microseconds, by page type.
+    pub program_us: Vec<f64>,
+    /// Time of an erase in microseconds.
+    pub erase_us: f64,
+    /// Time that a command and its address take on the channel, in microseconds.
+    #[serde(default)]
+    pub command_us: f64,
+    /// Speed of a channel in millions of transfers a second.
+    pub channel_mt_per_second: f64,
+    /// Width of a channel in bits.
+    #[serde(default = "eight")]
+    pub channel_bits: u32,
+    /// Whether one command may work on several planes of a die at once. Programs have to be at the same place in their erase blocks.
+    #[serde(default)]
+    pub multi_plane: bool,
+    /// Whether a die may read or program its next page while the last one, or the one after, is on the channel.
+    #[serde(default)]
+    pub cache_mode: bool,
+    /// Whether relocation within a plane goes without the channel.
+    #[serde(default)]
+    pub copy_back: bool,
+    /// Whether reads for the host interrupt programs and erases.
+    #[serde(default)]
+    pub suspend: bool,
+    /// Time to interrupt a program or erase, and again to resume it, in microseconds.
+    #[serde(default)]
+    pub suspend_us: f64,
+    /// Order of the commands that wait for a die: `fifo`, or `reads_first` (reads for the host overtake everything else).
+    #[serde(default)]
+    pub order: CommandOrder,
+    /// Erases that an erase block stands; 0 for no limit.
+    #[serde(default)]
+    pub endurance_cycles: u32,
+    /// Standard deviation of the endurance over erase blocks, as a fraction of it.
+    #[serde(default)]
+    pub endurance_spread: f64,
+    /// Share of the erase blocks that are bad from the factory, 0 ... 0.2.
+    #[serde(default)]
+    pub factory_bad_share: f64,
+}
+
+const fn eight() -> u32 {
+    8
+}
+
+/// Order of the commands that wait for a die.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CommandOrder {
+    /// As they came.
+    #[default]
+    Fifo,
+    /// Reads for the host before everything else.
+    ReadsFirst,
+}
+
+/// Energy of operations, in nanojoules a page or an erase, and power at rest.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EnergyConfig {
+    /// Of a page read, in nanojoules.
+    pub read_nj: f64,
+    /// Of a page program, in nanojoules.
+    pub program_nj: f64,
+    /// Of an erase, in nanojoules.
+    pub erase_nj: f64,
+    /// Of a byte on a channel, in picojoules.
+    pub transfer_pj_per_byte: f64,
+    /// Of everything else, all the time, in milliwatts.
+    pub idle_mw: f64,
+}
+
+/// The connection to the host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InterfaceConfig {
+    /// `sata` (one queue, data both ways over one link), `nvme` (several queues, a link each way) or `usb` (as `sata`, without queueing).
+    pub kind: InterfaceKind,
+    /// Rate of the link in 10^6 bytes a second, after encoding.
+    pub link_mb_per_second: f64,
+    /// Requests in one queue: 32 for SATA with NCQ, 1 without.
+    pub queue_depth: u32,
+    /// Queues: 1 for SATA; the drive takes from them in turn.
+    #[serde(default = "one")]
+    pub queues: u32,
+    /// Time from a request's completion in the drive to its arrival at the application and back, in microseconds: it delays the request,
+    /// not others.
+    #[serde(default)]
+    pub host_us: f64,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+/// Kind of the connection to the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InterfaceKind {
+    /// One queue, one link for both directions.
+    Sata,
+    /// Several queues, a link each way.
+    Nvme,
+    /// One request at a time, one link for both directions.
+    Usb,
+}
+
+/// The processor that handles commands: one server, first come first served.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ControllerConfig {
+    /// Time for a read request, in microseconds.
+    pub read_command_us: f64,
+    /// Time for a write request, in microseconds.
+    pub write_command_us: f64,
+    /// Time for each page of a request, in microseconds.
+    pub page_us: f64,
+    /// Whether a write waits until no read from flash is under way, as where both need the mapping table for themselves
+    /// (PARALLELISM 5.2).
+    pub writes_wait_for_reads: bool,
+    /// Time that is lost when a read follows a write or the other way round, in microseconds.
+    pub turnaround_us: f64,
+}
+
+/// Write-back buffer in DRAM.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WriteBufferConfig {
+    /// Size in bytes; 0 for none: then a write is done when it is programmed.
+    pub bytes: u64,
+    /// When pages are written to flash.
+    pub flush: FlushRule,
+    /// Pages written at a time under `when_full`; the least number of waiting pages that start writing under `eager`.
+    pub flush_pages: u32,
+    /// Most pages on their way to flash at once; 0 for as many as there are planes.
+    pub in_flight_pages: u32,
+    /// In which order.
+    pub order: FlushOrder,
+}
+
+/// When buffered pages are written to flash.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FlushRule {
+    /// As soon as there are some.
+    #[default]
+    Eager,
+    /// Only when the buffer is full; requests that find no room wait until all of a batch is written: the two belts of SCHEDULER
+    /// figure 4.19.
+    WhenFull,
+}
+
+/// The order in which buffered pages are written to flash.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FlushOrder {
+    /// Oldest first.
+    #[default]
+    Fifo,
+    /// All pages of the (logical) erase block that was written to least recently, in ascending order (BPLRU).
+    ByEraseBlock,
+}
+
+/// Read cache in DRAM: least recently used pages go first.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ReadCacheConfig {
+    /// Size in bytes; 0 for none. Read-ahead puts its pages here.
+    pub bytes: u64,
+}
+
+/// Read-ahead.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ReadAheadConfig {
+    /// How sequential streams are told.
+    pub detector: Detector,
+    /// Requests in sequence before it starts.
+    pub trigger_requests: u32,
+    /// Most bytes fetched beyond the last request.
+    pub window_bytes: u64,
+    /// Streams that the `table` detector follows.
+    pub streams: u32,
+}
+
+/// How sequential streams are told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Detector {
+    /// No read-ahead.
+    #[default]
+    None,
+    /// A read that begins where the last one ended: any other read in between spoils it (PARALLELISM 5.3).
+    LastRequest,
+    /// A table of streams, each with the place where it would go on: mixed streams do not spoil it.
+    Table,
+}
+
+/// The flash translation layer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FtlConfig {
+    /// Scheme with its parameters, such as `page_mapped(allocation=dynamic)` or `bast(log_blocks=8)`.
+    pub scheme: String,
+    /// Placement policy of the page-mapped schemes.
+    #[serde(default = "none")]
+    pub placement: String,
+    /// Victim policy of the page-mapped schemes; the one of the placement's authors if it is empty.
+    #[serde(default)]
+    pub victim: String,
+    /// (physical - logical) / logical.
+    pub over_provisioning: f64,
+}
+
+fn none() -> String {
+    "none".to_owned()
+}
+
+/// When space is reclaimed. Fractions are of the erase blocks of a plane.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CleaningConfig {
+    /// Cleaning starts when less than this fraction of a plane's erase blocks is free, and host writes go on meanwhile; 0 for only when
+    /// there is no other way.
+    pub start_below_free: f64,
+    /// In idle time cleaning starts below this fraction; 0 for never.
+    pub background_below_free: f64,
+    /// How long a die has to be idle before that, in microseconds.
+    pub idle_us: f64,
+}
+
+/// How wear is evened out (REPLICATION 5.1).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WearLevellingConfig {
+    /// Of the free erase blocks of a plane, take the one least erased (dynamic wear levelling).
+    pub dynamic: bool,
+    /// Move the data of a little worn erase block onto a worn one (static wear levelling): by `none`, `life` or `spread`.
+    pub static_rule: StaticRule,
+    /// `life`: an erase block whose remaining life is below this fraction of all erase blocks' mean is given cold data.
+    pub life_below: f64,
+    /// `spread`: the coldest erase block is moved when the standard deviation of the remaining life is above this fraction of its mean.
+    pub spread_above: f64,
+}
+
+impl Default for WearLevellingConfig {
+    fn default() -> Self {
+        Self { dynamic: true, static_rule: StaticRule::None, life_below: 0.85, spread_above: 0.2 }
+    }
+}
+
+/// When static wear levelling moves an erase block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StaticRule {
+    /// Never.
+    #[default]
+    None,
+    /// The erase block that is being reclaimed has little life left.
+    Life,
+    /// Remaining life differs much between erase blocks.
+    Spread,
+    /// Either (REPLICATION 5.1).
+    LifeOrSpread,
+}

@@ -1,0 +1,328 @@
+//! One run of a drive under a load, and what came of it.
+
+use std::time::Instant;
+
+use placement::BuildError;
+use thiserror::Error;
+use units::{Cancelled, Lpn, Progress, RequestSource, SourceError};
+
+use super::build::{DriveError, DriveVisitor, visit_drive};
+use super::device::{Drive, DriveCounters};
+use super::load::{Job, Load, Pace};
+use super::measure::{BusyTime, DieShare, Energy, Latencies, OverTime, Timeline, Window};
+use super::media::{Cause, FlashOp, MediaCounters};
+use super::profile::Profile;
+use super::schemes::{Scheme, SchemeCounters, WornOut};
+use super::state::{State, prepare};
+use super::time::{PICOS_PER_SECOND, Picos};
+use crate::counting::Wear;
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The drive.
+    pub profile: Profile,
+    /// How it looks before the first request.
+    pub state: State,
+    /// When requests are sent.
+    pub pace: Pace,
+    /// Seed of policies, endurance and aging.
+    pub seed: u64,
+    /// Most requests to send; `u64::MAX` for all that there are.
+    pub most_requests: u64,
+    /// Virtual time after which no more are sent, in picoseconds; `Picos::MAX` for no limit.
+    pub most_time: Picos,
+    /// Requests at the beginning that are left out of what is measured.
+    pub warm_up_requests: u64,
+    /// Spans of die activity to write down; 0 for none.
+    pub timeline_spans: usize,
+    /// Whether the scheme's tables are audited at the end.
+    pub audit: bool,
+}
+
+/// Why a run failed.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// The drive cannot be made.
+    #[error(transparent)]
+    Drive(#[from] DriveError),
+    /// The source cannot be read on.
+    #[error("{0}")]
+    Source(SourceError),
+    /// The tables contradict each other: a bug of Flashwright.
+    #[error("after the run: {0}")]
+    Audit(String),
+    /// Asked to stop.
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
+}
+
+impl From<BuildError> for RunError {
+    fn from(error: BuildError) -> Self {
+        Self::Drive(DriveError::Policy { profile: String::new(), error })
+    }
+}
+
+/// What came of a run. Everything but wear, hash and state is over the measured part: without the fill, the aging and the warm-up.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Requests completed.
+    pub requests: u64,
+    /// Latencies by operation and delay.
+    pub latencies: Latencies,
+    /// Windows of virtual time, oldest first.
+    pub windows: Vec<Window>,
+    /// Virtual time, in picoseconds.
+    pub elapsed: Picos,
+    /// What each die did.
+    pub dies: Vec<BusyTime>,
+    /// The same as shares, over all dies.
+    pub die_share: DieShare,
+    /// Share of the time that each channel was busy.
+    pub channel_share: Vec<f64>,
+    /// What the scheme counted.
+    pub scheme: SchemeCounters,
+    /// What the media counted.
+    pub media: MediaCounters,
+    /// What the drive counted.
+    pub drive: DriveCounters,
+    /// (host + relocated + translation pages) / host pages; 1 if nothing was written.
+    pub write_amplification: f64,
+    /// If the profile tells energies.
+    pub energy: Option<Energy>,
+    /// Wear at the end, of the whole life of the drive.
+    pub wear: Wear,
+    /// Erase count of each erase block at the end.
+    pub erase_counts: Vec<u32>,
+    /// Bytes of the scheme's tables for each physical page.
+    pub table_bytes_per_page: f64,
+    /// Hash over all flash operations with their times, from the first on.
+    pub event_hash: u64,
+    /// What the dies did, if it was written down.
+    pub timeline: Option<Timeline>,
+    /// Set if the drive wore out, which ended the run.
+    pub worn_out: Option<WornOut>,
+    /// Wall time of filling and aging, in seconds.
+    pub prepare_seconds: f64,
+    /// Wall time of the run, in seconds.
+    pub wall_seconds: f64,
+}
+
+/// Events between two looks at the progress.
+const EVENTS_PER_LOOK: u32 = 1 << 14;
+
+/// Plays a source on a drive.
+///
+/// # Errors
+/// [`RunError`].
+pub fn simulate(
+    settings: &Settings,
+    page_weights: Option<&dyn Fn() -> Vec<f64>>,
+    source: Box<dyn RequestSource>,
+    progress: &Progress,
+) -> Result<Outcome, RunError> {
+    simulate_jobs(settings, page_weights, vec![Job::new(source, settings.pace)], progress)
+}
+
+/// Plays several jobs on a drive at once, each at its own pace.
+///
+/// # Errors
+/// [`RunError`].
+pub fn simulate_jobs(
+    settings: &Settings,
+    page_weights: Option<&dyn Fn() -> Vec<f64>>,
+    jobs: Vec<Job>,
+    progress: &Progress,
+) -> Result<Outcome, RunError> {
+    visit_drive(&settings.profile, settings.seed, page_weights, Runner { settings, jobs, progress })?
+}
+
+struct Runner<'a> {
+    settings: &'a Settings,
+    jobs: Vec<Job>,
+    progress: &'a Progress,
+}
+
+impl DriveVisitor for Runner<'_> {
+    type Output = Result<Outcome, RunError>;
+
+    fn visit<S: Scheme>(self, mut drive: Drive<S>) -> Self::Output {
+        let settings = self.settings;
+        let started = Instant::now();
+        prepare(&mut drive, settings.state, settings.seed, self.progress)?;
+        let prepare_seconds = started.elapsed().as_secs_f64();
+        if settings.timeline_spans > 0 {
+            drive.media_mut().watch(Timeline::new(settings.timeline_spans));
+        }
+        let mut load = Load::new(self.jobs, settings.most_requests, settings.most_time);
+        let started = Instant::now();
+        let mut meter = Meter::new(&drive);
+        load.start(&mut drive).map_err(RunError::Source)?;
+        let worn_out = play(&mut drive, &mut load, &mut meter, settings, self.progress)?;
+        let wall_seconds = started.elapsed().as_secs_f64();
+        if settings.audit {
+            drive.scheme().audit().map_err(RunError::Audit)?;
+        }
+        Ok(meter.outcome(&drive, settings, worn_out, [prepare_seconds, wall_seconds]))
+    }
+}
+
+/// The loop of a run.
+fn play<S: Scheme>(
+    drive: &mut Drive<S>,
+    load: &mut Load,
+    meter: &mut Meter,
+    settings: &Settings,
+    progress: &Progress,
+) -> Result<Option<WornOut>, RunError> {
+    let mut warm_up = settings.warm_up_requests;
+    let mut reported = 0;
+    loop {
+        for _ in 0..EVENTS_PER_LOOK {
+            let next = load.next_time(drive);
+            if next == Picos::MAX {
+                progress.advance(load.sent() - reported)?;
+                return Ok(None);
+            }
+            if meter.over_time.is_due(next) {
+                meter.over_time.advance(next, &drive.scheme().counters());
+            }
+            let mut finished_warm_up = false;
+            load.step(drive, next, |completion| {
+                if warm_up > 0 {
+                    warm_up -= 1;
+                    finished_warm_up = warm_up == 0;
+                    return;
+                }
+                let latency = completion.completed_at - completion.submitted_at;
+                let submission = &completion.submission;
+                meter.latencies.record(submission.op, latency, &completion.delays);
+                meter.over_time.request(next, submission.op, submission.length, latency);
+            })
+            .map_err(RunError::Source)?;
+            if finished_warm_up {
+                *meter = Meter::new(drive);
+            }
+        }
+        progress.advance(load.sent() - reported)?;
+        reported = load.sent();
+        if let Some(worn_out) = drive.worn_out() {
+            return Ok(Some(worn_out));
+        }
+    }
+}
+
+/// What is measured from some time on.
+struct Meter {
+    latencies: Latencies,
+    over_time: OverTime,
+    from: Picos,
+    scheme: SchemeCounters,
+    media: MediaCounters,
+    drive: DriveCounters,
+    dies: Vec<BusyTime>,
+    channels: Vec<Picos>,
+}
+
+impl Meter {
+    fn new<S: Scheme>(drive: &Drive<S>) -> Self {
+        let counters = drive.scheme().counters();
+        Self {
+            latencies: Latencies::new(),
+            over_time: OverTime::new(drive.now(), OverTime::FIRST_LENGTH, counters.clone()),
+            from: drive.now(),
+            scheme: counters,
+            media: *drive.media().counters(),
+            drive: *drive.counters(),
+            dies: busy_times(drive),
+            channels: channel_times(drive),
+        }
+    }
+
+    fn outcome<S: Scheme>(self, drive: &Drive<S>, settings: &Settings, worn_out: Option<WornOut>, wall: [f64; 2]) -> Outcome {
+        let elapsed = drive.now() - self.from;
+        let scheme = drive.scheme().counters();
+        let windows = self.over_time.rows(drive.now(), &scheme);
+        let scheme = scheme.since(&self.scheme);
+        let media = drive.media().counters().since(&self.media);
+        let mut dies = busy_times(drive);
+        for (now, before) in dies.iter_mut().zip(&self.dies) {
+            now.iter_mut().flatten().zip(before.iter().flatten()).for_each(|(now, before)| *now -= before);
+        }
+        let share = |(now, before): (Picos, &Picos)| if elapsed == 0 { 0.0 } else { ((now - before) as f64 / elapsed as f64).min(1.0) };
+        let operations = FlashOp::ALL.map(|op| media.of(op));
+        let erase_counts = drive.scheme().erase_counts().to_vec();
+        let written = scheme.host_page_writes + scheme.relocated_pages + scheme.mapping_page_writes;
+        Outcome {
+            requests: self.latencies.requests(),
+            latencies: self.latencies,
+            windows,
+            elapsed,
+            die_share: DieShare::total(&dies, elapsed),
+            dies,
+            channel_share: channel_times(drive).into_iter().zip(&self.channels).map(share).collect(),
+            write_amplification: if scheme.host_page_writes == 0 { 1.0 } else { written as f64 / scheme.host_page_writes as f64 },
+            energy: Energy::of(&settings.profile.energy, &operations, media.bytes_transferred, elapsed),
+            scheme,
+            media,
+            drive: drive.counters().since(&self.drive),
+            wear: Wear::of(&erase_counts),
+            erase_counts,
+            table_bytes_per_page: drive.scheme().table_bytes() as f64 / f64::from(drive.media().layout().physical_pages()),
+            event_hash: drive.media().event_hash(),
+            timeline: drive.media().timeline().cloned(),
+            worn_out,
+            prepare_seconds: wall[0],
+            wall_seconds: wall[1],
+        }
+    }
+}
+
+impl Outcome {
+    /// Requests a second of virtual time; 0 if none has passed.
+    #[must_use]
+    pub fn iops(&self) -> f64 {
+        self.per_second(self.requests)
+    }
+
+    /// Bytes read and written by the host a second of virtual time.
+    #[must_use]
+    pub fn bytes_per_second(&self) -> f64 {
+        self.per_second(self.drive.read_bytes + self.drive.written_bytes)
+    }
+
+    /// Virtual time of the measured part, in seconds.
+    #[must_use]
+    pub fn simulated_seconds(&self) -> f64 {
+        self.elapsed as f64 / PICOS_PER_SECOND as f64
+    }
+
+    fn per_second(&self, count: u64) -> f64 {
+        if self.elapsed == 0 { 0.0 } else { count as f64 / self.simulated_seconds() }
+    }
+}
+
+fn busy_times<S: Scheme>(drive: &Drive<S>) -> Vec<BusyTime> {
+    let media = drive.media();
+    let of_die = |die| FlashOp::ALL.map(|op| Cause::ALL.map(|cause| media.time_on(die, op, cause)));
+    (0..media.layout().dies()).map(of_die).collect()
+}
+
+fn channel_times<S: Scheme>(drive: &Drive<S>) -> Vec<Picos> {
+    (0..drive.media().layout().channels).map(|channel| drive.media().channel_busy(channel)).collect()
+}
+
+/// Writes logical pages in no time, in the order given.
+pub(super) fn write_untimed<S: Scheme>(
+    drive: &mut Drive<S>,
+    pages: impl Iterator<Item = u32>,
+    progress: &Progress,
+) -> Result<(), Cancelled> {
+    for (number, lpn) in pages.enumerate() {
+        drive.write_untimed(Lpn(lpn));
+        if number % (1 << 16) == 0 {
+            progress.advance(0)?;
+        }
+    }
+    Ok(())
+}

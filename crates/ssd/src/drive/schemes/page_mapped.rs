@@ -1,0 +1,469 @@
+//! The page-mapped scheme: any logical page in any physical page, each plane with its own write frontiers and its own cleaning.
+
+use std::collections::VecDeque;
+
+use placement::{AnyVictim, BuildError, Placement};
+use registry::{Args, Info, Param, ParamKind};
+use units::{EraseBlockId, Lpn, Ppn, StreamId};
+
+use super::allocation::Allocation;
+use super::wear::StaticWear;
+use super::{ReadPath, Scheme, SchemeCounters, WornOut};
+use crate::drive::media::{Cause, Command, Done, FlashOp, Layout, Media, Tag};
+use crate::drive::profile::{CleaningConfig, WearLevellingConfig};
+use crate::drive::time::{Picos, picos_of_micros};
+use crate::ftl::{CountingMedium, PageMapped, Scratch};
+
+/// What the registry knows.
+pub const INFO: Info = Info {
+    name: "page_mapped",
+    aliases: &["page"],
+    summary: "any logical page anywhere; the whole map in DRAM",
+    source: "PARALLELISM 4.4; Agrawal et al., USENIX ATC 2008",
+    params: &[
+        Param {
+            name: "allocation",
+            kind: ParamKind::Choice(&["dynamic", "static"]),
+            default: "dynamic",
+            help: "which plane a page goes to: by the order of writes, or by its address",
+        },
+        Param { name: "chunk_pages", kind: ParamKind::Integer { min: 1, max: 4096 }, default: "1", help: "pages in a row on one plane" },
+    ],
+};
+
+/// What a scheme over page mapping is made from, beside its policies.
+#[derive(Clone, Debug)]
+pub struct Settings<'a> {
+    /// The parameters of [`INFO`].
+    pub args: &'a Args,
+    /// The media.
+    pub layout: &'a Layout,
+    /// Pages that the host can address.
+    pub logical_pages: u32,
+    /// When space is reclaimed.
+    pub cleaning: &'a CleaningConfig,
+    /// How wear is evened out.
+    pub wear_levelling: &'a WearLevellingConfig,
+    /// Whether relocation goes without the channel.
+    pub copy_back: bool,
+    /// Erases that each erase block stands; empty for no limit.
+    pub endurance: Vec<u32>,
+}
+
+/// A write that found no room.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    lpn: Lpn,
+    tag: Tag,
+    /// Written again or trimmed since: it still takes a page, but no one will read it.
+    is_dead: bool,
+}
+
+/// Cleaning in one lane: one erase block at a time.
+#[derive(Debug, Default)]
+struct Job {
+    victim: Option<EraseBlockId>,
+    cause: Option<Cause>,
+    pages: Scratch,
+    next: usize,
+    /// The page that is being read, and which it is.
+    copying: Ppn,
+}
+
+#[derive(Debug)]
+struct Lane {
+    job: Job,
+    waiting: VecDeque<Waiting>,
+    /// When to look whether the die is idle enough for background cleaning.
+    wake_at: Picos,
+}
+
+/// When cleaning starts, in free erase blocks of a lane.
+#[derive(Clone, Copy, Debug)]
+struct Thresholds {
+    start_below: usize,
+    background_below: usize,
+    idle: Picos,
+}
+
+/// The scheme.
+#[derive(Debug)]
+pub struct PageMappedScheme<P> {
+    ftl: PageMapped<P, AnyVictim, CountingMedium>,
+    allocation: Allocation,
+    lanes: Vec<Lane>,
+    thresholds: Thresholds,
+    static_wear: StaticWear,
+    copy_back: bool,
+    page_bytes: u32,
+    /// One bit a logical page: whether its newest version waits for room.
+    waits: Vec<u64>,
+    waiting_writes: u32,
+    cleaning_lanes: u32,
+    next_wake: Picos,
+    wear_moves: u64,
+    wear_moved_pages: u64,
+    worn_out: Option<WornOut>,
+}
+
+impl<P: Placement> PageMappedScheme<P> {
+    /// The scheme over erased media. `victims` has [`Placement::domains`] x planes domains.
+    ///
+    /// # Errors
+    /// [`BuildError::TooSmall`] if a plane has too few spare erase blocks for the policy.
+    pub fn new(settings: Settings<'_>, name: &str, placement: P, victims: AnyVictim) -> Result<Self, BuildError> {
+        let layout = settings.layout;
+        let geometry = layout.geometry(settings.logical_pages);
+        let mut ftl = PageMapped::with_lanes(geometry, layout.planes(), name, placement, victims, CountingMedium)?;
+        if settings.wear_levelling.dynamic {
+            ftl.lanes_mut().take_least_worn_first();
+        }
+        if !settings.endurance.is_empty() {
+            ftl.lanes_mut().set_endurance(settings.endurance);
+        }
+        let share = |share: f64| (share * f64::from(layout.blocks_per_plane)).ceil() as usize;
+        let lane = |_| Lane { job: Job::default(), waiting: VecDeque::new(), wake_at: Picos::MAX };
+        Ok(Self {
+            allocation: Allocation::new(settings.args, layout),
+            lanes: (0..layout.planes()).map(lane).collect(),
+            thresholds: Thresholds {
+                start_below: share(settings.cleaning.start_below_free),
+                background_below: share(settings.cleaning.background_below_free),
+                idle: picos_of_micros(settings.cleaning.idle_us),
+            },
+            static_wear: StaticWear::new(settings.wear_levelling, ftl.lanes().endurance()),
+            copy_back: settings.copy_back,
+            page_bytes: layout.page_bytes,
+            waits: vec![0; (settings.logical_pages as usize).div_ceil(64)],
+            waiting_writes: 0,
+            cleaning_lanes: 0,
+            next_wake: Picos::MAX,
+            wear_moves: 0,
+            wear_moved_pages: 0,
+            worn_out: None,
+            ftl,
+        })
+    }
+
+    /// The FTL's tables.
+    pub fn ftl(&self) -> &PageMapped<P, AnyVictim, CountingMedium> {
+        &self.ftl
+    }
+
+    #[inline]
+    fn does_wait(&self, lpn: Lpn) -> bool {
+        self.waiting_writes > 0 && self.waits[lpn.index() / 64] >> (lpn.0 % 64) & 1 == 1
+    }
+
+    /// The version that waits for room is out of date.
+    #[cold]
+    fn kill_waiting(&mut self, lpn: Lpn) {
+        self.waits[lpn.index() / 64] &= !(1 << (lpn.0 % 64));
+        let mut all = self.lanes.iter_mut().flat_map(|lane| &mut lane.waiting);
+        let waiting = all.find(|waiting| waiting.lpn == lpn && !waiting.is_dead);
+        waiting.expect("a marked page waits in a lane").is_dead = true;
+    }
+
+    /// The lane for a write: the allocation's choice, or the next one that can hold more. A lane that is full of valid pages would be
+    /// cleaned without end.
+    #[inline]
+    fn lane_for(&mut self, lpn: Lpn) -> u32 {
+        let lanes = self.lanes.len();
+        for _ in 0..lanes {
+            let lane = self.allocation.next(lpn);
+            let held = self.ftl.lanes().valid_pages(lane) + self.lanes[lane as usize].waiting.len() as u32;
+            if lanes == 1 || self.allocation.is_static() || held < self.ftl.lanes().capacity(lane) {
+                return lane;
+            }
+        }
+        self.allocation.next(lpn)
+    }
+
+    /// Programs a page that has room.
+    #[inline]
+    fn program(&mut self, lpn: Lpn, stream: StreamId, lane: u32, tag: Tag, media: &mut Media) {
+        let page = self.ftl.place_for_host(lpn, stream, lane);
+        media.submit(Command::program(page, self.page_bytes, Cause::Host, tag));
+    }
+
+    /// Writes what waits, as far as there is room.
+    fn admit(&mut self, lane: u32, media: &mut Media) {
+        while let Some(&Waiting { lpn, tag, is_dead }) = self.lanes[lane as usize].waiting.front() {
+            let stream = self.ftl.host_stream(lpn);
+            if !self.ftl.make_room(stream, lane) {
+                return;
+            }
+            self.lanes[lane as usize].waiting.pop_front();
+            self.waiting_writes -= 1;
+            if is_dead {
+                let page = self.ftl.place_dead(stream, lane);
+                media.submit(Command::program(page, self.page_bytes, Cause::Host, tag));
+            } else {
+                self.waits[lpn.index() / 64] &= !(1 << (lpn.0 % 64));
+                self.program(lpn, stream, lane, tag, media);
+            }
+        }
+    }
+
+    /// Starts, goes on with, or ends cleaning in a lane, after something has changed there.
+    #[inline]
+    fn consider(&mut self, lane: u32, media: &mut Media) {
+        if self.lanes[lane as usize].job.victim.is_some() {
+            return;
+        }
+        let free = self.ftl.lanes().free(lane);
+        let must = !self.lanes[lane as usize].waiting.is_empty();
+        if must || (free < self.thresholds.start_below && self.gains(lane)) {
+            self.start(lane, media);
+        } else if free < self.thresholds.background_below {
+            self.wake_later(lane, media.now());
+        }
+    }
+
+    /// Whether a lane holds an erase block's worth of pages that are not valid, so that cleaning can gain something.
+    fn gains(&self, lane: u32) -> bool {
+        let geometry = self.ftl.device().geometry;
+        let pages = geometry.pages_per_erase_block;
+        let lanes = self.ftl.lanes();
+        let open = self.ftl.device().streams.len() as u32;
+        let used = lanes.blocks_of(lane).len() as u32 - lanes.not_in_use_of(lane).count() as u32;
+        if lanes.count() == 1 {
+            return used > open;
+        }
+        // At most all of the frontiers is still empty.
+        used.saturating_sub(open) * pages >= lanes.valid_pages(lane) + pages
+    }
+
+    /// Chooses a victim and begins.
+    fn start(&mut self, lane: u32, media: &mut Media) {
+        let needy = match self.lanes[lane as usize].waiting.front() {
+            Some(waiting) => self.ftl.host_stream(waiting.lpn),
+            None => StreamId(0),
+        };
+        let victim = match self.static_wear.cold_block(&self.ftl, lane) {
+            Some(cold) => {
+                self.ftl.take_victim(cold);
+                self.wear_moves += 1;
+                self.lanes[lane as usize].job.cause = Some(Cause::WearLevelling);
+                cold
+            }
+            None => {
+                self.lanes[lane as usize].job.cause = Some(Cause::Cleaning);
+                self.ftl.choose_victim(needy, lane)
+            }
+        };
+        let job = &mut self.lanes[lane as usize].job;
+        job.victim = Some(victim);
+        job.next = 0;
+        self.ftl.survivors(victim, &mut job.pages);
+        self.cleaning_lanes += 1;
+        self.go_on(lane, media);
+    }
+
+    /// Gives the next command of a cleaning.
+    fn go_on(&mut self, lane: u32, media: &mut Media) {
+        let job = &mut self.lanes[lane as usize].job;
+        let victim = job.victim.expect("a cleaning is under way");
+        let cause = job.cause.expect("a cleaning has a cause");
+        let first = media.layout().page_at(victim, 0);
+        while job.next < job.pages.offsets.len() {
+            let from = Ppn(first.0 + u32::from(job.pages.offsets[job.next]));
+            // The host may have written or trimmed it since.
+            if !self.ftl.is_valid(from) {
+                job.next += 1;
+                continue;
+            }
+            job.copying = from;
+            if self.copy_back {
+                self.copy(lane, media);
+            } else {
+                media.submit(Command::read(from, self.page_bytes, cause, Tag::scheme(lane)));
+            }
+            return;
+        }
+        media.submit(Command::erase(first, cause, Tag::scheme(lane)));
+    }
+
+    /// The page that was read goes to its new place.
+    fn copy(&mut self, lane: u32, media: &mut Media) {
+        let job = &mut self.lanes[lane as usize].job;
+        let (from, cause) = (job.copying, job.cause.expect("a cleaning has a cause"));
+        let (lpn, to) = (Lpn(job.pages.lpns[job.next]), job.pages.to[job.next]);
+        job.next += 1;
+        if cause == Cause::WearLevelling {
+            self.wear_moved_pages += 1;
+        }
+        let page = self.ftl.relocate(from, lpn, to, lane);
+        media.submit(if self.copy_back {
+            Command::copy_back(from, page, cause, Tag::scheme(lane))
+        } else {
+            Command::copy(from, page, self.page_bytes, cause, Tag::scheme(lane))
+        });
+    }
+
+    /// The victim is erased.
+    fn erased(&mut self, lane: u32, media: &mut Media) {
+        let job = &mut self.lanes[lane as usize].job;
+        let victim = job.victim.take().expect("a cleaning is under way");
+        self.cleaning_lanes -= 1;
+        self.ftl.reclaim(victim, lane);
+        self.check_wear(lane);
+        self.admit(lane, media);
+        self.consider(lane, media);
+    }
+
+    /// Whether the lanes can still hold what the host may write.
+    fn check_wear(&mut self, lane: u32) {
+        let lanes = self.ftl.lanes();
+        if lanes.retired_blocks() == 0 || self.worn_out.is_some() {
+            return;
+        }
+        let logical = self.ftl.device().geometry.logical_pages;
+        let is_enough = if self.allocation.is_static() {
+            lanes.capacity(lane) >= self.allocation.most_pages_of_a_lane(logical)
+        } else {
+            (0..lanes.count()).map(|lane| u64::from(lanes.capacity(lane))).sum::<u64>() > u64::from(logical)
+        };
+        if !is_enough {
+            self.worn_out = Some(WornOut { plane: lane, host_page_writes: self.ftl.counters().host_page_writes });
+        }
+    }
+
+    fn wake_later(&mut self, lane: u32, now: Picos) {
+        let state = &mut self.lanes[lane as usize];
+        if state.wake_at == Picos::MAX {
+            state.wake_at = now + self.thresholds.idle;
+            self.next_wake = self.next_wake.min(state.wake_at);
+        }
+    }
+}
+
+impl<P: Placement> Scheme for PageMappedScheme<P> {
+    fn logical_pages(&self) -> u32 {
+        self.ftl.device().geometry.logical_pages
+    }
+
+    #[inline]
+    fn read(&mut self, lpn: Lpn, bytes: u32, tag: Tag, media: &mut Media) -> ReadPath {
+        if self.does_wait(lpn) {
+            return ReadPath::Memory;
+        }
+        let Some(page) = self.ftl.lookup(lpn) else { return ReadPath::Unmapped };
+        if !media.is_programmed(page) {
+            return ReadPath::Memory;
+        }
+        media.submit(Command::read(page, bytes, Cause::Host, tag));
+        ReadPath::Flash
+    }
+
+    #[inline]
+    fn write(&mut self, lpn: Lpn, tag: Tag, media: &mut Media) {
+        if self.does_wait(lpn) {
+            self.kill_waiting(lpn);
+        }
+        let lane = self.lane_for(lpn);
+        let stream = self.ftl.host_stream(lpn);
+        if self.lanes[lane as usize].waiting.is_empty() && self.ftl.make_room(stream, lane) {
+            self.program(lpn, stream, lane, tag, media);
+        } else {
+            self.lanes[lane as usize].waiting.push_back(Waiting { lpn, tag, is_dead: false });
+            self.waits[lpn.index() / 64] |= 1 << (lpn.0 % 64);
+            self.waiting_writes += 1;
+        }
+        self.consider(lane, media);
+    }
+
+    fn trim(&mut self, lpn: Lpn, _media: &mut Media) {
+        if self.does_wait(lpn) {
+            self.kill_waiting(lpn);
+        }
+        self.ftl.trim(lpn);
+    }
+
+    fn completed(&mut self, done: &Done, media: &mut Media) {
+        let lane = done.command.tag.number();
+        match done.command.op {
+            FlashOp::Read => {
+                if self.ftl.is_valid(self.lanes[lane as usize].job.copying) {
+                    self.copy(lane, media);
+                } else {
+                    self.lanes[lane as usize].job.next += 1;
+                    self.go_on(lane, media);
+                }
+            }
+            FlashOp::Program | FlashOp::CopyBack => self.go_on(lane, media),
+            FlashOp::Erase => self.erased(lane, media),
+        }
+    }
+
+    fn next_wake(&self) -> Option<Picos> {
+        (self.next_wake != Picos::MAX).then_some(self.next_wake)
+    }
+
+    fn wake(&mut self, media: &mut Media) {
+        let now = media.now();
+        for lane in 0..self.lanes.len() as u32 {
+            if self.lanes[lane as usize].wake_at > now {
+                continue;
+            }
+            self.lanes[lane as usize].wake_at = Picos::MAX;
+            let needs = self.lanes[lane as usize].job.victim.is_none() && self.ftl.lanes().free(lane) < self.thresholds.background_below;
+            if !needs || !self.gains(lane) {
+                continue;
+            }
+            match media.idle_since(media.layout().die_of_plane(lane)) {
+                Some(since) if since + self.thresholds.idle <= now => self.start(lane, media),
+                since => self.lanes[lane as usize].wake_at = since.unwrap_or(now) + self.thresholds.idle,
+            }
+        }
+        self.next_wake = self.lanes.iter().map(|lane| lane.wake_at).min().unwrap_or(Picos::MAX);
+    }
+
+    fn write_untimed(&mut self, lpn: Lpn) {
+        let lane = self.lane_for(lpn);
+        self.ftl.write(lpn, lane);
+        while self.ftl.lanes().free(lane) < self.thresholds.start_below && self.gains(lane) {
+            self.ftl.clean_for(StreamId(0), lane);
+        }
+    }
+
+    fn settle(&mut self, media: &mut Media) {
+        for (block, pages) in (0..).zip(self.ftl.written_pages()) {
+            media.preset(EraseBlockId(block), pages);
+        }
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.waiting_writes == 0 && self.cleaning_lanes == 0
+    }
+
+    fn counters(&self) -> SchemeCounters {
+        let counters = self.ftl.counters();
+        SchemeCounters {
+            host_page_writes: counters.host_page_writes,
+            relocated_pages: counters.relocated_pages,
+            wear_moved_pages: self.wear_moved_pages,
+            trimmed_pages: counters.trimmed_pages,
+            erases: counters.erases,
+            retired_blocks: self.ftl.lanes().retired_blocks() as u64,
+            wear_moves: self.wear_moves,
+            ..SchemeCounters::default()
+        }
+    }
+
+    fn erase_counts(&self) -> &[u32] {
+        self.ftl.erase_counts()
+    }
+
+    fn worn_out(&self) -> Option<WornOut> {
+        self.worn_out.clone()
+    }
+
+    fn table_bytes(&self) -> usize {
+        self.ftl.table_bytes() + 8 * self.waits.len()
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        self.ftl.audit().map_err(|error| error.to_string())
+    }
+}

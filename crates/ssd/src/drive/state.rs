@@ -1,0 +1,41 @@
+//! The state of a drive before the first request.
+
+use rand::{RngExt as _, SeedableRng as _};
+use rand_pcg::Pcg64Mcg;
+use units::{Cancelled, Progress};
+
+use super::device::Drive;
+use super::run::write_untimed;
+use super::schemes::Scheme;
+
+/// How a drive looks before the first request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum State {
+    /// All erased: the restored state. Pages that were never written hold no data, and reading them needs no flash.
+    Fresh,
+    /// Every logical page was written once, in order.
+    Filled,
+    /// Filled, then written at random, uniformly, `overwrites` times its logical pages: the sustained, fragmented state.
+    Aged {
+        /// Random page writes, in logical pages of the drive. From 2 or 3 on a page-mapped drive is steady.
+        overwrites: f64,
+    },
+}
+
+/// Puts a drive into a state in no virtual time: the FTL does all that it would do, its cleaning included, but no command is given.
+///
+/// # Errors
+/// [`Cancelled`] if it was asked to stop.
+pub fn prepare<S: Scheme>(drive: &mut Drive<S>, state: State, seed: u64, progress: &Progress) -> Result<(), Cancelled> {
+    let pages = drive.scheme().logical_pages();
+    if state != State::Fresh {
+        write_untimed(drive, 0..pages, progress)?;
+    }
+    if let State::Aged { overwrites } = state {
+        let mut random = Pcg64Mcg::seed_from_u64(seed ^ 0x6167_6564);
+        let writes = (f64::from(pages) * overwrites) as u64;
+        write_untimed(drive, (0..writes).map(|_| random.random_range(0..pages)), progress)?;
+    }
+    drive.settle();
+    Ok(())
+}

@@ -1,0 +1,160 @@
+//! The lanes of a page-mapped FTL: erase blocks that can take each other's place, such as those of one plane.
+
+use units::{Geometry, StreamId};
+
+use super::divider::Divider;
+
+/// Free and retired erase blocks of each lane, and how much it holds.
+#[derive(Debug)]
+pub(crate) struct Lanes {
+    count: u32,
+    by_lane: Divider,
+    blocks_per_lane: u32,
+    pages_per_block: u32,
+    /// Erase blocks of a lane that never hold data for long: frontiers and the reserve.
+    overhead_blocks: u32,
+    free: Vec<Vec<u32>>,
+    retired: Vec<Vec<u32>>,
+    /// Kept only if there are several lanes.
+    valid_pages: Vec<u32>,
+    /// Erases that each erase block stands; empty if there is no limit.
+    endurance: Vec<u32>,
+    least_worn_first: bool,
+}
+
+impl Lanes {
+    pub fn new(geometry: Geometry, count: u32, overhead_blocks: u32) -> Self {
+        let blocks_per_lane = geometry.erase_blocks / count;
+        assert!(blocks_per_lane * count == geometry.erase_blocks, "the erase blocks divide into {count} lanes");
+        Self {
+            count,
+            // Only several lanes are told from each other, and each of them is small enough for the divider.
+            by_lane: Divider::new(if count > 1 { blocks_per_lane } else { 1 }),
+            blocks_per_lane,
+            pages_per_block: geometry.pages_per_erase_block,
+            overhead_blocks,
+            // The lowest number is taken first.
+            free: (0..count).map(|lane| (lane * blocks_per_lane..(lane + 1) * blocks_per_lane).rev().collect()).collect(),
+            retired: vec![Vec::new(); count as usize],
+            valid_pages: vec![0; count as usize],
+            endurance: Vec::new(),
+            least_worn_first: false,
+        }
+    }
+
+    #[inline]
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Where a stream's write frontier in a lane is kept.
+    #[inline]
+    pub fn of_stream(&self, stream: StreamId, lane: u32) -> usize {
+        (stream.0 * self.count + lane) as usize
+    }
+
+    /// The victim policy's domain for a policy's domain in a lane.
+    #[inline]
+    pub fn domain_in(&self, domain: usize, lane: u32) -> usize {
+        domain * self.count as usize + lane as usize
+    }
+
+    #[inline]
+    pub fn domain(&self, domain: usize, block: u32) -> usize {
+        if self.count == 1 { domain } else { self.domain_in(domain, self.by_lane.quotient(block)) }
+    }
+
+    #[inline]
+    pub fn gained_page(&mut self, lane: u32) {
+        if self.count > 1 {
+            self.valid_pages[lane as usize] += 1;
+        }
+    }
+
+    #[inline]
+    pub fn lost_page(&mut self, block: u32) {
+        if self.count > 1 {
+            self.valid_pages[self.by_lane.quotient(block) as usize] -= 1;
+        }
+    }
+
+    pub fn lost_pages(&mut self, lane: u32, pages: u32) {
+        if self.count > 1 {
+            self.valid_pages[lane as usize] -= pages;
+        }
+    }
+
+    pub fn valid_pages(&self, lane: u32) -> u32 {
+        self.valid_pages[lane as usize]
+    }
+
+    /// Valid pages that a lane can hold and still be cleaned.
+    pub fn capacity(&self, lane: u32) -> u32 {
+        let usable = self.blocks_per_lane - self.retired[lane as usize].len() as u32;
+        usable.saturating_sub(self.overhead_blocks) * self.pages_per_block
+    }
+
+    #[inline]
+    pub fn free(&self, lane: u32) -> usize {
+        self.free[lane as usize].len()
+    }
+
+    /// Takes a free erase block.
+    pub fn take(&mut self, lane: u32, erased: &[u32]) -> Option<u32> {
+        let free = &mut self.free[lane as usize];
+        if !self.least_worn_first {
+            return free.pop();
+        }
+        let least = (0..free.len()).rev().min_by_key(|&index| erased[free[index] as usize])?;
+        // Not `swap_remove`: the order decides among equals, and shall not depend on earlier choices.
+        Some(free.remove(least))
+    }
+
+    /// An erase block was erased for the `erases`th time.
+    pub fn put_back(&mut self, lane: u32, block: u32, erases: u32) {
+        if self.endurance.get(block as usize).is_some_and(|&endurance| erases >= endurance) {
+            self.retired[lane as usize].push(block);
+        } else {
+            self.free[lane as usize].push(block);
+        }
+    }
+
+    /// All free and retired erase blocks.
+    pub fn not_in_use(&self) -> impl Iterator<Item = u32> {
+        self.free.iter().chain(&self.retired).flatten().copied()
+    }
+
+    pub fn not_in_use_of(&self, lane: u32) -> impl Iterator<Item = u32> {
+        self.free[lane as usize].iter().chain(&self.retired[lane as usize]).copied()
+    }
+
+    pub fn blocks_of(&self, lane: u32) -> std::ops::Range<u32> {
+        lane * self.blocks_per_lane..(lane + 1) * self.blocks_per_lane
+    }
+
+    pub fn retired_blocks(&self) -> usize {
+        self.retired.iter().map(Vec::len).sum()
+    }
+
+    /// Dynamic wear levelling: of the free erase blocks the least erased is taken.
+    pub fn take_least_worn_first(&mut self) {
+        self.least_worn_first = true;
+    }
+
+    /// Sets how many erases each erase block stands; one that stands none is bad from the start.
+    ///
+    /// # Panics
+    /// If an erase block that would be bad is in use.
+    pub fn set_endurance(&mut self, endurance: Vec<u32>) {
+        for (free, retired) in self.free.iter_mut().zip(&mut self.retired) {
+            let (bad, good) = free.drain(..).partition(|&block| endurance[block as usize] == 0);
+            *retired = bad;
+            *free = good;
+        }
+        self.endurance = endurance;
+    }
+
+    pub fn endurance(&self) -> &[u32] {
+        &self.endurance
+    }
+}

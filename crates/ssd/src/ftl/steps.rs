@@ -1,0 +1,92 @@
+//! The steps of a cleaning that takes time: between them the host reads, writes and trims.
+
+use placement::{Placement, Victim};
+use units::{EraseBlockId, Lpn, Ppn, StreamId};
+
+use super::lanes::Lanes;
+use super::page_mapped::{Frontier, UNMAPPED};
+use super::{Medium, PageMapped};
+
+impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
+    /// The lanes.
+    pub(crate) fn lanes(&self) -> &Lanes {
+        &self.lanes
+    }
+
+    /// The lanes, to be set up before the first write.
+    pub(crate) fn lanes_mut(&mut self) -> &mut Lanes {
+        &mut self.lanes
+    }
+
+    /// Whether a page holds the newest version of a logical page.
+    #[inline]
+    pub(crate) fn is_valid(&self, page: Ppn) -> bool {
+        let (block, offset) = self.split(page.0);
+        self.valid[block as usize * self.words + (offset / 64) as usize] >> (offset % 64) & 1 == 1
+    }
+
+    /// Moves a valid page out of an erase block that is being cleaned, to the stream if there is room for it. Nothing is copied here: the
+    /// caller does that.
+    pub(crate) fn relocate(&mut self, from: Ppn, lpn: Lpn, to: StreamId, lane: u32) -> Ppn {
+        assert!(self.map.get(lpn.index()) == from.0, "logical page {} lies at {}", lpn.0, from.0);
+        self.invalidate(from.0);
+        let to = self.stream_with_room(to, lane);
+        self.counters.relocated_pages += 1;
+        Ppn(self.place(to, lane, lpn.0))
+    }
+
+    /// Passes over the next page of a frontier, which has room: for data that was overwritten before it could be written.
+    pub(crate) fn place_dead(&mut self, stream: StreamId, lane: u32) -> Ppn {
+        // It is placed and invalidated at once, so that the frontier and the indexes see what they always see.
+        let frontier = self.frontiers[self.lanes.of_stream(stream, lane)];
+        let ppn = self.take_page(stream, lane, frontier);
+        self.device.clock += 1;
+        self.counters.host_page_writes += 1;
+        ppn
+    }
+
+    fn take_page(&mut self, stream: StreamId, lane: u32, frontier: Frontier) -> Ppn {
+        let ppn = frontier.next;
+        let place = self.lanes.of_stream(stream, lane);
+        self.frontiers[place].next += 1;
+        self.owner.set(ppn as usize, UNMAPPED);
+        if self.frontiers[place].next == frontier.end {
+            let block = EraseBlockId(self.split(ppn).0);
+            self.victims.closed(block, self.lanes.domain_in(P::domain_of(stream.0), lane), &self.device);
+        }
+        Ppn(ppn)
+    }
+
+    /// Takes an erase block out of the victim index, to clean it for a reason that is not the policies'.
+    ///
+    /// # Panics
+    /// If the erase block is not closed.
+    pub(crate) fn take_victim(&mut self, block: EraseBlockId) {
+        let domain = self.lanes.domain(P::domain_of(u32::from(self.device.block(block).stream)), block.0);
+        self.victims.remove(block, domain, &self.device);
+    }
+
+    /// Which erase blocks hold data and are no write frontier; `under_cleaning` are left out too.
+    pub(crate) fn closed_blocks(&self, lane: u32, under_cleaning: Option<EraseBlockId>) -> Vec<EraseBlockId> {
+        let pages = self.device.geometry.pages_per_erase_block;
+        let range = self.lanes.blocks_of(lane);
+        let mut is_closed = vec![true; range.len()];
+        let start = range.start;
+        let mut strike = |block: u32| is_closed[(block - start) as usize] = false;
+        self.lanes.not_in_use_of(lane).for_each(&mut strike);
+        self.frontiers.iter().filter(|f| f.next < f.end && range.contains(&(f.next / pages))).for_each(|f| strike(f.next / pages));
+        under_cleaning.iter().for_each(|block| strike(block.0));
+        range.filter(|&block| is_closed[(block - start) as usize]).map(EraseBlockId).collect()
+    }
+
+    /// How many pages of each erase block are written: those of closed ones all, those of open ones up to the frontier, of free ones none.
+    pub(crate) fn written_pages(&self) -> Vec<u32> {
+        let pages = self.device.geometry.pages_per_erase_block;
+        let mut written = vec![pages; self.device.blocks.len()];
+        self.lanes.not_in_use().for_each(|block| written[block as usize] = 0);
+        for frontier in self.frontiers.iter().filter(|frontier| frontier.next < frontier.end) {
+            written[(frontier.next / pages) as usize] = frontier.next % pages;
+        }
+        written
+    }
+}

@@ -147,6 +147,94 @@ def simulate(
 ) -> dict[str, Any]:
     """Play a workload through a flash translation layer that counts."""
 
+# The simulated drive
+
+def profiles() -> list[dict[str, str]]:
+    """The device profiles that come with the program: name and summary."""
+
+def profile_toml(name: str) -> str:
+    """The TOML of a device profile that comes with the program, with its comments."""
+
+def check_profile(toml: str, place: str = "the profile", overrides: Sequence[str] = ()) -> str:
+    """Read the TOML of a device profile, apply `key=value` overrides, check it, and give it as TOML with all keys."""
+
+def profile_summary(toml: str) -> dict[str, Any]:
+    """What the TOML of a device profile comes to: capacity_bytes, logical_pages, channels, dies, planes, ..."""
+
+def patterns() -> list[dict[str, Any]]:
+    """Every request pattern that `io:` may name, as dicts like those of `registry`."""
+
+def schemes() -> list[dict[str, Any]]:
+    """Every FTL scheme that a profile may name, as dicts like those of `registry`."""
+
+class Requests:
+    """Reads and writes by address, that can be played any number of times, on several drives and by several threads."""
+
+    @property
+    def name(self) -> str:
+        """The source as it was asked for."""
+    @property
+    def requests(self) -> int | None:
+        """Requests of all passes; None if there is no end."""
+    @property
+    def counts(self) -> dict[str, int] | None:
+        """What one pass of a trace holds: read, write, trim, flush, read_bytes, written_bytes, left_out."""
+    @property
+    def footprint_bytes(self) -> int | None:
+        """Bytes that a drive needs to hold all addresses; None for a pattern, which goes by the drive."""
+    @property
+    def has_times(self) -> bool:
+        """Whether each request has a time at which it is to be sent, so that it can be played at an open pace."""
+    @property
+    def duration_ns(self) -> int | None:
+        """Time of the last request of a pass, in nanoseconds after the first; None without times or end."""
+    @property
+    def repeat(self) -> int:
+        """How many times it is played."""
+    @property
+    def fold(self) -> bool:
+        """Whether addresses may be folded onto a drive that is too small for them."""
+    @property
+    def format(self) -> str | None:
+        """The trace format that was read; None for what is made up."""
+    @property
+    def skipped(self) -> int:
+        """Malformed records that were passed over."""
+    @property
+    def content_hash(self) -> str:
+        """What tells these requests from any others: the files' hashes, or the spec with all parameters and the seed."""
+
+def load_requests(
+    source: str,
+    format: str | None = None,
+    skip_bad: int = 0,
+    seed: int = 1,
+    page_size: int = 4096,
+    repeat: int = 1,
+    fold: bool = False,
+    start: int = 0,
+    limit: int | None = None,
+    memory_limit_bytes: int = ...,
+    progress: Progress | None = None,
+) -> Requests:
+    """Read a trace file, or make the synthetic workload of `synth:...` or the request pattern of `io:...`."""
+
+def simulate_drive(
+    profile: str,
+    jobs: Sequence[tuple[Requests, str, int, float]],
+    *,
+    state: str = "filled",
+    overwrites: float = 2.0,
+    seed: int = 1,
+    most_requests: int | None = None,
+    most_seconds: float | None = None,
+    warm_up_requests: int = 0,
+    timeline_spans: int = 0,
+    audit: bool = False,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Play requests on a simulated drive; each job is (requests, "closed" or "open", depth, think_us)."""
+
 # The models of MULTILOG. Those of one number take a float and give a float, or take an array and give one of the same shape.
 
 @overload

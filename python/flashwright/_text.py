@@ -62,3 +62,8 @@ def span(seconds: float) -> str:
         if seconds >= unit:
             return f"{significant(seconds / unit)} {name}"
     return "0 s"
+
+
+def short_time(nanoseconds: float | None) -> str:
+    """Give a time of nanoseconds in its natural unit; a dash if there is none."""
+    return "–" if nanoseconds is None else span(nanoseconds / 1e9)  # noqa: RUF001

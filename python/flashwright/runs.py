@@ -1,4 +1,4 @@
-"""The run folder: `result.json`, tables as Parquet, `report.html`, and what produced them.
+"""The run folder: `result.json`, tables as Parquet, `report.html`, and what produced them; of a simulated drive `profile.toml` too.
 
 A run folder holds all that its report is made of, so that the report can be made again from the folder alone.
 """
@@ -26,15 +26,19 @@ Columns = Mapping[str, Any]
 
 RESULT_FILE = "result.json"
 REPORT_FILE = "report.html"
+PROFILE_FILE = "profile.toml"
+TIMELINE_FILE = "timeline.json"
+TEXT_FILES = (PROFILE_FILE, TIMELINE_FILE)
 
 
 @dataclass
 class Run:
-    """What one command found: scalars and nested values, and tables."""
+    """What one command found: scalars and nested values, tables, and texts that stay files (such as the profile that was run)."""
 
     command: str
     result: dict[str, Any]
     tables: dict[str, pa.Table] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
         """Give the JSON document of the run: the result, the names of its tables, and `command`."""
@@ -51,10 +55,12 @@ class Run:
             folder.mkdir(parents=True, exist_ok=True)
             if any(folder.iterdir()) and not (folder / RESULT_FILE).is_file():
                 raise InputError(f"{folder}: the folder is not empty and no run folder; choose another --out")
-            for stale in folder.glob("*.parquet"):
-                stale.unlink()
+            for stale in (*folder.glob("*.parquet"), *(folder / name for name in TEXT_FILES)):
+                stale.unlink(missing_ok=True)
             for name, table in self.tables.items():
                 pq.write_table(table, folder / f"{name}.parquet", compression="zstd")
+            for name, text in self.texts.items():
+                (folder / name).write_text(text, encoding="utf-8")
             (folder / RESULT_FILE).write_text(dump_json(self.document()), encoding="utf-8")
         except OSError as error:
             raise InputError(f"{folder}: cannot write the run folder: {error.strerror}") from error

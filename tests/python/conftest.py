@@ -1,17 +1,19 @@
-"""Fixtures: the command in a process of its own."""
+"""Fixtures: the command in a process of its own, and a browser."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 
-from support import Cli
+from browsing import FLAGS
+from support import Cli, find_program
 
 
 @pytest.fixture
@@ -32,3 +34,12 @@ def cli(tmp_path: Path) -> Cli:
 def cli_json(cli: Cli) -> Callable[..., Any]:
     """Runs `flashwright ... --json -` and reads what it prints."""
     return lambda *arguments: json.loads(cli(*arguments, "--json", "-").stdout)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    path = find_program("chromium", "chromium-browser", "google-chrome")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield started
+        started.close()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,3 +28,16 @@ def find_program(*names: str) -> str:
     if os.environ.get("CI"):
         pytest.fail(message)
     pytest.skip(message)
+
+
+def wait_until_used(process: subprocess.Popen[Any], cpu_seconds: float) -> None:
+    """Wait until the process has worked for that long, which on a busy machine takes longer than on an idle one."""
+    ticks = os.sysconf("SC_CLK_TCK")
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        assert process.poll() is None, "it ended before it was stopped"
+        times = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+        if (int(times[11]) + int(times[12])) / ticks >= cpu_seconds:
+            return
+        time.sleep(0.05)
+    pytest.fail(f"no {cpu_seconds} s of work in two minutes")

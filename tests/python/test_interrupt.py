@@ -8,11 +8,11 @@ import pty
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from support import wait_until_used
 
 LONG = "synth:uniform?pages=1M&updates=4000x"
 
@@ -22,25 +22,12 @@ def _start(arguments: list[str], folder: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def _wait_until_used(process: subprocess.Popen[Any], cpu_seconds: float) -> None:
-    """Wait until the process has worked for that long, which on a busy machine takes longer than on an idle one."""
-    ticks = os.sysconf("SC_CLK_TCK")
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        assert process.poll() is None, "it ended before it was stopped"
-        times = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-        if (int(times[11]) + int(times[12])) / ticks >= cpu_seconds:
-            return
-        time.sleep(0.05)
-    pytest.fail(f"no {cpu_seconds} s of work in two minutes")
-
-
 @pytest.mark.parametrize(
     "arguments", [["simulate", LONG, "--json", "-"], ["trace", "synth", LONG, "long.parquet"], ["trace", "stats", LONG]]
 )
 def test_ctrl_c_ends_long_work_with_130_and_one_line(arguments: list[str], tmp_path: Path) -> None:
     process = _start(arguments, tmp_path)
-    _wait_until_used(process, 2.5)
+    wait_until_used(process, 2.5)
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=20)
     assert process.returncode == 130, stderr
@@ -54,7 +41,7 @@ def test_ctrl_c_keeps_what_a_comparison_has_finished(tmp_path: Path) -> None:
     short = "synth:uniform?pages=16Ki&updates=4x"
     arguments = ["compare", short, LONG, "--op", "0.2", "--placements", "none", "--jobs", "1", "--out", "run"]
     process = _start(arguments, tmp_path)
-    _wait_until_used(process, 4)
+    wait_until_used(process, 4)
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=20)
     assert process.returncode == 130, stderr
@@ -78,7 +65,7 @@ def test_progress_has_rate_and_time_left_on_a_terminal_only(tmp_path: Path) -> N
         env={**os.environ, "TERM": "xterm", "COLUMNS": "160"},
     )
     os.close(terminal)
-    _wait_until_used(process, 3)
+    wait_until_used(process, 3)
     process.send_signal(signal.SIGINT)
     drawn = b""
     while True:

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser
 
-from support import SMALL, Cli, find_program
+from browsing import Opened
+from support import SMALL, Cli
 
-# Without these Chromium looks for updates on its own, and its requests would be taken for ours.
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 COMMANDS = {
     "simulate": ["simulate", SMALL, "--placement", "multi_log"],
     "compare": ["compare", SMALL, "synth:uniform?pages=16Ki&updates=4x", "--op", "0.2,0.3"],
@@ -29,35 +19,6 @@ COMMANDS = {
     "model figures": ["model", "figures"],
     "demo": ["demo", "--op", "0.2"],
 }
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    path = find_program("chromium", "chromium-browser", "google-chrome")
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=path, args=FLAGS)
-        yield started
-        started.close()
-
-
-class Opened:
-    """A report in a tab, with all that the tab complained about and asked for."""
-
-    def __init__(self, browser: Browser, path: Path, *, width: int = 1200, scheme: str = "light") -> None:
-        self.complaints: list[str] = []
-        self.requests: list[str] = []
-        context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme="dark" if scheme == "dark" else "light"
-        )
-        self.page: Page = context.new_page()
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.goto(path.as_uri())
-        self.page.wait_for_function("document.documentElement.dataset.plots !== undefined", timeout=60_000)
-
-    def background(self) -> str:
-        return str(self.page.evaluate("getComputedStyle(document.body).backgroundColor"))
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -2,10 +2,13 @@
 //!
 //! One file a crate that it opens to Python; each adds itself to the module in `register`.
 
+mod drive;
+mod drive_result;
 mod errors;
 mod models;
 mod progress;
 mod registry;
+mod requests;
 mod simulate;
 mod stats;
 mod synth;
@@ -26,5 +29,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     stats::register(module)?;
     models::register(module)?;
     workload::register(module)?;
-    simulate::register(module)
+    simulate::register(module)?;
+    requests::register(module)?;
+    drive::register(module)
 }

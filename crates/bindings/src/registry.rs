@@ -22,6 +22,7 @@ fn param_dict<'py>(py: Python<'py>, param: &Param) -> PyResult<Bound<'py, PyDict
     Ok(dict)
 }
 
+/// What is known of a variant, as a dict.
 fn info_dict<'py>(py: Python<'py>, info: &Info) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("name", info.name)?;
@@ -34,7 +35,8 @@ fn info_dict<'py>(py: Python<'py>, info: &Info) -> PyResult<Bound<'py, PyDict>> 
     Ok(dict)
 }
 
-fn info_dicts<'py>(py: Python<'py>, infos: impl Iterator<Item = &'static Info>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+/// What is known of variants, as dicts.
+pub fn info_dicts<'py>(py: Python<'py>, infos: impl Iterator<Item = &'static Info>) -> PyResult<Vec<Bound<'py, PyDict>>> {
     infos.map(|info| info_dict(py, info)).collect()
 }
 

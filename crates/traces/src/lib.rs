@@ -8,6 +8,7 @@ mod input;
 mod open;
 pub mod pages;
 mod reader;
+pub mod requests;
 pub mod stats;
 pub mod store;
 pub mod synth;

@@ -14,6 +14,7 @@ import click
 from flashwright._core import Cancelled, FlashwrightError, InputError, __version__
 from flashwright.cli.compare import compare
 from flashwright.cli.demo import demo
+from flashwright.cli.device import device
 from flashwright.cli.listing import listing
 from flashwright.cli.model import model
 from flashwright.cli.progress import StoppedError
@@ -33,13 +34,15 @@ def cli() -> None:
       flashwright trace stats my.blktrace.0             what a trace holds
       flashwright simulate my.blktrace.0 --op 0.2       write amplification of one policy
       flashwright compare my.blktrace.0 --op 0.1,0.2    all of them, with the bound as a line
+      flashwright simulate my.blktrace.0 --device intel-x25e    latencies on a simulated drive
 
     SOURCE is a trace file (its format is told by its content; .gz, .zst and .xz are read too; .u32 is a plain list of
-    pages) or a synthetic workload such as `synth:zipf?s=0.99&pages=1M`. `flashwright list` names everything there is.
+    pages) or a synthetic workload such as `synth:zipf?s=0.99&pages=1M`; on a drive also a pattern of requests such as
+    `io:random(size=4Ki)`. `flashwright list` names everything there is.
     """
 
 
-for command in (trace, simulate, compare, model, listing, demo, report):
+for command in (trace, simulate, compare, device, model, listing, demo, report):
     cli.add_command(command)
 
 

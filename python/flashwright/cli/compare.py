@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flashwright._core import InputError, RunError
+from flashwright.cli.drive import DriveOptions, check_use, is_given
+from flashwright.cli.drive_comparison import compare_drives
 from flashwright.cli.options import (
     Fractions,
     device_options,
+    drive_options,
     lifetime_options,
     output_options,
     split_names,
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from flashwright.sweeps.comparison import Comparison
 
 
-@click.command(short_help="All policies, with the bound as a line.")
+@click.command(short_help="All policies, with the bound as a line; or several drives.")
 @click.argument("source_names", metavar="SOURCE...", nargs=-1, required=True)
 @click.option("--placements", default="all", show_default=True, metavar="a,b|all", help="Placement policies.")
 @click.option(
@@ -38,6 +41,14 @@ if TYPE_CHECKING:
 @workload_options
 @device_options
 @lifetime_options
+@click.option(
+    "--device",
+    "profiles",
+    multiple=True,
+    metavar="PROFILE",
+    help="Compare simulated drives instead: a profile of `flashwright list profile`, or a TOML file. Again for each drive.",
+)
+@drive_options
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Simulations at a time.  [default: one a core]")
 @output_options
 def compare(
@@ -55,8 +66,10 @@ def compare(
     endurance: float,
     writes_per_day: float | str,
     jobs: int | None,
+    profiles: tuple[str, ...],
     json_path: str | None,
     out: Path | None,
+    **drive: Any,
 ) -> None:
     """Compare placement policies on each SOURCE, at each over-provisioning, with the bound beside them.
 
@@ -68,6 +81,11 @@ def compare(
       flashwright compare tpcc.parquet
       flashwright compare 'synth:zipf?pages=1M' 'synth:uniform?pages=1M' --op 0.07,0.15,0.3,0.5
       flashwright compare tpcc.parquet --placements multi_log,dac,none --victims greedy,lru --json -
+      flashwright compare 'io:random(reads=1)' --device intel-x25e --device intel-x25m
+      flashwright compare tpcc.parquet --device nvme-tlc --placements none,multi_log --op 0.1,0.3 --state aged
+
+    With --device the same requests are played on each drive, and --placements, --victims and --op, if they are given, are
+    changes to each profile. Latencies, throughput and what the dies did stand side by side.
 
     Ctrl-C stops it and keeps what is finished.
     """
@@ -80,7 +98,25 @@ def compare(
     twice = next((source for source in source_names if source_names.count(source) > 1), None)
     if twice is not None:
         raise InputError(f"{twice}: it is given twice; name each SOURCE once")
-    policies = choose(_names(placements, "--placements"), None if victims is None else _all_victims(victims))
+    check_use(with_device=bool(profiles))
+    named = _names(placements, "--placements")
+    chosen_victims = None if victims is None else _all_victims(victims)
+    if profiles:
+        compare_drives(
+            DriveOptions(**drive),
+            profiles,
+            list(source_names),
+            _policy_changes(named, chosen_victims),
+            over_provisionings if is_given("over_provisionings") else (None,),
+            sources.Reading(page_size, format_name, skip_bad, seed, repeat),
+            endurance if is_given("endurance") else None,
+            writes_per_day,
+            jobs,
+            json_path=json_path,
+            out=out,
+        )
+        return
+    policies = choose(named, chosen_victims)
     plan = Plan(
         sources=list(source_names),
         policies=policies,
@@ -171,6 +207,20 @@ def print_comparison(comparison: Comparison, run: Run) -> None:
         if any(row.get("steady") is False for row in comparison.sorted_rows(number)):
             say("* did not become steady: the figure is of the last half of the run")
         say(headline(results, name, lead=len(comparison.names) > 1))
+
+
+def _policy_changes(placements: list[str] | None, victims: list[str] | None) -> list[tuple[str | None, str | None]]:
+    """Give the placement and the victim of each variant of a drive; None leaves what the profile has."""
+    from flashwright.sweeps.policies import choose, own_victim
+
+    if not is_given("placements"):
+        return [(None, None)] if victims is None else [(None, victim) for victim in victims]
+    pairs = [(policy.placement, policy.victim) for policy in choose(placements, victims)]
+    # Where it follows from the placement it is not named, so that labels stay short.
+    return [
+        (placement, None if victims is None and victim == own_victim(placement) else victim)
+        for placement, victim in pairs
+    ]
 
 
 def _names(text: str, option: str) -> list[str] | None:

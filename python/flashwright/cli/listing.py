@@ -16,10 +16,13 @@ WORDS = {
     "victim": ("victim policy", "victim policies"),
     "workload": ("synthetic workload", "synthetic workloads"),
     "trace_format": ("trace format", "trace formats"),
+    "profile": ("profile", "profiles of simulated drives"),
+    "scheme": ("FTL scheme", "FTL schemes of simulated drives"),
+    "pattern": ("request pattern", "request patterns (io:...)"),
 }
 
 
-@click.command("list", short_help="Policies, workloads and formats, with their parameters.")
+@click.command("list", short_help="Policies, workloads, formats, drives: all that has a name.")
 @click.argument("kind", required=False)
 @click.option("--markdown", is_flag=True, help="As tables for the docs.")
 @json_option
@@ -30,12 +33,13 @@ def listing(kind: str | None, *, markdown: bool, json_path: str | None) -> None:
     Examples:
       flashwright list
       flashwright list placement
+      flashwright list profile
       flashwright list --json - | jq '.victim[].name'
     """
-    everything = registry()
-    if kind is not None and kind not in everything:
-        raise InputError(f"unknown kind `{kind}`; known are: {', '.join(everything)}")
-    chosen = everything if kind is None else {kind: everything[kind]}
+    known = everything()
+    if kind is not None and kind not in known:
+        raise InputError(f"unknown kind `{kind}`; known are: {', '.join(known)}")
+    chosen = known if kind is None else {kind: known[kind]}
     write_json(chosen, json_path)
     if prints_only_json(json_path):
         return
@@ -46,11 +50,24 @@ def listing(kind: str | None, *, markdown: bool, json_path: str | None) -> None:
         _print(name, entries)
 
 
+def everything() -> dict[str, list[dict[str, Any]]]:
+    """Give all that can be named: kind -> entries as `registry()` has them."""
+    from flashwright.devices import listing as of_drives
+
+    return {**registry(), **of_drives()}
+
+
 def markdown_table(kind: str, entries: list[dict[str, Any]]) -> str:
     """Give a kind as a table in Markdown."""
-    lines = [f"| {WORDS[kind][0]} | what it does | source |", "|---|---|---|"]
+    lines = [f"| {WORDS[kind][0]} | {_heading(kind)} | source |", "|---|---|---|"]
     lines += [f"| `{entry['usage']}` | {_cell(entry['summary'])} | {_cell(entry['source'])} |" for entry in entries]
+    if not any(entry["source"] for entry in entries):
+        lines = [line.rpartition("|")[0].rpartition("|")[0] + "|" for line in lines]
     return "\n".join(lines)
+
+
+def _heading(kind: str) -> str:
+    return "what it is" if kind == "profile" else "what it does"
 
 
 def _cell(text: str) -> str:
@@ -67,7 +84,7 @@ def _print(kind: str, entries: list[dict[str, Any]]) -> None:
             for param in entry["params"]
         )
     print_table(
-        [("name", "left"), ("what it does", "left"), ("source", "left")],
+        [("name", "left"), (_heading(kind), "left"), ("source", "left")],
         rows,
         f"{WORDS[kind][1].capitalize()} ({kind})",
     )

@@ -64,6 +64,23 @@ class Size(click.ParamType[int]):
         return int(match[1]) * unit
 
 
+class Count(click.ParamType[int]):
+    """A count: `4096`, `10k`, `1M`, `64Ki`."""
+
+    name = "N"
+    _units = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}  # noqa: RUF012
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read the count: a whole number; k, M, G are thousands, Ki, Mi, Gi powers of two."""
+        if isinstance(value, int):
+            return value
+        match = re.fullmatch(r"(\d+)\s*([a-zA-Z]*)", str(value).strip())
+        unit = self._units.get(match[2].lower()) if match else None
+        if match is None or unit is None or int(match[1]) * unit >= 2**63:
+            self.fail(f"{value!r} is not a count: write 4096, 10k or 1M", param, ctx)
+        return int(match[1]) * unit
+
+
 class WritesPerDay(click.ParamType["float | str"]):
     """Drive writes a day: a number, or `trace` for the rate at which the trace was recorded."""
 
@@ -217,3 +234,74 @@ lifetime_options = _apply(
         help="How often a day the host writes the logical capacity once over; `trace`: as fast as recorded.",
     ),
 )
+
+set_option = click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change a key of the profile, such as ftl.over_provisioning=28%. Again for each key.",
+)
+
+drive_options = _apply(
+    set_option,
+    click.option(
+        "--depth",
+        type=click.IntRange(1, 65_535),
+        metavar="N",
+        help="Keep so many requests outstanding.  [default: 32]",
+    ),
+    click.option(
+        "--open-loop", is_flag=True, help="Send each request at its time in the trace, however late the drive is."
+    ),
+    click.option("--one-by-one", is_flag=True, help="Send a request when the one before it is done: --depth 1."),
+    click.option(
+        "--think-time",
+        "think_time_us",
+        type=click.FloatRange(0),
+        default=0.0,
+        metavar="US",
+        help="Microseconds between the end of a request and the next in its place.",
+    ),
+    click.option(
+        "--state",
+        type=click.Choice(["fresh", "filled", "aged"]),
+        default="filled",
+        show_default=True,
+        help="The drive before the first request: erased; every page written once, in order; then overwritten at random.",
+    ),
+    click.option(
+        "--overwrites",
+        type=click.FloatRange(0, 1000),
+        metavar="X",
+        help="With --state aged: random page writes, in capacities of the drive.  [default: 2]",
+    ),
+    click.option(
+        "--requests",
+        "most_requests",
+        type=Count(),
+        metavar="N",
+        help="Stop after so many requests.  [default: all; 1M of a source without end]",
+    ),
+    click.option(
+        "--seconds",
+        "most_seconds",
+        type=click.FloatRange(0, min_open=True),
+        metavar="S",
+        help="Stop after so much simulated time.",
+    ),
+    click.option(
+        "--warm-up",
+        "warm_up_requests",
+        type=Count(),
+        default=0,
+        metavar="N",
+        help="Leave the first N requests out of what is measured.",
+    ),
+    click.option(
+        "--fold",
+        is_flag=True,
+        help="Let a trace that is larger than the drive begin again at its start (addresses modulo capacity).",
+    ),
+)
+"""Of `simulate` and `compare` with `--device`."""

@@ -7,11 +7,20 @@ from typing import Any
 
 import click
 
-from flashwright.cli.options import Fraction, device_options, lifetime_options, output_options, workload_options
+from flashwright.cli.drive import DriveOptions, DriveRun, check_use, is_given, policy_overrides, simulate_drive
+from flashwright.cli.options import (
+    Count,
+    Fraction,
+    device_options,
+    drive_options,
+    lifetime_options,
+    output_options,
+    workload_options,
+)
 from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say
 
 
-@click.command(short_help="Write amplification of one policy.")
+@click.command(short_help="Write amplification of one policy, or latencies on a drive.")
 @click.argument("source")
 @click.option("--placement", default="none", show_default=True, metavar="NAME", help="Which stream a page goes to.")
 @click.option(
@@ -31,6 +40,20 @@ from flashwright.cli.output import command_line, finish, print_table, prints_onl
 @device_options
 @lifetime_options
 @click.option(
+    "--device",
+    metavar="PROFILE",
+    help="Play SOURCE on a simulated drive with a clock: a profile of `flashwright list profile`, or the path of a TOML file.",
+)
+@drive_options
+@click.option(
+    "--timeline",
+    "timeline_spans",
+    type=Count(),
+    default=0,
+    metavar="N",
+    help="With --device: write down the first N activities of the dies, for ui.perfetto.dev.",
+)
+@click.option(
     "--audit", is_flag=True, help="Check the simulator's tables against each other all along: slow, for finding bugs."
 )
 @output_options
@@ -49,29 +72,50 @@ def simulate(
     endurance: float,
     writes_per_day: float | str,
     *,
+    device: str | None,
+    timeline_spans: int,
     audit: bool,
     json_path: str | None,
     out: Path | None,
+    **drive: Any,
 ) -> None:
     """Play SOURCE through a flash translation layer and count what the flash has to write.
+
+    With --device, play it on a simulated drive that has a clock: latencies, throughput, what the dies do. SOURCE may then
+    also be a pattern, such as `io:random(reads=1)`, and --placement, --victim and --op change the profile.
 
     \b
     Examples:
       flashwright simulate 'synth:uniform?pages=1M' --op 0.2
       flashwright simulate tpcc.parquet --placement multi_log --op 0.1 --repeat 5
       flashwright simulate tpcc.parquet --victim 'window_greedy(window=0.1)' --json -
+      flashwright simulate 'io:random(reads=1)' --device intel-x25e --depth 32
+      flashwright simulate my.blktrace.0 --device nvme-tlc --open-loop --state aged --timeline 100k
 
-    `flashwright list` names the placement and victim policies and their parameters.
+    `flashwright list` names policies, profiles, schemes and patterns, with their parameters.
     """
+    check_use(with_device=device is not None)
     from flashwright import _core, sources
     from flashwright.cli.progress import work
     from flashwright.lifetime import lifetime_of
     from flashwright.runs import Run, peak_rss_bytes, provenance, table
     from flashwright.sweeps.policies import check_victim, own_victim
 
+    reading = sources.Reading(page_size, format_name, skip_bad, seed, repeat)
+    if device is not None:
+        options = DriveOptions(**drive)
+        overrides = policy_overrides(
+            placement if is_given("placement") else None,
+            victim,
+            over_provisioning if is_given("over_provisioning") else None,
+            options.overrides,
+        )
+        known_endurance = endurance if is_given("endurance") else None
+        asked = DriveRun(source, reading, options.load(seed), timeline_spans, audit, known_endurance, writes_per_day)
+        simulate_drive(device, overrides, asked, json_path=json_path, out=out)
+        return
     own = own_victim(placement)
     victim = own if victim is None else check_victim(victim)
-    reading = sources.Reading(page_size, format_name, skip_bad, seed, repeat)
     sources.check_source(source)
     workload = work(f"Reading {source}", "page writes", lambda progress: sources.load(source, reading, progress))
     [name] = sources.names([source])

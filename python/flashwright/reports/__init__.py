@@ -13,7 +13,7 @@ def write_report(folder: Path) -> Path:
 
     Raises InputError if the folder is no run folder, or of a command that has no report.
     """
-    from flashwright.reports import comparison, demo, model, simulation, trace
+    from flashwright.reports import comparison, demo, drive, drive_comparison, model, simulation, trace
     from flashwright.reports.page import render
 
     builders = {
@@ -25,7 +25,11 @@ def write_report(folder: Path) -> Path:
         "model pgc": model.pgc_page,
         "demo": demo.page,
     }
+    of_drives = {"simulate": drive.page, "compare": drive_comparison.page}
     run = Run.read(folder)
+    # A run of `simulate` or `compare` is of drives if it was given --device.
+    if run.command in of_drives and ("device" in run.result if run.command == "simulate" else "drives" in run.result):
+        builders |= of_drives
     if run.command not in builders:
         raise InputError(f"{folder}: a run of `{run.command}`, which has no report; known are: {', '.join(builders)}")
     path = folder / REPORT_FILE

@@ -1,16 +1,16 @@
-"""A grid of simulations in a pool of threads: each releases the GIL, so they run side by side."""
+"""A grid of counting simulations in a pool of threads."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flashwright import _core
-from flashwright._core import Cancelled, FlashwrightError, Progress
+from flashwright._core import Progress
 from flashwright.sweeps.policies import Policy
+from flashwright.sweeps.pool import Pool
 
 if TYPE_CHECKING:
     from flashwright._core import Workload
@@ -51,48 +51,30 @@ class Grid:
         self._workloads = workloads
         self._jobs = list(jobs)
         self._device = device
-        self._threads = threads
-        self._progress = [Progress() for _ in self._jobs]
-        self._cancelled = threading.Event()
+        tasks = [partial(self._simulate, job) for job in self._jobs]
+        self._pool = Pool(tasks, [workloads[job.workload].page_writes for job in self._jobs], threads)
 
     def state(self) -> tuple[int, int]:
         """Give the page writes that are done, and all that there are."""
-        return (
-            sum(progress.state()[0] for progress in self._progress),
-            sum(self._workloads[job.workload].page_writes for job in self._jobs),
-        )
+        return self._pool.state()
 
     def cancel(self) -> None:
         """Stop every run at its next clean point, and start no more."""
-        self._cancelled.set()
-        for progress in self._progress:
-            progress.cancel()
+        self._pool.cancel()
 
     def run(self) -> list[Outcome]:
         """Run the jobs and give their outcomes in the jobs' order; those that a cancel cut off are left out."""
-        with ThreadPoolExecutor(self._threads, thread_name_prefix="simulate") as pool:
-            outcomes = list(pool.map(self._one, range(len(self._jobs))))
-        return [outcome for outcome in outcomes if outcome is not None]
+        return [Outcome(self._jobs[ended.number], ended.result, ended.error) for ended in self._pool.run()]
 
-    def _one(self, number: int) -> Outcome | None:
-        job = self._jobs[number]
-        if self._cancelled.is_set():
-            return None
-        try:
-            result = _core.simulate(
-                self._workloads[job.workload],
-                placement=job.policy.placement,
-                victim=job.policy.victim,
-                over_provisioning=job.over_provisioning,
-                pages_per_erase_block=self._device.pages_per_erase_block,
-                start=self._device.start,
-                seed=self._device.seed,
-                audit=self._device.audit,
-                progress=self._progress[number],
-            )
-        except Cancelled:
-            return None
-        except FlashwrightError as error:
-            # One policy that cannot work on this device shall not cost the others their results.
-            return Outcome(job, None, str(error))
-        return Outcome(job, result)
+    def _simulate(self, job: Job, progress: Progress) -> dict[str, Any]:
+        return _core.simulate(
+            self._workloads[job.workload],
+            placement=job.policy.placement,
+            victim=job.policy.victim,
+            over_provisioning=job.over_provisioning,
+            pages_per_erase_block=self._device.pages_per_erase_block,
+            start=self._device.start,
+            seed=self._device.seed,
+            audit=self._device.audit,
+            progress=progress,
+        )

@@ -6,4 +6,4 @@ mod wear;
 
 pub use run::{Outcome, RunError, Settings, Start, StreamOutcome, Window, simulate};
 pub use steady::{SteadyState, steady_state};
-pub use wear::Wear;
+pub use wear::{Wear, histogram as erase_histogram};

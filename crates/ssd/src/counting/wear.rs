@@ -33,7 +33,8 @@ impl Wear {
 }
 
 /// The counts that occur, ascending, with the number of erase blocks of each.
-pub(super) fn histogram(counts: &[u32]) -> Vec<(u32, u64)> {
+#[must_use]
+pub fn histogram(counts: &[u32]) -> Vec<(u32, u64)> {
     let mut sorted = counts.to_vec();
     sorted.sort_unstable();
     sorted.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u64)).collect()

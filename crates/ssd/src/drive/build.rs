@@ -1,6 +1,6 @@
 //! A drive from its profile.
 
-use placement::{BuildError, Context, PLACEMENTS, Placement, PlacementVisitor, build_victim, visit_placement};
+use placement::{AnyVictim, BuildError, Context, PLACEMENTS, Placement, PlacementVisitor, build_victim, visit_placement};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_distr::{Distribution as _, Normal};
 use rand_pcg::Pcg64Mcg;
@@ -10,8 +10,9 @@ use thiserror::Error;
 use super::device::Drive;
 use super::media::{Layout, Media};
 use super::profile::{MediaConfig, Profile};
+use super::schemes::dftl::{DftlScheme, MapSize};
 use super::schemes::page_mapped::{PageMappedScheme, Settings};
-use super::schemes::{SCHEMES, Scheme, SchemeError, page_mapped};
+use super::schemes::{SCHEMES, Scheme, SchemeError, bast, block_mapped, dftl, fast, page_mapped};
 
 /// Why a drive cannot be made.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -81,9 +82,22 @@ impl<V: DriveVisitor> Builder<'_, V> {
 
     fn build(self) -> Result<V::Output, DriveError> {
         match self.info.name {
-            name if name == page_mapped::INFO.name => self.page_mapped(),
+            name if name == page_mapped::INFO.name || name == dftl::INFO.name => self.page_mapped(),
+            name if name == bast::INFO.name => self.with_log_blocks(bast::build),
+            name if name == fast::INFO.name => self.with_log_blocks(fast::build),
+            name if name == block_mapped::INFO.name => self.with_log_blocks(block_mapped::build),
             other => unreachable!("the registered scheme `{other}` is built here"),
         }
+    }
+
+    fn with_log_blocks<S: Scheme>(
+        self,
+        build: impl FnOnce(&Args, &Layout, u32, bool) -> Result<S, SchemeError>,
+    ) -> Result<V::Output, DriveError> {
+        let profile = self.profile;
+        let scheme = build(&self.args, &self.layout, profile.logical_pages(), profile.media.copy_back)
+            .map_err(|error| DriveError::Scheme { profile: profile.name.clone(), error })?;
+        Ok(self.visitor.visit(Drive::new(profile, scheme, Media::new(&profile.media))))
     }
 
     fn page_mapped(self) -> Result<V::Output, DriveError> {
@@ -112,22 +126,51 @@ impl<V: DriveVisitor> PlacementVisitor for PageMappedBuilder<'_, '_, V> {
     type Output = Result<V::Output, DriveError>;
 
     fn visit<P: Placement + 'static>(self, policy: P) -> Self::Output {
-        let Self { builder, context, victim } = self;
-        let profile = builder.profile;
-        let domains = policy.domains() * builder.layout.planes() as usize;
-        let victims = build_victim(&victim, &context, domains).map_err(|error| builder.of_policy(error))?;
-        let settings = Settings {
-            args: &builder.args,
-            layout: &builder.layout,
-            logical_pages: context.geometry.logical_pages,
+        if self.builder.info.name == dftl::INFO.name { self.dftl(policy) } else { self.page_mapped(policy) }
+    }
+}
+
+impl<V: DriveVisitor> PageMappedBuilder<'_, '_, V> {
+    fn page_mapped<P: Placement>(self, policy: P) -> Result<V::Output, DriveError> {
+        let victims = self.victims(policy.domains())?;
+        let settings = self.settings(self.context.geometry.logical_pages);
+        let placement = &self.builder.profile.ftl.placement;
+        let scheme = PageMappedScheme::new(settings, placement, policy, victims).map_err(|error| self.builder.of_policy(error))?;
+        Ok(self.drive(scheme))
+    }
+
+    fn dftl<P: Placement>(self, policy: P) -> Result<V::Output, DriveError> {
+        let Builder { profile, layout, args, .. } = &self.builder;
+        let size = MapSize::new(args, self.context.geometry.logical_pages, layout.page_bytes)
+            .map_err(|error| DriveError::Scheme { profile: profile.name.clone(), error })?;
+        let policy = size.place_apart(policy, layout.planes());
+        let victims = self.victims(policy.domains())?;
+        let scheme = DftlScheme::new(self.settings(size.all_pages()), &size, &profile.ftl.placement, policy, victims)
+            .map_err(|error| self.builder.of_policy(error))?;
+        Ok(self.drive(scheme))
+    }
+
+    fn victims(&self, domains: usize) -> Result<AnyVictim, DriveError> {
+        build_victim(&self.victim, &self.context, domains * self.builder.layout.planes() as usize)
+            .map_err(|error| self.builder.of_policy(error))
+    }
+
+    fn settings(&self, logical_pages: u32) -> Settings<'_> {
+        let Builder { profile, layout, args, seed, .. } = &self.builder;
+        Settings {
+            args,
+            layout,
+            logical_pages,
             cleaning: &profile.cleaning,
             wear_levelling: &profile.wear_levelling,
             copy_back: profile.media.copy_back,
-            endurance: endurance(&profile.media, builder.layout.erase_blocks(), builder.seed),
-        };
-        let scheme = PageMappedScheme::new(settings, &profile.ftl.placement, policy, victims).map_err(|error| builder.of_policy(error))?;
-        let media = Media::new(&profile.media);
-        Ok(builder.visitor.visit(Drive::new(profile, scheme, media)))
+            endurance: endurance(&profile.media, layout.erase_blocks(), *seed),
+        }
+    }
+
+    fn drive<S: Scheme>(self, scheme: S) -> V::Output {
+        let profile = self.builder.profile;
+        self.builder.visitor.visit(Drive::new(profile, scheme, Media::new(&profile.media)))
     }
 }
 

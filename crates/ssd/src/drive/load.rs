@@ -68,7 +68,7 @@ impl Job {
             Some(request) => {
                 let base = *self.base_ns.get_or_insert(request.time_ns);
                 // A trace whose clock goes back sends at once what it should have sent before.
-                self.start + request.time_ns.saturating_sub(base) * PICOS_PER_NANO
+                self.start.saturating_add(request.time_ns.saturating_sub(base).saturating_mul(PICOS_PER_NANO))
             }
             None => Picos::MAX,
         };
@@ -83,15 +83,27 @@ pub struct Load {
     completed: Vec<Completion>,
     open_due: Picos,
     sent: u64,
+    outstanding: u64,
     most: u64,
     until: Picos,
 }
 
 impl Load {
-    /// Jobs that together send `most` requests at most, the last of them before `until`.
+    /// Jobs that together send `most` requests at most, the last of them before `until`, and in any case within the first 106 days: what
+    /// is under way then still ends before the clock does.
     #[must_use]
     pub fn new(jobs: Vec<Job>, most: u64, until: Picos) -> Self {
-        Self { jobs, thinking: BinaryHeap::new(), completed: Vec::with_capacity(64), open_due: Picos::MAX, sent: 0, most, until }
+        let until = until.min(Picos::MAX / 2);
+        Self {
+            jobs,
+            thinking: BinaryHeap::new(),
+            completed: Vec::with_capacity(64),
+            open_due: Picos::MAX,
+            sent: 0,
+            outstanding: 0,
+            most,
+            until,
+        }
     }
 
     /// Requests sent so far.
@@ -123,8 +135,9 @@ impl Load {
         Ok(())
     }
 
+    /// Requests after the end are not waited for: nothing happens at their time.
     fn find_due(&mut self) {
-        self.open_due = self.jobs.iter().map(|job| job.due).min().unwrap_or(Picos::MAX);
+        self.open_due = self.jobs.iter().map(|job| job.due).filter(|&due| due < self.until).min().unwrap_or(Picos::MAX);
     }
 
     #[inline]
@@ -136,18 +149,27 @@ impl Load {
         let Some(request) = job.peek()? else { return Ok(()) };
         job.next += 1;
         self.sent += 1;
+        self.outstanding += 1;
         let IoRequest { op, offset, length, stream, .. } = request;
         let submission = Submission { op, offset, length, queue: stream, is_fua: false, handle: number };
         drive.submit(now, submission, &mut self.completed);
         Ok(())
     }
 
-    /// When something happens next, in the drive or here; [`Picos::MAX`] if all is done.
+    /// When something happens next, in the drive or here; [`Picos::MAX`] if all is done. What the drive then still does for itself, in idle
+    /// time, belongs to no run: with it a run would last until the drive has nothing left to clean.
     #[inline]
     #[must_use]
     pub fn next_time<S: Scheme>(&self, drive: &Drive<S>) -> Picos {
+        if !self.completed.is_empty() {
+            return drive.now();
+        }
         let thinking = self.thinking.peek().map_or(Picos::MAX, |&Reverse((at, _))| at);
-        drive.next_time().unwrap_or(Picos::MAX).min(self.open_due).min(thinking)
+        let ours = self.open_due.min(thinking);
+        if self.outstanding == 0 && ours == Picos::MAX {
+            return Picos::MAX;
+        }
+        drive.next_time().unwrap_or(Picos::MAX).min(ours)
     }
 
     /// Lets the next thing happen; `each` is told of every request that is done.
@@ -156,7 +178,9 @@ impl Load {
     /// If a source cannot be read on.
     #[inline]
     pub fn step<S: Scheme>(&mut self, drive: &mut Drive<S>, next: Picos, mut each: impl FnMut(&Completion)) -> Result<(), SourceError> {
-        if drive.next_time() == Some(next) {
+        if !self.completed.is_empty() {
+            // The first requests may have been done at once, when nobody was there to be told.
+        } else if drive.next_time() == Some(next) {
             drive.step(&mut self.completed);
         } else if self.open_due == next {
             self.send_due(drive, next)?;
@@ -169,12 +193,13 @@ impl Load {
         while index < self.completed.len() {
             let completion = self.completed[index];
             index += 1;
+            self.outstanding -= 1;
             each(&completion);
             let job = completion.submission.handle;
             if let Pace::Closed { think, .. } = self.jobs[job as usize].pace {
                 if think == 0 {
                     self.send(drive, job, completion.completed_at)?;
-                } else {
+                } else if completion.completed_at.saturating_add(think) < self.until {
                     self.thinking.push(Reverse((completion.completed_at + think, job)));
                 }
             }
@@ -199,5 +224,113 @@ impl Load {
         }
         self.find_due();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use units::{IoOp, Progress, VecRequests};
+
+    use super::*;
+    use crate::drive::profile::{self, Profile};
+    use crate::drive::run::{JobOutcome, Outcome, Settings, simulate_jobs};
+    use crate::drive::state::State;
+    use crate::drive::time::PICOS_PER_SECOND;
+
+    fn small() -> Profile {
+        let changes = ["media.channels=1", "media.packages_per_channel=1", "media.erase_blocks_per_plane=16", "ftl.over_provisioning=1"];
+        profile::load("a16").unwrap().with_overrides(&changes).unwrap()
+    }
+
+    fn play(jobs: Vec<Job>, most_time: Picos) -> Outcome {
+        let settings = Settings {
+            profile: small(),
+            state: State::Filled,
+            pace: Pace::Open,
+            seed: 1,
+            most_requests: u64::MAX,
+            most_time,
+            warm_up_requests: 0,
+            timeline_spans: 0,
+            audit: true,
+        };
+        simulate_jobs(&settings, None, jobs, &Progress::default()).unwrap()
+    }
+
+    fn job(requests: &[(u64, IoOp)], pace: Pace) -> Job {
+        let request = |&(time_ns, op): &(u64, IoOp)| {
+            let length = if op == IoOp::Flush { 0 } else { 4096 };
+            IoRequest { time_ns, op, offset: 0, length, stream: 0, latency_ns: None }
+        };
+        let requests: Arc<[IoRequest]> = requests.iter().map(request).collect();
+        Job::new(Box::new(VecRequests::new(requests)), pace)
+    }
+
+    /// A flush of a drive that has nothing to write takes no time on this profile, so that nothing else happens after it was sent.
+    #[test]
+    fn a_first_request_that_is_done_at_once_is_followed_by_the_next() {
+        let requests = [(0, IoOp::Flush), (0, IoOp::Flush), (0, IoOp::Write)];
+        for depth in [1, 2, 3, 8] {
+            assert_eq!(play(vec![job(&requests, Pace::Closed { depth, think: 0 })], Picos::MAX).requests, 3, "depth {depth}");
+        }
+    }
+
+    #[test]
+    fn what_lies_behind_the_end_is_not_waited_for() {
+        let jobs = || {
+            let an_hour = 3_600_000_000_000;
+            let open = job(&[(0, IoOp::Read), (an_hour, IoOp::Read)], Pace::Open);
+            let thinking = job(&[(0, IoOp::Read); 5], Pace::Closed { depth: 1, think: 3_600 * PICOS_PER_SECOND });
+            vec![open, thinking]
+        };
+        let short = play(jobs(), PICOS_PER_SECOND);
+        assert_eq!(short.requests, 2);
+        assert!(short.windows.iter().all(|window| window.length < PICOS_PER_SECOND), "{:?}", short.windows);
+        assert_eq!(play(jobs(), Picos::MAX).requests, 7);
+    }
+
+    #[test]
+    fn times_beyond_the_clock_are_not_sent() {
+        let requests = [(0, IoOp::Read), (u64::MAX, IoOp::Read)];
+        assert_eq!(play(vec![job(&requests, Pace::Open)], Picos::MAX).requests, 1);
+    }
+
+    #[test]
+    fn each_job_has_its_own_figures() {
+        let reads = job(&[(0, IoOp::Read); 3], Pace::Closed { depth: 1, think: 0 });
+        let writes = job(&[(0, IoOp::Write), (0, IoOp::Trim), (0, IoOp::Flush), (0, IoOp::Write)], Pace::Closed { depth: 1, think: 0 });
+        let outcome = play(vec![reads, writes, job(&[], Pace::Open)], Picos::MAX);
+        let [reads, writes, nothing] = outcome.jobs[..] else { panic!("three jobs") };
+        assert_eq!((reads.requests, reads.read_bytes, reads.written_bytes), (3, 3 * 4096, 0));
+        assert_eq!((writes.requests, writes.read_bytes, writes.written_bytes), (4, 0, 2 * 4096));
+        assert_eq!((nothing, nothing.iops(), nothing.mean_latency_ns()), (JobOutcome::default(), 0.0, 0.0));
+        let sum = outcome.latencies.all().latency.mean * outcome.requests as f64;
+        let jobs_sum = reads.mean_latency_ns() * 3.0 + writes.mean_latency_ns() * 4.0;
+        assert!((sum - jobs_sum).abs() < 1e-6 * sum);
+        assert!(reads.elapsed.max(writes.elapsed) <= outcome.elapsed && reads.iops() > 0.0);
+    }
+
+    /// What the drive still does for itself takes long, here for ever as far as the requests are concerned.
+    #[test]
+    fn a_run_ends_with_its_last_request_whatever_the_drive_still_does() {
+        let changes = ["cleaning.background_below_free=0.9", "cleaning.idle_us=50"];
+        let settings = Settings {
+            profile: small().with_overrides(&changes).unwrap(),
+            state: State::Aged { overwrites: 1.0 },
+            pace: Pace::Open,
+            seed: 1,
+            most_requests: u64::MAX,
+            most_time: Picos::MAX,
+            warm_up_requests: 0,
+            timeline_spans: 0,
+            audit: true,
+        };
+        let writes = job(&[(0, IoOp::Write); 5], Pace::Closed { depth: 1, think: 0 });
+        let outcome = simulate_jobs(&settings, None, vec![writes], &Progress::default()).unwrap();
+        let requests = outcome.latencies.all().latency.mean * 5.0 * PICOS_PER_NANO as f64;
+        assert!((outcome.elapsed as f64 - requests).abs() < 10.0, "{} ps, of which requests took {requests}", outcome.elapsed);
+        assert_eq!(outcome.jobs[0].elapsed, outcome.elapsed);
     }
 }

@@ -4,17 +4,17 @@ use std::time::Instant;
 
 use placement::BuildError;
 use thiserror::Error;
-use units::{Cancelled, Lpn, Progress, RequestSource, SourceError};
+use units::{Cancelled, IoOp, Lpn, Progress, RequestSource, SourceError};
 
 use super::build::{DriveError, DriveVisitor, visit_drive};
-use super::device::{Drive, DriveCounters};
+use super::device::{Completion, Drive, DriveCounters};
 use super::load::{Job, Load, Pace};
 use super::measure::{BusyTime, DieShare, Energy, Latencies, OverTime, Timeline, Window};
 use super::media::{Cause, FlashOp, MediaCounters};
 use super::profile::Profile;
 use super::schemes::{Scheme, SchemeCounters, WornOut};
 use super::state::{State, prepare};
-use super::time::{PICOS_PER_SECOND, Picos};
+use super::time::{PICOS_PER_NANO, PICOS_PER_SECOND, Picos};
 use crate::counting::Wear;
 
 /// What to run.
@@ -70,6 +70,8 @@ pub struct Outcome {
     pub requests: u64,
     /// Latencies by operation and delay.
     pub latencies: Latencies,
+    /// What each job did, in the order in which they were given.
+    pub jobs: Vec<JobOutcome>,
     /// Windows of virtual time, oldest first.
     pub windows: Vec<Window>,
     /// Virtual time, in picoseconds.
@@ -106,6 +108,58 @@ pub struct Outcome {
     pub prepare_seconds: f64,
     /// Wall time of the run, in seconds.
     pub wall_seconds: f64,
+}
+
+/// What one job of a run did in the measured part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JobOutcome {
+    /// Requests completed.
+    pub requests: u64,
+    /// Bytes that it read.
+    pub read_bytes: u64,
+    /// Bytes that it wrote.
+    pub written_bytes: u64,
+    /// Sum of the latencies, in picoseconds.
+    pub latency: u128,
+    /// From the start of the measured part to the end of its last request, in picoseconds: a job may end before others.
+    pub elapsed: Picos,
+}
+
+impl JobOutcome {
+    #[inline]
+    fn add(&mut self, completion: &Completion, from: Picos) {
+        let length = u64::from(completion.submission.length);
+        match completion.submission.op {
+            IoOp::Read => self.read_bytes += length,
+            IoOp::Write => self.written_bytes += length,
+            IoOp::Trim | IoOp::Flush => {}
+        }
+        self.requests += 1;
+        self.latency += u128::from(completion.completed_at - completion.submitted_at);
+        self.elapsed = completion.completed_at - from;
+    }
+
+    /// Requests a second, until its last one was done; 0 if that took no time.
+    #[must_use]
+    pub fn iops(&self) -> f64 {
+        self.per_second(self.requests)
+    }
+
+    /// Bytes read and written a second, until its last request was done.
+    #[must_use]
+    pub fn bytes_per_second(&self) -> f64 {
+        self.per_second(self.read_bytes + self.written_bytes)
+    }
+
+    /// Mean latency in nanoseconds; 0 without requests.
+    #[must_use]
+    pub fn mean_latency_ns(&self) -> f64 {
+        if self.requests == 0 { 0.0 } else { self.latency as f64 / self.requests as f64 / PICOS_PER_NANO as f64 }
+    }
+
+    fn per_second(&self, count: u64) -> f64 {
+        if self.elapsed == 0 { 0.0 } else { count as f64 * (PICOS_PER_SECOND as f64 / self.elapsed as f64) }
+    }
 }
 
 /// Events between two looks at the progress.
@@ -154,16 +208,19 @@ impl DriveVisitor for Runner<'_> {
         if settings.timeline_spans > 0 {
             drive.media_mut().watch(Timeline::new(settings.timeline_spans));
         }
+        let jobs = self.jobs.len();
         let mut load = Load::new(self.jobs, settings.most_requests, settings.most_time);
         let started = Instant::now();
-        let mut meter = Meter::new(&drive);
+        let mut meter = Meter::new(&drive, jobs);
         load.start(&mut drive).map_err(RunError::Source)?;
         let worn_out = play(&mut drive, &mut load, &mut meter, settings, self.progress)?;
         let wall_seconds = started.elapsed().as_secs_f64();
+        let outcome = meter.outcome(&drive, settings, worn_out, [prepare_seconds, wall_seconds]);
         if settings.audit {
+            come_to_rest(&mut drive, self.progress)?;
             drive.scheme().audit().map_err(RunError::Audit)?;
         }
-        Ok(meter.outcome(&drive, settings, worn_out, [prepare_seconds, wall_seconds]))
+        Ok(outcome)
     }
 }
 
@@ -182,7 +239,8 @@ fn play<S: Scheme>(
             let next = load.next_time(drive);
             if next == Picos::MAX {
                 progress.advance(load.sent() - reported)?;
-                return Ok(None);
+                // A drive that is worn out leaves writes waiting, with nothing more to come.
+                return Ok(drive.worn_out());
             }
             if meter.over_time.is_due(next) {
                 meter.over_time.advance(next, &drive.scheme().counters());
@@ -198,10 +256,11 @@ fn play<S: Scheme>(
                 let submission = &completion.submission;
                 meter.latencies.record(submission.op, latency, &completion.delays);
                 meter.over_time.request(next, submission.op, submission.length, latency);
+                meter.jobs[submission.handle as usize].add(completion, meter.from);
             })
             .map_err(RunError::Source)?;
             if finished_warm_up {
-                *meter = Meter::new(drive);
+                *meter = Meter::new(drive, meter.jobs.len());
             }
         }
         progress.advance(load.sent() - reported)?;
@@ -212,9 +271,25 @@ fn play<S: Scheme>(
     }
 }
 
+/// Lets the drive end what it still does for itself.
+fn come_to_rest<S: Scheme>(drive: &mut Drive<S>, progress: &Progress) -> Result<(), Cancelled> {
+    let mut completed = Vec::new();
+    while drive.next_time().is_some() {
+        for _ in 0..EVENTS_PER_LOOK {
+            drive.step(&mut completed);
+            if drive.next_time().is_none() {
+                break;
+            }
+        }
+        progress.advance(0)?;
+    }
+    Ok(())
+}
+
 /// What is measured from some time on.
 struct Meter {
     latencies: Latencies,
+    jobs: Vec<JobOutcome>,
     over_time: OverTime,
     from: Picos,
     scheme: SchemeCounters,
@@ -225,10 +300,11 @@ struct Meter {
 }
 
 impl Meter {
-    fn new<S: Scheme>(drive: &Drive<S>) -> Self {
+    fn new<S: Scheme>(drive: &Drive<S>, jobs: usize) -> Self {
         let counters = drive.scheme().counters();
         Self {
             latencies: Latencies::new(),
+            jobs: vec![JobOutcome::default(); jobs],
             over_time: OverTime::new(drive.now(), OverTime::FIRST_LENGTH, counters.clone()),
             from: drive.now(),
             scheme: counters,
@@ -256,6 +332,7 @@ impl Meter {
         Outcome {
             requests: self.latencies.requests(),
             latencies: self.latencies,
+            jobs: self.jobs,
             windows,
             elapsed,
             die_share: DieShare::total(&dies, elapsed),

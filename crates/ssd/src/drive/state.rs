@@ -13,6 +13,11 @@ use super::schemes::Scheme;
 pub enum State {
     /// All erased: the restored state. Pages that were never written hold no data, and reading them needs no flash.
     Fresh,
+    /// The first logical pages were written once, in order, and the rest is erased: a restored drive with a database on it.
+    Loaded {
+        /// Logical pages; all that there are if it is more.
+        pages: u32,
+    },
     /// Every logical page was written once, in order.
     Filled,
     /// Filled, then written at random, uniformly, `overwrites` times its logical pages: the sustained, fragmented state.
@@ -28,9 +33,12 @@ pub enum State {
 /// [`Cancelled`] if it was asked to stop.
 pub fn prepare<S: Scheme>(drive: &mut Drive<S>, state: State, seed: u64, progress: &Progress) -> Result<(), Cancelled> {
     let pages = drive.scheme().logical_pages();
-    if state != State::Fresh {
-        write_untimed(drive, 0..pages, progress)?;
-    }
+    let filled = match state {
+        State::Fresh => 0,
+        State::Loaded { pages: loaded } => loaded.min(pages),
+        State::Filled | State::Aged { .. } => pages,
+    };
+    write_untimed(drive, 0..filled, progress)?;
     if let State::Aged { overwrites } = state {
         let mut random = Pcg64Mcg::seed_from_u64(seed ^ 0x6167_6564);
         let writes = (f64::from(pages) * overwrites) as u64;

@@ -60,8 +60,8 @@ pub struct PageMapped<P, V, M> {
     pub(super) frontiers: Vec<Frontier>,
     pub(super) lanes: Lanes,
     reserve: usize,
-    /// Victims chosen by the policies in a row that gained nothing.
-    without_gain: usize,
+    /// Victims chosen by the policies in a row that gained nothing, by lane: what another lane gains is of no use.
+    without_gain: Vec<u32>,
     divider: Divider,
     placement: P,
     pub(super) victims: V,
@@ -115,7 +115,7 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
             frontiers: vec![Frontier::CLOSED; streams * lanes as usize],
             lanes: Lanes::new(geometry, lanes, (streams + reserve + 1) as u32),
             reserve,
-            without_gain: 0,
+            without_gain: vec![0; lanes as usize],
             divider: Divider::new(geometry.pages_per_erase_block),
             placement,
             victims,
@@ -359,16 +359,17 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
     /// any more, and the FTL chooses one itself.
     pub(crate) fn choose_victim(&mut self, needy: StreamId, lane: u32) -> EraseBlockId {
         let pages = self.device.geometry.pages_per_erase_block;
-        let most = self.device.blocks.len();
+        let most = self.lanes.blocks_of(lane).len() as u32;
         let domain = if P::PER_STREAM { self.placement.donor(needy, &self.device) } else { 0 };
         let domain = self.lanes.domain_in(domain, lane);
-        let chosen = if self.without_gain < most { self.victims.choose(domain, &self.device) } else { None };
+        let chosen = if self.without_gain[lane as usize] < most { self.victims.choose(domain, &self.device) } else { None };
         if let Some(victim) = chosen {
             let gains = u32::from(self.device.block(victim).valid) < pages;
-            self.without_gain = if gains { 0 } else { self.without_gain + 1 };
+            let without_gain = &mut self.without_gain[lane as usize];
+            *without_gain = if gains { 0 } else { *without_gain + 1 };
             return victim;
         }
-        self.without_gain = 0;
+        self.without_gain[lane as usize] = 0;
         self.rescue(lane)
     }
 

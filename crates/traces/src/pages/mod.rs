@@ -7,7 +7,7 @@
 //! device that starts filled, the page holds what it was filled with until that write. Reads and flushes do nothing here.
 
 mod source;
-mod table;
+pub(crate) mod table;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};

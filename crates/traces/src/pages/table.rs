@@ -7,7 +7,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 const CHUNK_PAGES: u64 = 1 << 10;
 
 /// The entry of a page that was never written.
-pub(super) const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 
 type Chunk = [u32; CHUNK_PAGES as usize];
 
@@ -41,14 +41,14 @@ impl Hasher for KeyHasher {
 
 /// Page numbers by volume and address.
 #[derive(Default)]
-pub(super) struct PageTable {
+pub(crate) struct PageTable {
     directory: HashMap<ChunkKey, u32, BuildHasherDefault<KeyHasher>>,
     chunks: Vec<Box<Chunk>>,
 }
 
 /// Remembers the last chunk, as requests cover neighbouring pages.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cursor {
+pub(crate) struct Cursor {
     key: ChunkKey,
     chunk: u32,
 }
@@ -62,7 +62,7 @@ impl Default for Cursor {
 impl PageTable {
     /// The number of a page, or [`NONE`].
     #[inline]
-    pub(super) fn get(&self, cursor: &mut Cursor, volume: u32, page: u64) -> u32 {
+    pub(crate) fn get(&self, cursor: &mut Cursor, volume: u32, page: u64) -> u32 {
         let key = (volume, page / CHUNK_PAGES);
         if cursor.key != key {
             *cursor = Cursor { key, chunk: self.directory.get(&key).copied().unwrap_or(NONE) };
@@ -72,7 +72,7 @@ impl PageTable {
 
     /// The place of a page's number, made if it is not there.
     #[inline]
-    pub(super) fn entry(&mut self, cursor: &mut Cursor, volume: u32, page: u64) -> &mut u32 {
+    pub(crate) fn entry(&mut self, cursor: &mut Cursor, volume: u32, page: u64) -> &mut u32 {
         let key = (volume, page / CHUNK_PAGES);
         if cursor.key != key || cursor.chunk == NONE {
             *cursor = Cursor { key, chunk: self.chunk(key) };
@@ -90,7 +90,7 @@ impl PageTable {
     }
 
     /// Renumbers all pages in ascending order of volume and address. Returns the new number of each old one.
-    pub(super) fn renumber(&mut self, pages: u32) -> Vec<u32> {
+    pub(crate) fn renumber(&mut self, pages: u32) -> Vec<u32> {
         let mut keys: Vec<(ChunkKey, u32)> = self.directory.iter().map(|(key, chunk)| (*key, *chunk)).collect();
         keys.sort_unstable();
         let mut new_of_old = vec![NONE; pages as usize];

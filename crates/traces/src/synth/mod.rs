@@ -7,6 +7,7 @@
 mod alias;
 mod kmodal;
 mod mixed;
+pub mod patterns;
 mod permutation;
 mod requests;
 mod sequential;

@@ -48,8 +48,8 @@ struct Link {
 
 impl Link {
     #[inline]
-    fn send(&mut self, now: Picos, bytes: u32) -> Picos {
-        self.free_at = self.free_at.max(now) + self.rate.time_of(bytes);
+    fn send(&mut self, now: Picos, frames: Picos, bytes: u32) -> Picos {
+        self.free_at = self.free_at.max(now) + frames + self.rate.time_of(bytes);
         self.free_at
     }
 }
@@ -83,11 +83,14 @@ pub(super) struct Host {
     write_command: Picos,
     page: Picos,
     turnaround: Picos,
+    read_frames: Picos,
+    write_frames: Picos,
     last_op: IoOp,
     is_duplex: bool,
     to_drive: Link,
     to_host: Link,
-    incoming: Line<Slot>,
+    /// Data of writes, in parts: the request, and how many of its pages have arrived with this one.
+    incoming: Line<(Slot, u32)>,
     outgoing: Line<Outgoing>,
     /// Whether writes wait for reads; and what waits.
     pub gate: Gate,
@@ -98,6 +101,13 @@ pub(super) struct Host {
 #[derive(Debug, Default)]
 pub(super) struct Gate {
     pub is_on: bool,
+    /// How long a write needs the table, and how much longer if it had to wait for a read.
+    hold: Picos,
+    drain: Picos,
+    /// The write at the front found reads under way.
+    had_to_wait: bool,
+    /// The write that has it, and until when.
+    holder: Option<(Picos, Slot)>,
     /// Read requests past the gate that are not done.
     pub reading: u32,
     pub waiting: VecDeque<Slot>,
@@ -118,20 +128,28 @@ impl Host {
             write_command: picos_of_micros(controller.write_command_us),
             page: picos_of_micros(controller.page_us),
             turnaround: picos_of_micros(controller.turnaround_us),
+            read_frames: picos_of_micros(interface.read_frames_us),
+            write_frames: picos_of_micros(interface.write_frames_us),
             last_op: IoOp::Flush,
             is_duplex: interface.kind == InterfaceKind::Nvme,
             to_drive: link(),
             to_host: link(),
             incoming: Line::default(),
             outgoing: Line::default(),
-            gate: Gate { is_on: controller.writes_wait_for_reads, ..Gate::default() },
+            gate: Gate {
+                is_on: controller.writes_wait_for_reads,
+                hold: picos_of_micros(controller.write_hold_us),
+                drain: picos_of_micros(controller.drain_us),
+                ..Gate::default()
+            },
         }
     }
 
     #[inline]
     pub fn next_time(&self) -> Picos {
         let at_hand = self.at_hand.map_or(Picos::MAX, |(until, _)| until);
-        at_hand.min(self.incoming.next_time()).min(self.outgoing.next_time())
+        let held = self.gate.holder.map_or(Picos::MAX, |(until, _)| until);
+        at_hand.min(held).min(self.incoming.next_time()).min(self.outgoing.next_time())
     }
 
     /// A request comes from the host. Whether the controller can begin with a command now.
@@ -195,8 +213,9 @@ impl Host {
 
     /// Sends bytes to the host. When they have arrived.
     #[inline]
-    fn send_out(&mut self, now: Picos, bytes: u32) -> Picos {
-        if self.is_duplex { self.to_host.send(now, bytes) } else { self.to_drive.send(now, bytes) }
+    fn send_out(&mut self, now: Picos, is_first: bool, bytes: u32) -> Picos {
+        let frames = if is_first { self.read_frames } else { 0 };
+        if self.is_duplex { self.to_host.send(now, frames, bytes) } else { self.to_drive.send(now, frames, bytes) }
     }
 }
 
@@ -222,8 +241,11 @@ impl<S: Scheme> Drive<S> {
             let Outgoing { slot } = self.host.outgoing.pop();
             self.part_arrived(slot, completed);
         } else if self.host.incoming.next_time() == now {
-            let slot = self.host.incoming.pop();
-            self.data_arrived(slot, completed);
+            let (slot, pages) = self.host.incoming.pop();
+            self.data_arrived(slot, pages, completed);
+        } else if let Some((_, slot)) = self.host.gate.holder.take_if(|(until, _)| *until == now) {
+            self.enter(slot, completed);
+            self.open_gate(completed);
         } else if let Some((_, slot)) = self.host.at_hand.take() {
             self.dispatch(slot, completed);
             self.take_commands(completed);
@@ -235,22 +257,44 @@ impl<S: Scheme> Drive<S> {
         let submission = self.requests[slot as usize].submission;
         match submission.op {
             IoOp::Read => self.pass_gate(slot, completed),
-            IoOp::Write => {
-                let arrives = self.host.to_drive.send(self.media.now(), submission.length);
-                if arrives == self.media.now() {
-                    self.data_arrived(slot, completed);
-                } else {
-                    self.host.incoming.push(arrives, slot);
-                }
-            }
+            IoOp::Write => self.receive(slot, completed),
             IoOp::Trim => self.trim(slot, completed),
             IoOp::Flush => self.flush(slot, completed),
         }
     }
 
-    /// The data of a write is in the drive.
-    fn data_arrived(&mut self, slot: Slot, completed: &mut Vec<Completion>) {
-        self.pass_gate(slot, completed);
+    /// The next part of a write's data comes over the link. One at a time: as long as a part finds no room in the drive, no more can come.
+    pub(super) fn receive(&mut self, slot: Slot, completed: &mut Vec<Completion>) {
+        let now = self.media.now();
+        let request = self.requests[slot as usize];
+        let end = (request.arrived + self.part_pages).min(request.pages);
+        let bytes = (request.arrived..end).map(|number| self.part_of(&request, number).1).sum();
+        let frames = if request.arrived == 0 { self.host.write_frames } else { 0 };
+        let arrives = self.host.to_drive.send(now, frames, bytes);
+        if arrives == now && request.arrived == 0 && end == request.pages {
+            self.data_arrived(slot, end, completed);
+        } else {
+            self.host.incoming.push(arrives, (slot, end));
+        }
+    }
+
+    /// A part of the data of a write is in the drive.
+    fn data_arrived(&mut self, slot: Slot, pages: u32, completed: &mut Vec<Completion>) {
+        let request = &mut self.requests[slot as usize];
+        let is_first = request.arrived == 0;
+        request.arrived = pages;
+        if self.buffer.capacity() > 0 {
+            if is_first {
+                self.pass_gate(slot, completed);
+            } else {
+                self.go_on_writing(slot, completed);
+            }
+        } else if pages == request.pages {
+            // Without a buffer the controller has to have all of it before it can answer for any.
+            self.pass_gate(slot, completed);
+        } else {
+            self.receive(slot, completed);
+        }
     }
 
     /// Lets a read or a write go on, or makes it wait.
@@ -266,13 +310,25 @@ impl<S: Scheme> Drive<S> {
 
     fn open_gate(&mut self, completed: &mut Vec<Completion>) {
         while let Some(&slot) = self.host.gate.waiting.front() {
-            let is_read = self.requests[slot as usize].submission.op == IoOp::Read;
-            if !is_read && self.host.gate.reading > 0 {
+            if self.host.gate.holder.is_some() {
                 return;
             }
-            self.host.gate.waiting.pop_front();
+            let is_read = self.requests[slot as usize].submission.op == IoOp::Read;
+            let gate = &mut self.host.gate;
+            if !is_read && gate.reading > 0 {
+                gate.had_to_wait = true;
+                return;
+            }
+            gate.waiting.pop_front();
             if is_read {
-                self.host.gate.reading += 1;
+                gate.reading += 1;
+            } else {
+                let had_to_wait = std::mem::replace(&mut gate.had_to_wait, false);
+                let hold = gate.hold + if had_to_wait { gate.drain } else { 0 };
+                if hold > 0 {
+                    gate.holder = Some((self.media.now() + hold, slot));
+                    return;
+                }
             }
             self.enter(slot, completed);
         }
@@ -299,7 +355,9 @@ impl<S: Scheme> Drive<S> {
     #[inline]
     pub(super) fn send_to_host(&mut self, slot: Slot, bytes: u32, completed: &mut Vec<Completion>) {
         let now = self.media.now();
-        let arrives = self.host.send_out(now, bytes);
+        let request = &mut self.requests[slot as usize];
+        let is_first = !std::mem::replace(&mut request.has_frames, true);
+        let arrives = self.host.send_out(now, is_first, bytes);
         if arrives == now {
             self.part_arrived(slot, completed);
         } else {

@@ -3,12 +3,15 @@
 //! A [`Drive`] does no I/O and reads no clock: whoever runs it gives it requests, asks for the next time, and lets it step. So the same
 //! drive runs in virtual time as fast as the processor goes, or on a wall clock.
 
+mod contents;
 mod host;
 mod ops;
 mod reads;
 mod writes;
 
 use units::{IoOp, Lpn};
+
+pub use contents::{Contents, Found};
 
 use self::host::{Host, Line};
 use self::ops::{Op, OpKind, Ops};
@@ -62,11 +65,20 @@ struct Request {
     next: u32,
     /// Of the page that was done last.
     delays: Delays,
+    /// Pages whose data has arrived, of a write.
+    arrived: u32,
+    /// Whether a write is past the gate, and whether it waits for room in the write-back buffer.
+    stage: writes::Stage,
     /// When it began to wait for room in the write-back buffer.
     stalled_at: Picos,
+    /// The frames that announce its data to the host are sent.
+    has_frames: bool,
 }
 
 type Slot = u32;
+
+/// Writes come over the link in parts of so many bytes. Smaller ones would be more exact and slower; 32 KiB take 0.1 ms on SATA.
+const PART_BYTES: u32 = 32 * 1024;
 
 /// What a drive did besides flash operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -113,17 +125,23 @@ pub struct Drive<S> {
     stalled: std::collections::VecDeque<Slot>,
     tickets: Vec<writes::Pending>,
     cache: ReadCache,
+    /// When pages were last written or trimmed, plus 1; empty without a cache.
+    last_change: Vec<Picos>,
     ahead: ReadAhead,
     /// Reads that wait for a page that is fetched ahead.
     expecting: Vec<reads::Expecting>,
     done: Vec<Done>,
     page_bytes: u32,
+    /// Pages of a write that come over the link together.
+    part_pages: u32,
     page_shift: Option<u32>,
     capacity_bytes: u64,
     host_latency: Picos,
     to_host: Line<Completion>,
     outstanding: u32,
     counters: DriveCounters,
+    /// Only for tests.
+    contents: Option<Box<Contents>>,
 }
 
 impl<S: Scheme> Drive<S> {
@@ -134,6 +152,7 @@ impl<S: Scheme> Drive<S> {
         let layout = media.layout();
         let page_bytes = layout.page_bytes;
         let buffer = WriteBuffer::new(&profile.write_buffer, page_bytes, logical_pages, layout.pages_per_block, layout.planes());
+        let cache = ReadCache::new(profile.read_cache.bytes, page_bytes, logical_pages);
         Self {
             host: Host::new(profile),
             requests: Vec::with_capacity(256),
@@ -143,17 +162,20 @@ impl<S: Scheme> Drive<S> {
             partial: writes::PartialPages::default(),
             stalled: std::collections::VecDeque::new(),
             tickets: Vec::new(),
-            cache: ReadCache::new(profile.read_cache.bytes, page_bytes, logical_pages),
+            last_change: vec![0; if cache.capacity() > 0 { writes::LAST_CHANGES } else { 0 }],
+            cache,
             ahead: ReadAhead::new(&profile.read_ahead, page_bytes, logical_pages),
             expecting: Vec::new(),
             done: Vec::with_capacity(16),
             page_bytes,
+            part_pages: (PART_BYTES / page_bytes).max(1),
             page_shift: page_bytes.is_power_of_two().then(|| page_bytes.trailing_zeros()),
             capacity_bytes: u64::from(logical_pages) * u64::from(page_bytes),
             host_latency: picos_of_micros(profile.interface.host_us),
             to_host: Line::default(),
             outstanding: 0,
             counters: DriveCounters::default(),
+            contents: None,
             scheme,
             media,
         }
@@ -253,11 +275,27 @@ impl<S: Scheme> Drive<S> {
     pub fn submit(&mut self, at: Picos, submission: Submission, completed: &mut Vec<Completion>) {
         self.media.advance_to(at);
         let end = submission.offset + u64::from(submission.length);
-        assert!(end <= self.capacity_bytes, "a request at byte {} of {} bytes lies outside the drive", submission.offset, submission.length);
+        assert!(
+            end <= self.capacity_bytes,
+            "a request at byte {} of {} bytes lies outside the drive",
+            submission.offset,
+            submission.length
+        );
         let (first, pages) = self.pages_of(&submission);
         assert!(pages > 0 || submission.op == IoOp::Flush, "a {} names at least one byte", submission.op.name());
-        let request =
-            Request { submission, submitted_at: at, first, pages, left: pages, next: 0, delays: Delays::default(), stalled_at: at };
+        let request = Request {
+            submission,
+            submitted_at: at,
+            first,
+            pages,
+            left: pages,
+            next: 0,
+            delays: Delays::default(),
+            arrived: 0,
+            stage: writes::Stage::Arriving,
+            stalled_at: at,
+            has_frames: false,
+        };
         let slot = if let Some(slot) = self.free_requests.pop() {
             self.requests[slot as usize] = request;
             slot
@@ -341,7 +379,7 @@ impl<S: Scheme> Drive<S> {
             OpKind::Read => self.page_read(op, done, completed),
             OpKind::Write => self.page_written(op, done, completed),
             OpKind::Flush => self.page_flushed(op, done, completed),
-            OpKind::Fill | OpKind::FlushFill => self.page_filled(op),
+            OpKind::Fill | OpKind::FlushFill => self.page_filled(op, done),
             OpKind::Ahead => self.page_fetched(op, done, completed),
         }
     }
@@ -375,7 +413,12 @@ impl<S: Scheme> Drive<S> {
         }
         let latency = now + self.host_latency - request.submitted_at;
         let delays = RequestDelays::around(latency, &request.delays);
-        let completion = Completion { submission: request.submission, submitted_at: request.submitted_at, completed_at: now + self.host_latency, delays };
+        let completion = Completion {
+            submission: request.submission,
+            submitted_at: request.submitted_at,
+            completed_at: now + self.host_latency,
+            delays,
+        };
         if self.host_latency == 0 {
             self.outstanding -= 1;
             completed.push(completion);

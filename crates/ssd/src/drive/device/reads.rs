@@ -3,6 +3,7 @@
 use units::Lpn;
 
 use super::ops::{Op, OpKind};
+use super::writes::LAST_CHANGES;
 use super::{Completion, Drive, Slot};
 use crate::drive::dram::Lookup;
 use crate::drive::media::Done;
@@ -25,8 +26,8 @@ impl<S: Scheme> Drive<S> {
         self.requests[slot as usize].next = request.pages;
         for number in 0..request.pages {
             let lpn = Lpn(request.first.0 + number);
-            let (_, bytes) = self.part_of(&request, number);
-            self.read_page(slot, lpn, bytes, completed);
+            let part = self.part_of(&request, number);
+            self.read_page(slot, lpn, part, completed);
         }
         if self.cache.capacity() > 0 {
             self.fetch_ahead(request.submission.offset, request.submission.length, completed);
@@ -34,15 +35,29 @@ impl<S: Scheme> Drive<S> {
     }
 
     #[inline]
-    fn read_page(&mut self, slot: Slot, lpn: Lpn, bytes: u32, completed: &mut Vec<Completion>) {
+    fn read_page(&mut self, slot: Slot, lpn: Lpn, part: (u32, u32), completed: &mut Vec<Completion>) {
+        let bytes = part.1;
         if self.buffer.contains(lpn) {
-            self.counters.pages_from_memory += 1;
-            self.page_at_hand(slot, bytes, completed);
-            return;
-        }
-        if self.cache.capacity() > 0 {
+            if self.partial.covers(lpn, part, self.page_bytes, self.buffer.is_waiting(lpn)) {
+                self.counters.pages_from_memory += 1;
+                if self.is_followed() {
+                    self.follow_buffer_hit(slot, lpn);
+                }
+                self.page_at_hand(slot, bytes, completed);
+                return;
+            }
+            // The rest of the page has to come from where it was before: what the buffer knows is laid over it.
+            if self.is_followed() {
+                self.follow_overlay(slot, lpn);
+            }
+        } else if self.cache.capacity() > 0 {
             match self.cache.look_up(lpn) {
-                Lookup::Hit => return self.page_at_hand(slot, bytes, completed),
+                Lookup::Hit => {
+                    if self.is_followed() {
+                        self.follow_cache_hit(slot, lpn);
+                    }
+                    return self.page_at_hand(slot, bytes, completed);
+                }
                 Lookup::Expected => return self.expecting.push(Expecting { lpn, slot, bytes }),
                 Lookup::Miss => {}
             }
@@ -54,6 +69,9 @@ impl<S: Scheme> Drive<S> {
             match path {
                 ReadPath::Memory => self.counters.pages_from_memory += 1,
                 _ => self.counters.unmapped_pages += 1,
+            }
+            if self.is_followed() {
+                self.follow_memory(slot, lpn, path);
             }
             self.page_at_hand(slot, bytes, completed);
         }
@@ -75,10 +93,21 @@ impl<S: Scheme> Drive<S> {
     #[inline]
     pub(super) fn page_read(&mut self, op: Op, done: &Done, completed: &mut Vec<Completion>) {
         self.requests[op.request as usize].delays = Self::delays_of(&op, done);
-        if self.cache.capacity() > 0 && done.command.bytes == self.page_bytes {
+        if self.is_followed() {
+            self.follow_read(&op, done.command.page);
+        }
+        if self.cache.capacity() > 0 && done.command.bytes == self.page_bytes && self.is_newest(&op) {
             self.cache.insert(op.lpn);
+            if self.is_followed() {
+                self.follow_caching(op.lpn, done.command.page);
+            }
         }
         self.page_at_hand(op.request, done.command.bytes, completed);
+    }
+
+    /// Whether the page that a read brings is still the newest version, so that it may be kept.
+    fn is_newest(&self, op: &Op) -> bool {
+        self.last_change[op.lpn.index() % LAST_CHANGES] <= op.since && !self.buffer.contains(op.lpn)
     }
 
     /// Fetches what a sequential stream will read next.
@@ -89,8 +118,12 @@ impl<S: Scheme> Drive<S> {
                 continue;
             }
             let tag = self.tag(Op { kind: OpKind::Ahead, lpn, request: 0, since: self.media.now() });
-            if self.scheme.read(lpn, self.page_bytes, tag, &mut self.media) != ReadPath::Flash {
+            let path = self.scheme.read(lpn, self.page_bytes, tag, &mut self.media);
+            if path != ReadPath::Flash {
                 self.ops.take(tag.number());
+                if self.is_followed() {
+                    self.follow_ahead(lpn, path);
+                }
                 self.cache.arrived(lpn);
                 self.serve_expecting(lpn, None, completed);
             }
@@ -99,6 +132,9 @@ impl<S: Scheme> Drive<S> {
 
     /// A page that was fetched ahead has come.
     pub(super) fn page_fetched(&mut self, op: Op, done: &Done, completed: &mut Vec<Completion>) {
+        if self.is_followed() && self.cache.is_expected(op.lpn) {
+            self.follow_caching(op.lpn, done.command.page);
+        }
         self.cache.arrived(op.lpn);
         self.serve_expecting(op.lpn, Some(done), completed);
     }
@@ -113,6 +149,9 @@ impl<S: Scheme> Drive<S> {
             }
             // In order: who came first is served first.
             self.expecting.remove(index);
+            if self.is_followed() {
+                self.follow_expected(slot, lpn, done.map(|done| done.command.page));
+            }
             if let Some(done) = done.filter(|done| done.issued_at >= self.requests[slot as usize].submitted_at) {
                 self.requests[slot as usize].delays = done.delays;
             }

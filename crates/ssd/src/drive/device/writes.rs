@@ -1,15 +1,27 @@
 //! Writes: through the write-back buffer, or straight to flash; FLUSH, FUA and TRIM.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use units::Lpn;
 
+use super::contents::sectors_of;
 use super::ops::{Op, OpKind};
 use super::{Completion, Drive, Slot};
 use crate::drive::dram::{Admission, FlushTicket, PageTicket};
 use crate::drive::media::{Delays, Done};
 use crate::drive::schemes::{ReadPath, Scheme};
 use crate::drive::time::Picos;
+
+/// How far a write with a buffer has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Its first data is under way, or waits at the gate.
+    Arriving,
+    /// Its pages go into the buffer as they come.
+    Storing,
+    /// It waits for room.
+    Stalled,
+}
 
 /// What a request waits for besides its data.
 #[derive(Clone, Copy, Debug)]
@@ -24,65 +36,104 @@ enum Ticket {
     Page(PageTicket),
 }
 
-/// Which sectors are known of those pages in the buffer that were written in part. Few at any time: most writes are of whole pages.
+/// Pages that were written in part, and whose rest is not known. Few at any time: most writes are of whole pages.
 #[derive(Debug, Default)]
 pub(super) struct PartialPages {
+    /// Sectors known of pages that wait in the buffer.
     known: BTreeMap<u32, u128>,
+    /// Sectors known of pages on their way from the buffer, while the rest is read; without a buffer, of pages whose rest is read.
+    filling: BTreeMap<u32, u128>,
+    /// Without a buffer: pages of writes that wait until such a page is whole. If each read the rest for itself, the last would undo
+    /// the others.
+    held_back: VecDeque<(Lpn, Slot)>,
 }
 
-/// Sectors are told apart 128 to a page: 512 bytes in pages up to 64 KiB.
-const SECTORS: u32 = 128;
-
 impl PartialPages {
-    fn wrote(&mut self, lpn: Lpn, first: u32, bytes: u32, page_bytes: u32, is_new: bool) {
-        let sector = page_bytes.div_ceil(SECTORS).max(512.min(page_bytes));
-        let (from, to) = (first / sector, (first + bytes).div_ceil(sector));
-        let ones = |count: u32| if count >= 128 { u128::MAX } else { (1 << count) - 1 };
-        let all = ones(page_bytes.div_ceil(sector));
+    fn wrote(&mut self, lpn: Lpn, part: (u32, u32), page_bytes: u32, is_new: bool) {
+        let all = sectors_of(0, page_bytes, page_bytes);
         let known = if is_new { 0 } else { self.known.get(&lpn.0).copied().unwrap_or(all) };
-        let known = known | (ones(to) & !ones(from));
+        let known = known | sectors_of(part.0, part.1, page_bytes);
         if known == all {
             self.known.remove(&lpn.0);
         } else {
             self.known.insert(lpn.0, known);
         }
     }
+
+    /// Whether the buffer, which holds a version of the page, knows all of this part.
+    #[inline]
+    pub fn covers(&self, lpn: Lpn, part: (u32, u32), page_bytes: u32, waits: bool) -> bool {
+        if self.known.is_empty() && self.filling.is_empty() {
+            return true;
+        }
+        let newest = if waits { &self.known } else { &self.filling };
+        newest.get(&lpn.0).is_none_or(|known| sectors_of(part.0, part.1, page_bytes) & !known == 0)
+    }
 }
 
+/// Places in the table of last changes: by logical page, modulo this. Two pages of one place make a read not be cached now and then.
+pub(super) const LAST_CHANGES: usize = 4096;
+
 impl<S: Scheme> Drive<S> {
-    /// The data of a write is in the drive, and it may go on.
+    /// The first data of a write is in the drive, and it may go on.
     pub(super) fn write(&mut self, slot: Slot, completed: &mut Vec<Completion>) {
         if self.buffer.capacity() == 0 {
             self.write_through(slot);
             return;
         }
+        self.requests[slot as usize].stage = Stage::Storing;
+        self.go_on_writing(slot, completed);
+    }
+
+    /// Puts what has arrived of a write into the buffer, or makes it wait behind those that wait for room.
+    pub(super) fn go_on_writing(&mut self, slot: Slot, completed: &mut Vec<Completion>) {
+        if self.requests[slot as usize].stage != Stage::Storing {
+            return;
+        }
         if self.stalled.is_empty() && self.accept(slot) {
-            self.accepted(slot, completed);
+            self.stored(slot, completed);
         } else {
-            self.requests[slot as usize].stalled_at = self.media.now();
+            let request = &mut self.requests[slot as usize];
+            request.stage = Stage::Stalled;
+            request.stalled_at = self.media.now();
             self.stalled.push_back(slot);
         }
         self.pump(completed);
     }
 
-    /// Puts the pages of a write into the buffer. Whether all of them found room.
+    /// Puts the pages of a write that have arrived into the buffer. Whether all of them found room.
     fn accept(&mut self, slot: Slot) -> bool {
         let request = self.requests[slot as usize];
-        for number in request.next..request.pages {
+        for number in request.next..request.arrived {
             let lpn = Lpn(request.first.0 + number);
             let admission = self.buffer.write(lpn);
             if admission == Admission::Full {
                 self.requests[slot as usize].next = number;
                 return false;
             }
-            self.cache.remove(lpn);
-            let (first, bytes) = self.part_of(&request, number);
-            if bytes < self.page_bytes || self.partial.known.contains_key(&lpn.0) {
-                self.partial.wrote(lpn, first, bytes, self.page_bytes, admission == Admission::Stored);
+            let part = self.part_of(&request, number);
+            // What the cache knows need not be read again.
+            let was_cached = self.cache.contains(lpn);
+            if self.is_followed() {
+                self.follow_admission(lpn, &request.submission, part, admission, was_cached);
+            }
+            self.overwritten(lpn);
+            if (part.1 < self.page_bytes && !was_cached) || self.partial.known.contains_key(&lpn.0) {
+                self.partial.wrote(lpn, part, self.page_bytes, admission == Admission::Stored);
             }
         }
-        self.requests[slot as usize].next = request.pages;
+        self.requests[slot as usize].next = request.arrived;
         true
+    }
+
+    /// What has arrived of a write is in the buffer: if that is all, it is accepted, otherwise more can come.
+    fn stored(&mut self, slot: Slot, completed: &mut Vec<Completion>) {
+        let request = &self.requests[slot as usize];
+        if request.next == request.pages {
+            self.accepted(slot, completed);
+        } else {
+            self.receive(slot, completed);
+        }
     }
 
     /// A write is in the buffer: it is done, unless it has to be durable.
@@ -103,27 +154,60 @@ impl<S: Scheme> Drive<S> {
     /// Sends what the buffer's rule says is due.
     fn pump(&mut self, completed: &mut Vec<Completion>) {
         while let Some(lpn) = self.buffer.next_flush() {
-            let is_partial = self.partial.known.remove(&lpn.0).is_some();
-            if is_partial && !self.cache.contains(lpn) {
-                let tag = self.tag(Op { kind: OpKind::FlushFill, lpn, request: 0, since: self.media.now() });
-                if self.scheme.read(lpn, self.page_bytes, tag, &mut self.media) == ReadPath::Flash {
-                    self.counters.filled_pages += 1;
-                    continue;
-                }
-                self.ops.take(tag.number());
+            if self.is_followed() {
+                self.follow_flush(lpn);
+            }
+            if let Some(known) = self.partial.known.remove(&lpn.0)
+                && self.fill(Op { kind: OpKind::FlushFill, lpn, request: 0, since: self.media.now() })
+            {
+                self.partial.filling.insert(lpn.0, known);
+                continue;
             }
             self.write_page(Op { kind: OpKind::Flush, lpn, request: 0, since: self.media.now() });
         }
         self.redeem(completed);
     }
 
+    /// Reads the rest of a page that was written in part. Whether that takes a command: otherwise it is in memory, or there is none.
+    fn fill(&mut self, op: Op) -> bool {
+        let tag = self.tag(op);
+        let path = self.scheme.read(op.lpn, self.page_bytes, tag, &mut self.media);
+        if path == ReadPath::Flash {
+            self.counters.filled_pages += 1;
+            return true;
+        }
+        self.ops.take(tag.number());
+        if self.is_followed() {
+            self.follow_fill(&op, None, path);
+        }
+        false
+    }
+
+    /// The host has written or trimmed a page: what the cache holds is out of date, and so is what reads under way may bring.
+    #[inline]
+    fn overwritten(&mut self, lpn: Lpn) {
+        if self.cache.capacity() > 0 {
+            self.cache.remove(lpn);
+            // One more, so that 0 is never.
+            self.last_change[lpn.index() % LAST_CHANGES] = self.media.now() + 1;
+        }
+    }
+
     fn write_page(&mut self, op: Op) {
         let tag = self.tag(op);
+        if self.is_followed() {
+            self.follow_write(&op, tag.number());
+        }
+        // Since it was accepted, reads may have brought the version before.
+        self.overwritten(op.lpn);
         self.scheme.write(op.lpn, tag, &mut self.media);
     }
 
     /// A page of the buffer is on flash.
     pub(super) fn page_flushed(&mut self, op: Op, done: &Done, completed: &mut Vec<Completion>) {
+        if self.is_followed() {
+            self.follow_flushed(op.lpn);
+        }
         self.buffer.flushed(op.lpn);
         while let Some(&slot) = self.stalled.front() {
             if !self.accept(slot) {
@@ -131,8 +215,10 @@ impl<S: Scheme> Drive<S> {
             }
             self.stalled.pop_front();
             let waited = self.media.now() - self.requests[slot as usize].stalled_at;
-            self.requests[slot as usize].delays = scaled(&Self::delays_of(&op, done), waited);
-            self.accepted(slot, completed);
+            let request = &mut self.requests[slot as usize];
+            request.delays = scaled(&Self::delays_of(&op, done), waited);
+            request.stage = Stage::Storing;
+            self.stored(slot, completed);
         }
         self.pump(completed);
     }
@@ -164,25 +250,50 @@ impl<S: Scheme> Drive<S> {
         let request = self.requests[slot as usize];
         for number in 0..request.pages {
             let lpn = Lpn(request.first.0 + number);
-            let (_, bytes) = self.part_of(&request, number);
-            self.cache.remove(lpn);
-            let since = self.media.now();
-            if bytes < self.page_bytes {
-                let tag = self.tag(Op { kind: OpKind::Fill, lpn, request: slot, since });
-                if self.scheme.read(lpn, self.page_bytes, tag, &mut self.media) == ReadPath::Flash {
-                    self.counters.filled_pages += 1;
-                    continue;
-                }
-                self.ops.take(tag.number());
+            if self.is_followed() {
+                self.follow_arrival(slot, lpn, &request.submission, self.part_of(&request, number));
             }
-            self.write_page(Op { kind: OpKind::Write, lpn, request: slot, since });
+            if !self.partial.filling.is_empty() && self.partial.filling.contains_key(&lpn.0) {
+                self.partial.held_back.push_back((lpn, slot));
+            } else {
+                self.write_page_through(slot, lpn);
+            }
         }
     }
 
+    fn write_page_through(&mut self, slot: Slot, lpn: Lpn) {
+        let request = self.requests[slot as usize];
+        let part = self.part_of(&request, lpn.0 - request.first.0);
+        let since = self.media.now();
+        if part.1 < self.page_bytes && self.fill(Op { kind: OpKind::Fill, lpn, request: slot, since }) {
+            self.partial.filling.insert(lpn.0, sectors_of(part.0, part.1, self.page_bytes));
+            return;
+        }
+        self.write_page(Op { kind: OpKind::Write, lpn, request: slot, since });
+    }
+
     /// The rest of a page that the host wrote in part was read.
-    pub(super) fn page_filled(&mut self, op: Op) {
-        let kind = if op.kind == OpKind::Fill { OpKind::Write } else { OpKind::Flush };
-        self.write_page(Op { kind, since: self.media.now(), ..op });
+    pub(super) fn page_filled(&mut self, op: Op, done: &Done) {
+        let lpn = op.lpn;
+        if self.is_followed() {
+            self.follow_fill(&op, Some(done.command.page), ReadPath::Flash);
+        }
+        self.partial.filling.remove(&lpn.0);
+        let since = self.media.now();
+        if op.kind == OpKind::FlushFill {
+            self.write_page(Op { kind: OpKind::Flush, since, ..op });
+            if self.buffer.is_trimmed_in_flight(lpn) {
+                self.scheme.trim(lpn, &mut self.media);
+            }
+            return;
+        }
+        self.write_page(Op { kind: OpKind::Write, since, ..op });
+        while !self.partial.filling.contains_key(&lpn.0)
+            && let Some(next) = self.partial.held_back.iter().position(|&(held, _)| held == lpn)
+        {
+            let (_, slot) = self.partial.held_back.remove(next).expect("it was found");
+            self.write_page_through(slot, lpn);
+        }
     }
 
     /// A page that the host waits for is on flash.
@@ -206,8 +317,11 @@ impl<S: Scheme> Drive<S> {
             }
             self.buffer.trim(lpn);
             self.partial.known.remove(&lpn.0);
-            self.cache.remove(lpn);
+            self.overwritten(lpn);
             self.scheme.trim(lpn, &mut self.media);
+            if self.is_followed() {
+                self.follow_trim(lpn);
+            }
         }
         self.complete(slot, completed);
         if self.buffer.capacity() > 0 {

@@ -1,7 +1,7 @@
 //! Doubly linked lists in flat tables: every node is in one list of a set or in none.
 
 /// No node.
-pub(super) const NONE: u32 = u32::MAX;
+pub(in crate::drive) const NONE: u32 = u32::MAX;
 const ABSENT: u32 = u32::MAX - 1;
 
 /// Both directions side by side, so that unlinking touches one cache line a neighbour.
@@ -19,7 +19,7 @@ struct Ends {
 
 /// A set of lists over the same nodes.
 #[derive(Clone, Debug)]
-pub(super) struct Lists {
+pub(in crate::drive) struct Lists {
     links: Vec<Link>,
     ends: Vec<Ends>,
 }

@@ -84,6 +84,8 @@ const URGENT: usize = 1;
 /// - `when_full`: nothing is sent until no slot is free. Then `flush_pages` are sent, and not one of their slots is given away before the
 ///   last one is programmed: a write either takes no time or that of a whole batch, which makes two belts of response times (SCHEDULER
 ///   figure 4.19).
+/// - `batches`: from half full on, `flush_pages` are sent at a time, and their slots are given away together; the free half takes writes
+///   meanwhile.
 /// - `by_erase_block`: a batch ends with an erase block's last page, so it may be longer than `flush_pages`.
 /// - FLUSH and FUA override the rule, not `in_flight_pages`.
 ///
@@ -112,6 +114,8 @@ pub struct WriteBuffer {
     batch_in_flight: u32,
     /// The batch has its pages, and only goes on to the end of the erase block at hand.
     batch_is_tail: bool,
+    /// Under `batches`: slots of the batch at hand that are programmed, to be given back with its last one.
+    kept_back: Vec<u32>,
     next_sequence: u64,
     /// Versions that arrived before have to go.
     drain_before: u64,
@@ -152,6 +156,7 @@ impl WriteBuffer {
             batch_left: 0,
             batch_in_flight: 0,
             batch_is_tail: false,
+            kept_back: Vec::new(),
             next_sequence: 0,
             drain_before: 0,
             counters: WriteBufferCounters::default(),
@@ -205,6 +210,24 @@ impl WriteBuffer {
     pub fn contains(&self, lpn: Lpn) -> bool {
         let slot = self.newest_of(lpn);
         slot != NONE && !self.slots[slot as usize].stale
+    }
+
+    /// Whether the newest version of a page is here and was not sent yet.
+    #[inline]
+    #[must_use]
+    pub fn is_waiting(&self, lpn: Lpn) -> bool {
+        let slot = self.newest_of(lpn);
+        slot != NONE && self.slots[slot as usize].state != State::InFlight
+    }
+
+    /// Whether the version in flight was trimmed after it was sent.
+    #[must_use]
+    pub fn is_trimmed_in_flight(&self, lpn: Lpn) -> bool {
+        let mut slot = self.newest_of(lpn);
+        while slot != NONE && self.slots[slot as usize].state != State::InFlight {
+            slot = self.slots[slot as usize].older;
+        }
+        slot != NONE && self.slots[slot as usize].stale
     }
 
     /// Writes a page. Unless the answer is [`Admission::Full`], the write may be acknowledged.
@@ -286,11 +309,17 @@ impl WriteBuffer {
         };
         assert!(slot != NONE, "page {} is programmed, but was not sent", lpn.0);
         self.in_flight -= 1;
-        if self.slots[slot as usize].of_batch {
-            self.batch_in_flight -= 1;
-        }
-        self.release(slot);
+        let of_batch = self.slots[slot as usize].of_batch;
+        self.batch_in_flight -= u32::from(of_batch);
         self.counters.flushed += 1;
+        if of_batch && self.rule == FlushRule::Batches {
+            self.age.remove(0, slot);
+            self.slots[slot as usize].state = State::Free;
+            self.kept_back.push(slot);
+            self.end_batch();
+        } else {
+            self.release(slot);
+        }
     }
 
     /// Forgets a page. A version in flight is programmed all the same, but no read finds it any more.
@@ -363,12 +392,20 @@ impl WriteBuffer {
         if self.capacity == 0 { NONE } else { self.slot_of[lpn.index()] }
     }
 
+    /// Under `batches`: gives the slots of a batch back once all of it is programmed.
+    fn end_batch(&mut self) {
+        if self.batch_left + self.batch_in_flight == 0 {
+            self.free.append(&mut self.kept_back);
+        }
+    }
+
     fn begin_batch_if_due(&mut self) {
         let is_due = self.batch_left == 0
             && match self.rule {
                 FlushRule::Eager => self.waiting >= self.flush_pages,
                 // While a FLUSH makes room there is no need to.
                 FlushRule::WhenFull => self.free.is_empty() && self.in_flight == 0,
+                FlushRule::Batches => self.waiting >= self.capacity.div_ceil(2) && self.in_flight == 0,
             };
         if is_due {
             self.batch_left = self.flush_pages;
@@ -385,6 +422,7 @@ impl WriteBuffer {
         if self.batch_is_tail && !self.erase_block_goes_on() {
             self.batch_left = 0;
         }
+        self.end_batch();
     }
 
     fn erase_block_goes_on(&self) -> bool {

@@ -204,10 +204,10 @@ impl Media {
     /// The die's work changes: the span before is written down.
     fn change_activity(&mut self, number: u32, activity: Option<(FlashOp, Cause)>) {
         let die = &mut self.dies[number as usize];
-        if let Some(timeline) = &mut self.timeline {
-            if let Some((op, cause, since)) = die.activity() {
-                timeline.span(number, die.channel, op, cause, since, self.now);
-            }
+        if let Some(timeline) = &mut self.timeline
+            && let Some((op, cause, since)) = die.activity()
+        {
+            timeline.span(number, die.channel, op, cause, since, self.now);
         }
         match activity {
             Some((op, cause)) => die.works_on(op, cause, self.now),
@@ -220,10 +220,8 @@ impl Media {
         if group.op == FlashOp::Read {
             if self.dies[number as usize].transfer == Transfer::Idle {
                 self.dies[number as usize].array = Array::Idle;
+                self.begin_next_read(number);
                 self.send_out(number, group);
-                if self.features.cache_mode {
-                    self.begin(number);
-                }
             } else {
                 self.dies[number as usize].array = Array::Sensed;
                 self.dies[number as usize].array_since = self.now;
@@ -273,8 +271,15 @@ impl Media {
         }
     }
 
+    /// In cache mode: the command of the next read goes before the data of the last one, so that the array works meanwhile.
+    fn begin_next_read(&mut self, number: u32) {
+        if self.features.cache_mode && self.next_op(number) == Some(FlashOp::Read) {
+            self.begin_array(number);
+        }
+    }
+
     fn send_out(&mut self, number: u32, group: Group) {
-        let slot = group.to_send().expect("a group has a command");
+        let slot = group.unsent().expect("a group has a command");
         let die = &mut self.dies[number as usize];
         die.transfer = Transfer::Out;
         die.transfer_group = group;
@@ -294,9 +299,9 @@ impl Media {
             return;
         }
         let die = &mut self.dies[number as usize];
-        let sent = die.transfer_group.to_send().expect("a command is being sent");
+        let sent = die.transfer_group.unsent().expect("a command is being sent");
         die.transfer_group.sent += 1;
-        let next = die.transfer_group.to_send();
+        let next = die.transfer_group.unsent();
         self.finish(sent, done);
         if let Some(next) = next {
             self.send(number, next);
@@ -309,6 +314,7 @@ impl Media {
             let group = die.array_group;
             let waited = self.now - die.array_since;
             self.waited_for_channel(&group, waited);
+            self.begin_next_read(number);
             self.send_out(number, group);
         }
         self.begin(number);

@@ -31,7 +31,14 @@ impl Layout {
     /// # Panics
     /// If a size is zero, or an erase block has more than 4096 pages: profiles are checked before.
     #[must_use]
-    pub fn new(channels: u32, dies_per_channel: u32, planes_per_die: u32, blocks_per_plane: u32, pages_per_block: u32, page_bytes: u32) -> Self {
+    pub fn new(
+        channels: u32,
+        dies_per_channel: u32,
+        planes_per_die: u32,
+        blocks_per_plane: u32,
+        pages_per_block: u32,
+        page_bytes: u32,
+    ) -> Self {
         let by_block = Divider::new(pages_per_block);
         let by_plane = Divider::new(blocks_per_plane);
         Self { channels, dies_per_channel, planes_per_die, blocks_per_plane, pages_per_block, page_bytes, by_block, by_plane }
@@ -64,7 +71,12 @@ impl Layout {
     /// As the FTL sees it, with so many logical pages.
     #[must_use]
     pub const fn geometry(&self, logical_pages: u32) -> Geometry {
-        Geometry { page_bytes: self.page_bytes, pages_per_erase_block: self.pages_per_block, logical_pages, erase_blocks: self.erase_blocks() }
+        Geometry {
+            page_bytes: self.page_bytes,
+            pages_per_erase_block: self.pages_per_block,
+            logical_pages,
+            erase_blocks: self.erase_blocks(),
+        }
     }
 
     /// The erase block that a page lies in.

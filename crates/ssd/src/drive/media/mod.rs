@@ -11,12 +11,14 @@ mod events;
 mod layout;
 mod slots;
 mod timing;
+mod witness;
 
 use units::{EraseBlockId, Ppn};
 
 pub use command::{Cause, Command, Delays, Done, FlashOp, Tag};
 pub(crate) use events::{Events, NEVER};
 pub use layout::Layout;
+pub use witness::{Carried, Content, INITIAL, NOTHING, TRANSLATION, Witness};
 
 use die::{Array, Die};
 use slots::{Class, Slots};
@@ -97,6 +99,7 @@ pub struct Media {
     counters: MediaCounters,
     hash: EventHash,
     timeline: Option<Box<Timeline>>,
+    witness: Option<Box<Witness>>,
 }
 
 impl Media {
@@ -132,6 +135,7 @@ impl Media {
             counters: MediaCounters::default(),
             hash: EventHash::default(),
             timeline: None,
+            witness: None,
             layout,
         }
     }
@@ -196,6 +200,26 @@ impl Media {
         self.timeline.as_deref()
     }
 
+    /// From now on, what the pages hold is followed, and the first `most_commands` are kept. Only before the first command, and before [`Media::preset`].
+    ///
+    /// # Panics
+    /// If a command was given before.
+    pub fn follow(&mut self, most_commands: usize) {
+        assert!(self.under_way == 0 && self.counters.total() == 0, "media are followed from the first command on");
+        self.witness = Some(Box::new(Witness::new(&self.layout, most_commands)));
+    }
+
+    /// Who follows what the pages hold.
+    #[must_use]
+    pub fn witness(&self) -> Option<&Witness> {
+        self.witness.as_deref()
+    }
+
+    /// The same, to be told what programs bring.
+    pub fn witness_mut(&mut self) -> Option<&mut Witness> {
+        self.witness.as_deref_mut()
+    }
+
     /// Whether a page has been programmed since its erase block was erased, as far as time has passed. A page that the scheme has mapped and that
     /// is not programmed yet is still in the controller's memory.
     #[inline]
@@ -212,6 +236,9 @@ impl Media {
     pub fn preset(&mut self, block: EraseBlockId, pages: u32) {
         assert!(self.under_way == 0 && self.counters.total() == 0, "media are preset before the first command");
         self.programmed[block.index()] = pages as u16;
+        if let Some(witness) = &mut self.witness {
+            witness.preset(block, pages, &self.layout);
+        }
     }
 
     /// Whether a die has nothing to do and nothing waits for it.
@@ -298,6 +325,9 @@ impl Media {
         self.counters.bytes_transferred += u64::from(command.bytes);
         self.hash.mix(self.now);
         self.hash.mix(u64::from(command.page.0) << 8 | (command.op as u64) << 4 | command.cause as u64);
+        if let Some(witness) = &mut self.witness {
+            witness.done(&command, &self.layout, entry.issued_at, self.now);
+        }
         let delays = if command.cause == Cause::Host {
             let waited: Picos = entry.waited.iter().sum();
             Delays {

@@ -166,7 +166,7 @@ impl Group {
 
     /// The command whose data goes out next, if any is left.
     #[inline]
-    pub fn to_send(&self) -> Option<Slot> {
+    pub fn unsent(&self) -> Option<Slot> {
         (self.sent < self.count).then(|| self.slots[self.sent as usize])
     }
 }

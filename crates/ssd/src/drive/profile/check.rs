@@ -127,6 +127,8 @@ impl Profile {
         at.range("controller.read_command_us", c.read_command_us, 0.0..=MAX_US)?;
         at.range("controller.write_command_us", c.write_command_us, 0.0..=MAX_US)?;
         at.range("controller.page_us", c.page_us, 0.0..=MAX_US)?;
+        at.range("controller.write_hold_us", c.write_hold_us, 0.0..=MAX_US)?;
+        at.range("controller.drain_us", c.drain_us, 0.0..=MAX_US)?;
         at.range("controller.turnaround_us", c.turnaround_us, 0.0..=MAX_US)
     }
 
@@ -142,7 +144,7 @@ impl Profile {
             return Ok(());
         }
         let pages = (buffer.bytes / page) as u32;
-        let least = u32::from(buffer.flush == FlushRule::WhenFull);
+        let least = u32::from(buffer.flush != FlushRule::Eager);
         at.require((least..=pages).contains(&buffer.flush_pages), "write_buffer.flush_pages", buffer.flush_pages, || {
             format!("must be {}: the buffer holds {pages} pages", span(least, pages))
         })?;

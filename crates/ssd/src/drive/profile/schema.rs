@@ -149,6 +149,12 @@ pub struct InterfaceConfig {
     pub link_mb_per_second: f64,
     /// Requests in one queue: 32 for SATA with NCQ, 1 without.
     pub queue_depth: u32,
+    /// Time that the frames of a read request take on the link besides its data, in microseconds.
+    #[serde(default)]
+    pub read_frames_us: f64,
+    /// The same of a write request.
+    #[serde(default)]
+    pub write_frames_us: f64,
     /// Queues: 1 for SATA; the drive takes from them in turn.
     #[serde(default = "one")]
     pub queues: u32,
@@ -187,6 +193,11 @@ pub struct ControllerConfig {
     /// Whether a write waits until no read from flash is under way, as where both need the mapping table for themselves
     /// (PARALLELISM 5.2).
     pub writes_wait_for_reads: bool,
+    /// With that, time that a write then has the table for itself, in microseconds.
+    pub write_hold_us: f64,
+    /// How much longer if it had to wait for a read, in microseconds: what the channels had begun in the other direction is given up
+    /// (PARALLELISM 5.2, cause 3).
+    pub drain_us: f64,
     /// Time that is lost when a read follows a write or the other way round, in microseconds.
     pub turnaround_us: f64,
 }
@@ -217,6 +228,9 @@ pub enum FlushRule {
     /// Only when the buffer is full; requests that find no room wait until all of a batch is written: the two belts of SCHEDULER
     /// figure 4.19.
     WhenFull,
+    /// In batches, from when the buffer is half full on; the other half takes writes meanwhile. The room of a batch is given back when
+    /// all of it is written, so that belts appear where batches are slow, and sequential writes do not wait.
+    Batches,
 }
 
 /// The order in which buffered pages are written to flash.

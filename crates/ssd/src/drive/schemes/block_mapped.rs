@@ -18,7 +18,7 @@ use registry::{Args, Info, Param, ParamKind};
 use super::hybrid::{Hybrid, Rules};
 use super::merge::{Core, InPlace, Kind, Work};
 use super::superblock::{NONE, Role};
-use super::{SchemeError, superblock};
+use super::{SchemeError, log_maps, superblock};
 use crate::drive::media::Layout;
 
 /// What the registry knows.
@@ -36,6 +36,7 @@ pub const INFO: Info = Info {
         },
         superblock::INTERLEAVE,
         superblock::MERGES_AT_ONCE,
+        log_maps::MAPS_IN_MEMORY,
     ],
 };
 
@@ -54,6 +55,7 @@ pub fn build(args: &Args, layout: &Layout, logical_pages: u32, copy_back: bool) 
     Ok(Hybrid::new(
         core,
         BlockRules { open: Vec::with_capacity(most as usize), open_of, most: most as usize, clock: 0, wanted: 0, closing: 0 },
+        args,
     ))
 }
 

@@ -21,7 +21,7 @@ use registry::{Args, Info, Param, ParamKind};
 use super::hybrid::{Hybrid, Rules};
 use super::merge::{Core, InPlace, Kind, Work};
 use super::superblock::{NONE, Role};
-use super::{SchemeError, superblock};
+use super::{SchemeError, log_maps, superblock};
 use crate::drive::media::Layout;
 
 /// What the registry knows.
@@ -39,6 +39,7 @@ pub const INFO: Info = Info {
         },
         superblock::INTERLEAVE,
         superblock::MERGES_AT_ONCE,
+        log_maps::MAPS_IN_MEMORY,
     ],
 };
 
@@ -55,7 +56,7 @@ pub fn build(args: &Args, layout: &Layout, logical_pages: u32, copy_back: bool) 
     let core = Core::new(INFO.name, layout, logical_pages, interleave, logs, merges, copy_back)?;
     let rules =
         FastRules { sequential: None, random: VecDeque::new(), most_random: logs as usize - 1, cleaning: Cleaning::No, spare: Vec::new() };
-    Ok(Hybrid::new(core, rules))
+    Ok(Hybrid::new(core, rules, args))
 }
 
 /// SW: pages `0 .. next` of a logical superblock, each at its own offset.

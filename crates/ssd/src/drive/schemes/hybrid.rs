@@ -10,8 +10,10 @@
 use std::collections::VecDeque;
 use std::fmt;
 
+use registry::Args;
 use units::Lpn;
 
+use super::log_maps::{LogMaps, MAPS_IN_MEMORY};
 use super::merge::{Core, Work};
 use super::superblock::NONE;
 use super::{ReadPath, Scheme, SchemeCounters};
@@ -58,6 +60,7 @@ struct Waiting {
 pub struct Hybrid<R> {
     core: Core,
     rules: R,
+    maps: LogMaps,
     queue: VecDeque<Waiting>,
     /// Swapped with the queue at each pass, so that none allocates.
     tried: VecDeque<Waiting>,
@@ -73,7 +76,7 @@ pub struct Hybrid<R> {
 
 impl<R: Rules> Hybrid<R> {
     /// An empty drive.
-    pub(super) fn new(core: Core, rules: R) -> Self {
+    pub(super) fn new(core: Core, rules: R, args: &Args) -> Self {
         let logical = core.blocks.logical_superblocks() as usize;
         Self {
             is_waiting: vec![0; core.blocks.logical_pages().div_ceil(64) as usize],
@@ -83,6 +86,7 @@ impl<R: Rules> Hybrid<R> {
             tried: VecDeque::new(),
             pass: 0,
             ended: Vec::new(),
+            maps: LogMaps::new(args.integer(MAPS_IN_MEMORY.name) as usize),
             core,
             rules,
         }
@@ -103,7 +107,8 @@ impl<R: Rules> Hybrid<R> {
         media.submit(Command { op, cause: Cause::Host, page, from: page, bytes, tag });
     }
 
-    fn program(&self, place: u32, tag: Tag, media: &mut Media) {
+    fn program(&mut self, place: u32, tag: Tag, media: &mut Media) {
+        self.maps.load(&self.core, place, media);
         self.submit(FlashOp::Program, place, self.core.blocks.layout().page_bytes, tag, media);
     }
 
@@ -218,6 +223,9 @@ impl<R: Rules> Scheme for Hybrid<R> {
     }
 
     fn completed(&mut self, done: &Done, media: &mut Media) {
+        if LogMaps::is_own(done.command.tag) {
+            return;
+        }
         if let Some(work) = self.core.completed(done, media) {
             self.end(&work);
             self.try_waiting(media);

@@ -470,3 +470,16 @@ fn what_does_not_fit_is_told() {
     assert_eq!(error("fast(interleave=3)"), "`fast`: interleave=3 does not divide the 4 planes of the media");
     assert!(build("block_mapped(open_blocks=1)", &layout, 96, false).is_ok());
 }
+
+#[test]
+fn a_log_may_run_past_what_its_data_superblock_holds() {
+    let config = config(2, 1, 1, 32, 4);
+    for spec in ["bast(log_blocks=2)", "fast(log_blocks=2)", "block_mapped(open_blocks=2)"] {
+        let mut bench = Bench::new(spec, &config, 80);
+        // Pages 0 and 1 are in place, then 0 ... 4 in the log; 3 could go in place, where it would be newer than in the log.
+        for lpn in [0, 1, 0, 1, 2, 3, 4, 3, 5, 6, 7, 8, 9, 8, 9, 10, 14, 10, 11, 12, 13, 14, 15] {
+            bench.write(lpn);
+        }
+        bench.check_all();
+    }
+}

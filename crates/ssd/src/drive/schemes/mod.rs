@@ -3,13 +3,21 @@
 mod allocation;
 pub mod bast;
 pub mod block_mapped;
+pub mod dftl;
+mod dftl_cache;
+mod dftl_mapping;
+mod dftl_placement;
+#[cfg(test)]
+mod dftl_tests;
 pub mod fast;
 mod hybrid;
 #[cfg(test)]
 mod hybrid_tests;
+mod log_maps;
 mod merge;
 pub mod page_mapped;
 mod superblock;
+mod watch;
 mod wear;
 
 use registry::Info;
@@ -19,7 +27,7 @@ use crate::drive::media::{Done, Media, Tag};
 use crate::drive::time::Picos;
 
 /// What is known of every scheme: one line each, and one in [`crate::drive::visit_drive`].
-pub static SCHEMES: &[&Info] = &[&page_mapped::INFO, &bast::INFO, &fast::INFO, &block_mapped::INFO];
+pub static SCHEMES: &[&Info] = &[&page_mapped::INFO, &dftl::INFO, &bast::INFO, &fast::INFO, &block_mapped::INFO];
 
 /// How a page read is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +51,10 @@ pub struct SchemeCounters {
     pub wear_moved_pages: u64,
     /// Translation pages written (DFTL).
     pub mapping_page_writes: u64,
+    /// Translations that were in the cache of the map (DFTL).
+    pub mapping_hits: u64,
+    /// Translations that were not, or that were still being read.
+    pub mapping_misses: u64,
     /// Pages trimmed that held data.
     pub trimmed_pages: u64,
     /// Erases.
@@ -68,6 +80,8 @@ impl SchemeCounters {
             relocated_pages: self.relocated_pages - before.relocated_pages,
             wear_moved_pages: self.wear_moved_pages - before.wear_moved_pages,
             mapping_page_writes: self.mapping_page_writes - before.mapping_page_writes,
+            mapping_hits: self.mapping_hits - before.mapping_hits,
+            mapping_misses: self.mapping_misses - before.mapping_misses,
             trimmed_pages: self.trimmed_pages - before.trimmed_pages,
             erases: self.erases - before.erases,
             switch_merges: self.switch_merges - before.switch_merges,
@@ -111,6 +125,16 @@ pub enum SchemeError {
         interleave: u32,
         /// Planes of the media.
         planes: u32,
+    },
+    /// What is loaded of the map at once does not divide a translation page.
+    #[error("`{scheme}`: load_entries={load_entries} does not divide the {entries} entries of a translation page")]
+    LoadEntries {
+        /// Scheme.
+        scheme: &'static str,
+        /// Entries loaded at once.
+        load_entries: u64,
+        /// Entries of a translation page.
+        entries: u32,
     },
     /// A superblock has too many pages.
     #[error("`{scheme}`: a superblock would have {pages} pages, more than {most}; lower `interleave`")]

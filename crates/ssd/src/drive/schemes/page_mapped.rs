@@ -7,6 +7,7 @@ use registry::{Args, Info, Param, ParamKind};
 use units::{EraseBlockId, Lpn, Ppn, StreamId};
 
 use super::allocation::Allocation;
+use super::watch::Watch;
 use super::wear::StaticWear;
 use super::{ReadPath, Scheme, SchemeCounters, WornOut};
 use crate::drive::media::{Cause, Command, Done, FlashOp, Layout, Media, Tag};
@@ -66,8 +67,10 @@ struct Job {
     cause: Option<Cause>,
     pages: Scratch,
     next: usize,
-    /// The page that is being read, and which it is.
+    /// The page that is being read or copied.
     copying: Ppn,
+    /// Where it goes.
+    target: Ppn,
 }
 
 #[derive(Debug)]
@@ -86,10 +89,21 @@ struct Thresholds {
     idle: Picos,
 }
 
-/// The scheme.
+/// Where the newest version of a page is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Flash(Ppn),
+    /// Waits for room, or is on its way to flash.
+    Memory,
+    /// There is none.
+    Nowhere,
+}
+
+/// The scheme. Schemes that keep the map itself on flash are built on it: see [`Watch`].
 #[derive(Debug)]
-pub struct PageMappedScheme<P> {
+pub struct PageMappedScheme<P, W = ()> {
     ftl: PageMapped<P, AnyVictim, CountingMedium>,
+    watch: W,
     allocation: Allocation,
     lanes: Vec<Lane>,
     thresholds: Thresholds,
@@ -112,6 +126,16 @@ impl<P: Placement> PageMappedScheme<P> {
     /// # Errors
     /// [`BuildError::TooSmall`] if a plane has too few spare erase blocks for the policy.
     pub fn new(settings: Settings<'_>, name: &str, placement: P, victims: AnyVictim) -> Result<Self, BuildError> {
+        Self::watched(settings, name, placement, victims, ())
+    }
+}
+
+impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
+    /// As [`PageMappedScheme::new`], for someone who is told of what moves.
+    ///
+    /// # Errors
+    /// As [`PageMappedScheme::new`].
+    pub fn watched(settings: Settings<'_>, name: &str, placement: P, victims: AnyVictim, watch: W) -> Result<Self, BuildError> {
         let layout = settings.layout;
         let geometry = layout.geometry(settings.logical_pages);
         let mut ftl = PageMapped::with_lanes(geometry, layout.planes(), name, placement, victims, CountingMedium)?;
@@ -123,7 +147,7 @@ impl<P: Placement> PageMappedScheme<P> {
         }
         let share = |share: f64| (share * f64::from(layout.blocks_per_plane)).ceil() as usize;
         let lane = |_| Lane { job: Job::default(), waiting: VecDeque::new(), wake_at: Picos::MAX };
-        Ok(Self {
+        let scheme = Self {
             allocation: Allocation::new(settings.args, layout),
             lanes: (0..layout.planes()).map(lane).collect(),
             thresholds: Thresholds {
@@ -142,12 +166,68 @@ impl<P: Placement> PageMappedScheme<P> {
             wear_moved_pages: 0,
             worn_out: None,
             ftl,
-        })
+            watch,
+        };
+        let missing = (0..layout.planes()).map(|lane| scheme.missing_blocks(lane)).max().unwrap_or(0);
+        if missing > 0 {
+            let good = geometry.erase_blocks - scheme.ftl.lanes().retired_blocks() as u32;
+            let spare_blocks = good.saturating_sub(geometry.logical_pages.div_ceil(geometry.pages_per_erase_block));
+            return Err(BuildError::TooSmall { name: name.to_owned(), erase_blocks: good, spare_blocks, needed: spare_blocks + missing });
+        }
+        Ok(scheme)
+    }
+
+    /// Erase blocks that are missing, so that not all that the host may write has room: in a lane under static allocation, in all of them
+    /// otherwise. None are as long as none is bad.
+    fn missing_blocks(&self, lane: u32) -> u32 {
+        let lanes = self.ftl.lanes();
+        if lanes.retired_blocks() == 0 {
+            return 0;
+        }
+        let geometry = self.ftl.device().geometry;
+        let (have, need) = if self.allocation.is_static() {
+            (u64::from(lanes.capacity(lane)), u64::from(self.allocation.most_pages_of_a_lane(geometry.logical_pages)))
+        } else {
+            let all = (0..lanes.count()).map(|lane| u64::from(lanes.capacity(lane)));
+            (all.sum(), u64::from(geometry.logical_pages) + 1)
+        };
+        need.saturating_sub(have).div_ceil(u64::from(geometry.pages_per_erase_block)) as u32
     }
 
     /// The FTL's tables.
     pub fn ftl(&self) -> &PageMapped<P, AnyVictim, CountingMedium> {
         &self.ftl
+    }
+
+    /// Who is told of what moves.
+    pub(super) fn watch(&self) -> &W {
+        &self.watch
+    }
+
+    /// The same, to be changed.
+    pub(super) fn watch_mut(&mut self) -> &mut W {
+        &mut self.watch
+    }
+
+    /// Where the newest version of a page is, as far as time has passed.
+    #[inline]
+    pub(super) fn locate(&self, lpn: Lpn, media: &Media) -> Place {
+        if self.does_wait(lpn) {
+            return Place::Memory;
+        }
+        match self.ftl.lookup(lpn) {
+            None => Place::Nowhere,
+            Some(page) if !media.is_programmed(page) => self.place_under_way(page, media),
+            Some(page) => Place::Flash(page),
+        }
+    }
+
+    /// Where a page is that is not programmed yet. One that is copied back never was in the controller's memory; until the copy is made,
+    /// and the erase is given after it, it can be read where it was.
+    fn place_under_way(&self, page: Ppn, media: &Media) -> Place {
+        let layout = media.layout();
+        let job = &self.lanes[layout.plane_of(layout.block_of(page)) as usize].job;
+        if self.copy_back && job.victim.is_some() && job.target == page { Place::Flash(job.copying) } else { Place::Memory }
     }
 
     #[inline]
@@ -183,7 +263,8 @@ impl<P: Placement> PageMappedScheme<P> {
     #[inline]
     fn program(&mut self, lpn: Lpn, stream: StreamId, lane: u32, tag: Tag, media: &mut Media) {
         let page = self.ftl.place_for_host(lpn, stream, lane);
-        media.submit(Command::program(page, self.page_bytes, Cause::Host, tag));
+        self.watch.placed(lpn);
+        media.submit(Command::program(page, self.page_bytes, self.watch.cause_of(lpn), tag));
     }
 
     /// Writes what waits, as far as there is room.
@@ -234,8 +315,13 @@ impl<P: Placement> PageMappedScheme<P> {
         used.saturating_sub(open) * pages >= lanes.valid_pages(lane) + pages
     }
 
-    /// Chooses a victim and begins.
+    /// Chooses a victim and begins. Where so many erase blocks have retired that the survivors of a victim may find no place, the lane takes no
+    /// more writes: it needs one that is free.
     fn start(&mut self, lane: u32, media: &mut Media) {
+        if self.ftl.lanes().free(lane) == 0 {
+            self.wears_out(lane);
+            return;
+        }
         let needy = match self.lanes[lane as usize].waiting.front() {
             Some(waiting) => self.ftl.host_stream(waiting.lpn),
             None => StreamId(0),
@@ -281,6 +367,7 @@ impl<P: Placement> PageMappedScheme<P> {
             }
             return;
         }
+        self.watch.emptied(lane);
         media.submit(Command::erase(first, cause, Tag::scheme(lane)));
     }
 
@@ -293,7 +380,9 @@ impl<P: Placement> PageMappedScheme<P> {
         if cause == Cause::WearLevelling {
             self.wear_moved_pages += 1;
         }
+        self.watch.relocating(lpn, from, lane, media);
         let page = self.ftl.relocate(from, lpn, to, lane);
+        self.lanes[lane as usize].job.target = page;
         media.submit(if self.copy_back {
             Command::copy_back(from, page, cause, Tag::scheme(lane))
         } else {
@@ -314,19 +403,19 @@ impl<P: Placement> PageMappedScheme<P> {
 
     /// Whether the lanes can still hold what the host may write.
     fn check_wear(&mut self, lane: u32) {
-        let lanes = self.ftl.lanes();
-        if lanes.retired_blocks() == 0 || self.worn_out.is_some() {
-            return;
+        if self.missing_blocks(lane) > 0 {
+            self.wears_out(lane);
         }
-        let logical = self.ftl.device().geometry.logical_pages;
-        let is_enough = if self.allocation.is_static() {
-            lanes.capacity(lane) >= self.allocation.most_pages_of_a_lane(logical)
-        } else {
-            (0..lanes.count()).map(|lane| u64::from(lanes.capacity(lane))).sum::<u64>() > u64::from(logical)
-        };
-        if !is_enough {
-            self.worn_out = Some(WornOut { plane: lane, host_page_writes: self.ftl.counters().host_page_writes });
-        }
+    }
+
+    #[cold]
+    fn wears_out(&mut self, lane: u32) {
+        let host_page_writes = self.host_page_writes();
+        self.worn_out.get_or_insert(WornOut { plane: lane, host_page_writes });
+    }
+
+    fn host_page_writes(&self) -> u64 {
+        self.ftl.counters().host_page_writes - self.watch.map_writes()
     }
 
     fn wake_later(&mut self, lane: u32, now: Picos) {
@@ -338,22 +427,21 @@ impl<P: Placement> PageMappedScheme<P> {
     }
 }
 
-impl<P: Placement> Scheme for PageMappedScheme<P> {
+impl<P: Placement, W: Watch> Scheme for PageMappedScheme<P, W> {
     fn logical_pages(&self) -> u32 {
         self.ftl.device().geometry.logical_pages
     }
 
     #[inline]
     fn read(&mut self, lpn: Lpn, bytes: u32, tag: Tag, media: &mut Media) -> ReadPath {
-        if self.does_wait(lpn) {
-            return ReadPath::Memory;
+        match self.locate(lpn, media) {
+            Place::Flash(page) => {
+                media.submit(Command::read(page, bytes, Cause::Host, tag));
+                ReadPath::Flash
+            }
+            Place::Memory => ReadPath::Memory,
+            Place::Nowhere => ReadPath::Unmapped,
         }
-        let Some(page) = self.ftl.lookup(lpn) else { return ReadPath::Unmapped };
-        if !media.is_programmed(page) {
-            return ReadPath::Memory;
-        }
-        media.submit(Command::read(page, bytes, Cause::Host, tag));
-        ReadPath::Flash
     }
 
     #[inline]
@@ -422,6 +510,7 @@ impl<P: Placement> Scheme for PageMappedScheme<P> {
     fn write_untimed(&mut self, lpn: Lpn) {
         let lane = self.lane_for(lpn);
         self.ftl.write(lpn, lane);
+        self.watch.placed(lpn);
         while self.ftl.lanes().free(lane) < self.thresholds.start_below && self.gains(lane) {
             self.ftl.clean_for(StreamId(0), lane);
         }
@@ -440,7 +529,8 @@ impl<P: Placement> Scheme for PageMappedScheme<P> {
     fn counters(&self) -> SchemeCounters {
         let counters = self.ftl.counters();
         SchemeCounters {
-            host_page_writes: counters.host_page_writes,
+            host_page_writes: self.host_page_writes(),
+            mapping_page_writes: self.watch.map_writes(),
             relocated_pages: counters.relocated_pages,
             wear_moved_pages: self.wear_moved_pages,
             trimmed_pages: counters.trimmed_pages,
@@ -460,7 +550,7 @@ impl<P: Placement> Scheme for PageMappedScheme<P> {
     }
 
     fn table_bytes(&self) -> usize {
-        self.ftl.table_bytes() + 8 * self.waits.len()
+        self.ftl.table_bytes() + 8 * self.waits.len() + self.watch.table_bytes()
     }
 
     fn audit(&self) -> Result<(), String> {

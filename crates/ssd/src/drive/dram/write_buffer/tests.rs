@@ -250,6 +250,8 @@ struct Model {
     on_flash: BTreeMap<u32, u64>,
     drain_before: u64,
     batch_left: usize,
+    /// Programmed pages of the batch at hand, whose room is kept back under `batches`.
+    kept_back: usize,
     /// The batch has its pages, and goes on to the end of the erase block at hand.
     batch_is_tail: bool,
     /// When each erase block was last written to.
@@ -267,7 +269,8 @@ impl Model {
 
     fn has_room(&self) -> bool {
         let batch = self.batch_left + self.versions.iter().filter(|version| version.is_of_batch).count();
-        self.versions.len() < self.capacity && (self.rule == FlushRule::Eager || batch == 0)
+        let kept_back = if batch == 0 { 0 } else { self.kept_back };
+        self.versions.len() + kept_back < self.capacity && (self.rule != FlushRule::WhenFull || batch == 0)
     }
 
     fn write(&mut self, lpn: u32) -> Admission {
@@ -306,9 +309,11 @@ impl Model {
         let is_due = match self.rule {
             FlushRule::Eager => waiting >= self.flush_pages,
             FlushRule::WhenFull => self.versions.len() == self.capacity && self.in_flight() == 0,
+            FlushRule::Batches => waiting >= self.capacity.div_ceil(2) && self.in_flight() == 0,
         };
         if self.batch_left == 0 && is_due {
             self.batch_left = self.flush_pages;
+            self.kept_back = 0;
             self.batch_is_tail = false;
             self.current = None;
         }
@@ -377,6 +382,7 @@ impl Model {
     fn finish(&mut self, lpn: u32) {
         let index = self.versions.iter().position(|version| version.is_in_flight && version.lpn == lpn).unwrap();
         let version = self.versions.remove(index);
+        self.kept_back += usize::from(version.is_of_batch && self.rule == FlushRule::Batches);
         let before = self.on_flash.insert(lpn, version.write);
         assert!(before.is_none_or(|before| before < version.write), "page {lpn}: an older version over a newer one");
     }
@@ -444,6 +450,7 @@ fn run(rule: FlushRule, order: FlushOrder, sizes: (u64, u32, u32), steps: Vec<St
         on_flash: BTreeMap::new(),
         drain_before: 0,
         batch_left: 0,
+        kept_back: 0,
         batch_is_tail: false,
         written_at: BTreeMap::new(),
         current: None,
@@ -526,7 +533,7 @@ proptest! {
 
     #[test]
     fn it_sends_what_the_plain_model_sends(
-        rule in prop::sample::select(vec![FlushRule::Eager, FlushRule::WhenFull]),
+        rule in prop::sample::select(vec![FlushRule::Eager, FlushRule::WhenFull, FlushRule::Batches]),
         order in prop::sample::select(vec![FlushOrder::Fifo, FlushOrder::ByEraseBlock]),
         sizes in any_sizes(),
         steps in prop::collection::vec(any_step(), 0..300),

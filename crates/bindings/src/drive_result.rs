@@ -1,0 +1,303 @@
+//! The result of a run on the simulated drive, as Python has it.
+
+use numpy::IntoPyArray as _;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use ssd::counting::erase_histogram;
+use ssd::drive::measure::{Delay, DelaySummary, DieShare, LatencySummary, OpSummary, Window};
+use ssd::drive::media::{Cause, FlashOp};
+use ssd::drive::run::{Outcome, Settings};
+use ssd::drive::state::State;
+use ssd::drive::time::PICOS_PER_SECOND;
+use units::IoOp;
+
+use crate::errors;
+
+/// All figures and tables of a run. `jobs` are their names, and whether their addresses were folded.
+pub fn result<'py>(py: Python<'py>, settings: &Settings, jobs: &[(&str, bool)], outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
+    let wall = outcome.wall_seconds.max(1e-9);
+    let mean = |shares: &[f64]| shares.iter().sum::<f64>() / shares.len().max(1) as f64;
+    let dict = PyDict::new(py);
+    dict.set_item("state", state_name(settings.state))?;
+    dict.set_item("requests", outcome.requests)?;
+    dict.set_item("latency_ns", by_op(py, outcome, |py, summary| latency_dict(py, &summary.latency))?)?;
+    dict.set_item("delays", by_op(py, outcome, delays_dict)?)?;
+    dict.set_item("iops", outcome.iops())?;
+    dict.set_item("bytes_per_second", outcome.bytes_per_second())?;
+    dict.set_item("read_bytes", outcome.drive.read_bytes)?;
+    dict.set_item("written_bytes", outcome.drive.written_bytes)?;
+    dict.set_item("die_share", die_share_dict(py, &outcome.die_share)?)?;
+    dict.set_item("channel_share", mean(&outcome.channel_share))?;
+    dict.set_item("write_amplification", outcome.write_amplification)?;
+    dict.set_item("cleaning_cost", outcome.write_amplification - 1.0)?;
+    dict.set_item("simulated_seconds", outcome.simulated_seconds())?;
+    dict.set_item("requests_per_wall_second", outcome.requests as f64 / wall)?;
+    dict.set_item("flash_operations_per_wall_second", outcome.media.total() as f64 / wall)?;
+    dict.set_item("wall_seconds", outcome.wall_seconds)?;
+    dict.set_item("prepare_seconds", outcome.prepare_seconds)?;
+    counters(py, &dict, outcome)?;
+    dict.set_item("worn_out", outcome.worn_out.as_ref().map(ToString::to_string))?;
+    dict.set_item("energy_joules", energy_dict(py, outcome)?)?;
+    dict.set_item("event_hash", format!("{:016x}", outcome.event_hash))?;
+    dict.set_item("table_bytes_per_page", outcome.table_bytes_per_page)?;
+    dict.set_item("jobs", job_dicts(py, jobs, outcome)?)?;
+    dict.set_item("tables", tables(py, settings, outcome)?)?;
+    dict.set_item("timeline", timeline(outcome)?)?;
+    Ok(dict)
+}
+
+fn state_name(state: State) -> &'static str {
+    match state {
+        State::Fresh => "fresh",
+        State::Loaded { .. } => "loaded",
+        State::Filled => "filled",
+        State::Aged { .. } => "aged",
+    }
+}
+
+/// Operations that occurred, in the order of their numbers.
+fn occurred(outcome: &Outcome) -> impl Iterator<Item = (IoOp, OpSummary)> {
+    IoOp::ALL.into_iter().map(|op| (op, outcome.latencies.of(op))).filter(|(_, summary)| summary.latency.count > 0)
+}
+
+fn by_op<'py>(
+    py: Python<'py>,
+    outcome: &Outcome,
+    dict_of: impl Fn(Python<'py>, &OpSummary) -> PyResult<Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("all", dict_of(py, &outcome.latencies.all())?)?;
+    for (op, summary) in occurred(outcome) {
+        dict.set_item(op.name(), dict_of(py, &summary)?)?;
+    }
+    Ok(dict)
+}
+
+fn latency_dict<'py>(py: Python<'py>, latency: &LatencySummary) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("count", latency.count)?;
+    dict.set_item("mean", latency.mean)?;
+    dict.set_item("p50", latency.p50)?;
+    dict.set_item("p99", latency.p99)?;
+    dict.set_item("p999", latency.p999)?;
+    dict.set_item("max", latency.max)?;
+    Ok(dict)
+}
+
+fn delays_dict<'py>(py: Python<'py>, summary: &OpSummary) -> PyResult<Bound<'py, PyDict>> {
+    let all = PyDict::new(py);
+    for (delay, found) in Delay::ALL.into_iter().zip(summary.delays.into_array()) {
+        let DelaySummary { delayed, share_of_requests, share_of_latency, mean, p50, p99, p999, max } = found;
+        let dict = PyDict::new(py);
+        dict.set_item("delayed", delayed)?;
+        dict.set_item("share_of_requests", share_of_requests)?;
+        dict.set_item("share_of_latency", share_of_latency)?;
+        dict.set_item("mean", mean)?;
+        dict.set_item("p50", p50)?;
+        dict.set_item("p99", p99)?;
+        dict.set_item("p999", p999)?;
+        dict.set_item("max", max)?;
+        all.set_item(delay.name(), dict)?;
+    }
+    Ok(all)
+}
+
+fn die_share_dict<'py>(py: Python<'py>, share: &DieShare) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("host", share.host)?;
+    dict.set_item("mapping", share.mapping)?;
+    dict.set_item("cleaning", share.cleaning)?;
+    dict.set_item("wear_levelling", share.wear_levelling)?;
+    dict.set_item("idle", share.idle)?;
+    Ok(dict)
+}
+
+fn counters<'py>(py: Python<'py>, dict: &Bound<'py, PyDict>, outcome: &Outcome) -> PyResult<()> {
+    let operations = PyDict::new(py);
+    for op in FlashOp::ALL {
+        let causes = PyDict::new(py);
+        for cause in Cause::ALL {
+            causes.set_item(cause.name(), outcome.media.operations[op as usize][cause as usize])?;
+        }
+        operations.set_item(op.name(), causes)?;
+    }
+    dict.set_item("flash_operations", operations)?;
+    dict.set_item("transferred_bytes", outcome.media.bytes_transferred)?;
+    dict.set_item("multi_plane_commands", outcome.media.multi_plane_commands)?;
+    dict.set_item("suspensions", outcome.media.suspensions)?;
+    let scheme = &outcome.scheme;
+    dict.set_item("host_page_writes", scheme.host_page_writes)?;
+    dict.set_item("relocated_pages", scheme.relocated_pages)?;
+    dict.set_item("wear_moved_pages", scheme.wear_moved_pages)?;
+    dict.set_item("mapping_page_writes", scheme.mapping_page_writes)?;
+    dict.set_item("trimmed_pages", scheme.trimmed_pages)?;
+    let merges = PyDict::new(py);
+    merges.set_item("switch", scheme.switch_merges)?;
+    merges.set_item("partial", scheme.partial_merges)?;
+    merges.set_item("full", scheme.full_merges)?;
+    dict.set_item("merges", merges)?;
+    dict.set_item("erases", scheme.erases)?;
+    dict.set_item("wear_moves", scheme.wear_moves)?;
+    dict.set_item("retired_blocks", scheme.retired_blocks)?;
+    dict.set_item("erases_mean", outcome.wear.erases_mean)?;
+    dict.set_item("erases_stddev", outcome.wear.erases_stddev)?;
+    dict.set_item("erases_min", outcome.wear.erases_min)?;
+    dict.set_item("erases_max", outcome.wear.erases_max)?;
+    dict.set_item("pages_from_memory", outcome.drive.pages_from_memory)?;
+    dict.set_item("unmapped_pages", outcome.drive.unmapped_pages)?;
+    dict.set_item("filled_pages", outcome.drive.filled_pages)
+}
+
+fn energy_dict<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Option<Bound<'py, PyDict>>> {
+    let Some(energy) = outcome.energy else { return Ok(None) };
+    let dict = PyDict::new(py);
+    dict.set_item("read", energy.read_joules)?;
+    dict.set_item("program", energy.program_joules)?;
+    dict.set_item("erase", energy.erase_joules)?;
+    dict.set_item("transfer", energy.transfer_joules)?;
+    dict.set_item("idle", energy.idle_joules)?;
+    dict.set_item("total", energy.total_joules)?;
+    dict.set_item("mean_watts", energy.mean_watts)?;
+    Ok(Some(dict))
+}
+
+fn job_dicts<'py>(py: Python<'py>, names: &[(&str, bool)], outcome: &Outcome) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    let dicts = names.iter().zip(&outcome.jobs).map(|((name, folded), job)| {
+        let latency = PyDict::new(py);
+        latency.set_item("mean", job.mean_latency_ns())?;
+        let dict = PyDict::new(py);
+        dict.set_item("name", name)?;
+        dict.set_item("folded", folded)?;
+        dict.set_item("requests", job.requests)?;
+        dict.set_item("bytes", job.read_bytes + job.written_bytes)?;
+        dict.set_item("read_bytes", job.read_bytes)?;
+        dict.set_item("written_bytes", job.written_bytes)?;
+        dict.set_item("simulated_seconds", job.elapsed as f64 / PICOS_PER_SECOND as f64)?;
+        dict.set_item("iops", job.iops())?;
+        dict.set_item("bytes_per_second", job.bytes_per_second())?;
+        dict.set_item("latency_ns", latency)?;
+        Ok(dict)
+    });
+    dicts.collect()
+}
+
+fn timeline(outcome: &Outcome) -> PyResult<Option<String>> {
+    let Some(timeline) = &outcome.timeline else { return Ok(None) };
+    let mut json = Vec::new();
+    timeline.write_json(&mut json).map_err(errors::run_error)?;
+    String::from_utf8(json).map(Some).map_err(errors::run_error)
+}
+
+/// A table: its columns as a dict of arrays.
+fn table<'py, const N: usize>(py: Python<'py>, columns: [(&str, Bound<'py, PyAny>); N]) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, column) in columns {
+        dict.set_item(name, column)?;
+    }
+    Ok(dict)
+}
+
+fn array<'py, T: numpy::Element>(py: Python<'py>, values: impl Iterator<Item = T>) -> Bound<'py, PyAny> {
+    values.collect::<Vec<T>>().into_pyarray(py).into_any()
+}
+
+fn texts<'py>(py: Python<'py>, values: impl Iterator<Item = &'static str>) -> PyResult<Bound<'py, PyAny>> {
+    values.collect::<Vec<_>>().into_pyobject(py)
+}
+
+fn tables<'py>(py: Python<'py>, settings: &Settings, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
+    let erases = erase_histogram(&outcome.erase_counts);
+    let wear = table(
+        py,
+        [
+            ("erases", array(py, erases.iter().map(|&(erases, _)| erases))),
+            ("erase_blocks", array(py, erases.iter().map(|&(_, blocks)| blocks))),
+        ],
+    )?;
+    table(
+        py,
+        [
+            ("latency_histogram", latency_table(py, outcome)?.into_any()),
+            ("delay_histogram", delay_table(py, outcome)?.into_any()),
+            ("over_time", over_time_table(py, &outcome.windows)?.into_any()),
+            ("dies", die_table(py, settings, outcome)?.into_any()),
+            ("wear", wear.into_any()),
+        ],
+    )
+}
+
+fn latency_table<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
+    let of_op = |op: IoOp| outcome.latencies.latency_rows(op).into_iter().map(move |(value, count)| (op.name(), value, count));
+    let rows: Vec<_> = IoOp::ALL.into_iter().flat_map(of_op).collect();
+    table(
+        py,
+        [
+            ("op", texts(py, rows.iter().map(|row| row.0))?),
+            ("value_ns", array(py, rows.iter().map(|row| row.1))),
+            ("count", array(py, rows.iter().map(|row| row.2))),
+        ],
+    )
+}
+
+fn delay_table<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
+    let mut rows = Vec::new();
+    for op in IoOp::ALL {
+        for delay in Delay::ALL {
+            rows.extend(outcome.latencies.delay_rows(op, delay).into_iter().map(|(value, count)| (op.name(), delay.name(), value, count)));
+        }
+    }
+    table(
+        py,
+        [
+            ("op", texts(py, rows.iter().map(|row| row.0))?),
+            ("delay", texts(py, rows.iter().map(|row| row.1))?),
+            ("value_ns", array(py, rows.iter().map(|row| row.2))),
+            ("count", array(py, rows.iter().map(|row| row.3))),
+        ],
+    )
+}
+
+/// A figure that a window without such requests does not have is not a number.
+fn over_time_table<'py>(py: Python<'py>, windows: &[Window]) -> PyResult<Bound<'py, PyDict>> {
+    let start = windows.first().map_or(0, |window| window.start);
+    let seconds = |picos: u64| picos as f64 / PICOS_PER_SECOND as f64;
+    let numbers = |of: &dyn Fn(&Window) -> f64| array(py, windows.iter().map(of));
+    let counts = |of: &dyn Fn(&Window) -> u64| array(py, windows.iter().map(of));
+    table(
+        py,
+        [
+            ("seconds", numbers(&|w| seconds(w.start + w.length - start))),
+            ("length_seconds", numbers(&|w| seconds(w.length))),
+            ("iops", numbers(&Window::iops)),
+            ("read_bytes_per_second", numbers(&Window::read_bytes_per_second)),
+            ("written_bytes_per_second", numbers(&Window::written_bytes_per_second)),
+            ("write_amplification", numbers(&|w| w.write_amplification().unwrap_or(f64::NAN))),
+            ("mean_read_ns", numbers(&|w| w.mean_read_ns().unwrap_or(f64::NAN))),
+            ("mean_write_ns", numbers(&|w| w.mean_write_ns().unwrap_or(f64::NAN))),
+            ("reads", counts(&|w| w.reads)),
+            ("writes", counts(&|w| w.writes)),
+            ("host_page_writes", counts(&|w| w.host_page_writes)),
+            ("relocated_pages", counts(&|w| w.relocated_pages)),
+            ("mapping_page_writes", counts(&|w| w.mapping_page_writes)),
+            ("erases", counts(&|w| w.erases)),
+        ],
+    )
+}
+
+fn die_table<'py>(py: Python<'py>, settings: &Settings, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
+    let layout = settings.profile.layout();
+    let shares: Vec<DieShare> = outcome.dies.iter().map(|busy| DieShare::of(busy, outcome.elapsed)).collect();
+    let dies = 0..outcome.dies.len() as u32;
+    table(
+        py,
+        [
+            ("die", array(py, dies.clone())),
+            ("channel", array(py, dies.map(|die| layout.channel_of_die(die)))),
+            ("host", array(py, shares.iter().map(|share| share.host))),
+            ("mapping", array(py, shares.iter().map(|share| share.mapping))),
+            ("cleaning", array(py, shares.iter().map(|share| share.cleaning))),
+            ("wear_levelling", array(py, shares.iter().map(|share| share.wear_levelling))),
+            ("idle", array(py, shares.iter().map(|share| share.idle))),
+        ],
+    )
+}

@@ -1,0 +1,141 @@
+//! What the pages hold and what was done to them, for tests: the oracle at the side of the media.
+
+use std::collections::BTreeMap;
+
+use units::{EraseBlockId, Ppn};
+
+use super::command::{Command, FlashOp};
+use super::layout::Layout;
+use crate::drive::time::Picos;
+
+/// What a page holds, as a number that means something only to whoever gave it.
+pub type Content = u32;
+
+/// Of an erased page.
+pub const NOTHING: Content = 0;
+
+/// Of a page that was written before anyone watched.
+pub const INITIAL: Content = 1;
+
+/// Of a translation page: it is the scheme's own, and what it says is not followed.
+pub const TRANSLATION: Content = 2;
+
+/// A command that is done.
+#[derive(Clone, Copy, Debug)]
+pub struct Carried {
+    /// The command.
+    pub command: Command,
+    /// When it was given.
+    pub issued_at: Picos,
+    /// When it was done.
+    pub done_at: Picos,
+    /// What was read, programmed or copied; of an erase [`NOTHING`].
+    pub content: Content,
+}
+
+/// Follows what each physical page holds, command by command, and keeps a list of the commands.
+///
+/// A program for the host brings what [`Witness::brings`] said of its tag; one of the scheme's own brings what was read from the page that
+/// it names as its source, which so has to have been read before; one without a source is a translation page. It knows nothing of the tables of
+/// the FTL, so that it can contradict them.
+#[derive(Clone, Debug)]
+pub struct Witness {
+    pages: Vec<Content>,
+    /// What programs bring, by tag.
+    brought: BTreeMap<u32, Content>,
+    /// What the scheme has read, by page.
+    read: BTreeMap<u32, Content>,
+    commands: Vec<Carried>,
+    most_commands: usize,
+}
+
+impl Witness {
+    /// Of erased media. Only the first `most_commands` are kept: each takes some 60 bytes.
+    #[must_use]
+    pub fn new(layout: &Layout, most_commands: usize) -> Self {
+        Self {
+            pages: vec![NOTHING; layout.physical_pages() as usize],
+            brought: BTreeMap::new(),
+            read: BTreeMap::new(),
+            commands: Vec::new(),
+            most_commands,
+        }
+    }
+
+    /// What the program with this tag brings.
+    pub fn brings(&mut self, tag: u32, content: Content) {
+        self.brought.insert(tag, content);
+    }
+
+    /// What a page holds.
+    #[must_use]
+    pub fn content(&self, page: Ppn) -> Content {
+        self.pages[page.index()]
+    }
+
+    /// What all pages hold.
+    #[must_use]
+    pub fn contents(&self) -> &[Content] {
+        &self.pages
+    }
+
+    /// The commands that are done, in the order of their ends.
+    #[must_use]
+    pub fn commands(&self) -> &[Carried] {
+        &self.commands
+    }
+
+    pub(super) fn preset(&mut self, block: EraseBlockId, pages: u32, layout: &Layout) {
+        let first = layout.page_at(block, 0).index();
+        self.pages[first..first + pages as usize].fill(INITIAL);
+    }
+
+    /// A command is done.
+    ///
+    /// # Panics
+    /// If a page is programmed that is not erased, or read or copied though it holds nothing, or a copy's source was not read.
+    pub(super) fn done(&mut self, command: &Command, layout: &Layout, issued_at: Picos, done_at: Picos) {
+        let page = command.page.index();
+        let content = match command.op {
+            FlashOp::Read => {
+                assert!(self.pages[page] != NOTHING, "page {page} is read, and is erased");
+                if command.tag.is_scheme() {
+                    self.read.insert(command.page.0, self.pages[page]);
+                }
+                self.pages[page]
+            }
+            FlashOp::Program => {
+                let content = if !command.tag.is_scheme() {
+                    self.brought.remove(&command.tag.number()).expect("a program for the host brings something")
+                } else if command.from == Ppn::NONE {
+                    TRANSLATION
+                } else {
+                    self.read.remove(&command.from.0).expect("a page is read before it is copied")
+                };
+                self.program(page, content);
+                content
+            }
+            FlashOp::CopyBack => {
+                let content = self.content(command.from);
+                assert!(content != NOTHING, "page {} is copied, and is erased", command.from.0);
+                let plane = |page| layout.plane_of(layout.block_of(page));
+                assert!(plane(command.from) == plane(command.page), "a copy-back from page {} leaves its plane", command.from.0);
+                self.program(page, content);
+                content
+            }
+            FlashOp::Erase => {
+                assert!(page.is_multiple_of(layout.pages_per_block as usize), "an erase names the first page of its erase block");
+                self.pages[page..page + layout.pages_per_block as usize].fill(NOTHING);
+                NOTHING
+            }
+        };
+        if self.commands.len() < self.most_commands {
+            self.commands.push(Carried { command: *command, issued_at, done_at, content });
+        }
+    }
+
+    fn program(&mut self, page: usize, content: Content) {
+        assert!(self.pages[page] == NOTHING, "page {page} is programmed, and is not erased");
+        self.pages[page] = content;
+    }
+}

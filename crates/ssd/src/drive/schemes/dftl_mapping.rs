@@ -1,0 +1,202 @@
+//! What DFTL keeps between the cached mapping table and the translation pages on flash.
+
+use units::{Lpn, Ppn};
+
+use super::dftl::MapSize;
+use super::dftl_cache::MappingCache;
+use super::watch::Watch;
+use crate::drive::media::{Cause, Command, Media, Tag};
+
+/// No waiting page.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// A page whose translation is being read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiter {
+    pub lpn: u32,
+    pub bytes: u32,
+    /// Of a read; writes wait for nothing, only their entries are loaded.
+    pub tag: Option<Tag>,
+    pub next: u32,
+}
+
+/// What happens to a translation page.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PageState {
+    /// It is being read.
+    pub is_read: bool,
+    /// It is being written, or waits for room.
+    pub is_written: bool,
+    /// It is to be written, when it has been read or when the last write of it is done.
+    pub is_due: bool,
+    pub first: u32,
+    last: u32,
+}
+
+/// The cached mapping table, and what is under way between it and the flash.
+#[derive(Debug)]
+pub(super) struct Mapping {
+    pub cache: MappingCache,
+    pub host_pages: u32,
+    pub pages: Vec<PageState>,
+    waiters: Vec<Waiter>,
+    free_waiter: u32,
+    /// Translation pages with updates that are not in the cache.
+    pub updated: Vec<u32>,
+    /// The same, of the victim under cleaning in each lane.
+    pub moved: Vec<Vec<u32>>,
+    /// Translation pages that are read or written.
+    pub under_way: u32,
+    map_writes: u64,
+    pub hits: u64,
+    pub misses: u64,
+    /// What the translation pages on flash, or on their way, say.
+    #[cfg(test)]
+    pub written: Vec<Option<Ppn>>,
+}
+
+impl Mapping {
+    pub fn new(size: &MapSize, lanes: u32) -> Self {
+        let cache = MappingCache::new(size.host_pages, size.entries, size.load_entries, size.cached, size.protected);
+        let idle = PageState { is_read: false, is_written: false, is_due: false, first: NONE, last: NONE };
+        Self {
+            pages: vec![idle; cache.pages() as usize],
+            cache,
+            host_pages: size.host_pages,
+            waiters: Vec::new(),
+            free_waiter: NONE,
+            updated: Vec::new(),
+            moved: vec![Vec::new(); lanes as usize],
+            under_way: 0,
+            map_writes: 0,
+            hits: 0,
+            misses: 0,
+            #[cfg(test)]
+            written: vec![None; size.host_pages as usize],
+        }
+    }
+
+    /// The logical page that is a translation page.
+    #[inline]
+    pub fn lpn_of(&self, page: u32) -> Lpn {
+        Lpn(self.host_pages + page)
+    }
+
+    pub fn wait(&mut self, page: u32, waiter: Waiter) {
+        let number = match self.free_waiter {
+            NONE => {
+                self.waiters.push(waiter);
+                self.waiters.len() as u32 - 1
+            }
+            free => {
+                self.free_waiter = self.waiters[free as usize].next;
+                self.waiters[free as usize] = waiter;
+                free
+            }
+        };
+        let state = &mut self.pages[page as usize];
+        let before = std::mem::replace(&mut state.last, number);
+        if before == NONE {
+            state.first = number;
+        } else {
+            self.waiters[before as usize].next = number;
+        }
+    }
+
+    /// Takes the page that has waited longest.
+    pub fn next_waiter(&mut self, page: u32) -> Option<Waiter> {
+        let state = &mut self.pages[page as usize];
+        let number = state.first;
+        if number == NONE {
+            return None;
+        }
+        let waiter = self.waiters[number as usize];
+        state.first = waiter.next;
+        if state.first == NONE {
+            state.last = NONE;
+        }
+        self.waiters[number as usize].next = self.free_waiter;
+        self.free_waiter = number;
+        Some(waiter)
+    }
+
+    /// Whether any page waits for the translation page of this one.
+    #[inline]
+    pub fn is_awaited(&self, lpn: Lpn) -> bool {
+        self.pages[self.cache.place_of(lpn.0).1 as usize].first != NONE
+    }
+
+    /// A page changes while reads of it wait for its translation: they go to its old place, which the controller has at hand now.
+    #[cold]
+    pub fn release(&mut self, lpn: Lpn, page: Option<Ppn>, media: &mut Media) {
+        let mut number = self.pages[self.cache.place_of(lpn.0).1 as usize].first;
+        while number != NONE {
+            let waiter = &mut self.waiters[number as usize];
+            number = waiter.next;
+            if waiter.lpn == lpn.0
+                && let Some(tag) = waiter.tag.take()
+            {
+                let page = page.expect("a read that waits for its translation is of a page on flash");
+                media.submit(Command::read(page, waiter.bytes, Cause::Host, tag));
+            }
+        }
+    }
+
+    /// What a translation page that is being written says.
+    #[cfg(test)]
+    pub fn note(&mut self, page: u32, lookup: impl Fn(Lpn) -> Option<Ppn>) {
+        for lpn in (0..self.host_pages).filter(|&lpn| self.cache.place_of(lpn).1 == page) {
+            self.written[lpn as usize] = lookup(Lpn(lpn));
+        }
+    }
+}
+
+impl Watch for Mapping {
+    #[inline]
+    fn cause_of(&self, lpn: Lpn) -> Cause {
+        if lpn.0 < self.host_pages { Cause::Host } else { Cause::Mapping }
+    }
+
+    #[inline]
+    fn placed(&mut self, lpn: Lpn) {
+        if lpn.0 >= self.host_pages {
+            self.map_writes += 1;
+            return;
+        }
+        let (unit, page) = self.cache.place_of(lpn.0);
+        // It may have been evicted while the page waited for room.
+        if !self.cache.change(unit) {
+            self.updated.push(page);
+        }
+    }
+
+    #[inline]
+    fn relocating(&mut self, lpn: Lpn, from: Ppn, lane: u32, media: &mut Media) {
+        if lpn.0 >= self.host_pages {
+            return;
+        }
+        if self.is_awaited(lpn) {
+            self.release(lpn, Some(from), media);
+        }
+        let (unit, page) = self.cache.place_of(lpn.0);
+        if !self.cache.change(unit) {
+            self.moved[lane as usize].push(page);
+        }
+    }
+
+    fn emptied(&mut self, lane: u32) {
+        let moved = &mut self.moved[lane as usize];
+        moved.sort_unstable();
+        moved.dedup();
+        self.updated.append(moved);
+    }
+
+    fn map_writes(&self) -> u64 {
+        self.map_writes
+    }
+
+    fn table_bytes(&self) -> usize {
+        let states = size_of::<PageState>() * self.pages.len();
+        self.cache.table_bytes() + states + size_of::<Waiter>() * self.waiters.capacity()
+    }
+}

@@ -1,0 +1,56 @@
+"""`flashwright device`: what a profile of a simulated drive says, and profiles of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from flashwright._core import InputError
+from flashwright.cli.options import json_option, set_option
+from flashwright.cli.output import print_table, prints_only_json, say, write_json
+
+
+@click.command(short_help="A drive's profile, and what it comes to.")
+@click.argument("profile")
+@set_option
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the profile there, with its changes, to go on from.",
+)
+@json_option
+def device(profile: str, *, overrides: tuple[str, ...], out: Path | None, json_path: str | None) -> None:
+    """Print PROFILE, a built-in name or the path of a TOML file, and what it comes to.
+
+    \b
+    Examples:
+      flashwright device intel-x25e
+      flashwright device intel-x25e --set ftl.over_provisioning=10% --out my.toml
+      flashwright simulate 'io:random(reads=1)' --device my.toml
+
+    `docs/profiles.md` explains every key. A key that is set joins `fitted`: its value is not the published one any more.
+    """
+    from flashwright.devices import Device, profile_text
+    from flashwright.reports.drive_words import device_rows, fitted
+    from flashwright.sources import check_target
+
+    found = Device.load(profile, overrides)
+    # Only the file as it is has the comments that say where a value is from.
+    text = found.toml if overrides else profile_text(profile)[0]
+    if out is not None:
+        check_target(out)
+        try:
+            out.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"{out}: cannot write the profile: {error.strerror}") from error
+    write_json({**found.document(), "keys": found.profile}, json_path)
+    if prints_only_json(json_path):
+        return
+    if out is None:
+        say(text.rstrip())
+    print_table([("", "left"), ("", "right")], device_rows(found.document()), f"{found.name}: what it comes to")
+    say(fitted(found.document()))
+    if out is not None:
+        say(f"Profile: {out}")

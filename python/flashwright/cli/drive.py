@@ -1,0 +1,239 @@
+"""What `simulate` and `compare` do with `--device`: their options, one run on a simulated drive, and its tables for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from flashwright._core import InputError
+from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say
+
+if TYPE_CHECKING:
+    from flashwright.devices import Device, Load
+    from flashwright.sources import Reading
+
+# Parameters of each kind by the names that they have in Python.
+ONLY_WITH_DEVICE = (
+    "overrides",
+    "depth",
+    "open_loop",
+    "one_by_one",
+    "think_time_us",
+    "state",
+    "overwrites",
+    "most_requests",
+    "most_seconds",
+    "warm_up_requests",
+    "fold",
+    "timeline_spans",
+)
+INSTEAD_OF = {
+    "pages_per_erase_block": "--set media.pages_per_erase_block=N",
+    "start": "--state",
+}
+"""Parameters of the counting simulator alone, each with what a simulated drive has in its place."""
+
+
+@dataclass(frozen=True)
+class DriveOptions:
+    """The values of `options.drive_options`."""
+
+    overrides: tuple[str, ...]
+    depth: int | None
+    open_loop: bool
+    one_by_one: bool
+    think_time_us: float
+    state: str
+    overwrites: float | None
+    most_requests: int | None
+    most_seconds: float | None
+    warm_up_requests: int
+    fold: bool
+
+    def load(self, seed: int) -> Load:
+        """Give the load that they ask for.
+
+        Raises click.UsageError if they contradict each other.
+        """
+        from flashwright.devices import Load
+
+        paces = [
+            name
+            for name, given in (
+                ("--depth", self.depth is not None),
+                ("--open-loop", self.open_loop),
+                ("--one-by-one", self.one_by_one),
+            )
+            if given
+        ]
+        if len(paces) > 1:
+            raise click.UsageError(f"{' and '.join(paces)}: a run has one pace, so give one of them")
+        if self.open_loop and self.think_time_us:
+            raise click.UsageError("--think-time: with --open-loop requests are sent at the times of the trace")
+        if self.overwrites is not None and self.state != "aged":
+            raise click.UsageError(f"--overwrites: it is of --state aged, and the state is {self.state}")
+        if self.most_requests is not None and self.most_requests <= self.warm_up_requests:
+            raise click.UsageError(
+                f"--warm-up {self.warm_up_requests}: nothing is left of --requests {self.most_requests} to measure"
+            )
+        return Load(
+            pace="open" if self.open_loop else "closed",
+            depth=1 if self.one_by_one or self.open_loop else self.depth or 32,
+            think_time_us=self.think_time_us,
+            state=self.state,
+            overwrites=(2.0 if self.overwrites is None else self.overwrites) if self.state == "aged" else None,
+            most_requests=self.most_requests,
+            most_seconds=self.most_seconds,
+            warm_up_requests=self.warm_up_requests,
+            seed=seed,
+            fold=self.fold,
+        )
+
+
+def is_given(parameter: str) -> bool:
+    """Tell whether the user gave the parameter, by its name in Python, a value of his own."""
+    source = click.get_current_context().get_parameter_source(parameter)
+    return source is not None and source is not click.core.ParameterSource.DEFAULT
+
+
+def check_use(*, with_device: bool) -> None:
+    """Raise click.UsageError if an option was given that means nothing with --device, or nothing without it."""
+    context = click.get_current_context()
+    names = {parameter.name: parameter.opts[0] for parameter in context.command.params}
+    if with_device:
+        for parameter, instead in INSTEAD_OF.items():
+            if parameter in names and is_given(parameter):
+                raise click.UsageError(f"{names[parameter]}: it is not for a drive with --device; use {instead}")
+        return
+    for parameter in ONLY_WITH_DEVICE:
+        if parameter in names and is_given(parameter):
+            raise click.UsageError(f"{names[parameter]}: it is for a simulated drive, so give --device PROFILE too")
+
+
+def policy_overrides(
+    placement: str | None, victim: str | None, over_provisioning: float | None, overrides: Sequence[str]
+) -> tuple[str, ...]:
+    """Give the policies and the over-provisioning as overrides of a profile, after the others.
+
+    Raises click.UsageError if --set sets one of them, too.
+    """
+    own = {
+        "ftl.placement": ("--placement", placement),
+        "ftl.victim": ("--victim", victim),
+        "ftl.over_provisioning": ("--op", None if over_provisioning is None else f"{over_provisioning:.12g}"),
+    }
+    keys = {text.partition("=")[0].strip() for text in overrides}
+    added = []
+    for key, (option, value) in own.items():
+        if value is None:
+            continue
+        if key in keys:
+            raise click.UsageError(f"{option}: --set {key} says the same thing; give one of them")
+        added.append(f"{key}={value}")
+    return (*overrides, *added)
+
+
+@dataclass(frozen=True)
+class DriveRun:
+    """All that goes into a run of `simulate --device`, but for the drive."""
+
+    source: str
+    reading: Reading
+    load: Load
+    timeline_spans: int
+    audit: bool
+    endurance: float | None
+    writes_per_day: float | str
+
+
+def simulate_drive(
+    profile: str, overrides: Sequence[str], asked: DriveRun, *, json_path: str | None, out: Path | None
+) -> None:
+    """Play the source on the drive, print what came of it, and write the run folder."""
+    from flashwright import devices
+    from flashwright.cli.progress import work
+    from flashwright.runs import PROFILE_FILE, TIMELINE_FILE, Run, table
+
+    if asked.timeline_spans and prints_only_json(json_path) and out is None:
+        raise InputError("--timeline: it is a file of the run folder; with --json - give --out DIR")
+    source, load = devices.check_load_source(asked.source), asked.load
+    device = devices.Device.load(profile, overrides)
+    requests = work(
+        f"Reading {source}",
+        "bytes",
+        lambda progress: devices.load_requests(source, load, asked.reading, progress),
+    )
+    devices.check_load(device, requests, load)
+    rate = devices.writes_per_day_of(device, requests, asked.writes_per_day)
+    outcome = work(
+        f"Simulating {device.name}",
+        "requests",
+        lambda progress: devices.run(
+            device, requests, load, timeline_spans=asked.timeline_spans, audit=asked.audit, progress=progress
+        ),
+    )
+    tables = {name: table(columns) for name, columns in outcome.pop("tables").items()}
+    tables = {name: found for name, found in tables.items() if found.num_rows}
+    timeline = outcome.pop("timeline")
+    life, lifetime = devices.life_of(device, outcome, asked.endurance, rate)
+    result = {**result_of(asked, device, requests, outcome), "life_years": life, "lifetime": lifetime}
+    texts = {PROFILE_FILE: device.toml}
+    if timeline is not None:
+        texts[TIMELINE_FILE] = timeline
+        result["timeline"] = TIMELINE_FILE
+    if not prints_only_json(json_path):
+        print_result(result)
+    identity = [
+        devices.identity(device, requests, load),
+        asked.timeline_spans,
+        result["lifetime"],
+    ]
+    finish(Run("simulate", result, tables, texts), out=out, json_path=json_path, identity=identity)
+
+
+def result_of(asked: DriveRun, device: Device, requests: Any, outcome: dict[str, Any]) -> dict[str, Any]:
+    """Give the result of a run: its figures, and what they are of."""
+    from flashwright import devices
+    from flashwright.runs import peak_rss_bytes, provenance
+
+    return {
+        **outcome,
+        "device": device.document(),
+        "pace": asked.load.pace_document(),
+        "state": asked.load.state_document(),
+        "limits": asked.load.limits_document(),
+        "seed": asked.load.seed,
+        "workload": devices.summary(devices.name_of(asked.source), requests),
+        "peak_rss_bytes": peak_rss_bytes(),
+        "provenance": provenance(command_line(), [devices.describe(asked.source, requests)], asked.load.seed),
+    }
+
+
+def print_result(result: dict[str, Any]) -> None:
+    """Print the tables of one run."""
+    from flashwright._text import count, percent, short_time
+    from flashwright.devices import caveats
+    from flashwright.reports import drive_words as words
+
+    left, right = "left", "right"
+    print_table([("", left), ("", right)], words.figures(result), words.title(result))
+    latencies = [
+        (op, count(row["count"]), *(short_time(row[key]) for key in words.LATENCY_KEYS))
+        for op, row in words.operations(result).items()
+    ]
+    headings = [("latency", left), ("requests", right), *((name, right) for name in words.LATENCY_NAMES)]
+    print_table(headings, latencies)
+    delays = [
+        (op, *(percent(found[delay]["share_of_latency"], 2) for delay in words.DELAYS))
+        for op, found in result["delays"].items()
+        if op in words.operations(result)
+    ]
+    print_table([("share of latency", left), *((name, right) for name in words.DELAYS.values())], delays)
+    shares = [tuple(percent(result["die_share"][cause], 3) for cause in words.CAUSES)]
+    print_table([(name, right) for name in words.CAUSES.values()], shares, "Time of the dies")
+    for line in caveats(result):
+        say(line)

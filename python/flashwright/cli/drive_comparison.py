@@ -1,0 +1,92 @@
+"""What `compare` does with `--device`: the same requests on several simulated drives."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flashwright._core import RunError
+from flashwright.cli.drive import DriveOptions, policy_overrides
+from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say
+
+if TYPE_CHECKING:
+    from flashwright.sources import Reading
+
+
+def compare_drives(
+    options: DriveOptions,
+    profiles: Sequence[str],
+    source_names: list[str],
+    policies: Sequence[tuple[str | None, str | None]],
+    over_provisionings: Sequence[float | None],
+    reading: Reading,
+    endurance: float | None,
+    writes_per_day: float | str,
+    jobs: int | None,
+    *,
+    json_path: str | None,
+    out: Path | None,
+) -> None:
+    """Play each source on each drive, print the figures side by side, and write the run folder."""
+    from flashwright import devices
+    from flashwright.cli.progress import StoppedError, follow, work
+    from flashwright.sweeps.drives import Change, DriveComparison, DrivePlan, variants
+
+    def overrides_of(change: Change) -> tuple[str, ...]:
+        # A victim that the profile names is of its own placement, not of another one.
+        victim = "" if change.placement is not None and change.victim is None else change.victim
+        return policy_overrides(change.placement, victim, change.over_provisioning, options.overrides)
+
+    changes = [Change(*policy, over) for over in over_provisionings for policy in policies]
+    plan = DrivePlan(
+        sources=source_names,
+        variants=variants(profiles, changes, overrides_of),
+        load=options.load(reading.seed),
+        reading=reading,
+        endurance=endurance,
+        writes_per_day=writes_per_day,
+        threads=jobs or os.cpu_count() or 1,
+    )
+    requests = plan.read(lambda source, load: work(f"Reading {devices.name_of(source)}", "bytes", load))
+    comparison = DriveComparison(plan, requests)
+    stopped = None
+    try:
+        ended = follow(f"Simulating {comparison.planned} runs", "requests", comparison.pool, comparison.pool.run)
+    except StoppedError as stop:
+        stopped, ended = stop, stop.result or []
+    comparison.take(ended)
+    run = comparison.run(command_line())
+    if not prints_only_json(json_path):
+        print_drives(run.result)
+    folder = finish(run, out=out, json_path=json_path, identity=comparison.identity())
+    if stopped is not None:
+        kept = f"{len(comparison.rows)} of {comparison.planned} simulations are kept" + (
+            f" in {folder}" if folder else ""
+        )
+        raise StoppedError(stopped.done, stopped.total, f"{stopped.unit}; {kept}", None)
+    _fail_if_any_failed(comparison.failures)
+
+
+def _fail_if_any_failed(failed: Sequence[dict[str, Any]]) -> None:
+    if failed:
+        first = failed[0]
+        more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+        raise RunError(f"{first['workload']} on {first['drive']}: {first['error']}{more}")
+
+
+def print_drives(result: dict[str, Any]) -> None:
+    """Print one table for each source, a row for each drive."""
+    from flashwright.reports import drive_words as words
+    from flashwright.reports.drive_comparison import COLUMNS, cells, headline, remarks
+
+    for workload in result["workloads"]:
+        rows = [row for row in result["results"] if row["workload"] == workload["name"]]
+        print_table(
+            COLUMNS, [cells(row) for row in rows], f"{workload['name']}: {words.pace(result)}, {words.state(result)}"
+        )
+        if rows:
+            say(headline(rows))
+    for line in remarks(result):
+        say(line)

@@ -1,0 +1,363 @@
+"""Simulated drives: profiles with their overrides, loads, and one run of a load on a drive."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from flashwright import _core
+from flashwright._core import InputError
+from flashwright._text import size
+from flashwright.lifetime import Lifetime
+from flashwright.runs import sha256_of_file
+from flashwright.sources import SECONDS_IN_DAY, STANDARD_INPUT, SYNTHETIC, Reading, check_source
+
+if TYPE_CHECKING:
+    from flashwright._core import Progress, Requests
+
+PATTERN = "io:"
+ENDLESS_REQUESTS = 1_000_000
+"""What is played of a source without end if no limit is given."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """A drive as it is run: a profile with its overrides."""
+
+    given: str
+    """The name of a built-in profile, or the path of a file."""
+    overrides: tuple[str, ...]
+    toml: str
+    """The profile with its overrides, and every key that had been left out."""
+
+    @staticmethod
+    def load(given: str, overrides: Sequence[str] = ()) -> Device:
+        """Load a built-in profile by its name, or a file by its path, and override keys of it (`key=value`).
+
+        Raises InputError if there is no such profile, or something in it is wrong.
+        """
+        text, place = profile_text(given)
+        return Device(given, tuple(overrides), _core.check_profile(text, place, list(overrides)))
+
+    @cached_property
+    def profile(self) -> dict[str, Any]:
+        """The profile as nested values."""
+        return tomllib.loads(self.toml)
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """What the profile comes to: capacity, dies and so on."""
+        return dict(_core.profile_summary(self.toml))
+
+    @property
+    def name(self) -> str:
+        """What the profile calls itself."""
+        return str(self.profile["name"])
+
+    @property
+    def capacity_bytes(self) -> int:
+        """Bytes that the host can address."""
+        return int(self.summary["capacity_bytes"])
+
+    @property
+    def over_provisioning(self) -> float:
+        """(physical - logical) / logical."""
+        return float(self.profile["ftl"]["over_provisioning"])
+
+    @property
+    def profile_hash(self) -> str:
+        """SHA-256 of the profile that is run."""
+        return hashlib.sha256(self.toml.encode()).hexdigest()
+
+    def document(self) -> dict[str, Any]:
+        """Tell the drive for a result."""
+        ftl = self.profile["ftl"]
+        return {
+            "name": self.name,
+            "summary": self.profile["summary"],
+            "profile": self.given,
+            "profile_hash": self.profile_hash,
+            "overrides": list(self.overrides),
+            **{key: value for key, value in self.summary.items() if key not in ("name", "summary")},
+            # Only what the profile names; empty leaves it to the placement.
+            "victim": ftl["victim"] or None,
+            "limits": self.limits(),
+        }
+
+    def limits(self) -> dict[str, float]:
+        """Give what each part of the drive could do by itself: bytes a second, and requests of one page a second.
+
+        Closed forms of the profile's times; what works together is slower. A die works on all its planes at once where the
+        profile has multi-plane commands.
+        """
+        media, controller = self.profile["media"], self.profile["controller"]
+        page = media["page_bytes"]
+        at_once = self.summary["dies"] * (media["planes_per_die"] if media["multi_plane"] else 1)
+        transfer_us = media["command_us"] + page / (media["channel_mt_per_second"] * media["channel_bits"] / 8)
+        found = {
+            "link_bytes_per_second": self.profile["interface"]["link_mb_per_second"] * 1e6,
+            "channels_bytes_per_second": media["channels"] * page / transfer_us * 1e6,
+            "die_reads_bytes_per_second": at_once * page / float(np.mean(media["read_us"])) * 1e6,
+            "die_programs_bytes_per_second": at_once * page / float(np.mean(media["program_us"])) * 1e6,
+        }
+        for op in ("read", "write"):
+            request_us = controller[f"{op}_command_us"] + controller["page_us"]
+            if request_us:
+                found[f"controller_{op}s_per_second"] = 1e6 / request_us
+        return found
+
+
+def profile_text(given: str) -> tuple[str, str]:
+    """Give the text of a profile, and what to call the place that it is from.
+
+    Raises InputError if there is none.
+    """
+    names = [profile["name"] for profile in _core.profiles()]
+    if given in names:
+        return _core.profile_toml(given), f"profile `{given}`"
+    path = Path(given)
+    if not path.is_file():
+        raise InputError(
+            f"{given}: no such profile or file; built in are: {', '.join(names)}; or give the path of a TOML file"
+        )
+    try:
+        return path.read_text(encoding="utf-8"), given
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{given}: cannot read the profile: {error}") from error
+
+
+def listing() -> dict[str, list[dict[str, Any]]]:
+    """Everything that a simulated drive can be made of or asked to do, as `registry()` has it for other things."""
+    profiles = []
+    for entry in _core.profiles():
+        sources = tomllib.loads(_core.profile_toml(entry["name"]))["sources"]
+        profiles.append(
+            {**entry, "aliases": [], "source": "", "sources": sources, "usage": entry["name"], "params": []}
+        )
+    return {"profile": profiles, "scheme": _core.schemes(), "pattern": _core.patterns()}
+
+
+@dataclass(frozen=True)
+class Load:
+    """How a drive is loaded, and from which state on."""
+
+    pace: str = "closed"
+    """`closed`: so many outstanding; `open`: at the times of the trace."""
+    depth: int = 32
+    think_time_us: float = 0.0
+    state: str = "filled"
+    overwrites: float | None = None
+    most_requests: int | None = None
+    most_seconds: float | None = None
+    warm_up_requests: int = 0
+    seed: int = 1
+    fold: bool = False
+
+    def pace_document(self) -> dict[str, Any]:
+        """Tell the pace for a result."""
+        if self.pace == "open":
+            return {"kind": "open_loop"}
+        kind = "one_by_one" if self.depth == 1 else "closed_loop"
+        return {"kind": kind, "depth": self.depth, "think_time_us": self.think_time_us}
+
+    def state_document(self) -> dict[str, Any]:
+        """Tell the state at the start for a result."""
+        aged = {"overwrites": self.overwrites} if self.state == "aged" else {}
+        return {"kind": self.state, **aged}
+
+    def limits_document(self) -> dict[str, Any]:
+        """Tell the limits for a result."""
+        return {
+            "most_requests": self.most_requests,
+            "most_seconds": self.most_seconds,
+            "warm_up_requests": self.warm_up_requests,
+        }
+
+
+def check_load_source(source: str) -> str:
+    """Give the source back if it can be one for a drive.
+
+    Raises InputError if it names a file that is not there.
+    """
+    return source if source.startswith(PATTERN) else check_source(source)
+
+
+def summary(name: str, requests: Requests) -> dict[str, Any]:
+    """Give what is known of a source for the result."""
+    return {
+        "name": name,
+        "requests": requests.requests,
+        "counts": requests.counts,
+        "footprint_bytes": requests.footprint_bytes,
+        "duration_ns": requests.duration_ns,
+        "repeat": requests.repeat,
+        "skipped": requests.skipped,
+    }
+
+
+def is_file(source: str) -> bool:
+    """Tell whether a source is a trace file."""
+    return not source.startswith((PATTERN, SYNTHETIC)) and source != STANDARD_INPUT
+
+
+def name_of(source: str) -> str:
+    """Give what a source is called in results."""
+    return Path(source).name if is_file(source) else source
+
+
+def describe(source: str, requests: Requests | None = None) -> dict[str, Any]:
+    """Tell an input for the provenance: its SHA-256 if it is a file, the hash of its requests."""
+    return {
+        "source": source,
+        "sha256": sha256_of_file(Path(source)) if is_file(source) else None,
+        "content_hash": None if requests is None else requests.content_hash,
+    }
+
+
+def load_requests(source: str, load: Load, reading: Reading, progress: Progress | None = None) -> Requests:
+    """Read a source into requests for any drive."""
+    return _core.load_requests(
+        source,
+        format=reading.format,
+        skip_bad=reading.skip_bad,
+        seed=load.seed,
+        page_size=reading.page_size,
+        repeat=reading.repeat,
+        fold=load.fold,
+        progress=progress,
+    )
+
+
+def check_load(device: Device, requests: Requests, load: Load) -> None:
+    """Raise InputError if the requests cannot be sent to the drive in this way."""
+    footprint, capacity = requests.footprint_bytes, device.capacity_bytes
+    if footprint is not None and footprint > capacity and not load.fold:
+        raise InputError(
+            f"{requests.name}: it touches {size(footprint)} ({footprint} bytes), and {device.name} has {size(capacity)} "
+            f"({capacity} bytes); take a larger drive, or --fold to let addresses begin again at the start of this one"
+        )
+    if load.pace == "open" and not requests.has_times:
+        raise InputError(
+            f"--open-loop: {requests.name} has no times; take --depth N or --one-by-one, or give a pattern `pause_us`"
+        )
+
+
+def run(
+    device: Device,
+    requests: Requests,
+    load: Load,
+    *,
+    timeline_spans: int = 0,
+    audit: bool = False,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Play requests on a drive; gives the figures with `tables` and `timeline`."""
+    most = load.most_requests
+    if most is None and load.most_seconds is None and requests.requests is None:
+        most = ENDLESS_REQUESTS
+    check_load(device, requests, load)
+    outcome: dict[str, Any] = _core.simulate_drive(
+        device.toml,
+        [(requests, load.pace, load.depth, load.think_time_us)],
+        state=load.state,
+        overwrites=2.0 if load.overwrites is None else load.overwrites,
+        seed=load.seed,
+        most_requests=most,
+        most_seconds=load.most_seconds,
+        warm_up_requests=load.warm_up_requests,
+        timeline_spans=timeline_spans,
+        audit=audit,
+        progress=progress,
+    )
+    return {**outcome, "steady": steadiness(outcome["tables"]["over_time"])}
+
+
+def life_of(
+    device: Device, outcome: Mapping[str, Any], endurance: float | None, writes_per_day: float
+) -> tuple[float | None, dict[str, Any] | None]:
+    """Give the life in years and what it stands on; None if the drive has no endurance, or nothing was written."""
+    cycles = endurance or device.profile["media"]["endurance_cycles"] or None
+    if cycles is None or not outcome["host_page_writes"] or not writes_per_day:
+        return None, None
+    lifetime = Lifetime(cycles, writes_per_day)
+    return lifetime.years(outcome["write_amplification"], device.over_provisioning), lifetime.document()
+
+
+def writes_per_day_of(device: Device, requests: Requests, asked: float | str) -> float:
+    """Resolve `trace` as the write rate: capacities of the drive a day at the speed of the trace.
+
+    Raises InputError if that is asked for and there are no times.
+    """
+    if not isinstance(asked, str):
+        return asked
+    counts, duration_ns = requests.counts, requests.duration_ns
+    if counts is None or not duration_ns:
+        raise InputError(f"--writes-per-day trace: {requests.name} has no times, so give a number")
+    return float(counts["written_bytes"] / device.capacity_bytes * SECONDS_IN_DAY / (duration_ns / 1e9))
+
+
+def caveats(result: Mapping[str, Any]) -> list[str]:
+    """Say what a reader must know before trusting the figures of a run."""
+    told = []
+    state, steady = result["state"]["kind"], result["steady"]
+    if result.get("worn_out"):
+        told.append(f"The drive wore out, which ended the run: {result['worn_out']}.")
+    if state == "fresh":
+        told.append(
+            "The drive was fresh at the start: reads of pages that were never written need no flash, and nothing is "
+            "cleaned until the spare space is used up. --state aged shows the drive after long use."
+        )
+    elif state == "filled" and result["host_page_writes"] and not result["erases"]:
+        told.append(
+            "No erase block was cleaned: what was written fits into the spare space. A longer run, or --state aged, shows "
+            "the drive after long use."
+        )
+    drifting = [name for key, name in STEADY_FIGURES.items() if steady[key] is False]
+    if drifting:
+        told.append(
+            f"Not steady: {' and '.join(drifting)} still changed during the run, so the figures depend on its length. "
+            "More --requests, a --warm-up, or --state aged may help."
+        )
+    elif all(value is None for value in steady.values()):
+        told.append("The run is too short to tell whether it is steady.")
+    return told
+
+
+STEADY_FIGURES = {"iops": "throughput", "write_amplification": "write amplification"}
+MOST_DRIFT = 0.02
+BATCHES = 20
+"""Observations that the windows of a run are averaged into, against the correlation of neighbours."""
+
+
+def steadiness(over_time: Mapping[str, Any]) -> dict[str, bool | None]:
+    """Tell of throughput and write amplification whether they were steady; None if the run is too short to tell, or has none.
+
+    Steady is a series whose two halves differ by less than 2 %, or by less than twice the standard error of that difference:
+    much like the rule of the counting simulator, which looks at cleaning cost.
+    """
+    return {key: _is_steady(over_time[key]) for key in STEADY_FIGURES}
+
+
+def _is_steady(series: Any) -> bool | None:
+    values = np.asarray(series, dtype=float)
+    values = values[np.isfinite(values)]
+    length = len(values) // BATCHES
+    if length == 0:
+        return None
+    # What does not fill a batch is left out at the start, where a run is least like itself.
+    batches = values[len(values) - length * BATCHES :].reshape(BATCHES, length).mean(axis=1)
+    early, late = batches[: BATCHES // 2], batches[BATCHES // 2 :]
+    noise = 2 * np.sqrt((early.var(ddof=1) + late.var(ddof=1)) / (BATCHES // 2))
+    return bool(abs(late.mean() - early.mean()) <= max(MOST_DRIFT * batches.mean(), noise))
+
+
+def identity(device: Device, requests: Requests, load: Load) -> list[Any]:
+    """Give what decides on the numbers of a run."""
+    return [device.toml, requests.content_hash, requests.repeat, asdict(load)]

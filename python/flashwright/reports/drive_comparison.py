@@ -1,0 +1,276 @@
+"""The report of a comparison of simulated drives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from flashwright._text import count, percent, short_count, short_time, significant
+from flashwright.devices import STEADY_FIGURES, caveats
+from flashwright.reports import drive_words as words
+from flashwright.reports.drive import tails
+from flashwright.reports.drive_figures import Columns, delay_bars, over_time_line, share_bars, tail_axes, tail_line
+from flashwright.reports.figures import Colours, axes, bars, title
+from flashwright.reports.page import Fact, Figure, Page, Section, Table
+from flashwright.runs import Run
+
+COLUMNS = (
+    ("drive", "left"),
+    ("requests/s", "right"),
+    ("throughput", "right"),
+    ("operation", "left"),
+    ("mean", "right"),
+    ("median", "right"),
+    ("99 %", "right"),
+    ("99.9 %", "right"),
+    ("write ampl.", "right"),
+    ("host", "right"),
+    ("internal", "right"),
+    ("idle", "right"),
+    ("life in years", "right"),
+)
+"""Of the table of drives; `host`, `internal` and `idle` are shares of the dies' time."""
+
+
+def cells(row: dict[str, Any]) -> tuple[str, ...]:
+    """Give a drive's row of the table; operations stand below each other."""
+    if "error" in row:
+        return (row["drive"], "failed", *[""] * (len(COLUMNS) - 2))
+    found = words.operations(row)
+    share = row["die_share"]
+
+    def below(key: str) -> str:
+        return "\n".join(short_time(latency[key]) for latency in found.values())
+
+    return (
+        row["drive"] + (" *" if is_unsteady(row) else ""),
+        count(row["iops"]),
+        words.rate(row["bytes_per_second"]),
+        "\n".join(found),
+        *(below(key) for key in ("mean", "p50", "p99", "p999")),
+        significant(row["write_amplification"], 4) if row["host_page_writes"] else significant(None),
+        percent(share["host"]),
+        percent(words.internal(share)),
+        percent(share["idle"]),
+        significant(row["life_years"]),
+    )
+
+
+def is_unsteady(row: dict[str, Any]) -> bool:
+    """Tell whether a figure of the run was seen to drift."""
+    return any(row["steady"][key] is False for key in STEADY_FIGURES)
+
+
+def remarks(result: dict[str, Any]) -> list[str]:
+    """Tell what a reader must know before trusting the figures."""
+    told = [] if result["complete"] else ["The run was stopped before its end: simulations are missing."]
+    told += [
+        f"{row['workload']} could not run on {row['drive']}: {row['error']}"
+        for row in result["results"]
+        if "error" in row
+    ]
+    found: dict[str, list[str]] = {}
+    for row in result["results"]:
+        for line in [] if "error" in row else caveats(row):
+            found.setdefault(line, []).append(row["drive"])
+    drives = set(result["drives"])
+    for line, names in found.items():
+        of = ", ".join(dict.fromkeys(names))
+        told.append(line if set(names) == drives else f"{of}{' *' if line.startswith('Not steady') else ''}: {line}")
+    return told
+
+
+def headline(rows: Sequence[dict[str, Any]]) -> str:
+    """Give the answer in a sentence or two."""
+    done = sorted((row for row in rows if "error" not in row), key=lambda row: -row["iops"])
+    if not done:
+        return "No drive has finished."
+    best, worst = done[0], done[-1]
+    told = f"{best['drive']} does {count(best['iops'])} requests a second ({words.rate(best['bytes_per_second'])})"
+    if worst is not best:
+        told += f", {worst['drive']} {count(worst['iops'])}"
+        if worst["iops"]:
+            told += f": {significant(best['iops'] / worst['iops'])} times as many"
+    told += "."
+    tails_of = [(op, row) for op in ("read", "write") for row in done if op in row["latency_ns"]]
+    for op in ("read", "write"):
+        of = sorted((row for other, row in tails_of if other == op), key=lambda row: row["latency_ns"][op]["p99"])
+        if len(of) > 1:
+            told += (
+                f" 99 % of the {op}s take less than {short_time(of[0]['latency_ns'][op]['p99'])} on {of[0]['drive']}, "
+                f"{short_time(of[-1]['latency_ns'][op]['p99'])} on {of[-1]['drive']}."
+            )
+    return told
+
+
+def page(run: Run) -> Page:
+    """Build the report of a comparison of drives."""
+    result = run.result
+    names = [workload["name"] for workload in result["workloads"]]
+    alone = len(names) == 1
+    rows = {name: [row for row in result["results"] if row["workload"] == name] for name in names}
+    return Page(
+        kind="comparison of simulated drives",
+        title=f"{', '.join(names)} on {len(result['drives'])} drives",
+        headline="\n".join(("" if alone else f"{name}: ") + headline(rows[name]) for name in names),
+        facts=_facts(rows[names[0]]) if alone else [],
+        sections=[
+            section
+            for number, name in enumerate(names)
+            for section in _sections(run, name, f"w{number}", "" if alone else f"{name}: ")
+        ],
+        provenance=result["provenance"],
+        remarks=remarks(result),
+    )
+
+
+def _facts(rows: Sequence[dict[str, Any]]) -> list[Fact]:
+    done = [row for row in rows if "error" not in row]
+    return [
+        Fact(row["drive"], f"{short_count(row['iops'])}/s", words.rate(row["bytes_per_second"]))
+        for row in sorted(done, key=lambda row: -row["iops"])[:4]
+    ]
+
+
+def _sections(run: Run, workload: str, key: str, prefix: str) -> list[Section]:
+    rows = [row for row in run.result["results"] if row["workload"] == workload and "error" not in row]
+    if not rows:
+        return []
+    colours = Colours(run.result["drives"])
+    operations = [op for op in words.OPERATIONS if any(op in row["latency_ns"] for row in rows)]
+    latency = [
+        figure
+        for op in operations
+        if op in ("read", "write")
+        for figure in (_tail(run, workload, op, f"{key}-{op}", colours), _delays(rows, op, f"{key}-{op}-delays"))
+    ]
+    amount = [_iops(rows, key, colours), _throughput(run, workload, key, colours), _amplification(rows, key, colours)]
+    inside = [_dies(rows, key)]
+    return [
+        Section(f"{prefix}How long requests take", [figure for figure in latency if figure]),
+        Section(f"{prefix}How much the drives do", [figure for figure in amount if figure]),
+        Section(f"{prefix}What happens inside", inside),
+        Section(f"{prefix}All figures", [_table(rows), _drives(rows)]),
+    ]
+
+
+def _columns(run: Run, name: str, workload: str, drive: str) -> Columns | None:
+    table = run.tables.get(name)
+    if table is None:
+        return None
+    wanted = [row for row in table.to_pylist() if row["workload"] == workload and row["drive"] == drive]
+    return {key: [row[key] for row in wanted] for key in wanted[0]} if wanted else None
+
+
+def _tail(run: Run, workload: str, op: str, key: str, colours: Colours) -> Figure | None:
+    data, least = [], 1.0
+    for drive in run.result["drives"]:
+        columns = _columns(run, "latency_histogram", workload, drive)
+        curve = tails(columns).get(op) if columns else None
+        if curve is not None:
+            data.append(tail_line(drive, *curve, colours[drive], dash=colours.dash(drive)))
+            least = min(least, *curve[1])
+    if not data:
+        return None
+    reading = f"The further left and the steeper, the better. One line a drive, all {op}s of its run."
+    return Figure(f"{key}-latency", f"Latency of {op}s", reading, data, tail_axes(least), 480)
+
+
+def _delays(rows: Sequence[dict[str, Any]], op: str, key: str) -> Figure | None:
+    found = [row for row in rows if op in row["latency_ns"]]
+    data, layout, height = delay_bars(
+        {row["drive"]: row["delays"][op] for row in found},
+        {row["drive"]: row["latency_ns"][op]["mean"] for row in found},
+    )
+    reading = "Shares of the mean latency, which stands below the name."
+    if op == "read" or all("read" not in row["latency_ns"] for row in rows):
+        reading += f" {words.DELAYS_EXPLAINED}"
+    return Figure(key, f"What {op}s wait for", reading, data, layout, height) if data else None
+
+
+def _iops(rows: Sequence[dict[str, Any]], key: str, colours: Colours) -> Figure:
+    ranked = sorted(rows, key=lambda row: -row["iops"])
+    data, layout = bars(
+        [row["drive"] for row in ranked],
+        [row["iops"] for row in ranked],
+        [f"{short_count(row['iops'])}  ({words.rate(row['bytes_per_second'])})" for row in ranked],
+        [colours[row["drive"]] for row in ranked],
+        "requests a second",
+    )
+    reading = "All operations together, over the measured part of the run."
+    return Figure(f"{key}-iops", "Requests a second", reading, data, layout, 110 + 34 * len(ranked))
+
+
+def _throughput(run: Run, workload: str, key: str, colours: Colours) -> Figure | None:
+    data = []
+    for drive in run.result["drives"]:
+        columns = _columns(run, "over_time", workload, drive)
+        if columns is not None:
+            data.append(over_time_line(drive, columns, "iops", colours[drive]))
+    if not data:
+        return None
+    layout = axes(
+        title("seconds of the drive's time"), title("requests a second", rangemode="tozero", exponentformat="SI")
+    )
+    return Figure(f"{key}-time", "Requests a second over the run", "A level line is steady.", data, layout, 400)
+
+
+def _amplification(rows: Sequence[dict[str, Any]], key: str, colours: Colours) -> Figure | None:
+    ranked = sorted((row for row in rows if row["host_page_writes"]), key=lambda row: row["write_amplification"])
+    if not ranked:
+        return None
+    data, layout = bars(
+        [row["drive"] for row in ranked],
+        [row["write_amplification"] for row in ranked],
+        [significant(row["write_amplification"]) for row in ranked],
+        [colours[row["drive"]] for row in ranked],
+        "write amplification",
+    )
+    reading = "Pages programmed for each page that the host writes. Lower is better."
+    return Figure(f"{key}-amplification", "Write amplification", reading, data, layout, 110 + 34 * len(ranked))
+
+
+def _dies(rows: Sequence[dict[str, Any]], key: str) -> Figure:
+    data, layout, height = share_bars(
+        [row["drive"] for row in rows], {cause: [row["die_share"][cause] for row in rows] for cause in words.CAUSES}
+    )
+    reading = "Over all dies of a drive. What is neither for the host nor idle, the drive does for itself."
+    return Figure(f"{key}-dies", "What the dies did", reading, data, layout, height)
+
+
+def _table(rows: Sequence[dict[str, Any]]) -> Table:
+    told = []
+    for row in rows:
+        lead, rest = cells(row)[:3], cells(row)[8:]
+        by_op = [
+            (op, *(short_time(latency[key]) for key in ("mean", "p50", "p99", "p999")))
+            for op, latency in words.operations(row).items()
+        ]
+        for number, of_op in enumerate(by_op):
+            first = number == 0
+            told.append((*(lead if first else [""] * len(lead)), *of_op, *(rest if first else [""] * len(rest))))
+    note = "Host, internal and idle are shares of the dies' time. * throughput or write amplification still changed during the run."
+    return Table("Every drive", COLUMNS, told, note)
+
+
+def _drives(rows: Sequence[dict[str, Any]]) -> Table:
+    told = [
+        (
+            row["drive"],
+            f"{row['device']['capacity_bytes'] / 2**30:.3g} GiB",
+            str(row["device"]["channels"]),
+            str(row["device"]["dies"]),
+            words.policy(row["device"]),
+            row["event_hash"],
+        )
+        for row in rows
+    ]
+    columns = (
+        ("drive", "left"),
+        ("capacity", "right"),
+        ("channels", "right"),
+        ("dies", "right"),
+        ("mapping", "left"),
+        ("event hash", "left"),
+    )
+    return Table("The drives", columns, told, folded=True)

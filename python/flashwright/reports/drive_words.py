@@ -1,0 +1,178 @@
+"""What the figures of a simulated drive are called, and how they are written: the same on the terminal and in reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from flashwright._text import alpha, count, percent, short_count, significant, size, span
+
+DELAYS = {
+    "queue": "queue",
+    "channel": "channel",
+    "die_busy": "die busy",
+    "cleaning": "cleaning",
+    "wear_levelling": "wear levelling",
+    "erase": "erase",
+    "service": "flash itself",
+}
+DELAYS_EXPLAINED = (
+    "Queue is everything outside the flash: the host's queue, controller, link, room in the write buffer. Channel: waited for "
+    "it. Die busy: the die worked for other requests. Cleaning, wear levelling and erase: the die worked for the drive itself. "
+    "Flash itself is what an idle drive would take, too."
+)
+CAUSES = {
+    "host": "host",
+    "mapping": "mapping",
+    "cleaning": "cleaning",
+    "wear_levelling": "wear levelling",
+    "idle": "idle",
+}
+LATENCY_KEYS = ("mean", "p50", "p99", "p999", "max")
+LATENCY_NAMES = ("mean", "median", "99 %", "99.9 %", "longest")
+OPERATIONS = ("read", "write", "trim", "flush")
+
+
+def rate(bytes_per_second: float) -> str:
+    """Give a throughput in millions of bytes a second, as drives are sold."""
+    return f"{significant(bytes_per_second / 1e6)} MB/s"
+
+
+def _requests(per_second: float) -> str:
+    return f"{count(per_second)} a second"
+
+
+LIMITS = {
+    "link_bytes_per_second": ("limit of the link", rate),
+    "channels_bytes_per_second": ("limit of the channels", rate),
+    "die_reads_bytes_per_second": ("limit of the dies, reading", rate),
+    "die_programs_bytes_per_second": ("limit of the dies, programming", rate),
+    "controller_reads_per_second": ("limit of the controller, reads of a page", _requests),
+    "controller_writes_per_second": ("limit of the controller, writes of a page", _requests),
+}
+
+
+def operations(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the latencies of the operations that occurred."""
+    found = result["latency_ns"]
+    return {op: found[op] for op in OPERATIONS if op in found}
+
+
+def internal(share: Mapping[str, float]) -> float:
+    """Give the share of the dies' time that the drive spends on itself."""
+    return share["mapping"] + share["cleaning"] + share["wear_levelling"]
+
+
+def pace(result: Mapping[str, Any]) -> str:
+    """Say when requests are sent."""
+    found = result["pace"]
+    if found["kind"] == "open_loop":
+        return "at the times of the trace"
+    told = "one by one" if found["depth"] == 1 else f"{found['depth']} outstanding"
+    if found["think_time_us"]:
+        told += f", {significant(found['think_time_us'])} µs to think"
+    return told
+
+
+def state(result: Mapping[str, Any]) -> str:
+    """Say how the drive was at the start."""
+    found = result["state"]
+    return f"aged by {significant(found['overwrites'])} overwrites" if found["kind"] == "aged" else str(found["kind"])
+
+
+def policy(device: Mapping[str, Any]) -> str:
+    """Say which scheme the drive has, with its policies if it is one that takes any."""
+    told = str(device["scheme"])
+    policies = [str(device[key]) for key in ("placement", "victim") if device[key] and device[key] != "none"]
+    return f"{told}, {' with '.join(policies)}" if policies else told
+
+
+def title(result: Mapping[str, Any]) -> str:
+    """Name a run: what was played on which drive, how."""
+    device = result["device"]
+    return f"{result['workload']['name']} on {device['name']} ({state(result)}), {pace(result)}"
+
+
+def life(result: Mapping[str, Any]) -> str:
+    """Give the life, or why there is none."""
+    if result["life_years"] is not None:
+        found = result["lifetime"]
+        return (
+            f"{significant(result['life_years'])} years at {significant(found['drive_writes_per_day'])} drive writes a day, "
+            f"{count(found['endurance_cycles'])} erases a block"
+        )
+    return (
+        "not told: nothing was written" if not result["host_page_writes"] else "not told: the profile has no endurance"
+    )
+
+
+def energy(result: Mapping[str, Any]) -> str:
+    """Give the energy of the run."""
+    found = result["energy_joules"]
+    if found is None:
+        return "not told: the profile has no energies"
+    return f"{significant(found['total'])} J, {significant(found['mean_watts'])} W on average (an estimate)"
+
+
+def figures(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Give the main figures of a run in words."""
+    device = result["device"]
+    merges = result["merges"]
+    rows = [
+        ("drive", f"{size(device['capacity_bytes'])}, {device['dies']} dies on {device['channels']} channels"),
+        ("mapping", f"{policy(device)}, {alpha(device['over_provisioning'])} over-provisioning"),
+        ("requests", count(result["requests"])),
+        ("simulated time", span(result["simulated_seconds"])),
+        ("requests a second", count(result["iops"])),
+        ("throughput", rate(result["bytes_per_second"])),
+    ]
+    if result["host_page_writes"]:
+        rows += [
+            ("write amplification", significant(result["write_amplification"], 4)),
+            ("page writes of the host", count(result["host_page_writes"])),
+            ("relocated pages", count(result["relocated_pages"])),
+            ("erases", count(result["erases"])),
+        ]
+    if any(merges.values()):
+        told = ", ".join(f"{short_count(merges[kind])} {kind}" for kind in ("switch", "partial", "full"))
+        rows.append(("merges", told))
+    if result["retired_blocks"]:
+        rows.append(("erase blocks worn out", count(result["retired_blocks"])))
+    rows += [
+        ("life", life(result)),
+        ("energy", energy(result)),
+        ("channels busy", percent(result["channel_share"])),
+        (
+            "simulated in",
+            f"{span(result['wall_seconds'])}, {short_count(result['requests_per_wall_second'])} requests/s",
+        ),
+    ]
+    return rows
+
+
+def device_rows(device: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Give what a profile comes to."""
+    planes = f"{count(device['planes'])} planes"
+    rows = [
+        (
+            "capacity",
+            f"{size(device['capacity_bytes'])} ({count(device['logical_pages'])} pages of {size(device['page_bytes'])})",
+        ),
+        ("over-provisioning", alpha(device["over_provisioning"])),
+        ("channels, dies", f"{device['channels']} channels, {count(device['dies'])} dies of {planes} in all"),
+        ("mapping", policy(device)),
+        (
+            "erases that an erase block stands",
+            count(device["endurance_cycles"]) if device["endurance_cycles"] else "no limit",
+        ),
+    ]
+    limits = device["limits"]
+    rows += [(name, write(limits[key])) for key, (name, write) in LIMITS.items() if key in limits]
+    if device["overrides"]:
+        rows.append(("changed", ", ".join(device["overrides"])))
+    return rows
+
+
+def fitted(device: Mapping[str, Any]) -> str:
+    """Say which keys of a profile are not published."""
+    return f"Ours, fitted or assumed: {', '.join(device['fitted'])}." if device["fitted"] else "All keys are published."

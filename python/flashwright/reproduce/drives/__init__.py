@@ -1,0 +1,1 @@
+"""Experiments of the papers on simulated drives, in virtual time."""

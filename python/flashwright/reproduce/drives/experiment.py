@@ -1,0 +1,100 @@
+"""What an experiment on a drive is, and what it found beside what was published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from flashwright import _core
+
+SEED = 1
+
+
+@dataclass(frozen=True)
+class Drive:
+    """A simulated drive, for any number of runs."""
+
+    profile: str
+    """TOML."""
+    state: str = "filled"
+
+    @property
+    def capacity_bytes(self) -> int:
+        """Bytes that the host can address."""
+        return int(_core.profile_summary(self.profile)["capacity_bytes"])
+
+    def run(self, patterns: Sequence[str], requests: int, warm_up: int = 0, **options: Any) -> dict[str, Any]:
+        """Play patterns side by side, each by a job with one request outstanding, as PARALLELISM's "jobs" are."""
+        # Each job draws numbers of its own.
+        jobs = [(_requests(pattern, SEED + number), "closed", 1, 0.0) for number, pattern in enumerate(patterns)]
+        return _core.simulate_drive(
+            self.profile,
+            jobs,
+            state=self.state,
+            seed=SEED,
+            most_requests=requests + warm_up,
+            warm_up_requests=warm_up,
+            **options,
+        )
+
+
+@cache
+def _requests(pattern: str, seed: int) -> _core.Requests:
+    return _core.load_requests(f"io:{pattern}", seed=seed)
+
+
+def drive(name: str, overrides: Sequence[str] = ()) -> Drive:
+    """Give the drive of a built-in profile."""
+    return Drive(_core.check_profile(_core.profile_toml(name), name, list(overrides)))
+
+
+def megabytes_per_second(found: Mapping[str, Any]) -> float:
+    """Give the bandwidth of a run in 10^6 bytes a second."""
+    return float(found["bytes_per_second"]) / 1e6
+
+
+def mean_ms(found: Mapping[str, Any]) -> float:
+    """Give the mean response time of a run in milliseconds."""
+    return float(found["latency_ns"]["all"]["mean"]) / 1e6
+
+
+@dataclass(frozen=True)
+class Point:
+    """A published figure, and how ours is found."""
+
+    what: str
+    where: str
+    """Paper and section."""
+    published: float
+    unit: str
+    ours: Callable[[], float]
+    tolerance: float | None
+    """Greatest deviation from the published figure, as a fraction; None if it is not judged."""
+    fitted: bool = False
+    """Whether the profile was fitted to this point: then it shows nothing but that the fit worked."""
+    remark: str = ""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A point and what came of it."""
+
+    point: Point
+    ours: float
+
+    @property
+    def deviation(self) -> float:
+        """Ours / published - 1."""
+        return self.ours / self.point.published - 1
+
+    @property
+    def met(self) -> bool | None:
+        """Whether it lies within the tolerance, if there is one."""
+        return None if self.point.tolerance is None else abs(self.deviation) <= self.point.tolerance
+
+
+def measure(points: Sequence[Point]) -> list[Found]:
+    """Find our figure for each point."""
+    return [Found(point, point.ours()) for point in points]

@@ -1,0 +1,75 @@
+"""Reports of simulated drives in a real browser, and what their figures are made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from browsing import Opened
+from flashwright.devices import steadiness
+from flashwright.reports.drive_figures import tail
+from support import Cli
+
+A16 = ["--device", "a16", "--set", "media.erase_blocks_per_plane=64", "--state", "aged"]
+MIXED = "io:random(reads=0.5,requests=20000)"
+COMMANDS = {
+    "simulate": ["simulate", MIXED, *A16, "--timeline", "100"],
+    "simulate reads": ["simulate", "io:sequential(reads=1,requests=100)", *A16, "--one-by-one"],
+    "simulate a single request": ["simulate", "io:random(requests=1)", *A16],
+    "compare": ["compare", MIXED, *A16, "--op", "0.2,0.3", "--victims", "greedy,lru"],
+    "compare sources": ["compare", MIXED, "io:sequential(requests=5000)", *A16, "--device", "replication-table-2"],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_report_is_drawn_without_complaint_or_request(browser: Browser, cli: Cli, tmp_path: Path, command: str) -> None:
+    cli(*COMMANDS[command], "--out", "run")
+    path = tmp_path / "run" / "report.html"
+    opened = Opened(browser, path)
+    assert opened.page.evaluate("document.documentElement.dataset.plots") == "drawn"
+    assert opened.complaints == []
+    assert opened.requests == [path.as_uri()]
+    plots = opened.page.locator(".plot")
+    assert plots.count() >= 3
+    for number in range(plots.count()):
+        plot = plots.nth(number)
+        assert plot.locator(".trace, .bars path").count() > 0, f"{plot.get_attribute('id')} is empty"
+    opened.page.context.close()
+    phone = Opened(browser, path, width=375, scheme="dark")
+    assert phone.page.evaluate("document.documentElement.scrollWidth") <= 375
+    assert phone.complaints == []
+    phone.page.context.close()
+
+
+def test_report_is_made_again_from_the_folder_alone(cli: Cli, tmp_path: Path) -> None:
+    cli(*COMMANDS["simulate"], "--out", "run")
+    report = tmp_path / "run" / "report.html"
+    first = report.read_bytes()
+    report.unlink()
+    moved = (tmp_path / "run").rename(tmp_path / "moved")
+    cli("report", moved)
+    assert (moved / "report.html").read_bytes() == first
+    text = first.decode()
+    assert "ui.perfetto.dev" in text
+    assert "timeline.json" in text
+
+
+def test_a_latency_curve_has_all_ends_and_few_points() -> None:
+    values = list(range(1000, 2_000_000, 7))
+    xs, ys = tail(values, [1] * len(values))
+    assert (xs[0], ys[0]) == (1e-6, 1)
+    assert xs[-1] == values[-1] / 1e9
+    assert ys[-1] == pytest.approx(1 / len(values))
+    assert len(xs) < 3000
+    assert ys == sorted(ys, reverse=True)
+
+
+def test_steadiness_is_told_from_drift_noise_and_too_little() -> None:
+    level = [100 + (number * 7919 % 11) for number in range(200)]
+    rising = [100 + number for number in range(200)]
+    told = steadiness({"iops": level, "write_amplification": rising})
+    assert told == {"iops": True, "write_amplification": False}
+    short = steadiness({"iops": [1.0] * 12, "write_amplification": [float("nan")] * 200})
+    assert short == {"iops": None, "write_amplification": None}

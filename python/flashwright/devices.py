@@ -314,7 +314,7 @@ def caveats(result: Mapping[str, Any]) -> list[str]:
             "The drive was fresh at the start: reads of pages that were never written need no flash, and nothing is "
             "cleaned until the spare space is used up. --state aged shows the drive after long use."
         )
-    elif state == "filled" and result["host_page_writes"] and not result["erases"]:
+    elif state in ("loaded", "filled") and result["host_page_writes"] and not result["erases"]:
         told.append(
             "No erase block was cleaned: what was written fits into the spare space. A longer run, or --state aged, shows "
             "the drive after long use."

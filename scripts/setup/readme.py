@@ -18,7 +18,9 @@ def main() -> None:
         if found:
             _, closed, after = rest.partition(end)
             if not closed:
-                raise SystemExit(f"{README}: the table of {kind} has no end: write `{end.strip()}` two lines below its begin")
+                raise SystemExit(
+                    f"{README}: the table of {kind} has no end: write `{end.strip()}` two lines below its begin"
+                )
             text = before + begin + markdown_table(kind, entries) + end + after
     README.write_text(text, encoding="utf-8")
 

@@ -154,6 +154,17 @@ def test_a_drive_begins_in_its_state(profile: str, state: str) -> None:
     assert (found["erases_mean"] > 0) == (state == "aged")
 
 
+def test_a_loaded_drive_holds_what_is_read_and_no_more(profile: str, trace: str) -> None:
+    requests = _core.load_requests(trace)
+    assert requests.footprint_bytes is not None
+    found = _core.simulate_drive(profile, [(requests, "closed", 1, 0.0)], state="loaded")
+    assert found["state"] == "loaded"
+    assert found["unmapped_pages"] == 0
+    # Every page that a trim names held data, or was written: the trace trims its first MiB.
+    assert 0 < found["trimmed_pages"] <= 256
+    assert found["erases_mean"] == 0
+
+
 def test_jobs_have_figures_of_their_own(profile: str) -> None:
     reads = _core.load_requests("io:random(reads=1)")
     writes = _core.load_requests("io:sequential(size=64Ki)")
@@ -237,7 +248,7 @@ def test_short_runs_have_finite_figures(profile: str) -> None:
         ("io:random(requests=1)", {"pace": "open"}, "has no times .* or `pause_us` in the pattern"),
         ("io:random(requests=1)", {"pace": "soon"}, "pace is `soon`: it must be closed or open"),
         ("io:random(requests=1)", {"depth": 0}, "depth is 0: it must be from 1 to"),
-        ("io:random(requests=1)", {"state": "new"}, "state is `new`: it must be fresh, filled or aged"),
+        ("io:random(requests=1)", {"state": "new"}, "state is `new`: it must be fresh, loaded, filled or aged"),
         ("io:random(requests=1)", {"state": "aged", "overwrites": math.nan}, "overwrites is NaN: it must be a number"),
         ("io:random(requests=1)", {"most_seconds": 0.0}, "most_seconds is 0: it must be above 0"),
         ("io:random(requests=1,offset=1Gi)", {}, "offset=1073741824 is not less than the"),

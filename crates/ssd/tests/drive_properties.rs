@@ -279,7 +279,7 @@ fn cases() -> u32 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), max_shrink_iters: 2000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), max_shrink_iters: 0, ..ProptestConfig::default() })]
 
     #[test]
     fn every_scheme_keeps_every_promise(
@@ -329,9 +329,9 @@ fn every_registered_scheme_is_among_those_tested() {
 }
 
 #[test]
-#[should_panic(expected = "plane 3 did 150 ps of work between 10 and 110 ps")]
+#[should_panic(expected = "plane 3 did 200 ps of work between 0 and 110 ps")]
 fn the_judge_of_servers_sees_two_things_at_a_time() {
-    oracle::check_server("plane 3", vec![(0, 60, 50), (10, 60, 50), (50, 110, 100)]);
+    oracle::check_server("plane 3", vec![(0, 60, 50), (10, 110, 50), (50, 110, 100)]);
 }
 
 #[test]

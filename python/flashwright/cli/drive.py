@@ -119,14 +119,20 @@ def policy_overrides(
 ) -> tuple[str, ...]:
     """Give the policies and the over-provisioning as overrides of a profile, after the others.
 
+    A placement comes with the victim policy of its authors, and not with the profile's.
+
     Raises click.UsageError if --set sets one of them, too.
     """
+    from flashwright.sweeps.policies import own_victim
+
+    keys = {text.partition("=")[0].strip() for text in overrides}
+    if placement is not None and victim is None and "ftl.victim" not in keys:
+        victim = own_victim(placement)
     own = {
         "ftl.placement": ("--placement", placement),
         "ftl.victim": ("--victim", victim),
         "ftl.over_provisioning": ("--op", None if over_provisioning is None else f"{over_provisioning:.12g}"),
     }
-    keys = {text.partition("=")[0].strip() for text in overrides}
     added = []
     for key, (option, value) in own.items():
         if value is None:

@@ -35,9 +35,7 @@ def compare_drives(
     from flashwright.sweeps.drives import Change, DriveComparison, DrivePlan, variants
 
     def overrides_of(change: Change) -> tuple[str, ...]:
-        # A victim that the profile names is of its own placement, not of another one.
-        victim = "" if change.placement is not None and change.victim is None else change.victim
-        return policy_overrides(change.placement, victim, change.over_provisioning, options.overrides)
+        return policy_overrides(change.placement, change.victim, change.over_provisioning, options.overrides)
 
     changes = [Change(*policy, over) for over in over_provisionings for policy in policies]
     plan = DrivePlan(

@@ -265,10 +265,11 @@ drive_options = _apply(
     ),
     click.option(
         "--state",
-        type=click.Choice(["fresh", "filled", "aged"]),
+        type=click.Choice(["fresh", "loaded", "filled", "aged"]),
         default="filled",
         show_default=True,
-        help="The drive before the first request: erased; every page written once, in order; then overwritten at random.",
+        help="The drive before the first request: erased; only what SOURCE touches written; every page written once, in order; "
+        "then overwritten at random.",
     ),
     click.option(
         "--overwrites",

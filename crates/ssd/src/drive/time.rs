@@ -28,20 +28,22 @@ pub const fn nanos_of(picos: Picos) -> Nanos {
 /// Speed of a bus, as the time that bytes take on it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
-    picos_per_byte: f64,
+    /// Picoseconds a byte, times 2^32: exact to 1 ps in transfers of up to 4 GiB.
+    picos_per_byte: u64,
 }
 
 impl Rate {
     /// A bus of so many bytes a second; without limit if that is infinite.
     #[must_use]
     pub fn of_bytes_per_second(bytes_per_second: f64) -> Self {
-        Self { picos_per_byte: PICOS_PER_SECOND as f64 / bytes_per_second }
+        Self { picos_per_byte: (PICOS_PER_SECOND as f64 / bytes_per_second * 4_294_967_296.0).round() as u64 }
     }
 
     /// Time for `bytes`, rounded up: a transfer always takes some.
     #[inline]
     #[must_use]
     pub fn time_of(self, bytes: u32) -> Picos {
-        (f64::from(bytes) * self.picos_per_byte).ceil() as Picos
+        let scaled = u128::from(bytes) * u128::from(self.picos_per_byte);
+        (scaled.div_ceil(1 << 32)) as Picos
     }
 }

@@ -150,6 +150,7 @@ pub fn specs() -> Vec<String> {
     let known = |name: &str| -> Vec<&str> {
         match name {
             "page_mapped" => vec!["page_mapped", "page_mapped(allocation=static,chunk_pages=2)", "page_mapped(chunk_pages=3)"],
+            "dftl" => vec!["dftl", "dftl(cached_entries=16)", "dftl(cached_entries=64,load_entries=8)"],
             "bast" => vec!["bast(log_blocks=2,interleave=1)", "bast(log_blocks=3,interleave=0,merges_at_once=2)"],
             "fast" => vec!["fast(log_blocks=2,interleave=1)", "fast(log_blocks=4,interleave=0,merges_at_once=2)"],
             "block_mapped" => vec!["block_mapped(open_blocks=2,interleave=1)", "block_mapped(open_blocks=1,interleave=0)"],

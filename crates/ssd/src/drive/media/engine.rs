@@ -1,9 +1,9 @@
 //! What a die does next.
 
-use super::command::{Cause, Done, FlashOp};
+use super::command::{Cause, Command, Done, FlashOp};
 use super::die::{Array, Suspended, Transfer};
 use super::events::NEVER;
-use super::slots::{Class, Group, MOST_PLANES, Slot};
+use super::slots::{Class, Group, MOST_PLANES, NONE, Slot};
 use super::{Layout, Media};
 use crate::drive::time::Picos;
 
@@ -48,34 +48,42 @@ impl Media {
             return None;
         };
         let slot = queue.pop(&mut self.slots);
-        let first = *self.slots.get(slot);
-        let mut group = Group::of(slot, first.command.op, first.command.cause);
-        if self.features.multi_plane && !queue.is_empty() && first.command.op != FlashOp::CopyBack {
-            let planes = (self.layout.planes_per_die as usize).min(MOST_PLANES);
-            while group.all().len() < planes && !queue.is_empty() {
+        let &Command { op, cause, .. } = &self.slots.get(slot).command;
+        let mut group = Group::of(slot, op, cause);
+        if self.features.multi_plane && op != FlashOp::CopyBack {
+            let most = self.layout.planes_per_die.min(MOST_PLANES);
+            let place = self.slots.get(slot).place;
+            let mut last = slot;
+            while group.count < most && !queue.is_empty() {
                 let next = self.slots.get(queue.first());
-                let fits = next.command.op == first.command.op
-                    && (next.command.op != FlashOp::Program || next.place == first.place)
-                    && group.all().iter().all(|&slot| self.slots.get(slot).plane != next.plane);
+                let fits = next.command.op == op
+                    && (op != FlashOp::Program || next.place == place)
+                    && self.slots.of(group).all(|entry| entry.plane != next.plane);
                 if !fits {
                     break;
                 }
-                group.add(queue.pop(&mut self.slots));
+                let next = queue.pop(&mut self.slots);
+                self.slots.get_mut(last).next = next;
+                last = next;
+                group.count += 1;
             }
-            if group.all().len() > 1 {
-                self.counters.multi_plane_commands += group.all().len() as u64;
+            if group.count > 1 {
+                self.counters.multi_plane_commands += u64::from(group.count);
             }
         }
         let now = self.now;
-        for &slot in group.all() {
-            let entry = self.slots.get_mut(slot);
-            if entry.issued_at < now && entry.command.cause == Cause::Host {
-                let spent = self.dies[number as usize].time_by_class(now);
+        let die = &self.dies[number as usize];
+        self.slots.change(group, |entry| {
+            if entry.command.cause != Cause::Host {
+                return;
+            }
+            if entry.issued_at < now {
+                let spent = die.time_by_class(now);
                 entry.waited.iter_mut().zip(spent).for_each(|(waited, spent)| *waited = spent - *waited);
             } else {
                 entry.waited = [0; Class::COUNT];
             }
-        }
+        });
         Some(group)
     }
 
@@ -97,23 +105,23 @@ impl Media {
         let from = self.now + delay;
         let until = match group.op {
             FlashOp::Read => {
-                let sent = self.reserve_commands(number, &group, from);
-                sent + self.longest(&group, |timing, place| timing.read(place))
+                let sent = self.reserve_commands(number, group, from);
+                sent + self.longest(group, |timing, place| timing.read(place))
             }
             FlashOp::Program => {
-                let arrived = self.reserve_data_in(number, &group, from);
+                let arrived = self.reserve_data_in(number, group, from);
                 self.dies[number as usize].array_since = arrived;
-                arrived + self.longest(&group, |timing, place| timing.program(place))
+                arrived + self.longest(group, |timing, place| timing.program(place))
             }
             FlashOp::Erase => {
-                let sent = self.reserve_commands(number, &group, from);
+                let sent = self.reserve_commands(number, group, from);
                 self.dies[number as usize].array_since = sent;
                 sent + self.timing.erase
             }
             FlashOp::CopyBack => {
-                let sent = self.reserve_commands(number, &group, from);
+                let sent = self.reserve_commands(number, group, from);
                 self.dies[number as usize].array_since = sent;
-                let slot = self.slots.get(group.all()[0]);
+                let slot = self.slots.get(group.head);
                 let read = self.timing.read(self.layout.split(slot.command.from).1);
                 sent + read + self.timing.program(slot.place)
             }
@@ -142,7 +150,7 @@ impl Media {
         }
         let group = self.take_group(number).expect("a program waits");
         let from = self.now.max(self.dies[number as usize].array_since);
-        let arrived = self.reserve_data_in(number, &group, from);
+        let arrived = self.reserve_data_in(number, group, from);
         let die = &mut self.dies[number as usize];
         die.transfer = Transfer::In;
         die.transfer_group = group;
@@ -154,8 +162,8 @@ impl Media {
         if self.features.cache_mode { number + self.dies.len() as u32 } else { number }
     }
 
-    fn longest(&self, group: &Group, time: impl Fn(&super::timing::Timing, u32) -> Picos) -> Picos {
-        group.all().iter().map(|&slot| time(&self.timing, self.slots.get(slot).place)).max().unwrap_or(0)
+    fn longest(&self, group: Group, time: impl Fn(&super::timing::Timing, u32) -> Picos) -> Picos {
+        self.slots.of(group).map(|entry| time(&self.timing, entry.place)).max().unwrap_or(0)
     }
 
     /// Takes the channel for a time, from when it is free on. Returns when that begins.
@@ -169,8 +177,8 @@ impl Media {
     }
 
     /// Takes the channel for the commands and addresses of a group. Returns when they are sent.
-    fn reserve_commands(&mut self, number: u32, group: &Group, from: Picos) -> Picos {
-        let time = self.timing.command * group.all().len() as Picos;
+    fn reserve_commands(&mut self, number: u32, group: Group, from: Picos) -> Picos {
+        let time = self.timing.command * Picos::from(group.count);
         if time == 0 {
             return from;
         }
@@ -180,16 +188,16 @@ impl Media {
     }
 
     /// Takes the channel for the commands and data of programs. Returns when the last has arrived.
-    fn reserve_data_in(&mut self, number: u32, group: &Group, from: Picos) -> Picos {
-        let time = group.all().iter().map(|&slot| self.timing.command + self.timing.transfer(self.slots.get(slot).command.bytes)).sum();
+    fn reserve_data_in(&mut self, number: u32, group: Group, from: Picos) -> Picos {
+        let time = self.slots.of(group).map(|entry| self.timing.command + self.timing.transfer(entry.command.bytes)).sum();
         let start = self.reserve(number, from, time);
         self.waited_for_channel(group, start - from);
         start + time
     }
 
-    fn waited_for_channel(&mut self, group: &Group, time: Picos) {
+    fn waited_for_channel(&mut self, group: Group, time: Picos) {
         if time > 0 {
-            group.all().iter().for_each(|&slot| self.slots.get_mut(slot).channel_wait += time);
+            self.slots.change(group, |entry| entry.channel_wait += time);
         }
     }
 
@@ -228,9 +236,12 @@ impl Media {
             }
             return;
         }
-        for &slot in group.all() {
+        let mut slot = group.head;
+        while slot != NONE {
+            let next = self.slots.get(slot).next;
             self.settle_pages(group.op, slot);
             self.finish(slot, done);
+            slot = next;
         }
         self.dies[number as usize].array = Array::Idle;
         if let Some((loaded, since)) = self.dies[number as usize].loaded.take() {
@@ -256,8 +267,8 @@ impl Media {
     /// The array takes a program whose data arrived while it was busy.
     fn begin_loaded(&mut self, number: u32, group: Group, since: Picos, behind: Class) {
         let waited = self.now - since;
-        group.all().iter().for_each(|&slot| self.slots.get_mut(slot).waited[behind as usize] += waited);
-        let until = self.now + self.longest(&group, |timing, place| timing.program(place));
+        self.slots.change(group, |entry| entry.waited[behind as usize] += waited);
+        let until = self.now + self.longest(group, |timing, place| timing.program(place));
         let die = &mut self.dies[number as usize];
         die.array = Array::Busy;
         die.array_group = group;
@@ -300,7 +311,7 @@ impl Media {
         }
         let die = &mut self.dies[number as usize];
         let sent = die.transfer_group.unsent().expect("a command is being sent");
-        die.transfer_group.sent += 1;
+        die.transfer_group.sent(&self.slots);
         let next = die.transfer_group.unsent();
         self.finish(sent, done);
         if let Some(next) = next {
@@ -313,7 +324,7 @@ impl Media {
             die.array = Array::Idle;
             let group = die.array_group;
             let waited = self.now - die.array_since;
-            self.waited_for_channel(&group, waited);
+            self.waited_for_channel(group, waited);
             self.begin_next_read(number);
             self.send_out(number, group);
         }
@@ -349,7 +360,7 @@ impl Media {
         let resume = self.timing.suspend;
         let die = &mut self.dies[number as usize];
         let Some(Suspended { group, left, since, interruptions }) = die.suspended.take() else { return };
-        group.all().iter().for_each(|&slot| self.slots.get_mut(slot).waited[Class::Host as usize] += now - since);
+        self.slots.change(group, |entry| entry.waited[Class::Host as usize] += now - since);
         let die = &mut self.dies[number as usize];
         die.array = Array::Busy;
         die.array_group = group;

@@ -131,43 +131,62 @@ impl Queue {
 }
 
 /// Planes that one command can work on at once at most.
-pub(super) const MOST_PLANES: usize = 8;
+pub(super) const MOST_PLANES: u32 = 8;
 
-/// Commands that a die carries out together: one, or one on each of several planes.
+/// Commands that a die carries out together: one, or one on each of several planes. They are linked through their entries, which keeps this
+/// small enough to be passed in registers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Group {
-    slots: [Slot; MOST_PLANES],
-    count: u8,
+    pub head: Slot,
     /// The next one whose data goes out.
-    pub sent: u8,
+    sending: Slot,
+    pub count: u32,
     pub op: FlashOp,
     pub cause: Cause,
 }
 
 impl Group {
-    pub const EMPTY: Self = Self { slots: [NONE; MOST_PLANES], count: 0, sent: 0, op: FlashOp::Read, cause: Cause::Host };
+    pub const EMPTY: Self = Self { head: NONE, sending: NONE, count: 0, op: FlashOp::Read, cause: Cause::Host };
 
     #[inline]
     pub fn of(slot: Slot, op: FlashOp, cause: Cause) -> Self {
-        let mut slots = [NONE; MOST_PLANES];
-        slots[0] = slot;
-        Self { slots, count: 1, sent: 0, op, cause }
-    }
-
-    pub fn add(&mut self, slot: Slot) {
-        self.slots[self.count as usize] = slot;
-        self.count += 1;
-    }
-
-    #[inline]
-    pub fn all(&self) -> &[Slot] {
-        &self.slots[..self.count as usize]
+        Self { head: slot, sending: slot, count: 1, op, cause }
     }
 
     /// The command whose data goes out next, if any is left.
     #[inline]
     pub fn unsent(&self) -> Option<Slot> {
-        (self.sent < self.count).then(|| self.slots[self.sent as usize])
+        (self.sending != NONE).then_some(self.sending)
+    }
+
+    /// Its data is out.
+    #[inline]
+    pub fn sent(&mut self, slots: &Slots) {
+        self.sending = slots.get(self.sending).next;
+    }
+}
+
+impl Slots {
+    /// The commands of a group.
+    #[inline]
+    pub fn of(&self, group: Group) -> impl Iterator<Item = &Entry> {
+        let mut slot = group.head;
+        std::iter::from_fn(move || {
+            let entry = (slot != NONE).then(|| self.get(slot))?;
+            slot = entry.next;
+            Some(entry)
+        })
+    }
+
+    /// Does something to each command of a group.
+    #[inline]
+    pub fn change(&mut self, group: Group, mut each: impl FnMut(&mut Entry)) {
+        let mut slot = group.head;
+        while slot != NONE {
+            let entry = self.get_mut(slot);
+            each(entry);
+            slot = entry.next;
+        }
     }
 }
 

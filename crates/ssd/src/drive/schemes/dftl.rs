@@ -173,6 +173,10 @@ impl<P: Placement> DftlScheme<P> {
 
     /// Reads a translation page, unless it is in memory or there is none. Returns whether it is read.
     fn read_translation(&mut self, page: u32, media: &mut Media) -> bool {
+        // It may be programmed, and this not be known yet.
+        if self.below.watch().pages[page as usize].is_written {
+            return false;
+        }
         let Place::Flash(place) = self.below.locate(self.below.watch().lpn_of(page), media) else { return false };
         media.submit(Command::read(place, self.page_bytes, Cause::Mapping, self.tag_of(page)));
         let mapping = self.below.watch_mut();
@@ -212,6 +216,7 @@ impl<P: Placement> DftlScheme<P> {
         self.take_changes(page);
         let mapping = self.below.watch_mut();
         let state = &mut mapping.pages[page as usize];
+        assert!(!state.is_read && !state.is_written, "translation page {page} is read or written already");
         state.is_due = false;
         state.is_written = true;
         mapping.under_way += 1;
@@ -261,8 +266,8 @@ impl<P: Placement> DftlScheme<P> {
     #[inline]
     fn release(&mut self, lpn: Lpn, media: &mut Media) {
         if self.below.watch().is_awaited(lpn) {
-            let old = self.below.ftl().lookup(lpn);
-            self.below.watch_mut().release(lpn, old, media);
+            let place = self.below.locate(lpn, media);
+            self.below.watch_mut().release(lpn, place, media);
         }
     }
 

@@ -4,6 +4,7 @@ use units::{Lpn, Ppn};
 
 use super::dftl::MapSize;
 use super::dftl_cache::MappingCache;
+use super::page_mapped::Place;
 use super::watch::Watch;
 use crate::drive::media::{Cause, Command, Media, Tag};
 
@@ -128,7 +129,7 @@ impl Mapping {
 
     /// A page changes while reads of it wait for its translation: they go to its old place, which the controller has at hand now.
     #[cold]
-    pub fn release(&mut self, lpn: Lpn, page: Option<Ppn>, media: &mut Media) {
+    pub fn release(&mut self, lpn: Lpn, place: Place, media: &mut Media) {
         let mut number = self.pages[self.cache.place_of(lpn.0).1 as usize].first;
         while number != NONE {
             let waiter = &mut self.waiters[number as usize];
@@ -136,7 +137,7 @@ impl Mapping {
             if waiter.lpn == lpn.0
                 && let Some(tag) = waiter.tag.take()
             {
-                let page = page.expect("a read that waits for its translation is of a page on flash");
+                let Place::Flash(page) = place else { unreachable!("a read of logical page {} waits for its translation", lpn.0) };
                 media.submit(Command::read(page, waiter.bytes, Cause::Host, tag));
             }
         }
@@ -176,7 +177,7 @@ impl Watch for Mapping {
             return;
         }
         if self.is_awaited(lpn) {
-            self.release(lpn, Some(from), media);
+            self.release(lpn, Place::Flash(from), media);
         }
         let (unit, page) = self.cache.place_of(lpn.0);
         if !self.cache.change(unit) {

@@ -340,6 +340,8 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         };
         let job = &mut self.lanes[lane as usize].job;
         job.victim = Some(victim);
+        // Where the last victim's pages went may have been erased since.
+        job.target = Ppn::NONE;
         job.next = 0;
         self.ftl.survivors(victim, &mut job.pages);
         self.cleaning_lanes += 1;

@@ -164,12 +164,17 @@ impl Load {
         if !self.completed.is_empty() {
             return drive.now();
         }
-        let thinking = self.thinking.peek().map_or(Picos::MAX, |&Reverse((at, _))| at);
-        let ours = self.open_due.min(thinking);
+        let ours = self.ours();
         if self.outstanding == 0 && ours == Picos::MAX {
             return Picos::MAX;
         }
         drive.next_time().unwrap_or(Picos::MAX).min(ours)
+    }
+
+    /// When the next request is to be sent that waits for its time.
+    #[inline]
+    fn ours(&self) -> Picos {
+        self.open_due.min(self.thinking.peek().map_or(Picos::MAX, |&Reverse((at, _))| at))
     }
 
     /// Lets the next thing happen; `each` is told of every request that is done.
@@ -180,8 +185,8 @@ impl Load {
     pub fn step<S: Scheme>(&mut self, drive: &mut Drive<S>, next: Picos, mut each: impl FnMut(&Completion)) -> Result<(), SourceError> {
         if !self.completed.is_empty() {
             // The first requests may have been done at once, when nobody was there to be told.
-        } else if drive.next_time() == Some(next) {
-            drive.step(&mut self.completed);
+        } else if self.ours() > next || drive.next_time() == Some(next) {
+            drive.step_at(next, &mut self.completed);
         } else if self.open_due == next {
             self.send_due(drive, next)?;
         } else {

@@ -93,6 +93,9 @@ struct Player<'a> {
     commands: usize,
 }
 
+/// Commands beyond which a drive is thought to work without end.
+const MOST_COMMANDS: u64 = 6_000_000;
+
 /// The player at work.
 struct Log {
     asks: Vec<Ask>,
@@ -149,6 +152,8 @@ impl Log {
             };
             match drive.next_time() {
                 Some(next) if next <= due => {
+                    let commands = drive.media().counters().total();
+                    assert!(commands < MOST_COMMANDS, "{commands} commands for {} requests: the drive works without end", self.asks.len());
                     drive.step(&mut self.new);
                     self.take_completions(drive);
                 }

@@ -341,6 +341,15 @@ impl<S: Scheme> Drive<S> {
     pub fn step(&mut self, completed: &mut Vec<Completion>) {
         let next = self.next_event();
         assert!(next != Picos::MAX, "something is to happen");
+        self.step_at(next, completed);
+    }
+
+    /// As [`Drive::step`], for a caller who knows the time.
+    ///
+    /// # Panics
+    /// If it is not that of [`Drive::next_time`].
+    #[inline]
+    pub fn step_at(&mut self, next: Picos, completed: &mut Vec<Completion>) {
         if self.media.next_time() == next {
             self.step_media(completed);
             return;

@@ -80,7 +80,7 @@ impl Media {
             if entry.issued_at < now {
                 let spent = die.time_by_class(now);
                 entry.waited.iter_mut().zip(spent).for_each(|(waited, spent)| *waited = spent - *waited);
-            } else {
+            } else if entry.waited != [0; Class::COUNT] {
                 entry.waited = [0; Class::COUNT];
             }
         });

@@ -45,6 +45,23 @@ impl Events {
         self.nodes[self.leaves + part as usize].at
     }
 
+    /// Takes the earliest event out. [`Events::settle`] has to follow before the next question: mostly the part gets its next event meanwhile,
+    /// and the walk to the root for the taken one is saved.
+    #[inline]
+    pub fn take_first(&mut self) -> Event {
+        let first = self.nodes[1];
+        self.nodes[self.leaves + first.part as usize].at = NEVER;
+        first
+    }
+
+    /// Ends what [`Events::take_first`] began.
+    #[inline]
+    pub fn settle(&mut self, part: u32) {
+        if self.time_of(part) == NEVER {
+            self.set(part, NEVER);
+        }
+    }
+
     /// Sets the part's event, or removes it with [`NEVER`].
     #[inline]
     pub fn set(&mut self, part: u32, at: Picos) {
@@ -69,6 +86,35 @@ mod tests {
     use super::*;
 
     proptest! {
+        /// Between `take_first` and `settle` the nodes above the taken event are out of date, and other parts change meanwhile.
+        #[test]
+        fn taking_and_settling_is_as_removing(
+            parts in 1usize..40,
+            rounds in prop::collection::vec(prop::collection::vec((any::<prop::sample::Index>(), 0u64..50), 0..4), 1..100)
+        ) {
+            let mut events = Events::new(parts);
+            let mut plain = vec![NEVER; parts];
+            (0..parts).for_each(|part| { events.set(part as u32, part as u64 % 7); plain[part] = part as u64 % 7; });
+            for changes in rounds {
+                if events.first().at == NEVER {
+                    break;
+                }
+                let taken = events.take_first();
+                plain[taken.part as usize] = NEVER;
+                for (part, at) in changes {
+                    let (part, at) = (part.index(parts), if at > 40 { NEVER } else { at });
+                    events.set(part as u32, at);
+                    plain[part] = at;
+                }
+                events.settle(taken.part);
+                let least = plain.iter().copied().enumerate().min_by_key(|&(part, at)| (at, part)).unwrap();
+                prop_assert_eq!(events.first().at, least.1);
+                if least.1 != NEVER {
+                    prop_assert_eq!(events.first().part as usize, least.0);
+                }
+            }
+        }
+
         #[test]
         fn the_first_is_the_least(parts in 1usize..40, changes in prop::collection::vec((any::<prop::sample::Index>(), 0u64..50), 1..200)) {
             let mut events = Events::new(parts);

@@ -301,11 +301,10 @@ impl Media {
     /// If there is no event; or if a page is programmed out of order, a sign of a faulty scheme.
     #[inline]
     pub fn step(&mut self, done: &mut Vec<Done>) {
-        let event = self.events.first();
-        assert!(event.at != NEVER, "there is an event");
+        assert!(self.events.first().at != NEVER, "there is an event");
+        let event = self.events.take_first();
         self.now = event.at;
         let dies = self.dies.len() as u32;
-        self.events.set(event.part, NEVER);
         if event.part >= dies {
             self.transfer_ended(event.part - dies, done);
         } else if self.dies[event.part as usize].array == Array::Busy {
@@ -313,6 +312,7 @@ impl Media {
         } else {
             self.transfer_ended(event.part, done);
         }
+        self.events.settle(event.part);
     }
 
     /// A command is done: tells where its time went.

@@ -98,7 +98,7 @@ impl Witness {
         let page = command.page.index();
         let content = match command.op {
             FlashOp::Read => {
-                assert!(self.pages[page] != NOTHING, "page {page} is read, and is erased DBG {command:?} {issued_at} {done_at} {:?}", self.commands.iter().rev().filter(|c| layout.block_of(c.command.page)==layout.block_of(command.page) || (c.command.from != Ppn::NONE && layout.block_of(c.command.from)==layout.block_of(command.page))).take(8).collect::<Vec<_>>());
+                assert!(self.pages[page] != NOTHING, "page {page} is read, and is erased");
                 if command.tag.is_scheme() {
                     self.read.insert(command.page.0, self.pages[page]);
                 }

@@ -449,6 +449,35 @@ fn cleaning_writes_the_entries_that_it_moves() {
     assert!(bench.scheme.translation_pages() == pages.div_ceil(128));
 }
 
+#[test]
+fn reads_wait_for_translations_while_cleaning_moves_their_pages() {
+    for copy_back in ["false", "true"] {
+        // So many translation pages that most are not about to be written: those are in memory.
+        let keys = [
+            ("media.erase_blocks_per_plane", "400"),
+            ("ftl.over_provisioning", "10%"),
+            ("media.copy_back", copy_back),
+            ("media.suspend", copy_back),
+        ];
+        let mut bench = Bench::new(&small("dftl(cached_entries=4)", &keys));
+        bench.fill(1, 2);
+        let mut state = 5u32;
+        for number in 0..40_000 {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let lpn = (state >> 8) % bench.pages();
+            if number % 16 == 0 {
+                bench.write(lpn)
+            } else {
+                bench.read(lpn)
+            }
+            while bench.outstanding > 40 {
+                bench.step();
+            }
+        }
+        bench.check_all();
+    }
+}
+
 /// Policies that clean each stream by itself decide for all planes at once: on one plane the stream may have nothing to give, and what
 /// other planes gain must not hide that.
 #[test]

@@ -222,12 +222,14 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         }
     }
 
-    /// Where a page is that is not programmed yet. One that is copied back never was in the controller's memory; until the copy is made,
-    /// and the erase is given after it, it can be read where it was.
+    /// Where a page is that is not programmed yet. One that is copied back may never have been in the controller's memory; until the copy is
+    /// made, and the erase is given after it, it can be read where it was.
     fn place_under_way(&self, page: Ppn, media: &Media) -> Place {
         let layout = media.layout();
         let job = &self.lanes[layout.plane_of(layout.block_of(page)) as usize].job;
-        if self.copy_back && job.victim.is_some() && job.target == page { Place::Flash(job.copying) } else { Place::Memory }
+        let is_copied_back = self.copy_back && job.victim.is_some() && job.target == page;
+        // A victim can be so young that its own programs are still under way, and reads may overtake them.
+        if is_copied_back && media.is_programmed(job.copying) { Place::Flash(job.copying) } else { Place::Memory }
     }
 
     #[inline]

@@ -14,7 +14,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 # The tests of the extension are in Python: it cannot be linked into a Rust test.
 RUST_TESTS := --workspace --exclude flashwright-bindings
 
-.PHONY: help demo test test-rust test-python bench bars check format build packages readme clean
+.PHONY: help demo test test-rust test-python bench bars bars-drive check format build packages readme clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -38,6 +38,9 @@ bench: build ## Measure speed: simulator, trace readers, models
 
 bars: build ## Measure the bars of the placement study (minutes; docs/bars-placement.md has the last)
 	@$(BIN)/python -m flashwright.reproduce.placement_bars
+
+bars-drive: build ## Measure the simulated drives beside the papers' figures (a minute; docs/bars-drive.md has the last)
+	@$(BIN)/python -m flashwright.reproduce.drive_bars
 
 check: build ## Format, clippy, ruff and mypy, warnings denied
 	cargo fmt --all --check

@@ -59,7 +59,13 @@ GROUPS = (
         equations.points,
         "Mean response one by one, by sectors of 512 bytes. Within 15 %. The equations were used to choose the profile's values.",
     ),
-    Group("aging", "4", "REPLICATION 5.2: aging (`replication-table-2`)", aging.points, "Not judged: shown beside the published."),
+    Group(
+        "aging",
+        "4",
+        "REPLICATION 5.2: aging (`replication-table-2`)",
+        aging.points,
+        "Not judged: shown beside the published.",
+    ),
 )
 
 
@@ -116,7 +122,9 @@ def document(results: Sequence[tuple[Group, list[Found]]], shapes: Sequence[str]
         f"    {command}",
         f"Flashwright {_core.__version__}, revision {git_revision() or 'unknown'}, {datetime.date.today().isoformat()}. Seed 1. All "
         "figures are of virtual time: they are the same on any machine. A deviation is ours / published - 1.",
-        markdown_table(("bar", "group", "what", "met"), [[g.bar, g.name, g.title, _met(found)] for g, found in results]),
+        markdown_table(
+            ("bar", "group", "what", "met"), [[g.bar, g.name, g.title, _met(found)] for g, found in results]
+        ),
     ]
     for group, found in results:
         parts += [f"## {group.name}: {group.title} (bar {group.bar})", group.remark]
@@ -128,14 +136,24 @@ def _rows(results: Sequence[tuple[Group, list[Found]]]) -> list[dict[str, Any]]:
     def row(group: Group, found: Found) -> dict[str, Any]:
         point = asdict(found.point)
         del point["ours"]
-        return {"group": group.name, "bar": group.bar, **point, "ours": found.ours, "deviation": found.deviation, "met": found.met}
+        return {
+            "group": group.name,
+            "bar": group.bar,
+            **point,
+            "ours": found.ours,
+            "deviation": found.deviation,
+            "met": found.met,
+        }
 
     return [row(group, found) for group, all_found in results for found in all_found]
 
 
 @click.command()
 @click.option(
-    "--only", multiple=True, type=click.Choice([group.name for group in GROUPS]), help="Only this group; may be given again."
+    "--only",
+    multiple=True,
+    type=click.Choice([group.name for group in GROUPS]),
+    help="Only this group; may be given again.",
 )
 @click.option("--json", "json_path", metavar="PATH", help="Write all figures to PATH; `-` prints only JSON.")
 def main(*, only: tuple[str, ...], json_path: str | None) -> None:

@@ -61,6 +61,22 @@ def points() -> list[Point]:
         "which the paper's two figures are not"
     )
     return [
-        Point("throughput, fragmented over restored", "REPLICATION 5.2 (-71 %)", 0.29, "x", throughput, None, remark=remark),
-        Point("mean response, fragmented over restored", "REPLICATION 5.2 (+100 %)", 2.0, "x", response, None, remark=remark),
+        Point(
+            "throughput, fragmented over restored",
+            "REPLICATION 5.2 (-71 %)",
+            0.29,
+            "x",
+            throughput,
+            None,
+            remark=remark,
+        ),
+        Point(
+            "mean response, fragmented over restored",
+            "REPLICATION 5.2 (+100 %)",
+            2.0,
+            "x",
+            response,
+            None,
+            remark=remark,
+        ),
     ]

@@ -85,7 +85,11 @@ def belts() -> dict[str, Any]:
     """Give the shares of 4 KB random writes below 100 us, between the belts, and in 10 ... 30 ms (figure 4.19)."""
     found = mtron().run(["random(size=4Ki,reads=0)"], 6_000, 3_000)
     table = found["tables"]["latency_histogram"]
-    rows = [(value, count) for op, value, count in zip(table["op"], table["value_ns"], table["count"], strict=True) if op == "write"]
+    rows = [
+        (value, count)
+        for op, value, count in zip(table["op"], table["value_ns"], table["count"], strict=True)
+        if op == "write"
+    ]
     total = sum(count for _, count in rows)
     share = {
         "below 100 us": sum(count for value, count in rows if value < 100_000) / total,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from itertools import pairwise
 
 from flashwright.reproduce.drives.experiment import Drive, Point, drive, mean_ms, megabytes_per_second
 
@@ -60,7 +61,7 @@ def streams(count: int) -> float:
 def knee() -> float:
     """Give the number of jobs beyond which each further one adds less than a tenth of what the first one has (4 KB random reads)."""
     alone = jobs(1, "4Ki", 1)
-    for fewer, more in zip(DEPTHS, DEPTHS[1:], strict=False):
+    for fewer, more in pairwise(DEPTHS):
         if (jobs(more, "4Ki", 1) - jobs(fewer, "4Ki", 1)) / (more - fewer) < alone / 10:
             return fewer
     return DEPTHS[-1]
@@ -78,7 +79,14 @@ def points() -> list[Point]:
     """Give all published figures of the sections, fitted or not."""
 
     def point(
-        what: str, where: str, published: float, ours: Callable[[], float], *, unit: str = "MB/s", fitted: bool = False, remark: str = ""
+        what: str,
+        where: str,
+        published: float,
+        ours: Callable[[], float],
+        *,
+        unit: str = "MB/s",
+        fitted: bool = False,
+        remark: str = "",
     ) -> Point:
         return Point(what, f"PARALLELISM {where}", published, unit, ours, TOLERANCE, fitted, remark)
 
@@ -93,15 +101,25 @@ def points() -> list[Point]:
         point("16 KB random reads, 32 jobs", "5.1", 225.5, lambda: jobs(32, "16Ki", 1), fitted=True),
         point("64 KB sequential reads, 1 job", "5.1", 221.3, lambda: bandwidth(sequential("64Ki", 1))),
         point("4 KB writes, 32 jobs", "5.1", 186.1, lambda: jobs(32, "4Ki", 0), fitted=True),
-        point("4 KB, 32 jobs: writes over reads", "5.1", 1.283, lambda: jobs(32, "4Ki", 0) / jobs(32, "4Ki", 1), unit="x"),
+        point(
+            "4 KB, 32 jobs: writes over reads", "5.1", 1.283, lambda: jobs(32, "4Ki", 0) / jobs(32, "4Ki", 1), unit="x"
+        ),
         point("highest write bandwidth (256 KB, 32 jobs)", "5.1", 200, lambda: jobs(32, "256Ki", 0)),
         point("sequential reads alone", "table 2", 72.6, lambda: streams(1)),
         point("sequential writes alone", "table 2", 61.4, lambda: bandwidth(write[0]), fitted=True),
         point("random writes alone", "table 2", 59.4, lambda: bandwidth(write[1])),
-        point("sequential reads + sequential writes", "table 2", 109.2, lambda: bandwidth(sequential("4Ki", 1), write[0]), fitted=True),
+        point(
+            "sequential reads + sequential writes",
+            "table 2",
+            109.2,
+            lambda: bandwidth(sequential("4Ki", 1), write[0]),
+            fitted=True,
+        ),
         point("sequential reads + random writes", "table 2", 103.5, lambda: bandwidth(sequential("4Ki", 1), write[1])),
         point("random reads + sequential writes", "table 2", 32.8, lambda: bandwidth(random("4Ki", 1), write[0])),
-        point("random reads + random writes", "table 2", 33.2, lambda: bandwidth(random("4Ki", 1), write[1]), fitted=True),
+        point(
+            "random reads + random writes", "table 2", 33.2, lambda: bandwidth(random("4Ki", 1), write[1]), fitted=True
+        ),
         point("one sequential stream of 4 KB reads", "5.3", 65, lambda: streams(1), fitted=True),
         point("two sequential streams of 4 KB reads", "5.3", 37, lambda: streams(2)),
         point("two streams over one: the dip", "5.3", 0.57, lambda: streams(2) / streams(1), unit="x"),

@@ -33,7 +33,15 @@ def response_ms(name: str, pattern: str) -> float:
 def points() -> list[Point]:
     """Give the eight figures of the table."""
     return [
-        Point(f"{name}: {pattern}", "STABLEBUFFER table 1", published, "ms", partial(response_ms, name, pattern), TOLERANCE, fitted=True)
+        Point(
+            f"{name}: {pattern}",
+            "STABLEBUFFER table 1",
+            published,
+            "ms",
+            partial(response_ms, name, pattern),
+            TOLERANCE,
+            fitted=True,
+        )
         for name, row in PUBLISHED_MS.items()
         for pattern, published in row.items()
     ]

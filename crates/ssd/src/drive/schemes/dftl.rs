@@ -402,9 +402,11 @@ impl<P: Placement> Scheme for DftlScheme<P> {
 #[cfg(test)]
 impl<P: Placement> DftlScheme<P> {
     fn note_written(&mut self, page: u32) {
-        let lookup = |lpn: Lpn| self.below.ftl().lookup(lpn);
-        let places: Vec<Option<units::Ppn>> = (0..self.host_pages).map(|lpn| lookup(Lpn(lpn))).collect();
-        self.below.watch_mut().note(page, |lpn| places[lpn.index()]);
+        let first = page * self.below.watch().entries;
+        let end = (first + self.below.watch().entries).min(self.host_pages);
+        for lpn in first..end {
+            self.below.watch_mut().written[lpn as usize] = self.below.ftl().lookup(Lpn(lpn));
+        }
     }
 
     /// Every entry that the flash has wrong is known to be so: it is in the cache, or its translation page is about to be written.

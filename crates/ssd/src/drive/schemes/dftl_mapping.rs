@@ -54,6 +54,8 @@ pub(super) struct Mapping {
     /// What the translation pages on flash, or on their way, say.
     #[cfg(test)]
     pub written: Vec<Option<Ppn>>,
+    #[cfg(test)]
+    pub entries: u32,
 }
 
 impl Mapping {
@@ -74,6 +76,8 @@ impl Mapping {
             misses: 0,
             #[cfg(test)]
             written: vec![None; size.host_pages as usize],
+            #[cfg(test)]
+            entries: size.entries,
         }
     }
 
@@ -140,14 +144,6 @@ impl Mapping {
                 let Place::Flash(page) = place else { unreachable!("a read of logical page {} waits for its translation", lpn.0) };
                 media.submit(Command::read(page, waiter.bytes, Cause::Host, tag));
             }
-        }
-    }
-
-    /// What a translation page that is being written says.
-    #[cfg(test)]
-    pub fn note(&mut self, page: u32, lookup: impl Fn(Lpn) -> Option<Ppn>) {
-        for lpn in (0..self.host_pages).filter(|&lpn| self.cache.place_of(lpn).1 == page) {
-            self.written[lpn as usize] = lookup(Lpn(lpn));
         }
     }
 }

@@ -465,10 +465,12 @@ fn reads_wait_for_translations_while_cleaning_moves_their_pages() {
         for number in 0..40_000 {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             let lpn = (state >> 8) % bench.pages();
-            if number % 16 == 0 {
-                bench.write(lpn)
-            } else {
-                bench.read(lpn)
+            // Few pages are read, all over the drive, so that those that cleaning moves are often waited for.
+            let often = lpn / 200 * 200;
+            if number % 8 != 0 {
+                bench.read(often);
+            } else if lpn != often || number % 64 == 0 {
+                bench.write(lpn);
             }
             while bench.outstanding > 40 {
                 bench.step();

@@ -130,6 +130,8 @@ fn counters<'py>(py: Python<'py>, dict: &Bound<'py, PyDict>, outcome: &Outcome) 
     dict.set_item("relocated_pages", scheme.relocated_pages)?;
     dict.set_item("wear_moved_pages", scheme.wear_moved_pages)?;
     dict.set_item("mapping_page_writes", scheme.mapping_page_writes)?;
+    dict.set_item("mapping_hits", scheme.mapping_hits)?;
+    dict.set_item("mapping_misses", scheme.mapping_misses)?;
     dict.set_item("trimmed_pages", scheme.trimmed_pages)?;
     let merges = PyDict::new(py);
     merges.set_item("switch", scheme.switch_merges)?;

@@ -101,15 +101,13 @@ impl<V: DriveVisitor> Builder<'_, V> {
     }
 
     fn page_mapped(self) -> Result<V::Output, DriveError> {
-        let context = Context {
-            geometry: self.layout.geometry(self.profile.logical_pages()),
-            seed: self.seed,
-            page_weights: self.page_weights,
-        };
+        let context =
+            Context { geometry: self.layout.geometry(self.profile.logical_pages()), seed: self.seed, page_weights: self.page_weights };
         let profile = self.profile.name.clone();
         let of_policy = |error| DriveError::Policy { profile: profile.clone(), error };
         let placement = Spec::parse(&self.profile.ftl.placement).map_err(|error| of_policy(error.into()))?;
-        let entry = registry::find("placement policy", PLACEMENTS, |entry| &entry.info, &placement).map_err(|error| of_policy(error.into()))?;
+        let entry =
+            registry::find("placement policy", PLACEMENTS, |entry| &entry.info, &placement).map_err(|error| of_policy(error.into()))?;
         let victim = if self.profile.ftl.victim.is_empty() { entry.victim } else { &self.profile.ftl.victim };
         let victim = Spec::parse(victim).map_err(|error| of_policy(error.into()))?;
         visit_placement(&placement, &context, PageMappedBuilder { builder: self, context, victim }).map_err(of_policy)?

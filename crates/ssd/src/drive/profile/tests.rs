@@ -241,9 +241,8 @@ fn wrong_overrides_are_told_and_change_nothing() {
         ("depth", "`depth` is not an override; write key=value, such as controller.read_command_us=28"),
         (
             "controller.read_us=1",
-            "profile `a16`: no key `controller.read_us`; known in `controller` are: page_us, read_command_us, turnaround_us, \
-                write_command_us, \
-             writes_wait_for_reads",
+            "profile `a16`: no key `controller.read_us`; known in `controller` are: drain_us, page_us, read_command_us, turnaround_us, \
+             write_command_us, write_hold_us, writes_wait_for_reads",
         ),
         (
             "cpu.read_us=1",

@@ -462,7 +462,7 @@ fn reads_wait_for_translations_while_cleaning_moves_their_pages() {
         let mut bench = Bench::new(&small("dftl(cached_entries=4)", &keys));
         bench.fill(1, 2);
         let mut state = 5u32;
-        for number in 0..40_000 {
+        for number in 0..100_000 {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             let lpn = (state >> 8) % bench.pages();
             // Few pages are read, all over the drive, so that those that cleaning moves are often waited for.

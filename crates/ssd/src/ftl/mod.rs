@@ -9,8 +9,8 @@ mod table;
 
 pub use audit::AuditError;
 pub(crate) use divider::Divider;
-pub use page_mapped::{FtlCounters, PageMapped};
 pub(crate) use page_mapped::Scratch;
+pub use page_mapped::{FtlCounters, PageMapped};
 
 use units::{EraseBlockId, Ppn};
 

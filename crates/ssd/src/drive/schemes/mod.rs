@@ -107,7 +107,9 @@ pub struct WornOut {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SchemeError {
     /// Too little space beyond the logical pages.
-    #[error("`{scheme}` needs {needed} superblocks (those of the logical pages, its logs, a target for each merge), but the media have {have}; raise over_provisioning or lower log_blocks, open_blocks or interleave")]
+    #[error(
+        "`{scheme}` needs {needed} superblocks (those of the logical pages, its logs, a target for each merge), but the media have {have}; raise over_provisioning or lower log_blocks, open_blocks or interleave"
+    )]
     TooSmall {
         /// Scheme.
         scheme: &'static str,

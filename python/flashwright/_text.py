@@ -46,6 +46,8 @@ def size(value: float) -> str:
 
 def percent(fraction: float | None, digits: int = 3) -> str:
     """Give a fraction as per cent."""
+    if fraction is not None and 0 < fraction < 1e-5:
+        return "< 0.001 %"
     return "–" if fraction is None else f"{significant(fraction * 100, digits)} %"  # noqa: RUF001
 
 

@@ -14,17 +14,18 @@ import numpy as np
 
 from flashwright import _core
 from flashwright._core import InputError
-from flashwright._text import size
+from flashwright._text import percent, size, span
 from flashwright.lifetime import Lifetime
 from flashwright.runs import sha256_of_file
-from flashwright.sources import SECONDS_IN_DAY, STANDARD_INPUT, SYNTHETIC, Reading, check_source
+from flashwright.sources import PATTERN, SECONDS_IN_DAY, STANDARD_INPUT, SYNTHETIC, Reading, check_source
 
 if TYPE_CHECKING:
     from flashwright._core import Progress, Requests
 
-PATTERN = "io:"
 ENDLESS_REQUESTS = 1_000_000
 """What is played of a source without end if no limit is given."""
+PAGE_MAPPED = ("page_mapped", "dftl")
+"""Schemes with placement and victim policies, which write erase blocks to their end."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,21 @@ class Device:
         Raises InputError if there is no such profile, or something in it is wrong.
         """
         text, place = profile_text(given)
-        return Device(given, tuple(overrides), _core.check_profile(text, place, list(overrides)))
+        device = Device(given, tuple(overrides), _core.check_profile(text, place, list(overrides)))
+        device._check_policies()
+        return device
+
+    def _check_policies(self) -> None:
+        """Raise InputError if a policy was asked for that the mapping has no use for: it would change nothing."""
+        scheme = self.profile["ftl"]["scheme"].partition("(")[0]
+        if scheme in PAGE_MAPPED:
+            return
+        for key in ("ftl.placement", "ftl.victim"):
+            if any(text.partition("=")[0].strip() == key for text in self.overrides):
+                raise InputError(
+                    f"{key}: {self.name} maps with `{scheme}`, which has no such policy; leave it out, or take a drive with "
+                    "--set ftl.scheme=page_mapped"
+                )
 
     @cached_property
     def profile(self) -> dict[str, Any]:
@@ -186,7 +201,11 @@ def check_load_source(source: str) -> str:
 
     Raises InputError if it names a file that is not there.
     """
-    return source if source.startswith(PATTERN) else check_source(source)
+    if source.startswith(PATTERN):
+        return source
+    if source in (pattern["name"] for pattern in _core.patterns()) and not Path(source).exists():
+        raise InputError(f"{source}: no such file; the pattern of that name is `{PATTERN}{source}`")
+    return check_source(source)
 
 
 def summary(name: str, requests: Requests) -> dict[str, Any]:
@@ -242,6 +261,13 @@ def check_load(device: Device, requests: Requests, load: Load) -> None:
         raise InputError(
             f"{requests.name}: it touches {size(footprint)} ({footprint} bytes), and {device.name} has {size(capacity)} "
             f"({capacity} bytes); take a larger drive, or --fold to let addresses begin again at the start of this one"
+        )
+    limits = [limit for limit in (load.most_requests, requests.requests) if limit is not None]
+    if not limits and load.most_seconds is None:
+        limits = [ENDLESS_REQUESTS]
+    if limits and load.warm_up_requests >= min(limits) > 0:
+        raise InputError(
+            f"--warm-up {load.warm_up_requests}: nothing is left to measure of the {min(limits)} requests of {requests.name}"
         )
     if load.pace == "open" and not requests.has_times:
         raise InputError(
@@ -314,22 +340,61 @@ def caveats(result: Mapping[str, Any]) -> list[str]:
             "The drive was fresh at the start: reads of pages that were never written need no flash, and nothing is "
             "cleaned until the spare space is used up. --state aged shows the drive after long use."
         )
-    elif state in ("loaded", "filled") and result["host_page_writes"] and not result["erases"]:
+    elif result["host_page_writes"] and not result["erases"]:
+        longer = "A longer run shows" if state == "aged" else "A longer run, or --state aged, shows"
         told.append(
-            "No erase block was cleaned: what was written fits into the spare space. A longer run, or --state aged, shows "
-            "the drive after long use."
+            f"No erase block was cleaned: what was written fits into the spare space. {longer} the drive after long use."
         )
+    told += [line for line in (_imbalance(result), _lateness(result)) if line is not None]
     drifting = [name for key, name in STEADY_FIGURES.items() if steady[key] is False]
     if drifting:
         told.append(
             f"Not steady: {' and '.join(drifting)} still changed during the run, so the figures depend on its length. "
-            "More --requests, a --warm-up, or --state aged may help."
+            f"More --requests{' or a --warm-up' if state == 'aged' else ', a --warm-up, or --state aged'} may help."
         )
     elif all(value is None for value in steady.values()):
         told.append("The run is too short to tell whether it is steady.")
     return told
 
 
+def _imbalance(result: Mapping[str, Any]) -> str | None:
+    """Say if a page-mapped drive erased much less, or more, than it programmed: that cannot go on, however level the figures are."""
+    device = result["device"]
+    if not result["erases"] or device["scheme"].partition("(")[0] not in PAGE_MAPPED:
+        return None
+    causes = ("host_page_writes", "relocated_pages", "wear_moved_pages", "mapping_page_writes")
+    programmed = sum(result[cause] for cause in causes)
+    share = 1 - result["erases"] * device["pages_per_erase_block"] / programmed
+    if abs(share) <= MOST_IMBALANCE:
+        return None
+    if share > 0:
+        return (
+            f"Not in balance: {percent(share, 2)} of what was programmed went to erase blocks that were free at the start, and not "
+            "to cleaned ones. A longer run has to clean more: its write amplification is higher."
+        )
+    return (
+        f"Not in balance: {percent(-share, 2)} more was erased than programmed, as cleaning made a reserve. A longer run cleans "
+        "less: its write amplification is lower."
+    )
+
+
+def _lateness(result: Mapping[str, Any]) -> str | None:
+    """Say if the drive fell behind the times of a trace: then latencies tell the length of the run, and little of the drive."""
+    if result.get("pace", {}).get("kind") != "open_loop" or result["requests"] < LEAST_REQUESTS_TO_BE_LATE:
+        return None
+    mean_seconds = result["latency_ns"]["all"]["mean"] / 1e9
+    if mean_seconds < MOST_LATENESS * result["simulated_seconds"]:
+        return None
+    return (
+        f"The drive did not keep up with the times of the trace: a request takes {span(mean_seconds)} on average in a run of "
+        f"{span(result['simulated_seconds'])}, and the longer the run, the longer. --depth N shows what the drive can do."
+    )
+
+
+MOST_IMBALANCE = 0.1
+MOST_LATENESS = 0.05
+"""Mean latency as a share of the run: as much of all requests is then outstanding, on average."""
+LEAST_REQUESTS_TO_BE_LATE = 1000
 STEADY_FIGURES = {"iops": "throughput", "write_amplification": "write amplification"}
 MOST_DRIFT = 0.02
 BATCHES = 20

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from flashwright._core import Progress, Workload
 
 SYNTHETIC = "synth:"
+PATTERN = "io:"
 STANDARD_INPUT = "-"
 SECONDS_IN_DAY = 86_400
 
@@ -38,6 +39,10 @@ def check_source(source: str) -> str:
     """
     if source.startswith(SYNTHETIC) or source == STANDARD_INPUT:
         return source
+    if source.startswith(PATTERN) and not Path(source).exists():
+        raise InputError(
+            f"{source}: a pattern of requests is for a simulated drive: `simulate` and `compare` take it with --device PROFILE"
+        )
     if not Path(source).exists():
         raise InputError(
             f"{source}: no such file; a SOURCE is a trace file, or a synthetic workload such as `synth:uniform?pages=1M`"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser
 
 from browsing import Opened
-from flashwright.devices import steadiness
+from flashwright.devices import caveats, steadiness
 from flashwright.reports.drive_figures import tail
 from support import Cli
 
@@ -73,3 +74,40 @@ def test_steadiness_is_told_from_drift_noise_and_too_little() -> None:
     assert told == {"iops": True, "write_amplification": False}
     short = steadiness({"iops": [1.0] * 12, "write_amplification": [float("nan")] * 200})
     assert short == {"iops": None, "write_amplification": None}
+
+
+def _result(**changed: Any) -> dict[str, Any]:
+    """Give the part of a result that caveats look at: of a drive in balance, at its own pace."""
+    return {
+        "state": {"kind": "aged"},
+        "pace": {"kind": "closed_loop"},
+        "steady": {"iops": True, "write_amplification": True},
+        "device": {"scheme": "page_mapped(allocation=dynamic)", "pages_per_erase_block": 64},
+        "requests": 10_000,
+        "host_page_writes": 64_000,
+        "relocated_pages": 64_000,
+        "wear_moved_pages": 0,
+        "mapping_page_writes": 0,
+        "erases": 2_000,
+        "simulated_seconds": 10.0,
+        "latency_ns": {"all": {"mean": 1e6}},
+        **changed,
+    }
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({}, []),
+        ({"erases": 1_000}, ["Not in balance: 50 % of what was programmed"]),
+        ({"erases": 2_500}, ["Not in balance: 25 % more was erased"]),
+        ({"erases": 1_000, "device": {"scheme": "bast(log_blocks=8)", "pages_per_erase_block": 64}}, []),
+        ({"erases": 0, "relocated_pages": 0}, ["No erase block was cleaned"]),
+        ({"latency_ns": {"all": {"mean": 4e9}}}, []),
+        ({"latency_ns": {"all": {"mean": 4e9}}, "pace": {"kind": "open_loop"}}, ["The drive did not keep up"]),
+        ({"steady": {"iops": False, "write_amplification": True}}, ["Not steady: throughput"]),
+    ],
+)
+def test_caveats_tell_what_figures_hide(changed: dict[str, Any], told: list[str]) -> None:
+    found = caveats(_result(**changed))
+    assert [line.startswith(start) for line, start in zip(found, told, strict=True)] == [True] * len(told)

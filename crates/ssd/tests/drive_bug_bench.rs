@@ -16,7 +16,7 @@ use ssd::drive::profile::Profile;
 use ssd::drive::run::Outcome;
 use ssd::drive::state::State;
 use ssd::drive::time::Picos;
-use units::{EraseBlockId, IoOp, IoRequest, Ppn, VecRequests};
+use units::{EraseBlockId, IoOp, IoRequest, Lpn, Ppn, VecRequests};
 
 /// Picoseconds in a microsecond.
 const US: Picos = 1_000_000;
@@ -349,4 +349,97 @@ fn short_runs_show_no_infinity() {
             }
         }
     }
+}
+
+/// Some sectors of a page.
+fn part(op: IoOp, page: u64, sector: u64, sectors: u32) -> Ask {
+    Ask { op, offset: page * 4096 + sector * 512, length: sectors * 512, is_fua: false, queue: 0, gap: 0 }
+}
+
+fn whole(op: IoOp, page: u32) -> Ask {
+    Ask::pages(op, page, 1, 4096)
+}
+
+/// When all is quiet again.
+fn later(ask: Ask) -> Ask {
+    Ask { gap: 10_000 * US, ..ask }
+}
+
+#[test]
+fn a_read_under_way_brings_no_old_version_into_the_cache() {
+    let profile = profile(&[("read_cache.bytes", "64Ki")]);
+    // The read waits for the program of page 5; when it has its data, page 0 was written again.
+    let asks =
+        [whole(IoOp::Write, 0), later(whole(IoOp::Write, 5)), whole(IoOp::Read, 0), whole(IoOp::Write, 0), later(whole(IoOp::Read, 0))];
+    let played = play(&profile, 1, &asks, 8).unwrap();
+    oracle::check_reads(&played);
+    assert_eq!(played.writer(played.found(4, Lpn(0)), 0), Some(3));
+    // The same where the write has to read the rest of the page before it, and other reads come meanwhile.
+    let asks = [
+        whole(IoOp::Write, 0),
+        later(whole(IoOp::Write, 5)),
+        part(IoOp::Write, 0, 2, 1),
+        whole(IoOp::Read, 0),
+        later(whole(IoOp::Read, 0)),
+    ];
+    let played = play(&profile, 1, &asks, 8).unwrap();
+    oracle::check_reads(&played);
+    assert_eq!(played.writer(played.found(4, Lpn(0)), 2), Some(2));
+}
+
+#[test]
+fn a_trim_is_not_undone_by_a_page_on_its_way_to_flash() {
+    let profile = profile(&[("write_buffer.bytes", "64Ki"), ("write_buffer.flush_pages", "1"), ("write_buffer.in_flight_pages", "4")]);
+    // The page leaves the buffer, waits for its rest behind page 5, and is trimmed meanwhile.
+    let asks = [
+        whole(IoOp::Write, 0),
+        later(whole(IoOp::Write, 5)),
+        part(IoOp::Write, 0, 2, 1),
+        Ask { gap: US, ..whole(IoOp::Trim, 0) },
+        later(whole(IoOp::Read, 0)),
+    ];
+    let played = play(&profile, 1, &asks, 8).unwrap();
+    oracle::check_reads(&played);
+    assert!((0..8).all(|sector| played.writer(played.found(4, Lpn(0)), sector).is_none()), "a trimmed page holds nothing");
+}
+
+#[test]
+fn writes_to_parts_of_one_page_do_not_undo_each_other() {
+    for buffer in ["0", "64Ki"] {
+        let profile = profile(&[("write_buffer.bytes", buffer), ("write_buffer.flush_pages", if buffer == "0" { "0" } else { "1" })]);
+        let parts = (0..8).map(|sector| part(IoOp::Write, 0, sector, 1));
+        let asks: Vec<Ask> =
+            [whole(IoOp::Write, 0), later(whole(IoOp::Write, 5))].into_iter().chain(parts).chain([later(whole(IoOp::Read, 0))]).collect();
+        let played = play(&profile, 1, &asks, 16).unwrap();
+        oracle::check_reads(&played);
+        for sector in 0..8 {
+            assert_eq!(played.writer(played.found(10, Lpn(0)), sector), Some(2 + sector as usize), "sector {sector}, buffer {buffer}");
+        }
+    }
+}
+
+#[test]
+fn a_page_of_which_the_buffer_holds_a_part_is_read_from_flash() {
+    let profile = profile(&[("write_buffer.bytes", "64Ki"), ("write_buffer.flush", "when_full"), ("write_buffer.flush_pages", "4")]);
+    let asks = [
+        whole(IoOp::Write, 0),
+        Ask::flush(),
+        later(part(IoOp::Write, 0, 2, 1)),
+        later(part(IoOp::Read, 0, 2, 1)),
+        later(whole(IoOp::Read, 0)),
+    ];
+    let played = play(&profile, 1, &asks, 1).unwrap();
+    oracle::check_reads(&played);
+    assert_eq!([0, 2, 7].map(|sector| played.writer(played.found(4, Lpn(0)), sector)), [Some(0), Some(2), Some(0)]);
+    let latency = |handle: usize| played.completions[handle].completed_at - played.completions[handle].submitted_at;
+    assert!(latency(3) < US, "what is in the buffer takes no read: {} ps", latency(3));
+    assert!(latency(4) > 75 * US, "the rest takes one: {} ps", latency(4));
+}
+
+#[test]
+fn a_drive_whose_bad_erase_blocks_leave_too_little_is_refused() {
+    let profile = busy_drive(&[("media.factory_bad_share", "0.16"), ("ftl.over_provisioning", "0.2")]);
+    let refused = play(&profile, 1, &[], 1).err().expect("16 % bad of 17 % spare leave too little");
+    let told = refused.to_string();
+    assert!(told.contains("are too few for `none`, which needs") && !told.contains('\n'), "{told}");
 }

@@ -76,6 +76,8 @@ class DriveOptions:
             raise click.UsageError("--think-time: with --open-loop requests are sent at the times of the trace")
         if self.overwrites is not None and self.state != "aged":
             raise click.UsageError(f"--overwrites: it is of --state aged, and the state is {self.state}")
+        if self.most_requests == 0:
+            raise click.UsageError("--requests 0: nothing would be played; write 1 or more")
         if self.most_requests is not None and self.most_requests <= self.warm_up_requests:
             raise click.UsageError(
                 f"--warm-up {self.warm_up_requests}: nothing is left of --requests {self.most_requests} to measure"
@@ -156,6 +158,11 @@ class DriveRun:
     writes_per_day: float | str
 
 
+def preparing(load: Load, what: str) -> str | None:
+    """Label the time before the first request, which may be most of a run; None if the state is made in an instant."""
+    return {"aged": f"Aging {what}", "filled": f"Filling {what}", "loaded": f"Loading {what}"}.get(load.state)
+
+
 def simulate_drive(
     profile: str, overrides: Sequence[str], asked: DriveRun, *, json_path: str | None, out: Path | None
 ) -> None:
@@ -181,6 +188,7 @@ def simulate_drive(
         lambda progress: devices.run(
             device, requests, load, timeline_spans=asked.timeline_spans, audit=asked.audit, progress=progress
         ),
+        preparing=preparing(load, device.name),
     )
     tables = {name: table(columns) for name, columns in outcome.pop("tables").items()}
     tables = {name: found for name, found in tables.items() if found.num_rows}

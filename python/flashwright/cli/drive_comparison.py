@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flashwright._core import RunError
-from flashwright.cli.drive import DriveOptions, policy_overrides
+from flashwright.cli.drive import DriveOptions, policy_overrides, preparing
 from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say
 
 if TYPE_CHECKING:
@@ -51,9 +51,17 @@ def compare_drives(
     comparison = DriveComparison(plan, requests)
     stopped = None
     try:
-        ended = follow(f"Simulating {comparison.planned} runs", "requests", comparison.pool, comparison.pool.run)
+        ended = follow(
+            f"Simulating {comparison.planned} runs",
+            "requests",
+            comparison.pool,
+            comparison.pool.run,
+            preparing=preparing(plan.load, "drives"),
+        )
     except StoppedError as stop:
-        stopped, ended = stop, stop.result or []
+        if not stop.result:
+            raise
+        stopped, ended = stop, stop.result
     comparison.take(ended)
     run = comparison.run(command_line())
     if not prints_only_json(json_path):
@@ -75,15 +83,16 @@ def _fail_if_any_failed(failed: Sequence[dict[str, Any]]) -> None:
 
 
 def print_drives(result: dict[str, Any]) -> None:
-    """Print one table for each source, a row for each drive."""
+    """Print what each drive did with each source, and below it its latencies: two tables, since one is wider than a terminal."""
     from flashwright.reports import drive_words as words
-    from flashwright.reports.drive_comparison import COLUMNS, cells, headline, remarks
+    from flashwright.reports.drive_comparison import COLUMNS, LATENCY_COLUMNS, cells, headline, latencies, remarks
 
     for workload in result["workloads"]:
         rows = [row for row in result["results"] if row["workload"] == workload["name"]]
-        print_table(
-            COLUMNS, [cells(row) for row in rows], f"{workload['name']}: {words.pace(result)}, {words.state(result)}"
-        )
+        of_drives, of_operations = ([cells(row) for row in rows], [line for row in rows for line in latencies(row)])
+        title = f"{workload['name']}: {words.pace(result)}, {words.state(result)}"
+        print_table(COLUMNS, of_drives, title)
+        print_table(LATENCY_COLUMNS, of_operations)
         if rows:
             say(headline(rows))
     for line in remarks(result):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Callable
@@ -62,6 +63,17 @@ class Size(click.ParamType[int]):
         if match is None or unit is None or int(match[1]) == 0:
             self.fail(f"{value!r} is not a size in bytes: write 4096 or 4k", param, ctx)
         return int(match[1]) * unit
+
+
+class Number(click.FloatRange):
+    """A number in a range. "nan" and "inf" are none, though Python reads them as such."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read the number."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a number", param, ctx)
+        return number
 
 
 class Count(click.ParamType[int]):
@@ -178,7 +190,13 @@ read_options = _apply(
 )
 
 workload_options = _apply(
-    click.option("--page-size", type=Size(), default=4096, show_default=True, help="Bytes in a flash page."),
+    click.option(
+        "--page-size",
+        type=Size(),
+        default=4096,
+        show_default=True,
+        help="Bytes in a flash page; with --device, of a page of `synth:` and .u32, and --set media.page_bytes for the drive's.",
+    ),
     read_options,
     click.option(
         "--seed",
@@ -219,7 +237,7 @@ device_options = _apply(
 lifetime_options = _apply(
     click.option(
         "--endurance",
-        type=click.FloatRange(1),
+        type=Number(1),
         default=3000,
         show_default=True,
         metavar="CYCLES",
@@ -258,7 +276,7 @@ drive_options = _apply(
     click.option(
         "--think-time",
         "think_time_us",
-        type=click.FloatRange(0),
+        type=Number(0),
         default=0.0,
         metavar="US",
         help="Microseconds between the end of a request and the next in its place.",
@@ -273,7 +291,7 @@ drive_options = _apply(
     ),
     click.option(
         "--overwrites",
-        type=click.FloatRange(0, 1000),
+        type=Number(0, 1000),
         metavar="X",
         help="With --state aged: random page writes, in capacities of the drive.  [default: 2]",
     ),
@@ -287,7 +305,7 @@ drive_options = _apply(
     click.option(
         "--seconds",
         "most_seconds",
-        type=click.FloatRange(0, min_open=True),
+        type=Number(0, min_open=True),
         metavar="S",
         help="Stop after so much simulated time.",
     ),

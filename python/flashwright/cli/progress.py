@@ -50,8 +50,7 @@ class _Rate(ProgressColumn):
     """Units done a second, over the whole run: steadier than an instant's rate."""
 
     def render(self, task: Task) -> Text:
-        elapsed = task.elapsed or 0
-        done = task.fields["done"]
+        elapsed, done = task.fields["worked"], task.fields["done"]
         return Text(f"{short_count(done / elapsed)} {task.fields['unit']}/s" if elapsed > 0.3 and done else "")
 
 
@@ -59,13 +58,17 @@ class _Remaining(ProgressColumn):
     """Time to the end, if it goes on as so far."""
 
     def render(self, task: Task) -> Text:
-        if not task.total or not task.completed or not task.elapsed:
+        if not task.total or not task.completed or task.fields["worked"] <= 0.3:
             return Text("")
-        return Text(f"{span(round(task.elapsed * (task.total - task.completed) / task.completed))} left")
+        return Text(f"{span(round(task.fields['worked'] * (task.total - task.completed) / task.completed))} left")
 
 
-def follow(label: str, unit: str, tracker: Tracker, work: Callable[[], Result]) -> Result:
+def follow(
+    label: str, unit: str, tracker: Tracker, work: Callable[[], Result], *, preparing: str | None = None
+) -> Result:
     """Run the work in a thread, draw its progress if standard error is a terminal, and give its result.
+
+    `preparing` is the label until the first unit is done, for work that takes a while to begin.
 
     Raises what the work raises; StoppedError after Ctrl-C, as soon as the work came to its next clean point.
     """
@@ -86,7 +89,7 @@ def follow(label: str, unit: str, tracker: Tracker, work: Callable[[], Result]) 
     interrupted = False
     try:
         thread.start()
-        _draw_until_done(label, unit, tracker, ended)
+        _draw_until_done(label, unit, tracker, ended, preparing)
     except KeyboardInterrupt:
         interrupted = True
         tracker.cancel()
@@ -99,18 +102,21 @@ def follow(label: str, unit: str, tracker: Tracker, work: Callable[[], Result]) 
     return outcome[0]
 
 
-def work(label: str, unit: str, task: Callable[[Progress], Result]) -> Result:
+def work(label: str, unit: str, task: Callable[[Progress], Result], *, preparing: str | None = None) -> Result:
     """Follow a task that takes one core Progress; as follow()."""
     progress = Progress()
-    return follow(label, unit, progress, lambda: task(progress))
+    return follow(label, unit, progress, lambda: task(progress), preparing=preparing)
 
 
-def _draw_until_done(label: str, unit: str, tracker: Tracker, ended: threading.Event) -> None:
+def _draw_until_done(
+    label: str, unit: str, tracker: Tracker, ended: threading.Event, preparing: str | None = None
+) -> None:
     console = Console(stderr=True)
     if not console.is_terminal:
         while not ended.wait(POLL_SECONDS):
             pass
         return
+    began = time.monotonic()
     # Work of an instant shall not flash a bar.
     if ended.wait(2 * POLL_SECONDS):
         return
@@ -123,10 +129,15 @@ def _draw_until_done(label: str, unit: str, tracker: Tracker, ended: threading.E
         _Remaining(),
     )
     with Bars(*columns, console=console, transient=True) as bars:
-        bar = bars.add_task(label, total=None, done=0, unit=unit)
+        bar = bars.add_task(preparing or label, total=None, done=0, unit=unit, worked=0.0)
         while not ended.wait(POLL_SECONDS):
             done, total = tracker.state()
-            bars.update(bar, completed=done, total=total or None, done=done)
+            if preparing is not None and not done:
+                # A rate over the preparation, too, would tell a time left of hours where it is seconds.
+                began = time.monotonic()
+                continue
+            worked = time.monotonic() - began
+            bars.update(bar, description=label, completed=done, total=total or None, done=done, worked=worked)
 
 
 def _wait_or_leave(ended: threading.Event) -> None:

@@ -20,6 +20,16 @@ from flashwright.cli.options import (
 from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say
 
 
+def _one_device(context: click.Context, _option: click.Parameter, value: tuple[str, ...]) -> str | None:
+    """Give the one drive; several are a comparison, and not a last one that wins."""
+    if len(value) > 1:
+        told = " ".join(f"--device {name}" for name in value)
+        raise click.UsageError(
+            f"{told}: give one drive, or compare them with `flashwright compare SOURCE {told}`", context
+        )
+    return value[0] if value else None
+
+
 @click.command(short_help="Write amplification of one policy, or latencies on a drive.")
 @click.argument("source")
 @click.option("--placement", default="none", show_default=True, metavar="NAME", help="Which stream a page goes to.")
@@ -41,6 +51,8 @@ from flashwright.cli.output import command_line, finish, print_table, prints_onl
 @lifetime_options
 @click.option(
     "--device",
+    multiple=True,
+    callback=_one_device,
     metavar="PROFILE",
     help="Play SOURCE on a simulated drive with a clock: a profile of `flashwright list profile`, or the path of a TOML file.",
 )

@@ -59,12 +59,13 @@ def page(run: Run) -> Page:
 def headline(result: dict[str, Any]) -> str:
     """Give the answer in two sentences."""
     device = result["device"]
-    told = f"{device['name']} does {count(result['iops'])} requests a second, {words.rate(result['bytes_per_second'])}"
+    told = f"{device['name']} does {words.iops(result['iops'])} requests a second, {words.rate(result['bytes_per_second'])}"
     operations = words.operations(result)
     waits = [
         f"a {op} takes {short_time(row['p50'])} at the median and {short_time(row['p99'])} at the 99th percentile"
         for op, row in operations.items()
-        if op in ("read", "write")
+        # A flush is what a database's commit waits for.
+        if op in ("read", "write", "flush")
     ]
     if waits:
         told += f": {'; '.join(waits)}"
@@ -210,7 +211,9 @@ def _throughput(run: Run) -> Figure | None:
     ]
     if not data:
         return None
-    reading = f"On average {words.rate(run.result['bytes_per_second'])}, {count(run.result['iops'])} requests a second."
+    reading = (
+        f"On average {words.rate(run.result['bytes_per_second'])}, {words.iops(run.result['iops'])} requests a second."
+    )
     layout = axes(title("seconds of the drive's time"), title("MB/s", rangemode="tozero"))
     return Figure("throughput", "Throughput over the run", reading, data, layout, 380)
 

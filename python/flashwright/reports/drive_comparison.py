@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from flashwright._text import count, percent, short_count, short_time, significant
+from flashwright._text import percent, short_count, short_time, significant
 from flashwright.devices import STEADY_FIGURES, caveats
 from flashwright.reports import drive_words as words
 from flashwright.reports.drive import tails
 from flashwright.reports.drive_figures import Columns, delay_bars, over_time_line, share_bars, tail_axes, tail_line
-from flashwright.reports.figures import Colours, axes, bars, title
+from flashwright.reports.figures import Colours, axes, bars, log_axis, title
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
 
@@ -18,11 +18,6 @@ COLUMNS = (
     ("drive", "left"),
     ("requests/s", "right"),
     ("throughput", "right"),
-    ("operation", "left"),
-    ("mean", "right"),
-    ("median", "right"),
-    ("99 %", "right"),
-    ("99.9 %", "right"),
     ("write ampl.", "right"),
     ("host", "right"),
     ("internal", "right"),
@@ -30,30 +25,44 @@ COLUMNS = (
     ("life in years", "right"),
 )
 """Of the table of drives; `host`, `internal` and `idle` are shares of the dies' time."""
+LATENCY_COLUMNS = (
+    ("drive", "left"),
+    ("operation", "left"),
+    ("mean", "right"),
+    ("median", "right"),
+    ("99 %", "right"),
+    ("99.9 %", "right"),
+)
+"""Of the table of latencies, with a row for each operation of each drive."""
+MOST_TIMES_LONGER = 10
+"""Up to this ratio of the longest run to the shortest they are drawn over the same seconds."""
 
 
 def cells(row: dict[str, Any]) -> tuple[str, ...]:
-    """Give a drive's row of the table; operations stand below each other."""
+    """Give a drive's row of the table of drives."""
     if "error" in row:
         return (row["drive"], "failed", *[""] * (len(COLUMNS) - 2))
-    found = words.operations(row)
     share = row["die_share"]
-
-    def below(key: str) -> str:
-        return "\n".join(short_time(latency[key]) for latency in found.values())
-
     return (
         row["drive"] + (" *" if is_unsteady(row) else ""),
-        count(row["iops"]),
+        words.iops(row["iops"]),
         words.rate(row["bytes_per_second"]),
-        "\n".join(found),
-        *(below(key) for key in ("mean", "p50", "p99", "p999")),
         significant(row["write_amplification"], 4) if row["host_page_writes"] else significant(None),
         percent(share["host"]),
         percent(words.internal(share)),
         percent(share["idle"]),
         significant(row["life_years"]),
     )
+
+
+def latencies(row: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Give a drive's rows of the table of latencies."""
+    if "error" in row:
+        return []
+    return [
+        (row["drive"] if number == 0 else "", op, *(short_time(latency[key]) for key in ("mean", "p50", "p99", "p999")))
+        for number, (op, latency) in enumerate(words.operations(row).items())
+    ]
 
 
 def is_unsteady(row: dict[str, Any]) -> bool:
@@ -75,7 +84,7 @@ def remarks(result: dict[str, Any]) -> list[str]:
             found.setdefault(line, []).append(row["drive"])
     drives = set(result["drives"])
     for line, names in found.items():
-        of = ", ".join(dict.fromkeys(names))
+        of = "; ".join(dict.fromkeys(names))
         told.append(line if set(names) == drives else f"{of}{' *' if line.startswith('Not steady') else ''}: {line}")
     return told
 
@@ -86,9 +95,9 @@ def headline(rows: Sequence[dict[str, Any]]) -> str:
     if not done:
         return "No drive has finished."
     best, worst = done[0], done[-1]
-    told = f"{best['drive']} does {count(best['iops'])} requests a second ({words.rate(best['bytes_per_second'])})"
+    told = f"{best['drive']} does {words.iops(best['iops'])} requests a second ({words.rate(best['bytes_per_second'])})"
     if worst is not best:
-        told += f", {worst['drive']} {count(worst['iops'])}"
+        told += f", {worst['drive']} {words.iops(worst['iops'])}"
         if worst["iops"]:
             told += f": {significant(best['iops'] / worst['iops'])} times as many"
     told += "."
@@ -141,8 +150,12 @@ def _sections(run: Run, workload: str, key: str, prefix: str) -> list[Section]:
     latency = [
         figure
         for op in operations
-        if op in ("read", "write")
-        for figure in (_tail(run, workload, op, f"{key}-{op}", colours), _delays(rows, op, f"{key}-{op}-delays"))
+        if op in ("read", "write", "flush")
+        # A flush is a queue all its time.
+        for figure in (
+            _tail(run, workload, op, f"{key}-{op}", colours),
+            None if op == "flush" else _delays(rows, op, f"{key}-{op}-delays"),
+        )
     ]
     amount = [_iops(rows, key, colours), _throughput(run, workload, key, colours), _amplification(rows, key, colours)]
     inside = [_dies(rows, key)]
@@ -150,7 +163,7 @@ def _sections(run: Run, workload: str, key: str, prefix: str) -> list[Section]:
         Section(f"{prefix}How long requests take", [figure for figure in latency if figure]),
         Section(f"{prefix}How much the drives do", [figure for figure in amount if figure]),
         Section(f"{prefix}What happens inside", inside),
-        Section(f"{prefix}All figures", [_table(rows), _drives(rows)]),
+        Section(f"{prefix}All figures", [_table(rows), _latency_table(rows), _drives(rows)]),
     ]
 
 
@@ -202,17 +215,29 @@ def _iops(rows: Sequence[dict[str, Any]], key: str, colours: Colours) -> Figure:
 
 
 def _throughput(run: Run, workload: str, key: str, colours: Colours) -> Figure | None:
-    data = []
-    for drive in run.result["drives"]:
-        columns = _columns(run, "over_time", workload, drive)
-        if columns is not None:
-            data.append(over_time_line(drive, columns, "iops", colours[drive]))
+    found = {drive: _columns(run, "over_time", workload, drive) for drive in run.result["drives"]}
+    data = [
+        over_time_line(drive, columns, "iops", colours[drive])
+        for drive, columns in found.items()
+        if columns is not None
+    ]
     if not data:
         return None
-    layout = axes(
-        title("seconds of the drive's time"), title("requests a second", rangemode="tozero", exponentformat="SI")
+    along, across = (
+        title("seconds of the drive's time"),
+        title("requests a second", rangemode="tozero", exponentformat="SI"),
     )
-    return Figure(f"{key}-time", "Requests a second over the run", "A level line is steady.", data, layout, 400)
+    ends = [line["x"][-1] for line in data]
+    if max(ends) > MOST_TIMES_LONGER * min(ends):
+        # In seconds, all but the slowest drive would be a point at the left, and all but the fastest a line at the bottom.
+        for line, end in zip(data, ends, strict=True):
+            line["x"] = [x / end for x in line["x"]]
+            line["y"] = [y or None for y in line["y"]]
+        along = title("share of each drive's run", tickformat=".0%", range=[0, 1])
+        across = log_axis("requests a second", [value for line in data for value in line["y"]])
+    return Figure(
+        f"{key}-time", "Requests a second over the run", "A level line is steady.", data, axes(along, across), 400
+    )
 
 
 def _amplification(rows: Sequence[dict[str, Any]], key: str, colours: Colours) -> Figure | None:
@@ -239,18 +264,12 @@ def _dies(rows: Sequence[dict[str, Any]], key: str) -> Figure:
 
 
 def _table(rows: Sequence[dict[str, Any]]) -> Table:
-    told = []
-    for row in rows:
-        lead, rest = cells(row)[:3], cells(row)[8:]
-        by_op = [
-            (op, *(short_time(latency[key]) for key in ("mean", "p50", "p99", "p999")))
-            for op, latency in words.operations(row).items()
-        ]
-        for number, of_op in enumerate(by_op):
-            first = number == 0
-            told.append((*(lead if first else [""] * len(lead)), *of_op, *(rest if first else [""] * len(rest))))
     note = "Host, internal and idle are shares of the dies' time. * throughput or write amplification still changed during the run."
-    return Table("Every drive", COLUMNS, told, note)
+    return Table("Every drive", COLUMNS, [cells(row) for row in rows], note)
+
+
+def _latency_table(rows: Sequence[dict[str, Any]]) -> Table:
+    return Table("Latency", LATENCY_COLUMNS, [line for row in rows for line in latencies(row)])
 
 
 def _drives(rows: Sequence[dict[str, Any]]) -> Table:

@@ -38,8 +38,18 @@ def rate(bytes_per_second: float) -> str:
     return f"{significant(bytes_per_second / 1e6)} MB/s"
 
 
+def iops(per_second: float) -> str:
+    """Give requests a second: whole, but for a drive that does only a few."""
+    return count(per_second) if per_second >= 100 else significant(per_second)
+
+
 def _requests(per_second: float) -> str:
     return f"{count(per_second)} a second"
+
+
+def several(number: int, what: str) -> str:
+    """Give a number of things."""
+    return f"{count(number)} {what}{'' if number == 1 else 's'}"
 
 
 LIMITS = {
@@ -119,11 +129,14 @@ def figures(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     device = result["device"]
     merges = result["merges"]
     rows = [
-        ("drive", f"{size(device['capacity_bytes'])}, {device['dies']} dies on {device['channels']} channels"),
+        (
+            "drive",
+            f"{size(device['capacity_bytes'])}, {several(device['dies'], 'die')} on {several(device['channels'], 'channel')}",
+        ),
         ("mapping", f"{policy(device)}, {alpha(device['over_provisioning'])} over-provisioning"),
         ("requests", count(result["requests"])),
         ("simulated time", span(result["simulated_seconds"])),
-        ("requests a second", count(result["iops"])),
+        ("requests a second", iops(result["iops"])),
         ("throughput", rate(result["bytes_per_second"])),
     ]
     if result["host_page_writes"]:
@@ -152,14 +165,16 @@ def figures(result: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def device_rows(device: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Give what a profile comes to."""
-    planes = f"{count(device['planes'])} planes"
     rows = [
         (
             "capacity",
             f"{size(device['capacity_bytes'])} ({count(device['logical_pages'])} pages of {size(device['page_bytes'])})",
         ),
         ("over-provisioning", alpha(device["over_provisioning"])),
-        ("channels, dies", f"{device['channels']} channels, {count(device['dies'])} dies of {planes} in all"),
+        (
+            "channels, dies",
+            f"{several(device['channels'], 'channel')}, {several(device['dies'], 'die')} of {several(device['planes'], 'plane')} in all",
+        ),
         ("mapping", policy(device)),
         (
             "erases that an erase block stands",

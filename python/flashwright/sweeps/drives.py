@@ -146,8 +146,9 @@ class DriveComparison:
         result = {key: value for key, value in ended.result.items() if key not in ("tables", "timeline")}
         rate = devices.writes_per_day_of(variant.device, self._requests[source], self.plan.writes_per_day)
         life, lifetime = devices.life_of(variant.device, result, self.plan.endurance, rate)
-        state = self.plan.load.state_document()
-        return {**row, **result, "state": state, "life_years": life, "lifetime": lifetime}
+        load = self.plan.load
+        begun = {"state": load.state_document(), "pace": load.pace_document()}
+        return {**row, **result, **begun, "life_years": life, "lifetime": lifetime}
 
     def identity(self) -> Any:
         """Give what decides on the numbers: the same identity, the same numbers."""

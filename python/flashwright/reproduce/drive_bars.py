@@ -43,7 +43,8 @@ GROUPS = (
         "2",
         "PARALLELISM on SSD-S (`intel-x25e`)",
         parallelism.points,
-        "“Fitted” points chose the profile's values; the others are judged: within 20 %.",
+        "Within 20 %. The profile's values were set by the points marked as fitted; the others follow. Which mechanisms the model has was "
+        "decided with all points in view.",
     ),
     Group(
         "patterns",

@@ -326,6 +326,13 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         assert!(opened, "more than the reserve is free");
     }
 
+    /// Whether [`PageMapped::make_room`] would say yes.
+    #[inline]
+    pub(crate) fn can_make_room(&self, stream: StreamId, lane: u32) -> bool {
+        let free = self.lanes.free(lane);
+        if self.has_room(stream, lane) { free >= self.reserve } else { free > self.reserve }
+    }
+
     /// Whether the host can write a page of this stream to the lane now: opens an erase block if more than the reserve is free. While
     /// a cleaning that takes time has broken into the reserve the host has to wait, or it would use up what the survivors need.
     #[inline]
@@ -350,7 +357,7 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
     }
 
     /// Cleans a victim of the lane at once.
-    pub(crate) fn clean_for(&mut self, needy: StreamId, lane: u32) {
+    fn clean_for(&mut self, needy: StreamId, lane: u32) {
         let victim = self.choose_victim(needy, lane);
         self.clean(victim, lane);
     }

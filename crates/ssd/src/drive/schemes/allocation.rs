@@ -9,6 +9,8 @@ use crate::drive::media::Layout;
 #[derive(Debug)]
 pub(super) struct Allocation {
     is_static: bool,
+    /// Dynamic: planes that have no room at the moment are passed over.
+    passes_over: bool,
     chunk_pages: u32,
     /// Planes in the order in which a stripe visits them.
     stripe: Vec<u32>,
@@ -20,7 +22,13 @@ pub(super) struct Allocation {
 impl Allocation {
     pub fn new(args: &Args, layout: &Layout) -> Self {
         let chunk_pages = args.integer("chunk_pages") as u32;
-        Self { is_static: args.text("allocation") == "static", chunk_pages, stripe: layout.stripe(), at: 0, left: chunk_pages }
+        let kind = args.text("allocation");
+        let (is_static, passes_over) = (kind == "static", kind == "available");
+        Self { is_static, passes_over, chunk_pages, stripe: layout.stripe(), at: 0, left: chunk_pages }
+    }
+
+    pub fn passes_over(&self) -> bool {
+        self.passes_over
     }
 
     pub fn is_static(&self) -> bool {

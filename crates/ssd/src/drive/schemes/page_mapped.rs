@@ -24,9 +24,9 @@ pub const INFO: Info = Info {
     params: &[
         Param {
             name: "allocation",
-            kind: ParamKind::Choice(&["dynamic", "static"]),
+            kind: ParamKind::Choice(&["dynamic", "available", "static"]),
             default: "dynamic",
-            help: "which plane a page goes to: by the order of writes, or by its address",
+            help: "which plane a page goes to: by the order of writes; the same, but passing over planes without room; or by its address",
         },
         Param { name: "chunk_pages", kind: ParamKind::Integer { min: 1, max: 4096 }, default: "1", help: "pages in a row on one plane" },
     ],
@@ -253,12 +253,28 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         let lanes = self.lanes.len();
         for _ in 0..lanes {
             let lane = self.allocation.next(lpn);
-            let held = self.ftl.lanes().valid_pages(lane) + self.lanes[lane as usize].waiting.len() as u32;
-            if lanes == 1 || self.allocation.is_static() || held < self.ftl.lanes().capacity(lane) {
+            if lanes == 1 || self.allocation.is_static() || self.can_hold_more(lane) {
                 return lane;
             }
         }
         self.allocation.next(lpn)
+    }
+
+    #[inline]
+    fn can_hold_more(&self, lane: u32) -> bool {
+        let held = self.ftl.lanes().valid_pages(lane) + self.lanes[lane as usize].waiting.len() as u32;
+        held < self.ftl.lanes().capacity(lane)
+    }
+
+    /// As [`Self::lane_for`], but for a lane that has room right now, if there is one.
+    fn available_lane_for(&mut self, lpn: Lpn, stream: StreamId) -> u32 {
+        for _ in 0..self.lanes.len() {
+            let lane = self.allocation.next(lpn);
+            if self.can_hold_more(lane) && self.lanes[lane as usize].waiting.is_empty() && self.ftl.can_make_room(stream, lane) {
+                return lane;
+            }
+        }
+        self.lane_for(lpn)
     }
 
     /// Programs a page that has room.
@@ -453,8 +469,8 @@ impl<P: Placement, W: Watch> Scheme for PageMappedScheme<P, W> {
         if self.does_wait(lpn) {
             self.kill_waiting(lpn);
         }
-        let lane = self.lane_for(lpn);
         let stream = self.ftl.host_stream(lpn);
+        let lane = if self.allocation.passes_over() { self.available_lane_for(lpn, stream) } else { self.lane_for(lpn) };
         if self.lanes[lane as usize].waiting.is_empty() && self.ftl.make_room(stream, lane) {
             self.program(lpn, stream, lane, tag, media);
         } else {
@@ -513,11 +529,10 @@ impl<P: Placement, W: Watch> Scheme for PageMappedScheme<P, W> {
 
     fn write_untimed(&mut self, lpn: Lpn) {
         let lane = self.lane_for(lpn);
+        // Cleaned only when there is no other way, as on a drive that has long been written to as fast as it could: what lies between
+        // that and `start_below_free` is filled by cleaning once the load lets up.
         self.ftl.write(lpn, lane);
         self.watch.placed(lpn);
-        while self.ftl.lanes().free(lane) < self.thresholds.start_below && self.gains(lane) {
-            self.ftl.clean_for(StreamId(0), lane);
-        }
     }
 
     fn settle(&mut self, media: &mut Media) {

@@ -443,3 +443,22 @@ fn a_drive_whose_bad_erase_blocks_leave_too_little_is_refused() {
     let told = refused.to_string();
     assert!(told.contains("are too few for `none`, which needs") && !told.contains('\n'), "{told}");
 }
+
+#[test]
+fn cleaning_in_idle_time_comes_to_an_end() {
+    for (channels, background) in [("1", "0.3"), ("1", "1"), ("2", "0.3"), ("2", "1")] {
+        for victim in ["greedy", "random", "lru"] {
+            let profile = profile(&[
+                ("media.channels", channels),
+                ("cleaning.start_below_free", "0.1"),
+                ("cleaning.background_below_free", background),
+                ("cleaning.idle_us", "100"),
+                ("ftl.victim", victim),
+            ]);
+            // The player asserts that the drive becomes quiet, and that it does so within a number of commands.
+            let asks = [fill(&profile), random_writes(&profile, 2000, 9)].concat();
+            let played = play_and_keep(&profile, 1, &asks, 4, 0).unwrap();
+            assert!(played.media.total() < 200_000, "{} commands for {} requests", played.media.total(), asks.len());
+        }
+    }
+}

@@ -125,6 +125,13 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
                 return Err(AuditError::ValidPages { what: "stream", number, counted, kept: stream.valid_pages });
             }
         }
+        for lane in (0..self.lanes.count()).filter(|_| self.lanes.counts_valid_pages()) {
+            let counted = self.lanes.blocks_of(lane).map(|block| u32::from(self.device.blocks[block as usize].valid)).sum();
+            let kept = self.lanes.valid_pages(lane);
+            if counted != kept {
+                return Err(AuditError::ValidPages { what: "lane", number: lane, counted, kept });
+            }
+        }
         Ok(())
     }
 }

@@ -15,8 +15,9 @@ pub(crate) struct Lanes {
     overhead_blocks: u32,
     free: Vec<Vec<u32>>,
     retired: Vec<Vec<u32>>,
-    /// Kept only if there are several lanes.
     valid_pages: Vec<u32>,
+    /// Whether they are counted: always if there are several lanes.
+    counts_valid_pages: bool,
     /// Erases that each erase block stands; empty if there is no limit.
     endurance: Vec<u32>,
     least_worn_first: bool,
@@ -37,6 +38,7 @@ impl Lanes {
             free: (0..count).map(|lane| (lane * blocks_per_lane..(lane + 1) * blocks_per_lane).rev().collect()).collect(),
             retired: vec![Vec::new(); count as usize],
             valid_pages: vec![0; count as usize],
+            counts_valid_pages: count > 1,
             endurance: Vec::new(),
             least_worn_first: false,
         }
@@ -66,26 +68,40 @@ impl Lanes {
 
     #[inline]
     pub fn gained_page(&mut self, lane: u32) {
-        if self.count > 1 {
+        if self.counts_valid_pages {
             self.valid_pages[lane as usize] += 1;
         }
     }
 
     #[inline]
     pub fn lost_page(&mut self, block: u32) {
-        if self.count > 1 {
+        if self.counts_valid_pages {
             self.valid_pages[self.by_lane.quotient(block) as usize] -= 1;
         }
     }
 
     pub fn lost_pages(&mut self, lane: u32, pages: u32) {
-        if self.count > 1 {
+        if self.counts_valid_pages {
             self.valid_pages[lane as usize] -= pages;
         }
     }
 
     pub fn valid_pages(&self, lane: u32) -> u32 {
         self.valid_pages[lane as usize]
+    }
+
+    /// Counts the valid pages of a single lane too. Before the first write.
+    ///
+    /// # Panics
+    /// If the lane has more than 65536 erase blocks.
+    pub fn count_valid_pages(&mut self) {
+        self.by_lane = Divider::new(self.blocks_per_lane);
+        self.counts_valid_pages = true;
+    }
+
+    /// Whether [`Lanes::valid_pages`] are counted.
+    pub fn counts_valid_pages(&self) -> bool {
+        self.counts_valid_pages
     }
 
     /// Valid pages that a lane can hold and still be cleaned.

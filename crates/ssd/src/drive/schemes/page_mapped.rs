@@ -139,6 +139,7 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         let layout = settings.layout;
         let geometry = layout.geometry(settings.logical_pages);
         let mut ftl = PageMapped::with_lanes(geometry, layout.planes(), name, placement, victims, CountingMedium)?;
+        ftl.lanes_mut().count_valid_pages();
         if settings.wear_levelling.dynamic {
             ftl.lanes_mut().take_least_worn_first();
         }
@@ -326,9 +327,6 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         let lanes = self.ftl.lanes();
         let open = self.ftl.device().streams.len() as u32;
         let used = lanes.blocks_of(lane).len() as u32 - lanes.not_in_use_of(lane).count() as u32;
-        if lanes.count() == 1 {
-            return used > open;
-        }
         // At most all of the frontiers is still empty.
         used.saturating_sub(open) * pages >= lanes.valid_pages(lane) + pages
     }

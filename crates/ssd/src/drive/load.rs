@@ -112,6 +112,12 @@ impl Load {
         self.sent
     }
 
+    /// Requests sent and not completed.
+    #[must_use]
+    pub fn outstanding(&self) -> u64 {
+        self.outstanding
+    }
+
     /// Sends the first requests of every job.
     ///
     /// # Errors
@@ -182,7 +188,12 @@ impl Load {
     /// # Errors
     /// If a source cannot be read on.
     #[inline]
-    pub fn step<S: Scheme>(&mut self, drive: &mut Drive<S>, next: Picos, mut each: impl FnMut(&Completion)) -> Result<(), SourceError> {
+    pub fn step<S: Scheme>(
+        &mut self,
+        drive: &mut Drive<S>,
+        next: Picos,
+        mut each: impl FnMut(&Drive<S>, &Completion),
+    ) -> Result<(), SourceError> {
         if !self.completed.is_empty() {
             // The first requests may have been done at once, when nobody was there to be told.
         } else if self.ours() > next || drive.next_time() == Some(next) {
@@ -199,7 +210,7 @@ impl Load {
             let completion = self.completed[index];
             index += 1;
             self.outstanding -= 1;
-            each(&completion);
+            each(drive, &completion);
             let job = completion.submission.handle;
             if let Pace::Closed { think, .. } = self.jobs[job as usize].pace {
                 if think == 0 {

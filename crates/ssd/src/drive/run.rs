@@ -240,16 +240,21 @@ fn play<S: Scheme>(
             if next == Picos::MAX {
                 progress.advance(load.sent() - reported)?;
                 // A drive that is worn out leaves writes waiting, with nothing more to come.
-                return Ok(drive.worn_out());
+                let worn_out = drive.worn_out();
+                let left = load.outstanding();
+                assert!(left == 0 || worn_out.is_some(), "{left} requests wait for something that never happens");
+                return Ok(worn_out);
             }
             if meter.over_time.is_due(next) {
                 meter.over_time.advance(next, &drive.scheme().counters());
             }
-            let mut finished_warm_up = false;
-            load.step(drive, next, |completion| {
+            load.step(drive, next, |drive, completion| {
                 if warm_up > 0 {
                     warm_up -= 1;
-                    finished_warm_up = warm_up == 0;
+                    if warm_up == 0 {
+                        // At once: the same step may end further requests.
+                        *meter = Meter::new(drive, meter.jobs.len());
+                    }
                     return;
                 }
                 let latency = completion.completed_at - completion.submitted_at;
@@ -259,9 +264,6 @@ fn play<S: Scheme>(
                 meter.jobs[submission.handle as usize].add(completion, meter.from);
             })
             .map_err(RunError::Source)?;
-            if finished_warm_up {
-                *meter = Meter::new(drive, meter.jobs.len());
-            }
         }
         progress.advance(load.sent() - reported)?;
         reported = load.sent();

@@ -79,6 +79,8 @@ pub(super) struct Host {
     ready: u32,
     /// The command that the controller is at, and until when.
     at_hand: Option<(Picos, Slot)>,
+    /// Commands are being taken: one that is done at once leaves the next to the loop that took it, as any number may wait.
+    is_taking: bool,
     read_command: Picos,
     write_command: Picos,
     page: Picos,
@@ -124,6 +126,7 @@ impl Host {
             next_queue: 0,
             ready: 0,
             at_hand: None,
+            is_taking: false,
             read_command: picos_of_micros(controller.read_command_us),
             write_command: picos_of_micros(controller.write_command_us),
             page: picos_of_micros(controller.page_us),
@@ -223,15 +226,20 @@ impl<S: Scheme> Drive<S> {
     /// The controller takes commands for as long as it has time and there are some.
     #[inline]
     pub(super) fn take_commands(&mut self, completed: &mut Vec<Completion>) {
+        if self.host.is_taking {
+            return;
+        }
+        self.host.is_taking = true;
         while let Some(slot) = self.host.next_command() {
             let request = &self.requests[slot as usize];
             let time = self.host.command_time(request.submission.op, request.pages);
             if time > 0 {
                 self.host.at_hand = Some((self.media.now() + time, slot));
-                return;
+                break;
             }
             self.dispatch(slot, completed);
         }
+        self.host.is_taking = false;
     }
 
     /// What happens next at the host's side.

@@ -192,7 +192,9 @@ impl Profile {
             format!("must be below {spare:.4}, or ftl.over_provisioning larger: a full drive has no more free, and would always clean")
         })?;
         at.range("cleaning.background_below_free", c.background_below_free, 0.0..=1.0)?;
-        at.range("cleaning.idle_us", c.idle_us, 0.0..=MAX_US)
+        // Without a least time a busy die would be looked at again and again, and no time would pass.
+        let least_idle = if c.background_below_free > 0.0 { 1.0 } else { 0.0 };
+        at.range("cleaning.idle_us", c.idle_us, least_idle..=MAX_US)
     }
 
     fn check_wear(&self, at: &At<'_>) -> Checked {

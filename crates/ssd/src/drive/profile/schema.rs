@@ -308,7 +308,7 @@ pub struct CleaningConfig {
     pub start_below_free: f64,
     /// In idle time cleaning starts below this fraction; 0 for never.
     pub background_below_free: f64,
-    /// How long a die has to be idle before that, in microseconds.
+    /// How long a die has to be idle before that, in microseconds: at least 1.
     pub idle_us: f64,
 }
 

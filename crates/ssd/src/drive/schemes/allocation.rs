@@ -45,16 +45,31 @@ impl Allocation {
         self.left -= 1;
         if self.left == 0 {
             self.left = self.chunk_pages;
-            self.at += 1;
-            if self.at == self.stripe.len() {
-                self.at = 0;
-            }
+            self.advance();
         }
         plane
     }
 
+    /// Dynamic: the plane that was just named can take no page, and the rest of its chunk goes to the next one.
+    #[cold]
+    pub fn pass_over(&mut self) {
+        if !self.is_static && self.left < self.chunk_pages {
+            self.left = self.chunk_pages;
+            self.advance();
+        }
+    }
+
+    #[inline]
+    fn advance(&mut self) {
+        self.at += 1;
+        if self.at == self.stripe.len() {
+            self.at = 0;
+        }
+    }
+
     /// Static: logical pages that the fullest plane has to hold.
     pub fn most_pages_of_a_lane(&self, logical_pages: u32) -> u32 {
-        logical_pages.div_ceil(self.chunk_pages).div_ceil(self.stripe.len() as u32) * self.chunk_pages
+        let chunks = logical_pages.div_ceil(self.chunk_pages).div_ceil(self.stripe.len() as u32);
+        chunks.saturating_mul(self.chunk_pages).min(logical_pages)
     }
 }

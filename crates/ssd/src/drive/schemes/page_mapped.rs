@@ -179,10 +179,10 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
     }
 
     /// Erase blocks that are missing, so that not all that the host may write has room: in a lane under static allocation, in all of them
-    /// otherwise. None are as long as none is bad.
+    /// otherwise. Unless chunks lie unevenly on the planes, none are as long as none is bad.
     fn missing_blocks(&self, lane: u32) -> u32 {
         let lanes = self.ftl.lanes();
-        if lanes.retired_blocks() == 0 {
+        if lanes.retired_blocks() == 0 && !self.allocation.is_static() {
             return 0;
         }
         let geometry = self.ftl.device().geometry;
@@ -257,6 +257,7 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
             if lanes == 1 || self.allocation.is_static() || self.can_hold_more(lane) {
                 return lane;
             }
+            self.allocation.pass_over();
         }
         self.allocation.next(lpn)
     }
@@ -274,6 +275,7 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
             if self.can_hold_more(lane) && self.lanes[lane as usize].waiting.is_empty() && self.ftl.can_make_room(stream, lane) {
                 return lane;
             }
+            self.allocation.pass_over();
         }
         self.lane_for(lpn)
     }
@@ -334,7 +336,8 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
     /// Chooses a victim and begins. Where so many erase blocks have retired that the survivors of a victim may find no place, the lane takes no
     /// more writes: it needs one that is free.
     fn start(&mut self, lane: u32, media: &mut Media) {
-        if self.ftl.lanes().free(lane) == 0 {
+        let lanes = self.ftl.lanes();
+        if lanes.free(lane) == 0 || (lanes.capacity(lane) == 0 && self.ftl.closed_blocks(lane, None).is_empty()) {
             self.wears_out(lane);
             return;
         }

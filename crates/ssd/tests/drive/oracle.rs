@@ -84,8 +84,8 @@ fn check_sector(played: &Played, read: usize, page: u32, sector: u32, writer: Op
 
 /// At the end of a FLUSH, all that was acknowledged before it began is on flash, or what replaced it; at the end of a FUA write, its own data.
 ///
-/// A page that is being written again is left out: the FTL counts the old version as dead from the moment at which the new one is placed, so
-/// that it may be erased a little before the new one is programmed.
+/// A page with a newer version that this request does not promise is left out: the FTL counts the old version as dead from the moment at which
+/// the new one is placed, so that it may be erased a little before the new one is programmed.
 pub fn check_durable<S: Scheme>(handle: usize, asks: &[Ask], spans: &[Span], drive: &Drive<S>) {
     let layout = drive.media().layout();
     let contents = drive.contents().unwrap();
@@ -96,14 +96,14 @@ pub fn check_durable<S: Scheme>(handle: usize, asks: &[Ask], spans: &[Span], dri
             on_flash.entry(page.0).or_default().push(content);
         }
     }
-    // Trims, and writes that go on.
+    // Trims, and writes that ended after this request began, or go on: in the drive's buffer or on their way to flash.
     let mut changing: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-    let may_change = |by: &usize| asks[*by].op == IoOp::Trim || (asks[*by].op == IoOp::Write && spans[*by].end == u64::MAX);
+    let may_change = |by: &usize| asks[*by].op == IoOp::Trim || (asks[*by].op == IoOp::Write && spans[*by].end > spans[handle].start);
     for by in (0..asks.len()).filter(may_change) {
         asks[by].touches(page_bytes).for_each(|page| changing.entry(page).or_default().push(by));
     }
     let is_changed = |page: u32, write: usize| {
-        changing.get(&page).is_some_and(|all| all.iter().any(|&by| asks[by].op == IoOp::Write || spans[by].end > spans[write].start))
+        changing.get(&page).is_some_and(|all| all.iter().any(|&by| by != write && spans[by].end > spans[write].start))
     };
     let is_covered = |write: usize| match asks[handle].op {
         IoOp::Flush => asks[write].op == IoOp::Write && spans[write].end < spans[handle].start,

@@ -41,7 +41,7 @@ pub trait DriveVisitor {
     type Output;
 
     /// Does it.
-    fn visit<S: Scheme>(self, drive: Drive<S>) -> Self::Output;
+    fn visit<S: Scheme + 'static>(self, drive: Drive<S>) -> Self::Output;
 }
 
 /// Makes the drive of a profile, erased, and hands it to the visitor. `page_weights` tells how often each logical page is updated, for
@@ -90,7 +90,7 @@ impl<V: DriveVisitor> Builder<'_, V> {
         }
     }
 
-    fn with_log_blocks<S: Scheme>(
+    fn with_log_blocks<S: Scheme + 'static>(
         self,
         build: impl FnOnce(&Args, &Layout, u32, bool) -> Result<S, SchemeError>,
     ) -> Result<V::Output, DriveError> {
@@ -129,7 +129,7 @@ impl<V: DriveVisitor> PlacementVisitor for PageMappedBuilder<'_, '_, V> {
 }
 
 impl<V: DriveVisitor> PageMappedBuilder<'_, '_, V> {
-    fn page_mapped<P: Placement>(self, policy: P) -> Result<V::Output, DriveError> {
+    fn page_mapped<P: Placement + 'static>(self, policy: P) -> Result<V::Output, DriveError> {
         let victims = self.victims(policy.domains())?;
         let settings = self.settings(self.context.geometry.logical_pages);
         let placement = &self.builder.profile.ftl.placement;
@@ -137,7 +137,7 @@ impl<V: DriveVisitor> PageMappedBuilder<'_, '_, V> {
         Ok(self.drive(scheme))
     }
 
-    fn dftl<P: Placement>(self, policy: P) -> Result<V::Output, DriveError> {
+    fn dftl<P: Placement + 'static>(self, policy: P) -> Result<V::Output, DriveError> {
         let Builder { profile, layout, args, .. } = &self.builder;
         let size = MapSize::new(args, self.context.geometry.logical_pages, layout.page_bytes)
             .map_err(|error| DriveError::Scheme { profile: profile.name.clone(), error })?;
@@ -166,7 +166,7 @@ impl<V: DriveVisitor> PageMappedBuilder<'_, '_, V> {
         }
     }
 
-    fn drive<S: Scheme>(self, scheme: S) -> V::Output {
+    fn drive<S: Scheme + 'static>(self, scheme: S) -> V::Output {
         let profile = self.builder.profile;
         self.builder.visitor.visit(Drive::new(profile, scheme, Media::new(&profile.media)))
     }

@@ -1,0 +1,122 @@
+//! Block devices behind one trait: a real one, a file, memory, a simulated drive. Whoever uses a [`BlockDevice`] cannot tell which it is,
+//! but for what [`DeviceInfo`] says.
+//!
+//! A device is named by a spec, as on the command line: `/dev/sdb`, `/mnt/x/file`, `memory(bytes=1Gi)`, `sim:PROFILE`; see [`open`].
+
+mod error;
+mod memory;
+mod open;
+mod simulated;
+
+use units::{IoOp, Nanos};
+
+pub use error::DeviceError;
+pub use simulated::{Simulated, SimulatedSettings};
+
+/// What kind of device it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A block device of the kernel.
+    BlockDevice,
+    /// A regular file.
+    File,
+    /// Memory of this process.
+    Memory,
+    /// A simulated drive, in virtual time.
+    Simulated,
+}
+
+impl Kind {
+    /// The name in results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::BlockDevice => "block_device",
+            Self::File => "file",
+            Self::Memory => "memory",
+            Self::Simulated => "simulated",
+        }
+    }
+}
+
+/// What is known of a device before the first request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// How the user named it.
+    pub name: String,
+    /// What it says of itself: vendor and model, or the profile; empty if nothing.
+    pub model: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Bytes that can be addressed: whole sectors.
+    pub capacity_bytes: u64,
+    /// Bytes of a sector: offsets and lengths are multiples of it.
+    pub sector_bytes: u32,
+    /// Most requests that may be outstanding.
+    pub queue_depth: u32,
+    /// Longest request, in bytes.
+    pub most_bytes: u32,
+    /// Writes and trims are refused.
+    pub is_read_only: bool,
+    /// Trims are carried out.
+    pub has_trim: bool,
+    /// Time does not pass by itself, and waiting costs none.
+    pub is_virtual: bool,
+}
+
+/// A request to a device. What is written is of no compressible content and of no meaning; what is read is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// What it does.
+    pub op: IoOp,
+    /// First byte: a multiple of the sector's.
+    pub offset: u64,
+    /// Bytes: a multiple of the sector's, at least one; 0 for a flush.
+    pub length: u32,
+    /// A write is done only when it is durable (FUA). Devices without it write and flush.
+    pub is_fua: bool,
+    /// Given back with the completion.
+    pub handle: u32,
+}
+
+/// A request that succeeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// That of the request.
+    pub handle: u32,
+    /// When it was submitted, on the device's clock.
+    pub submitted_at: Nanos,
+    /// When it was found completed, on the device's clock.
+    pub completed_at: Nanos,
+}
+
+/// A device that takes requests and tells of their ends, on a clock of its own.
+pub trait BlockDevice: Send {
+    /// What it is.
+    fn info(&self) -> &DeviceInfo;
+
+    /// Nanoseconds since it was opened.
+    fn now(&mut self) -> Nanos;
+
+    /// Requests submitted and not yet completed.
+    fn outstanding(&self) -> u32;
+
+    /// Takes a request. Requests may be collected and sent together at the next [`BlockDevice::wait`].
+    ///
+    /// # Errors
+    /// [`DeviceError`] if it cannot be sent: it is not outstanding then.
+    ///
+    /// # Panics
+    /// If it is not of whole sectors, lies outside the device, is longer than allowed, or more are outstanding than allowed.
+    fn submit(&mut self, request: &Request) -> Result<(), DeviceError>;
+
+    /// Waits until a request is completed or the clock reaches `until` (`Nanos::MAX`: for ever), and puts all that are completed into
+    /// `completed`. If nothing is outstanding it returns at `until`.
+    ///
+    /// # Errors
+    /// [`DeviceError`] of the first request that failed, or of the device as a whole. Those that succeeded with it are in `completed`.
+    ///
+    /// # Panics
+    /// If nothing is outstanding and `until` is `Nanos::MAX`.
+    fn wait(&mut self, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), DeviceError>;
+}

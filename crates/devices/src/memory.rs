@@ -1,0 +1,1 @@
+//! Memory of this process as a block device, to measure what the way to a device costs.

@@ -1,0 +1,216 @@
+//! A simulated drive as a block device, in virtual time: hours of requests in seconds.
+
+use ssd::drive::device::{Drive, Submission};
+use ssd::drive::profile::Profile;
+use ssd::drive::schemes::Scheme;
+use ssd::drive::state::{State, prepare};
+use ssd::drive::time::{PICOS_PER_NANO, Picos};
+use ssd::drive::{DriveVisitor, device, visit_drive};
+use units::{Cancelled, IoOp, Nanos, Progress};
+
+use crate::{BlockDevice, Completion, DeviceError, DeviceInfo, Kind, Request};
+
+/// How a simulated drive is made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SimulatedSettings {
+    /// How it looks before the first request.
+    pub state: State,
+    /// Seed of its policies, its endurance, its aging and the noise of its times.
+    pub seed: u64,
+}
+
+/// A simulated drive. Requests reach it at the moment at which they are submitted; time passes only in [`BlockDevice::wait`].
+pub struct Simulated {
+    info: DeviceInfo,
+    drive: Box<dyn AnyDrive>,
+    /// The clock: the drive's own stands at its last event.
+    now: Picos,
+    done: Vec<device::Completion>,
+    queues: u32,
+    sent: u32,
+}
+
+/// Most requests outstanding: what a host's driver keeps, not the drive, which takes as many as its queues hold.
+const QUEUE_DEPTH: u32 = 4096;
+
+/// A drive whose scheme is not known to who uses it: a virtual call a request and an event.
+trait AnyDrive: Send {
+    fn submit(&mut self, at: Picos, submission: Submission, completed: &mut Vec<device::Completion>);
+    fn next_time(&self) -> Option<Picos>;
+    /// Carries out all events up to `until`, or up to the first completion.
+    fn step_to(&mut self, until: Picos, completed: &mut Vec<device::Completion>);
+    fn outstanding(&self) -> u32;
+    fn worn_out(&self) -> Option<String>;
+}
+
+impl<S: Scheme> AnyDrive for Drive<S> {
+    fn submit(&mut self, at: Picos, submission: Submission, completed: &mut Vec<device::Completion>) {
+        Self::submit(self, at, submission, completed);
+    }
+
+    fn next_time(&self) -> Option<Picos> {
+        Self::next_time(self)
+    }
+
+    fn step_to(&mut self, until: Picos, completed: &mut Vec<device::Completion>) {
+        while completed.is_empty()
+            && let Some(next) = Self::next_time(self)
+            && next <= until
+        {
+            self.step_at(next, completed);
+        }
+    }
+
+    fn outstanding(&self) -> u32 {
+        Self::outstanding(self)
+    }
+
+    fn worn_out(&self) -> Option<String> {
+        Self::worn_out(self).map(|at| format!("plane {} has no room left after {} page writes of the host", at.plane, at.host_page_writes))
+    }
+}
+
+struct Maker<'a> {
+    settings: SimulatedSettings,
+    progress: &'a Progress,
+}
+
+impl DriveVisitor for Maker<'_> {
+    type Output = Result<Box<dyn AnyDrive>, Cancelled>;
+
+    fn visit<S: Scheme + 'static>(self, mut drive: Drive<S>) -> Self::Output {
+        prepare(&mut drive, self.settings.state, self.settings.seed, self.progress)?;
+        Ok(Box::new(drive))
+    }
+}
+
+impl Simulated {
+    /// A drive of this profile, in the given state.
+    ///
+    /// # Errors
+    /// [`DeviceError::Simulated`] if the profile's scheme or policies do not fit, or it was asked to stop.
+    pub fn new(name: &str, profile: &Profile, settings: SimulatedSettings, progress: &Progress) -> Result<Self, DeviceError> {
+        let failed = |reason: String| DeviceError::Simulated { name: name.to_owned(), reason };
+        let drive = visit_drive(profile, settings.seed, None, Maker { settings, progress })
+            .map_err(|error| failed(error.to_string()))?
+            .map_err(|cancelled| failed(cancelled.to_string()))?;
+        let sector_bytes = 512.min(profile.media.page_bytes);
+        let info = DeviceInfo {
+            name: name.to_owned(),
+            model: profile.name.clone(),
+            kind: Kind::Simulated,
+            capacity_bytes: profile.capacity_bytes(),
+            sector_bytes,
+            queue_depth: QUEUE_DEPTH,
+            most_bytes: 1 << 30,
+            is_read_only: false,
+            has_trim: true,
+            is_virtual: true,
+        };
+        Ok(Self { info, drive, now: 0, done: Vec::with_capacity(64), queues: profile.interface.queues, sent: 0 })
+    }
+
+    fn hand_over(&mut self, completed: &mut Vec<Completion>) {
+        completed.extend(self.done.drain(..).map(|done| Completion {
+            handle: done.submission.handle,
+            submitted_at: done.submitted_at / PICOS_PER_NANO,
+            completed_at: done.completed_at / PICOS_PER_NANO,
+        }));
+    }
+
+    fn worn_out(&self) -> Option<DeviceError> {
+        let reason = self.drive.worn_out()?;
+        Some(DeviceError::Simulated { name: self.info.name.clone(), reason: format!("it has worn out: {reason}") })
+    }
+}
+
+impl BlockDevice for Simulated {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn now(&mut self) -> Nanos {
+        self.now / PICOS_PER_NANO
+    }
+
+    fn outstanding(&self) -> u32 {
+        self.drive.outstanding() + self.done.len() as u32
+    }
+
+    fn submit(&mut self, request: &Request) -> Result<(), DeviceError> {
+        let sector = u64::from(self.info.sector_bytes);
+        assert!(
+            request.offset.is_multiple_of(sector) && u64::from(request.length).is_multiple_of(sector),
+            "a request at byte {} of {} bytes is not of whole sectors of {sector}",
+            request.offset,
+            request.length
+        );
+        if let Some(error) = self.worn_out().filter(|_| request.op != IoOp::Read) {
+            return Err(error);
+        }
+        // One queue after the other, as the processors of a host take them.
+        let queue = self.sent % self.queues;
+        self.sent = self.sent.wrapping_add(1);
+        let Request { op, offset, length, is_fua, handle } = *request;
+        self.drive.submit(self.now, Submission { op, offset, length, queue, is_fua, handle }, &mut self.done);
+        Ok(())
+    }
+
+    fn wait(&mut self, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), DeviceError> {
+        assert!(until < Nanos::MAX || self.outstanding() > 0, "something is waited for");
+        let until = until.saturating_mul(PICOS_PER_NANO).max(self.now);
+        if self.done.is_empty() {
+            self.drive.step_to(until, &mut self.done);
+        }
+        match self.done.last() {
+            Some(last) => self.now = self.now.max(last.completed_at),
+            None if until < Picos::MAX => self.now = until,
+            // The drive has stopped with requests outstanding: it has no room for them any more.
+            None => {
+                return Err(self.worn_out().unwrap_or_else(|| {
+                    let reason = format!("{} requests are never completed: a bug of the simulator", self.drive.outstanding());
+                    DeviceError::Simulated { name: self.info.name.clone(), reason }
+                }));
+            }
+        }
+        self.hand_over(completed);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ssd::drive::profile;
+
+    use super::*;
+
+    fn small() -> Simulated {
+        let changes = ["media.channels=1", "media.packages_per_channel=1", "media.erase_blocks_per_plane=16", "ftl.over_provisioning=1"];
+        let profile = profile::load("a16").unwrap().with_overrides(&changes).unwrap();
+        let settings = SimulatedSettings { state: State::Filled, seed: 1 };
+        Simulated::new("sim:a16", &profile, settings, &Progress::default()).unwrap()
+    }
+
+    #[test]
+    fn time_passes_only_while_waiting() {
+        let mut device = small();
+        let mut completed = Vec::new();
+        assert_eq!(device.now(), 0);
+        device.wait(5_000, &mut completed).unwrap();
+        assert_eq!((device.now(), completed.len()), (5_000, 0));
+        device.submit(&Request { op: IoOp::Read, offset: 0, length: 4096, is_fua: false, handle: 7 }).unwrap();
+        assert_eq!((device.now(), device.outstanding()), (5_000, 1));
+        device.wait(Nanos::MAX, &mut completed).unwrap();
+        assert_eq!((completed[0].handle, completed[0].submitted_at, completed[0].completed_at), (7, 5_000, device.now()));
+        assert!(device.now() > 5_000 && device.outstanding() == 0);
+    }
+
+    #[test]
+    fn waiting_ends_at_its_time_though_more_is_outstanding() {
+        let mut device = small();
+        let mut completed = Vec::new();
+        device.submit(&Request { op: IoOp::Read, offset: 4096, length: 4096, is_fua: false, handle: 0 }).unwrap();
+        device.wait(10, &mut completed).unwrap();
+        assert_eq!((device.now(), completed.len(), device.outstanding()), (10, 0, 1));
+    }
+}

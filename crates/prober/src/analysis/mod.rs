@@ -1,0 +1,1 @@
+//! Statistics, free of devices: estimates with intervals, fits, periods, steps.

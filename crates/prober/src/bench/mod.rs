@@ -1,0 +1,283 @@
+//! Plays jobs on a device and measures them.
+
+mod job;
+mod measured;
+mod play;
+#[cfg(test)]
+mod tests;
+
+use devices::{BlockDevice, DeviceInfo};
+use registry::SpecError;
+use traces::synth::patterns::Pattern;
+use units::{IoOp, IoRequest, Nanos, Progress, RequestSource, SourceError};
+
+pub use job::{Job, Pace};
+pub use measured::{JobMeasured, Measured, Sample};
+
+use crate::error::ProbeError;
+
+/// The part of a device that experiments touch, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// First byte.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u64,
+}
+
+/// What holds for all that is played.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// Where requests may go.
+    pub region: Region,
+    /// Seed of all that is random.
+    pub seed: u64,
+    /// Whether the region may be written.
+    pub may_write: bool,
+    /// Device time that an experiment should take about, in nanoseconds. One that needs less takes less; one that cannot do with so
+    /// little takes more and says so.
+    pub budget: Nanos,
+}
+
+/// When a measurement ends: at whichever comes first.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limit {
+    /// Requests measured.
+    pub requests: u64,
+    /// Device time measured, in nanoseconds.
+    pub time: Nanos,
+    /// Half the width of the 95 % interval of the throughput as a share of it, by batch means; 0 for no such end.
+    pub precision: f64,
+    /// Requests that come before and are not measured.
+    pub warm_up_requests: u64,
+    /// Whether every request is kept as a [`Sample`].
+    pub keep_samples: bool,
+}
+
+impl Limit {
+    /// So many requests, after a tenth as many to warm up.
+    #[must_use]
+    pub fn requests(requests: u64) -> Self {
+        Self { requests, time: Nanos::MAX, precision: 0.0, warm_up_requests: requests / 10, keep_samples: false }
+    }
+
+    /// So much device time at most, and no longer than until the throughput is known within one per cent.
+    #[must_use]
+    pub fn time(time: Nanos) -> Self {
+        Self { requests: u64::MAX, time, precision: 0.01, warm_up_requests: 0, keep_samples: false }
+    }
+
+    /// The same with so many requests to warm up.
+    #[must_use]
+    pub fn after(mut self, warm_up_requests: u64) -> Self {
+        self.warm_up_requests = warm_up_requests;
+        self
+    }
+
+    /// The same, but it ends as soon as the throughput is known as precisely as this; 0 for no such end.
+    #[must_use]
+    pub fn precision(mut self, precision: f64) -> Self {
+        self.precision = precision;
+        self
+    }
+
+    /// The same with every request kept.
+    #[must_use]
+    pub fn with_samples(mut self) -> Self {
+        self.keep_samples = true;
+        self
+    }
+}
+
+/// What was sent in all: for a finding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Requests completed.
+    pub requests: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+}
+
+/// A device under experiment.
+pub struct Bench<'a> {
+    device: &'a mut dyn BlockDevice,
+    settings: Settings,
+    progress: &'a Progress,
+    sent: Sent,
+    next_seed: u64,
+}
+
+impl<'a> Bench<'a> {
+    /// A bench. The progress counts nanoseconds of device time.
+    ///
+    /// # Panics
+    /// If the region is not of whole sectors, is empty or lies outside the device.
+    pub fn new(device: &'a mut dyn BlockDevice, settings: Settings, progress: &'a Progress) -> Self {
+        let (info, Region { offset, length }) = (device.info(), settings.region);
+        let sector = u64::from(info.sector_bytes);
+        assert!(
+            length > 0 && offset.is_multiple_of(sector) && length.is_multiple_of(sector) && offset + length <= info.capacity_bytes,
+            "the region of {length} bytes at byte {offset} is one of whole sectors of {sector} within the device's {} bytes",
+            info.capacity_bytes
+        );
+        Self { device, settings, progress, sent: Sent::default(), next_seed: settings.seed }
+    }
+
+    /// What the device is.
+    #[must_use]
+    pub fn device(&self) -> &DeviceInfo {
+        self.device.info()
+    }
+
+    /// What holds for all that is played.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Where requests may go.
+    #[must_use]
+    pub fn region(&self) -> Region {
+        self.settings.region
+    }
+
+    /// What was sent so far.
+    #[must_use]
+    pub fn sent(&self) -> Sent {
+        self.sent
+    }
+
+    /// The device's clock.
+    pub fn now(&mut self) -> Nanos {
+        self.device.now()
+    }
+
+    /// A seed that no other call gives.
+    pub fn seed(&mut self) -> u64 {
+        // The golden ratio: neighbours share no bits.
+        self.next_seed = self.next_seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.next_seed
+    }
+
+    /// The device time for each of `parts` of the experiment.
+    #[must_use]
+    pub fn part_of_budget(&self, parts: usize) -> Nanos {
+        self.settings.budget / parts.max(1) as Nanos
+    }
+
+    /// A pattern of `traces::synth::patterns` (`random(size=4Ki,reads=1)`) within the region, with a seed of its own.
+    ///
+    /// # Errors
+    /// [`SpecError`] if the pattern does not fit into the region.
+    pub fn pattern(&mut self, text: &str) -> Result<Box<dyn RequestSource>, SpecError> {
+        let seed = self.seed();
+        let Region { offset, length } = self.settings.region;
+        let source = Pattern::parse(text, seed)?.source(length, self.device.info().sector_bytes)?;
+        Ok(Box::new(Shifted { source, by: offset }))
+    }
+
+    /// Requests at these offsets within the region, `length` bytes each, in this order, again and again.
+    #[must_use]
+    pub fn at_offsets(&self, op: IoOp, offsets: Vec<u64>, length: u32) -> Box<dyn RequestSource> {
+        assert!(!offsets.is_empty(), "there are offsets");
+        Box::new(Listed { op, offsets, length, base: self.settings.region.offset, next: 0 })
+    }
+
+    /// Lets time pass without requests.
+    ///
+    /// # Errors
+    /// [`ProbeError::Device`] if the device fails meanwhile, [`ProbeError::Cancelled`].
+    pub fn pause(&mut self, time: Nanos) -> Result<(), ProbeError> {
+        // In steps, so that a request to stop is heard.
+        const STEP: Nanos = 100_000_000;
+        let end = self.device.now().saturating_add(time);
+        let mut completed = Vec::new();
+        while self.device.now() < end {
+            let next = if self.device.info().is_virtual { end } else { end.min(self.device.now() + STEP) };
+            self.device.wait(next, &mut completed)?;
+            self.progress.advance(0)?;
+        }
+        self.progress.advance(time)?;
+        Ok(())
+    }
+
+    /// Writes a part of the region in order with 256 KiB requests, one by one, flushes, and waits: the state in which PARALLELISM
+    /// section 3.2 begins each experiment ("init_SSD").
+    ///
+    /// # Errors
+    /// [`ProbeError::Impossible`] if nothing may be written; those of [`Bench::play`].
+    pub fn fill(&mut self, offset: u64, length: u64, pause: Nanos) -> Result<(), ProbeError> {
+        if length == 0 {
+            return Ok(());
+        }
+        let size = length.min(256 * 1024);
+        let size = if length.is_multiple_of(size) { size } else { u64::from(self.device.info().sector_bytes) };
+        let source = self.pattern(&format!("sequential(size={size},offset={offset},range={length},requests={})", length / size))?;
+        self.play(vec![Job::closed(source, 1)], Limit::requests(u64::MAX).after(0))?;
+        self.flush()?;
+        self.pause(pause)
+    }
+
+    /// Has all that was written made durable.
+    ///
+    /// # Errors
+    /// Those of [`Bench::play`].
+    pub fn flush(&mut self) -> Result<(), ProbeError> {
+        let flush = IoRequest { time_ns: 0, op: IoOp::Flush, offset: 0, length: 0, stream: 0, latency_ns: None };
+        let source = Box::new(units::VecRequests::new([flush].into()));
+        self.play(vec![Job::closed(source, 1)], Limit::requests(1).after(0)).map(|_| ())
+    }
+}
+
+/// A source whose offsets are moved.
+struct Shifted {
+    source: Box<dyn RequestSource>,
+    by: u64,
+}
+
+impl RequestSource for Shifted {
+    fn requests(&self) -> Option<u64> {
+        self.source.requests()
+    }
+
+    fn fill(&mut self, buffer: &mut [IoRequest]) -> Result<usize, SourceError> {
+        let count = self.source.fill(buffer)?;
+        buffer[..count].iter_mut().for_each(|request| request.offset += self.by);
+        Ok(count)
+    }
+
+    fn rewind(&mut self) -> Result<(), SourceError> {
+        self.source.rewind()
+    }
+}
+
+/// Offsets from a list, without end.
+struct Listed {
+    op: IoOp,
+    offsets: Vec<u64>,
+    length: u32,
+    base: u64,
+    next: usize,
+}
+
+impl RequestSource for Listed {
+    fn requests(&self) -> Option<u64> {
+        None
+    }
+
+    fn fill(&mut self, buffer: &mut [IoRequest]) -> Result<usize, SourceError> {
+        for request in buffer.iter_mut() {
+            let offset = self.base + self.offsets[self.next];
+            *request = IoRequest { time_ns: 0, op: self.op, offset, length: self.length, stream: 0, latency_ns: None };
+            self.next = (self.next + 1) % self.offsets.len();
+        }
+        Ok(buffer.len())
+    }
+
+    fn rewind(&mut self) -> Result<(), SourceError> {
+        self.next = 0;
+        Ok(())
+    }
+}

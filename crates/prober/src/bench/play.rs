@@ -1,0 +1,223 @@
+//! The loop that sends requests and takes their ends.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use devices::{Completion, Request};
+use units::{IoOp, IoRequest, Nanos};
+
+use super::measured::{JobMeasured, Sample};
+use super::{Bench, Job, Limit, Measured, Pace};
+use crate::error::ProbeError;
+
+/// A request under way.
+#[derive(Clone, Copy)]
+struct UnderWay {
+    request: IoRequest,
+    job: u32,
+    /// When it was due: at its time in the trace, or when it was sent.
+    due: Nanos,
+}
+
+struct Player<'b, 'a> {
+    bench: &'b mut Bench<'a>,
+    jobs: Vec<Job>,
+    limit: Limit,
+    /// Jobs whose next request is due at a time.
+    due: BinaryHeap<Reverse<(Nanos, u32)>>,
+    under_way: Vec<UnderWay>,
+    free: Vec<u32>,
+    outstanding: u32,
+    measured: Measured,
+    left_to_warm_up: u64,
+    /// Start of the measured part.
+    since: Nanos,
+    start: Nanos,
+    ended: bool,
+    reported: Nanos,
+}
+
+impl Bench<'_> {
+    /// Plays jobs beside each other until the limit is reached or all have ended, then waits for what is outstanding.
+    ///
+    /// # Errors
+    /// [`ProbeError::Device`] if the device fails, [`ProbeError::Source`], [`ProbeError::Cancelled`].
+    ///
+    /// # Panics
+    /// If a job leaves the region, writes where nothing may be written, or more requests are to be outstanding than the device takes.
+    pub fn play(&mut self, jobs: Vec<Job>, limit: Limit) -> Result<Measured, ProbeError> {
+        let start = self.device.now();
+        let count = jobs.len();
+        let player = Player {
+            bench: self,
+            jobs,
+            limit,
+            due: BinaryHeap::new(),
+            under_way: Vec::new(),
+            free: Vec::new(),
+            outstanding: 0,
+            measured: Measured::new(count),
+            left_to_warm_up: limit.warm_up_requests,
+            since: start,
+            start,
+            ended: false,
+            reported: start,
+        };
+        player.play()
+    }
+}
+
+impl Player<'_, '_> {
+    fn play(mut self) -> Result<Measured, ProbeError> {
+        for job in 0..self.jobs.len() as u32 {
+            match self.jobs[job as usize].pace {
+                Pace::Closed { depth, .. } => (0..depth).for_each(|_| self.due.push(Reverse((self.start, job)))),
+                Pace::Open => self.schedule(job)?,
+            }
+        }
+        let mut completed = Vec::with_capacity(64);
+        loop {
+            self.send_due()?;
+            let next = if self.ended { Nanos::MAX } else { self.due.peek().map_or(Nanos::MAX, |&Reverse((time, _))| time) };
+            let most = self.outstanding >= self.bench.device.info().queue_depth;
+            if self.outstanding == 0 && next == Nanos::MAX {
+                break;
+            }
+            let until = self.until(if most { Nanos::MAX } else { next });
+            self.bench.device.wait(until, &mut completed)?;
+            for completion in completed.drain(..) {
+                self.completed(&completion);
+            }
+            self.report()?;
+        }
+        if self.measured.elapsed == 0 {
+            self.measured.elapsed = self.bench.device.now() - self.since;
+        }
+        Ok(self.measured)
+    }
+
+    /// Until when to wait: a limit of time ends a run even if nothing is completed.
+    fn until(&self, next: Nanos) -> Nanos {
+        if self.ended || self.limit.time == Nanos::MAX { next } else { next.min(self.since.saturating_add(self.limit.time)).max(self.start + 1) }
+    }
+
+    fn report(&mut self) -> Result<(), ProbeError> {
+        let now = self.bench.device.now();
+        if !self.ended && self.left_to_warm_up == 0 && now - self.since >= self.limit.time {
+            self.end(now);
+        }
+        if now - self.reported > 10_000_000 {
+            self.bench.progress.advance(now - self.reported)?;
+            self.reported = now;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, now: Nanos) {
+        self.ended = true;
+        self.due.clear();
+        self.measured.elapsed = now - self.since;
+    }
+
+    /// The time of the next request of a job at its source's pace.
+    fn schedule(&mut self, job: u32) -> Result<(), ProbeError> {
+        if let Some(request) = self.jobs[job as usize].peek().map_err(ProbeError::Source)? {
+            self.due.push(Reverse((self.start.saturating_add(request.time_ns), job)));
+        }
+        Ok(())
+    }
+
+    fn send_due(&mut self) -> Result<(), ProbeError> {
+        let most = self.bench.device.info().queue_depth;
+        while !self.ended
+            && self.outstanding < most
+            && let Some(&Reverse((due, job))) = self.due.peek()
+            && due <= self.bench.device.now()
+        {
+            self.due.pop();
+            self.send(job, due)?;
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, job: u32, due: Nanos) -> Result<(), ProbeError> {
+        let Some(request) = self.jobs[job as usize].take().map_err(ProbeError::Source)? else { return Ok(()) };
+        let IoRequest { op, offset, length, .. } = request;
+        if op != IoOp::Flush {
+            let region = self.bench.settings.region;
+            assert!(
+                offset >= region.offset && offset + u64::from(length) <= region.offset + region.length,
+                "a request at byte {offset} of {length} bytes lies in the region"
+            );
+            assert!(op == IoOp::Read || self.bench.settings.may_write, "an experiment that writes runs only where that is allowed");
+        }
+        let is_open = self.jobs[job as usize].pace == Pace::Open;
+        let under_way = UnderWay { request, job, due: if is_open { due } else { Nanos::MAX } };
+        let handle = match self.free.pop() {
+            Some(handle) => {
+                self.under_way[handle as usize] = under_way;
+                handle
+            }
+            None => {
+                self.under_way.push(under_way);
+                self.under_way.len() as u32 - 1
+            }
+        };
+        let is_fua = self.jobs[job as usize].is_fua && op == IoOp::Write;
+        self.bench.device.submit(&Request { op, offset, length, is_fua, handle })?;
+        self.outstanding += 1;
+        if is_open { self.schedule(job) } else { Ok(()) }
+    }
+
+    fn completed(&mut self, completion: &Completion) {
+        self.outstanding -= 1;
+        self.free.push(completion.handle);
+        let UnderWay { request, job, due } = self.under_way[completion.handle as usize];
+        self.count(&request);
+        if let Pace::Closed { think, .. } = self.jobs[job as usize].pace
+            && !self.ended
+        {
+            self.due.push(Reverse((completion.completed_at.saturating_add(think), job)));
+        }
+        if self.ended {
+            return;
+        }
+        if self.left_to_warm_up > 0 {
+            self.left_to_warm_up -= 1;
+            self.since = completion.completed_at;
+            return;
+        }
+        let sent = completion.submitted_at.min(due);
+        self.measure(&request, job, sent, completion.completed_at);
+    }
+
+    fn measure(&mut self, request: &IoRequest, job: u32, sent: Nanos, ended: Nanos) {
+        let latency = ended - sent;
+        let measured = &mut self.measured;
+        measured.requests += 1;
+        measured.bytes += u64::from(request.length);
+        measured.elapsed = ended.saturating_sub(self.since);
+        measured.latencies[request.op as usize].saturating_record(latency);
+        let JobMeasured { requests, bytes, latency_ns } = &mut measured.jobs[job as usize];
+        (*requests, *bytes, *latency_ns) = (*requests + 1, *bytes + u64::from(request.length), *latency_ns + u128::from(latency));
+        if self.limit.keep_samples {
+            let sent_ns = sent.saturating_sub(self.since);
+            measured.samples.push(Sample { sent_ns, latency_ns: latency, offset: request.offset, op: request.op, job });
+        }
+        let is_batch_full = measured.batches.ended(measured.elapsed);
+        let is_precise = is_batch_full && self.limit.precision > 0.0 && measured.relative_error() < self.limit.precision;
+        if is_precise || measured.requests == self.limit.requests || measured.elapsed >= self.limit.time {
+            self.end(ended);
+        }
+    }
+
+    fn count(&mut self, request: &IoRequest) {
+        let sent = &mut self.bench.sent;
+        sent.requests += 1;
+        match request.op {
+            IoOp::Read => sent.read_bytes += u64::from(request.length),
+            IoOp::Write => sent.written_bytes += u64::from(request.length),
+            IoOp::Trim | IoOp::Flush => {}
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The experiments: one file each, and one line here.
+
+use registry::{Args, Info, Spec, SpecError};
+
+use crate::bench::Bench;
+use crate::error::ProbeError;
+use crate::finding::Finding;
+use crate::known::Known;
+
+/// What an experiment looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// Throughput and latency as a host sees them.
+    Performance,
+    /// What the drive makes of patterns of writes.
+    Patterns,
+    /// How it is made.
+    Internals,
+    /// What streams do to each other.
+    Interference,
+}
+
+impl Group {
+    /// The name in listings.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Performance => "performance",
+            Self::Patterns => "patterns",
+            Self::Internals => "internals",
+            Self::Interference => "interference",
+        }
+    }
+}
+
+/// One experiment.
+pub struct Experiment {
+    /// Name, parameters, source.
+    pub info: Info,
+    /// What it looks at.
+    pub group: Group,
+    /// Whether it writes to the region.
+    pub writes: bool,
+    /// Whether it belongs to the quick set.
+    pub is_quick: bool,
+    /// Its share of the device time of a set, against the others.
+    pub weight: f64,
+    /// Experiments whose findings it uses if they are there: they run before it.
+    pub after: &'static [&'static str],
+    /// Runs it. The finding's `experiment` and its sums are filled in by [`Experiment::run`].
+    pub body: fn(&mut Bench<'_>, &Args, &Known) -> Result<Finding, ProbeError>,
+}
+
+/// All experiments, in the order in which a set runs them.
+pub static EXPERIMENTS: &[Experiment] = &[];
+
+/// Finds an experiment by a spec such as `chunk_size(most=64Ki)`, and its parameters.
+///
+/// # Errors
+/// [`SpecError`] lists the known names or keys.
+pub fn find(text: &str) -> Result<(&'static Experiment, Args), SpecError> {
+    let spec = Spec::parse(text)?;
+    let experiment = registry::find("experiment", EXPERIMENTS, |experiment| &experiment.info, &spec)?;
+    let args = experiment.info.accept(&spec)?;
+    Ok((experiment, args))
+}
+
+impl Experiment {
+    /// Runs it and says what it took.
+    ///
+    /// # Errors
+    /// [`ProbeError`]; [`ProbeError::Impossible`] if it writes and the bench may not.
+    pub fn run(&self, bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, ProbeError> {
+        if self.writes && !bench.settings().may_write {
+            return Err(ProbeError::Impossible {
+                experiment: self.info.name,
+                reason: "it writes to the device, which was not allowed".to_owned(),
+            });
+        }
+        let (start, before) = (bench.now(), bench.sent());
+        let mut finding = (self.body)(bench, args, known)?;
+        let sent = bench.sent();
+        finding.experiment = format!("{}({})", self.info.name, args.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(","));
+        finding.device_seconds = (bench.now() - start) as f64 / 1e9;
+        finding.requests = sent.requests - before.requests;
+        finding.read_bytes = sent.read_bytes - before.read_bytes;
+        finding.written_bytes = sent.written_bytes - before.written_bytes;
+        finding.seed = bench.settings().seed;
+        Ok(finding)
+    }
+}

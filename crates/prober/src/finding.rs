@@ -1,0 +1,199 @@
+//! What an experiment finds: values that say how sure they are, and curves.
+
+use serde::{Deserialize, Serialize};
+
+/// What is to be believed of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The statistics leave little doubt: at most one in twenty such values is wrong.
+    Sure,
+    /// The best guess; something else fits nearly as well.
+    Unsure,
+    /// The measurements show nothing of the kind, or contradict the model. There is no value.
+    NotFound,
+}
+
+/// One thing that was found out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Value {
+    /// Its name, with the unit last: `chunk_bytes`, `domains`, `write_buffer_bytes`.
+    pub key: String,
+    /// The value, if it is a number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<f64>,
+    /// The value, if it is a word (`write_order`, `fifo`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub word: Option<String>,
+    /// Lower and upper end of the 95 % interval of a number, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<[f64; 2]>,
+    /// What is to be believed of it.
+    pub verdict: Verdict,
+    /// Why, in one sentence for people: what was seen, and how clearly.
+    pub why: String,
+}
+
+impl Value {
+    /// A number that is sure.
+    #[must_use]
+    pub fn number(key: &str, number: f64, why: impl Into<String>) -> Self {
+        Self { key: key.to_owned(), number: Some(number), word: None, interval: None, verdict: Verdict::Sure, why: why.into() }
+    }
+
+    /// A word that is sure.
+    #[must_use]
+    pub fn word(key: &str, word: &str, why: impl Into<String>) -> Self {
+        Self { key: key.to_owned(), number: None, word: Some(word.to_owned()), interval: None, verdict: Verdict::Sure, why: why.into() }
+    }
+
+    /// Something that was not found.
+    #[must_use]
+    pub fn not_found(key: &str, why: impl Into<String>) -> Self {
+        Self { key: key.to_owned(), number: None, word: None, interval: None, verdict: Verdict::NotFound, why: why.into() }
+    }
+
+    /// The same with a 95 % interval.
+    #[must_use]
+    pub fn within(mut self, low: f64, high: f64) -> Self {
+        self.interval = Some([low, high]);
+        self
+    }
+
+    /// The same, but sure only if `is_sure`.
+    #[must_use]
+    pub fn sure_if(mut self, is_sure: bool) -> Self {
+        if !is_sure && self.verdict == Verdict::Sure {
+            self.verdict = Verdict::Unsure;
+        }
+        self
+    }
+}
+
+/// A figure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Chart {
+    /// Short name for files and for laying two drives' charts over each other: lower case, words joined by `_`.
+    pub name: String,
+    /// What it shows.
+    pub title: String,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// The curves.
+    pub series: Vec<Series>,
+    /// What to mark: a knee, a dip, a threshold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub marks: Vec<Mark>,
+}
+
+/// An axis.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Axis {
+    /// What is on it, without the unit.
+    pub label: String,
+    /// `bytes`, `us`, `ms`, `s`, `MB/s`, `requests/s`, `requests`, `chunks`, `share`, or empty.
+    pub unit: String,
+    /// Logarithmic.
+    #[serde(default)]
+    pub is_log: bool,
+}
+
+impl Axis {
+    /// A linear axis.
+    #[must_use]
+    pub fn linear(label: &str, unit: &str) -> Self {
+        Self { label: label.to_owned(), unit: unit.to_owned(), is_log: false }
+    }
+
+    /// A logarithmic axis.
+    #[must_use]
+    pub fn log(label: &str, unit: &str) -> Self {
+        Self { label: label.to_owned(), unit: unit.to_owned(), is_log: true }
+    }
+}
+
+/// A curve.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// Its name in the legend.
+    pub name: String,
+    /// Drawn as points without lines.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_scatter: bool,
+    /// Its points, in order of x.
+    pub points: Vec<Point>,
+}
+
+impl Series {
+    /// A curve without points.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), is_scatter: false, points: Vec::new() }
+    }
+
+    /// Adds a point without an interval.
+    pub fn push(&mut self, x: f64, y: f64) {
+        self.points.push(Point { x, y, interval: None });
+    }
+
+    /// Adds a point with its 95 % interval.
+    pub fn push_within(&mut self, x: f64, y: f64, low: f64, high: f64) {
+        self.points.push(Point { x, y, interval: Some([low, high]) });
+    }
+}
+
+/// A point of a curve.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Where.
+    pub x: f64,
+    /// The mean.
+    pub y: f64,
+    /// Its 95 % interval, if it was estimated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<[f64; 2]>,
+}
+
+/// Something to mark: a vertical line at `x`, a horizontal one at `y`, or a point at both.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Mark {
+    /// Its text.
+    pub label: String,
+    /// Where.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub x: Option<f64>,
+    /// Where.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub y: Option<f64>,
+}
+
+/// What an experiment found, with what produced it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// The experiment with all its parameters, as a spec.
+    pub experiment: String,
+    /// What was found out.
+    pub values: Vec<Value>,
+    /// The figures.
+    pub charts: Vec<Chart>,
+    /// What a reader has to know: what was left out and why, what limits the result.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// Device time that it took, in seconds.
+    #[serde(default)]
+    pub device_seconds: f64,
+    /// Requests completed.
+    #[serde(default)]
+    pub requests: u64,
+    /// Bytes read.
+    #[serde(default)]
+    pub read_bytes: u64,
+    /// Bytes written.
+    #[serde(default)]
+    pub written_bytes: u64,
+    /// Seed.
+    #[serde(default)]
+    pub seed: u64,
+}

@@ -1,0 +1,19 @@
+//! Experiments that find out what a drive does and how it is made, from outside: by the times of requests alone.
+//!
+//! An [`Experiment`] runs on a [`Bench`], which plays [`Job`]s on a [`devices::BlockDevice`] and measures them, and gives a [`Finding`]: curves,
+//! and values each with what is to be believed of it. Experiments cannot tell a real device from a simulated one. What one finds, later
+//! ones use ([`Known`]). [`analysis`] holds the statistics, free of devices.
+
+pub mod analysis;
+pub mod bench;
+mod error;
+pub mod experiments;
+mod finding;
+mod known;
+pub mod matrix;
+
+pub use bench::{Bench, Job, Limit, Measured, Pace, Region, Settings};
+pub use error::ProbeError;
+pub use experiments::{EXPERIMENTS, Experiment, Group, find};
+pub use finding::{Axis, Chart, Finding, Mark, Point, Series, Value, Verdict};
+pub use known::Known;

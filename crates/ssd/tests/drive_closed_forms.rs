@@ -75,6 +75,28 @@ fn erase(page: Ppn) -> Command {
     Command::erase(page, Cause::Cleaning, Tag::drive(0))
 }
 
+/// Mean and standard deviation of the time of a read without data, over 20,000 reads: within 4 standard errors of what was asked for.
+#[test]
+fn noise_is_as_wide_as_asked_for_and_repeats_with_its_seed() {
+    let times_with = |seed| -> Vec<f64> {
+        let mut media = media(&[("media.time_noise", "0.2"), ("media.command_us", "0")]).with_seed(seed);
+        let read = Command { bytes: 0, ..read(page(0, 0, 0)) };
+        let mut one = || {
+            let from = media.now();
+            (times(&mut media, &[(from, Command { tag: Tag::drive(0), ..read })])[0] - from) as f64
+        };
+        (0..20_000).map(|_| one()).collect()
+    };
+    let all = times_with(1);
+    let mean = all.iter().sum::<f64>() / all.len() as f64;
+    let deviation = (all.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / all.len() as f64).sqrt();
+    let read = (75 * US) as f64;
+    assert!((mean / read - 1.0).abs() < 4.0 * 0.2 / 141.0, "{mean}");
+    assert!((deviation / read - 0.2).abs() < 4.0 * 0.2 / 200.0, "{deviation}");
+    assert_eq!(all, times_with(1));
+    assert_ne!(all, times_with(2));
+}
+
 #[test]
 fn one_command_takes_command_array_and_transfer() {
     let one = |command| times(&mut media(&[]), &at_once(&[command]))[0];

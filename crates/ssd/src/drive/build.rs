@@ -94,10 +94,10 @@ impl<V: DriveVisitor> Builder<'_, V> {
         self,
         build: impl FnOnce(&Args, &Layout, u32, bool) -> Result<S, SchemeError>,
     ) -> Result<V::Output, DriveError> {
-        let profile = self.profile;
+        let (profile, seed) = (self.profile, self.seed);
         let scheme = build(&self.args, &self.layout, profile.logical_pages(), profile.media.copy_back)
             .map_err(|error| DriveError::Scheme { profile: profile.name.clone(), error })?;
-        Ok(self.visitor.visit(Drive::new(profile, scheme, Media::new(&profile.media))))
+        Ok(self.visitor.visit(Drive::new(profile, scheme, Media::new(&profile.media).with_seed(seed))))
     }
 
     fn page_mapped(self) -> Result<V::Output, DriveError> {
@@ -167,8 +167,8 @@ impl<V: DriveVisitor> PageMappedBuilder<'_, '_, V> {
     }
 
     fn drive<S: Scheme + 'static>(self, scheme: S) -> V::Output {
-        let profile = self.builder.profile;
-        self.builder.visitor.visit(Drive::new(profile, scheme, Media::new(&profile.media)))
+        let Builder { profile, seed, .. } = self.builder;
+        self.builder.visitor.visit(Drive::new(profile, scheme, Media::new(&profile.media).with_seed(seed)))
     }
 }
 

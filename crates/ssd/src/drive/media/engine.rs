@@ -106,24 +106,27 @@ impl Media {
         let until = match group.op {
             FlashOp::Read => {
                 let sent = self.reserve_commands(number, group, from);
-                sent + self.longest(group, |timing, place| timing.read(place))
+                let read = self.longest(group, |timing, place| timing.read(place));
+                sent + self.noisy(read)
             }
             FlashOp::Program => {
                 let arrived = self.reserve_data_in(number, group, from);
                 self.dies[number as usize].array_since = arrived;
-                arrived + self.longest(group, |timing, place| timing.program(place))
+                let program = self.longest(group, |timing, place| timing.program(place));
+                arrived + self.noisy(program)
             }
             FlashOp::Erase => {
                 let sent = self.reserve_commands(number, group, from);
                 self.dies[number as usize].array_since = sent;
-                sent + self.timing.erase
+                sent + self.noisy(self.timing.erase)
             }
             FlashOp::CopyBack => {
                 let sent = self.reserve_commands(number, group, from);
                 self.dies[number as usize].array_since = sent;
                 let slot = self.slots.get(group.head);
                 let read = self.timing.read(self.layout.split(slot.command.from).1);
-                sent + read + self.timing.program(slot.place)
+                let program = self.timing.program(slot.place);
+                sent + self.noisy(read) + self.noisy(program)
             }
         };
         let die = &mut self.dies[number as usize];
@@ -166,6 +169,15 @@ impl Media {
         self.slots.of(group).map(|entry| time(&self.timing, entry.place)).max().unwrap_or(0)
     }
 
+    /// A time as this operation takes it.
+    #[inline]
+    fn noisy(&mut self, time: Picos) -> Picos {
+        match &mut self.noise {
+            None => time,
+            Some(noise) => noise.of(time),
+        }
+    }
+
     /// Takes the channel for a time, from when it is free on. Returns when that begins.
     #[inline]
     fn reserve(&mut self, number: u32, from: Picos, time: Picos) -> Picos {
@@ -190,6 +202,7 @@ impl Media {
     /// Takes the channel for the commands and data of programs. Returns when the last has arrived.
     fn reserve_data_in(&mut self, number: u32, group: Group, from: Picos) -> Picos {
         let time = self.slots.of(group).map(|entry| self.timing.command + self.timing.transfer(entry.command.bytes)).sum();
+        let time = self.noisy(time);
         let start = self.reserve(number, from, time);
         self.waited_for_channel(group, start - from);
         start + time
@@ -203,7 +216,7 @@ impl Media {
 
     /// Sends the data of the next command of the group in the register.
     fn send(&mut self, number: u32, slot: Slot) {
-        let time = self.timing.transfer(self.slots.get(slot).command.bytes);
+        let time = self.noisy(self.timing.transfer(self.slots.get(slot).command.bytes));
         let start = self.reserve(number, self.now, time);
         self.slots.get_mut(slot).channel_wait += start - self.now;
         self.events.set(self.transfer_part(number), start + time);
@@ -268,7 +281,8 @@ impl Media {
     fn begin_loaded(&mut self, number: u32, group: Group, since: Picos, behind: Class) {
         let waited = self.now - since;
         self.slots.change(group, |entry| entry.waited[behind as usize] += waited);
-        let until = self.now + self.longest(group, |timing, place| timing.program(place));
+        let program = self.longest(group, |timing, place| timing.program(place));
+        let until = self.now + self.noisy(program);
         let die = &mut self.dies[number as usize];
         die.array = Array::Busy;
         die.array_group = group;

@@ -22,7 +22,7 @@ pub use witness::{Carried, Content, INITIAL, NOTHING, TRANSLATION, Witness};
 
 use die::{Array, Die};
 use slots::{Class, Slots};
-use timing::Timing;
+use timing::{Noise, Timing};
 
 use crate::drive::measure::{EventHash, Timeline};
 use crate::drive::profile::{CommandOrder, MediaConfig};
@@ -87,6 +87,7 @@ struct Features {
 pub struct Media {
     layout: Layout,
     timing: Timing,
+    noise: Option<Box<Noise>>,
     features: Features,
     now: Picos,
     events: Events,
@@ -117,6 +118,7 @@ impl Media {
         let dies = layout.dies();
         Self {
             timing: Timing::new(config),
+            noise: Noise::new(config.time_noise),
             features: Features {
                 multi_plane: config.multi_plane && config.planes_per_die > 1,
                 cache_mode: config.cache_mode,
@@ -145,6 +147,15 @@ impl Media {
     #[must_use]
     pub fn layout(&self) -> &Layout {
         &self.layout
+    }
+
+    /// Where the noise of the times begins, if there is any.
+    #[must_use]
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        if let Some(noise) = &mut self.noise {
+            noise.seed(seed);
+        }
+        self
     }
 
     /// The time of the event at hand.

@@ -1,5 +1,9 @@
 //! How long the operations of a die take.
 
+use rand::SeedableRng as _;
+use rand_distr::{Distribution as _, Normal};
+use rand_pcg::Pcg64Mcg;
+
 use crate::drive::profile::MediaConfig;
 use crate::drive::time::{Picos, Rate, picos_of_micros};
 
@@ -46,5 +50,28 @@ impl Timing {
     #[inline]
     pub fn transfer(&self, bytes: u32) -> Picos {
         self.channel.time_of(bytes)
+    }
+}
+
+/// How times of operations vary: normally around those of the profile, and never below a tenth of them.
+#[derive(Debug)]
+pub(crate) struct Noise {
+    normal: Normal<f64>,
+    random: Pcg64Mcg,
+}
+
+impl Noise {
+    /// Noise of this relative standard deviation; none for 0.
+    pub fn new(deviation: f64) -> Option<Box<Self>> {
+        let normal = Normal::new(1.0, deviation).expect("a profile's noise was checked");
+        (deviation > 0.0).then(|| Box::new(Self { normal, random: Pcg64Mcg::seed_from_u64(0) }))
+    }
+
+    pub fn seed(&mut self, seed: u64) {
+        self.random = Pcg64Mcg::seed_from_u64(seed ^ 0x6e6f_6973_6500_0000);
+    }
+
+    pub fn of(&mut self, time: Picos) -> Picos {
+        (time as f64 * self.normal.sample(&mut self.random).max(0.1)) as Picos
     }
 }

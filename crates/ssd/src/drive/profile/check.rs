@@ -73,7 +73,8 @@ impl Profile {
         at.require(pages <= Geometry::MAX_PHYSICAL_PAGES, "media", format!("{pages} pages"), || {
             format!("must be at most 2^31 = {} pages: use larger pages or fewer erase blocks", Geometry::MAX_PHYSICAL_PAGES)
         })?;
-        at.range("media.factory_bad_share", m.factory_bad_share, 0.0..=0.2)
+        at.range("media.factory_bad_share", m.factory_bad_share, 0.0..=0.2)?;
+        at.range("media.time_noise", m.time_noise, 0.0..=0.5)
     }
 
     fn check_times(&self, at: &At<'_>) -> Checked {

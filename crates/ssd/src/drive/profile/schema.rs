@@ -106,6 +106,10 @@ pub struct MediaConfig {
     /// Share of the erase blocks that are bad from the factory, 0 ... 0.2.
     #[serde(default)]
     pub factory_bad_share: f64,
+    /// Standard deviation of the time of each read, program, erase and transfer, as a fraction of it, 0 ... 0.5. Real dies differ by page,
+    /// temperature and read retries; 0 is what data sheets say.
+    #[serde(default)]
+    pub time_noise: f64,
 }
 
 const fn eight() -> u32 {

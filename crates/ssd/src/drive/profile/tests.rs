@@ -113,7 +113,7 @@ fn syntax_errors_have_line_and_column() {
         "my.toml, line 6, column 1: unknown field `chanels`, expected one of `channels`, `packages_per_channel`, `dies_per_package`, \
          `planes_per_die`, `erase_blocks_per_plane`, `pages_per_erase_block`, `page_bytes`, `read_us`, `program_us`, `erase_us`, \
          `command_us`, `channel_mt_per_second`, `channel_bits`, `multi_plane`, `cache_mode`, `copy_back`, `suspend`, `suspend_us`, \
-         `order`, `endurance_cycles`, `endurance_spread`, `factory_bad_share`"
+         `order`, `endurance_cycles`, `endurance_spread`, `factory_bad_share`, `time_noise`"
     );
     let error = changed("channels = 2\n", "channels = \n");
     assert!(error.starts_with("my.toml, line 6, column 12: ") && error.lines().count() == 1, "{error}");

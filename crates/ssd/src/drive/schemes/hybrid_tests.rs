@@ -35,6 +35,7 @@ fn config(channels: u32, dies: u32, planes: u32, blocks: u32, pages: u32) -> Med
         endurance_cycles: 0,
         endurance_spread: 0.0,
         factory_bad_share: 0.0,
+        time_noise: 0.0,
     }
 }
 

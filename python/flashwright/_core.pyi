@@ -22,6 +22,9 @@ class InputError(FlashwrightError):
 class RunError(FlashwrightError):
     """A run that failed although its input was right: the command line exits with 1."""
 
+class ImpossibleError(RunError):
+    """An experiment that this device, region or budget does not allow: the others of a set go on without it."""
+
 class Cancelled(FlashwrightError):  # noqa: N818
     """The work was asked to stop before its end."""
 
@@ -31,6 +34,8 @@ class Progress:
     def __init__(self) -> None: ...
     def state(self) -> tuple[int, int]:
         """Done so far and the total, in whatever unit the work counts; a total of 0 means that it is not known."""
+    def preparation(self) -> tuple[int, int]:
+        """Prepared so far and the total, before the first unit is done; a total of 0 means that there is nothing to prepare."""
     def cancel(self) -> None:
         """Ask the work to stop at its next clean point: it then raises `Cancelled`."""
 
@@ -234,6 +239,48 @@ def simulate_drive(
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Play requests on a simulated drive; each job is (requests, "closed" or "open", depth, think_us)."""
+
+# Block devices, and experiments on them
+
+class Device:
+    """An open block device, for one user at a time."""
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """What it is: name, model, kind, capacity_bytes, sector_bytes, queue_depth, most_bytes, is_read_only, has_trim, is_virtual."""
+    def now_ns(self) -> int:
+        """Nanoseconds on the device's clock since it was opened."""
+
+def simulated_device(
+    profile: str,
+    *,
+    name: str | None = None,
+    state: str = "filled",
+    overwrites: float = 2.0,
+    seed: int = 1,
+    progress: Progress | None = None,
+) -> Device:
+    """Make a simulated drive of the TOML of a device profile, in the state "fresh", "filled" or "aged"."""
+
+def experiments() -> list[dict[str, Any]]:
+    """Every experiment in the order of a set: dicts like those of `registry`, with group, writes, is_quick, weight and after."""
+
+def experiment(spec: str) -> dict[str, Any]:
+    """What is known of the experiment of a spec, as `experiments` has it, with `spec`: the experiment with all its parameters."""
+
+def probe(
+    device: Device,
+    experiment: str,
+    *,
+    region_offset: int = 0,
+    region_bytes: int | None = None,
+    seed: int = 1,
+    budget_seconds: float = 10.0,
+    may_write: bool = False,
+    findings: str = "[]",
+    progress: Progress | None = None,
+) -> str:
+    """Run one experiment on a device, given a JSON list of what earlier ones found; gives its finding as JSON."""
 
 # The models of MULTILOG. Those of one number take a float and give a float, or take an array and give one of the same shape.
 

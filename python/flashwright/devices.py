@@ -45,6 +45,10 @@ class Device:
         Raises InputError if there is no such profile, or something in it is wrong.
         """
         text, place = profile_text(given)
+        keys = [override.partition("=")[0].strip() for override in overrides]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise InputError(f"{key}: it is set twice; set each key of {place} once")
         device = Device(given, tuple(overrides), _core.check_profile(text, place, list(overrides)))
         device._check_policies()
         return device

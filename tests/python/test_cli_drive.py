@@ -80,6 +80,12 @@ WRONG_USE = [
     (["simulate", READS, *A16, "--timeline", "10", "--json", "-"], "give --out DIR"),
     (["simulate", READS, *A16, "--writes-per-day", "trace"], "has no times"),
     (["simulate", "io:nope", *A16], "known are: sequential"),
+    (["simulate", READS, *A16, "--fold"], "--fold: it says how a trace is read"),
+    (["compare", READS, *A16, "--page-size", "8192"], "--page-size: it says how a trace is read"),
+    (
+        ["simulate", READS, *A16, "--set", "media.channels=2", "--set", "media.channels=4"],
+        "media.channels: it is set twice",
+    ),
     (["simulate", "io:random(size=5)", *A16], "size"),
     (["compare", READS, "--depth", "4"], "give --device"),
     (["compare", READS, "--device", "a16", "--device", "a16"], "given twice"),

@@ -114,7 +114,7 @@ fn scheme_dicts(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
 }
 
 /// `pages` are those that the requests touch.
-fn state_of(state: &str, overwrites: f64, pages: u32) -> PyResult<State> {
+pub fn state_of(state: &str, overwrites: f64, pages: u32) -> PyResult<State> {
     match state {
         "fresh" => Ok(State::Fresh),
         "loaded" => Ok(State::Loaded { pages }),

@@ -14,6 +14,12 @@ create_exception!(
     FlashwrightError,
     "A run that failed although its input was right: the command line exits with 1."
 );
+create_exception!(
+    flashwright,
+    ImpossibleError,
+    RunError,
+    "An experiment that this device, region or budget does not allow: the others of a set go on without it."
+);
 create_exception!(flashwright, Cancelled, FlashwrightError, "The work was asked to stop before its end.");
 
 /// Wrong use or input, told by an error of one of the crates.
@@ -43,5 +49,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("FlashwrightError", py.get_type::<FlashwrightError>())?;
     module.add("InputError", py.get_type::<InputError>())?;
     module.add("RunError", py.get_type::<RunError>())?;
+    module.add("ImpossibleError", py.get_type::<ImpossibleError>())?;
     module.add("Cancelled", py.get_type::<Cancelled>())
 }

@@ -2,10 +2,12 @@
 //!
 //! One file a crate that it opens to Python; each adds itself to the module in `register`.
 
+mod devices;
 mod drive;
 mod drive_result;
 mod errors;
 mod models;
+mod probe;
 mod progress;
 mod registry;
 mod requests;
@@ -31,5 +33,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     workload::register(module)?;
     simulate::register(module)?;
     requests::register(module)?;
-    drive::register(module)
+    drive::register(module)?;
+    devices::register(module)?;
+    probe::register(module)
 }

@@ -35,6 +35,11 @@ impl Progress {
         self.0.state()
     }
 
+    /// Prepared so far and the total, before the first unit is done; a total of 0 means that there is nothing to prepare.
+    fn preparation(&self) -> (u64, u64) {
+        self.0.preparation()
+    }
+
     /// Asks the work to stop at its next clean point: it then raises `Cancelled`.
     fn cancel(&self) {
         self.0.cancel();

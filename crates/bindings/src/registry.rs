@@ -23,7 +23,7 @@ fn param_dict<'py>(py: Python<'py>, param: &Param) -> PyResult<Bound<'py, PyDict
 }
 
 /// What is known of a variant, as a dict.
-fn info_dict<'py>(py: Python<'py>, info: &Info) -> PyResult<Bound<'py, PyDict>> {
+pub fn info_dict<'py>(py: Python<'py>, info: &Info) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("name", info.name)?;
     dict.set_item("aliases", info.aliases)?;

@@ -12,6 +12,8 @@ pub struct Cancelled;
 pub struct Progress {
     done: AtomicU64,
     total: AtomicU64,
+    prepared: AtomicU64,
+    to_prepare: AtomicU64,
     cancelled: AtomicBool,
 }
 
@@ -19,6 +21,26 @@ impl Progress {
     /// Sets how much there is to do, in whatever unit the work counts; 0 if unknown.
     pub fn set_total(&self, total: u64) {
         self.total.store(total, Ordering::Relaxed);
+    }
+
+    /// Sets how much there is to prepare before the first unit is done, such as page writes that age a drive.
+    pub fn set_to_prepare(&self, total: u64) {
+        self.to_prepare.store(total, Ordering::Relaxed);
+    }
+
+    /// Adds what was prepared since the last call.
+    ///
+    /// # Errors
+    /// As [`Progress::advance`].
+    pub fn prepare(&self, units: u64) -> Result<(), Cancelled> {
+        self.prepared.fetch_add(units, Ordering::Relaxed);
+        self.advance(0)
+    }
+
+    /// Prepared so far, and all that there is to prepare (0 if unknown).
+    #[must_use]
+    pub fn preparation(&self) -> (u64, u64) {
+        (self.prepared.load(Ordering::Relaxed), self.to_prepare.load(Ordering::Relaxed))
     }
 
     /// Adds what was done since the last call.

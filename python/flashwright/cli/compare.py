@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flashwright._core import InputError, RunError
-from flashwright.cli.drive import DriveOptions, check_use, is_given
+from flashwright.cli.drive import DriveOptions, check_patterns, check_use, is_given
 from flashwright.cli.drive_comparison import compare_drives
 from flashwright.cli.options import (
     Fractions,
@@ -102,6 +102,7 @@ def compare(
     named = _names(placements, "--placements")
     chosen_victims = None if victims is None else _all_victims(victims)
     if profiles:
+        check_patterns(source_names)
         compare_drives(
             DriveOptions(**drive),
             profiles,

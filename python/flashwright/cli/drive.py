@@ -96,6 +96,23 @@ class DriveOptions:
         )
 
 
+OF_A_FILE = ("page_size", "format_name", "skip_bad", "fold")
+"""Parameters that say how a trace file is read."""
+
+
+def check_patterns(sources: Sequence[str]) -> None:
+    """Raise click.UsageError if an option was given that says how a trace is read, and all sources are patterns of requests."""
+    from flashwright.sources import PATTERN
+
+    names = {parameter.name: parameter.opts[0] for parameter in click.get_current_context().command.params}
+    if all(source.startswith(PATTERN) for source in sources):
+        for parameter in OF_A_FILE:
+            if parameter in names and is_given(parameter):
+                raise click.UsageError(
+                    f"{names[parameter]}: it says how a trace is read, and {', '.join(sources)} is none; leave it out"
+                )
+
+
 def is_given(parameter: str) -> bool:
     """Tell whether the user gave the parameter, by its name in Python, a value of his own."""
     source = click.get_current_context().get_parameter_source(parameter)

@@ -27,6 +27,9 @@ class Tracker(Protocol):
     def state(self) -> tuple[int, int]:
         """Give what is done and the total; 0 if that is not known."""
 
+    def preparation(self) -> tuple[int, int]:
+        """Give what is prepared before the first unit can be done, and the total; 0 if there is nothing to prepare."""
+
     def cancel(self) -> None:
         """Ask the work to stop."""
 
@@ -135,6 +138,8 @@ def _draw_until_done(
             if preparing is not None and not done:
                 # A rate over the preparation, too, would tell a time left of hours where it is seconds.
                 began = time.monotonic()
+                prepared, to_prepare = tracker.preparation()
+                bars.update(bar, completed=prepared, total=to_prepare or None)
                 continue
             worked = time.monotonic() - began
             bars.update(bar, description=label, completed=done, total=total or None, done=done, worked=worked)

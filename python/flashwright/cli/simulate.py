@@ -7,7 +7,15 @@ from typing import Any
 
 import click
 
-from flashwright.cli.drive import DriveOptions, DriveRun, check_use, is_given, policy_overrides, simulate_drive
+from flashwright.cli.drive import (
+    DriveOptions,
+    DriveRun,
+    check_patterns,
+    check_use,
+    is_given,
+    policy_overrides,
+    simulate_drive,
+)
 from flashwright.cli.options import (
     Count,
     Fraction,
@@ -124,6 +132,7 @@ def simulate(
         )
         known_endurance = endurance if is_given("endurance") else None
         asked = DriveRun(source, reading, options.load(seed), timeline_spans, audit, known_endurance, writes_per_day)
+        check_patterns([source])
         simulate_drive(device, overrides, asked, json_path=json_path, out=out)
         return
     own = own_victim(placement)

@@ -88,12 +88,13 @@ def _greatest_delay(result: dict[str, Any]) -> str | None:
     delay, most = max(totals.items(), key=lambda item: item[1])
     share = percent(most / whole, 2)
     return {
-        "queue": f"Requests spend {share} of their time outside the flash: in queues, controller, link and buffer.",
+        "queue": f"Requests spend {share} of their time outside the flash: in queues, controller and link.",
         "channel": f"Requests spend {share} of their time waiting for a channel.",
         "die_busy": f"Requests spend {share} of their time waiting for dies that work for others.",
         "cleaning": f"Requests spend {share} of their time waiting for dies that clean.",
         "wear_levelling": f"Requests spend {share} of their time waiting for dies that even out wear.",
         "erase": f"Requests spend {share} of their time waiting for erases.",
+        "buffer": f"Requests spend {share} of their time waiting for room in the write buffer.",
         "service": f"Requests spend {share} of their time in the flash itself, which even an idle drive takes.",
     }[delay]
 

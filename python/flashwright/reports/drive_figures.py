@@ -23,6 +23,7 @@ DELAY_COLOURS = {
     "wear_levelling": "@c3",
     "erase": "@c6",
     "service": "@c2",
+    "buffer": "@c4",
 }
 CAUSE_COLOURS = {"host": "@c2", "mapping": "@c5", "cleaning": "@c1", "wear_levelling": "@c3", "idle": "@grid"}
 MOST_DIES_DRAWN = 256

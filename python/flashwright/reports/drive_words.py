@@ -15,10 +15,12 @@ DELAYS = {
     "wear_levelling": "wear levelling",
     "erase": "erase",
     "service": "flash itself",
+    "buffer": "buffer full",
 }
 DELAYS_EXPLAINED = (
-    "Queue is everything outside the flash: the host's queue, controller, link, room in the write buffer. Channel: waited for "
-    "it. Die busy: the die worked for other requests. Cleaning, wear levelling and erase: the die worked for the drive itself. "
+    "Queue is everything outside the flash: the host's queue, controller, link. Buffer full: waited for room in the write "
+    "buffer behind other pages. Channel: waited for it. "
+    "Die busy: the die worked for other requests. Cleaning, wear levelling and erase: the die worked for the drive itself. "
     "Flash itself is what an idle drive would take, too."
 )
 CAUSES = {

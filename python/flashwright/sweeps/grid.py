@@ -58,6 +58,10 @@ class Grid:
         """Give the page writes that are done, and all that there are."""
         return self._pool.state()
 
+    def preparation(self) -> tuple[int, int]:
+        """Give what is prepared of all runs begun, and the total."""
+        return self._pool.preparation()
+
     def cancel(self) -> None:
         """Stop every run at its next clean point, and start no more."""
         self._pool.cancel()

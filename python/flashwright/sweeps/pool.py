@@ -40,6 +40,11 @@ class Pool(Generic[Result]):
         done = sum(progress.state()[0] for progress in self._progress)
         return done, sum(self._totals) if all(self._totals) else 0
 
+    def preparation(self) -> tuple[int, int]:
+        """Give what is prepared of the pieces begun, and the total."""
+        parts = [progress.preparation() for progress in self._progress]
+        return sum(done for done, _ in parts), sum(total for _, total in parts)
+
     def cancel(self) -> None:
         """Stop every piece at its next clean point, and start no more."""
         self._cancelled.set()

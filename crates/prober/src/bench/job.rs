@@ -12,6 +12,12 @@ pub enum Pace {
         /// Time from the end of one to the start of the next in its place.
         think: Nanos,
     },
+    /// So many sent together, and the next as many when all of these have ended: nothing else is under way beside a burst. Samples come
+    /// in the order of their ends, so those of one burst follow each other.
+    Bursts {
+        /// Requests sent together, at least 1 and at most the device's queue depth.
+        size: u32,
+    },
     /// At the times of the source, however late the device is.
     Open,
 }
@@ -21,6 +27,8 @@ pub struct Job {
     pub(super) source: Box<dyn RequestSource>,
     pub(super) pace: Pace,
     pub(super) is_fua: bool,
+    /// Requests sent and not ended.
+    pub(super) outstanding: u32,
     buffer: Vec<IoRequest>,
     next: usize,
     filled: usize,
@@ -33,7 +41,7 @@ impl Job {
     /// A job.
     #[must_use]
     pub fn new(source: Box<dyn RequestSource>, pace: Pace) -> Self {
-        Self { source, pace, is_fua: false, buffer: Vec::new(), next: 0, filled: 0 }
+        Self { source, pace, is_fua: false, outstanding: 0, buffer: Vec::new(), next: 0, filled: 0 }
     }
 
     /// So many requests outstanding, without time to think.

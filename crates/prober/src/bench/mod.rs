@@ -48,8 +48,12 @@ pub struct Limit {
     pub time: Nanos,
     /// Half the width of the 95 % interval of the throughput as a share of it, by batch means; 0 for no such end.
     pub precision: f64,
+    /// Requests measured before the precision may end it: a drive may repeat itself only after many.
+    pub least_requests: u64,
     /// Requests that come before and are not measured.
     pub warm_up_requests: u64,
+    /// Device time in nanoseconds that comes before and is not measured, together with the requests.
+    pub warm_up_time: Nanos,
     /// Whether every request is kept as a [`Sample`].
     pub keep_samples: bool,
 }
@@ -58,19 +62,35 @@ impl Limit {
     /// So many requests, after a tenth as many to warm up.
     #[must_use]
     pub fn requests(requests: u64) -> Self {
-        Self { requests, time: Nanos::MAX, precision: 0.0, warm_up_requests: requests / 10, keep_samples: false }
+        let (time, precision, warm_up_requests) = (Nanos::MAX, 0.0, requests / 10);
+        Self { requests, time, precision, least_requests: 0, warm_up_requests, warm_up_time: 0, keep_samples: false }
     }
 
     /// So much device time at most, and no longer than until the throughput is known within one per cent.
     #[must_use]
     pub fn time(time: Nanos) -> Self {
-        Self { requests: u64::MAX, time, precision: 0.01, warm_up_requests: 0, keep_samples: false }
+        let (requests, precision) = (u64::MAX, 0.01);
+        Self { requests, time, precision, least_requests: 0, warm_up_requests: 0, warm_up_time: 0, keep_samples: false }
     }
 
     /// The same with so many requests to warm up.
     #[must_use]
     pub fn after(mut self, warm_up_requests: u64) -> Self {
         self.warm_up_requests = warm_up_requests;
+        self
+    }
+
+    /// The same with so much device time to warm up, in nanoseconds.
+    #[must_use]
+    pub fn after_time(mut self, warm_up_time: Nanos) -> Self {
+        self.warm_up_time = warm_up_time;
+        self
+    }
+
+    /// The same, but it ends by its precision only after so many requests.
+    #[must_use]
+    pub fn at_least(mut self, least_requests: u64) -> Self {
+        self.least_requests = least_requests;
         self
     }
 

@@ -30,6 +30,7 @@ struct Player<'b, 'a> {
     outstanding: u32,
     measured: Measured,
     left_to_warm_up: u64,
+    is_warming_up: bool,
     /// Start of the measured part.
     since: Nanos,
     start: Nanos,
@@ -58,6 +59,7 @@ impl Bench<'_> {
             outstanding: 0,
             measured: Measured::new(count),
             left_to_warm_up: limit.warm_up_requests,
+            is_warming_up: limit.warm_up_requests > 0 || limit.warm_up_time > 0,
             since: start,
             start,
             ended: false,
@@ -71,7 +73,9 @@ impl Player<'_, '_> {
     fn play(mut self) -> Result<Measured, ProbeError> {
         for job in 0..self.jobs.len() as u32 {
             match self.jobs[job as usize].pace {
-                Pace::Closed { depth, .. } => (0..depth).for_each(|_| self.due.push(Reverse((self.start, job)))),
+                Pace::Closed { depth: count, .. } | Pace::Bursts { size: count } => {
+                    (0..count).for_each(|_| self.due.push(Reverse((self.start, job))))
+                }
                 Pace::Open => self.schedule(job)?,
             }
         }
@@ -96,14 +100,18 @@ impl Player<'_, '_> {
         Ok(self.measured)
     }
 
-    /// Until when to wait: a limit of time ends a run even if nothing is completed.
+    /// Until when to wait: a limit of time ends a run even if nothing is completed, once it is measured.
     fn until(&self, next: Nanos) -> Nanos {
-        if self.ended || self.limit.time == Nanos::MAX { next } else { next.min(self.since.saturating_add(self.limit.time)).max(self.start + 1) }
+        if self.ended || self.is_warming_up || self.limit.time == Nanos::MAX {
+            next
+        } else {
+            next.min(self.since.saturating_add(self.limit.time)).max(self.start + 1)
+        }
     }
 
     fn report(&mut self) -> Result<(), ProbeError> {
         let now = self.bench.device.now();
-        if !self.ended && self.left_to_warm_up == 0 && now - self.since >= self.limit.time {
+        if !self.ended && !self.is_warming_up && now - self.since >= self.limit.time {
             self.end(now);
         }
         if now - self.reported > 10_000_000 {
@@ -166,6 +174,7 @@ impl Player<'_, '_> {
         let is_fua = self.jobs[job as usize].is_fua && op == IoOp::Write;
         self.bench.device.submit(&Request { op, offset, length, is_fua, handle })?;
         self.outstanding += 1;
+        self.jobs[job as usize].outstanding += 1;
         if is_open { self.schedule(job) } else { Ok(()) }
     }
 
@@ -174,17 +183,21 @@ impl Player<'_, '_> {
         self.free.push(completion.handle);
         let UnderWay { request, job, due } = self.under_way[completion.handle as usize];
         self.count(&request);
-        if let Pace::Closed { think, .. } = self.jobs[job as usize].pace
-            && !self.ended
-        {
-            self.due.push(Reverse((completion.completed_at.saturating_add(think), job)));
-        }
+        self.jobs[job as usize].outstanding -= 1;
         if self.ended {
             return;
         }
-        if self.left_to_warm_up > 0 {
-            self.left_to_warm_up -= 1;
+        match self.jobs[job as usize].pace {
+            Pace::Closed { think, .. } => self.due.push(Reverse((completion.completed_at.saturating_add(think), job))),
+            Pace::Bursts { size } if self.jobs[job as usize].outstanding == 0 => {
+                (0..size).for_each(|_| self.due.push(Reverse((completion.completed_at, job))));
+            }
+            Pace::Bursts { .. } | Pace::Open => {}
+        }
+        if self.is_warming_up {
+            self.left_to_warm_up = self.left_to_warm_up.saturating_sub(1);
             self.since = completion.completed_at;
+            self.is_warming_up = self.left_to_warm_up > 0 || self.since - self.start < self.limit.warm_up_time;
             return;
         }
         let sent = completion.submitted_at.min(due);
@@ -205,7 +218,8 @@ impl Player<'_, '_> {
             measured.samples.push(Sample { sent_ns, latency_ns: latency, offset: request.offset, op: request.op, job });
         }
         let is_batch_full = measured.batches.ended(measured.elapsed);
-        let is_precise = is_batch_full && self.limit.precision > 0.0 && measured.relative_error() < self.limit.precision;
+        let may_be_precise = is_batch_full && self.limit.precision > 0.0 && measured.requests >= self.limit.least_requests;
+        let is_precise = may_be_precise && measured.relative_error() < self.limit.precision;
         if is_precise || measured.requests == self.limit.requests || measured.elapsed >= self.limit.time {
             self.end(ended);
         }

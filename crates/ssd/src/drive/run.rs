@@ -397,11 +397,14 @@ pub(super) fn write_untimed<S: Scheme>(
     pages: impl Iterator<Item = u32>,
     progress: &Progress,
 ) -> Result<(), Cancelled> {
-    for (number, lpn) in pages.enumerate() {
+    const PAGES_PER_LOOK: u64 = 1 << 16;
+    let mut number = 0;
+    for lpn in pages {
         drive.write_untimed(Lpn(lpn));
-        if number % (1 << 16) == 0 {
-            progress.advance(0)?;
+        number += 1;
+        if number % PAGES_PER_LOOK == 0 {
+            progress.prepare(PAGES_PER_LOOK)?;
         }
     }
-    Ok(())
+    progress.prepare(number % PAGES_PER_LOOK)
 }

@@ -38,10 +38,11 @@ pub fn prepare<S: Scheme>(drive: &mut Drive<S>, state: State, seed: u64, progres
         State::Loaded { pages: loaded } => loaded.min(pages),
         State::Filled | State::Aged { .. } => pages,
     };
+    let writes = if let State::Aged { overwrites } = state { (f64::from(pages) * overwrites) as u64 } else { 0 };
+    progress.set_to_prepare(u64::from(filled) + writes);
     write_untimed(drive, 0..filled, progress)?;
-    if let State::Aged { overwrites } = state {
+    if writes > 0 {
         let mut random = Pcg64Mcg::seed_from_u64(seed ^ 0x6167_6564);
-        let writes = (f64::from(pages) * overwrites) as u64;
         write_untimed(drive, (0..writes).map(|_| random.random_range(0..pages)), progress)?;
     }
     drive.settle();

@@ -71,6 +71,8 @@ struct Request {
     stage: writes::Stage,
     /// When it began to wait for room in the write-back buffer.
     stalled_at: Picos,
+    /// How long it waited for that in all.
+    stalled: Picos,
     /// The frames that announce its data to the host are sent.
     has_frames: bool,
 }
@@ -294,6 +296,7 @@ impl<S: Scheme> Drive<S> {
             arrived: 0,
             stage: writes::Stage::Arriving,
             stalled_at: at,
+            stalled: 0,
             has_frames: false,
         };
         let slot = if let Some(slot) = self.free_requests.pop() {
@@ -421,7 +424,7 @@ impl<S: Scheme> Drive<S> {
             IoOp::Trim | IoOp::Flush => {}
         }
         let latency = now + self.host_latency - request.submitted_at;
-        let delays = RequestDelays::around(latency, &request.delays);
+        let delays = RequestDelays::around(latency, &request.delays, request.stalled);
         let completion = Completion {
             submission: request.submission,
             submitted_at: request.submitted_at,

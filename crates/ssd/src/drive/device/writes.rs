@@ -216,6 +216,7 @@ impl<S: Scheme> Drive<S> {
             self.stalled.pop_front();
             let waited = self.media.now() - self.requests[slot as usize].stalled_at;
             let request = &mut self.requests[slot as usize];
+            request.stalled += waited;
             request.delays = scaled(&Self::delays_of(&op, done), waited);
             request.stage = Stage::Storing;
             self.stored(slot, completed);

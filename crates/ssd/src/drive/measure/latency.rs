@@ -11,7 +11,7 @@ use crate::drive::time::{PICOS_PER_NANO, Picos, nanos_of};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Delay {
-    /// Everything outside the flash: the host's queue, the controller, the link, room in the write-back buffer.
+    /// Everything outside the flash: the host's queue, the controller, the link.
     Queue = 0,
     /// Waited for the channel.
     Channel = 1,
@@ -25,11 +25,15 @@ pub enum Delay {
     Erase = 5,
     /// The flash commands' own time: what an idle drive would take, too.
     Service = 6,
+    /// Waited for room in the write-back buffer behind other pages that were on their way to flash: the page that made room in the end tells
+    /// the other causes.
+    Buffer = 7,
 }
 
 impl Delay {
     /// All, in the order of their numbers.
-    pub const ALL: [Self; 7] = [Self::Queue, Self::Channel, Self::DieBusy, Self::Cleaning, Self::WearLevelling, Self::Erase, Self::Service];
+    pub const ALL: [Self; 8] =
+        [Self::Queue, Self::Channel, Self::DieBusy, Self::Cleaning, Self::WearLevelling, Self::Erase, Self::Service, Self::Buffer];
 
     /// The name in tables and files.
     #[must_use]
@@ -42,6 +46,7 @@ impl Delay {
             Self::WearLevelling => "wear_levelling",
             Self::Erase => "erase",
             Self::Service => "service",
+            Self::Buffer => "buffer",
         }
     }
 }
@@ -63,20 +68,22 @@ pub struct ByDelay<T> {
     pub erase: T,
     /// Of [`Delay::Service`].
     pub service: T,
+    /// Of [`Delay::Buffer`].
+    pub buffer: T,
 }
 
 impl<T> ByDelay<T> {
     /// In the order of [`Delay::ALL`].
     #[inline]
     #[must_use]
-    pub fn into_array(self) -> [T; 7] {
-        [self.queue, self.channel, self.die_busy, self.cleaning, self.wear_levelling, self.erase, self.service]
+    pub fn into_array(self) -> [T; 8] {
+        [self.queue, self.channel, self.die_busy, self.cleaning, self.wear_levelling, self.erase, self.service, self.buffer]
     }
 
     /// From the order of [`Delay::ALL`].
     #[must_use]
-    pub fn from_array([queue, channel, die_busy, cleaning, wear_levelling, erase, service]: [T; 7]) -> Self {
-        Self { queue, channel, die_busy, cleaning, wear_levelling, erase, service }
+    pub fn from_array([queue, channel, die_busy, cleaning, wear_levelling, erase, service, buffer]: [T; 8]) -> Self {
+        Self { queue, channel, die_busy, cleaning, wear_levelling, erase, service, buffer }
     }
 }
 
@@ -92,15 +99,18 @@ impl RequestDelays {
     }
 
     /// Of a request that took `latency` and ended with a flash command that took `flash`: all the rest is [`Delay::Queue`]. For a request
-    /// that needed no flash, such as a buffered write, that is all of it: `flash` is then `Delays::default()`.
+    /// that needed no flash, such as a buffered write, that is all of it: `flash` is then `Delays::default()`. Of a write that waited for
+    /// room in the buffer, for `stalled` in all, `flash` is what the page spent meanwhile that made room in the end, and the rest of
+    /// `stalled` is [`Delay::Buffer`].
     ///
     /// # Panics
     /// If the flash command took longer than the request.
     #[inline]
     #[must_use]
-    pub fn around(latency: Picos, flash: &Delays) -> Self {
+    pub fn around(latency: Picos, flash: &Delays, stalled: Picos) -> Self {
         let &Delays { die_busy, cleaning, wear_levelling, erase, channel, service } = flash;
-        let inside = Self { queue: 0, channel, die_busy, cleaning, wear_levelling, erase, service };
+        let mut inside = Self { queue: 0, channel, die_busy, cleaning, wear_levelling, erase, service, buffer: 0 };
+        inside.buffer = stalled.saturating_sub(inside.total());
         let queue = latency.checked_sub(inside.total());
         Self { queue: queue.expect("a flash command lies within its request"), ..inside }
     }
@@ -327,10 +337,10 @@ mod tests {
 
     #[test]
     fn names_and_order_agree() {
-        let json = serde_json::to_string(&ByDelay::from_array([0, 1, 2, 3, 4, 5, 6])).unwrap();
+        let json = serde_json::to_string(&ByDelay::from_array([0, 1, 2, 3, 4, 5, 6, 7])).unwrap();
         let expected: Vec<_> = Delay::ALL.iter().map(|delay| format!("\"{}\":{}", delay.name(), *delay as u8)).collect();
         assert_eq!(json, format!("{{{}}}", expected.join(",")));
-        assert_eq!(ByDelay::from_array([0, 1, 2, 3, 4, 5, 6]).into_array(), [0, 1, 2, 3, 4, 5, 6]);
+        assert_eq!(ByDelay::from_array([0, 1, 2, 3, 4, 5, 6, 7]).into_array(), [0, 1, 2, 3, 4, 5, 6, 7]);
     }
 
     #[test]
@@ -375,16 +385,17 @@ mod tests {
     #[test]
     fn the_rest_around_a_flash_command_is_queue() {
         let flash = Delays { die_busy: 1, cleaning: 2, wear_levelling: 3, erase: 4, channel: 5, service: 6 };
-        let found = RequestDelays::around(30, &flash);
-        let expected = RequestDelays { queue: 9, channel: 5, die_busy: 1, cleaning: 2, wear_levelling: 3, erase: 4, service: 6 };
+        let found = RequestDelays::around(30, &flash, 0);
+        let expected = RequestDelays { queue: 9, channel: 5, die_busy: 1, cleaning: 2, wear_levelling: 3, erase: 4, service: 6, buffer: 0 };
+        assert_eq!(RequestDelays::around(30, &flash, 25), RequestDelays { queue: 5, buffer: 4, ..expected });
         assert_eq!(found, expected);
-        assert_eq!(RequestDelays::around(30, &Delays::default()), RequestDelays { queue: 30, ..RequestDelays::default() });
+        assert_eq!(RequestDelays::around(30, &Delays::default(), 0), RequestDelays { queue: 30, ..RequestDelays::default() });
     }
 
     #[test]
     #[should_panic(expected = "lies within its request")]
     fn a_flash_command_longer_than_its_request_is_a_bug() {
-        let _ = RequestDelays::around(5, &Delays { service: 6, ..Delays::default() });
+        let _ = RequestDelays::around(5, &Delays { service: 6, ..Delays::default() }, 0);
     }
 
     #[test]

@@ -65,7 +65,23 @@ impl ProfileError {
             line: before.matches('\n').count() + 1,
             column: before[line_start..].chars().count() + 1,
             // The parser puts what it expected on a line of its own.
-            reason: error.message().lines().collect::<Vec<_>>().join("; "),
+            reason: in_plain_words(&error.message().lines().collect::<Vec<_>>().join("; ")),
         }
     }
+}
+
+/// The parser's words for what it expected, without the names of Rust's types.
+pub(super) fn in_plain_words(reason: &str) -> String {
+    let plain = [
+        ("expected f64", "expected a number"),
+        ("expected u32", "expected a whole number from 0 to 4294967295"),
+        ("expected u64", "expected a whole number, 0 or more"),
+        ("expected a boolean", "expected true or false"),
+        ("expected a sequence", "expected a list in [ ]"),
+        ("invalid type: ", "found "),
+        ("invalid value: ", "found "),
+        ("missing field ", "missing key "),
+        ("unknown field ", "unknown key "),
+    ];
+    plain.iter().fold(reason.to_owned(), |text, (from, to)| text.replace(from, to))
 }

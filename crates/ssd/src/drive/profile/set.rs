@@ -2,6 +2,7 @@
 
 use toml::{Table, Value};
 
+use super::error::in_plain_words;
 use super::{Profile, ProfileError};
 
 /// Keys that say what a profile is, not what the drive does.
@@ -29,7 +30,8 @@ impl Profile {
         };
         *old = like(old, value.trim()).map_err(bad)?;
         // What is left for serde to refuse: words of an enum that do not exist, and numbers beyond 32 bits.
-        let mut changed: Self = tree.try_into().map_err(|error: toml::de::Error| bad(&error.message().replace('\n', "; ")))?;
+        let mut changed: Self =
+            tree.try_into().map_err(|error: toml::de::Error| bad(&in_plain_words(&error.message().replace('\n', "; "))))?;
         if !ABOUT.contains(&key) && !changed.fitted.iter().any(|fitted| fitted == key) {
             changed.fitted.push(key.to_owned());
         }

@@ -1,0 +1,160 @@
+//! Experiments on block devices.
+
+use ::prober::{Bench, EXPERIMENTS, Experiment, Finding, Known, ProbeError, Region, Settings, find};
+use ::registry::Args;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use units::Nanos;
+
+use crate::devices::{Device, device_error};
+use crate::errors;
+use crate::progress::{self, Progress};
+use crate::registry::info_dict;
+
+fn experiment_dict<'py>(py: Python<'py>, entry: &'static Experiment) -> PyResult<Bound<'py, PyDict>> {
+    let dict = info_dict(py, &entry.info)?;
+    dict.set_item("group", entry.group.name())?;
+    dict.set_item("writes", entry.writes)?;
+    dict.set_item("is_quick", entry.is_quick)?;
+    dict.set_item("weight", entry.weight)?;
+    dict.set_item("after", entry.after)?;
+    Ok(dict)
+}
+
+/// Every experiment in the order in which a set runs them: dicts like those of `registry`, with group (performance, patterns, internals,
+/// interference), writes (whether it writes to the region), is_quick, weight (share of the device time of a set, against the others), and after
+/// (experiments whose findings it uses if they are there).
+#[pyfunction]
+fn experiments(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    EXPERIMENTS.iter().map(|entry| experiment_dict(py, entry)).collect()
+}
+
+/// What is known of the experiment of a spec such as `chunk_size(most=64Ki)`, as a dict like those of `experiments` with `spec`: the
+/// experiment with all its parameters. Raises InputError if there is none of that name, or a parameter is wrong.
+#[pyfunction]
+fn experiment<'py>(py: Python<'py>, spec: &str) -> PyResult<Bound<'py, PyDict>> {
+    let (entry, args) = find(spec).map_err(errors::input_error)?;
+    let dict = experiment_dict(py, entry)?;
+    dict.set_item("spec", with_all_parameters(entry, &args))?;
+    Ok(dict)
+}
+
+fn with_all_parameters(entry: &Experiment, args: &Args) -> String {
+    let given: Vec<String> = args.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    format!("{}({})", entry.info.name, given.join(","))
+}
+
+fn probe_error(error: ProbeError) -> PyErr {
+    match error {
+        // A device that was opened and does not go on is no wrong use any more.
+        ProbeError::Device(error @ ::devices::DeviceError::Simulated { .. }) => errors::run_error(error),
+        ProbeError::Device(error) => device_error(error),
+        ProbeError::Spec(error) => errors::input_error(error),
+        ProbeError::Impossible { .. } => errors::ImpossibleError::new_err(error.to_string()),
+        ProbeError::Source(error) => errors::run_error(error),
+        ProbeError::Cancelled(cancelled) => errors::cancelled(cancelled),
+    }
+}
+
+fn budget_of(seconds: f64) -> PyResult<Nanos> {
+    if seconds > 0.0 && seconds <= 1e8 {
+        return Ok((seconds * 1e9) as Nanos);
+    }
+    Err(errors::input_error(format!("budget_seconds is {seconds}: it must be above 0 and at most 1e8")))
+}
+
+/// The region, if the device has it.
+fn region_of(device: &Device, offset: u64, length: Option<u64>) -> PyResult<Region> {
+    let about = device.about();
+    let (sector, capacity) = (u64::from(about.sector_bytes), about.capacity_bytes);
+    let length = length.unwrap_or(capacity.saturating_sub(offset));
+    let is_whole = offset.is_multiple_of(sector) && length.is_multiple_of(sector);
+    if is_whole && length > 0 && offset.checked_add(length).is_some_and(|end| end <= capacity) {
+        return Ok(Region { offset, length });
+    }
+    Err(errors::input_error(format!(
+        "device `{}`: there is no region of {length} bytes at byte {offset}: it must be of whole sectors of {sector} bytes, at least one, \
+         within {capacity} bytes",
+        about.name
+    )))
+}
+
+fn known_of(findings: &str) -> PyResult<Known> {
+    let findings: Vec<Finding> =
+        serde_json::from_str(findings).map_err(|error| errors::input_error(format!("findings: not a JSON list of findings: {error}")))?;
+    Ok(Known::new(findings))
+}
+
+/// JSON has no infinity: an interval that is not finite says as much as none, and any other such number is a bug of the experiment.
+fn finite(mut finding: Finding) -> PyResult<Finding> {
+    let without = |interval: &mut Option<[f64; 2]>| *interval = interval.filter(|ends| ends.iter().all(|end| end.is_finite()));
+    let mut wrong = None;
+    for value in &mut finding.values {
+        without(&mut value.interval);
+        if value.number.is_some_and(|number| !number.is_finite()) {
+            wrong = Some(format!("the value {}", value.key));
+        }
+    }
+    for chart in &mut finding.charts {
+        for point in chart.series.iter_mut().flat_map(|series| &mut series.points) {
+            without(&mut point.interval);
+            if !point.x.is_finite() || !point.y.is_finite() {
+                wrong = Some(format!("a point of the chart {}", chart.name));
+            }
+        }
+    }
+    match wrong {
+        None => Ok(finding),
+        Some(what) => Err(errors::run_error(format!("{}: {what} is not a finite number: a bug of the experiment", finding.experiment))),
+    }
+}
+
+/// Runs one experiment on a device, and gives its finding as JSON.
+///
+/// `experiment` is a spec. Requests stay in the region of `region_bytes` (to the device's end if left out) at `region_offset`. It takes about
+/// `budget_seconds` of the device's time. Without `may_write` nothing is written, and an experiment that writes raises ImpossibleError. `findings`
+/// is a JSON list of what earlier experiments found. Progress counts nanoseconds of the device's time, and its total is the budget.
+///
+/// Raises InputError; ImpossibleError if the device or region does not allow the experiment; RunError if the device fails; Cancelled.
+#[pyfunction]
+#[pyo3(signature = (
+    device, experiment, *, region_offset=0, region_bytes=None, seed=1, budget_seconds=10.0, may_write=false, findings="[]", progress=None
+))]
+#[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+fn probe(
+    py: Python<'_>,
+    device: &Device,
+    experiment: &str,
+    region_offset: u64,
+    region_bytes: Option<u64>,
+    seed: u64,
+    budget_seconds: f64,
+    may_write: bool,
+    findings: &str,
+    progress: Option<&Bound<'_, Progress>>,
+) -> PyResult<String> {
+    let (entry, args) = find(experiment).map_err(errors::input_error)?;
+    let budget = budget_of(budget_seconds)?;
+    let settings = Settings { region: region_of(device, region_offset, region_bytes)?, seed, may_write, budget };
+    let known = known_of(findings)?;
+    if may_write && device.about().is_read_only {
+        return Err(errors::input_error(format!("device `{}` is read-only: nothing can be written to it", device.about().name)));
+    }
+    let progress = progress::shared(progress);
+    progress.set_total(budget);
+    let mut held = device.lock()?;
+    let held = &mut **held;
+    let found = py.detach(|| entry.run(&mut Bench::new(held, settings, &progress), &args, &known));
+    let finding = finite(found.map_err(probe_error)?)?;
+    serde_json::to_string(&finding).map_err(errors::run_error)
+}
+
+/// Adds the functions to the module.
+///
+/// # Errors
+/// Whatever Python raises.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(experiments, module)?)?;
+    module.add_function(wrap_pyfunction!(experiment, module)?)?;
+    module.add_function(wrap_pyfunction!(probe, module)?)
+}

@@ -251,6 +251,12 @@ class Device:
     def now_ns(self) -> int:
         """Nanoseconds on the device's clock since it was opened."""
 
+def create_file(path: _Path, size_bytes: int, progress: Progress | None = None) -> None:
+    """Make a file of so many bytes, all written with data that cannot be compressed, to be probed."""
+
+def open_device(spec: str, *, access: str = "read_only", polled: bool = False) -> Device:
+    """Open the path of a block device or file, or `memory(bytes=1Gi,sector=512)`, to "read_only", to "write", or to "destroy_data"."""
+
 def simulated_device(
     profile: str,
     *,
@@ -281,6 +287,16 @@ def probe(
     progress: Progress | None = None,
 ) -> str:
     """Run one experiment on a device, given a JSON list of what earlier ones found; gives its finding as JSON."""
+
+def read_bytes_per_second(
+    device: Device,
+    *,
+    region_offset: int = 0,
+    region_bytes: int | None = None,
+    seconds: float = 0.5,
+    progress: Progress | None = None,
+) -> float:
+    """Read a region in order for so many seconds of the device's time, 8 requests of 1 MiB at once; gives bytes a second."""
 
 # The models of MULTILOG. Those of one number take a float and give a float, or take an array and give one of the same shape.
 

@@ -71,22 +71,28 @@ class Run:
 
         Raises InputError if it is none, or a file of it is missing or damaged.
         """
+        run = Run.read_result(folder)
+        for name, file in run.result.pop("tables", {}).items():
+            try:
+                run.tables[name] = pq.read_table(folder / file)
+            except (OSError, pa.ArrowException) as error:
+                raise InputError(f"{folder / file}: cannot read the table: {error}") from error
+        return run
+
+    @staticmethod
+    def read_result(folder: Path) -> Run:
+        """Read the result of a run folder back, and nothing else: its tables are named in it.
+
+        Raises InputError if it is no run folder, or the result is damaged.
+        """
         path = folder / RESULT_FILE
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
-            command = document.pop("command")
-            files = document.pop("tables", {})
+            return Run(document.pop("command"), document)
         except FileNotFoundError:
             raise InputError(f"{folder}: no run folder: it has no {RESULT_FILE}") from None
         except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
             raise InputError(f"{path}: not the result of a run: {error}") from error
-        tables = {}
-        for name, file in files.items():
-            try:
-                tables[name] = pq.read_table(folder / file)
-            except (OSError, pa.ArrowException) as error:
-                raise InputError(f"{folder / file}: cannot read the table: {error}") from error
-        return Run(command, document, tables)
 
 
 def table(columns: Columns) -> pa.Table:

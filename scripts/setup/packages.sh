@@ -3,7 +3,9 @@
 set -euo pipefail
 
 # program:package
-NEEDED=(chromium:chromium blkparse:blktrace)
+NEEDED=(chromium:chromium blkparse:blktrace fio:fio)
+# Only root can use these, and only root is sure to find them.
+[ "$(id -u)" -ne 0 ] || NEEDED+=(losetup:mount mkfs.ext4:e2fsprogs sfdisk:fdisk)
 
 missing=()
 for entry in "${NEEDED[@]}"; do

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use ::devices::{BlockDevice, DeviceError, DeviceInfo, Simulated, SimulatedSettings};
+use ::devices::{Access, BlockDevice, DeviceError, DeviceInfo, Opening, Simulated, SimulatedSettings};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use ssd::drive::profile;
@@ -74,7 +74,8 @@ impl Device {
 /// A device that does not do what was asked of it is a failed run; all else is wrong use.
 pub fn device_error(error: DeviceError) -> PyErr {
     match error {
-        DeviceError::Request { .. } => errors::run_error(error),
+        DeviceError::Request { .. } | DeviceError::Gone { .. } => errors::run_error(error),
+        DeviceError::Cancelled(cancelled) => errors::cancelled(cancelled),
         DeviceError::Spec { .. } | DeviceError::Open { .. } | DeviceError::Refused { .. } | DeviceError::Simulated { .. } => {
             errors::input_error(error)
         }
@@ -103,9 +104,36 @@ fn simulated_device(
     let name = name.unwrap_or(&profile.name);
     let progress = progress::shared(progress);
     let made = py.detach(|| Simulated::new(name, &profile, settings, &progress));
-    // Making it fails in words only; whether it was asked to stop, the progress knows.
-    progress.advance(0).map_err(errors::cancelled)?;
     Ok(Device::new(Box::new(made.map_err(device_error)?)))
+}
+
+/// Opens a device by its spec: the path of a block device or file, or `memory(bytes=1Gi,sector=512)`.
+///
+/// `access` is what may be done to it: "read_only"; "write", which is refused if it is in use or holds data; or "destroy_data", which is refused only if
+/// it is in use. `polled` asks for completions instead of waiting for interrupts, where the kernel allows it; the model says if not. Raises InputError.
+#[pyfunction]
+#[pyo3(signature = (spec, *, access="read_only", polled=false))]
+fn open_device(py: Python<'_>, spec: &str, access: &str, polled: bool) -> PyResult<Device> {
+    let access = match access {
+        "read_only" => Access::ReadOnly,
+        "write" => Access::Write,
+        "destroy_data" => Access::DestroyData,
+        other => return Err(errors::input_error(format!("access is `{other}`: it must be read_only, write or destroy_data"))),
+    };
+    let opening = Opening { polled, ..Opening::new(spec, access) };
+    let opened = py.detach(|| ::devices::open(&opening));
+    Ok(Device::new(opened.map_err(device_error)?))
+}
+
+/// Makes a file of so many bytes, all written with data that cannot be compressed, to be probed: holes would be read without touching the flash.
+/// Progress counts bytes. Raises InputError if it exists already or there is no space, Cancelled.
+#[pyfunction]
+#[pyo3(signature = (path, size_bytes, progress=None))]
+#[allow(clippy::needless_pass_by_value, reason = "as Python hands them over")]
+fn create_file(py: Python<'_>, path: std::path::PathBuf, size_bytes: u64, progress: Option<&Bound<'_, Progress>>) -> PyResult<()> {
+    let progress = progress::shared(progress);
+    progress.set_total(size_bytes);
+    py.detach(|| ::devices::create_file(&path, size_bytes, &progress)).map_err(device_error)
 }
 
 /// Adds the class and the functions to the module.
@@ -114,5 +142,7 @@ fn simulated_device(
 /// Whatever Python raises.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Device>()?;
+    module.add_function(wrap_pyfunction!(create_file, module)?)?;
+    module.add_function(wrap_pyfunction!(open_device, module)?)?;
     module.add_function(wrap_pyfunction!(simulated_device, module)?)
 }

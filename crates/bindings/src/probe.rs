@@ -1,5 +1,6 @@
 //! Experiments on block devices.
 
+use ::prober::matrix::{Access, Cell, measure};
 use ::prober::{Bench, EXPERIMENTS, Experiment, Finding, Known, ProbeError, Region, Settings, find};
 use ::registry::Args;
 use pyo3::prelude::*;
@@ -149,6 +150,33 @@ fn probe(
     serde_json::to_string(&finding).map_err(errors::run_error)
 }
 
+/// Bytes a second that the device gives when a region is read in order for so many seconds of its time, 8 requests of 1 MiB at once.
+///
+/// Raises InputError, RunError, Cancelled.
+#[pyfunction]
+#[pyo3(signature = (device, *, region_offset=0, region_bytes=None, seconds=0.5, progress=None))]
+fn read_bytes_per_second(
+    py: Python<'_>,
+    device: &Device,
+    region_offset: u64,
+    region_bytes: Option<u64>,
+    seconds: f64,
+    progress: Option<&Bound<'_, Progress>>,
+) -> PyResult<f64> {
+    let budget = budget_of(seconds)?;
+    let region = region_of(device, region_offset, region_bytes)?;
+    let about = device.about();
+    let (sector, most) = (u64::from(about.sector_bytes), u64::from(about.most_bytes));
+    let size_bytes = (1 << 20).min(most).min(region.length) / sector * sector;
+    let cell = Cell { access: Access::Sequential, reads: 1.0, size_bytes: size_bytes as u32, depth: about.queue_depth.min(8) };
+    let settings = Settings { region, seed: 1, may_write: false, budget };
+    let progress = progress::shared(progress);
+    let mut held = device.lock()?;
+    let held = &mut **held;
+    let measured = py.detach(|| measure(&mut Bench::new(held, settings, &progress), &cell, budget));
+    Ok(measured.map_err(probe_error)?.bytes_per_second())
+}
+
 /// Adds the functions to the module.
 ///
 /// # Errors
@@ -156,5 +184,6 @@ fn probe(
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(experiments, module)?)?;
     module.add_function(wrap_pyfunction!(experiment, module)?)?;
-    module.add_function(wrap_pyfunction!(probe, module)?)
+    module.add_function(wrap_pyfunction!(probe, module)?)?;
+    module.add_function(wrap_pyfunction!(read_bytes_per_second, module)?)
 }

@@ -1,7 +1,7 @@
 //! What can go wrong with a device.
 
 use thiserror::Error;
-use units::IoOp;
+use units::{Cancelled, IoOp};
 
 /// Why a device cannot be opened or used.
 #[derive(Debug, Error)]
@@ -46,6 +46,17 @@ pub enum DeviceError {
         /// What happened, in words, with the system's error.
         reason: String,
     },
+    /// The device is no longer what it was when it was opened, or does not answer.
+    #[error("device `{name}`: {reason}")]
+    Gone {
+        /// The device.
+        name: String,
+        /// What happened.
+        reason: String,
+    },
+    /// The work was asked to stop.
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
     /// A simulated drive has worn out, or cannot be made.
     #[error("device `{name}`: {reason}")]
     Simulated {

@@ -3,14 +3,25 @@
 //!
 //! A device is named by a spec, as on the command line: `/dev/sdb`, `/mnt/x/file`, `memory(bytes=1Gi)`, `sim:PROFILE`; see [`open`].
 
+#![allow(unsafe_code, reason = "io_uring, and calls of the kernel that no library has: each with a line on why it is sound")]
+
+mod buffers;
+mod clock;
+mod content;
+mod control;
 mod error;
+mod health;
 mod memory;
 mod open;
+mod real;
+mod ring;
 mod simulated;
 
 use units::{IoOp, Nanos};
 
 pub use error::DeviceError;
+pub use memory::Memory;
+pub use open::{Access, Opening, create_file, open};
 pub use simulated::{Simulated, SimulatedSettings};
 
 /// What kind of device it is.
@@ -62,6 +73,44 @@ pub struct DeviceInfo {
     pub has_trim: bool,
     /// Time does not pass by itself, and waiting costs none.
     pub is_virtual: bool,
+}
+
+impl DeviceInfo {
+    /// Refuses what the device cannot do.
+    ///
+    /// # Errors
+    /// [`DeviceError::Request`] for a write to a device that is only read, or a trim to one that has none.
+    ///
+    /// # Panics
+    /// As [`BlockDevice::submit`].
+    pub(crate) fn check(&self, request: &Request) -> Result<(), DeviceError> {
+        let Request { op, offset, length, .. } = *request;
+        let sector = u64::from(self.sector_bytes);
+        assert!(
+            offset.is_multiple_of(sector) && u64::from(length).is_multiple_of(sector) && (length > 0) == (op != IoOp::Flush),
+            "a {} at byte {offset} of {length} bytes is not of whole sectors of {sector}",
+            op.name()
+        );
+        assert!(
+            offset + u64::from(length) <= self.capacity_bytes && (length <= self.most_bytes || op == IoOp::Trim),
+            "a {} at byte {offset} of {length} bytes is longer than {} or not within the device's {} bytes",
+            op.name(),
+            self.most_bytes,
+            self.capacity_bytes
+        );
+        if self.is_read_only && matches!(op, IoOp::Write | IoOp::Trim) {
+            return Err(self.failed(request, "it was opened for reading only".to_owned()));
+        }
+        if op == IoOp::Trim && !self.has_trim {
+            return Err(self.failed(request, "the device has no trim".to_owned()));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn failed(&self, request: &Request, reason: String) -> DeviceError {
+        let Request { op, offset, length, .. } = *request;
+        DeviceError::Request { name: self.name.clone(), op, offset, length, reason }
+    }
 }
 
 /// A request to a device. What is written is of no compressible content and of no meaning; what is read is dropped.

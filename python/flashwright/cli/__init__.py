@@ -17,6 +17,7 @@ from flashwright.cli.demo import demo
 from flashwright.cli.device import device
 from flashwright.cli.listing import listing
 from flashwright.cli.model import model
+from flashwright.cli.probe import probe
 from flashwright.cli.progress import StoppedError
 from flashwright.cli.report import report
 from flashwright.cli.simulate import simulate
@@ -35,6 +36,7 @@ def cli() -> None:
       flashwright simulate my.blktrace.0 --op 0.2       write amplification of one policy
       flashwright compare my.blktrace.0 --op 0.1,0.2    all of them, with the bound as a line
       flashwright simulate my.blktrace.0 --device intel-x25e    latencies on a simulated drive
+      flashwright probe /dev/sdb                        measure a drive, and find out how it is made
 
     SOURCE is a trace file (its format is told by its content; .gz, .zst and .xz are read too; .u32 is a plain list of
     pages) or a synthetic workload such as `synth:zipf?s=0.99&pages=1M`; on a drive also a pattern of requests such as
@@ -42,7 +44,7 @@ def cli() -> None:
     """
 
 
-for command in (trace, simulate, compare, device, model, listing, demo, report):
+for command in (trace, simulate, compare, probe, device, model, listing, demo, report):
     cli.add_command(command)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from flashwright._core import InputError, registry
+from flashwright._core import InputError, experiments, registry
 from flashwright.cli.options import json_option
 from flashwright.cli.output import print_table, prints_only_json, write_json
 
@@ -19,10 +19,11 @@ WORDS = {
     "profile": ("profile", "profiles of simulated drives"),
     "scheme": ("FTL scheme", "FTL schemes of simulated drives"),
     "pattern": ("request pattern", "request patterns (io:...)"),
+    "experiment": ("experiment", "experiments of `probe`"),
 }
 
 
-@click.command("list", short_help="Policies, workloads, formats, drives: all that has a name.")
+@click.command("list", short_help="Policies, workloads, formats, drives, experiments: all that has a name.")
 @click.argument("kind", required=False)
 @click.option("--markdown", is_flag=True, help="As tables for the docs.")
 @json_option
@@ -47,20 +48,20 @@ def listing(kind: str | None, *, markdown: bool, json_path: str | None) -> None:
         click.echo("\n\n".join(markdown_table(name, entries) for name, entries in chosen.items()))
         return
     for name, entries in chosen.items():
-        _print(name, entries)
+        print_kind(name, entries)
 
 
 def everything() -> dict[str, list[dict[str, Any]]]:
     """Give all that can be named: kind -> entries as `registry()` has them."""
     from flashwright.devices import listing as of_drives
 
-    return {**registry(), **of_drives()}
+    return {**registry(), **of_drives(), "experiment": experiments()}
 
 
 def markdown_table(kind: str, entries: list[dict[str, Any]]) -> str:
     """Give a kind as a table in Markdown."""
     lines = [f"| {WORDS[kind][0]} | {_heading(kind)} | source |", "|---|---|---|"]
-    lines += [f"| `{entry['usage']}` | {_cell(entry['summary'])} | {_cell(entry['source'])} |" for entry in entries]
+    lines += [f"| `{entry['usage']}` | {_cell(_summary(entry))} | {_cell(entry['source'])} |" for entry in entries]
     if not any(entry["source"] for entry in entries):
         lines = [line.rpartition("|")[0].rpartition("|")[0] + "|" for line in lines]
     return "\n".join(lines)
@@ -70,15 +71,22 @@ def _heading(kind: str) -> str:
     return "what it is" if kind == "profile" else "what it does"
 
 
+def _summary(entry: dict[str, Any]) -> str:
+    """Give what an entry does; of an experiment also whether it writes to the device, and whether it is of the quick set."""
+    marks = [mark for key, mark in (("writes", "writes"), ("is_quick", "quick")) if entry.get(key)]
+    return f"{entry['summary']} ({', '.join(marks)})" if marks else str(entry["summary"])
+
+
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def _print(kind: str, entries: list[dict[str, Any]]) -> None:
+def print_kind(kind: str, entries: list[dict[str, Any]]) -> None:
+    """Print a kind as a table, its entries with their parameters."""
     rows = []
     for entry in entries:
         also = f" (also called {', '.join(entry['aliases'])})" if entry.get("aliases") else ""
-        rows.append((entry["name"], entry["summary"] + also, entry["source"]))
+        rows.append((entry["name"], _summary(entry) + also, entry["source"]))
         rows.extend(
             (f"  {param['name']}={param['default']}", f"{param['help']}: {param['accepts']}", "")
             for param in entry["params"]

@@ -18,6 +18,7 @@ from flashwright._core import Cancelled, Progress
 from flashwright._text import short_count, span
 
 Result = TypeVar("Result")
+Label = str | Callable[[], str]
 POLL_SECONDS = 0.1
 
 
@@ -54,7 +55,11 @@ class _Rate(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         elapsed, done = task.fields["worked"], task.fields["done"]
-        return Text(f"{short_count(done / elapsed)} {task.fields['unit']}/s" if elapsed > 0.3 and done else "")
+        return Text(
+            f"{short_count(done / elapsed)} {task.fields['unit']}/s"
+            if elapsed > 0.3 and done and task.fields["unit"]
+            else ""
+        )
 
 
 class _Remaining(ProgressColumn):
@@ -67,11 +72,12 @@ class _Remaining(ProgressColumn):
 
 
 def follow(
-    label: str, unit: str, tracker: Tracker, work: Callable[[], Result], *, preparing: str | None = None
+    label: Label, unit: str, tracker: Tracker, work: Callable[[], Result], *, preparing: str | None = None
 ) -> Result:
     """Run the work in a thread, draw its progress if standard error is a terminal, and give its result.
 
-    `preparing` is the label until the first unit is done, for work that takes a while to begin.
+    A label that is called tells what is being done now. Without a unit no rate is shown. `preparing` is the label until the
+    first unit is done, for work that takes a while to begin.
 
     Raises what the work raises; StoppedError after Ctrl-C, as soon as the work came to its next clean point.
     """
@@ -88,7 +94,7 @@ def follow(
         finally:
             ended.set()
 
-    thread = threading.Thread(target=target, name=label, daemon=True)
+    thread = threading.Thread(target=target, name="work", daemon=True)
     interrupted = False
     try:
         thread.start()
@@ -112,13 +118,14 @@ def work(label: str, unit: str, task: Callable[[Progress], Result], *, preparing
 
 
 def _draw_until_done(
-    label: str, unit: str, tracker: Tracker, ended: threading.Event, preparing: str | None = None
+    label: Label, unit: str, tracker: Tracker, ended: threading.Event, preparing: str | None = None
 ) -> None:
     console = Console(stderr=True)
     if not console.is_terminal:
         while not ended.wait(POLL_SECONDS):
             pass
         return
+    told = label if callable(label) else lambda: label
     began = time.monotonic()
     # Work of an instant shall not flash a bar.
     if ended.wait(2 * POLL_SECONDS):
@@ -132,7 +139,7 @@ def _draw_until_done(
         _Remaining(),
     )
     with Bars(*columns, console=console, transient=True) as bars:
-        bar = bars.add_task(preparing or label, total=None, done=0, unit=unit, worked=0.0)
+        bar = bars.add_task(preparing or told(), total=None, done=0, unit=unit, worked=0.0)
         while not ended.wait(POLL_SECONDS):
             done, total = tracker.state()
             if preparing is not None and not done:
@@ -142,7 +149,7 @@ def _draw_until_done(
                 bars.update(bar, completed=prepared, total=to_prepare or None)
                 continue
             worked = time.monotonic() - began
-            bars.update(bar, description=label, completed=done, total=total or None, done=done, worked=worked)
+            bars.update(bar, description=told(), completed=done, total=total or None, done=done, worked=worked)
 
 
 def _wait_or_leave(ended: threading.Event) -> None:

@@ -13,7 +13,7 @@ def write_report(folder: Path) -> Path:
 
     Raises InputError if the folder is no run folder, or of a command that has no report.
     """
-    from flashwright.reports import comparison, demo, drive, drive_comparison, model, simulation, trace
+    from flashwright.reports import comparison, demo, drive, drive_comparison, model, probe, simulation, trace
     from flashwright.reports.page import render
 
     builders = {
@@ -24,6 +24,7 @@ def write_report(folder: Path) -> Path:
         "model figures": model.figures_page,
         "model pgc": model.pgc_page,
         "demo": demo.page,
+        "probe": probe.page,
     }
     of_drives = {"simulate": drive.page, "compare": drive_comparison.page}
     run = Run.read(folder)

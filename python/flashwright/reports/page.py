@@ -39,7 +39,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Table:
-    """A table; columns are (heading, "left" or "right")."""
+    """A table; columns are (heading, "left", "right", or "prose" for sentences)."""
 
     title: str
     columns: Sequence[tuple[str, str]]

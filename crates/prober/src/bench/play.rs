@@ -74,7 +74,7 @@ impl Player<'_, '_> {
         for job in 0..self.jobs.len() as u32 {
             match self.jobs[job as usize].pace {
                 Pace::Closed { depth: count, .. } | Pace::Bursts { size: count } => {
-                    (0..count).for_each(|_| self.due.push(Reverse((self.start, job))))
+                    (0..count).for_each(|_| self.due.push(Reverse((self.start, job))));
                 }
                 Pace::Open => self.schedule(job)?,
             }
@@ -210,7 +210,8 @@ impl Player<'_, '_> {
         measured.requests += 1;
         measured.bytes += u64::from(request.length);
         measured.elapsed = ended.saturating_sub(self.since);
-        measured.latencies[request.op as usize].saturating_record(latency);
+        // Recording with saturation would not let it grow.
+        measured.latencies[request.op as usize].record(latency).expect("a histogram that grows takes any value");
         let JobMeasured { requests, bytes, latency_ns } = &mut measured.jobs[job as usize];
         (*requests, *bytes, *latency_ns) = (*requests + 1, *bytes + u64::from(request.length), *latency_ns + u128::from(latency));
         if self.limit.keep_samples {

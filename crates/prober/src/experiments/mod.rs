@@ -1,5 +1,39 @@
 //! The experiments: one file each, and one line here.
 
+mod alignment;
+mod bursts;
+mod cleaning_onset;
+mod erase_block_size;
+mod focused;
+mod logs;
+mod partitioned;
+mod pauses;
+mod read_ahead;
+mod serial_parallel;
+mod steady_state;
+mod thresholds;
+mod write_buffer;
+mod write_patterns;
+mod writes;
+#[cfg(test)]
+mod writes_tests;
+
+mod chunk_size;
+mod common;
+mod depth;
+mod equations;
+mod ill_mapped;
+mod inside;
+mod interference;
+mod interleaving;
+mod mapping;
+mod mix;
+#[cfg(test)]
+mod performance_tests;
+mod response_time;
+mod streams;
+mod throughput;
+
 use registry::{Args, Info, Spec, SpecError};
 
 use crate::bench::Bench;
@@ -52,7 +86,41 @@ pub struct Experiment {
 }
 
 /// All experiments, in the order in which a set runs them.
-pub static EXPERIMENTS: &[Experiment] = &[];
+pub static EXPERIMENTS: &[Experiment] = &[
+    // performance
+    throughput::READ,
+    throughput::WRITE,
+    equations::READ,
+    equations::WRITE,
+    response_time::READ,
+    response_time::WRITE,
+    mix::ENTRY,
+    depth::READ,
+    depth::WRITE,
+    // internals
+    chunk_size::ENTRY,
+    interleaving::ENTRY,
+    mapping::ENTRY,
+    write_buffer::ENTRY,
+    logs::ENTRY,
+    erase_block_size::ENTRY,
+    read_ahead::ENTRY,
+    cleaning_onset::ENTRY,
+    steady_state::ENTRY,
+    // patterns
+    focused::ENTRY,
+    partitioned::ENTRY,
+    write_patterns::ENTRY,
+    alignment::ENTRY,
+    pauses::ENTRY,
+    bursts::ENTRY,
+    serial_parallel::ENTRY,
+    thresholds::ENTRY,
+    // interference
+    interference::ENTRY,
+    streams::ENTRY,
+    ill_mapped::ENTRY,
+];
 
 /// Finds an experiment by a spec such as `chunk_size(most=64Ki)`, and its parameters.
 ///

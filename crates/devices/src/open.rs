@@ -1,1 +1,0 @@
-//! Opening a device by its spec.

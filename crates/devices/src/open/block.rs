@@ -1,0 +1,128 @@
+//! Opening a block device.
+
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::{Access, Opening, in_use, patiently, refuse_data};
+use crate::real::Opened;
+use crate::{DeviceError, DeviceInfo, Kind, control};
+
+/// Major number of loop devices (`Documentation/admin-guide/devices.txt`).
+pub(super) const LOOP_MAJOR: u32 = 7;
+
+/// A block device as the kernel describes it in sysfs.
+#[derive(Clone, Debug)]
+pub(super) struct Described {
+    /// Its folder, or that of the partition.
+    pub folder: PathBuf,
+    /// That of the whole disk.
+    pub disk: PathBuf,
+}
+
+impl Described {
+    /// By its number; `None` if the kernel knows no such device (the number of a file system that has none, say).
+    pub fn find(number: u64) -> Option<Self> {
+        let folder = fs::canonicalize(format!("/sys/dev/block/{}:{}", libc::major(number), libc::minor(number))).ok()?;
+        let is_partition = folder.join("partition").exists();
+        let disk = if is_partition { folder.parent()?.to_owned() } else { folder.clone() };
+        Some(Self { folder, disk })
+    }
+
+    /// The kernel's name: `sda1`.
+    pub fn name(&self) -> String {
+        self.folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+    }
+
+    /// A text that the disk has in sysfs, without blanks around it; `None` if it has none or an empty one.
+    fn text(&self, file: &str) -> Option<String> {
+        let text = fs::read_to_string(self.disk.join(file)).ok()?.trim().to_owned();
+        (!text.is_empty()).then_some(text)
+    }
+
+    fn number(&self, file: &str) -> Option<u64> {
+        self.text(file)?.parse().ok()
+    }
+
+    pub fn has_trim(&self) -> bool {
+        self.number("queue/discard_max_bytes").is_some_and(|bytes| bytes > 0)
+    }
+
+    pub fn can_be_polled(&self) -> bool {
+        self.number("queue/io_poll") == Some(1)
+    }
+
+    /// Vendor and model, or what is behind a loop device, or its driver.
+    pub fn model(&self) -> String {
+        if let Some(behind) = self.text("loop/backing_file") {
+            let is_direct = self.number("loop/dio") == Some(1);
+            return format!("loop device over {behind}{}", if is_direct { "" } else { " through the page cache" });
+        }
+        let vendor = self.text("device/vendor").filter(|vendor| !vendor.starts_with("0x"));
+        let words: Vec<String> = [vendor, self.text("device/model")].into_iter().flatten().collect();
+        if !words.is_empty() {
+            return words.join(" ");
+        }
+        let driver = fs::read_link(self.disk.join("device/driver")).ok();
+        driver.and_then(|link| Some(link.file_name()?.to_string_lossy().into_owned())).unwrap_or_default()
+    }
+}
+
+pub(super) fn open(opening: &Opening, path: &Path, data: &Metadata) -> Result<Opened, DeviceError> {
+    let number = data.rdev();
+    let described = Described::find(number).ok_or_else(|| opening.wrong("the kernel has no such block device (any more)"))?;
+    let may_write = opening.access != Access::ReadOnly;
+    if may_write && let Some(user) = in_use::user(number, &described) {
+        return Err(opening.refused(format!("{user}; name a device that is not in use")));
+    }
+    let attempt = || opening.direct(path, if may_write { libc::O_EXCL } else { 0 });
+    let file = match patiently(attempt, |error| error.raw_os_error() == Some(libc::EBUSY)) {
+        Err(error) if error.raw_os_error() == Some(libc::EBUSY) && may_write => {
+            return Err(opening.refused("another program or driver holds it; name a device that is not in use"));
+        }
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EACCES | libc::EROFS | libc::EPERM)) && may_write && is_read_only(path) => {
+            return Err(opening.refused("it is read-only"));
+        }
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ENXIO | libc::ENODEV | libc::ENOMEDIUM)) => {
+            return Err(opening.wrong(format!("there is no device behind it, or no medium in it ({error})")));
+        }
+        other => other.map_err(opening.failed("opening it"))?,
+    };
+    if may_write && control::is_read_only(&file).map_err(opening.failed("asking whether it is read-only"))? {
+        return Err(opening.refused("it is read-only"));
+    }
+    let sector_bytes = rustix::fs::ioctl_blksszget(&file).map_err(|error| opening.failed("asking for its sectors")(error.into()))?;
+    let capacity_bytes = control::capacity_bytes(&file).map_err(opening.failed("asking for its capacity"))?;
+    if capacity_bytes == 0 {
+        return Err(opening.wrong("there is nothing behind it: it has no bytes"));
+    }
+    refuse_data(opening, &file, capacity_bytes, sector_bytes, true)?;
+    let (is_polled, note) = polling(opening, Some(&described));
+    let info = DeviceInfo {
+        name: opening.spec.clone(),
+        model: described.model() + note,
+        kind: Kind::BlockDevice,
+        capacity_bytes,
+        sector_bytes,
+        queue_depth: opening.queue_depth,
+        most_bytes: opening.most_bytes.max(sector_bytes),
+        is_read_only: !may_write,
+        has_trim: described.has_trim(),
+        is_virtual: false,
+    };
+    Ok(Opened { info, file, is_loop: libc::major(number) == LOOP_MAJOR, is_polled })
+}
+
+/// Whether the kernel would refuse writes: asked through a file that is open for reading.
+fn is_read_only(path: &Path) -> bool {
+    fs::File::open(path).is_ok_and(|file| control::is_read_only(&file).unwrap_or(false))
+}
+
+/// Whether to poll, and what to say of it.
+pub(super) fn polling(opening: &Opening, disk: Option<&Described>) -> (bool, &'static str) {
+    match (opening.polled, disk.is_some_and(Described::can_be_polled)) {
+        (false, _) => (false, ""),
+        (true, true) => (true, ", polled"),
+        (true, false) => (false, " (not polled: the kernel has no polling for it)"),
+    }
+}

@@ -1,0 +1,138 @@
+//! Opening a regular file, and making one that can be measured.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use memmap2::MmapMut;
+use rustix::fs::{AtFlags, FallocateFlags, Statx, StatxFlags};
+use units::Progress;
+
+use super::block::{Described, polling};
+use super::{Access, Opening, in_use, patiently, refuse_data};
+use crate::content::Content;
+use crate::real::Opened;
+use crate::{DeviceError, DeviceInfo, Kind};
+
+/// `TMPFS_MAGIC` and `RAMFS_MAGIC` of `linux/magic.h`: file systems that take `O_DIRECT` and ignore it.
+const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+
+const NO_DIRECT: &str =
+    "its file system cannot go past the page cache (O_DIRECT), so memory would be measured; use a file on ext4, XFS or the like";
+
+pub(super) fn open(opening: &Opening, path: &Path, data: &Metadata) -> Result<Opened, DeviceError> {
+    let may_write = opening.access != Access::ReadOnly;
+    if may_write && let Some(user) = in_use::file_user(path) {
+        return Err(opening.refused(format!("{user}; name a file that is not in use")));
+    }
+    let file = match opening.direct(path, 0) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => return Err(opening.wrong(NO_DIRECT)),
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EROFS)) => return Err(opening.refused("its file system is read-only")),
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ETXTBSY)) => return Err(opening.refused("the system uses it")),
+        other => other.map_err(opening.failed("opening it"))?,
+    };
+    if may_write {
+        match patiently(|| file.try_lock().map_err(io::Error::from), |error| error.kind() == io::ErrorKind::WouldBlock) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return Err(opening.refused("another program has locked it; name a file that is not in use"));
+            }
+            other => other.map_err(opening.failed("locking it"))?,
+        }
+    }
+    let sector_bytes = alignment(opening, &file)?;
+    let capacity_bytes = data.len() - data.len() % u64::from(sector_bytes);
+    if capacity_bytes == 0 {
+        return Err(
+            opening.wrong(format!("it has {} bytes: not one sector of {sector_bytes}; make a file of the wanted size first", data.len()))
+        );
+    }
+    refuse_data(opening, &file, capacity_bytes, sector_bytes, false)?;
+    let disk = Described::find(data.dev());
+    let (is_polled, note) = polling(opening, disk.as_ref());
+    let info = DeviceInfo {
+        name: opening.spec.clone(),
+        model: disk.map_or_else(String::new, |disk| format!("file on {} {}", disk.name(), disk.model()).trim_end().to_owned()) + note,
+        kind: Kind::File,
+        capacity_bytes,
+        sector_bytes,
+        queue_depth: opening.queue_depth,
+        most_bytes: opening.most_bytes.max(sector_bytes),
+        is_read_only: !may_write,
+        // Whether the file system punches holes shows when it is first asked to.
+        has_trim: true,
+        is_virtual: false,
+    };
+    Ok(Opened { info, file, is_loop: false, is_polled })
+}
+
+/// Bytes that requests must be multiples of.
+fn alignment(opening: &Opening, file: &File) -> Result<u32, DeviceError> {
+    let system = rustix::fs::fstatfs(file).map_err(|error| opening.failed("asking for its file system")(error.into()))?;
+    if IN_MEMORY.contains(&(system.f_type as u64)) {
+        return Err(opening.wrong(NO_DIRECT));
+    }
+    let told = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
+    match told {
+        Ok(Statx { stx_mask, stx_dio_offset_align, .. }) if stx_mask & StatxFlags::DIOALIGN.bits() != 0 => {
+            if stx_dio_offset_align == 0 {
+                Err(opening.wrong(NO_DIRECT))
+            } else {
+                Ok(stx_dio_offset_align.max(512))
+            }
+        }
+        // An older kernel does not tell: what a page takes is right everywhere.
+        _ => Ok(4096),
+    }
+}
+
+/// Makes a file of so many bytes, all of them written with data that cannot be compressed, so that reads come from the device: holes and parts that were
+/// only reserved would be answered by the file system. The progress counts bytes.
+///
+/// # Errors
+/// [`DeviceError::Refused`] if there is such a file, [`DeviceError::Spec`] if the size is not of whole 4096 bytes, [`DeviceError::Open`] for lack of
+/// space and other failures, [`DeviceError::Cancelled`]. The unfinished file is removed.
+pub fn create_file(path: &Path, bytes: u64, progress: &Progress) -> Result<(), DeviceError> {
+    let opening = Opening::new(&path.to_string_lossy(), Access::Write);
+    if bytes == 0 || !bytes.is_multiple_of(4096) {
+        return Err(opening.wrong(format!("a size of {bytes} bytes is not a multiple of 4096 above 0")));
+    }
+    let made = OpenOptions::new().write(true).create_new(true).custom_flags(libc::O_DIRECT).open(path);
+    let file = match made {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(opening.refused("there is such a file already")),
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+            // It was made all the same, and is empty.
+            let _ = fs::remove_file(path);
+            return Err(opening.wrong(NO_DIRECT));
+        }
+        other => other.map_err(opening.failed("making it"))?,
+    };
+    let filled = alignment(&opening, &file).and_then(|_| fill(&opening, &file, bytes, progress));
+    if filled.is_err() {
+        // What went wrong is told; that an unfinished file could not be removed either would only hide it.
+        let _ = fs::remove_file(path);
+    }
+    filled
+}
+
+fn fill(opening: &Opening, file: &File, bytes: u64, progress: &Progress) -> Result<(), DeviceError> {
+    const CHUNK: u64 = 1 << 20;
+    progress.set_total(bytes);
+    // So that a lack of space is told at once. A file system that cannot reserve tells of it later.
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes) {
+        Err(rustix::io::Errno::OPNOTSUPP) | Ok(()) => {}
+        Err(error) => return Err(opening.failed("getting space for it")(error.into())),
+    }
+    let failed = |action| opening.failed(action);
+    let mut chunk = MmapMut::map_anon(CHUNK as usize).map_err(failed("getting memory"))?;
+    let seed = file.metadata().map_or(0, |data| data.ino() ^ (data.ctime_nsec() as u64) << 32);
+    let mut content = Content::new(seed);
+    for offset in (0..bytes).step_by(CHUNK as usize) {
+        let part = &mut chunk[..CHUNK.min(bytes - offset) as usize];
+        content.fill(part);
+        content.stamp(part);
+        file.write_all_at(part, offset).map_err(failed("filling it"))?;
+        progress.advance(part.len() as u64)?;
+    }
+    file.sync_all().map_err(failed("filling it"))
+}

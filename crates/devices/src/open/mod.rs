@@ -1,0 +1,158 @@
+//! Opening a device by its spec, and refusing to write where that would destroy something.
+
+mod block;
+mod file;
+mod holds;
+mod in_use;
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::Duration;
+
+use registry::Spec;
+
+pub use file::create_file;
+
+use crate::memory::{self, Memory};
+use crate::real::Real;
+use crate::{BlockDevice, DeviceError};
+
+/// What may be done to a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It is only read. A device in use may be opened so.
+    ReadOnly,
+    /// It may be written if nothing is lost by that: it is empty, or holds only what this program wrote.
+    Write,
+    /// Whatever it holds may be destroyed. It must not be in use even so.
+    DestroyData,
+}
+
+/// How a device is opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opening {
+    /// The path of a block device or a regular file, or `memory(bytes=1Gi,sector=512)`. A file by the name of `memory` is `./memory`.
+    pub spec: String,
+    /// What may be done to it.
+    pub access: Access,
+    /// Most requests outstanding, 1 ... 4096.
+    pub queue_depth: u32,
+    /// Longest request in bytes, up to 64 MiB: whole sectors.
+    pub most_bytes: u32,
+    /// Whether to poll for completions instead of taking interrupts, where the kernel allows it for the device. Where not, the device's
+    /// model says so.
+    pub polled: bool,
+}
+
+impl Opening {
+    /// Up to 256 requests of up to 1 MiB, not polled.
+    #[must_use]
+    pub fn new(spec: &str, access: Access) -> Self {
+        Self { spec: spec.to_owned(), access, queue_depth: 256, most_bytes: 1 << 20, polled: false }
+    }
+
+    fn wrong(&self, reason: impl Into<String>) -> DeviceError {
+        DeviceError::Spec { name: self.spec.clone(), reason: reason.into() }
+    }
+
+    fn failed(&self, action: &'static str) -> impl FnOnce(io::Error) -> DeviceError {
+        let name = self.spec.clone();
+        move |source| DeviceError::Open { name, action, source }
+    }
+
+    fn refused(&self, reason: impl Into<String>) -> DeviceError {
+        DeviceError::Refused { name: self.spec.clone(), reason: reason.into() }
+    }
+
+    /// Opens the path past the page cache.
+    fn direct(&self, path: &Path, more_flags: i32) -> io::Result<File> {
+        OpenOptions::new().read(true).write(self.access != Access::ReadOnly).custom_flags(libc::O_DIRECT | more_flags).open(path)
+    }
+}
+
+/// Tries again while a device is in use, for a while: the kernel lets go of one some time after its last user has closed it.
+fn patiently<T>(mut attempt: impl FnMut() -> io::Result<T>, is_in_use: impl Fn(&io::Error) -> bool) -> io::Result<T> {
+    for _ in 0..20 {
+        match attempt() {
+            Err(error) if is_in_use(&error) => std::thread::sleep(Duration::from_millis(25)),
+            other => return other,
+        }
+    }
+    attempt()
+}
+
+const MOST_QUEUE_DEPTH: u32 = 4096;
+const MOST_REQUEST_BYTES: u32 = 64 << 20;
+
+/// Opens a device: a block device or regular file by its path, or memory.
+///
+/// For writing, a block device is refused if it or a partition of it is mounted, is swap space, or is held by another driver or program; and
+/// unless its data may be destroyed, also if it holds a partition table, a file system, a member of a volume group or an array, or anything else than
+/// zeros and what this program wrote. A regular file is refused if a loop device, a swap space or another probe uses it, and, unless its data may be
+/// destroyed, if it holds anything else than that.
+/// What is looked at: the first and the last MiB, and samples between; of a file with holes, the start of each written part.
+///
+/// # Errors
+/// [`DeviceError::Spec`] for a spec that names no device, [`DeviceError::Refused`] with what to do about it, [`DeviceError::Open`] if the system does
+/// not let it be opened.
+pub fn open(opening: &Opening) -> Result<Box<dyn BlockDevice>, DeviceError> {
+    if !(1..=MOST_QUEUE_DEPTH).contains(&opening.queue_depth) {
+        return Err(opening.wrong(format!("a queue depth of {} is not within 1 ... {MOST_QUEUE_DEPTH}", opening.queue_depth)));
+    }
+    if !(1..=MOST_REQUEST_BYTES).contains(&opening.most_bytes) {
+        return Err(opening.wrong(format!("a longest request of {} bytes is not within 1 ... {MOST_REQUEST_BYTES}", opening.most_bytes)));
+    }
+    let spec = opening.spec.trim();
+    if spec.starts_with("sim:") {
+        return Err(opening.wrong("a simulated drive is made from a profile, not opened: see `Simulated`"));
+    }
+    if let Ok(spec) = Spec::parse(spec)
+        && memory::INFO.is_called(&spec.name)
+    {
+        let args = memory::INFO.accept(&spec).map_err(|error| opening.wrong(error.to_string()))?;
+        return Ok(Box::new(Memory::open(opening, &args)?));
+    }
+    let path = Path::new(spec);
+    let data = std::fs::metadata(path).map_err(|error| unnamed(opening, error))?;
+    let opened = if data.file_type().is_block_device() {
+        block::open(opening, path, &data)?
+    } else if data.is_file() {
+        file::open(opening, path, &data)?
+    } else {
+        return Err(opening.wrong(format!("it is {}, not a block device or a regular file", what_it_is(&data))));
+    };
+    let sector = opened.info.sector_bytes;
+    if !opened.info.most_bytes.is_multiple_of(sector) {
+        return Err(opening.wrong(format!("a longest request of {} bytes is not of whole sectors of {sector}", opened.info.most_bytes)));
+    }
+    Ok(Box::new(Real::new(opened)?))
+}
+
+fn unnamed(opening: &Opening, error: io::Error) -> DeviceError {
+    if error.kind() == io::ErrorKind::NotFound {
+        return opening
+            .wrong("there is no such file or device; a device is a path such as /dev/sdb, a file made before, or memory(bytes=1Gi)");
+    }
+    opening.failed("looking for it")(error)
+}
+
+fn what_it_is(data: &Metadata) -> &'static str {
+    if data.is_dir() {
+        "a directory"
+    } else if data.file_type().is_char_device() {
+        "a character device"
+    } else {
+        "a pipe or socket"
+    }
+}
+
+/// Refuses a device whose data would be lost.
+fn refuse_data(opening: &Opening, file: &File, capacity_bytes: u64, sector_bytes: u32, is_block_device: bool) -> Result<(), DeviceError> {
+    if opening.access != Access::Write {
+        return Ok(());
+    }
+    let held = holds::look(file, capacity_bytes, sector_bytes, is_block_device).map_err(opening.failed("reading what it holds"))?;
+    held.map_or(Ok(()), |held| Err(opening.refused(format!("it holds {held}; allow its data to be destroyed, or name another device"))))
+}

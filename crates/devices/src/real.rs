@@ -1,0 +1,346 @@
+//! Block devices and files of the kernel, through io_uring, past the page cache (`O_DIRECT`).
+//!
+//! Requests are collected and sent by the same system call that waits: one a request at depth 1, fewer at higher depths. Files and buffers are
+//! registered, so that the kernel looks neither up. A time is taken when requests are sent and when their ends are found, once for all of them.
+//!
+//! A polled device asks the hardware for completions instead of sleeping until an interrupt; flushes and trims are not possible there and are
+//! done by calls that block. So are trims of block devices before Linux 6.12.
+
+use std::fs::File;
+use std::thread::{self, ThreadId};
+use std::time::Duration;
+
+use io_uring::{opcode, squeue, types};
+use units::{IoOp, Nanos};
+
+use crate::buffers::{Place, Pool};
+use crate::clock::{AWAKE, Clock};
+use crate::health::Health;
+use crate::ring::Ring;
+use crate::{BlockDevice, Completion, DeviceError, DeviceInfo, Kind, Request, control};
+
+/// How often it is looked whether the device is still there. A file that was truncated would take writes as if nothing had happened.
+const CHECK_EVERY: Nanos = 10_000_000;
+/// Longest sleep in the kernel: then it is looked whether the device is still there.
+const LONGEST_SLEEP: Nanos = 1_000_000_000;
+/// A device that completes nothing for so long is taken for dead: the kernel gives up a request of most drivers after 30 s, and tries again.
+const DEAD_AFTER: Nanos = 300_000_000_000;
+/// How long requests under way are waited for when the device is closed.
+const CLOSE_WITHIN: Nanos = 10_000_000_000;
+/// `BLOCK_URING_CMD_DISCARD` of `linux/blkdev.h`.
+const DISCARD_COMMAND: u32 = 0x1200;
+
+/// A device that was opened and may be used.
+pub(crate) struct Opened {
+    /// What it is.
+    pub info: DeviceInfo,
+    /// Opened with `O_DIRECT`.
+    pub file: File,
+    /// Whether it is a loop device.
+    pub is_loop: bool,
+    /// Whether completions are polled for.
+    pub is_polled: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    request: Request,
+    submitted_at: Nanos,
+}
+
+/// A block device or file.
+pub(crate) struct Real {
+    info: DeviceInfo,
+    file: File,
+    is_polled: bool,
+    health: Health,
+    clock: Clock,
+    /// Of the thread that uses it.
+    ring: Ring,
+    thread: ThreadId,
+    /// None only while it is dropped. It must not go before the ring.
+    pool: Option<Pool>,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// In the queue, not yet sent.
+    unsent: Vec<u32>,
+    /// Done by calls that block.
+    done: Vec<Completion>,
+    /// In the ring, sent or not.
+    in_ring: u32,
+    /// The kernel takes trims of block devices through the ring.
+    can_ring_trim: bool,
+    next_check: Nanos,
+    last_completion: Nanos,
+}
+
+impl Real {
+    pub fn new(opened: Opened) -> Result<Self, DeviceError> {
+        let Opened { info, file, is_loop, is_polled } = opened;
+        let failed = |action, source| DeviceError::Open { name: info.name.clone(), action, source };
+        let ring = Ring::new(&file, info.queue_depth, is_polled).map_err(|error| failed("setting up io_uring", error))?;
+        // Content differs from run to run: what the last one wrote must not be there already.
+        let seed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+        let mut pool =
+            Pool::new(info.queue_depth, info.most_bytes, seed).map_err(|error| failed("getting memory for its requests", error))?;
+        pool.forget_registered(ring.io());
+        let nothing = Request { op: IoOp::Flush, offset: 0, length: 0, is_fua: false, handle: 0 };
+        let depth = info.queue_depth as usize;
+        Ok(Self {
+            health: Health::new(&file, info.kind == Kind::BlockDevice, info.capacity_bytes, is_loop),
+            file,
+            is_polled,
+            clock: Clock::start(),
+            ring,
+            thread: thread::current().id(),
+            pool: Some(pool),
+            slots: vec![Slot { request: nothing, submitted_at: 0 }; depth],
+            free: (0..depth as u32).rev().collect(),
+            unsent: Vec::with_capacity(depth),
+            done: Vec::new(),
+            in_ring: 0,
+            can_ring_trim: info.kind == Kind::File || !is_polled,
+            next_check: CHECK_EVERY,
+            last_completion: 0,
+            info,
+        })
+    }
+
+    /// A ring belongs to one thread. A device that came to another one gets a new ring.
+    fn own(&mut self) -> Result<(), DeviceError> {
+        let thread = thread::current().id();
+        if self.thread == thread {
+            return Ok(());
+        }
+        assert!(self.in_ring == 0, "a device goes to another thread only with nothing outstanding");
+        self.ring =
+            Ring::new(&self.file, self.info.queue_depth, self.is_polled).map_err(|source| self.failed("setting up io_uring", source))?;
+        self.thread = thread;
+        self.pool.as_mut().expect("it is open").forget_registered(self.ring.io());
+        Ok(())
+    }
+
+    fn failed(&self, action: &'static str, source: std::io::Error) -> DeviceError {
+        DeviceError::Open { name: self.info.name.clone(), action, source }
+    }
+
+    /// Whether the ring takes such a request; otherwise a call does that blocks.
+    fn goes_through_ring(&self, op: IoOp) -> bool {
+        match op {
+            IoOp::Read | IoOp::Write => true,
+            IoOp::Flush => !self.is_polled,
+            IoOp::Trim => self.can_ring_trim,
+        }
+    }
+
+    /// Puts a slot's request into the ring's queue.
+    fn push(&mut self, number: u32) {
+        let request = self.slots[number as usize].request;
+        let pool = self.pool.as_mut().expect("it is open");
+        let place = match request.op {
+            IoOp::Read => pool.read_place(number, request.length, self.ring.io()),
+            IoOp::Write => pool.write_place(number, request.length, self.ring.io()),
+            IoOp::Trim | IoOp::Flush => Place { address: std::ptr::null_mut(), registered: None },
+        };
+        let entry = entry(&request, place, self.info.kind).user_data(u64::from(number));
+        // SAFETY: the place belongs to this slot until it is completed, and the pool is dropped after the ring, or leaked.
+        unsafe { self.ring.push(&entry) };
+        self.unsent.push(number);
+    }
+
+    fn do_blocking(&mut self, request: &Request) -> Result<(), DeviceError> {
+        let submitted_at = self.clock.now();
+        let done = match (request.op, self.info.kind) {
+            (IoOp::Flush, _) => self.file.sync_data(),
+            (_, Kind::BlockDevice) => control::discard(&self.file, request.offset, u64::from(request.length)),
+            _ => control::punch_hole(&self.file, request.offset, u64::from(request.length)),
+        };
+        match done {
+            Ok(()) => {
+                self.done.push(Completion { handle: request.handle, submitted_at, completed_at: self.clock.now() });
+                Ok(())
+            }
+            Err(error) => {
+                let result = -error.raw_os_error().unwrap_or(libc::EIO);
+                Err(self.info.failed(request, self.health.reason(&self.file, request.op, request.length, result)))
+            }
+        }
+    }
+
+    /// Sends what is unsent and takes what is completed, waiting up to this time for it. The first that failed is told of.
+    fn turn(&mut self, now: Nanos, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), DeviceError> {
+        let left = until.saturating_sub(now);
+        for number in self.unsent.drain(..) {
+            self.slots[number as usize].submitted_at = now;
+        }
+        if left > AWAKE {
+            self.enter(Some(Duration::from_nanos((left - AWAKE).min(LONGEST_SLEEP))))?;
+        } else if self.ring.has_unsent() || self.ring.has_news() {
+            self.enter(None)?;
+        }
+        self.reap(completed)
+    }
+
+    fn enter(&mut self, time: Option<Duration>) -> Result<(), DeviceError> {
+        self.ring.enter(time).map_err(|source| self.failed("sending requests through io_uring", source))
+    }
+
+    fn reap(&mut self, completed: &mut Vec<Completion>) -> Result<(), DeviceError> {
+        let completed_at = self.clock.now();
+        let before = completed.len();
+        let Self { slots, free, ring, in_ring, .. } = self;
+        let mut odd: Vec<(u32, i32)> = Vec::new();
+        ring.reap(|number, result| {
+            let slot = &slots[number as usize];
+            let Request { op, length, handle, .. } = slot.request;
+            let expected = if matches!(op, IoOp::Read | IoOp::Write) { length as i32 } else { 0 };
+            if result != expected {
+                odd.push((number as u32, result));
+                return;
+            }
+            *in_ring -= 1;
+            free.push(number as u32);
+            completed.push(Completion { handle, submitted_at: slot.submitted_at, completed_at });
+        });
+        if completed.len() > before {
+            self.last_completion = completed_at;
+        }
+        odd.into_iter().map(|(number, result)| self.odd(number, result)).fold(Ok(()), Result::and)
+    }
+
+    /// A request that did not simply succeed: it is sent again, done in another way, or has failed.
+    #[cold]
+    fn odd(&mut self, number: u32, result: i32) -> Result<(), DeviceError> {
+        let request = self.slots[number as usize].request;
+        if matches!(-result, libc::EAGAIN | libc::EINTR) {
+            self.push(number);
+            return Ok(());
+        }
+        self.in_ring -= 1;
+        self.free.push(number);
+        if request.op == IoOp::Trim
+            && self.info.kind == Kind::BlockDevice
+            && matches!(-result, libc::EOPNOTSUPP | libc::EINVAL)
+            && self.can_ring_trim
+        {
+            self.can_ring_trim = false;
+            return self.do_blocking(&request);
+        }
+        Err(self.info.failed(&request, self.health.reason(&self.file, request.op, request.length, result)))
+    }
+
+    /// Whether the device is still what it was, asked now and then.
+    fn check_health(&mut self, now: Nanos) -> Result<(), DeviceError> {
+        if now < self.next_check {
+            return Ok(());
+        }
+        self.next_check = now + CHECK_EVERY;
+        let silent = now.saturating_sub(self.last_completion);
+        let illness = if self.in_ring > 0 && silent > DEAD_AFTER {
+            Some(format!("none of the {} outstanding requests was completed for {} s", self.in_ring, silent / 1_000_000_000))
+        } else {
+            self.health.illness(&self.file)
+        };
+        illness.map_or(Ok(()), |reason| Err(DeviceError::Gone { name: self.info.name.clone(), reason }))
+    }
+}
+
+fn entry(request: &Request, place: Place, kind: Kind) -> squeue::Entry {
+    let Request { op, offset, length, is_fua, .. } = *request;
+    let file = types::Fixed(0);
+    let flags = if is_fua { libc::RWF_DSYNC } else { 0 };
+    match (op, place.registered) {
+        (IoOp::Read, Some(buffer)) => opcode::ReadFixed::new(file, place.address, length, buffer).offset(offset).build(),
+        (IoOp::Read, None) => opcode::Read::new(file, place.address, length).offset(offset).build(),
+        (IoOp::Write, Some(buffer)) => opcode::WriteFixed::new(file, place.address, length, buffer).offset(offset).rw_flags(flags).build(),
+        (IoOp::Write, None) => opcode::Write::new(file, place.address, length).offset(offset).rw_flags(flags).build(),
+        (IoOp::Flush, _) => opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build(),
+        (IoOp::Trim, _) if kind == Kind::BlockDevice => {
+            let mut command = [0; 16];
+            command[..8].copy_from_slice(&u64::from(length).to_ne_bytes());
+            opcode::UringCmd16::new(file, DISCARD_COMMAND).addr(Some(offset)).cmd(command).build()
+        }
+        (IoOp::Trim, _) => opcode::Fallocate::new(file, u64::from(length))
+            .offset(offset)
+            .mode(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE)
+            .build(),
+    }
+}
+
+impl BlockDevice for Real {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn now(&mut self) -> Nanos {
+        self.clock.now()
+    }
+
+    fn outstanding(&self) -> u32 {
+        self.in_ring + self.done.len() as u32
+    }
+
+    fn submit(&mut self, request: &Request) -> Result<(), DeviceError> {
+        self.info.check(request)?;
+        assert!(self.outstanding() < self.info.queue_depth, "no more than {} requests are outstanding", self.info.queue_depth);
+        if !self.goes_through_ring(request.op) {
+            return self.do_blocking(request);
+        }
+        if self.in_ring == 0 {
+            self.own()?;
+            self.last_completion = self.clock.now();
+        }
+        let number = self.free.pop().expect("there is a slot for each request");
+        self.slots[number as usize] = Slot { request: *request, submitted_at: 0 };
+        self.in_ring += 1;
+        self.push(number);
+        Ok(())
+    }
+
+    fn wait(&mut self, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), DeviceError> {
+        assert!(until < Nanos::MAX || self.outstanding() > 0, "something is waited for");
+        let before = completed.len();
+        completed.append(&mut self.done);
+        if self.in_ring == 0 {
+            if completed.len() == before {
+                self.clock.sleep_until(until);
+            }
+            return self.check_health(self.clock.now());
+        }
+        loop {
+            let now = self.clock.now();
+            let has_some = completed.len() > before;
+            self.turn(now, if has_some { now } else { until }, completed)?;
+            completed.append(&mut self.done);
+            self.check_health(now)?;
+            if completed.len() > before || now >= until || self.in_ring == 0 {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Drop for Real {
+    fn drop(&mut self) {
+        // The kernel may still write into the buffers: it must be done with them first. If it does not come to an end, the memory is lost
+        // rather than used for something else.
+        let end = self.clock.now() + CLOSE_WITHIN;
+        let mut dropped = Vec::new();
+        let is_own = self.thread == thread::current().id();
+        while is_own && self.in_ring > 0 && self.clock.now() < end {
+            // Errors of requests that nobody waits for any more; `in_ring` counts them all the same.
+            if self.ring.enter(Some(Duration::from_millis(100))).is_err() {
+                break;
+            }
+            let _ = self.reap(&mut dropped);
+        }
+        if self.in_ring > 0 {
+            std::mem::forget(self.pool.take());
+        }
+        // The kernel takes its time to tear a ring down, and the device would stay in use meanwhile.
+        if is_own {
+            self.ring.let_go();
+        }
+        let _ = self.file.unlock();
+    }
+}

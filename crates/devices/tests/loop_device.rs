@@ -1,0 +1,269 @@
+//! Loop devices as block devices: what is written arrives, what is in use or holds something is refused, what is pulled away is told of.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
+
+use std::fs;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use devices::{Access, Kind, create_file};
+use support::{Loop, Mount, do_one, file_of, folder, has, keep_busy, open, refusal, run};
+use units::{IoOp, Progress};
+
+const MIB: u64 = 1 << 20;
+
+#[test]
+fn data_arrives_in_the_file_behind() {
+    let folder = folder();
+    let behind = file_of(&folder, "behind", 16 * MIB);
+    let Some(device) = Loop::over(&behind, &[]) else { return };
+    let mut device = open(&device.path, Access::Write).unwrap();
+    let info = device.info().clone();
+    assert_eq!((info.kind, info.capacity_bytes, info.sector_bytes), (Kind::BlockDevice, 16 * MIB, 512));
+    assert!(info.model.contains("loop device over"), "{}", info.model);
+    do_one(&mut *device, IoOp::Write, 8 * MIB, 1 << 20).unwrap();
+    do_one(&mut *device, IoOp::Flush, 0, 0).unwrap();
+    let data = fs::read(&behind).unwrap();
+    assert!(data[8 * MIB as usize..9 * MIB as usize].chunks(512).all(|piece| piece.iter().any(|&byte| byte != 0)));
+    do_one(&mut *device, IoOp::Read, 8 * MIB + 512, 512).unwrap();
+    assert!(info.has_trim);
+    do_one(&mut *device, IoOp::Trim, 8 * MIB, 1 << 20).unwrap();
+    assert!(fs::read(&behind).unwrap().iter().all(|&byte| byte == 0));
+    keep_busy(&mut *device, IoOp::Write, 2000, |_| ()).1.unwrap();
+}
+
+#[test]
+fn sectors_are_those_of_the_device() {
+    let folder = folder();
+    let behind = file_of(&folder, "behind", MIB);
+    let Some(device) = Loop::over(&behind, &["--sector-size=4096"]) else { return };
+    let mut device = open(&device.path, Access::Write).unwrap();
+    assert_eq!(device.info().sector_bytes, 4096);
+    do_one(&mut *device, IoOp::Write, 4096, 4096).unwrap();
+}
+
+#[test]
+fn a_device_is_written_by_one_at_a_time() {
+    let folder = folder();
+    let behind = file_of(&folder, "behind", MIB);
+    let Some(device) = Loop::over(&behind, &[]) else { return };
+    let first = open(&device.path, Access::Write).unwrap();
+    assert!(refusal(&device.path, Access::DestroyData).contains("another program or driver holds it"));
+    assert!(refusal(&behind, Access::DestroyData).contains("lies in it"));
+    open(&device.path, Access::ReadOnly).unwrap();
+    drop(first);
+    open(&device.path, Access::Write).unwrap();
+}
+
+/// Makes a file system or a partition table on a device, and what it is called.
+fn formats(path: &str) -> Vec<(&'static str, Result<String, String>)> {
+    let sectors = |lines: &str| run("sh", &["-c", &format!("printf '{lines}' | sfdisk --quiet {path}")]);
+    let wiped = |made: &dyn Fn() -> Result<String, String>| {
+        fs::OpenOptions::new().write(true).open(path).unwrap().write_all(&vec![0; 2 * MIB as usize]).unwrap();
+        made()
+    };
+    vec![
+        ("an ext2, ext3 or ext4 file system", wiped(&|| run("mkfs.ext4", &["-q", path]))),
+        ("swap space", wiped(&|| run("mkswap", &[path]))),
+        ("a partition table (MBR)", wiped(&|| sectors("label: dos\\n,4M,L\\n"))),
+        ("a GUID partition table", wiped(&|| sectors("label: gpt\\n,4M,L\\n"))),
+    ]
+}
+
+#[test]
+fn what_holds_something_is_written_only_if_told_twice() {
+    let folder = folder();
+    let names: Vec<&str> = {
+        let behind = file_of(&folder, "names", 32 * MIB);
+        let Some(device) = Loop::over(&behind, &[]) else { return };
+        formats(&device.path).into_iter().map(|(name, _)| name).collect()
+    };
+    for (number, name) in names.iter().enumerate() {
+        let behind = file_of(&folder, &format!("behind{number}"), 32 * MIB);
+        let Some(device) = Loop::over(&behind, &[]) else { return };
+        let (_, made) = formats(&device.path).swap_remove(number);
+        drop(device);
+        if !has(made.is_ok(), &format!("program to make {name} ({made:?})")) {
+            continue;
+        }
+        // Formats made later lie over it: only the last one's is looked for.
+        let Some(device) = Loop::over(&behind, &[]) else { return };
+        let before = fs::read(&behind).unwrap();
+        let text = refusal(&device.path, Access::Write);
+        assert!(text.contains("it holds") && text.contains("allow its data to be destroyed"), "{text}");
+        open(&device.path, Access::ReadOnly).unwrap();
+        assert!(before == fs::read(&behind).unwrap(), "looking changes nothing");
+        do_one(&mut *open(&device.path, Access::DestroyData).unwrap(), IoOp::Write, 0, 4096).unwrap();
+    }
+}
+
+#[test]
+fn what_is_mounted_is_never_written() {
+    let folder = folder();
+    let behind = file_of(&folder, "behind", 32 * MIB);
+    let Some(device) = Loop::over(&behind, &[]) else { return };
+    if !has(run("mkfs.ext4", &["-q", &device.path]).is_ok(), "mkfs.ext4") {
+        return;
+    }
+    let mounted = match Mount::of(&device.path, &folder.path().join("a mount"), "rw") {
+        Ok(mounted) => mounted,
+        Err(error) => {
+            has(false, &format!("mounts ({error})"));
+            return;
+        }
+    };
+    for access in [Access::Write, Access::DestroyData] {
+        let text = refusal(&device.path, access);
+        assert!(text.contains("it is mounted at") && text.contains("a mount"), "{text}");
+    }
+    open(&device.path, Access::ReadOnly).unwrap();
+    drop(mounted);
+    assert!(refusal(&device.path, Access::Write).contains("an ext2, ext3 or ext4 file system"));
+    open(&device.path, Access::DestroyData).unwrap();
+}
+
+#[test]
+fn the_systems_own_disk_is_never_written() {
+    let Ok(disk) = run("findmnt", &["--noheadings", "--output=SOURCE", "/"]) else { return };
+    if !has(Path::new(&disk).exists(), "disk under /") {
+        return;
+    }
+    for access in [Access::Write, Access::DestroyData] {
+        assert!(refusal(&disk, access).contains("the system's own disk"));
+    }
+}
+
+#[test]
+fn a_read_only_device_is_only_read() {
+    let folder = folder();
+    let behind = file_of(&folder, "behind", MIB);
+    let Some(device) = Loop::over(&behind, &["--read-only"]) else { return };
+    for access in [Access::Write, Access::DestroyData] {
+        assert!(refusal(&device.path, access).contains("is not written to: it is read-only"));
+    }
+    let mut device = open(&device.path, Access::ReadOnly).unwrap();
+    do_one(&mut *device, IoOp::Read, 0, 4096).unwrap();
+}
+
+#[test]
+fn a_device_that_becomes_read_only_is_one_error() {
+    let folder = folder();
+    let behind = file_of(&folder, "behind", MIB);
+    let Some(path) = Loop::over(&behind, &[]) else { return };
+    let mut device = open(&path.path, Access::Write).unwrap();
+    let mut is_set = false;
+    let (done, end) = keep_busy(&mut *device, IoOp::Write, 100_000, |done| {
+        if done > 100 && !is_set {
+            is_set = run("blockdev", &["--setro", &path.path]).is_ok();
+        }
+    });
+    // The kernel would keep that for the device's next user.
+    run("blockdev", &["--setrw", &path.path]).unwrap();
+    let text = end.unwrap_err().to_string();
+    assert!(done >= 100 && text.contains("it is read-only"), "after {done}: {text}");
+}
+
+#[test]
+fn a_device_detached_in_mid_run_is_one_error() {
+    for op in [IoOp::Read, IoOp::Write] {
+        let folder = folder();
+        let behind = file_of(&folder, "behind", 16 * MIB);
+        let Some(mut path) = Loop::over(&behind, &[]) else { return };
+        let mut device = open(&path.path, Access::Write).unwrap();
+        let mut is_detached = false;
+        let (done, end) = keep_busy(&mut *device, op, u64::MAX, |done| {
+            if done > 100 && !is_detached {
+                path.detach();
+                is_detached = true;
+            }
+        });
+        let text = end.unwrap_err().to_string();
+        assert!(done > 100 && text.contains("the device is gone: its loop device is being detached"), "after {done}: {text}");
+        drop(device);
+        let is_free = || {
+            std::thread::sleep(Duration::from_millis(20));
+            run("losetup", &["--associated", behind.to_str().unwrap()]).unwrap().is_empty()
+        };
+        assert!((0..100).any(|_| is_free()), "the kernel still holds the device");
+    }
+}
+
+#[test]
+fn a_device_that_vanishes_under_its_requests_is_one_error() {
+    for op in [IoOp::Read, IoOp::Write] {
+        let folder = folder();
+        let behind = file_of(&folder, "behind", 16 * MIB);
+        let Some(path) = Loop::over(&behind, &[]) else { return };
+        let mut device = open(&path.path, Access::Write).unwrap();
+        let mut is_gone = false;
+        let (done, end) = keep_busy(&mut *device, op, u64::MAX, |done| {
+            if done > 100 && !is_gone {
+                fs::OpenOptions::new().write(true).open(&behind).unwrap().set_len(0).unwrap();
+                run("losetup", &["--set-capacity", &path.path]).unwrap();
+                is_gone = true;
+            }
+        });
+        let text = end.unwrap_err().to_string();
+        // A write under way makes the file longer again, before the device takes on its size.
+        let is_told = ["the device is gone: it has no bytes any more", "the device has shrunk from 16777216 to"]
+            .iter()
+            .any(|told| text.contains(told));
+        assert!(done > 100 && is_told, "after {done}: {text}");
+    }
+}
+
+#[test]
+fn a_file_behind_that_is_cut_off_is_one_error() {
+    let folder = folder();
+    let behind = file_of(&folder, "behind", 16 * MIB);
+    let Some(path) = Loop::over(&behind, &[]) else { return };
+    let mut device = open(&path.path, Access::Write).unwrap();
+    fs::OpenOptions::new().write(true).open(&behind).unwrap().set_len(MIB).unwrap();
+    let (_, end) = keep_busy(&mut *device, IoOp::Read, u64::MAX, |_| ());
+    let text = end.unwrap_err().to_string();
+    assert!(text.contains("read of 4096 bytes at byte") && text.contains("or is gone"), "{text}");
+}
+
+#[test]
+fn a_full_file_system_is_one_error() {
+    let folder = folder();
+    let behind = file_of(&folder, "behind", 16 * MIB);
+    let Some(device) = Loop::over(&behind, &[]) else { return };
+    if !has(run("mkfs.ext4", &["-q", "-O", "^has_journal", &device.path]).is_ok(), "mkfs.ext4") {
+        return;
+    }
+    let mounted = match Mount::of(&device.path, &folder.path().join("full"), "rw") {
+        Ok(mounted) => mounted,
+        Err(error) => {
+            has(false, &format!("mounts ({error})"));
+            return;
+        }
+    };
+    let path = mounted.folder.join("file");
+    let text = create_file(&path, 64 * MIB, &Progress::default()).unwrap_err().to_string();
+    assert!(text.contains("getting space for it: No space left"), "{text}");
+    fs::File::create_new(&path).unwrap().set_len(64 * MIB).unwrap();
+    let mut device = open(&path, Access::Write).unwrap();
+    let (done, end) = keep_busy(&mut *device, IoOp::Write, u64::MAX, |_| ());
+    let text = end.unwrap_err().to_string();
+    assert!(done > 100 && text.contains("no space left on the file system under the file"), "after {done}: {text}");
+    assert!(text.contains("write of 4096 bytes at byte"), "{text}");
+}
+
+#[test]
+fn what_was_written_through_the_device_stays_after_it() {
+    let folder = folder();
+    let behind = file_of(&folder, "behind", MIB);
+    let Some(path) = Loop::over(&behind, &[]) else { return };
+    do_one(&mut *open(&path.path, Access::Write).unwrap(), IoOp::Write, 4096, 4096).unwrap();
+    let mut file = fs::File::open(&path.path).unwrap();
+    let mut data = vec![0; 4096];
+    file.seek(SeekFrom::Start(4096)).unwrap();
+    file.read_exact(&mut data).unwrap();
+    assert!(data == fs::read(&behind).unwrap()[4096..8192] && data.iter().any(|&byte| byte != 0));
+    // Its own data is in nobody's way.
+    open(&path.path, Access::Write).unwrap();
+}

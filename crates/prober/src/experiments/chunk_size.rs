@@ -1,0 +1,401 @@
+//! How many bytes in a row lie in one domain: PARALLELISM 4.2.
+
+use rand_pcg::Pcg64Mcg;
+use registry::{Args, Info, Param, ParamKind};
+use units::Nanos;
+
+use super::inside::{self, Area, Burst};
+use super::{Experiment, Group};
+use crate::analysis::cells::{Cells, Estimate};
+use crate::analysis::periods::{self, Boundaries, CLEAR, Cycle};
+use crate::bench::Bench;
+use crate::error::ProbeError;
+use crate::finding::{Axis, Chart, Finding, Mark, Series, Value, Verdict};
+use crate::known::Known;
+
+const NAME: &str = "chunk_size";
+
+/// Chunk size, and the bytes that are read at once.
+///
+/// PARALLELISM's program 1(I) reads at every offset with every size and looks for dips: a read over a chunk's boundary is served by two domains
+/// at a time. The dips are small (half a transfer), absent for chunks of one sector, and where a chunk holds several pages they mix with
+/// rises at page boundaries. So the decision rests on *pairs*: two sectors on both sides of an offset, read at the same time. Within a chunk the
+/// second waits for the first; across a boundary it does not. The program's curves are measured too; their period, found by statistics,
+/// has to agree where they show one.
+pub(super) const ENTRY: Experiment = Experiment {
+    info: Info {
+        name: NAME,
+        aliases: &["chunk"],
+        summary: "bytes in a row that lie in one domain: pairs of reads on both sides of each offset, and the dips of reads over it",
+        source: "PARALLELISM 4.2, program 1(I), figure 2",
+        params: &[Param {
+            name: "most",
+            kind: ParamKind::Integer { min: 4096, max: 1 << 18 },
+            default: "64Ki",
+            help: "largest chunk looked for, in bytes (M of the program)",
+        }],
+    },
+    group: Group::Internals,
+    writes: true,
+    is_quick: true,
+    weight: 1.0,
+    after: &[],
+    body: run,
+};
+
+/// Bursts of two, so at most 1.5 times as long if one waits for the other; what is much longer was a pause.
+pub(super) const CLIP: f64 = 4.0;
+/// An effect has to be so large a share of the mean, or something small that the models do not know may be taken for it.
+const LEAST_SHARE: f64 = 0.02;
+/// And so many standard errors.
+const LEAST_ERRORS: f64 = 6.0;
+/// Rounds after which the statistics are looked at.
+const LOOK_EVERY: usize = 4;
+const MOST_ROUNDS: usize = 200;
+
+/// What pairs tell.
+pub(super) struct Pairs {
+    /// Boundaries between chunks.
+    pub found: Boundaries,
+    /// Pairs of twice the same sector: they surely wait for each other.
+    same: Estimate,
+    /// Pairs far from each other: they seldom do.
+    far: Estimate,
+    /// All pairs of neighbours.
+    neighbours: Estimate,
+    cells: Cells,
+}
+
+impl Pairs {
+    /// Whether two reads of one place at a time take longer than two reads of two places.
+    fn shows_waiting(&self) -> bool {
+        is_effect(&self.same.minus(&self.far), self.far.mean)
+    }
+}
+
+fn is_effect(effect: &Estimate, mean: f64) -> bool {
+    effect.in_errors() > LEAST_ERRORS && effect.mean > LEAST_SHARE * mean
+}
+
+fn run(bench: &mut Bench<'_>, args: &Args, _known: &Known) -> Result<Finding, ProbeError> {
+    let sector = u64::from(bench.device().sector_bytes);
+    let most = args.integer("most").next_multiple_of(sector).max(2 * sector);
+    let unit = 12 * most;
+    let time = bench.part_of_budget(4);
+    let area = inside::prepare(bench, NAME, unit, 4 * unit, 1 << 30, time)?;
+    let mut random = inside::random(bench);
+    let pairs = measure_pairs(bench, &mut random, &area, 3 * most, None, time)?;
+    let mut finding = Finding::default();
+    let decided = decide(bench, &mut random, &area, &pairs)?;
+    let chunk = decided.number.map(|number| number as u64);
+    let (dips, chart) = measure_dips(bench, &mut random, &area, chunk, most, time)?;
+    finding.values.push(confirm(decided, &dips, sector, chunk));
+    if let Some(chunk) = chunk {
+        let phase = pairs.found.phase as u64 * sector % chunk;
+        let why = "position of the first boundary between chunks behind the start of the region";
+        finding.values.push(Value::number("chunk_phase_bytes", phase as f64, why).sure_if(pairs.found.phase_margin > CLEAR));
+        finding.values.push(measure_page(bench, &mut random, &area, chunk, phase, &pairs)?);
+    }
+    finding.charts.push(chart);
+    finding.charts.push(chart_of_pairs(&pairs, sector, chunk));
+    finding.notes.push(format!("{} bytes were written in order before, and read in", area.bytes));
+    Ok(finding)
+}
+
+/// Reads pairs of neighbouring sectors at each offset modulo `span` bytes, until the period is clear or the time is used up. With `only`,
+/// the period in bytes is known and only its phase is looked for.
+pub(super) fn measure_pairs(
+    bench: &mut Bench<'_>,
+    random: &mut Pcg64Mcg,
+    area: &Area,
+    span: u64,
+    only: Option<u64>,
+    time: Nanos,
+) -> Result<Pairs, ProbeError> {
+    let sector = u64::from(bench.device().sector_bytes);
+    let positions = (span / sector) as usize;
+    let only = only.map(|bytes| (bytes / sector) as usize);
+    let mut cells = Cells::new(positions + 2, CLIP);
+    let (start, mut rounds) = (bench.now(), 0);
+    loop {
+        let mut bursts: Vec<Burst<2>> = Vec::with_capacity(positions + 16);
+        for position in 0..positions {
+            // The second of the pair first, or it would look like a sequence to read ahead of.
+            let at = inside::place(random, area, span, 2 * span) + span + position as u64 * sector;
+            bursts.push(Burst { condition: position, offsets: [at, at - sector] });
+        }
+        for _ in 0..8 {
+            let at = inside::place(random, area, sector, sector);
+            bursts.push(Burst { condition: positions, offsets: [at, at] });
+            let other = inside::place(random, area, sector, sector);
+            bursts.push(Burst { condition: positions + 1, offsets: [at, other] });
+        }
+        inside::play_round(bench, random, &mut bursts, sector, &mut cells)?;
+        rounds += 1;
+        let is_over = rounds >= MOST_ROUNDS || bench.now() - start > time;
+        if rounds % LOOK_EVERY != 0 && !is_over {
+            continue;
+        }
+        let estimates = cells.estimates();
+        let found = periods::boundaries(&estimates[..positions], cells.count(), only);
+        let is_clear = match only {
+            Some(_) => found.phase_margin > 2.0 * CLEAR,
+            None => found.margin > 2.0 * CLEAR && found.period.is_some(),
+        };
+        let [same, far] = [estimates[positions], estimates[positions + 1]];
+        let neighbours = Estimate::joined(&estimates[..positions]);
+        // Flat: more rounds than these would show no more than these do.
+        let is_flat = found.period.is_none() && rounds >= 3 * LOOK_EVERY && neighbours.minus(&same).in_errors().abs() > 2.0 * LEAST_ERRORS;
+        if is_clear || is_flat || is_over {
+            return Ok(Pairs { found, same, far, neighbours, cells });
+        }
+    }
+}
+
+fn decide(bench: &mut Bench<'_>, random: &mut Pcg64Mcg, area: &Area, pairs: &Pairs) -> Result<Value, ProbeError> {
+    let sector = u64::from(bench.device().sector_bytes);
+    let found = &pairs.found;
+    if let Some(period) = found.period {
+        let chunk = period as u64 * sector;
+        let is_even = are_boundaries_alike(bench, random, area, chunk, found)?;
+        let why = format!(
+            "two reads on both sides of an offset take {} us less where it is {} more than a multiple of {chunk}",
+            inside::micros(found.depth.mean),
+            found.phase as u64 * sector,
+        );
+        let sure = found.margin > CLEAR && is_effect(&found.depth, found.at.mean) && is_even;
+        return Ok(Value::number("chunk_bytes", chunk as f64, why).sure_if(sure));
+    }
+    if !pairs.shows_waiting() {
+        return Ok(Value::not_found("chunk_bytes", "two reads of one sector at a time take no longer than two reads far from each other"));
+    }
+    let whole = pairs.same.minus(&pairs.far).mean;
+    let waits = pairs.same.minus(&pairs.neighbours);
+    if waits.mean < whole / 2.0 {
+        let why = "neighbouring sectors wait for each other at every offset: the chunk is larger than what was looked for";
+        return Ok(Value::not_found("chunk_bytes", why));
+    }
+    let returns = sectors_meet_again(bench, random, area)?;
+    let (phrase, sure) = match returns {
+        Some(distance) => (format!("sectors {distance} apart do"), is_effect(&waits, pairs.far.mean)),
+        None => ("none were found that do".to_owned(), false),
+    };
+    let why = format!("neighbouring sectors never wait for each other, at whatever offset; {phrase}");
+    Ok(Value::number("chunk_bytes", sector as f64, why).sure_if(sure))
+}
+
+/// Whether all of twelve boundaries in a row are alike, and all middles between them: if the true chunk were a multiple, or did not divide
+/// the span, only some would be boundaries.
+fn are_boundaries_alike(
+    bench: &mut Bench<'_>,
+    random: &mut Pcg64Mcg,
+    area: &Area,
+    chunk: u64,
+    found: &Boundaries,
+) -> Result<bool, ProbeError> {
+    const IN_A_ROW: usize = 12;
+    let sector = u64::from(bench.device().sector_bytes);
+    let phase = found.phase as u64 * sector;
+    let span = IN_A_ROW as u64 * chunk;
+    if 2 * span + sector > area.bytes {
+        return Ok(false);
+    }
+    let mut cells = Cells::new(2 * IN_A_ROW, CLIP);
+    for _ in 0..30 {
+        let mut bursts: Vec<Burst<2>> = Vec::with_capacity(2 * IN_A_ROW);
+        for number in 0..IN_A_ROW {
+            for (condition, within) in [(number, 0), (IN_A_ROW + number, (chunk / 2 / sector).max(1) * sector)] {
+                let base = inside::place(random, area, span, 2 * span + sector) + phase + number as u64 * chunk + within;
+                let at = if base < sector { base + span } else { base };
+                bursts.push(Burst { condition, offsets: [at, at - sector] });
+            }
+        }
+        inside::play_round(bench, random, &mut bursts, sector, &mut cells)?;
+    }
+    let estimates = cells.estimates();
+    let halfway = Estimate::joined(&estimates[..IN_A_ROW]).mean + found.depth.mean / 2.0;
+    let (at, between) = estimates.split_at(IN_A_ROW);
+    let errors = |estimate: &Estimate| (estimate.mean - halfway) / estimate.square_error.sqrt();
+    Ok(at.iter().all(|estimate| errors(estimate) < -2.0) && between.iter().all(|estimate| errors(estimate) > 2.0))
+}
+
+/// For chunks of one sector: the distance in sectors at which two do wait for each other.
+fn sectors_meet_again(bench: &mut Bench<'_>, random: &mut Pcg64Mcg, area: &Area) -> Result<Option<usize>, ProbeError> {
+    const FARTHEST: usize = 128;
+    let sector = u64::from(bench.device().sector_bytes);
+    let mut cells = Cells::new(FARTHEST, CLIP);
+    for _ in 0..16 {
+        let mut bursts: Vec<Burst<2>> = Vec::with_capacity(FARTHEST);
+        for distance in 1..=FARTHEST {
+            let at = inside::place(random, area, sector, (distance as u64 + 1) * sector);
+            bursts.push(Burst { condition: distance - 1, offsets: [at + distance as u64 * sector, at] });
+        }
+        inside::play_round(bench, random, &mut bursts, sector, &mut cells)?;
+    }
+    let distances: Vec<usize> = (1..=FARTHEST).collect();
+    let candidates: Vec<usize> = (2..=FARTHEST / 2).collect();
+    let found = periods::levels(&cells.estimates(), &distances, &candidates, 2, cells.count());
+    Ok(found.periods.last().copied().filter(|_| found.last_margin > CLEAR))
+}
+
+/// Program 1(I): mean latency over offset for each size. Sizes and offsets are those that show the chunk best if it is known (figure 2: up to the
+/// chunk, over eight chunks), otherwise all up to the largest chunk.
+fn measure_dips(
+    bench: &mut Bench<'_>,
+    random: &mut Pcg64Mcg,
+    area: &Area,
+    chunk: Option<u64>,
+    most: u64,
+    time: Nanos,
+) -> Result<(Dips, Chart), ProbeError> {
+    let sector = u64::from(bench.device().sector_bytes);
+    let (step, positions) = match chunk {
+        Some(chunk) => ((chunk / 8).max(sector), (8 * chunk / (chunk / 8).max(sector)) as usize),
+        None => (sector, (3 * most / sector) as usize),
+    };
+    let largest = chunk.unwrap_or(most).max(8 * sector).min(most);
+    let mut sizes = vec![sector];
+    let mut size = step.max(2 * sector);
+    while size <= largest {
+        sizes.push(size);
+        size *= 2;
+    }
+    let unit = 12 * most;
+    let span = positions as u64 * step + largest;
+    let mut curves: Vec<Cells> = sizes.iter().map(|_| Cells::new(positions, CLIP)).collect();
+    let (start, mut rounds) = (bench.now(), 0);
+    while rounds < 6 || (rounds < 100 && bench.now() - start < time) {
+        for (&size, cells) in sizes.iter().zip(&mut curves) {
+            let place = |position: usize, random: &mut Pcg64Mcg| inside::place(random, area, unit, span.max(unit)) + position as u64 * step;
+            let mut bursts: Vec<Burst<1>> =
+                (0..positions).map(|position| Burst { condition: position, offsets: [place(position, random)] }).collect();
+            inside::play_round(bench, random, &mut bursts, size, cells)?;
+        }
+        rounds += 1;
+    }
+    let estimates: Vec<Vec<Estimate>> = curves.iter().map(Cells::estimates).collect();
+    let cycle = periods::cycle(&estimates, curves.iter().map(Cells::count).sum());
+    let mut chart = Chart {
+        name: "latency_over_offset".to_owned(),
+        title: "Read latency over offset, for each request size".to_owned(),
+        x: Axis::linear("offset", "sectors"),
+        y: Axis::linear("mean latency", "us"),
+        series: Vec::new(),
+        marks: Vec::new(),
+    };
+    for (size, cells) in sizes.iter().zip(&curves) {
+        let mut series = Series::new(format!("{} sectors", size / sector));
+        for position in 0..positions {
+            let (mean, [low, high]) = cells.interval(position);
+            series.push_within((position as u64 * step / sector) as f64, mean / 1e3, low / 1e3, high / 1e3);
+        }
+        chart.series.push(series);
+    }
+    Ok((Dips { cycle, step }, chart))
+}
+
+/// What the curves of program 1(I) show.
+struct Dips {
+    cycle: Cycle,
+    /// Bytes from one position to the next.
+    step: u64,
+}
+
+/// Joins what pairs and curves say.
+fn confirm(decided: Value, dips: &Dips, sector: u64, chunk: Option<u64>) -> Value {
+    let shown = dips.cycle.period.map(|period| period as u64 * dips.step).filter(|_| dips.cycle.margin > CLEAR);
+    match (chunk, shown) {
+        (Some(chunk), Some(shown)) if chunk == shown => {
+            Value { why: format!("{}; curves over offset repeat at it", decided.why), ..decided }
+        }
+        (Some(_), Some(shown)) if shown > sector && dips.cycle.swing > LEAST_SHARE => {
+            let why = format!("{}; but curves over offset repeat every {shown} bytes", decided.why);
+            Value { why, ..decided }.sure_if(false)
+        }
+        (Some(_), _) => Value { why: format!("{}; curves over offset show nothing clear", decided.why), ..decided },
+        (None, Some(shown)) if decided.verdict == Verdict::NotFound && dips.cycle.swing > LEAST_SHARE => {
+            // It could be the page as well: nothing shows that what is across the boundary works by itself.
+            let why = format!("{}; curves over offset repeat every {shown} bytes", decided.why);
+            Value::number("chunk_bytes", shown as f64, why).sure_if(false)
+        }
+        (None, _) => decided,
+    }
+}
+
+/// Bytes of a page: within a chunk, a read over the boundary of two pages reads both one after the other.
+fn measure_page(
+    bench: &mut Bench<'_>,
+    random: &mut Pcg64Mcg,
+    area: &Area,
+    chunk: u64,
+    phase: u64,
+    pairs: &Pairs,
+) -> Result<Value, ProbeError> {
+    let sector = u64::from(bench.device().sector_bytes);
+    let inner = (chunk / sector) as usize - 1;
+    if inner == 0 {
+        let why = "pages are no larger than chunks, and the chunk is one sector";
+        return Ok(Value::number("page_bytes", sector as f64, why).sure_if(false));
+    }
+    // The last condition is a read of one sector.
+    let mut single = Cells::new(1, CLIP);
+    let mut cells = Cells::new(inner, CLIP);
+    for _ in 0..(2000 / inner).clamp(16, 200) {
+        let mut bursts: Vec<Burst<1>> = Vec::with_capacity(inner);
+        for boundary in 1..=inner as u64 {
+            let at = inside::place(random, area, chunk, 2 * chunk) + phase + (boundary - 1) * sector;
+            bursts.push(Burst { condition: boundary as usize - 1, offsets: [at] });
+        }
+        inside::play_round(bench, random, &mut bursts, 2 * sector, &mut cells)?;
+        let mut bursts: Vec<Burst<1>> =
+            (0..16).map(|_| Burst { condition: 0, offsets: [inside::place(random, area, sector, sector)] }).collect();
+        inside::play_round(bench, random, &mut bursts, sector, &mut single)?;
+    }
+    let estimates = cells.estimates();
+    let distances: Vec<usize> = (1..=inner).collect();
+    let candidates: Vec<usize> = periods::proper_divisors(inner + 1).into_iter().filter(|&page| page > 1).collect();
+    let found = periods::levels(&estimates, &distances, &candidates, 1, cells.count());
+    // A pair's mean rises by half of what the second waits.
+    let service = 2.0 * pairs.found.depth.mean;
+    if let Some(&page) = found.periods.last() {
+        let bytes = page as u64 * sector;
+        let rise = found.rises[0];
+        let why = format!("within a chunk, reads over a multiple of {bytes} bytes take {} us longer", inside::micros(rise.mean));
+        return Ok(Value::number("page_bytes", bytes as f64, why).sure_if(found.margin > CLEAR && rise.mean > 0.3 * service));
+    }
+    let both = Estimate::joined(&estimates).minus(&single.estimates()[0]);
+    // A second page costs all that a second read costs, a second sector of the same page only its transfer.
+    let (bytes, why, clear) = if both.mean > 0.85 * service {
+        (sector, "a second sector takes as long as another read", both.interval()[0] > 0.85 * service)
+    } else {
+        (chunk, "reads within a chunk take no longer at any offset", both.interval()[1] < 0.7 * service)
+    };
+    Ok(Value::number("page_bytes", bytes as f64, why).sure_if(clear && service > 0.0))
+}
+
+fn chart_of_pairs(pairs: &Pairs, sector: u64, chunk: Option<u64>) -> Chart {
+    let positions = pairs.cells.all().len() - 2;
+    let mut series = Series::new("both sides of the offset");
+    for position in 0..positions {
+        let (mean, [low, high]) = pairs.cells.interval(position);
+        series.push_within(position as f64, mean / 1e3, low / 1e3, high / 1e3);
+    }
+    let mark = |label: &str, estimate: &Estimate| Mark { label: label.to_owned(), x: None, y: Some(estimate.mean / 1e3) };
+    let mut marks = vec![mark("the same sector twice", &pairs.same), mark("far from each other", &pairs.far)];
+    if let (Some(chunk), Some(_)) = (chunk, pairs.found.period) {
+        let every = (chunk / sector) as usize;
+        marks.extend((0..positions).filter(|position| position % every == pairs.found.phase).map(|position| Mark {
+            label: "boundary".to_owned(),
+            x: Some(position as f64),
+            y: None,
+        }));
+    }
+    Chart {
+        name: "pairs_over_offset".to_owned(),
+        title: "Two sectors at a time, before and behind an offset".to_owned(),
+        x: Axis::linear("offset", "sectors"),
+        y: Axis::linear("mean latency", "us"),
+        series: vec![series],
+        marks,
+    }
+}

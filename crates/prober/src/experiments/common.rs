@@ -1,0 +1,229 @@
+//! What the experiments of performance share: dividing the time, the area that they write, lists in parameters, curves.
+
+use registry::{Args, Param, ParamKind, parse_integer};
+use units::Nanos;
+
+use crate::analysis::estimate::Estimate;
+use crate::bench::{Bench, Measured};
+use crate::error::ProbeError;
+use crate::finding::{Series, Value};
+use crate::matrix::{Access, Cell};
+
+/// Device time for the parts of an experiment, in shares: what one does not need is left to the others.
+pub struct Purse {
+    end: Nanos,
+    shares: u64,
+}
+
+impl Purse {
+    /// Time of a part below which a measurement says nothing.
+    const LEAST: Nanos = 5_000_000;
+
+    /// The time of an experiment that began at `start` for parts that have so many shares together.
+    pub fn since(bench: &Bench<'_>, start: Nanos, shares: usize) -> Self {
+        Self { end: start.saturating_add(bench.settings().budget), shares: shares as u64 }
+    }
+
+    /// The time for the next part, of one share.
+    pub fn next(&mut self, bench: &mut Bench<'_>) -> Nanos {
+        self.next_of(bench, 1)
+    }
+
+    /// The time for the next part, of so many shares.
+    pub fn next_of(&mut self, bench: &mut Bench<'_>, shares: usize) -> Nanos {
+        let left = self.end.saturating_sub(bench.now());
+        let time = (u128::from(left) * shares as u128 / u128::from(self.shares.max(1))) as Nanos;
+        self.shares = self.shares.saturating_sub(shares as u64).max(1);
+        time.max(Self::LEAST)
+    }
+}
+
+/// The parameter that says which part of the region an experiment writes.
+pub const AREA: Param = Param {
+    name: "area",
+    kind: ParamKind::Integer { min: 0, max: 1 << 53 },
+    default: "1Gi",
+    help: "bytes of the region that are used at most, from its start; 0 for all. It is written in order first, as far as time allows",
+};
+
+/// The parameter that says whether the area is written first.
+pub const FILL: Param = Param {
+    name: "fill",
+    kind: ParamKind::Choice(&["yes", "no"]),
+    default: "yes",
+    help: "whether the area is written in order before: `no` if all of it was written already",
+};
+
+/// Writes the area of an experiment in order (PARALLELISM section 3.2), as far as a fifth of the time allows, and gives its length in bytes: at least
+/// 16 MiB or the region, whatever that takes. The parameters are [`AREA`] and [`FILL`].
+///
+/// # Errors
+/// Those of [`Bench::fill`].
+pub fn filled_area(bench: &mut Bench<'_>, args: &Args) -> Result<u64, ProbeError> {
+    const STEP: u64 = 16 << 20;
+    const PAUSE: Nanos = 5_000_000_000;
+    let region = bench.region().length;
+    let most = args.integer(AREA.name);
+    let whole = if most == 0 { region } else { region.min(most) };
+    if args.text(FILL.name) == "no" {
+        return Ok(whole);
+    }
+    let budget = bench.settings().budget;
+    let end = bench.now().saturating_add(budget / 5);
+    let mut filled = 0;
+    while filled < whole && (filled == 0 || bench.now() < end) {
+        let step = STEP.min(whole - filled);
+        // A rest that is no whole request of 256 KiB would make all of them as short as a sector.
+        let rest = step % (256 << 10);
+        bench.fill(filled, step - rest, 0)?;
+        bench.fill(filled + step - rest, rest, 0)?;
+        filled += step;
+    }
+    bench.pause(PAUSE.min(budget / 20))?;
+    Ok(filled)
+}
+
+/// The least and the greatest request that device and area take, and four of which lie in the area.
+pub fn sizes_possible(bench: &Bench<'_>, area: u64) -> std::ops::RangeInclusive<u64> {
+    let info = bench.device();
+    u64::from(info.sector_bytes)..=u64::from(info.most_bytes).min(area / 4)
+}
+
+/// The size of a request that was asked for, or a sector if that is longer.
+///
+/// # Errors
+/// [`ProbeError::Impossible`] if the device or the area does not take it.
+pub fn size_possible(bench: &Bench<'_>, experiment: &'static str, asked: u64, area: u64) -> Result<u64, ProbeError> {
+    let (possible, sector) = (sizes_possible(bench, area), u64::from(bench.device().sector_bytes));
+    let size = asked.max(sector);
+    if possible.contains(&size) && size.is_multiple_of(sector) {
+        return Ok(size);
+    }
+    let reason = format!(
+        "requests of {size} bytes are not possible: the device and {area} bytes of it take {} to {}, whole sectors of {sector}",
+        possible.start(),
+        possible.end()
+    );
+    Err(ProbeError::Impossible { experiment, reason })
+}
+
+/// Whole numbers in a parameter: `4Ki+64Ki`, or `512..1Mi` for all of these that are twice the one before; in order, each once.
+pub fn numbers(text: &str) -> Option<Vec<u64>> {
+    let mut all = Vec::new();
+    for part in text.split('+') {
+        match part.split_once("..") {
+            Some((from, to)) => {
+                let (from, to) = (parse_integer(from.trim())?, parse_integer(to.trim())?);
+                if from == 0 || from > to {
+                    return None;
+                }
+                all.extend(std::iter::successors(Some(from), |&value| value.checked_mul(2)).take_while(|&value| value <= to));
+            }
+            None => all.push(parse_integer(part.trim()).filter(|&value| value > 0)?),
+        }
+    }
+    all.sort_unstable();
+    all.dedup();
+    Some(all)
+}
+
+/// The numbers of a parameter, which is `auto` for `few` in a short run and `many` in a long one.
+///
+/// # Errors
+/// [`registry::SpecError`] if it is no list.
+pub fn chosen(name: &'static str, key: &'static str, text: &str, is_long: bool, few: &str, many: &str) -> Result<Vec<u64>, ProbeError> {
+    let text = match (text, is_long) {
+        ("auto", false) => few,
+        ("auto", true) => many,
+        _ => text,
+    };
+    numbers(text).ok_or_else(|| {
+        let right = "`auto`, numbers joined by `+`, or `512..1Mi` for all doublings".to_owned();
+        ProbeError::Spec(registry::SpecError::BadValue { name, key: key.to_owned(), value: text.to_owned(), right })
+    })
+}
+
+/// Whether the experiment has so much time for each of so many measurements.
+pub fn has_time_for(bench: &Bench<'_>, measurements: u64, each: Nanos) -> bool {
+    bench.settings().budget / measurements >= each
+}
+
+/// Throughput in MB/s (10^6 bytes a second) with its error.
+pub fn megabytes_per_second(measured: &Measured) -> Estimate {
+    estimate(measured, measured.bytes_per_second() / 1e6)
+}
+
+/// Mean latency in microseconds, with the relative error of the throughput: with a fixed number outstanding, one is as sure as the other.
+pub fn mean_us(measured: &Measured) -> Estimate {
+    estimate(measured, measured.mean_latency_ns() / 1e3)
+}
+
+/// What was measured, with the error by batch means: [`Measured::relative_error`] is 2.09 standard errors, of 19 batches or more.
+pub fn estimate(measured: &Measured, mean: f64) -> Estimate {
+    let relative = measured.relative_error() / 2.09;
+    Estimate { mean, error: if relative.is_finite() { mean * relative } else { f64::INFINITY }, freedom: 19.0 }
+}
+
+/// A number with its interval; sure if the interval reaches no further than a tenth of it.
+pub fn value(key: &str, estimate: &Estimate, why: String) -> Value {
+    let value = Value::number(key, estimate.mean, why).sure_if(estimate.half_width() <= 0.1 * estimate.mean.abs());
+    match estimate.interval() {
+        Some([low, high]) => value.within(low, high),
+        None => value,
+    }
+}
+
+/// Adds a point with its interval, if it has one.
+pub fn push(series: &mut Series, x: f64, y: &Estimate) {
+    match y.interval() {
+        Some([low, high]) => series.push_within(x, y.mean, low.max(0.0), high),
+        None => series.push(x, y.mean),
+    }
+}
+
+/// `4 KiB`, `1 MiB`, `512 B`.
+pub fn bytes_text(bytes: u64) -> String {
+    match bytes {
+        _ if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
+        _ if bytes >= 1 << 10 && bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
+        _ => format!("{bytes} B"),
+    }
+}
+
+/// `4ki`, `1mi`, `512`: in keys and names of charts.
+pub fn bytes_key(bytes: u64) -> String {
+    bytes_text(bytes).to_lowercase().replace(['b', ' '], "")
+}
+
+/// `read`, `write`, `mix`: in keys and names of charts.
+pub fn mix_name(reads: f64) -> &'static str {
+    match reads {
+        _ if reads >= 1.0 => "read",
+        _ if reads <= 0.0 => "write",
+        _ => "mix",
+    }
+}
+
+/// A request with one outstanding.
+pub fn one_by_one(access: Access, reads: f64, size_bytes: u64) -> Cell {
+    Cell { access, reads, size_bytes: size_bytes as u32, depth: 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_read() {
+        assert_eq!(numbers("4Ki+64Ki").unwrap(), [4096, 65_536]);
+        assert_eq!(numbers("512..4Ki").unwrap(), [512, 1024, 2048, 4096]);
+        assert_eq!(numbers("8+1..4+2").unwrap(), [1, 2, 4, 8]);
+        assert!(["", "0", "4..1", "x", "1..", "0..4"].iter().all(|text| numbers(text).is_none()));
+    }
+
+    #[test]
+    fn sizes_have_names() {
+        assert_eq!([512, 4096, 1 << 20, 1536].map(bytes_text), ["512 B", "4 KiB", "1 MiB", "1536 B"]);
+        assert_eq!([512, 4096, 1 << 20].map(bytes_key), ["512", "4ki", "1mi"]);
+    }
+}

@@ -1,0 +1,345 @@
+//! How many domains there are, and how many sub-domains in each: PARALLELISM 4.3.
+
+use rand::RngExt as _;
+use rand_pcg::Pcg64Mcg;
+use registry::{Args, Info, Param, ParamKind};
+use statrs::distribution::{Continuous as _, ContinuousCDF as _, Normal};
+use units::Nanos;
+
+use super::chunk_size::{self, CLIP};
+use super::inside::{self, Area, Burst, ByAddress};
+use super::{Experiment, Group};
+use crate::analysis::cells::{Cells, Estimate};
+use crate::analysis::periods::{self, CLEAR, Levels, gcd, proper_divisors};
+use crate::bench::{Bench, Job, Limit};
+use crate::error::ProbeError;
+use crate::finding::{Axis, Chart, Finding, Mark, Series, Value};
+use crate::known::Known;
+
+const NAME: &str = "interleaving";
+
+/// Domains and sub-domains.
+///
+/// A *unit* is what serves one read after the other: in a simulated drive a die. Chunks a multiple of `units` apart lie in the same unit. A
+/// *domain* is a group of units that share something else, so that reads in two of them hinder each other measurably, though less than two in the
+/// same unit: units on one channel, where transfers over it take longer than over the link to the host. `domains` is the distance in chunks
+/// at which that is so, and `sub_domains` = units / domains. A drive whose units share a channel that is never noticed has, by this
+/// definition, as many domains as units, each with one sub-domain; as that is not what its maker would say, the values are
+/// sure only if the time that a transfer takes shows that a shared channel would have been noticed.
+///
+/// PARALLELISM's program 1(II) looks for dips in the bandwidth of jobs that read with a stride (figure 3). Its curves are measured too; the
+/// decision rests on pairs of reads at the same time, whose conflict is not blurred by other reads under way.
+pub(super) const ENTRY: Experiment = Experiment {
+    info: Info {
+        name: NAME,
+        aliases: &["interleaving_degree"],
+        summary: "domains and sub-domains: at which distances two reads at a time hinder each other, and the dips of strided reads",
+        source: "PARALLELISM 4.3, program 1(II), figure 3",
+        params: &[Param {
+            name: "most",
+            kind: ParamKind::Integer { min: 2, max: 1024 },
+            default: "64",
+            help: "most units (domains x sub-domains) looked for",
+        }],
+    },
+    group: Group::Internals,
+    writes: true,
+    is_quick: true,
+    weight: 1.0,
+    after: &[chunk_size::ENTRY.info.name],
+    body: run,
+};
+
+/// Chunks, and where the first one begins.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chunks {
+    pub bytes: u64,
+    pub phase: u64,
+    pub is_sure: bool,
+}
+
+/// Writes an area for chunks and finds where they begin in it; their size too, if it is not known.
+pub(super) fn prepare(
+    bench: &mut Bench<'_>,
+    name: &'static str,
+    known: &Known,
+    random: &mut Pcg64Mcg,
+) -> Result<(Area, Chunks), ProbeError> {
+    const UNIT: u64 = 12 << 16;
+    let time = bench.part_of_budget(4);
+    let sector = u64::from(bench.device().sector_bytes);
+    let area = inside::prepare(bench, name, UNIT, 4 * UNIT, 1 << 30, time)?;
+    let (bytes, is_known) = match known.number("chunk_bytes") {
+        Some(bytes) => (bytes as u64, known.sure_number("chunk_bytes").is_some()),
+        None => {
+            let pairs = chunk_size::measure_pairs(bench, random, &area, UNIT / 4, None, time / 2)?;
+            let bytes = pairs.found.period.map_or(sector, |period| period as u64 * sector);
+            (bytes, pairs.found.margin > CLEAR)
+        }
+    };
+    if bytes <= sector {
+        return Ok((area, Chunks { bytes: sector, phase: 0, is_sure: is_known }));
+    }
+    let pairs = chunk_size::measure_pairs(bench, random, &area, bytes, Some(bytes), time / 4)?;
+    let phase = pairs.found.phase as u64 * sector;
+    Ok((area, Chunks { bytes, phase, is_sure: is_known && pairs.found.phase_margin > CLEAR }))
+}
+
+fn run(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, ProbeError> {
+    let mut random = inside::random(bench);
+    let (area, chunks) = prepare(bench, NAME, known, &mut random)?;
+    let order = ByAddress::new(&area, chunks.bytes, chunks.phase);
+    let most = (args.integer("most")).min(order.count / 4) as usize;
+    let (units, chart) = find_units(bench, &mut random, &order, most, bench.part_of_budget(6))?;
+    let mut finding = Finding { charts: vec![chart], ..Finding::default() };
+    if !chunks.is_sure {
+        finding.notes.push(format!("the chunk of {} bytes is not sure, and so nothing else is", chunks.bytes));
+    }
+    let mut values = match units.periods.last() {
+        Some(&count) => {
+            let page = known.number("page_bytes").map_or(chunks.bytes, |bytes| (bytes as u64).min(chunks.bytes));
+            let split = find_domains(bench, &mut random, &area, &order, count, page)?;
+            finding.notes.extend(split.notes());
+            split.values(&units)
+        }
+        None => {
+            let why = format!("two reads at a time take as long at every distance up to {} chunks", 2 * most);
+            ["parallel_units", "domains", "sub_domains"].map(|key| Value::not_found(key, why.clone())).to_vec()
+        }
+    };
+    if !chunks.is_sure {
+        values = values.into_iter().map(|value| value.sure_if(false)).collect();
+    }
+    let number = |key: &str| values.iter().find(|value| value.key == key).and_then(|value| value.number).map(|number| number as usize);
+    let chart = chart_of_strides(bench, &mut random, &order, chunks.bytes, number("domains"), number("parallel_units"))?;
+    finding.charts.insert(0, chart);
+    finding.values = values;
+    Ok(finding)
+}
+
+/// Finds the distance in chunks at which two reads at a time fall into the same unit.
+pub(super) fn find_units(
+    bench: &mut Bench<'_>,
+    random: &mut Pcg64Mcg,
+    order: &impl inside::Order,
+    most: usize,
+    time: Nanos,
+) -> Result<(Levels, Chart), ProbeError> {
+    let sector = u64::from(bench.device().sector_bytes);
+    let distances: Vec<usize> = (1..=2 * most).collect();
+    let candidates: Vec<usize> = (2..=most).collect();
+    let mut cells = Cells::new(distances.len(), CLIP);
+    let (start, mut rounds) = (bench.now(), 0);
+    let found = loop {
+        let mut bursts: Vec<Burst<2>> = Vec::with_capacity(2 * distances.len());
+        for (condition, &distance) in distances.iter().enumerate() {
+            for _ in 0..2 {
+                bursts.push(Burst { condition, offsets: inside::pair_at(random, order, distance as u64) });
+            }
+        }
+        inside::play_round(bench, random, &mut bursts, sector, &mut cells)?;
+        rounds += 1;
+        let is_over = rounds >= 100 || bench.now() - start > time;
+        if rounds % 3 != 0 && !is_over {
+            continue;
+        }
+        let found = periods::levels(&cells.estimates(), &distances, &candidates, 2, cells.count());
+        if is_over || (!found.periods.is_empty() && found.last_margin > 2.0 * CLEAR) {
+            break found;
+        }
+    };
+    let mut series = Series::new("two reads at a time");
+    for (index, &distance) in distances.iter().enumerate() {
+        let (mean, [low, high]) = cells.interval(index);
+        series.push_within(distance as f64, mean / 1e3, low / 1e3, high / 1e3);
+    }
+    let chart = Chart {
+        name: "pairs_over_distance".to_owned(),
+        title: "Two sectors at a time, so many chunks apart".to_owned(),
+        x: Axis::linear("distance", "chunks"),
+        y: Axis::linear("mean latency", "us"),
+        series: vec![series],
+        marks: found.periods.iter().map(|&period| Mark { label: format!("{period}"), x: Some(period as f64), y: None }).collect(),
+    };
+    Ok((found, chart))
+}
+
+/// Which units share something.
+struct Split {
+    units: usize,
+    shared: Levels,
+    /// What a shared channel would add to the mean latency of a pair, at least, in nanoseconds.
+    expected: f64,
+    /// The most that was added at any distance, with 95 % confidence.
+    most_added: f64,
+}
+
+impl Split {
+    /// Whether sharing that was not seen would have been seen.
+    fn is_excluded(&self) -> bool {
+        self.expected > 0.0 && self.most_added < self.expected / 2.0
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.shared.periods.is_empty() {
+            notes.push(format!(
+                "a channel shared by several units would add at least {} us to a pair of page reads; at most {} us were seen",
+                inside::micros(self.expected),
+                inside::micros(self.most_added)
+            ));
+        }
+        if let [_, inner] = self.shared.periods[..] {
+            notes.push(format!("there is a level between domains and units: every {inner} chunks"));
+        }
+        notes
+    }
+
+    fn values(&self, found: &Levels) -> Vec<Value> {
+        let units = self.units;
+        let rise = found.rises.last().expect("units were found by a rise");
+        let is_clear = found.last_margin > CLEAR && rise.in_errors() > 6.0 && rise.mean > 0.02 * found.base.mean;
+        let why = format!("two reads at a time take {} us longer at multiples of {units} chunks", inside::micros(rise.mean));
+        let all = Value::number("parallel_units", units as f64, why.clone()).sure_if(is_clear);
+        let (domains, why, is_sure) = match self.shared.periods.first() {
+            Some(&domains) => {
+                let rise = &self.shared.rises[0];
+                let more = format!("{} us longer at other multiples of {domains}", inside::micros(rise.mean));
+                (domains, format!("{why}, and {more}"), is_clear && self.shared.margin > CLEAR && rise.in_errors() > 5.0)
+            }
+            None if self.is_excluded() => {
+                (units, format!("{why}, and no longer at others, as it would if a channel were shared"), is_clear)
+            }
+            None => (units, format!("{why}; whether some of them share a channel does not show"), false),
+        };
+        vec![
+            Value::number("domains", domains as f64, why.clone()).sure_if(is_sure),
+            Value::number("sub_domains", (units / domains) as f64, why).sure_if(is_sure),
+            all,
+        ]
+    }
+}
+
+/// Finds out whether units share something: page reads at a time in different units, at distances that differ in what they have in common
+/// with the number of units.
+fn find_domains(
+    bench: &mut Bench<'_>,
+    random: &mut Pcg64Mcg,
+    area: &Area,
+    order: &ByAddress,
+    units: usize,
+    page: u64,
+) -> Result<Split, ProbeError> {
+    let time = bench.part_of_budget(4);
+    let expected = expected_wait(bench, random, area, order, page)? / 2.0;
+    let divisors = proper_divisors(units);
+    let mut cells = Cells::new(divisors.len(), CLIP);
+    // Whole rows between the two, so many that pages of all types meet pages of all types.
+    let rows = ((order.count / units as u64 / 2).saturating_sub(1)).clamp(1, 12);
+    let residues: Vec<Vec<usize>> =
+        divisors.iter().map(|&divisor| (1..units).filter(|&residue| gcd(residue, units) == divisor).collect()).collect();
+    let (start, mut rounds) = (bench.now(), 0);
+    loop {
+        let mut bursts: Vec<Burst<2>> = Vec::with_capacity(16 * divisors.len());
+        for (condition, residues) in residues.iter().enumerate() {
+            for _ in 0..16 {
+                let residue = residues[random.random_range(0..residues.len())] as u64;
+                let distance = residue + random.random_range(0..rows) * units as u64;
+                bursts.push(Burst { condition, offsets: inside::pair_at(random, order, distance) });
+            }
+        }
+        inside::play_round(bench, random, &mut bursts, page, &mut cells)?;
+        rounds += 1;
+        let is_over = rounds >= MOST_ROUNDS || bench.now() - start > time;
+        if rounds % 8 != 0 && !is_over {
+            continue;
+        }
+        let estimates = cells.estimates();
+        let shared = periods::levels(&estimates, &divisors, &divisors[1..], 2, cells.count());
+        let base = estimates[0];
+        let most_added = estimates[1..].iter().map(|estimate| estimate.minus(&base).interval()[1]).fold(0.0, f64::max);
+        let split = Split { units, shared, expected, most_added };
+        let is_clear = if split.shared.periods.is_empty() { split.is_excluded() } else { split.shared.margin > 1.5 * CLEAR };
+        if is_clear || is_over || divisors.len() == 1 {
+            return Ok(split);
+        }
+    }
+}
+
+/// Most rounds of 16 pairs for each divisor: a quarter of a million pairs.
+const MOST_ROUNDS: usize = 4000;
+
+/// What the second of two page reads would wait at least for the first one's transfer over a shared channel, in nanoseconds; 0 if the link to the
+/// host may be as slow as a channel, so that nothing would be noticed.
+///
+/// A byte more takes `1 / channel + 1 / link` longer, and the link is at least as fast as the highest throughput: so a channel takes at least what is
+/// left. The second waits for it, less what it would have waited for the link anyway, unless the first has begun so much earlier: reads of one
+/// page vary.
+fn expected_wait(bench: &mut Bench<'_>, random: &mut Pcg64Mcg, area: &Area, order: &ByAddress, page: u64) -> Result<f64, ProbeError> {
+    let sector = u64::from(bench.device().sector_bytes);
+    if page <= sector {
+        return Ok(0.0);
+    }
+    let mut means = [Estimate { mean: 0.0, square_error: 0.0 }; 2];
+    let mut deviation = 0.0;
+    for (size, mean) in [sector, page].into_iter().zip(&mut means) {
+        let mut cells = Cells::new(1, CLIP);
+        for _ in 0..8 {
+            let mut bursts: Vec<Burst<1>> =
+                (0..100).map(|_| Burst { condition: 0, offsets: [inside::pair_at(random, order, 1)[1]] }).collect();
+            inside::play_round(bench, random, &mut bursts, size, &mut cells)?;
+        }
+        *mean = cells.estimates()[0];
+        deviation = (mean.square_error * cells.count()).sqrt();
+    }
+    let size = area.bytes.min(1 << 16);
+    let source = bench.pattern(&format!("random(size={size},reads=1,range={})", area.bytes))?;
+    let depth = bench.device().queue_depth.min(64);
+    let measured = bench.play(vec![Job::closed(source, depth)], Limit::requests(1500))?;
+    let of_link = 1e9 / measured.bytes_per_second();
+    let more = means[1].minus(&means[0]);
+    let each = more.interval()[0] / (page - sector) as f64;
+    // A quarter more, as a cache may have helped the throughput.
+    let wait = (each - 2.5 * of_link) * page as f64;
+    if wait <= 0.0 {
+        return Ok(0.0);
+    }
+    let spread = deviation * std::f64::consts::SQRT_2;
+    if spread < 1e-3 * wait {
+        return Ok(wait);
+    }
+    let normal = Normal::standard();
+    let ratio = wait / spread;
+    Ok(wait * (2.0 * normal.cdf(ratio) - 1.0) - 2.0 * spread * (normal.pdf(0.0) - normal.pdf(ratio)))
+}
+
+/// Program 1(II): figure 3.
+fn chart_of_strides(
+    bench: &mut Bench<'_>,
+    random: &mut Pcg64Mcg,
+    order: &ByAddress,
+    chunk: u64,
+    domains: Option<usize>,
+    units: Option<usize>,
+) -> Result<Chart, ProbeError> {
+    let farthest = (4 * domains.unwrap_or(16)).max(2 * units.unwrap_or(0)).min(order.count as usize / 4);
+    let skips: Vec<u64> = (1..=farthest as u64).collect();
+    let time = bench.part_of_budget(8);
+    let mut series = Vec::new();
+    for jobs in [2, 4] {
+        series.push(inside::strides(bench, random, order, chunk, jobs, &skips, time)?.1);
+    }
+    let mut marks = Vec::new();
+    for (label, period) in [("domains", domains), ("units", units)] {
+        let Some(period) = period.filter(|&period| period > 1) else { continue };
+        marks.push(Mark { label: format!("{period} {label}"), x: Some(period as f64 - 1.0), y: None });
+    }
+    Ok(Chart {
+        name: "bandwidth_over_stride".to_owned(),
+        title: "Bandwidth of jobs that share a sequence of chunks, over the chunks that each read skips".to_owned(),
+        x: Axis::linear("stride distance", "chunks"),
+        y: Axis::linear("bandwidth", "MB/s"),
+        series,
+        marks,
+    })
+}

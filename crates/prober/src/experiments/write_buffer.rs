@@ -1,0 +1,170 @@
+//! How much a burst of random writes is absorbed before it takes the time that flash takes.
+//!
+//! After a flush and a pause, random writes as fast as the drive takes them. While a write-back buffer has room they are completed at a rate
+//! `f` (host and link), afterwards at a rate `s` (flash): the end of a run of fast completions that is longer than chance makes it, or else the
+//! first lasting change of the time from one completion to the next, by binary segmentation. As the buffer is emptied meanwhile, one of `B` bytes is full after `B / (1 - s/f)` bytes, which is solved for `B`. Several
+//! rounds have to agree.
+//!
+//! Writes of 4 KiB one at a time show buffers that flash empties slowly; more of them at once, then larger ones, those that a single writer
+//! cannot fill. A buffer that is emptied as fast as the host fills it leaves no trace. An area of faster flash (pseudo-SLC) looks
+//! like a buffer; so the search ends at `most`.
+
+use registry::{Args, Info, Param, ParamKind};
+
+use super::writes;
+use super::{Experiment, Group};
+use crate::analysis::steps;
+use crate::bench::{Bench, Job, Limit};
+use crate::error::ProbeError;
+use crate::finding::{Axis, Chart, Finding, Mark, Series, Value};
+use crate::known::Known;
+
+pub(super) const ENTRY: Experiment = Experiment {
+    info: Info {
+        name: "write_buffer",
+        aliases: &[],
+        summary: "bytes of random writes that are absorbed before they take as long as flash does",
+        source: "SCHEDULER section 4.3.2 and figure 4.19 (two belts of response times)",
+        params: &[
+            writes::RANGE,
+            Param {
+                name: "most",
+                kind: ParamKind::Integer { min: 1 << 16, max: 1 << 40 },
+                default: "256Mi",
+                help: "bytes of a burst at most",
+            },
+            Param { name: "rounds", kind: ParamKind::Integer { min: 3, max: 100 }, default: "5", help: "bursts of each kind" },
+        ],
+    },
+    group: Group::Internals,
+    writes: true,
+    is_quick: true,
+    weight: 2.0,
+    after: &[],
+    body,
+};
+
+/// Bytes of a request and requests outstanding: see the module.
+const KINDS: [(u64, u32); 3] = [(4 << 10, 1), (4 << 10, 32), (64 << 10, 8)];
+
+/// Groups of completions that a burst is divided into.
+const GROUPS: usize = 128;
+
+/// By how much completions have to slow down.
+const LEAST_RATIO: f64 = 1.3;
+
+/// One burst: when each request was completed, in microseconds from its start.
+struct Burst {
+    ends: Vec<f64>,
+}
+
+/// What one burst shows.
+#[derive(Clone, Copy, Debug)]
+struct Absorbed {
+    bytes: f64,
+    fast: f64,
+    slow: f64,
+}
+
+fn body(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeError> {
+    let (most, rounds) = (args.integer("most"), args.integer("rounds") as usize);
+    let size = writes::request_bytes(bench, KINDS[0].0, bench.region().length / 64);
+    let range = writes::prepare_used(bench, ENTRY.info.name, args, size)?;
+    let mut longest = (0, f64::NAN);
+    for (index, (size, depth)) in KINDS.into_iter().enumerate() {
+        let size = writes::request_bytes(bench, size, range / 64);
+        let depth = depth.min(bench.device().queue_depth);
+        let start = bench.now();
+        // Where flash is slow, one at a time is all there is time for, and enough.
+        let time = bench.part_of_budget(if index == 0 { 3 } else { 6 });
+        let mut requests = 256;
+        // Longer bursts until the change shows: small buffers are then seen in detail, and little is written.
+        while requests * size <= most.min(2 * range) && bench.now() - start < time {
+            let mut bursts = Vec::new();
+            for _ in 0..rounds {
+                bursts.push(burst(bench, size, depth, range, requests, time / rounds as u64)?);
+            }
+            let found: Vec<Absorbed> = bursts.iter().filter_map(|burst| absorbed(burst, size, depth)).collect();
+            if found.len() * 5 >= rounds * 4 {
+                return Ok(finding(&found, &bursts, size, depth));
+            }
+            let shortest = bursts.iter().map(|burst| burst.ends.len()).min().unwrap_or(0);
+            let level = bursts[0].ends.last().map_or(f64::NAN, |end| end / bursts[0].ends.len() as f64);
+            longest = if shortest as u64 * size > longest.0 { (shortest as u64 * size, level) } else { longest };
+            if (shortest as u64) < requests {
+                break;
+            }
+            requests *= 4;
+        }
+    }
+    let why = format!(
+        "up to {} written at random at once, {:.0} us a request throughout: no buffer, or flash empties it as fast as it is filled",
+        writes::bytes_text(longest.0 as f64),
+        longest.1
+    );
+    Ok(Finding { values: vec![Value::not_found("write_buffer_bytes", why)], ..Finding::default() })
+}
+
+fn burst(bench: &mut Bench<'_>, size: u64, depth: u32, range: u64, requests: u64, time: u64) -> Result<Burst, ProbeError> {
+    bench.flush()?;
+    bench.pause(20_000_000)?;
+    let source = bench.pattern(&format!("random(size={size},range={range})"))?;
+    let limit = Limit { requests, ..Limit::time(time.max(1)).precision(0.0) };
+    let samples = bench.play(vec![Job::closed(source, depth)], limit.with_samples())?.samples;
+    Ok(Burst { ends: samples.iter().map(|sample| (sample.sent_ns + sample.latency_ns) as f64 / 1e3).collect() })
+}
+
+/// Times from one completion to the next, as means of groups; and how many there are in a group.
+fn gaps(burst: &Burst) -> (Vec<f64>, usize) {
+    let each = (burst.ends.len() / GROUPS).max(1);
+    let ends: Vec<f64> = std::iter::once(0.0).chain(burst.ends.chunks_exact(each).map(|group| group[each - 1])).collect();
+    (ends.windows(2).map(|pair| (pair[1] - pair[0]) / each as f64).collect(), each)
+}
+
+fn absorbed(burst: &Burst, size: u64, depth: u32) -> Option<Absorbed> {
+    let (gaps, each) = gaps(burst);
+    let at = steps::first_slow(&gaps, LEAST_RATIO).or_else(|| steps::first_change(&gaps, LEAST_RATIO - 1.0))?;
+    let (fast, slow) = (steps::mean(&gaps[..at]), steps::mean(&gaps[at..]));
+    let requests = (at * each) as f64;
+    // What is outstanding at once ends together: a change within it is none.
+    let is_more_than_outstanding = depth == 1 || requests > f64::from(2 * depth);
+    (slow > LEAST_RATIO * fast && is_more_than_outstanding).then(|| {
+        let bytes = requests * size as f64 * (1.0 - fast / slow);
+        Absorbed { bytes, fast, slow }
+    })
+}
+
+fn finding(found: &[Absorbed], bursts: &[Burst], size: u64, depth: u32) -> Finding {
+    let mut sizes: Vec<f64> = found.iter().map(|one| one.bytes).collect();
+    sizes.sort_by(f64::total_cmp);
+    // Nothing finer than a group of completions is told.
+    let (gaps, each) = gaps(&bursts[0]);
+    let grain = each as f64 * size as f64;
+    // At first, after a rest, flash may take more than later, and what it took meanwhile is known to a tenth only.
+    let (low, high) = (0.9 * sizes[0] - grain, 1.1 * sizes[sizes.len() - 1] + grain);
+    let bytes = steps::median(&sizes);
+    let middle = |of: fn(&Absorbed) -> f64| steps::median(&found.iter().map(of).collect::<Vec<f64>>());
+    let (fast, slow) = (middle(|one| one.fast), middle(|one| one.slow));
+    let why = format!(
+        "{} of {} bursts of {} writes, {depth} at once, slow down from {fast:.1} to {slow:.1} us a request after so much",
+        found.len(),
+        bursts.len(),
+        writes::bytes_text(size as f64)
+    );
+    // The range of five rounds or more holds their median at 93 % or more.
+    let is_sure = found.len() == bursts.len() && high < 1.6 * low && slow > 1.5 * fast;
+    let value = Value::number("write_buffer_bytes", bytes, why).within(low, high).sure_if(is_sure);
+    let mut series = Series::new("writes");
+    for (index, gap) in gaps.iter().enumerate() {
+        series.push(index as f64 * grain, *gap);
+    }
+    let chart = Chart {
+        name: "write_buffer".to_owned(),
+        title: "A burst of random writes".to_owned(),
+        x: Axis::linear("written", "bytes"),
+        y: Axis { is_log: true, ..Axis::linear("time a request", "us") },
+        series: vec![series],
+        marks: vec![Mark { label: "buffer full".to_owned(), x: Some(bytes), y: None }],
+    };
+    Finding { values: vec![value], charts: vec![chart], ..Finding::default() }
+}

@@ -1,0 +1,248 @@
+//! What the experiments on writes have in common: a range that holds data, a response time with its interval, and where a sweep stops being cheap.
+
+use std::collections::BTreeMap;
+
+use registry::{Args, Param, ParamKind};
+use units::{IoOp, Nanos, RequestSource};
+
+use crate::analysis::steps::{self, Level};
+use crate::bench::{Bench, Job, Limit, Pace};
+use crate::error::ProbeError;
+use crate::finding::{Axis, Chart, Series, Value};
+
+/// The parameter of those experiments that write requests of one size.
+pub(super) const fn size_param(default: &'static str) -> Param {
+    Param { name: "size", kind: ParamKind::Integer { min: 512, max: 16 << 20 }, default, help: "bytes of a request, whole sectors" }
+}
+
+/// The parameter of those experiments that work on a part of the region.
+pub(super) const RANGE: Param = Param {
+    name: "range",
+    kind: ParamKind::Integer { min: 0, max: 1 << 53 },
+    default: "0",
+    help: "bytes from the start of the region that are written; 0 for as many as a quarter of the time fills",
+};
+
+/// Requests that a mean is of even where the time is too short for them: fewer tell nothing.
+const LEAST: u64 = 16;
+
+/// What is asked for has to fit into the region; otherwise one line that says so.
+pub(super) fn impossible(experiment: &'static str, reason: impl Into<String>) -> ProbeError {
+    ProbeError::Impossible { experiment, reason: reason.into() }
+}
+
+/// The bytes of a request that this device takes: whole sectors, at most `most`.
+pub(super) fn request_bytes(bench: &Bench<'_>, wanted: u64, most: u64) -> u64 {
+    let device = bench.device();
+    let sector = u64::from(device.sector_bytes);
+    (wanted.min(most).min(u64::from(device.most_bytes)) / sector * sector).max(sector)
+}
+
+/// Writes the start of the region in order, so that all that is written later overwrites: as much as `wanted` (0 for all of it), but no more
+/// than fits into a quarter of the budget, and at least `least`. Returns the bytes that hold data now.
+///
+/// # Errors
+/// [`ProbeError::Impossible`] if the region is smaller than `least`; those of [`Bench::play`].
+pub(super) fn prepare(bench: &mut Bench<'_>, experiment: &'static str, wanted: u64, least: u64) -> Result<u64, ProbeError> {
+    let region = bench.region().length;
+    if region < least {
+        return Err(impossible(experiment, format!("the region has {region} bytes; at least {least} would do")));
+    }
+    // Whole requests of `Bench::fill`, as far as the region has any.
+    let unit = (256 << 10).min(region);
+    let all = if wanted == 0 { region } else { wanted.min(region) };
+    let all = (all.max(least).next_multiple_of(unit).min(region) / unit).max(1) * unit;
+    let (start, time) = (bench.now(), bench.part_of_budget(4));
+    let mut filled = 0;
+    while filled < all && (filled < least || bench.now() - start < time) {
+        // Ever larger parts: the flush behind each costs little, and the time is kept to.
+        let part = (filled / 4).max(4 << 20).div_ceil(unit) * unit;
+        let part = part.min(all - filled);
+        bench.fill(filled, part, 0)?;
+        filled += part;
+    }
+    Ok(filled)
+}
+
+/// Trims the whole region, where the device can: a drive that cleaned before has all its spare space free again.
+///
+/// # Errors
+/// Those of [`Bench::play`].
+pub(super) fn purge(bench: &mut Bench<'_>) -> Result<(), ProbeError> {
+    if !bench.device().has_trim {
+        return Ok(());
+    }
+    let sector = u64::from(bench.device().sector_bytes);
+    let region = bench.region().length;
+    let each = region.min(u64::from(bench.device().most_bytes)).min(64 << 20) / sector * sector;
+    let whole: Vec<u64> = (0..region / each).map(|index| index * each).collect();
+    let (done, rest) = (whole.len() as u64 * each, region % each);
+    for (offsets, length) in [(whole, each), (vec![done], rest)] {
+        if length > 0 {
+            let requests = offsets.len() as u64;
+            let trims = bench.at_offsets(IoOp::Trim, offsets, length as u32);
+            bench.play(vec![Job::closed(trims, 1)], Limit::requests(requests).after(0))?;
+        }
+    }
+    bench.flush()
+}
+
+/// Fills a range as [`prepare`] does, and then writes it at random for a tenth of the budget, but not more than it holds: what is kept ready for writes (logs,
+/// open erase blocks) is in use from then on.
+///
+/// # Errors
+/// Those of [`prepare`].
+pub(super) fn prepare_used(bench: &mut Bench<'_>, experiment: &'static str, args: &Args, size: u64) -> Result<u64, ProbeError> {
+    let range = prepare(bench, experiment, args.integer("range"), 16 * size)?;
+    let limit = Limit { requests: range / size, ..Limit::time(bench.part_of_budget(10)).precision(0.0) };
+    let random = bench.pattern(&format!("random(size={size},range={range})"))?;
+    bench.play(vec![Job::closed(random, 1)], limit)?;
+    Ok(range)
+}
+
+/// How long to measure: until so many requests, or so much device time, but not fewer than some two dozen.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Effort {
+    pub requests: u64,
+    pub time: Nanos,
+}
+
+/// The response time of a pattern in microseconds, without its transient.
+///
+/// # Errors
+/// Those of [`Bench::play`], and of the pattern.
+pub(super) fn response(bench: &mut Bench<'_>, pattern: &str, effort: Effort) -> Result<Level, ProbeError> {
+    response_of(bench, effort, Pace::Closed { depth: 1, think: 0 }, |bench| Ok(bench.pattern(pattern)?))
+}
+
+/// The same of requests from a source that is made anew when they are begun again, at a pace.
+///
+/// # Errors
+/// Those of [`Bench::play`].
+pub(super) fn response_of(
+    bench: &mut Bench<'_>,
+    effort: Effort,
+    pace: Pace,
+    mut source: impl FnMut(&mut Bench<'_>) -> Result<Box<dyn RequestSource>, ProbeError>,
+) -> Result<Level, ProbeError> {
+    let start = bench.now();
+    let least = LEAST.min(effort.requests);
+    let first = source(bench)?;
+    let mut latencies = latencies_us(bench, Job::new(first, pace), Limit::requests(least).after(0))?;
+    let spent = bench.now() - start;
+    if spent < effort.time && effort.requests > least {
+        let rest = source(bench)?;
+        let limit = Limit { requests: effort.requests - least, ..Limit::time(effort.time - spent).precision(0.0) };
+        latencies.extend(latencies_us(bench, Job::new(rest, pace), limit)?);
+    }
+    Ok(Level::of_series(&latencies))
+}
+
+/// The latencies of a job in microseconds, in the order in which its requests were sent.
+///
+/// # Errors
+/// Those of [`Bench::play`].
+pub(super) fn latencies_us(bench: &mut Bench<'_>, job: Job, limit: Limit) -> Result<Vec<f64>, ProbeError> {
+    let mut samples = bench.play(vec![job], limit.with_samples())?.samples;
+    samples.sort_by_key(|sample| sample.sent_ns);
+    Ok(samples.iter().map(|sample| sample.latency_ns as f64 / 1e3).collect())
+}
+
+/// A sweep over whole numbers: what each costs.
+pub(super) type Swept = BTreeMap<u64, Level>;
+
+/// Up to where a sweep is cheap.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cheap {
+    /// The largest number that is.
+    pub most: u64,
+    /// What it costs there, and one beyond.
+    pub here: Level,
+    pub beyond: Level,
+    /// Whether the neighbours are told apart by their intervals, on either side of the middle between the levels, twice.
+    pub is_clear: bool,
+}
+
+/// Measures at 1, 2, 4 ... `most`, and then, if the costs are of two levels at least `ratio` apart, between the neighbours at which the
+/// first ends, until they are one apart. `None` if there are no two levels: all is as cheap, or as dear.
+///
+/// # Errors
+/// Those of `measure`.
+pub(super) fn cheap_up_to(
+    swept: &mut Swept,
+    most: u64,
+    ratio: f64,
+    mut measure: impl FnMut(u64) -> Result<Level, ProbeError>,
+) -> Result<Option<Cheap>, ProbeError> {
+    let mut number = 1;
+    while number <= most {
+        swept.insert(number, measure(number)?);
+        number *= 2;
+    }
+    let means: Vec<f64> = swept.values().map(|level| level.mean).collect();
+    let Some(step) = steps::step(&means).filter(|step| step.ratio() >= ratio) else { return Ok(None) };
+    let numbers: Vec<u64> = swept.keys().copied().collect();
+    let (mut here, mut beyond) = (numbers[step.at - 1], numbers[step.at]);
+    // The middle of the neighbours, by factors: other levels lie further off.
+    let middle = (swept[&here].mean * swept[&beyond].mean).sqrt();
+    while beyond - here > 1 {
+        let between = u64::midpoint(here, beyond);
+        let level = measure(between)?;
+        swept.insert(between, level);
+        if level.mean < middle { here = between } else { beyond = between }
+    }
+    let (low, high) = (swept[&here], swept[&beyond]);
+    // Again, in the other order: what only looked like a border because something filled up meanwhile is none now.
+    let (high_again, low_again) = (measure(beyond)?, measure(here)?);
+    let is_told = |low: &Level, high: &Level| low.high() < middle && high.low() > middle && high.mean >= ratio * low.mean;
+    let is_clear = is_told(&low, &high) && is_told(&low_again, &high_again);
+    Ok(Some(Cheap { most: here, here: low, beyond: high, is_clear }))
+}
+
+/// A curve of response times.
+pub(super) fn curve<'a>(name: &str, points: impl IntoIterator<Item = (f64, &'a Level)>) -> Series {
+    let mut series = Series::new(name);
+    for (x, level) in points {
+        push(&mut series, x, level);
+    }
+    series
+}
+
+/// A point with its interval, if it has one.
+pub(super) fn push(series: &mut Series, x: f64, level: &Level) {
+    if level.half_width.is_finite() {
+        series.push_within(x, level.mean, level.low(), level.high());
+    } else {
+        series.push(x, level.mean);
+    }
+}
+
+/// A chart of mean response times in microseconds.
+pub(super) fn response_chart(name: &str, title: &str, x: Axis, series: Vec<Series>) -> Chart {
+    Chart {
+        name: name.to_owned(),
+        title: title.to_owned(),
+        x,
+        y: Axis { is_log: true, ..Axis::linear("mean response", "us") },
+        series,
+        marks: Vec::new(),
+    }
+}
+
+/// A level as a value, sure if its interval is within a tenth of it.
+pub(super) fn level_value(key: &str, level: &Level, why: impl Into<String>) -> Value {
+    let value = Value::number(key, level.mean, why).sure_if(level.relative_error() < 0.1);
+    if level.half_width.is_finite() { value.within(level.low(), level.high()) } else { value }
+}
+
+/// Bytes for people: `256 KiB`, `3.5 MiB`.
+pub(super) fn bytes_text(bytes: f64) -> String {
+    let (value, unit) = match bytes {
+        bytes if bytes < 1024.0 => (bytes, "bytes"),
+        bytes if bytes < 1024.0 * 1024.0 => (bytes / 1024.0, "KiB"),
+        bytes if bytes < 1024f64.powi(3) => (bytes / 1024f64.powi(2), "MiB"),
+        bytes => (bytes / 1024f64.powi(3), "GiB"),
+    };
+    let text = format!("{value:.2}");
+    format!("{} {unit}", text.trim_end_matches('0').trim_end_matches('.'))
+}

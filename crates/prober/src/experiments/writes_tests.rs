@@ -1,0 +1,221 @@
+//! The experiments on writes, on small drives whose inside is known.
+
+use devices::{BlockDevice as _, Simulated, SimulatedSettings};
+use ssd::drive::profile;
+use ssd::drive::state::State;
+use units::Progress;
+
+use crate::bench::{Bench, Region, Settings};
+use crate::error::ProbeError;
+use crate::finding::{Finding, Value, Verdict};
+use crate::known::Known;
+
+const ALL: [&str; 14] = [
+    "write_buffer",
+    "read_ahead",
+    "erase_block_size",
+    "focused",
+    "logs",
+    "write_patterns",
+    "partitioned",
+    "alignment",
+    "pauses",
+    "bursts",
+    "thresholds",
+    "serial_parallel",
+    "cleaning_onset",
+    "steady_state",
+];
+
+/// Two planes, erase blocks of 128 KiB, 128 MiB in all, quick flash: superblocks are of 256 KiB.
+const SMALL: [&str; 5] = [
+    "media.erase_blocks_per_plane=512",
+    "media.pages_per_erase_block=32",
+    "media.program_us=[200]",
+    "media.read_us=[25]",
+    "media.erase_us=1000",
+];
+
+fn drive(base: &str, changes: &[&str], state: State) -> Simulated {
+    let profile = profile::load(base).unwrap().with_overrides(changes).unwrap();
+    Simulated::new(base, &profile, SimulatedSettings { state, seed: 1 }, &Progress::default()).unwrap()
+}
+
+fn log_blocks(scheme: &str, more: &[&str]) -> Simulated {
+    let scheme = format!("ftl.scheme={scheme}");
+    let changes: Vec<&str> = SMALL.iter().copied().chain([scheme.as_str()]).chain(more.iter().copied()).collect();
+    drive("usb-stick", &changes, State::Filled)
+}
+
+/// Thirty-two planes, no log blocks, with a write buffer of 2 MiB, a read cache of 1 MiB and read-ahead of 64 KiB for four streams.
+fn page_mapped(more: &[&str]) -> Simulated {
+    let base = [
+        "media.erase_blocks_per_plane=32",
+        "media.pages_per_erase_block=64",
+        "interface.link_mb_per_second=2000",
+        "ftl.over_provisioning=0.5",
+        "write_buffer.bytes=2097152",
+        "read_cache.bytes=1048576",
+        "read_ahead.detector=table",
+        "read_ahead.trigger_requests=2",
+        "read_ahead.window_bytes=65536",
+        "read_ahead.streams=4",
+    ];
+    let changes: Vec<&str> = base.iter().copied().chain(more.iter().copied()).collect();
+    drive("a16", &changes, State::Filled)
+}
+
+fn whole(device: &Simulated) -> Region {
+    Region { offset: 0, length: device.info().capacity_bytes }
+}
+
+fn run(device: &mut Simulated, region: Region, spec: &str, budget_s: u64, known: &Known) -> Result<Finding, ProbeError> {
+    let progress = Progress::default();
+    let settings = Settings { region, seed: 7, may_write: true, budget: budget_s * 1_000_000_000 };
+    let (experiment, args) = crate::find(spec).unwrap();
+    experiment.run(&mut Bench::new(device, settings, &progress), &args, known)
+}
+
+fn findings(device: &mut Simulated, specs: &[&str], budget_s: u64) -> Known {
+    let mut known = Known::default();
+    let region = whole(device);
+    for spec in specs {
+        let finding = run(device, region, spec, budget_s, &known).unwrap();
+        known.add(finding);
+    }
+    known
+}
+
+fn found<'a>(known: &'a Known, key: &str) -> &'a Value {
+    known.findings().iter().rev().flat_map(|finding| &finding.values).find(|value| value.key == key).unwrap()
+}
+
+fn assert_sure(known: &Known, key: &str, truth: f64, tolerance: f64) {
+    let value = found(known, key);
+    let is_right = value.number.is_some_and(|number| (number / truth - 1.0).abs() <= tolerance);
+    assert!(value.verdict == Verdict::Sure && is_right, "{key} is {truth}, found {value:?}");
+}
+
+fn assert_absent(known: &Known, keys: &[&str]) {
+    for key in keys {
+        assert_eq!(found(known, key).verdict, Verdict::NotFound, "{:?}", found(known, key));
+    }
+}
+
+#[test]
+fn a_drive_with_logs_shows_them() {
+    let mut device = log_blocks("bast(log_blocks=3,interleave=0)", &[]);
+    let known = findings(&mut device, &["write_buffer", "erase_block_size", "focused", "logs", "partitioned"], 20);
+    assert_sure(&known, "superblock_bytes", 262_144.0, 0.0);
+    assert_sure(&known, "log_blocks", 3.0, 0.0);
+    assert_sure(&known, "partitioned_ways", 3.0, 0.0);
+    assert_sure(&known, "focused_area_bytes", 786_432.0, 0.15);
+    assert_absent(&known, &["write_buffer_bytes"]);
+    assert_eq!(found(&known, "log_order").word.as_deref(), Some("any_order"));
+}
+
+#[test]
+fn a_drive_with_replacement_blocks_takes_ascending_writes_only() {
+    let mut device = log_blocks("block_mapped(open_blocks=2,interleave=0)", &[]);
+    let known = findings(&mut device, &["erase_block_size", "focused", "logs", "partitioned"], 20);
+    assert_sure(&known, "superblock_bytes", 262_144.0, 0.0);
+    assert_sure(&known, "log_blocks", 2.0, 0.0);
+    assert_sure(&known, "partitioned_ways", 2.0, 0.0);
+    assert_eq!(found(&known, "log_order").word.as_deref(), Some("ascending"));
+}
+
+#[test]
+fn a_drive_that_maps_by_pages_shows_no_logs_but_its_memory() {
+    let mut device = page_mapped(&[]);
+    let known = findings(&mut device, &["read_ahead", "write_buffer", "erase_block_size", "logs", "partitioned"], 6);
+    assert_absent(&known, &["superblock_bytes", "log_blocks", "partitioned_ways"]);
+    assert_sure(&known, "write_buffer_bytes", 2_097_152.0, 0.2);
+    assert_sure(&known, "read_ahead_window_bytes", 65_536.0, 0.0);
+    assert_sure(&known, "read_ahead_streams", 4.0, 0.0);
+    assert_sure(&known, "read_cache_bytes", 1_048_576.0, 0.05);
+}
+
+#[test]
+fn writes_are_aligned_to_pages() {
+    let mut device = page_mapped(&["media.erase_blocks_per_plane=128", "media.page_bytes=8192"]);
+    let region = Region { offset: 0, length: 32 << 20 };
+    let mut known = Known::default();
+    known.add(run(&mut device, region, "alignment(size=32Ki)", 6, &Known::default()).unwrap());
+    assert_sure(&known, "aligned_to_bytes", 8192.0, 0.0);
+}
+
+#[test]
+fn a_drive_with_nothing_around_the_flash_shows_nothing() {
+    let none = ["write_buffer.bytes=0", "read_cache.bytes=0", "read_ahead.detector=none"];
+    let mut device = page_mapped(&none);
+    let known = findings(&mut device, &["read_ahead", "write_buffer", "focused", "pauses", "bursts", "serial_parallel"], 6);
+    let absent = ["read_ahead_window_bytes", "read_ahead_streams", "read_cache_bytes", "write_buffer_bytes", "focused_area_bytes"];
+    assert_absent(&known, &absent);
+    // It cleans by now, which makes long bursts dearer.
+    assert_ne!(found(&known, "burst_bytes").verdict, Verdict::Sure);
+    assert_eq!(found(&known, "parallel_writes").word.as_deref(), Some("faster"));
+}
+
+#[test]
+fn cleaning_begins_when_spare_space_is_used_up_and_comes_to_rest() {
+    let changes = ["media.channels=2", "write_buffer.bytes=0", "ftl.over_provisioning=0.6", "media.erase_blocks_per_plane=64"];
+    let mut device = page_mapped(&changes);
+    let known = findings(&mut device, &["cleaning_onset", "steady_state"], 60);
+    // 128 MiB of flash; cleaning starts below a twentieth of it.
+    let spare = 134_217_728.0 * (0.6 / 1.6 - 0.05);
+    let onset = found(&known, "cleaning_onset_bytes");
+    assert!(onset.number.is_some_and(|bytes| bytes > 0.6 * spare && bytes < 1.1 * spare), "{spare}: {onset:?}");
+    assert_eq!((found(&known, "is_steady").word.as_deref(), found(&known, "is_steady").verdict), (Some("yes"), Verdict::Sure));
+}
+
+#[test]
+fn noise_makes_nothing_wrong_that_is_sure() {
+    let mut device = log_blocks("bast(log_blocks=5,interleave=0)", &["media.time_noise=0.2"]);
+    let known = findings(&mut device, &["erase_block_size", "focused", "logs", "partitioned"], 20);
+    for (key, truth) in
+        [("superblock_bytes", 262_144.0), ("focused_area_bytes", 1_310_720.0), ("log_blocks", 5.0), ("partitioned_ways", 5.0)]
+    {
+        let value = found(&known, key);
+        let is_right = value.number.is_some_and(|number| (number / truth - 1.0).abs() < 0.15);
+        assert!(value.verdict != Verdict::Sure || is_right, "{key} is {truth}, found {value:?}");
+    }
+}
+
+#[test]
+fn all_run_on_small_regions_or_say_why_not() {
+    for (name, mut device) in [
+        ("bast", log_blocks("bast(log_blocks=3,interleave=0)", &[])),
+        ("block_mapped", log_blocks("block_mapped(open_blocks=1,interleave=0)", &[])),
+        ("page_mapped", page_mapped(&[])),
+    ] {
+        for length in [4096, 65_536, 1 << 20, (16 << 20) + 512] {
+            for spec in ALL {
+                let region = Region { offset: 3 * 4096 + 512, length };
+                match run(&mut device, region, spec, 1, &Known::default()) {
+                    Ok(finding) => {
+                        assert!(!finding.values.is_empty(), "{spec} on {length} bytes of {name} found no values");
+                        let numbers =
+                            finding.values.iter().flat_map(|value| value.number.into_iter().chain(value.interval.into_iter().flatten()));
+                        numbers.for_each(|number| assert!(number.is_finite(), "{spec} on {length} bytes of {name}: {finding:?}"));
+                        let is_without = |value: &&Value| value.verdict == Verdict::NotFound && value.number.is_some();
+                        assert_eq!(finding.values.iter().find(is_without), None);
+                    }
+                    Err(ProbeError::Impossible { reason, .. }) => {
+                        assert!(length < 16 << 20 && !reason.is_empty(), "{spec} on {length}: {reason}")
+                    }
+                    Err(error) => panic!("{spec} on {length} bytes of {name}: {error}"),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_finds_the_same() {
+    let once = || {
+        let mut device = log_blocks("bast(log_blocks=3,interleave=0)", &["media.time_noise=0.05"]);
+        let known = findings(&mut device, &["focused", "logs"], 2);
+        serde_json::to_string(known.findings()).unwrap()
+    };
+    assert_eq!(once(), once());
+}

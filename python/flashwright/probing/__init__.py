@@ -1,0 +1,1 @@
+"""Probing a drive: what is probed, which experiments in which order, what they found, and where that is kept."""

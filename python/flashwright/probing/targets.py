@@ -1,0 +1,165 @@
+"""What is probed: a block device, a file, memory, or a simulated drive; and which part of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flashwright import _core, devices
+from flashwright._core import InputError
+from flashwright._text import size
+
+if TYPE_CHECKING:
+    from flashwright._core import Progress
+
+MEMORY = "memory"
+SIMULATED = "sim:"
+ACCESSES = ("read_only", "write", "destroy_data")
+"""What may be done to a real device: nothing; write to it if it holds no data; write to it whatever it holds."""
+
+
+@dataclass(frozen=True)
+class Region:
+    """A part of a device in bytes; `length` is None for all behind the offset."""
+
+    offset: int = 0
+    length: int | None = None
+
+    def on(self, info: dict[str, Any]) -> Region:
+        """Give the region with its length on a device.
+
+        Raises InputError if it does not fit, or is not of whole sectors.
+        """
+        sector, capacity, name = info["sector_bytes"], info["capacity_bytes"], info["name"]
+        length = capacity - self.offset if self.length is None else self.length
+        if length <= 0 or self.offset + length > capacity:
+            raise InputError(
+                f"--region: {name} has {capacity} bytes ({size(capacity)}), and the region goes from byte {self.offset} to "
+                f"{self.offset + max(length, 0)}"
+            )
+        if self.offset % sector or length % sector:
+            raise InputError(
+                f"--region: {name} has sectors of {sector} bytes, and the region is not of whole ones: right would be "
+                f"{self.offset // sector * sector}+{max(length // sector, 1) * sector}"
+            )
+        return Region(self.offset, length)
+
+    def document(self) -> dict[str, Any]:
+        """Tell the region for a result."""
+        return {"offset_bytes": self.offset, "length_bytes": self.length}
+
+
+@dataclass(frozen=True)
+class Target:
+    """A device as it is to be probed."""
+
+    given: str
+    drive: devices.Device | None = None
+    """The simulated drive; None for any other device."""
+    state: str = "filled"
+    overwrites: float | None = None
+    access: str = ACCESSES[0]
+    seed: int = 1
+    is_polled: bool = False
+    """Whether completions of a real device are asked for, instead of waited for."""
+
+    @staticmethod
+    def find(
+        given: str, overrides: Sequence[str] = (), *, state: str | None = None, overwrites: float | None = None
+    ) -> Target:
+        """Find what a name means: a built-in profile, the path of a profile, of a file or of a block device, or `memory(...)`.
+
+        Raises InputError if there is nothing of that name, or it cannot have these overrides or this state.
+        """
+        name = given.removeprefix(SIMULATED)
+        if given.startswith(SIMULATED) or _is_profile(given):
+            drive = devices.Device.load(name, overrides)
+            # On a real drive in use every page has been written, and there is no way to tell more of it.
+            chosen = state or "filled"
+            return Target(
+                given, drive, chosen, (2.0 if overwrites is None else overwrites) if chosen == "aged" else None
+            )
+        for option, value in (("--set", overrides), ("--state", state), ("--overwrites", overwrites)):
+            if value:
+                raise InputError(f"{option}: it is for a simulated drive, and {given} is none")
+        if not _is_memory(given) and not Path(given).exists():
+            names = ", ".join(profile["name"] for profile in _core.profiles())
+            raise InputError(
+                f"{given}: no such device, file or profile; simulated drives that are built in are: {names}"
+            )
+        return Target(given)
+
+    def opened_by(self, access: str, seed: int, *, is_polled: bool = False) -> Target:
+        """Give the same with what may be done to it, and with a seed of what is random."""
+        return replace(self, access=access, seed=seed, is_polled=is_polled)
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether it is a simulated drive."""
+        return self.drive is not None
+
+    @property
+    def is_real(self) -> bool:
+        """Whether there may be data on it that somebody wants to keep."""
+        return self.drive is None and not _is_memory(self.given)
+
+    @property
+    def may_write(self) -> bool:
+        """Whether experiments may write to it: always to what holds nobody's data."""
+        return not self.is_real or self.access != ACCESSES[0]
+
+    @cached_property
+    def name(self) -> str:
+        """What it is called in results."""
+        return self.given if self.drive is None else self.drive.name
+
+    def open(self, progress: Progress | None = None) -> _core.Device:
+        """Open the device; making a simulated one takes a while if it is aged.
+
+        Raises InputError if it cannot be opened, or holds data and is to be written to.
+        """
+        if self.drive is None:
+            return self._open_real()
+        overwrites = 0.0 if self.overwrites is None else self.overwrites
+        return _core.simulated_device(
+            self.drive.toml, name=self.name, state=self.state, overwrites=overwrites, seed=self.seed, progress=progress
+        )
+
+    def _open_real(self) -> _core.Device:
+        access = self.access if self.is_real else "write"
+        try:
+            return _core.open_device(self.given, access=access, polled=self.is_polled)
+        except InputError as error:
+            # The core knows no options of the command line.
+            told = str(error).replace(
+                "allow its data to be destroyed", f"add --destroy-data {self.given} to destroy that"
+            )
+            raise InputError(told) from None
+
+    def document(self, info: dict[str, Any]) -> dict[str, Any]:
+        """Tell the device for a result: what decides on the figures, and how it was asked for."""
+        found = {key: info[key] for key in ("name", "model", "kind", "capacity_bytes", "sector_bytes", "queue_depth")}
+        document: dict[str, Any] = {"given": self.given, **found}
+        if self.drive is not None:
+            document["summary"] = self.drive.profile["summary"]
+            document["profile_hash"] = self.drive.profile_hash
+            document["overrides"] = list(self.drive.overrides)
+            document["state"] = {"kind": self.state}
+            if self.overwrites is not None:
+                document["state"]["overwrites"] = self.overwrites
+        return document
+
+
+def _is_memory(given: str) -> bool:
+    return re.match(rf"{MEMORY}($|[(?])", given) is not None
+
+
+def _is_profile(given: str) -> bool:
+    if given in (profile["name"] for profile in _core.profiles()):
+        return True
+    path = Path(given)
+    return path.suffix == ".toml" and path.is_file()

@@ -1,0 +1,256 @@
+"""The charts of experiments as Plotly figures: of one drive, or two laid over each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from flashwright._text import significant, size
+from flashwright.reports.figures import Colours, log_axis
+from flashwright.reports.page import Figure
+
+Point = Mapping[str, Any]
+UNITS = {"us": "µs"}
+MOST_POINTS = 4000
+"""Points drawn of one curve: more are no more to be seen, and make the report large."""
+MOST_TICKS = 12
+
+
+class Curve:
+    """One series of one drive's chart."""
+
+    def __init__(self, drive: str, name: str, points: Sequence[Point], *, is_scatter: bool) -> None:
+        self.drive, self.name, self.is_scatter = drive, name, is_scatter
+        step = -(-len(points) // MOST_POINTS) if points else 1
+        self.is_thinned = step > 1
+        self.points = list(points[::step])
+
+
+def figure(
+    place: str,
+    chart: Mapping[str, Any],
+    curves: Sequence[Curve],
+    marks: Sequence[Mapping[str, Any]],
+    drives: Sequence[str],
+) -> Figure | None:
+    """Draw a chart; None if it has no points that can be drawn."""
+    axes = {"x": chart["x"], "y": chart["y"]}
+    hidden = 0
+    for curve in curves:
+        drawn = [point for point in curve.points if all(point[key] > 0 or not axes[key]["is_log"] for key in axes)]
+        hidden += len(curve.points) - len(drawn)
+        curve.points = drawn
+    curves = [curve for curve in curves if curve.points]
+    if not curves:
+        return None
+    # Colours tell curves apart, and dashes drives; where each drive has one curve, colours do.
+    names = list(dict.fromkeys(curve.name for curve in curves))
+    is_single = len(names) == 1
+    colours = Colours(drives if is_single and len(drives) > 1 else names)
+    data: list[dict[str, Any]] = []
+    for curve in curves:
+        data += _curve(curve, colours, drives, is_single=is_single, is_log=bool(axes["y"]["is_log"]))
+    values = {
+        key: [point[key] for curve in curves for point in curve.points]
+        + [mark[key] for mark in marks if mark.get(key) is not None]
+        for key in axes
+    }
+    layout: dict[str, Any] = {f"{key}axis": _axis(axes[key], values[key]) for key in axes}
+    points, shapes, annotations = _marks(marks, axes)
+    layout |= {"shapes": shapes, "annotations": annotations, "showlegend": len(curves) > 1 or bool(points)}
+    height = 420 + 22 * (len(curves) // 3)
+    return Figure(place, chart["title"], _reading(chart, curves, hidden), data + points, layout, height)
+
+
+def _reading(chart: Mapping[str, Any], curves: Sequence[Curve], hidden: int) -> str:
+    told = []
+    if any(point["low"] is not None for curve in curves for point in curve.points):
+        told.append("Bands and bars are 95 % intervals.")
+    if hidden:
+        told.append(f"{hidden} points at 0 are not on the logarithmic axis.")
+    if any(curve.is_thinned for curve in curves):
+        told.append("Not every point is drawn; curves.parquet has all.")
+    axes = [chart[key]["label"] for key in ("y", "x")]
+    return " ".join([f"{axes[0][:1].upper()}{axes[0][1:]} against {axes[1]}.", *told])
+
+
+def _curve(
+    curve: Curve, colours: Colours, drives: Sequence[str], *, is_single: bool, is_log: bool
+) -> list[dict[str, Any]]:
+    """Give a curve, and the band or the bars of its intervals."""
+    number = drives.index(curve.drive)
+    by_drive = is_single and len(drives) > 1
+    key = curve.drive if by_drive else curve.name
+    name = curve.name if len(drives) == 1 else curve.drive if is_single else f"{curve.drive}: {curve.name}"
+    colour = colours[key]
+    dash = "dash" if number and not by_drive else colours.dash(key)
+    xs = [point["x"] for point in curve.points]
+    within = [point for point in curve.points if point["low"] is not None]
+    mode = "markers" if curve.is_scatter else "lines+markers" if len(xs) <= 64 else "lines"
+    trace: dict[str, Any] = {
+        "type": "scatter",
+        "mode": mode,
+        "name": name,
+        "x": xs,
+        "y": [point["y"] for point in curve.points],
+        "line": {"color": colour, "width": 2, "dash": dash},
+        "marker": {
+            "color": colour,
+            "size": 4 if curve.is_scatter and len(xs) > 200 else 6,
+            "symbol": colours.symbol(key) if number == 0 or by_drive else f"{colours.symbol(key)}-open",
+        },
+        "legendgroup": name,
+    }
+    if not within:
+        return [trace]
+    if curve.is_scatter:
+        # In order of the points; one without an interval has a bar of no length.
+        high = [0 if point["high"] is None else point["high"] - point["y"] for point in curve.points]
+        low = [0 if point["low"] is None else point["y"] - point["low"] for point in curve.points]
+        bars = {"type": "data", "symmetric": False, "array": high, "arrayminus": low, "thickness": 1, "width": 0}
+        return [{**trace, "error_y": bars}]
+    least = min(point["y"] for point in curve.points) / 10 if is_log else -math.inf
+    ends = [max(point["low"], least) for point in reversed(within)]
+    band = {
+        "type": "scatter",
+        "mode": "lines",
+        "x": [point["x"] for point in within] + [point["x"] for point in reversed(within)],
+        "y": [point["high"] for point in within] + ends,
+        "fill": "toself",
+        "fillcolor": colour,
+        "opacity": 0.18,
+        "line": {"width": 0, "color": colour},
+        "hoverinfo": "skip",
+        "showlegend": False,
+        "legendgroup": name,
+    }
+    return [band, trace]
+
+
+def _axis(axis: Mapping[str, Any], values: Sequence[float]) -> dict[str, Any]:
+    """Give an axis with its unit; bytes have powers of two as ticks."""
+    unit = axis["unit"]
+    if unit == "bytes":
+        shared: dict[str, Any] = {"title": {"text": axis["label"]}}
+        ticks = _binary_ticks(values, is_log=axis["is_log"])
+        if ticks:
+            shared |= {"tickvals": ticks, "ticktext": [size(tick) for tick in ticks]}
+        return {**shared, "type": "log"} if axis["is_log"] else shared
+    text = _title(axis)
+    if axis["is_log"]:
+        found = [value for value in values if value > 0]
+        if max(found, default=1) >= 1e5:
+            return {
+                "title": {"text": text},
+                "type": "log",
+                "exponentformat": "SI",
+                "dtick": "D2" if _decades(found) < 2 else 1,
+            }
+        if unit == "requests" and all(value == round(value) for value in found):
+            ticks = _binary_ticks(found, is_log=True)
+            return {
+                "title": {"text": text},
+                "type": "log",
+                "tickvals": ticks,
+                "ticktext": [f"{tick:g}" for tick in ticks],
+            }
+        return log_axis(text, values)
+    shared = {"title": {"text": text}}
+    if unit == "share":
+        return {**shared, "tickformat": ".0%"}
+    if values and min(values) >= 0 and min(values) < 0.5 * max(values):
+        shared["rangemode"] = "tozero"
+    return shared
+
+
+def _title(axis: Mapping[str, Any]) -> str:
+    """Give what is on an axis, with its unit; a count of things has none but what they are."""
+    label, unit = str(axis["label"]), str(axis["unit"])
+    if unit in ("requests", "chunks"):
+        return label if unit.rstrip("s") in label else f"{label} ({unit})"
+    return f"{label} in {UNITS.get(unit, unit)}" if unit and unit != "share" else label
+
+
+def _decades(values: Sequence[float]) -> float:
+    return math.log10(max(values) / min(values))
+
+
+def _binary_ticks(values: Sequence[float], *, is_log: bool) -> list[float]:
+    """Give powers of two, or multiples of one, within the values; none if there is nothing to go by."""
+    found = [value for value in values if value > 0]
+    if not found:
+        return []
+    low, high = min(found), max(found)
+    if is_log:
+        first, last = math.floor(math.log2(low)), math.ceil(math.log2(high))
+        step = max(1, math.ceil((last - first + 1) / MOST_TICKS))
+        return [2.0**power for power in range(first, last + 1, step)]
+    step_bytes = 2.0 ** math.ceil(math.log2(high / 8))
+    return [number * step_bytes for number in range(math.floor(high / step_bytes) + 1)]
+
+
+def _marks(
+    marks: Sequence[Mapping[str, Any]], axes: Mapping[str, Mapping[str, Any]]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
+    """Give marks as points, as lines across the plot, and their texts."""
+    points: list[dict[str, Any]] = []
+    shapes: list[dict[str, Any]] = []
+    annotations: list[dict[str, Any]] = []
+    # Texts of neighbouring lines stand at different heights.
+    heights = [0.98, 0.9, 0.82, 0.74]
+    lines = 0
+    for mark in marks:
+        x, y = mark.get("x"), mark.get("y")
+        if any(value is not None and value <= 0 and axes[key]["is_log"] for key, value in (("x", x), ("y", y))):
+            continue
+        line = {"color": "@muted", "width": 1.2, "dash": "dot"}
+        text = {
+            "text": _plain(mark["label"]),
+            "showarrow": False,
+            "font": {"color": "@muted", "size": 12},
+            "bgcolor": "@card",
+            "borderpad": 1,
+        }
+        if x is not None and y is not None:
+            points.append(
+                {
+                    "type": "scatter",
+                    "mode": "markers",
+                    "name": mark["label"],
+                    "x": [x],
+                    "y": [y],
+                    "marker": {"color": "@ink", "size": 11, "symbol": "star"},
+                    "hovertemplate": f"{_plain(mark['label'])}: {significant(y)}<extra></extra>",
+                }
+            )
+        elif x is not None:
+            shapes.append(
+                {"type": "line", "xref": "x", "yref": "paper", "x0": x, "x1": x, "y0": 0, "y1": 1, "line": line}
+            )
+            at = {
+                "x": _place(x, axes["x"]),
+                "y": heights[lines % len(heights)],
+                "yref": "paper",
+                "xanchor": "left",
+                "xshift": 3,
+            }
+            annotations.append({**text, **at})
+            lines += 1
+        elif y is not None:
+            shapes.append(
+                {"type": "line", "xref": "paper", "yref": "y", "x0": 0, "x1": 1, "y0": y, "y1": y, "line": line}
+            )
+            at = {"x": 0.995, "xref": "paper", "y": _place(y, axes["y"]), "xanchor": "right", "yanchor": "bottom"}
+            annotations.append({**text, **at})
+    return points, shapes, annotations
+
+
+def _place(value: float, axis: Mapping[str, Any]) -> float:
+    # Plotly takes the places of lines as they are, and those of texts as logarithms.
+    return math.log10(value) if axis["is_log"] else value
+
+
+def _plain(text: str) -> str:
+    """Give a text that Plotly does not take for its markup."""
+    return text.replace("&", "&amp;").replace("<", "&lt;")

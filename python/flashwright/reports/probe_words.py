@@ -1,0 +1,221 @@
+"""What a probe found, in words: the same on the terminal and in reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from flashwright._text import count, percent, significant, size, span
+from flashwright.runs import PROFILE_FILE, Run
+
+NOTHING = "–"  # noqa: RUF001  (a dash in a table is an en dash)
+VERDICTS = {"sure": "sure", "unsure": "unsure", "not_found": "not found"}
+VERDICTS_EXPLAINED = (
+    "Sure: the statistics leave little doubt, at most one in twenty such values is wrong. Unsure: the best guess, and something "
+    "else fits nearly as well. Not found: nothing of the kind shows, or what shows contradicts it."
+)
+HEADINGS = (
+    ("experiment", "left"),
+    ("what", "left"),
+    ("value", "right"),
+    ("95 % interval", "right"),
+    ("verdict", "left"),
+    ("why", "prose"),
+)
+
+
+def number_text(key: str, number: float) -> str:
+    """Give a number with the unit that its key ends in."""
+    unit = next((unit for unit in _UNITS if key == unit or key.endswith(f"_{unit}")), "")
+    return _UNITS[unit](number)
+
+
+def _plain_number(number: float) -> str:
+    return count(number) if number == round(number) and abs(number) < 1e15 else significant(number)
+
+
+def _a_second(number: float) -> str:
+    return f"{count(number) if number >= 100 else significant(number)} /s"
+
+
+def _time(seconds: float) -> str:
+    return span(seconds) if seconds >= 0 else f"-{span(-seconds)}"
+
+
+def _whole_size(number: float) -> str:
+    """Give a size; in full where a rounded one would be another."""
+    for power, name in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
+        text = f"{number / 2**power:.6g}"
+        if number >= 2**power and float(text) * 2**power == number:
+            return f"{text} {name}"
+    return size(number) if number >= 2**20 else f"{count(number)} B"
+
+
+_UNITS: dict[str, Callable[[float], str]] = {
+    # In this order, as the end of one is another.
+    "mb_per_second": lambda number: f"{significant(number)} MB/s",
+    "bytes_per_second": lambda number: f"{significant(number / 1e6)} MB/s",
+    "per_second": _a_second,
+    "iops": _a_second,
+    "bytes": _whole_size,
+    "ns": lambda number: _time(number * 1e-9),
+    "us": lambda number: _time(number * 1e-6),
+    "ms": lambda number: _time(number * 1e-3),
+    "seconds": _time,
+    "s": _time,
+    "share": percent,
+    "fraction": percent,
+    "percent": lambda number: f"{significant(number)} %",
+    "": _plain_number,
+}
+
+
+def value_text(value: Mapping[str, Any]) -> str:
+    """Give a value with its unit, or its word; a dash if it was not found."""
+    if value["verdict"] == "not_found":
+        return NOTHING
+    if value.get("number") is not None:
+        return number_text(value["key"], value["number"])
+    return str(value.get("word") or NOTHING).replace("_", " ")
+
+
+def interval_text(value: Mapping[str, Any]) -> str:
+    """Give the 95 % interval of a number; nothing if there is none."""
+    ends = value.get("interval")
+    if value["verdict"] == "not_found" or not ends:
+        return ""
+    return " – ".join(number_text(value["key"], end) for end in ends)  # noqa: RUF001
+
+
+def value_rows(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """List every value that was found; an experiment is named at the first of its values."""
+    return [
+        (finding["label"] if value is finding["values"][0] else "", *value_row(value))
+        for finding, value in _values(result)
+    ]
+
+
+def value_row(value: Mapping[str, Any]) -> tuple[str, ...]:
+    """Give a value as a row: what, value, interval, verdict, why."""
+    return value["key"], value_text(value), interval_text(value), VERDICTS[value["verdict"]], value["why"]
+
+
+def comparison_headings(result: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Give the headings of two drives side by side."""
+    drives = [(f"{one['drive']}", "right") for one in (result, result["against"])]
+    return ("experiment", "left"), ("what", "left"), *drives, ("ratio", "right"), ("sure of both", "left")
+
+
+def comparison_rows(run: Run) -> list[tuple[str, ...]]:
+    """List every value of two drives side by side, with the ratio of the second to the first."""
+    first, second = run.result, run.result["against"]
+    theirs = {(finding["label"], value["key"]): value for finding, value in _values(second)}
+    rows = []
+    for finding, value in _values(first):
+        other = theirs.pop((finding["label"], value["key"]), None)
+        rows.append(_pair(finding["label"], value, other))
+    rows += [_pair(label, None, value) for (label, _), value in theirs.items()]
+    return rows
+
+
+def _values(result: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    return ((finding, value) for finding in result["findings"] for value in finding["values"])
+
+
+def _pair(label: str, first: Mapping[str, Any] | None, second: Mapping[str, Any] | None) -> tuple[str, ...]:
+    known = [value for value in (first, second) if value is not None]
+    texts = [NOTHING if value is None else value_text(value) for value in (first, second)]
+    is_sure = len(known) == 2 and all(value["verdict"] == "sure" for value in known)
+    return label, str(known[0]["key"]), *texts, _ratio(first, second), "yes" if is_sure else ""
+
+
+def _ratio(first: Mapping[str, Any] | None, second: Mapping[str, Any] | None) -> str:
+    if first is None or second is None or NOTHING in (value_text(first), value_text(second)):
+        return ""
+    numbers = first.get("number"), second.get("number")
+    if numbers[0] is None or numbers[1] is None:
+        return "same" if first.get("word") == second.get("word") else "differs"
+    if numbers[0] == numbers[1]:
+        return "1"
+    return significant(numbers[1] / numbers[0]) if numbers[0] else ""
+
+
+def title(result: Mapping[str, Any]) -> str:
+    """Name what was probed."""
+    against = result.get("against")
+    return _drive(result) if against is None else f"{_drive(result)} and {_drive(against)}"
+
+
+def _drive(result: Mapping[str, Any]) -> str:
+    device = result["device"]
+    state = f", {device['state']['kind']}" if "state" in device else ""
+    return f"{result['drive']} ({size(device['capacity_bytes'])}{state})"
+
+
+def verdict_counts(result: Mapping[str, Any]) -> dict[str, int]:
+    """Count the values of each verdict."""
+    verdicts = [value["verdict"] for _, value in _values(result)]
+    return {verdict: verdicts.count(verdict) for verdict in VERDICTS}
+
+
+def remarks(result: Mapping[str, Any]) -> list[str]:
+    """Say what a reader must know before trusting the figures of a probe."""
+    told = _of_one(result, "")
+    against = result.get("against")
+    if against is not None:
+        told += _of_one(against, f"{against['drive']}: ")
+        told += _differences(result, against)
+    return told
+
+
+def _of_one(result: Mapping[str, Any], lead: str) -> list[str]:
+    told = []
+    missing = f"Not done: {', '.join(result['missing'])}." if result["missing"] else ""
+    if result["error"] is not None:
+        told.append(f"{lead}The device failed, which ended the probe: {result['error']}. {missing}".rstrip())
+    elif result["missing"]:
+        told.append(f"{lead}The probe was stopped before its end. {missing}")
+    by_reason: dict[str, list[str]] = {}
+    for entry in result["left_out"]:
+        by_reason.setdefault(entry["reason"], []).append(entry["experiment"])
+    told += [f"{lead}Left out: {', '.join(names)}: {reason}." for reason, names in by_reason.items()]
+    if not result["may_write"]:
+        told.append(
+            f"{lead}Nothing was written, and what was never written may be read without touching the flash: figures of reads hold "
+            "for a device that is full of data."
+        )
+    elif result["device"].get("state", {}).get("kind") == "fresh":
+        told.append(f"{lead}The drive was fresh: reads of what no experiment has written need no flash.")
+    return told
+
+
+def _differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
+    """Say where two drives were not probed alike."""
+    told = []
+    lengths = [one["region"]["length_bytes"] for one in (first, second)]
+    if lengths[0] != lengths[1]:
+        told.append(f"The regions differ: {' and '.join(size(length) for length in lengths)}.")
+    theirs = {finding["label"]: finding["budget_seconds"] for finding in second["findings"]}
+    unequal = [
+        finding["label"]
+        for finding in first["findings"]
+        if finding["label"] in theirs and abs(theirs[finding["label"]] / finding["budget_seconds"] - 1) > 0.01
+    ]
+    if unequal:
+        told.append(f"Not given the same time on both drives: {', '.join(unequal)}.")
+    return told
+
+
+def profile_lines(result: Mapping[str, Any]) -> list[str]:
+    """Say where the profile is, or why there is none."""
+    profile = result.get("profile")
+    if profile is None:
+        return []
+    if profile.get("file"):
+        return [f"Profile: {PROFILE_FILE} in the run folder; `--device` and `probe` take it as a drive."]
+    return [f"No profile: {profile['why_not']}."]
+
+
+def joined(names: Sequence[str]) -> str:
+    """Give names as people list them."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

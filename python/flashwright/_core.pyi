@@ -288,6 +288,18 @@ def probe(
 ) -> str:
     """Run one experiment on a device, given a JSON list of what earlier ones found; gives its finding as JSON."""
 
+def fit_profile(
+    findings: str,
+    *,
+    name: str,
+    capacity_bytes: int,
+    model: str = "",
+    seed: int = 1,
+    effort: int = 400,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Find a profile that behaves as a device did, from a JSON list of findings: toml, notes, evaluations, cells."""
+
 def read_bytes_per_second(
     device: Device,
     *,

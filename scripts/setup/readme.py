@@ -1,28 +1,33 @@
-"""Writes the tables of README.md that come from the registry. A test fails when they are out of date."""
+"""Writes the tables of README.md and docs/probing.md that come from the registry. A test fails when they are out of date."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from flashwright.cli.listing import everything, markdown_table
+from flashwright.cli.listing import everything, experiments_in_full, markdown_table
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def main() -> None:
-    """Put the table of each kind between its two markers."""
-    text = README.read_text(encoding="utf-8")
-    for kind, entries in everything().items():
-        begin, end = f"<!-- list {kind} -->\n", f"\n<!-- end of list {kind} -->"
+    """Put the table of each kind between its two markers, and the experiments between those of their page."""
+    tables = {f"list {kind}": markdown_table(kind, entries) for kind, entries in everything().items()}
+    replace(ROOT / "README.md", tables)
+    replace(ROOT / "docs" / "probing.md", {"experiments": experiments_in_full()})
+
+
+def replace(path: Path, tables: dict[str, str]) -> None:
+    """Put each table between its two markers, if the file has them."""
+    text = path.read_text(encoding="utf-8")
+    for name, table in tables.items():
+        begin, end = f"<!-- {name} -->\n", f"\n<!-- end of {name} -->"
         before, found, rest = text.partition(begin)
         if found:
             _, closed, after = rest.partition(end)
             if not closed:
-                raise SystemExit(
-                    f"{README}: the table of {kind} has no end: write `{end.strip()}` two lines below its begin"
-                )
-            text = before + begin + markdown_table(kind, entries) + end + after
-    README.write_text(text, encoding="utf-8")
+                raise SystemExit(f"{path}: {name} has no end: write `{end.strip()}` two lines below its begin")
+            text = before + begin + table + end + after
+    path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

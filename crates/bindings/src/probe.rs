@@ -1,6 +1,8 @@
 //! Experiments on block devices.
 
+use ::prober::fit::{FitError, Input, fit};
 use ::prober::matrix::{Access, Cell, measure};
+use ::prober::matrix_set::Matrix;
 use ::prober::{Bench, EXPERIMENTS, Experiment, Finding, Known, ProbeError, Region, Settings, find};
 use ::registry::Args;
 use pyo3::prelude::*;
@@ -177,6 +179,61 @@ fn read_bytes_per_second(
     Ok(measured.map_err(probe_error)?.bytes_per_second())
 }
 
+/// Finds a profile of a simulated drive that behaves, to its host, as a device did that was probed.
+///
+/// `findings` is a JSON list of what experiments found: that of `matrix`, or of `matrix_reads`, is what the profile is fitted to, and others say what is
+/// known of the inside. `name` becomes the profile's name. `effort` is how long to search: simulations of the whole matrix, about. Progress counts
+/// cells simulated.
+///
+/// Returns a dict: toml, notes (what was assumed, and what could not be used), evaluations, and cells: a list of dicts with access, reads,
+/// size_bytes, depth, and ratio (how many times as fast the profile is). Raises InputError if there is nothing to fit to; RunError; Cancelled.
+#[pyfunction]
+#[pyo3(signature = (findings, *, name, capacity_bytes, model="", seed=1, effort=400, progress=None))]
+#[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+fn fit_profile<'py>(
+    py: Python<'py>,
+    findings: &str,
+    name: &str,
+    capacity_bytes: u64,
+    model: &str,
+    seed: u64,
+    effort: usize,
+    progress: Option<&Bound<'_, Progress>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let known = known_of(findings)?;
+    let Some(target) = Matrix::from_findings(&known) else {
+        return Err(errors::input_error("there is nothing to fit a profile to: run experiment `matrix`, or `matrix_reads`"));
+    };
+    let input = Input { name, model, capacity_bytes, known: &known, target: &target, starts: &[], seed, effort };
+    let progress = progress::shared(progress);
+    let found = py.detach(|| fit(&input, &progress)).map_err(|error| match error {
+        FitError::Cancelled(cancelled) => errors::cancelled(cancelled),
+        FitError::Empty => errors::input_error(error),
+        FitError::NoStart { .. } => errors::run_error(error),
+    })?;
+    let dict = PyDict::new(py);
+    dict.set_item("toml", found.profile.to_toml())?;
+    dict.set_item("notes", &found.notes)?;
+    dict.set_item("evaluations", found.evaluations)?;
+    let cells = found.ratios.iter().map(|(cell, ratio)| {
+        let dict = PyDict::new(py);
+        let (access, distance_bytes) = match cell.access {
+            Access::Sequential => ("sequential", None),
+            Access::Random => ("random", None),
+            Access::Stride(distance) => ("stride", Some(distance)),
+        };
+        dict.set_item("access", access)?;
+        dict.set_item("distance_bytes", distance_bytes)?;
+        dict.set_item("reads", cell.reads)?;
+        dict.set_item("size_bytes", cell.size_bytes)?;
+        dict.set_item("depth", cell.depth)?;
+        dict.set_item("ratio", ratio)?;
+        Ok(dict)
+    });
+    dict.set_item("cells", cells.collect::<PyResult<Vec<_>>>()?)?;
+    Ok(dict)
+}
+
 /// Adds the functions to the module.
 ///
 /// # Errors
@@ -185,5 +242,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(experiments, module)?)?;
     module.add_function(wrap_pyfunction!(experiment, module)?)?;
     module.add_function(wrap_pyfunction!(probe, module)?)?;
-    module.add_function(wrap_pyfunction!(read_bytes_per_second, module)?)
+    module.add_function(wrap_pyfunction!(read_bytes_per_second, module)?)?;
+    module.add_function(wrap_pyfunction!(fit_profile, module)?)
 }

@@ -1,8 +1,11 @@
 //! The memory that requests go to and come from.
 //!
-//! Each request under way has a place of its own, one for reads and one for writes: what is read must not be written again, as it may be zero. Places
-//! are only taken from the system when a request first needs them, and made known to the kernel ("registered") as far as they are used: registering
-//! pins them, and few users may pin much. A place that may not be registered is used without, which costs some time in each request.
+//! Each request under way has a place of its own, one for reads and one for writes: what is read must not be written again, as it may be
+//! zero. Places are only taken from the system when a request first needs them, and made known to the kernel ("registered") as far as they
+//! are used: registering pins them, and few users may pin much. A place that may not be registered is used without, which costs some time
+//! in each request.
+
+#![allow(unsafe_code, reason = "memory is shared with the kernel")]
 
 use io_uring::IoUring;
 use memmap2::{MmapMut, MmapOptions, MmapRaw};

@@ -1,5 +1,7 @@
 //! What the kernel is asked about a block device, and told, besides reads and writes.
 
+#![allow(unsafe_code, reason = "ioctls that no library has")]
+
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;

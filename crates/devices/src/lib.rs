@@ -1,9 +1,33 @@
 //! Block devices behind one trait: a real one, a file, memory, a simulated drive. Whoever uses a [`BlockDevice`] cannot tell which it is,
 //! but for what [`DeviceInfo`] says.
 //!
-//! A device is named by a spec, as on the command line: `/dev/sdb`, `/mnt/x/file`, `memory(bytes=1Gi)`, `sim:PROFILE`; see [`open`].
-
-#![allow(unsafe_code, reason = "io_uring, and calls of the kernel that no library has: each with a line on why it is sound")]
+//! [`open`] takes a spec, as on the command line: `/dev/sdb`, `/mnt/x/file`, `memory(bytes=1Gi)`. A simulated drive is made of a profile
+//! instead ([`Simulated::new`]).
+//!
+//! ```no_run
+//! use devices::{Access, Opening, Request, open};
+//! use units::{IoOp, Nanos};
+//!
+//! let mut device = open(&Opening::new("/dev/sdb", Access::ReadOnly))?;
+//! let mut completed = Vec::new();
+//! device.submit(&Request { op: IoOp::Read, offset: 0, length: 4096, is_fua: false, handle: 1 })?;
+//! device.wait(Nanos::MAX, &mut completed)?;
+//! println!("{} ns", completed[0].completed_at - completed[0].submitted_at);
+//! # Ok::<(), devices::DeviceError>(())
+//! ```
+//!
+//! # Real devices
+//! They need Linux 5.11 or newer. Block devices and files go through io_uring past the page cache, with registered buffers and files
+//! (`real.rs`, `ring.rs`, `buffers.rs`); data written is random and never the same twice (`content.rs`). What a file system or a driver
+//! cannot do is refused when it is opened, or told in the model, as a measurement of something else would be worthless.
+//!
+//! **Nothing is lost by accident** ([`open`]): devices in use are never written, and what holds data only with [`Access::DestroyData`].
+//! What this program wrote is known again, and is in nobody's way.
+//!
+//! **A device that goes** in the middle of a run is one error with the device, the request and the reason, and never a wait without end:
+//! every hundredth of a second it is looked whether the device is still as large as it was, a loop device still attached, a file not
+//! truncated (`health.rs`). Detaching a loop device in use only takes effect in the kernel when its user lets go of it: the user of this
+//! crate is told at once.
 
 mod buffers;
 mod clock;

@@ -25,8 +25,8 @@ pub(crate) const INFO: Info = Info {
     ],
 };
 
-/// A device that copies at once whatever is submitted, in real time: the copy is part of [`BlockDevice::submit`], and the request is completed at
-/// the next [`BlockDevice::wait`]. What was never written is zero and takes no memory.
+/// A device that copies at once whatever is submitted, in real time: the copy is part of [`BlockDevice::submit`], and the request is
+/// completed at the next [`BlockDevice::wait`]. What was never written is zero and takes no memory.
 pub struct Memory {
     info: DeviceInfo,
     bytes: MmapMut,

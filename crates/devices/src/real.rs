@@ -1,10 +1,13 @@
 //! Block devices and files of the kernel, through io_uring, past the page cache (`O_DIRECT`).
 //!
-//! Requests are collected and sent by the same system call that waits: one a request at depth 1, fewer at higher depths. Files and buffers are
-//! registered, so that the kernel looks neither up. A time is taken when requests are sent and when their ends are found, once for all of them.
+//! Requests are collected and sent together by [`BlockDevice::wait`]. Files and buffers
+//! are registered, so that the kernel looks neither up. A time is taken when requests are sent and when their ends are found, once for all
+//! of them.
 //!
-//! A polled device asks the hardware for completions instead of sleeping until an interrupt; flushes and trims are not possible there and are
-//! done by calls that block. So are trims of block devices before Linux 6.12.
+//! A polled device asks the hardware for completions instead of sleeping until an interrupt; flushes and trims are not possible there and
+//! are done by calls that block. So are trims of block devices before Linux 6.12.
+
+#![allow(unsafe_code, reason = "the kernel reads and writes the memory of requests")]
 
 use std::fs::File;
 use std::thread::{self, ThreadId};
@@ -23,7 +26,8 @@ use crate::{BlockDevice, Completion, DeviceError, DeviceInfo, Kind, Request, con
 const CHECK_EVERY: Nanos = 10_000_000;
 /// Longest sleep in the kernel: then it is looked whether the device is still there.
 const LONGEST_SLEEP: Nanos = 1_000_000_000;
-/// A device that completes nothing for so long is taken for dead: the kernel gives up a request of most drivers after 30 s, and tries again.
+/// A device that completes nothing for so long is taken for dead: the kernel gives up a request of most drivers after 30 s, and tries
+/// again.
 const DEAD_AFTER: Nanos = 300_000_000_000;
 /// How long requests under way are waited for when the device is closed.
 const CLOSE_WITHIN: Nanos = 10_000_000_000;

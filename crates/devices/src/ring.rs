@@ -1,5 +1,7 @@
 //! An io_uring of the kernel, set up as well as the kernel can.
 
+#![allow(unsafe_code, reason = "the kernel reads and writes the memory of requests")]
+
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -42,18 +44,20 @@ impl Ring {
 
     /// Sends what waits, and waits until at least one request is completed or the time has passed; without a time it does not wait. It may
     /// come back early.
+    ///
+    /// One system call could do both. But a thread that goes to sleep in the call that sends gives way to any other thread, and on a busy
+    /// machine that is rarely the kernel's worker of a loop device that has just been woken: with all processors busy, a loop device took
+    /// 1300 reads a second at depth 1 in this way, and 14,000 in two calls (Linux 6.18; `fio_parity`). The second call costs 0.3 us.
     pub fn enter(&mut self, time: Option<Duration>) -> io::Result<()> {
-        let submitter = self.inner.submitter();
-        let entered = match time {
+        if time.is_none() || self.is_polled || self.has_unsent() {
+            without_retries(self.inner.submitter().submit())?;
+        }
+        match time {
             // A polling ring knows no time limit: the caller asks again.
-            Some(time) if !self.is_polled => {
+            Some(time) if !self.is_polled && self.inner.completion().is_empty() => {
                 let time = Timespec::from(time);
-                submitter.submit_with_args(1, &SubmitArgs::new().timespec(&time))
+                without_retries(self.inner.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&time)))
             }
-            _ => submitter.submit(),
-        };
-        match entered {
-            Err(error) if !matches!(error.raw_os_error(), Some(libc::ETIME | libc::EINTR | libc::EAGAIN | libc::EBUSY)) => Err(error),
             _ => Ok(()),
         }
     }
@@ -72,6 +76,14 @@ impl Ring {
     /// Hands over what is completed: the number given with the request, and the result.
     pub fn reap(&mut self, mut each: impl FnMut(u64, i32)) {
         self.inner.completion().for_each(|entry| each(entry.user_data(), entry.result()));
+    }
+}
+
+/// What only asks to be tried again, or tells that the time has passed, is no error.
+fn without_retries(entered: io::Result<usize>) -> io::Result<()> {
+    match entered {
+        Err(error) if !matches!(error.raw_os_error(), Some(libc::ETIME | libc::EINTR | libc::EAGAIN | libc::EBUSY)) => Err(error),
+        _ => Ok(()),
     }
 }
 

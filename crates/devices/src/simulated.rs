@@ -36,7 +36,6 @@ const QUEUE_DEPTH: u32 = 4096;
 /// A drive whose scheme is not known to who uses it: a virtual call a request and an event.
 trait AnyDrive: Send {
     fn submit(&mut self, at: Picos, submission: Submission, completed: &mut Vec<device::Completion>);
-    fn next_time(&self) -> Option<Picos>;
     /// Carries out all events up to `until`, or up to the first completion.
     fn step_to(&mut self, until: Picos, completed: &mut Vec<device::Completion>);
     fn outstanding(&self) -> u32;
@@ -46,10 +45,6 @@ trait AnyDrive: Send {
 impl<S: Scheme> AnyDrive for Drive<S> {
     fn submit(&mut self, at: Picos, submission: Submission, completed: &mut Vec<device::Completion>) {
         Self::submit(self, at, submission, completed);
-    }
-
-    fn next_time(&self) -> Option<Picos> {
-        Self::next_time(self)
     }
 
     fn step_to(&mut self, until: Picos, completed: &mut Vec<device::Completion>) {

@@ -9,8 +9,10 @@ pub mod bench;
 mod error;
 pub mod experiments;
 mod finding;
+pub mod fit;
 mod known;
 pub mod matrix;
+pub mod matrix_set;
 
 pub use bench::{Bench, Job, Limit, Measured, Pace, Region, Settings};
 pub use error::ProbeError;

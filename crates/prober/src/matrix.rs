@@ -95,16 +95,9 @@ pub const MOST_SAMPLES: u64 = 500_000;
 const FEWEST_REQUESTS: u64 = 32;
 
 fn play_cell(bench: &mut Bench<'_>, cell: &Cell, range: u64, budget: Nanos, keep_samples: bool) -> Result<Measured, ProbeError> {
-    let pattern = cell.pattern_within(0, range);
-    let source = bench.pattern(&pattern)?;
+    let source = bench.pattern(&cell.pattern_within(0, range))?;
     let requests = if keep_samples { MOST_SAMPLES } else { u64::MAX };
-    let measured = bench.play(vec![Job::closed(source, cell.depth)], Limit { keep_samples, requests, ..limit(cell, budget) })?;
-    if measured.requests >= FEWEST_REQUESTS {
-        return Ok(measured);
-    }
-    let few = Limit { keep_samples, ..Limit::requests(FEWEST_REQUESTS) }.after(FEWEST_REQUESTS + u64::from(cell.depth));
-    let source = bench.pattern(&pattern)?;
-    bench.play(vec![Job::closed(source, cell.depth)], few)
+    bench.play(vec![Job::closed(source, cell.depth)], Limit { keep_samples, requests, ..limit(cell, budget) })
 }
 
 /// When the measurement of a kind of load ends: see [`measure_within`].
@@ -112,9 +105,13 @@ fn play_cell(bench: &mut Bench<'_>, cell: &Cell, range: u64, budget: Nanos, keep
 pub fn limit(cell: &Cell, budget: Nanos) -> Limit {
     /// Bytes that are read before a measurement may end: some windows of read-ahead.
     const LEAST_READ_BYTES: u64 = 4 << 20;
-    let warm_up = 4 * u64::from(cell.depth);
+    let depth = u64::from(cell.depth);
     if cell.reads < 1.0 {
-        return Limit::time(budget - budget / 3).precision(0.0).after(warm_up.max(FEWEST_REQUESTS)).after_time(budget / 3);
+        return Limit::time(budget - budget / 3)
+            .precision(0.0)
+            .after(FEWEST_REQUESTS + depth)
+            .after_time(budget / 3)
+            .fewest(FEWEST_REQUESTS);
     }
-    Limit::time(budget).after(warm_up).at_least((LEAST_READ_BYTES / u64::from(cell.size_bytes)).max(256))
+    Limit::time(budget).after(4 * depth).fewest(FEWEST_REQUESTS).at_least((LEAST_READ_BYTES / u64::from(cell.size_bytes)).max(256))
 }

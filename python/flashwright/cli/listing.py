@@ -61,10 +61,38 @@ def everything() -> dict[str, list[dict[str, Any]]]:
 def markdown_table(kind: str, entries: list[dict[str, Any]]) -> str:
     """Give a kind as a table in Markdown."""
     lines = [f"| {WORDS[kind][0]} | {_heading(kind)} | source |", "|---|---|---|"]
-    lines += [f"| `{entry['usage']}` | {_cell(_summary(entry))} | {_cell(entry['source'])} |" for entry in entries]
+    # The parameters of experiments are many, and have a page of their own.
+    key = "name" if kind == "experiment" else "usage"
+    lines += [f"| `{entry[key]}` | {_cell(_summary(entry))} | {_cell(entry['source'])} |" for entry in entries]
     if not any(entry["source"] for entry in entries):
         lines = [line.rpartition("|")[0].rpartition("|")[0] + "|" for line in lines]
     return "\n".join(lines)
+
+
+def experiments_in_full() -> str:
+    """Give every experiment with what it does, what it uses of others, and its parameters, as Markdown for docs/probing.md."""
+    groups: dict[str, list[str]] = {}
+    for entry in experiments():
+        does = "writes to the region" if entry["writes"] else "only reads"
+        facts = [does, "in the quick set" if entry["is_quick"] else "with `--full` or `--only`"]
+        if entry["after"]:
+            facts.append(f"uses what {', '.join(f'`{name}`' for name in entry['after'])} found")
+        facts.append(f"weight {entry['weight']:g}")
+        also = f" (also called {', '.join(f'`{name}`' for name in entry['aliases'])})" if entry["aliases"] else ""
+        lines = [
+            f"**`{entry['name']}`**{also}: {entry['summary']}. {_upper(', '.join(facts))}. Source: {entry['source']}."
+        ]
+        if entry["params"]:
+            lines += ["", "| parameter | default | what it is |", "|---|---|---|"]
+            lines += [
+                f"| `{param['name']}` | `{param['default']}` | {_cell(param['help'])} |" for param in entry["params"]
+            ]
+        groups.setdefault(entry["group"], []).append("\n".join(lines))
+    return "\n\n".join(f"### {_upper(group)}\n\n" + "\n\n".join(entries) for group, entries in groups.items())
+
+
+def _upper(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _heading(kind: str) -> str:

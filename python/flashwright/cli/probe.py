@@ -123,6 +123,15 @@ class RegionText(click.ParamType["tuple[int, int]"]):
     metavar="OTHER",
     help="Lay another drive beside it: a run folder of `probe`, or a device, which is probed in the same way.",
 )
+@click.option(
+    "--fit",
+    "effort",
+    type=click.IntRange(0),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="Search for a profile that behaves as the device does by simulating it N times; 0 for none.",
+)
 @click.option("--again", is_flag=True, help="Measure anew what the run folder holds already.")
 @output_options
 def probe(
@@ -215,4 +224,5 @@ def _asked(
         endurance_tbw=more["endurance_tbw"],
         again=more["again"],
         is_polled=more["polled"],
+        effort=more["effort"],
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from flashwright import _core
     from flashwright.probing.plan import Plan
     from flashwright.probing.session import Outcome, Session
+    from flashwright.probing.store import Store
     from flashwright.probing.targets import Region, Target
     from flashwright.runs import Run
 
@@ -38,6 +40,7 @@ class Asked:
     again: bool
 
     is_polled: bool
+    effort: int
 
     def opened(self, target: Target) -> Target:
         """Give the device with what may be done to it, if it is a real one."""
@@ -82,7 +85,7 @@ def probe(target: Target, asked: Asked, *, out: Path | None, json_path: str | No
     """Probe one device. Gives the run, its folder if it has one, and what ended it early, if something did."""
     from flashwright.cli.progress import work
     from flashwright.probing import plan as plans
-    from flashwright.probing import result, safety
+    from flashwright.probing import profile, result, safety
     from flashwright.probing.session import Session
     from flashwright.probing.store import Store
     from flashwright.runs import default_folder
@@ -91,47 +94,66 @@ def probe(target: Target, asked: Asked, *, out: Path | None, json_path: str | No
     device = work(f"Opening {target.name}", "page writes", target.open)
     about = target.document(device.info)
     region = asked.region.on(device.info)
-    identity = result.identity(about, region, asked.seed)
-    folder = None
+    store = None
     if out is not None or not prints_only_json(json_path):
-        folder = out or default_folder(result.COMMAND, identity)
-        Store(folder).check(identity)
-    session = Session(
-        device,
-        region,
-        plan,
-        seed=asked.seed,
-        may_write=target.may_write,
-        store=None if folder is None else Store(folder),
-        again=asked.again,
-    )
+        identity = result.identity(about, region, asked.seed)
+        store = Store(out or default_folder(result.COMMAND, identity))
+        store.check(identity)
+    may_write = target.may_write
+    session = Session(device, region, plan, seed=asked.seed, may_write=may_write, store=store, again=asked.again)
+    came_from = _provenance(target, asked.seed)
 
     def run_of(outcome: Outcome) -> Run:
-        return result.make_run(
-            about,
-            region,
-            plan,
-            outcome,
-            seed=asked.seed,
-            may_write=target.may_write,
-            provenance=_provenance(target, asked.seed),
-        )
+        return result.make_run(about, region, plan, outcome, seed=asked.seed, may_write=may_write, provenance=came_from)
 
-    if folder is not None:
+    earlier = None
+    if store is not None:
+        earlier = profile.read(store.folder)
         # From now on the folder is a run folder, whatever happens.
         session.outcome.missing = [step.label for step in session.steps]
-        run_of(session.outcome).write(folder)
-    _tell_before(target, device, region, session, asked, folder)
+        run_of(session.outcome).write(store.folder)
+    _tell_before(target, device, region, session, asked, store)
     outcome, ended = _follow(session)
     run = run_of(outcome)
+    if ended is None:
+        ended = _add_profile(run, outcome, about, asked, earlier)
     if ended is not None:
-        ended = _kept(ended, outcome, plan, folder)
-    if target.is_real and target.may_write:
-        written = run.result["written_bytes"]
-        _tell(
-            f"{target.given}: {_size(written)} were written in all, {safety.share_of_life(written, about, asked.endurance_tbw)}."
-        )
-    return run, folder, ended
+        ended = _kept(ended, outcome, plan, store)
+    if target.is_real and may_write:
+        written, share = run.result["written_bytes"], safety.share_of_life
+        _tell(f"{target.given}: {_size(written)} were written in all, {share(written, about, asked.endurance_tbw)}.")
+    return run, None if store is None else store.folder, ended
+
+
+def _add_profile(
+    run: Run, outcome: Outcome, about: dict[str, Any], asked: Asked, earlier: tuple[dict[str, Any], str] | None
+) -> Ended:
+    """Add a profile that behaves as the device did, or the reason why there is none. Gives the stop if Ctrl-C came between."""
+    from flashwright.cli.progress import work
+    from flashwright.probing import profile
+    from flashwright.runs import PROFILE_FILE
+
+    reason = profile.why_not(outcome.findings) if asked.effort else "--fit 0"
+    if reason is not None:
+        run.result["profile"] = {"why_not": reason}
+        return None
+    told, toml = (None, None) if earlier is None else earlier
+    if told is None or told["of"] != profile.digest(outcome.findings, asked.effort):
+        try:
+            told, toml = work(
+                f"Fitting a profile to {about['name']}",
+                "cells",
+                lambda progress: profile.make(
+                    outcome.findings, about, seed=asked.seed, effort=asked.effort, progress=progress
+                ),
+            )
+        except StoppedError as stop:
+            run.result["profile"] = {"why_not": "its fitting was stopped; the same command does it"}
+            return stop
+    run.result["profile"] = told
+    if toml is not None:
+        run.texts[PROFILE_FILE] = toml
+    return None
 
 
 def _follow(session: Session) -> tuple[Outcome, Ended]:
@@ -148,25 +170,28 @@ def _follow(session: Session) -> tuple[Outcome, Ended]:
     return outcome, None if outcome.error is None else RunError(outcome.error)
 
 
-def _kept(ended: Exception, outcome: Outcome, plan: Plan, folder: Path | None) -> Exception:
+def _kept(ended: Exception, outcome: Outcome, plan: Plan, store: Store | None) -> Exception:
     """Give the error with what is kept all the same."""
     count = len(plan.steps) - len(outcome.missing)
-    where = "" if folder is None else f" in {folder}; the same command goes on from there"
+    where = "" if store is None else f" in {store.folder}; the same command goes on from there"
     kept = f"{count} of {len(plan.steps)} experiments are kept{where}"
     if isinstance(ended, StoppedError):
-        return StoppedError(ended.done // 1000, ended.total // 1000, f"s of device time; {kept}", None)
+        # Milliseconds of the device's time, unless it was the fitting that was stopped.
+        is_fitting = not outcome.missing
+        scale, unit = (1, "cells of the profile") if is_fitting else (1000, "s of device time")
+        return StoppedError(ended.done // scale, ended.total // scale, f"{unit}; {kept}", None)
     return RunError(f"{outcome.missing[0]}: {ended}; {kept}")
 
 
 def _tell_before(
-    target: Target, device: _core.Device, region: Region, session: Session, asked: Asked, folder: Path | None
+    target: Target, device: _core.Device, region: Region, session: Session, asked: Asked, store: Store | None
 ) -> None:
     """Say what is left out, what was done before, and what is going to be destroyed."""
     from flashwright.probing import safety
 
     reused = session.outcome.reused
-    if reused:
-        _tell(f"Already in {folder}: {', '.join(reused)}; --again measures anew.")
+    if reused and store is not None:
+        _tell(f"Already in {store.folder}: {', '.join(reused)}; --again measures anew.")
         if target.is_simulated and session.steps:
             _tell(f"{target.name} begins {target.state} again: what earlier experiments wrote is not on it.")
     if target.is_real and any(step.writes for step in session.steps):
@@ -209,18 +234,42 @@ def beside(
 
 
 def print_run(run: Run) -> None:
-    """Print what was found: each value with what is to be believed of it, or the values of two drives side by side."""
+    """Print what was found: each value with what is to be believed of it, or the values of two drives side by side.
+
+    Of an experiment with many values the first stand here; the report has all.
+    """
     from flashwright.reports import probe_words as words
 
     result = run.result
     if "against" in result:
-        print_table(words.comparison_headings(result), words.comparison_rows(run), words.title(result))
+        rows, headings = words.comparison_rows(run), words.comparison_headings(result)
     else:
-        print_table(words.HEADINGS, words.value_rows(result), words.title(result))
-    for line in words.remarks(result):
+        rows, headings = words.value_rows(result), words.HEADINGS
+    print_table(headings, _shortened(rows), words.title(result))
+    for line in (*words.remarks(result), *words.profile_lines(result)):
         say(line)
-    for line in words.profile_lines(result):
-        say(line)
+
+
+MOST_VALUES = 6
+"""Values of one experiment that are printed."""
+
+
+def _shortened(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Keep the first values of each experiment, which begins at a row that names it, and say how many more there are."""
+    groups: list[list[tuple[str, ...]]] = []
+    for row in rows:
+        if row[0]:
+            groups.append([])
+        groups[-1].append(row)
+    kept = []
+    for group in groups:
+        # One more row takes no more room than saying that there is one more.
+        if len(group) <= MOST_VALUES + 1:
+            kept += group
+            continue
+        more = f"{len(group) - MOST_VALUES} more, in the report"
+        kept += [*group[:MOST_VALUES], ("", more, *[""] * (len(group[0]) - 2))]
+    return kept
 
 
 def print_experiments(json_path: str | None) -> None:

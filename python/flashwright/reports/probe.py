@@ -10,8 +10,9 @@ from flashwright._text import count, size, span
 from flashwright.probing.plan import file_of
 from flashwright.probing.result import points
 from flashwright.reports import probe_words as words
+from flashwright.reports.figures import Colours, axes, title
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
-from flashwright.reports.probe_charts import Curve, figure
+from flashwright.reports.probe_charts import Curve, figure, size_axis
 from flashwright.runs import Run
 
 GROUPS = {
@@ -46,7 +47,7 @@ def page(run: Run) -> Page:
         title=words.title(result),
         headline=headline(result),
         facts=facts(result),
-        sections=[_answers(run), *_sections(result, curves), _about(result)],
+        sections=[_answers(run), *_sections(result, curves), *_profile(result), _about(result)],
         provenance=result["provenance"],
         remarks=[*words.remarks(result), *words.profile_lines(result)],
     )
@@ -179,7 +180,7 @@ def _of_chart(
 ) -> tuple[list[Curve], list[Mapping[str, Any]]]:
     """Collect the curves and the marks of a chart from one drive or two."""
     found: list[Curve] = []
-    marks: list[Mapping[str, Any]] = []
+    marks: list[tuple[str, Mapping[str, Any]]] = []
     for drive, finding in pair:
         for chart in finding["charts"]:
             if chart["name"] != name:
@@ -187,9 +188,18 @@ def _of_chart(
             for series in chart["series"]:
                 rows = curves.get((drive, label, name, series["name"]), [])
                 found.append(Curve(drive, series["name"], rows, is_scatter=series.get("is_scatter", False)))
-            own = chart.get("marks", [])
-            marks += own if len(pair) == 1 else [{**mark, "label": f"{mark['label']} ({drive})"} for mark in own]
-    return found, marks
+            marks += [(drive, mark) for mark in chart.get("marks", [])]
+    return found, ([mark for _, mark in marks] if len(pair) == 1 else _told_apart(marks))
+
+
+def _told_apart(marks: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Mapping[str, Any]]:
+    """Name the drive at each mark of two drives that the other has not got at the same place."""
+    told: list[Mapping[str, Any]] = []
+    for drive, mark in marks:
+        shared = len({other for other, same in marks if same == mark}) > 1
+        if mark not in told or not shared:
+            told.append(mark if shared else {**mark, "label": f"{mark['label']} ({drive})"})
+    return told
 
 
 def _values(drive: str, finding: Mapping[str, Any]) -> Table:
@@ -204,6 +214,54 @@ def _values(drive: str, finding: Mapping[str, Any]) -> Table:
 
 def _sentence(note: str) -> str:
     return f"{note[:1].upper()}{note[1:]}{'' if note.endswith('.') else '.'}"
+
+
+def _profile(result: Mapping[str, Any]) -> list[Section]:
+    """Show how near the fitted profile comes to what was measured."""
+    profile = result.get("profile") or {}
+    if not profile.get("cells"):
+        return []
+    data = []
+    kinds: dict[str, list[Mapping[str, Any]]] = {}
+    for cell in profile["cells"]:
+        kinds.setdefault(_kind(cell), []).append(cell)
+    colours = Colours(list(kinds))
+    for kind, cells in kinds.items():
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": kind,
+                "x": [cell["size_bytes"] for cell in cells],
+                "y": [cell["ratio"] - 1 for cell in cells],
+                "text": [f"{cell['depth']} outstanding" for cell in cells],
+                "marker": {"color": colours[kind], "symbol": colours.symbol(kind), "size": 7},
+            }
+        )
+    layout = axes(
+        size_axis("request size", [cell["size_bytes"] for cell in profile["cells"]]),
+        title("throughput of the profile more than measured", tickformat="+.0%"),
+        shapes=[
+            {
+                "type": "line",
+                "xref": "paper",
+                "x0": 0,
+                "x1": 1,
+                "y0": level,
+                "y1": level,
+                "line": {"color": "@muted", "width": 1.2, "dash": "dot"},
+            }
+            for level in (-0.1, 0.1)
+        ],
+    )
+    reading = f"At 0 they agree; the lines are 10 % off. {words.closeness(profile)}."
+    drawn = Figure("profile", "The profile against the drive", reading, data, layout, 460)
+    return [Section("The profile", [drawn], " ".join(map(_sentence, profile["notes"])))]
+
+
+def _kind(cell: Mapping[str, Any]) -> str:
+    op = "reads" if cell["reads"] == 1 else "writes" if cell["reads"] == 0 else f"{cell['reads']:.0%} reads"
+    return f"{cell['access']} {op}"
 
 
 def _about(result: Mapping[str, Any]) -> Section:

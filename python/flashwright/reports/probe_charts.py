@@ -132,11 +132,7 @@ def _axis(axis: Mapping[str, Any], values: Sequence[float]) -> dict[str, Any]:
     """Give an axis with its unit; bytes have powers of two as ticks."""
     unit = axis["unit"]
     if unit == "bytes":
-        shared: dict[str, Any] = {"title": {"text": axis["label"]}}
-        ticks = _binary_ticks(values, is_log=axis["is_log"])
-        if ticks:
-            shared |= {"tickvals": ticks, "ticktext": [size(tick) for tick in ticks]}
-        return {**shared, "type": "log"} if axis["is_log"] else shared
+        return size_axis(axis["label"], values, is_log=axis["is_log"])
     text = _title(axis)
     if axis["is_log"]:
         found = [value for value in values if value > 0]
@@ -156,12 +152,19 @@ def _axis(axis: Mapping[str, Any], values: Sequence[float]) -> dict[str, Any]:
                 "ticktext": [f"{tick:g}" for tick in ticks],
             }
         return log_axis(text, values)
-    shared = {"title": {"text": text}}
+    shared: dict[str, Any] = {"title": {"text": text}}
     if unit == "share":
         return {**shared, "tickformat": ".0%"}
     if values and min(values) >= 0 and min(values) < 0.5 * max(values):
         shared["rangemode"] = "tozero"
     return shared
+
+
+def size_axis(label: str, values: Sequence[float], *, is_log: bool = True) -> dict[str, Any]:
+    """Give an axis of bytes for these values."""
+    shared: dict[str, Any] = {"title": {"text": label}, **({"type": "log"} if is_log else {})}
+    ticks = _binary_ticks(values, is_log=is_log)
+    return {**shared, "tickvals": ticks, "ticktext": [size(tick) for tick in ticks]} if ticks else shared
 
 
 def _title(axis: Mapping[str, Any]) -> str:
@@ -200,10 +203,14 @@ def _marks(
     # Texts of neighbouring lines stand at different heights.
     heights = [0.98, 0.9, 0.82, 0.74]
     lines = 0
+    told: set[tuple[str, bool]] = set()
     for mark in marks:
         x, y = mark.get("x"), mark.get("y")
         if any(value is not None and value <= 0 and axes[key]["is_log"] for key, value in (("x", x), ("y", y))):
             continue
+        # Of many lines with one text, the first has it.
+        is_told = (mark["label"], x is None) in told
+        told.add((mark["label"], x is None))
         line = {"color": "@muted", "width": 1.2, "dash": "dot"}
         text = {
             "text": _plain(mark["label"]),
@@ -235,14 +242,14 @@ def _marks(
                 "xanchor": "left",
                 "xshift": 3,
             }
-            annotations.append({**text, **at})
-            lines += 1
+            annotations += [] if is_told else [{**text, **at}]
+            lines += not is_told
         elif y is not None:
             shapes.append(
                 {"type": "line", "xref": "paper", "yref": "y", "x0": 0, "x1": 1, "y0": y, "y1": y, "line": line}
             )
             at = {"x": 0.995, "xref": "paper", "y": _place(y, axes["y"]), "xanchor": "right", "yanchor": "bottom"}
-            annotations.append({**text, **at})
+            annotations += [] if is_told else [{**text, **at}]
     return points, shapes, annotations
 
 

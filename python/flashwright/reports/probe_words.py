@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from flashwright._text import count, percent, significant, size, span
@@ -84,7 +84,8 @@ def interval_text(value: Mapping[str, Any]) -> str:
     ends = value.get("interval")
     if value["verdict"] == "not_found" or not ends:
         return ""
-    return " – ".join(number_text(value["key"], end) for end in ends)  # noqa: RUF001
+    texts = [number_text(value["key"], end) for end in ends]
+    return texts[0] if texts[0] == texts[1] else " – ".join(texts)  # noqa: RUF001
 
 
 def value_rows(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
@@ -115,7 +116,10 @@ def comparison_rows(run: Run) -> list[tuple[str, ...]]:
         other = theirs.pop((finding["label"], value["key"]), None)
         rows.append(_pair(finding["label"], value, other))
     rows += [_pair(label, None, value) for (label, _), value in theirs.items()]
-    return rows
+    # What one drive alone has stands with the rest of its experiment, whose first row names it.
+    order = {label: number for number, label in enumerate(dict.fromkeys(row[0] for row in rows))}
+    rows.sort(key=lambda row: order[row[0]])
+    return [("" if number and rows[number - 1][0] == row[0] else row[0], *row[1:]) for number, row in enumerate(rows)]
 
 
 def _values(result: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
@@ -207,15 +211,15 @@ def _differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[st
 
 
 def profile_lines(result: Mapping[str, Any]) -> list[str]:
-    """Say where the profile is, or why there is none."""
+    """Say where the profile is and how well it fits, or why there is none."""
     profile = result.get("profile")
     if profile is None:
         return []
-    if profile.get("file"):
-        return [f"Profile: {PROFILE_FILE} in the run folder; `--device` and `probe` take it as a drive."]
-    return [f"No profile: {profile['why_not']}."]
+    if not profile.get("file"):
+        return [f"No profile: {profile['why_not']}."]
+    return [f"Profile: {PROFILE_FILE} in the run folder, a drive for --device. {closeness(profile)}."]
 
 
-def joined(names: Sequence[str]) -> str:
-    """Give names as people list them."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+def closeness(profile: Mapping[str, Any]) -> str:
+    """Say how many throughputs of a fitted profile are near those that were measured."""
+    return f"{percent(profile['within_10_percent'], 2)} of its {len(profile['cells'])} throughputs are within 10 % of what was measured"

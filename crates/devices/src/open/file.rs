@@ -86,12 +86,12 @@ fn alignment(opening: &Opening, file: &File) -> Result<u32, DeviceError> {
     }
 }
 
-/// Makes a file of so many bytes, all of them written with data that cannot be compressed, so that reads come from the device: holes and parts that were
-/// only reserved would be answered by the file system. The progress counts bytes.
+/// Makes a file of so many bytes, all of them written with data that cannot be compressed, so that reads come from the device: holes and
+/// parts that were only reserved would be answered by the file system. The progress counts bytes.
 ///
 /// # Errors
-/// [`DeviceError::Refused`] if there is such a file, [`DeviceError::Spec`] if the size is not of whole 4096 bytes, [`DeviceError::Open`] for lack of
-/// space and other failures, [`DeviceError::Cancelled`]. The unfinished file is removed.
+/// [`DeviceError::Refused`] if there is such a file, [`DeviceError::Spec`] if the size is not of whole 4096 bytes, [`DeviceError::Open`]
+/// for lack of space and other failures, [`DeviceError::Cancelled`]. The unfinished file is removed.
 pub fn create_file(path: &Path, bytes: u64, progress: &Progress) -> Result<(), DeviceError> {
     let opening = Opening::new(&path.to_string_lossy(), Access::Write);
     if bytes == 0 || !bytes.is_multiple_of(4096) {

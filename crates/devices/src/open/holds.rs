@@ -1,7 +1,7 @@
 //! What a device or file holds, as far as it would be a loss.
 //!
-//! Whatever is neither zero nor written by this program ([`crate::content`]) counts as somebody's data; the table below only gives it a name. So a
-//! format that is not in the table is refused too, and one that is written in two places is found by either.
+//! Whatever is neither zero nor written by this program ([`crate::content`]) counts as somebody's data; the table below only gives it a
+//! name. So a format that is not in the table is refused too, and one that is written in two places is found by either.
 
 use std::fs::File;
 use std::io;
@@ -168,4 +168,27 @@ fn has_partitions(first: &[u8]) -> bool {
 fn has_zfs(first: &[u8]) -> bool {
     let Some(ring) = first.get(128 * 1024..256 * 1024) else { return false };
     ring.chunks(1024).any(|block| block.starts_with(&0x00ba_b10c_u64.to_le_bytes()) || block.starts_with(&0x00ba_b10c_u64.to_be_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_are_named_by_their_marks() {
+        for &(name, at, magic) in SIGNATURES {
+            let mut first = vec![0; MIB as usize];
+            first[at..at + magic.len()].copy_from_slice(magic);
+            assert_eq!(named(&first), Some(name));
+            // A device that ends before the mark has none.
+            assert_eq!(named(&first[..at]), None);
+        }
+        let mut first = vec![0; MIB as usize];
+        first[510..512].copy_from_slice(b"\x55\xaa");
+        assert_eq!(named(&first), None);
+        first[446 + 4] = 0x83;
+        assert_eq!(named(&first), Some("a partition table (MBR)"));
+        first[131_072 + 3 * 1024..][..8].copy_from_slice(&0x00ba_b10c_u64.to_be_bytes());
+        assert_eq!(named(&first), Some("a member of a ZFS pool"));
+    }
 }

@@ -1,5 +1,5 @@
-//! Whether somebody uses a block device or a file. The kernel refuses to open a device twice for oneself (`O_EXCL`), mounts included; what is looked
-//! up here tells by whom it is used.
+//! Whether somebody uses a block device or a file. The kernel refuses to open a device twice for oneself (`O_EXCL`), mounts included; what
+//! is looked up here tells by whom it is used.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -63,8 +63,8 @@ fn mounted_at(number: u64) -> Option<String> {
     mount_of(number, &mounts, block_device_at)
 }
 
-/// Fields as `proc_pid_mountinfo(5)` has them: number 3 is the device, 5 the mount point, and after ` - ` the type and the source. File systems over
-/// several devices have a number of their own, so the source is looked at too.
+/// Fields as `proc_pid_mountinfo(5)` has them: number 3 is the device, 5 the mount point, and after ` - ` the type and the source. File
+/// systems over several devices have a number of their own, so the source is looked at too.
 fn mount_of(number: u64, mounts: &str, device_at: impl Fn(&Path) -> Option<u64>) -> Option<String> {
     mounts.lines().find_map(|line| {
         let (place, rest) = line.split_once(" - ")?;

@@ -88,15 +88,15 @@ const MOST_REQUEST_BYTES: u32 = 64 << 20;
 
 /// Opens a device: a block device or regular file by its path, or memory.
 ///
-/// For writing, a block device is refused if it or a partition of it is mounted, is swap space, or is held by another driver or program; and
-/// unless its data may be destroyed, also if it holds a partition table, a file system, a member of a volume group or an array, or anything else than
-/// zeros and what this program wrote. A regular file is refused if a loop device, a swap space or another probe uses it, and, unless its data may be
-/// destroyed, if it holds anything else than that.
-/// What is looked at: the first and the last MiB, and samples between; of a file with holes, the start of each written part.
+/// For writing, a block device is refused if it or a partition of it is mounted, is swap space, or is held by another driver or program;
+/// and unless its data may be destroyed, also if it holds a partition table, a file system, a member of a volume group or an array, or
+/// anything else than zeros and what this program wrote. A regular file is refused if a loop device, a swap space or another probe uses it,
+/// and, unless its data may be destroyed, if it holds anything else than that. What is looked at: the first and the last MiB, and samples
+/// between; of a file with holes, the start of each written part.
 ///
 /// # Errors
-/// [`DeviceError::Spec`] for a spec that names no device, [`DeviceError::Refused`] with what to do about it, [`DeviceError::Open`] if the system does
-/// not let it be opened.
+/// [`DeviceError::Spec`] for a spec that names no device, [`DeviceError::Refused`] with what to do about it, [`DeviceError::Open`] if the
+/// system does not let it be opened.
 pub fn open(opening: &Opening) -> Result<Box<dyn BlockDevice>, DeviceError> {
     if !(1..=MOST_QUEUE_DEPTH).contains(&opening.queue_depth) {
         return Err(opening.wrong(format!("a queue depth of {} is not within 1 ... {MOST_QUEUE_DEPTH}", opening.queue_depth)));

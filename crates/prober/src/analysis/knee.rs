@@ -27,8 +27,8 @@ pub struct Knee {
     pub is_saturated: bool,
 }
 
-/// The knee of a curve in order of depth, the first at depth 1; one more request is worth it if it adds the share `least_gain` of what the first
-/// one did. `None` with fewer than three points or without throughput.
+/// The knee of a curve in order of depth, the first at depth 1; one more request is worth it if it adds the share `least_gain` of what the
+/// first one did. `None` with fewer than three points or without throughput.
 #[must_use]
 pub fn knee(curve: &[AtDepth], least_gain: f64) -> Option<Knee> {
     let first = curve.first().filter(|first| curve.len() >= 3 && first.throughput.mean > 0.0)?;

@@ -92,7 +92,8 @@ pub fn line(data: &[Datum]) -> Fit {
     fit(data, &[], false).expect("two data at different places make a line")
 }
 
-/// The best of all models of one to `most_pieces` (at most 3) lines, which meet or do not, by Schwarz's criterion. Each piece holds three data or more.
+/// The best of all models of one to `most_pieces` (at most 3) lines, which meet or do not, by Schwarz's criterion. Each piece holds three
+/// data or more.
 ///
 /// # Panics
 /// As [`line`].

@@ -29,9 +29,9 @@ const CLEAR: f64 = 4.0;
 /// The belts of `counts` of positive values, in order of value.
 ///
 /// Counts are laid into logarithmic bins and smoothed; of neighbouring peaks the smaller one is dropped unless the valley between them is
-/// no more than half of it and lower by more than four times what chance makes of such counts. Then a belt joins its nearest neighbour if it
-/// holds less than `least_share` of all values and of their sum (a few that are very long are a belt, too), and neighbours join whose medians are
-/// not at least the factor `apart` from each other.
+/// no more than half of it and lower by more than four times what chance makes of such counts. Then a belt joins its nearest neighbour if
+/// it holds less than `least_share` of all values and of their sum (a few that are very long are a belt, too), and neighbours join whose
+/// medians are not at least the factor `apart` from each other.
 #[must_use]
 pub fn belts(counts: &[(f64, u64)], least_share: f64, apart: f64) -> Vec<Belt> {
     let mut counts: Vec<(f64, u64)> = counts.iter().copied().filter(|&(value, count)| value > 0.0 && count > 0).collect();

@@ -9,6 +9,9 @@ use super::cells::{ClassFit, Estimate, fit};
 /// The difference of scores from which on a model is clear: odds of e^10 against one rival.
 pub const CLEAR: f64 = 20.0;
 
+/// Standard errors from which on classes of a model are taken to differ at all.
+const DIFFERENT: f64 = 4.0;
+
 /// A model with its fit.
 #[derive(Clone, Debug)]
 struct Scored<M> {
@@ -101,7 +104,7 @@ pub fn boundaries(estimates: &[Estimate], measurements: f64, only: Option<usize>
                 let found = fit(estimates, 3, class_of);
                 // A model with more classes fits at least as well by nature: it is a rival only if its classes differ.
                 let [at, within, at_inner] = [found.classes[0], found.classes[1], found.classes[2]];
-                if at_inner.minus(&at).in_errors() > 4.0 && at_inner.minus(&within).in_errors() > 4.0 {
+                if at_inner.minus(&at).in_errors() > DIFFERENT && at_inner.minus(&within).in_errors() > DIFFERENT {
                     models.push((Some((period, phase, Some(inner))), found, parameters + 1.0));
                 }
             }
@@ -160,7 +163,8 @@ pub fn levels(estimates: &[Estimate], distances: &[usize], candidates: &[usize],
         let class_of = |index: usize| chain.iter().filter(|&&period| distances[index].is_multiple_of(period)).count();
         let found = fit(estimates, chain.len() + 1, class_of);
         let is_known = found.classes.iter().all(|class| class.square_error.is_finite());
-        let rises = found.classes.windows(2).all(|pair| pair[1].mean > pair[0].mean);
+        // A model with more classes fits at least as well by nature: it is a rival only if its classes differ.
+        let rises = found.classes.windows(2).all(|pair| pair[1].minus(&pair[0]).in_errors() > DIFFERENT);
         if chain.is_empty() || (is_known && rises) {
             let parameters = found.classes.len() as f64;
             models.push((chain, found, parameters));

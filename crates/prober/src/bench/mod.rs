@@ -50,6 +50,8 @@ pub struct Limit {
     pub precision: f64,
     /// Requests measured before the precision may end it: a drive may repeat itself only after many.
     pub least_requests: u64,
+    /// Requests measured before the time may end it: without any a throughput of nothing would be told of a drive that pauses.
+    pub fewest_requests: u64,
     /// Requests that come before and are not measured.
     pub warm_up_requests: u64,
     /// Device time in nanoseconds that comes before and is not measured, together with the requests.
@@ -63,14 +65,14 @@ impl Limit {
     #[must_use]
     pub fn requests(requests: u64) -> Self {
         let (time, precision, warm_up_requests) = (Nanos::MAX, 0.0, requests / 10);
-        Self { requests, time, precision, least_requests: 0, warm_up_requests, warm_up_time: 0, keep_samples: false }
+        Self { requests, time, precision, least_requests: 0, fewest_requests: 0, warm_up_requests, warm_up_time: 0, keep_samples: false }
     }
 
     /// So much device time at most, and no longer than until the throughput is known within one per cent.
     #[must_use]
     pub fn time(time: Nanos) -> Self {
         let (requests, precision) = (u64::MAX, 0.01);
-        Self { requests, time, precision, least_requests: 0, warm_up_requests: 0, warm_up_time: 0, keep_samples: false }
+        Self { requests, time, precision, least_requests: 0, fewest_requests: 0, warm_up_requests: 0, warm_up_time: 0, keep_samples: false }
     }
 
     /// The same with so many requests to warm up.
@@ -91,6 +93,13 @@ impl Limit {
     #[must_use]
     pub fn at_least(mut self, least_requests: u64) -> Self {
         self.least_requests = least_requests;
+        self
+    }
+
+    /// The same, but it ends by its time only after so many requests.
+    #[must_use]
+    pub fn fewest(mut self, fewest_requests: u64) -> Self {
+        self.fewest_requests = fewest_requests;
         self
     }
 

@@ -102,16 +102,20 @@ impl Player<'_, '_> {
 
     /// Until when to wait: a limit of time ends a run even if nothing is completed, once it is measured.
     fn until(&self, next: Nanos) -> Nanos {
-        if self.ended || self.is_warming_up || self.limit.time == Nanos::MAX {
+        if self.ended || !self.may_end_by_time() || self.limit.time == Nanos::MAX {
             next
         } else {
             next.min(self.since.saturating_add(self.limit.time)).max(self.start + 1)
         }
     }
 
+    fn may_end_by_time(&self) -> bool {
+        !self.is_warming_up && self.measured.requests >= self.limit.fewest_requests
+    }
+
     fn report(&mut self) -> Result<(), ProbeError> {
         let now = self.bench.device.now();
-        if !self.ended && !self.is_warming_up && now - self.since >= self.limit.time {
+        if !self.ended && self.may_end_by_time() && now - self.since >= self.limit.time {
             self.end(now);
         }
         if now - self.reported > 10_000_000 {
@@ -221,7 +225,8 @@ impl Player<'_, '_> {
         let is_batch_full = measured.batches.ended(measured.elapsed);
         let may_be_precise = is_batch_full && self.limit.precision > 0.0 && measured.requests >= self.limit.least_requests;
         let is_precise = may_be_precise && measured.relative_error() < self.limit.precision;
-        if is_precise || measured.requests == self.limit.requests || measured.elapsed >= self.limit.time {
+        let is_over = measured.elapsed >= self.limit.time && measured.requests >= self.limit.fewest_requests;
+        if is_precise || measured.requests == self.limit.requests || is_over {
             self.end(ended);
         }
     }

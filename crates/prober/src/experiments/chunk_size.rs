@@ -1,5 +1,6 @@
 //! How many bytes in a row lie in one domain: PARALLELISM 4.2.
 
+use rand::RngExt as _;
 use rand_pcg::Pcg64Mcg;
 use registry::{Args, Info, Param, ParamKind};
 use units::Nanos;
@@ -49,8 +50,8 @@ pub(super) const CLIP: f64 = 4.0;
 const LEAST_SHARE: f64 = 0.02;
 /// And so many standard errors.
 const LEAST_ERRORS: f64 = 6.0;
-/// Rounds after which the statistics are looked at.
-const LOOK_EVERY: usize = 4;
+/// Rounds after which the statistics are looked at first; then each time that there are half as many more.
+const FIRST_LOOK: usize = 4;
 const MOST_ROUNDS: usize = 200;
 
 /// What pairs tell.
@@ -69,7 +70,12 @@ pub(super) struct Pairs {
 impl Pairs {
     /// Whether two reads of one place at a time take longer than two reads of two places.
     fn shows_waiting(&self) -> bool {
-        is_effect(&self.same.minus(&self.far), self.far.mean)
+        is_effect(&self.same.minus(&self.far), self.far.mean) || self.has_free_neighbours()
+    }
+
+    /// Whether neighbouring sectors wait less for each other than one sector for itself.
+    fn has_free_neighbours(&self) -> bool {
+        is_effect(&self.same.minus(&self.neighbours), self.neighbours.mean)
     }
 }
 
@@ -116,26 +122,27 @@ pub(super) fn measure_pairs(
     let positions = (span / sector) as usize;
     let only = only.map(|bytes| (bytes / sector) as usize);
     let mut cells = Cells::new(positions + 2, CLIP);
-    let (start, mut rounds) = (bench.now(), 0);
+    let (start, mut rounds, mut look_at) = (bench.now(), 0, FIRST_LOOK);
     loop {
-        let mut bursts: Vec<Burst<2>> = Vec::with_capacity(positions + 16);
+        let mut bursts: Vec<Burst<2>> = Vec::with_capacity(positions + 64);
         for position in 0..positions {
             // The second of the pair first, or it would look like a sequence to read ahead of.
             let at = inside::place(random, area, span, 2 * span) + span + position as u64 * sector;
             bursts.push(Burst { condition: position, offsets: [at, at - sector] });
         }
-        for _ in 0..8 {
+        for _ in 0..positions.clamp(8, 32) {
             let at = inside::place(random, area, sector, sector);
             bursts.push(Burst { condition: positions, offsets: [at, at] });
-            let other = inside::place(random, area, sector, sector);
-            bursts.push(Burst { condition: positions + 1, offsets: [at, other] });
+            let [one, other] = [0; 2].map(|_| inside::place(random, area, sector, sector));
+            bursts.push(Burst { condition: positions + 1, offsets: [one, other] });
         }
         inside::play_round(bench, random, &mut bursts, sector, &mut cells)?;
         rounds += 1;
         let is_over = rounds >= MOST_ROUNDS || bench.now() - start > time;
-        if rounds % LOOK_EVERY != 0 && !is_over {
+        if rounds < look_at && !is_over {
             continue;
         }
+        look_at = rounds * 3 / 2;
         let estimates = cells.estimates();
         let found = periods::boundaries(&estimates[..positions], cells.count(), only);
         let is_clear = match only {
@@ -145,7 +152,7 @@ pub(super) fn measure_pairs(
         let [same, far] = [estimates[positions], estimates[positions + 1]];
         let neighbours = Estimate::joined(&estimates[..positions]);
         // Flat: more rounds than these would show no more than these do.
-        let is_flat = found.period.is_none() && rounds >= 3 * LOOK_EVERY && neighbours.minus(&same).in_errors().abs() > 2.0 * LEAST_ERRORS;
+        let is_flat = found.period.is_none() && rounds >= 3 * FIRST_LOOK && neighbours.minus(&same).in_errors().abs() > 2.0 * LEAST_ERRORS;
         if is_clear || is_flat || is_over {
             return Ok(Pairs { found, same, far, neighbours, cells });
         }
@@ -169,15 +176,13 @@ fn decide(bench: &mut Bench<'_>, random: &mut Pcg64Mcg, area: &Area, pairs: &Pai
     if !pairs.shows_waiting() {
         return Ok(Value::not_found("chunk_bytes", "two reads of one sector at a time take no longer than two reads far from each other"));
     }
-    let whole = pairs.same.minus(&pairs.far).mean;
-    let waits = pairs.same.minus(&pairs.neighbours);
-    if waits.mean < whole / 2.0 {
+    if !pairs.has_free_neighbours() {
         let why = "neighbouring sectors wait for each other at every offset: the chunk is larger than what was looked for";
         return Ok(Value::not_found("chunk_bytes", why));
     }
     let returns = sectors_meet_again(bench, random, area)?;
     let (phrase, sure) = match returns {
-        Some(distance) => (format!("sectors {distance} apart do"), is_effect(&waits, pairs.far.mean)),
+        Some(distance) => (format!("sectors {distance} apart do"), true),
         None => ("none were found that do".to_owned(), false),
     };
     let why = format!("neighbouring sectors never wait for each other, at whatever offset; {phrase}");
@@ -185,7 +190,8 @@ fn decide(bench: &mut Bench<'_>, random: &mut Pcg64Mcg, area: &Area, pairs: &Pai
 }
 
 /// Whether all of twelve boundaries in a row are alike, and all middles between them: if the true chunk were a multiple, or did not divide
-/// the span, only some would be boundaries.
+/// the span, only some would be boundaries. The two reads lie anywhere in the half chunks before and behind: at the boundaries alone there are so
+/// few sectors that a cache may hold them.
 fn are_boundaries_alike(
     bench: &mut Bench<'_>,
     random: &mut Pcg64Mcg,
@@ -196,27 +202,34 @@ fn are_boundaries_alike(
     const IN_A_ROW: usize = 12;
     let sector = u64::from(bench.device().sector_bytes);
     let phase = found.phase as u64 * sector;
-    let span = IN_A_ROW as u64 * chunk;
-    if 2 * span + sector > area.bytes {
+    let (span, half) = (IN_A_ROW as u64 * chunk, (chunk / 2 / sector).max(1));
+    if 3 * span > area.bytes {
         return Ok(false);
     }
     let mut cells = Cells::new(2 * IN_A_ROW, CLIP);
-    for _ in 0..30 {
+    for round in 1..=2 * MOST_ROUNDS {
         let mut bursts: Vec<Burst<2>> = Vec::with_capacity(2 * IN_A_ROW);
         for number in 0..IN_A_ROW {
-            for (condition, within) in [(number, 0), (IN_A_ROW + number, (chunk / 2 / sector).max(1) * sector)] {
-                let base = inside::place(random, area, span, 2 * span + sector) + phase + number as u64 * chunk + within;
-                let at = if base < sector { base + span } else { base };
-                bursts.push(Burst { condition, offsets: [at, at - sector] });
+            for (condition, within) in [(number, 0), (IN_A_ROW + number, half * sector)] {
+                let at = inside::place(random, area, span, 3 * span) + span + phase + number as u64 * chunk + within;
+                let (behind, before) = (random.random_range(0..half), random.random_range(1..=half));
+                bursts.push(Burst { condition, offsets: [at + behind * sector, at - before * sector] });
             }
         }
         inside::play_round(bench, random, &mut bursts, sector, &mut cells)?;
+        if round % 20 == 0 {
+            let estimates = cells.estimates();
+            let (at, between) = estimates.split_at(IN_A_ROW);
+            let [faster, slower] = [Estimate::joined(at), Estimate::joined(between)];
+            let halfway = (faster.mean + slower.mean) / 2.0;
+            let errors = |estimate: &Estimate| (estimate.mean - halfway) / estimate.square_error.sqrt();
+            let are_alike = at.iter().all(|estimate| errors(estimate) < -3.0) && between.iter().all(|estimate| errors(estimate) > 3.0);
+            if are_alike && slower.mean - faster.mean > found.depth.mean / 3.0 {
+                return Ok(true);
+            }
+        }
     }
-    let estimates = cells.estimates();
-    let halfway = Estimate::joined(&estimates[..IN_A_ROW]).mean + found.depth.mean / 2.0;
-    let (at, between) = estimates.split_at(IN_A_ROW);
-    let errors = |estimate: &Estimate| (estimate.mean - halfway) / estimate.square_error.sqrt();
-    Ok(at.iter().all(|estimate| errors(estimate) < -2.0) && between.iter().all(|estimate| errors(estimate) > 2.0))
+    Ok(false)
 }
 
 /// For chunks of one sector: the distance in sectors at which two do wait for each other.
@@ -224,7 +237,7 @@ fn sectors_meet_again(bench: &mut Bench<'_>, random: &mut Pcg64Mcg, area: &Area)
     const FARTHEST: usize = 128;
     let sector = u64::from(bench.device().sector_bytes);
     let mut cells = Cells::new(FARTHEST, CLIP);
-    for _ in 0..16 {
+    for _ in 0..40 {
         let mut bursts: Vec<Burst<2>> = Vec::with_capacity(FARTHEST);
         for distance in 1..=FARTHEST {
             let at = inside::place(random, area, sector, (distance as u64 + 1) * sector);
@@ -260,13 +273,14 @@ fn measure_dips(
         sizes.push(size);
         size *= 2;
     }
-    let unit = 12 * most;
+    // Any boundary of chunks, but for one in four: if the true chunk were a multiple, it would show.
+    let unit = chunk.map_or(3 * most, |chunk| 4 * chunk);
     let span = positions as u64 * step + largest;
     let mut curves: Vec<Cells> = sizes.iter().map(|_| Cells::new(positions, CLIP)).collect();
     let (start, mut rounds) = (bench.now(), 0);
     while rounds < 6 || (rounds < 100 && bench.now() - start < time) {
         for (&size, cells) in sizes.iter().zip(&mut curves) {
-            let place = |position: usize, random: &mut Pcg64Mcg| inside::place(random, area, unit, span.max(unit)) + position as u64 * step;
+            let place = |position: usize, random: &mut Pcg64Mcg| inside::place(random, area, unit, span) + position as u64 * step;
             let mut bursts: Vec<Burst<1>> =
                 (0..positions).map(|position| Burst { condition: position, offsets: [place(position, random)] }).collect();
             inside::play_round(bench, random, &mut bursts, size, cells)?;
@@ -340,7 +354,7 @@ fn measure_page(
     // The last condition is a read of one sector.
     let mut single = Cells::new(1, CLIP);
     let mut cells = Cells::new(inner, CLIP);
-    for _ in 0..(2000 / inner).clamp(16, 200) {
+    for _ in 0..(5000 / inner).clamp(40, 400) {
         let mut bursts: Vec<Burst<1>> = Vec::with_capacity(inner);
         for boundary in 1..=inner as u64 {
             let at = inside::place(random, area, chunk, 2 * chunk) + phase + (boundary - 1) * sector;
@@ -352,25 +366,69 @@ fn measure_page(
         inside::play_round(bench, random, &mut bursts, sector, &mut single)?;
     }
     let estimates = cells.estimates();
-    let distances: Vec<usize> = (1..=inner).collect();
-    let candidates: Vec<usize> = periods::proper_divisors(inner + 1).into_iter().filter(|&page| page > 1).collect();
-    let found = periods::levels(&estimates, &distances, &candidates, 1, cells.count());
     // A pair's mean rises by half of what the second waits.
     let service = 2.0 * pairs.found.depth.mean;
-    if let Some(&page) = found.periods.last() {
+    let jumps = find_jumps(&estimates, JUMP * service);
+    if let Some((page, rise)) = jumps.page {
         let bytes = page as u64 * sector;
-        let rise = found.rises[0];
-        let why = format!("within a chunk, reads over a multiple of {bytes} bytes take {} us longer", inside::micros(rise.mean));
-        return Ok(Value::number("page_bytes", bytes as f64, why).sure_if(found.margin > CLEAR && rise.mean > 0.3 * service));
+        let why = format!("within a chunk, reads over a multiple of {bytes} bytes take {} us longer", inside::micros(rise));
+        return Ok(Value::number("page_bytes", bytes as f64, why).sure_if(jumps.are_clear));
     }
     let both = Estimate::joined(&estimates).minus(&single.estimates()[0]);
     // A second page costs all that a second read costs, a second sector of the same page only its transfer.
     let (bytes, why, clear) = if both.mean > 0.85 * service {
-        (sector, "a second sector takes as long as another read", both.interval()[0] > 0.85 * service)
+        // A chip in cache mode whose transfers are slower than its reads does the same with larger pages.
+        (sector, "a second sector takes as long as another read", false)
     } else {
-        (chunk, "reads within a chunk take no longer at any offset", both.interval()[1] < 0.7 * service)
+        // In cache mode a second page costs at least what its read takes beyond a transfer: that would be a jump.
+        (chunk, "reads within a chunk take no longer at any offset", jumps.are_clear && both.interval()[1] < 0.6 * service)
     };
     Ok(Value::number("page_bytes", bytes as f64, why).sure_if(clear && service > 0.0))
+}
+
+/// A rise of so large a share of a read's time is one at the boundary of two pages.
+const JUMP: f64 = 0.2;
+
+/// Boundaries of pages within a chunk.
+#[derive(Debug, PartialEq)]
+struct Jumps {
+    /// Sectors of a page, and how much longer a read over a boundary takes, in nanoseconds.
+    page: Option<(usize, f64)>,
+    /// Whether all is as it would be for these pages, or without any, and clearly so.
+    are_clear: bool,
+}
+
+/// Where in a chunk reads take longer by at least so much than reads beside: `estimates` are of positions 1, 2, ... up to the last in the chunk.
+///
+/// Compared with what is beside, as pages of MLC and TLC differ, and with them all reads within one. Positions that are multiples of the same
+/// divisor of the chunk are joined.
+fn find_jumps(estimates: &[Estimate], least: f64) -> Jumps {
+    let chunk = estimates.len() + 1;
+    let mut jumping = Vec::new();
+    let mut others = Vec::new();
+    let mut are_clear = true;
+    for divisor in periods::proper_divisors(chunk) {
+        let positions = (1..chunk).filter(|&position| periods::gcd(position, chunk) == divisor);
+        let above: Vec<Estimate> = positions
+            .filter_map(|position| {
+                let beside = [position.checked_sub(2), Some(position)].into_iter().flatten().filter_map(|index| estimates.get(index));
+                let beside = beside.copied().collect::<Vec<_>>();
+                (!beside.is_empty()).then(|| estimates[position - 1].minus(&Estimate::joined(&beside)))
+            })
+            .collect();
+        if above.is_empty() {
+            continue;
+        }
+        let above = Estimate::joined(&above);
+        are_clear &= (above.mean - least).abs() > 3.0 * above.square_error.sqrt();
+        if above.mean > least { jumping.push((divisor, above.mean)) } else { others.push(divisor) }
+    }
+    let page = jumping.first().copied();
+    if let Some((page, _)) = page {
+        are_clear &= jumping.iter().all(|(divisor, _)| divisor.is_multiple_of(page));
+        are_clear &= others.iter().all(|divisor| !divisor.is_multiple_of(page));
+    }
+    Jumps { page, are_clear }
 }
 
 fn chart_of_pairs(pairs: &Pairs, sector: u64, chunk: Option<u64>) -> Chart {
@@ -397,5 +455,26 @@ fn chart_of_pairs(pairs: &Pairs, sector: u64, chunk: Option<u64>) -> Chart {
         y: Axis::linear("mean latency", "us"),
         series: vec![series],
         marks,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jumps_are_found_between_pages_of_different_types() {
+        let mean = |boundary: usize| match boundary {
+            4 | 8 | 12 => 110.0,
+            0..8 => 60.0,
+            _ => 75.0,
+        };
+        let estimates: Vec<Estimate> = (1..16).map(|boundary| Estimate { mean: mean(boundary), square_error: 1.0 }).collect();
+        let found = find_jumps(&estimates, 10.0);
+        assert!(found.are_clear && found.page.is_some_and(|(page, rise)| page == 4 && (rise - 45.0).abs() < 10.0), "{found:?}");
+        let flat = [Estimate { mean: 60.0, square_error: 1.0 }; 15];
+        assert_eq!(find_jumps(&flat, 10.0), Jumps { page: None, are_clear: true });
+        let blurred = [Estimate { mean: 60.0, square_error: 100.0 }; 15];
+        assert!(!find_jumps(&blurred, 10.0).are_clear);
     }
 }

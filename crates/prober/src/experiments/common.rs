@@ -13,6 +13,8 @@ use crate::matrix::{Access, Cell};
 pub struct Purse {
     end: Nanos,
     shares: u64,
+    /// Nanoseconds that a share has at least, so that the last are measured too where the first took longer than they should.
+    least: Nanos,
 }
 
 impl Purse {
@@ -21,7 +23,8 @@ impl Purse {
 
     /// The time of an experiment that began at `start` for parts that have so many shares together.
     pub fn since(bench: &Bench<'_>, start: Nanos, shares: usize) -> Self {
-        Self { end: start.saturating_add(bench.settings().budget), shares: shares as u64 }
+        let budget = bench.settings().budget;
+        Self { end: start.saturating_add(budget), shares: shares as u64, least: budget / shares.max(1) as u64 / 3 }
     }
 
     /// The time for the next part, of one share.
@@ -34,7 +37,7 @@ impl Purse {
         let left = self.end.saturating_sub(bench.now());
         let time = (u128::from(left) * shares as u128 / u128::from(self.shares.max(1))) as Nanos;
         self.shares = self.shares.saturating_sub(shares as u64).max(1);
-        time.max(Self::LEAST)
+        time.max(self.least.saturating_mul(shares as u64)).max(Self::LEAST)
     }
 }
 
@@ -54,8 +57,8 @@ pub const FILL: Param = Param {
     help: "whether the area is written in order before: `no` if all of it was written already",
 };
 
-/// Writes the area of an experiment in order (PARALLELISM section 3.2), as far as a fifth of the time allows, and gives its length in bytes: at least
-/// 16 MiB or the region, whatever that takes. The parameters are [`AREA`] and [`FILL`].
+/// Writes the area of an experiment in order (PARALLELISM section 3.2), as far as a fifth of the time allows, and gives its length in
+/// bytes: at least 16 MiB or the region, whatever that takes. The parameters are [`AREA`] and [`FILL`].
 ///
 /// # Errors
 /// Those of [`Bench::fill`].
@@ -81,6 +84,15 @@ pub fn filled_area(bench: &mut Bench<'_>, args: &Args) -> Result<u64, ProbeError
     }
     bench.pause(PAUSE.min(budget / 20))?;
     Ok(filled)
+}
+
+/// Has what was written made durable at the end of an experiment: the buffer would be emptied during the next one. Within an experiment it
+/// is left as it is, as a full buffer shows how fast the flash is.
+///
+/// # Errors
+/// Those of [`Bench::flush`].
+pub fn settle(bench: &mut Bench<'_>, mixes: &[f64]) -> Result<(), ProbeError> {
+    if mixes.iter().any(|&reads| reads < 1.0) { bench.flush() } else { Ok(()) }
 }
 
 /// The least and the greatest request that device and area take, and four of which lie in the area.

@@ -80,11 +80,9 @@ fn run(bench: &mut Bench<'_>, args: &Args, name: &'static str, reads: f64, area:
         let time = purse.next(bench);
         let cell = Cell { access: Access::Random, reads, size_bytes: size as u32, depth };
         let measured = measure_within(bench, &cell, area, time)?;
-        if reads < 1.0 {
-            bench.flush()?;
-        }
         curve.push(AtDepth { depth, throughput: common::megabytes_per_second(&measured) });
     }
+    common::settle(bench, &[reads])?;
     let label = format!("random_{}", common::mix_name(reads));
     let found = knee(&curve, args.number("least_gain"));
     let mut series = Series::new(label.replace('_', " "));

@@ -126,9 +126,6 @@ fn run(
             let datum =
                 Datum { x: (size as f64) / SECTOR_BYTES as f64, y: mean.mean, error: error.hypot(args.number("tolerance") * mean.mean) };
             found.push(Measured { datum, interval: mean.interval() });
-            if reads < 1.0 {
-                bench.flush()?;
-            }
         }
         let data: Vec<Datum> = found.iter().map(|measured| measured.datum).collect();
         let is_precise = found.iter().all(|measured| measured.is_precise(2.0 * args.number("tolerance")));
@@ -136,6 +133,7 @@ fn run(
         finding.values.extend(values(&label, &line, &best, is_precise));
         draw(&mut chart, &label, &found, &best);
     }
+    common::settle(bench, &[kinds[0].1])?;
     finding.charts.push(chart);
     Ok(finding)
 }

@@ -32,14 +32,17 @@ pub(super) const ENTRY: Experiment = Experiment {
 };
 
 /// How much dearer writes far apart have to be than near ones.
-const LEAST_RATIO: f64 = 4.0;
+const LEAST_RATIO: f64 = 2.5;
 
-fn body(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeError> {
+fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, ProbeError> {
     let size = writes::request_bytes(bench, args.integer("size"), bench.region().length / 256);
     let range = writes::prepare_used(bench, ENTRY.info.name, args, size)?;
+    // More writes than a buffer holds, or it takes them all.
+    let buffer = known.number("write_buffer_bytes").unwrap_or(0.0) as u64;
+    let is_apart = |distance: u64| 16 * distance <= range && range / distance * size >= 3 * buffer;
     // Sixteen writes over the range at least, so that no drive has a log for each. Odd numbers of requests apart: at whole erase blocks all
     // writes would be at the start of one, which some drives merge in another way.
-    let distances: Vec<u64> = (1..40).map(|doubling| size * ((1 << doubling) + 1)).take_while(|distance| 16 * distance <= range).collect();
+    let distances: Vec<u64> = (1..40).map(|doubling| size * ((1 << doubling) + 1)).take_while(|&distance| is_apart(distance)).collect();
     let effort = Effort { requests: 2000, time: bench.part_of_budget(4 * distances.len()) };
     let mut points = Vec::new();
     // Up and down again: what a drive still carries from the distance before shows as a difference.
@@ -50,7 +53,7 @@ fn body(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeE
         let effort = Effort { requests: 2000, time: bench.part_of_budget(4 * 6) };
         for third in [-4, -2, -1, 1, 2, 4] {
             let distance = (bend.at * (f64::from(third) / 3.0).exp2() / size as f64) as u64 / 2 * 2 * size + size;
-            if distance > size && 16 * distance <= range {
+            if distance > size && is_apart(distance) {
                 points.push((distance as f64, measure(bench, size, distance, range, effort)?));
             }
         }
@@ -87,7 +90,15 @@ fn finding(points: &[(f64, Level)], size: u64) -> Finding {
             ..Finding::default()
         };
     };
-    let value = match fit(points).filter(|_| is_dearer(points)) {
+    let value = match fit(points).filter(|bend| bend.explained > 0.8 && is_dearer(points)) {
+        None if *last < 8.0 * points[0].0 => Value::not_found(
+            "superblock_bytes",
+            format!(
+                "the range allows distances of {} to {} only, or the write buffer would take all the writes",
+                writes::bytes_text(points[0].0),
+                writes::bytes_text(*last)
+            ),
+        ),
         None => Value::not_found(
             "superblock_bytes",
             format!(
@@ -106,13 +117,14 @@ fn finding(points: &[(f64, Level)], size: u64) -> Finding {
 }
 
 fn superblock(bend: &Bend, last: f64, size: u64) -> Value {
-    let [low, high] = bend.interval;
+    // The distances that were tried differ by two requests where they are closest.
+    let [low, high] = [bend.interval[0] - size as f64, bend.interval[1] + size as f64];
     // A power of two if one is likely: such are nearly all.
     let power = low.log2().ceil().exp2();
     let is_power = power <= high;
     let bytes = if is_power { power } else { (bend.at / size as f64).round() * size as f64 };
     // Between powers of two lies one of them for certain; anything else has to be narrow.
-    let is_narrow = high < if is_power { 1.4 } else { 1.15 } * low;
+    let is_narrow = high < if is_power { 1.5 } else { 1.15 } * low && (bytes / bend.at - 1.0).abs() < 0.12;
     let is_sure = bend.explained > 0.97 && is_narrow && bytes <= last / 2.0 && bytes >= 4.0 * size as f64;
     let why = format!(
         "the cost of writes grows with their distance up to {}{}, which explains {:.1} % of it",

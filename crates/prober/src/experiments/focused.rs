@@ -41,7 +41,7 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
     let range = writes::prepare(bench, ENTRY.info.name, args.integer("range"), 16 * size)?;
     // Areas that a write buffer holds are cheap for its sake.
     let buffer = known.number("write_buffer_bytes").unwrap_or(0.0) as u64;
-    let first = (8 * size).max(buffer.next_power_of_two()).min(range / 4) / size * size;
+    let first = (8 * size).max(2 * buffer.next_power_of_two()).min(range / 4) / size * size;
     let coarse: Vec<u64> =
         (0..64).map(|doubling| first << doubling).take_while(|&area| area < range).chain([range / size * size]).collect();
     let effort = Effort { requests: 3000, time: bench.part_of_budget(3 * coarse.len()) };
@@ -61,7 +61,7 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
         points.dedup_by_key(|(area, _)| *area as u64);
     }
     let sequential = writes::response(bench, &format!("sequential(size={size},range={range})"), Effort { requests: 1000, ..effort })?;
-    Ok(finding(&points, &sequential, size))
+    Ok(finding(&points, &sequential, size, buffer))
 }
 
 fn measure(bench: &mut Bench<'_>, size: u64, area: u64, effort: Effort) -> Result<Level, ProbeError> {
@@ -77,7 +77,7 @@ fn is_dearer(points: &[(f64, Level)]) -> bool {
     points.iter().any(|(_, level)| random.mean > LEAST_RATIO * level.mean && random.low() > level.high())
 }
 
-fn finding(points: &[(f64, Level)], sequential: &Level, size: u64) -> Finding {
+fn finding(points: &[(f64, Level)], sequential: &Level, size: u64, buffer: u64) -> Finding {
     let (range, random) = points[points.len() - 1];
     let range_text = writes::bytes_text(range);
     let mut chart = writes::response_chart(
@@ -109,7 +109,7 @@ fn finding(points: &[(f64, Level)], sequential: &Level, size: u64) -> Finding {
         ),
         Some(bend) => {
             chart.marks.push(Mark { label: "focused area".to_owned(), x: Some(bend.at), y: None });
-            area_value(&bend, points, size)
+            area_value(&bend, points, size, buffer)
         }
     };
     let mut values = vec![value];
@@ -121,12 +121,17 @@ fn finding(points: &[(f64, Level)], sequential: &Level, size: u64) -> Finding {
     Finding { values, charts: vec![chart], ..Finding::default() }
 }
 
-fn area_value(bend: &Bend, points: &[(f64, Level)], size: u64) -> Value {
+fn area_value(bend: &Bend, points: &[(f64, Level)], size: u64, buffer: u64) -> Value {
     let (range, random) = points[points.len() - 1];
     let [low, high] = bend.interval;
     let ratio = random.mean / bend.base.max(f64::MIN_POSITIVE);
     // Sure: the curve is of that shape, the bend is narrow, and enough of the curve lies on either side of it.
-    let is_sure = bend.explained > 0.95 && high < 1.3 * low && bend.at > 2.0 * points[0].0 && 2.0 * bend.at < range && bend.base > 0.0;
+    let is_sure = bend.explained > 0.95
+        && high < 1.3 * low
+        && bend.at > 2.0 * points[0].0
+        && 2.0 * bend.at < range
+        && bend.base > 0.0
+        && bend.at > 3.0 * buffer as f64;
     let why = format!(
         "random writes of {} become dearer from {} on, up to {ratio:.1} times over {}; the curve 1 - A/x explains {:.1} % of it",
         writes::bytes_text(size as f64),
@@ -136,5 +141,7 @@ fn area_value(bend: &Bend, points: &[(f64, Level)], size: u64) -> Value {
     );
     // Whole requests: nothing finer was measured.
     let at = (bend.at / size as f64).round() * size as f64;
-    Value::number("focused_area_bytes", at, why).within(low, high).sure_if(is_sure)
+    // Four areas to a doubling were tried: the bend is known to half of that at best.
+    let grain = 0.125_f64.exp2();
+    Value::number("focused_area_bytes", at, why).within(low / grain, high * grain).sure_if(is_sure)
 }

@@ -41,12 +41,29 @@ pub(super) fn prepare(
     bench.fill(0, first, 0)?;
     let each = ((bench.now() - start) as f64 / first as f64).max(1e-3);
     let bytes = whole(((time as f64 / each) as u64).min(most) / unit * unit).max(first);
-    bench.fill(first, bytes - first, SETTLE)?;
-    Ok(Area { bytes })
+    bench.fill(first, bytes - first, 0)?;
+    let area = Area { bytes };
+    calm_down(bench, &area, time / 2)?;
+    Ok(area)
 }
 
-/// After writing, for what goes on behind it.
-pub(super) const SETTLE: Nanos = 50_000_000;
+/// Waits after writing until reads are not held up any more by what goes on behind it, such as cleaning: for at most so long. PARALLELISM 3.2
+/// pauses for 5 s.
+pub(super) fn calm_down(bench: &mut Bench<'_>, area: &Area, most: Nanos) -> Result<(), ProbeError> {
+    const STEP: Nanos = 250_000_000;
+    let sector = bench.device().sector_bytes;
+    let end = bench.now() + most;
+    loop {
+        bench.pause(STEP.min(most))?;
+        let reads = bench.pattern(&format!("random(size={sector},reads=1,range={})", area.bytes))?;
+        let measured = bench.play(vec![Job::closed(reads, 1)], Limit::requests(400).after(0))?;
+        let latencies = measured.of(IoOp::Read);
+        // One in a hundred may be late for other reasons.
+        if latencies.value_at_quantile(0.99) < 3 * latencies.value_at_quantile(0.5) || bench.now() >= end {
+            return Ok(());
+        }
+    }
+}
 
 /// Randomness of an experiment.
 pub(super) fn random(bench: &mut Bench<'_>) -> Pcg64Mcg {
@@ -122,10 +139,11 @@ impl Order for ByAddress {
     }
 }
 
-/// Two chunks so far from each other in an order, the farther first.
-pub(super) fn pair_at(random: &mut Pcg64Mcg, order: &impl Order, distance: u64) -> [u64; 2] {
+/// Reads of `length` bytes within two chunks so far from each other in an order, the farther first. Anywhere in the chunks: if it were always their
+/// beginning, all that is read could fit into a cache.
+pub(super) fn pair_at(random: &mut Pcg64Mcg, order: &impl Order, distance: u64, chunk: u64, length: u64) -> [u64; 2] {
     let first = random.random_range(0..order.count() - distance);
-    [order.offset(first + distance), order.offset(first)]
+    [first + distance, first].map(|number| order.offset(number) + random.random_range(0..chunk / length) * length)
 }
 
 /// Program 1(II): the bandwidth of `jobs` that share one sequence of chunks, each read skipping so many chunks, over the chunks skipped. In

@@ -60,12 +60,10 @@ fn run(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeEr
             let share = if writes.is_none() { 1.0 } else { 0.5 };
             let limit = limit(&common::one_by_one(Access::Random, share, size), time);
             let pair = play(bench, (reads, writes), size, space, limit)?;
-            if writes.is_some() {
-                bench.flush()?;
-            }
             pairs.push(pair);
         }
     }
+    bench.flush()?;
     let notes = vec![format!("each stream has {} of its own and one request outstanding", common::bytes_text(space))];
     Ok(Finding { values: values(&pairs), charts: vec![chart(&pairs, size)], notes, ..Finding::default() })
 }
@@ -131,7 +129,8 @@ fn values(pairs: &[Pair]) -> Vec<Value> {
 fn chart(pairs: &[Pair], size: u64) -> Chart {
     let number = |access: Option<Access>| ACCESSES.iter().position(|other| *other == access).expect("it is one of the three") as f64;
     let series = ACCESSES.map(|reads| {
-        let mut series = Series::new(reads.map_or("no reads".to_owned(), |access| format!("{} reads", access.name())));
+        let name = reads.map_or("no reads".to_owned(), |access| format!("{} reads", access.name()));
+        let mut series = Series { is_scatter: true, ..Series::new(name) };
         pairs.iter().filter(|pair| pair.reads == reads).for_each(|pair| common::push(&mut series, number(pair.writes), &pair.together));
         series
     });

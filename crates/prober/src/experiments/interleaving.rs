@@ -9,7 +9,7 @@ use units::Nanos;
 use super::chunk_size::{self, CLIP};
 use super::inside::{self, Area, Burst, ByAddress};
 use super::{Experiment, Group};
-use crate::analysis::cells::{Cells, Estimate};
+use crate::analysis::cells::Cells;
 use crate::analysis::periods::{self, CLEAR, Levels, gcd, proper_divisors};
 use crate::bench::{Bench, Job, Limit};
 use crate::error::ProbeError;
@@ -90,14 +90,14 @@ fn run(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pro
     let (area, chunks) = prepare(bench, NAME, known, &mut random)?;
     let order = ByAddress::new(&area, chunks.bytes, chunks.phase);
     let most = (args.integer("most")).min(order.count / 4) as usize;
-    let (units, chart) = find_units(bench, &mut random, &order, most, bench.part_of_budget(6))?;
+    let (units, chart) = find_units(bench, &mut random, &order, chunks.bytes, most, bench.part_of_budget(6))?;
     let mut finding = Finding { charts: vec![chart], ..Finding::default() };
     if !chunks.is_sure {
         finding.notes.push(format!("the chunk of {} bytes is not sure, and so nothing else is", chunks.bytes));
     }
     let mut values = match units.periods.last() {
         Some(&count) => {
-            let page = known.number("page_bytes").map_or(chunks.bytes, |bytes| (bytes as u64).min(chunks.bytes));
+            let page = known.sure_number("page_bytes").map(|bytes| bytes as u64).filter(|&page| page <= chunks.bytes);
             let split = find_domains(bench, &mut random, &area, &order, count, page)?;
             finding.notes.extend(split.notes());
             split.values(&units)
@@ -122,6 +122,7 @@ pub(super) fn find_units(
     bench: &mut Bench<'_>,
     random: &mut Pcg64Mcg,
     order: &impl inside::Order,
+    chunk: u64,
     most: usize,
     time: Nanos,
 ) -> Result<(Levels, Chart), ProbeError> {
@@ -134,7 +135,7 @@ pub(super) fn find_units(
         let mut bursts: Vec<Burst<2>> = Vec::with_capacity(2 * distances.len());
         for (condition, &distance) in distances.iter().enumerate() {
             for _ in 0..2 {
-                bursts.push(Burst { condition, offsets: inside::pair_at(random, order, distance as u64) });
+                bursts.push(Burst { condition, offsets: inside::pair_at(random, order, distance as u64, chunk, sector) });
             }
         }
         inside::play_round(bench, random, &mut bursts, sector, &mut cells)?;
@@ -148,6 +149,7 @@ pub(super) fn find_units(
             break found;
         }
     };
+    let found = look_beyond(bench, random, order, chunk, most, found, time / 2)?;
     let mut series = Series::new("two reads at a time");
     for (index, &distance) in distances.iter().enumerate() {
         let (mean, [low, high]) = cells.interval(index);
@@ -164,6 +166,49 @@ pub(super) fn find_units(
     Ok((found, chart))
 }
 
+/// Looks closer at the multiples of the last period: where transfers take longer than reading, what looks like a unit may be a channel, and two
+/// reads in one die of it take hardly longer than two in different ones.
+fn look_beyond(
+    bench: &mut Bench<'_>,
+    random: &mut Pcg64Mcg,
+    order: &impl inside::Order,
+    chunk: u64,
+    most: usize,
+    found: Levels,
+    time: Nanos,
+) -> Result<Levels, ProbeError> {
+    let sector = u64::from(bench.device().sector_bytes);
+    let Some(&last) = found.periods.last().filter(|&&last| 2 * last <= most) else { return Ok(found) };
+    let multiples: Vec<usize> = (1..=2 * most / last).collect();
+    let candidates: Vec<usize> = (2..=most / last).collect();
+    let mut cells = Cells::new(multiples.len(), CLIP);
+    let (start, mut rounds) = (bench.now(), 0);
+    loop {
+        let mut bursts: Vec<Burst<2>> = Vec::with_capacity(8 * multiples.len());
+        for (condition, &multiple) in multiples.iter().enumerate() {
+            for _ in 0..(128 / multiples.len()).max(4) {
+                let distance = (multiple * last) as u64;
+                bursts.push(Burst { condition, offsets: inside::pair_at(random, order, distance, chunk, sector) });
+            }
+        }
+        inside::play_round(bench, random, &mut bursts, sector, &mut cells)?;
+        rounds += 1;
+        let is_over = rounds >= 60 || bench.now() - start > time;
+        if rounds % 10 != 0 && !is_over {
+            continue;
+        }
+        let beyond = periods::levels(&cells.estimates(), &multiples, &candidates, 1, cells.count());
+        if let Some(&multiple) = beyond.periods.first().filter(|_| beyond.margin > 2.0 * CLEAR || (is_over && beyond.margin > CLEAR)) {
+            let rises = vec![found.rises[found.rises.len() - 1], beyond.rises[0]];
+            let margin = found.margin.min(beyond.margin);
+            return Ok(Levels { periods: vec![last, multiple * last], rises, margin, last_margin: beyond.margin, ..found });
+        }
+        if is_over || (rounds >= 20 && beyond.periods.is_empty()) {
+            return Ok(found);
+        }
+    }
+}
+
 /// Which units share something.
 struct Split {
     units: usize,
@@ -172,12 +217,27 @@ struct Split {
     expected: f64,
     /// The most that was added at any distance, with 95 % confidence.
     most_added: f64,
+    /// The most that a sector can take on a channel, in nanoseconds, if it is known.
+    transfer: Option<f64>,
+    /// Pairs in different units took no less than one read by itself: a cache answered few of them.
+    are_read: bool,
+}
+
+/// What one page read takes, and what two on one channel would.
+#[derive(Clone, Copy, Debug, Default)]
+struct PageReads {
+    /// What the second would wait at least for the first one's transfer over a shared channel, in nanoseconds; 0 if that would not be noticed.
+    wait: f64,
+    /// The most that a sector can take on a channel, in nanoseconds, if it is known.
+    transfer: Option<f64>,
+    /// Mean latency of one by itself, in nanoseconds.
+    alone: f64,
 }
 
 impl Split {
     /// Whether sharing that was not seen would have been seen.
     fn is_excluded(&self) -> bool {
-        self.expected > 0.0 && self.most_added < self.expected / 2.0
+        self.are_read && self.expected > 0.0 && self.most_added < self.expected / 2.0
     }
 
     fn notes(&self) -> Vec<String> {
@@ -200,6 +260,9 @@ impl Split {
         let rise = found.rises.last().expect("units were found by a rise");
         let is_clear = found.last_margin > CLEAR && rise.in_errors() > 6.0 && rise.mean > 0.02 * found.base.mean;
         let why = format!("two reads at a time take {} us longer at multiples of {units} chunks", inside::micros(rise.mean));
+        // Units that hinder each other no more than transfers do may be channels, with units on them that were not seen.
+        let is_array = self.transfer.is_some_and(|transfer| 2.0 * rise.mean > 1.5 * transfer);
+        let is_clear = is_clear && (is_array || found.periods.len() > 1 || !self.shared.periods.is_empty());
         let all = Value::number("parallel_units", units as f64, why.clone()).sure_if(is_clear);
         let (domains, why, is_sure) = match self.shared.periods.first() {
             Some(&domains) => {
@@ -228,10 +291,12 @@ fn find_domains(
     area: &Area,
     order: &ByAddress,
     units: usize,
-    page: u64,
+    page: Option<u64>,
 ) -> Result<Split, ProbeError> {
     let time = bench.part_of_budget(4);
-    let expected = expected_wait(bench, random, area, order, page)? / 2.0;
+    // Without the page it is not known what a byte more takes on a channel alone.
+    let reads = page.map_or(Ok(PageReads::default()), |page| measure_page_reads(bench, random, area, order, page))?;
+    let page = page.unwrap_or(order.chunk);
     let divisors = proper_divisors(units);
     let mut cells = Cells::new(divisors.len(), CLIP);
     // Whole rows between the two, so many that pages of all types meet pages of all types.
@@ -245,7 +310,7 @@ fn find_domains(
             for _ in 0..16 {
                 let residue = residues[random.random_range(0..residues.len())] as u64;
                 let distance = residue + random.random_range(0..rows) * units as u64;
-                bursts.push(Burst { condition, offsets: inside::pair_at(random, order, distance) });
+                bursts.push(Burst { condition, offsets: inside::pair_at(random, order, distance, order.chunk, page) });
             }
         }
         inside::play_round(bench, random, &mut bursts, page, &mut cells)?;
@@ -258,7 +323,9 @@ fn find_domains(
         let shared = periods::levels(&estimates, &divisors, &divisors[1..], 2, cells.count());
         let base = estimates[0];
         let most_added = estimates[1..].iter().map(|estimate| estimate.minus(&base).interval()[1]).fold(0.0, f64::max);
-        let split = Split { units, shared, expected, most_added };
+        let PageReads { wait, transfer, alone } = reads;
+        // Half of what one of two waits is what their mean rises by.
+        let split = Split { units, shared, expected: wait / 2.0, most_added, transfer, are_read: base.mean > 0.8 * alone };
         let is_clear = if split.shared.periods.is_empty() { split.is_excluded() } else { split.shared.margin > 1.5 * CLEAR };
         if is_clear || is_over || divisors.len() == 1 {
             return Ok(split);
@@ -269,48 +336,58 @@ fn find_domains(
 /// Most rounds of 16 pairs for each divisor: a quarter of a million pairs.
 const MOST_ROUNDS: usize = 4000;
 
-/// What the second of two page reads would wait at least for the first one's transfer over a shared channel, in nanoseconds; 0 if the link to the
-/// host may be as slow as a channel, so that nothing would be noticed.
+/// What the second of two page reads would wait at least for the first one's transfer over a shared channel: 0 if the link to the host may be as
+/// slow as a channel, so that nothing would be noticed, or if all units may be on one channel.
 ///
-/// A byte more takes `1 / channel + 1 / link` longer, and the link is at least as fast as the highest throughput: so a channel takes at least what is
-/// left. The second waits for it, less what it would have waited for the link anyway, unless the first has begun so much earlier: reads of one
-/// page vary.
-fn expected_wait(bench: &mut Bench<'_>, random: &mut Pcg64Mcg, area: &Area, order: &ByAddress, page: u64) -> Result<f64, ProbeError> {
+/// A byte more takes `1 / channel + 1 / link` longer. What the link takes is known from reads that a cache answers, or is at most what the highest
+/// throughput says; the rest is the channel. The second read waits for it, less what it would have waited for the link anyway, unless the first
+/// has begun so much earlier: reads of one page vary.
+fn measure_page_reads(
+    bench: &mut Bench<'_>,
+    random: &mut Pcg64Mcg,
+    area: &Area,
+    order: &ByAddress,
+    page: u64,
+) -> Result<PageReads, ProbeError> {
     let sector = u64::from(bench.device().sector_bytes);
     if page <= sector {
-        return Ok(0.0);
+        return Ok(PageReads::default());
     }
-    let mut means = [Estimate { mean: 0.0, square_error: 0.0 }; 2];
-    let mut deviation = 0.0;
-    for (size, mean) in [sector, page].into_iter().zip(&mut means) {
-        let mut cells = Cells::new(1, CLIP);
-        for _ in 0..8 {
-            let mut bursts: Vec<Burst<1>> =
-                (0..100).map(|_| Burst { condition: 0, offsets: [inside::pair_at(random, order, 1)[1]] }).collect();
-            inside::play_round(bench, random, &mut bursts, size, &mut cells)?;
+    // Sectors and pages at random, then pages that were just read, whole and a sector of them.
+    let mut cells = [0; 4].map(|_| Cells::new(1, CLIP));
+    for _ in 0..50 {
+        let places: Vec<[u64; 2]> = (0..16).map(|_| inside::pair_at(random, order, 1, order.chunk, page)).collect();
+        for (cells, (which, length)) in cells.iter_mut().zip([(0, sector), (1, page), (1, page), (1, sector)]) {
+            let mut bursts: Vec<Burst<1>> = places.iter().map(|pair| Burst { condition: 0, offsets: [pair[which]] }).collect();
+            inside::play_round(bench, random, &mut bursts, length, cells)?;
         }
-        *mean = cells.estimates()[0];
-        deviation = (mean.square_error * cells.count()).sqrt();
     }
+    let [of_sector, of_page, page_again, sector_again] = [0, 1, 2, 3].map(|kind: usize| cells[kind].estimates()[0]);
     let size = area.bytes.min(1 << 16);
     let source = bench.pattern(&format!("random(size={size},reads=1,range={})", area.bytes))?;
     let depth = bench.device().queue_depth.min(64);
-    let measured = bench.play(vec![Job::closed(source, depth)], Limit::requests(1500))?;
-    let of_link = 1e9 / measured.bytes_per_second();
-    let more = means[1].minus(&means[0]);
-    let each = more.interval()[0] / (page - sector) as f64;
-    // A quarter more, as a cache may have helped the throughput.
-    let wait = (each - 2.5 * of_link) * page as f64;
-    if wait <= 0.0 {
-        return Ok(0.0);
+    let throughput = bench.play(vec![Job::closed(source, depth)], Limit::requests(1500))?.bytes_per_second() / 1e9;
+    let bytes = (page - sector) as f64;
+    let is_cached = of_page.minus(&page_again).in_errors() > 10.0 && page_again.mean < 0.8 * of_page.mean;
+    let again = page_again.minus(&sector_again).interval().map(|more| (more / bytes).max(0.0));
+    let [least_of_link, of_link] = if is_cached { again } else { [0.0, f64::INFINITY] };
+    let of_link = of_link.min(throughput.recip());
+    let [least, most] = of_page.minus(&of_sector).interval().map(|more| more / bytes);
+    let of_channel = least - of_link;
+    let reads = PageReads { wait: 0.0, transfer: Some((most - least_of_link) * sector as f64), alone: of_page.mean };
+    // A quarter more, as a cache helps the throughput.
+    if of_channel <= 1.1 * of_link || throughput * of_channel < 1.25 {
+        return Ok(reads);
     }
-    let spread = deviation * std::f64::consts::SQRT_2;
+    let wait = (of_channel - of_link) * page as f64;
+    let spread = (of_page.square_error * cells[1].count()).sqrt() * std::f64::consts::SQRT_2;
     if spread < 1e-3 * wait {
-        return Ok(wait);
+        return Ok(PageReads { wait, ..reads });
     }
     let normal = Normal::standard();
     let ratio = wait / spread;
-    Ok(wait * (2.0 * normal.cdf(ratio) - 1.0) - 2.0 * spread * (normal.pdf(0.0) - normal.pdf(ratio)))
+    let blurred = wait * (2.0 * normal.cdf(ratio) - 1.0) - 2.0 * spread * (normal.pdf(0.0) - normal.pdf(ratio));
+    Ok(PageReads { wait: blurred, ..reads })
 }
 
 /// Program 1(II): figure 3.

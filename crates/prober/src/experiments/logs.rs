@@ -98,12 +98,15 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
             writes::bytes_text(spots.distance as f64)
         );
         // Were superblocks larger than the distance, places would share a log; were they smaller than a place, each would need several.
-        let is_far = superblock > 0;
-        let logs = Value::number("log_blocks", count, why.clone()).within(count, count).sure_if(cheap.is_clear && is_far);
+        let is_known = known.sure_number("superblock_bytes").is_some();
+        // Of places that a buffer holds a good part of, fewer reach the logs.
+        let is_past_buffer = (cheap.most * spot) as f64 > 4.0 * buffer;
+        let logs =
+            Value::number("log_blocks", count, why.clone()).within(count, count).sure_if(cheap.is_clear && is_known && is_past_buffer);
         let order = Value::word("log_order", order, why).sure_if(cheap.is_clear);
         return Ok(Finding { values: vec![logs, order], charts, ..Finding::default() });
     }
-    common_logs(bench, size, range, superblock, charts)
+    common_logs(bench, size, range, charts)
 }
 
 /// Where writes go: the first spot and how many places it has, and from one spot to the next.
@@ -144,13 +147,7 @@ impl Spots {
 }
 
 /// The bytes of random writes that are absorbed after the range was written in order.
-fn common_logs(
-    bench: &mut Bench<'_>,
-    size: u64,
-    range: u64,
-    superblock: u64,
-    mut charts: Vec<crate::finding::Chart>,
-) -> Result<Finding, ProbeError> {
+fn common_logs(bench: &mut Bench<'_>, size: u64, range: u64, mut charts: Vec<crate::finding::Chart>) -> Result<Finding, ProbeError> {
     bench.fill(0, range, 20_000_000)?;
     let random = bench.pattern(&format!("random(size={size},range={range})"))?;
     let limit = Limit { requests: 2 * range / size, ..Limit::time(bench.part_of_budget(4)).precision(0.0) };
@@ -180,14 +177,8 @@ fn common_logs(
                 steps::mean(&groups[..at]),
                 steps::mean(&groups[at..])
             );
-            let mut values = vec![Value::number("log_bytes", bytes, why).within(bytes - step, bytes + step).sure_if(false)];
-            if superblock > 0 {
-                let why = "the bytes that logs hold over those of a superblock, and one for sequential writes".to_owned();
-                values.push(Value::number("log_blocks", (bytes / superblock as f64).round() + 1.0, why).sure_if(false));
-            } else {
-                values.push(Value::not_found("log_blocks", "the bytes that logs hold are known, not those of one"));
-            }
-            values
+            let missing = Value::not_found("log_blocks", "no border by places, only one by bytes: see log_bytes");
+            vec![Value::number("log_bytes", bytes, why).within(bytes - step, bytes + step).sure_if(false), missing]
         }
     };
     charts.push(chart);

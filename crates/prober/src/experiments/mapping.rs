@@ -11,7 +11,7 @@ use super::inside::{self, Area, Burst, ByAddress, Order};
 use super::interleaving::{self, Chunks};
 use super::{Experiment, Group};
 use crate::analysis::cells::{Cells, Estimate};
-use crate::analysis::periods::{CLEAR, gcd};
+use crate::analysis::periods::gcd;
 use crate::bench::{Bench, Job, Limit};
 use crate::error::ProbeError;
 use crate::finding::{Axis, Chart, Finding, Value};
@@ -61,28 +61,28 @@ fn run(bench: &mut Bench<'_>, _args: &Args, known: &Known) -> Result<Finding, Pr
     let mut random = inside::random(bench);
     let (area, chunks) = interleaving::prepare(bench, NAME, known, &mut random)?;
     let whole = ByAddress::new(&area, chunks.bytes, chunks.phase);
+    // Whether these are all units does not matter: what is measured first is whether chunks so far apart hinder each other.
     let units = match known.number("parallel_units") {
-        Some(units) => Some((units as u64, known.sure_number("parallel_units").is_some())),
+        Some(units) => Some(units as u64),
         None => {
             let most = (whole.count / 4).min(64) as usize;
-            let (levels, _) = interleaving::find_units(bench, &mut random, &whole, most, bench.part_of_budget(8))?;
-            levels.periods.last().map(|&units| (units as u64, levels.last_margin > CLEAR))
+            let (levels, _) = interleaving::find_units(bench, &mut random, &whole, chunks.bytes, most, bench.part_of_budget(8))?;
+            levels.periods.last().map(|&units| units as u64)
         }
     };
     let mut finding = Finding::default();
-    let Some((units, are_units_sure)) = units.filter(|&(units, _)| 4 * units < whole.count) else {
+    let Some(units) = units.filter(|&units| 4 * units < whole.count) else {
         let why = "no distance is known at which reads hinder each other, so that it cannot be seen where chunks lie";
         finding.values.push(Value::not_found("mapping", why));
         return Ok(finding);
     };
     let time = bench.part_of_budget(16);
-    let before = measure_conflict(bench, &mut random, &whole, units, None, time)?;
+    let before = measure_conflict(bench, &mut random, &whole, chunks.bytes, units, None, time)?;
     let written = write_at_random(bench, &mut random, &area, &chunks, units)?;
     let by_address = ByAddress { count: written.count(), ..whole };
-    let after_address = measure_conflict(bench, &mut random, &by_address, units, Some(&before), time)?;
-    let after_writes = measure_conflict(bench, &mut random, &written, units, Some(&before), time)?;
-    let is_known = chunks.is_sure && are_units_sure;
-    finding.values.push(decide(&before, &after_address, &after_writes, is_known));
+    let after_address = measure_conflict(bench, &mut random, &by_address, chunks.bytes, units, Some(&before), time)?;
+    let after_writes = measure_conflict(bench, &mut random, &written, chunks.bytes, units, Some(&before), time)?;
+    finding.values.push(decide(&before, &after_address, &after_writes, chunks.is_sure));
     for (name, title, chart) in [
         (
             "stride_by_address",
@@ -103,6 +103,7 @@ fn measure_conflict(
     bench: &mut Bench<'_>,
     random: &mut Pcg64Mcg,
     order: &impl Order,
+    chunk: u64,
     units: u64,
     before: Option<&Estimate>,
     time: Nanos,
@@ -117,8 +118,8 @@ fn measure_conflict(
         for _ in 0..64 {
             let row = random.random_range(0..rows);
             let other = others[random.random_range(0..others.len())];
-            bursts.push(Burst { condition: 0, offsets: inside::pair_at(random, order, row * units + other) });
-            bursts.push(Burst { condition: 1, offsets: inside::pair_at(random, order, (row + 1) * units) });
+            bursts.push(Burst { condition: 0, offsets: inside::pair_at(random, order, row * units + other, chunk, sector) });
+            bursts.push(Burst { condition: 1, offsets: inside::pair_at(random, order, (row + 1) * units, chunk, sector) });
         }
         inside::play_round(bench, random, &mut bursts, sector, &mut cells)?;
         rounds += 1;
@@ -151,7 +152,8 @@ fn write_at_random(bench: &mut Bench<'_>, random: &mut Pcg64Mcg, area: &Area, ch
     written.shuffle(random);
     let offsets = written.iter().map(|&number| places.offset(number)).collect();
     write(bench, offsets, chunks.bytes)?;
-    bench.pause(inside::SETTLE)?;
+    let calm = bench.part_of_budget(8);
+    inside::calm_down(bench, area, calm)?;
     Ok(ByWrites { places, written })
 }
 

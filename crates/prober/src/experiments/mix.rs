@@ -69,9 +69,6 @@ fn run(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeEr
             let reads = step as f64 / steps as f64;
             let time = purse.next_of(bench, shares);
             let measured = measure_within(bench, &Cell { access, reads, size_bytes: size as u32, depth }, area, time)?;
-            if reads < 1.0 {
-                bench.flush()?;
-            }
             found.push(Step::new(reads, &measured));
         }
         found.reverse();
@@ -79,6 +76,7 @@ fn run(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeEr
         finding.values.extend(values(access, &found, lowest));
         finding.charts.extend(charts(access, size, &found, lowest));
     }
+    bench.flush()?;
     Ok(finding)
 }
 
@@ -94,7 +92,8 @@ fn values(access: Access, found: &[Step], lowest: &Step) -> Vec<Value> {
     let ends = [&found[0], &found[found.len() - 1]].map(|step| step.throughput);
     let worse = if ends[0].mean < ends[1].mean { ends[0] } else { ends[1] };
     let is_below = |step: &Step| ends.iter().all(|end| step.throughput.is_clearly_below(end, MARGIN, inside.len()));
-    let is_tub = inside.iter().any(is_below);
+    let is_sure = inside.iter().any(is_below);
+    let is_tub = is_sure || lowest.throughput.mean < worse.mean * (1.0 - MARGIN);
     let is_alone =
         inside.iter().all(|step| step.reads == lowest.reads || lowest.throughput.is_clearly_below(&step.throughput, 0.0, inside.len()));
     // The other way round: below the worse end by more than the margin nowhere.
@@ -108,9 +107,9 @@ fn values(access: Access, found: &[Step], lowest: &Step) -> Vec<Value> {
         ends[1].mean
     );
     vec![
-        Value::word(&format!("{name}_bathtub"), if is_tub { "yes" } else { "no" }, why.clone()).sure_if(is_tub || is_none),
+        Value::word(&format!("{name}_bathtub"), if is_tub { "yes" } else { "no" }, why.clone()).sure_if(is_sure || (is_none && !is_tub)),
         common::value(&format!("{name}_mix_lowest_mb_per_second"), &lowest.throughput, why.clone()),
-        Value::number(&format!("{name}_mix_lowest_reads_share"), lowest.reads, why.clone()).sure_if(is_tub && is_alone),
+        Value::number(&format!("{name}_mix_lowest_reads_share"), lowest.reads, why.clone()).sure_if(is_sure && is_alone),
         common::value(&format!("{name}_mix_lowest_over_worse_end"), &lowest.throughput.over(worse), why),
     ]
 }

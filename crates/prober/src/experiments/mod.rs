@@ -27,6 +27,7 @@ mod inside;
 mod interference;
 mod interleaving;
 mod mapping;
+mod matrix;
 mod mix;
 #[cfg(test)]
 mod performance_tests;
@@ -107,6 +108,9 @@ pub static EXPERIMENTS: &[Experiment] = &[
     read_ahead::ENTRY,
     cleaning_onset::ENTRY,
     steady_state::ENTRY,
+    // performance again: it uses what the internals found
+    matrix::ENTRY,
+    matrix::READS,
     // patterns
     focused::ENTRY,
     partitioned::ENTRY,
@@ -150,6 +154,10 @@ impl Experiment {
         let sent = bench.sent();
         finding.experiment = format!("{}({})", self.info.name, args.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(","));
         finding.device_seconds = (bench.now() - start) as f64 / 1e9;
+        let budget_s = bench.settings().budget as f64 / 1e9;
+        if finding.device_seconds > 1.5 * budget_s {
+            finding.notes.push(format!("it took {:.0} s, more than its budget of {budget_s:.0} s: the drive is too slow for less", finding.device_seconds));
+        }
         finding.requests = sent.requests - before.requests;
         finding.read_bytes = sent.read_bytes - before.read_bytes;
         finding.written_bytes = sent.written_bytes - before.written_bytes;

@@ -169,3 +169,30 @@ fn a_bare_drive_answers_reads_in_one_time_and_the_mtron_takes_writes_in_two() {
     let share = number(&finding, "random_write_belt_2_share");
     assert!(share > 0.3 && share < 0.7, "{share}");
 }
+
+#[test]
+fn two_streams_spoil_a_read_ahead_that_looks_at_the_last_request_only() {
+    let spec = "streams(sizes=4Ki,streams=1+2)";
+    let profile = profile::load("intel-x25e").unwrap().with_overrides(&["media.erase_blocks_per_plane=64"]).unwrap();
+    let settings = SimulatedSettings { state: State::Filled, seed: 1 };
+    let mut device = Simulated::new("sim:intel", &profile, settings, &Progress::default()).unwrap();
+    let finding = run_on(&mut device, spec, u64::MAX, 5_000_000_000, &Known::default(), false).unwrap();
+    assert_eq!(word(&finding, "streams_4ki_dip"), "yes");
+    // Without read-ahead there is nothing to spoil, and two do more than one.
+    let finding = run_on(&mut eight_dies(), spec, u64::MAX, 5_000_000_000, &Known::default(), false).unwrap();
+    assert_eq!(word(&finding, "streams_4ki_dip"), "no");
+    assert!(number(&finding, "streams_4ki_two_over_one") > 1.5);
+}
+
+#[test]
+fn a_reader_and_a_writer_are_measured_alone_and_together() {
+    let finding = run_on(&mut eight_dies(), "interference", u64::MAX, 10_000_000_000, &Known::default(), true).unwrap();
+    // 500 us and 12.3 us on the channel for either.
+    for kind in ["random_read", "random_write", "sequential_read", "sequential_write"] {
+        let alone = number(&finding, &format!("{kind}_alone_mb_per_second"));
+        assert!((alone / (4096.0 / 512.3) - 1.0).abs() < 0.02, "{kind}: {alone}");
+    }
+    // Of eight dies a reader and a writer meet in one of eight, and the one that comes later waits for half of the time.
+    let share = number(&finding, "random_read_and_random_write_over_sum");
+    assert!(share > 0.88 && share < 1.0, "{share}");
+}

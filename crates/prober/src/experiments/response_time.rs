@@ -56,7 +56,7 @@ pub(super) const WRITE: Experiment = Experiment {
     info: Info {
         name: "response_time_write",
         aliases: &[],
-        summary: "distribution of the response times of small random writes, alone and half and half with reads, and the belts that they fall into",
+        summary: "distribution of the response times of small random writes, alone and mixed with reads, and the belts that they fall into",
         source: "SCHEDULER section 4.3.2, figures 4.15-4.19",
         params: &[SIZE, SHOWN, LEAST_SHARE, APART, common::AREA, common::FILL],
     },
@@ -89,9 +89,6 @@ fn run(bench: &mut Bench<'_>, args: &Args, name: &'static str, mixes: &[f64], ar
     for &reads in mixes {
         let time = purse.next(bench);
         let measured = sample_within(bench, &common::one_by_one(Access::Random, reads, size), area, time)?;
-        if reads < 1.0 {
-            bench.flush()?;
-        }
         let label = format!("random_{}", common::mix_name(reads));
         let latencies = all_latencies(&measured);
         let counts: Vec<(f64, u64)> = latencies.iter_recorded().map(|at| (at.value_iterated_to() as f64, at.count_at_value())).collect();
@@ -101,6 +98,7 @@ fn run(bench: &mut Bench<'_>, args: &Args, name: &'static str, mixes: &[f64], ar
         distribution.series.push(cumulative(&label, &latencies));
         series_charts.push(one_by_one_chart(&label, &measured, args.integer("shown") as usize));
     }
+    common::settle(bench, mixes)?;
     finding.charts.push(distribution);
     finding.charts.extend(series_charts);
     Ok(finding)

@@ -30,7 +30,12 @@ pub(super) const ENTRY: Experiment = Experiment {
                 default: "0",
                 help: "bytes of each area; 0 for a quarter of the focused area, or 1Mi",
             },
-            Param { name: "rounds", kind: ParamKind::Integer { min: 3, max: 1000 }, default: "8", help: "how often each is measured" },
+            Param {
+                name: "rounds",
+                kind: ParamKind::Integer { min: 3, max: 1000 },
+                default: "8",
+                help: "how often each is measured; four times if the drive is very slow",
+            },
         ],
     },
     group: Group::Patterns,
@@ -88,11 +93,12 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
     let range = writes::prepare(bench, ENTRY.info.name, args.integer("range"), 16 * size)?;
     let area = (area.min(range / 4) / size).max(1) * size;
     let streams = Streams { size, area, starts: [0, range / 2 / size * size] };
-    let rounds = args.integer("rounds") as usize;
     // As many requests as the time allows, found by trying few; the first round is for getting used to it.
     streams.serial(bench, 8)?;
     let pilot = streams.serial(bench, 16)? / 32.0;
-    let requests = ((bench.part_of_budget(2) as f64 / pilot / (4 * (rounds + 1)) as f64) as u64).clamp(16, 4096);
+    let is_slow = pilot * 600.0 > bench.settings().budget as f64;
+    let rounds = if is_slow { 4 } else { args.integer("rounds") as usize };
+    let requests = ((bench.part_of_budget(2) as f64 / pilot / (4 * (rounds + 1)) as f64) as u64).clamp(if is_slow { 8 } else { 16 }, 4096);
     streams.serial(bench, requests)?;
     streams.parallel(bench, requests)?;
     let (mut serial, mut parallel) = (Vec::new(), Vec::new());

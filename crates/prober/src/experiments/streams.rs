@@ -9,7 +9,6 @@ use units::Nanos;
 
 use super::common::{self, Purse};
 use super::{Experiment, Group};
-use crate::analysis::estimate::Estimate;
 use crate::bench::{Bench, Job, Limit};
 use crate::error::ProbeError;
 use crate::finding::{Axis, Chart, Finding, Series, Value};
@@ -54,8 +53,38 @@ pub(super) const ENTRY: Experiment = Experiment {
     body: run,
 };
 
-/// Throughput in MB/s by size and number of streams.
-type Found = BTreeMap<u64, BTreeMap<u64, Estimate>>;
+/// Throughput in MB/s, measured several times.
+#[derive(Clone, Debug)]
+struct Runs {
+    /// From the least to the greatest.
+    sorted: [f64; Self::COUNT],
+}
+
+impl Runs {
+    const COUNT: usize = 9;
+
+    fn new(mut runs: [f64; Self::COUNT]) -> Self {
+        runs.sort_by(f64::total_cmp);
+        Self { sorted: runs }
+    }
+
+    /// Readers that keep step now and then meet in one domain all the time: the median does not care.
+    fn median(&self) -> f64 {
+        self.sorted[Self::COUNT / 2]
+    }
+
+    /// The second and the last but one of nine: 96 % of all such intervals hold the median of the law, whatever it is (sign test).
+    fn interval(&self) -> [f64; 2] {
+        [self.sorted[1], self.sorted[Self::COUNT - 2]]
+    }
+
+    fn is_clearly_below(&self, other: &Self, margin: f64) -> bool {
+        self.interval()[1] < other.interval()[0] * (1.0 - margin)
+    }
+}
+
+/// By size and number of streams.
+type Found = BTreeMap<u64, BTreeMap<u64, Runs>>;
 
 fn run(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeError> {
     let start = bench.now();
@@ -72,7 +101,8 @@ fn run(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeEr
     sizes.retain(|size| possible.contains(size) && size.is_multiple_of(sector));
     let Some(&largest) = sizes.last().filter(|_| streams.len() >= 2 && streams[0] == 1) else {
         let reason = format!(
-            "each of {most} readers has {space} bytes of the region: requests of {} to {} bytes are possible, and one reader is needed beside several",
+            "each of {most} readers has {space} bytes of the region: requests of {} to {} bytes are possible, and one reader is needed \
+             beside several",
             possible.start(),
             possible.end()
         );
@@ -96,63 +126,73 @@ fn run(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeEr
     Ok(Finding { values: values(&found), charts: vec![chart(&found)], notes, ..Finding::default() })
 }
 
-/// Throughput of so many readers, several times: readers that begin together keep step, and which domains they then meet in depends on where
-/// they began.
-fn measure(bench: &mut Bench<'_>, size: u64, count: u64, space: u64, time: Nanos) -> Result<Estimate, ProbeError> {
+/// Throughput of so many readers, several times: readers that begin together keep step, and which domains they then meet in depends on
+/// where they began.
+fn measure(bench: &mut Bench<'_>, size: u64, count: u64, space: u64, time: Nanos) -> Result<Runs, ProbeError> {
     /// Bytes that each reader reads at least: some windows of read-ahead.
     const LEAST_BYTES: u64 = 1 << 20;
-    const REPEATS: u64 = 5;
     let mut random = Pcg64Mcg::seed_from_u64(bench.seed());
-    let mut throughputs = Vec::new();
-    for _ in 0..REPEATS {
+    let mut runs = [0.0; Runs::COUNT];
+    for run in &mut runs {
         let mut jobs = Vec::new();
         for number in 0..count {
             let skipped = random.random_range(0..=(space / size - 1) / 2) * size;
             let pattern = common::one_by_one(Access::Sequential, 1.0, size).pattern_within(number * space + skipped, space - skipped);
             jobs.push(Job::closed(bench.pattern(&pattern)?, 1));
         }
-        let limit = Limit::time(time / REPEATS).after(4 * count).at_least((count * LEAST_BYTES / size).max(256));
-        throughputs.push(bench.play(jobs, limit)?.bytes_per_second() / 1e6);
+        let limit = Limit::time(time / Runs::COUNT as u64).fewest(4 * count).after(4 * count);
+        *run = bench.play(jobs, limit.at_least((count * LEAST_BYTES / size).max(256)))?.bytes_per_second() / 1e6;
     }
-    Ok(Estimate::of(&throughputs).expect("it was measured several times"))
+    Ok(Runs::new(runs))
 }
 
 fn values(found: &Found) -> Vec<Value> {
     let mut values = Vec::new();
     for (&size, curve) in found {
-        let (key, text) = (common::bytes_key(size), common::bytes_text(size));
-        let one = curve[&1];
-        if let Some(two) = curve.get(&2).filter(|_| one.mean > 0.0) {
-            let ratio = two.over(one);
-            let why = format!("{text}: {:.1} MB/s with one reader, {:.1} with two", one.mean, two.mean);
-            values.push(common::value(&format!("streams_{key}_two_over_one"), &ratio, why.clone()));
-            let is_dip = two.is_clearly_below(&one, MARGIN, found.len());
-            let is_none = one.times(1.0 - MARGIN).is_clearly_below(two, 0.0, found.len());
-            let word = if is_dip { "yes" } else { "no" };
-            values.push(Value::word(&format!("streams_{key}_dip"), word, why).sure_if(is_dip || is_none));
+        let (key, text) = (format!("streams_{}", common::bytes_key(size)), common::bytes_text(size));
+        let one = &curve[&1];
+        if let Some(two) = curve.get(&2).filter(|_| one.interval()[0] > 0.0) {
+            let why =
+                format!("{text}: {:.1} MB/s with one reader, {:.1} with two (medians of {} runs)", one.median(), two.median(), Runs::COUNT);
+            let ratio = two.median() / one.median();
+            let (low, high) = (two.interval()[0] / one.interval()[1], two.interval()[1] / one.interval()[0]);
+            let value = Value::number(&format!("{key}_two_over_one"), ratio, why.clone()).within(low, high);
+            values.push(value.sure_if(high - low <= 0.2 * ratio));
+            let word = if ratio < 1.0 - MARGIN { "yes" } else { "no" };
+            let is_sure = if word == "yes" { two.is_clearly_below(one, MARGIN) } else { low > 1.0 - MARGIN };
+            values.push(Value::word(&format!("{key}_dip"), word, why).sure_if(is_sure));
         }
-        let least = curve.iter().filter(|&(&count, _)| count > 1).min_by(|a, b| a.1.mean.total_cmp(&b.1.mean));
-        if let Some((&count, throughput)) = least.filter(|(_, throughput)| throughput.is_clearly_below(&one, MARGIN, curve.len())) {
-            let why = format!("{text}: {:.1} MB/s with {count} readers, less than with any other number", throughput.mean);
-            values.push(Value::number(&format!("streams_{key}_worst_streams"), count as f64, why));
-            let again = curve.iter().find(|&(&other, throughput)| other > count && throughput.mean >= one.mean);
-            let key = format!("streams_{key}_until_as_fast_as_one");
-            values.push(match again {
-                Some((&again, there)) => {
-                    let why = format!("{text}: {:.1} MB/s with {again} readers, {:.1} with one", there.mean, one.mean);
-                    Value::number(&key, again as f64, why)
-                }
-                None => Value::not_found(&key, format!("{text}: no number of readers is as fast as one")),
-            });
-        }
+        values.extend(recovery(&key, &text, curve));
     }
     values
+}
+
+/// Where it is worst, and how many readers make up for it; nothing if more readers are never slower than one.
+fn recovery(key: &str, text: &str, curve: &BTreeMap<u64, Runs>) -> Vec<Value> {
+    let one = &curve[&1];
+    let least = curve.iter().filter(|&(&count, _)| count > 1).min_by(|a, b| a.1.median().total_cmp(&b.1.median()));
+    let Some((&count, worst)) = least.filter(|(_, runs)| runs.is_clearly_below(one, MARGIN)) else { return Vec::new() };
+    let why = format!("{text}: {:.1} MB/s with {count} readers, less than with any other number", worst.median());
+    let worst = Value::number(&format!("{key}_worst_streams"), count as f64, why);
+    let key = format!("{key}_until_as_fast_as_one");
+    let again = curve.iter().find(|&(&other, runs)| other > count && runs.median() >= one.median());
+    let recovered = match again {
+        Some((&again, there)) => {
+            let why = format!("{text}: {:.1} MB/s with {again} readers, {:.1} with one", there.median(), one.median());
+            Value::number(&key, again as f64, why)
+        }
+        None => Value::not_found(&key, format!("{text}: no number of readers is as fast as one")),
+    };
+    vec![worst, recovered]
 }
 
 fn chart(found: &Found) -> Chart {
     let series = found.iter().map(|(&size, curve)| {
         let mut series = Series::new(common::bytes_text(size));
-        curve.iter().for_each(|(&count, throughput)| common::push(&mut series, count as f64, throughput));
+        for (&count, runs) in curve {
+            let [low, high] = runs.interval();
+            series.push_within(count as f64, runs.median(), low, high);
+        }
         series
     });
     Chart {

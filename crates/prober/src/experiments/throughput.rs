@@ -127,7 +127,8 @@ impl Matrix {
         depths.retain(|&depth| depth <= most_depth);
         if sizes.is_empty() || depths.is_empty() {
             let reason = format!(
-                "no size or depth is left: the device and {area} bytes of it take requests of {} to {} bytes in sectors of {sector}, and {most_depth} at a time",
+                "no size or depth is left: the device and {area} bytes of it take requests of {} to {} bytes in sectors of {sector}, and \
+                 {most_depth} at a time",
                 possible.start(),
                 possible.end()
             );
@@ -195,11 +196,8 @@ fn run(
         let mix = matrix.mixes.iter().position(|&reads| reads == cell.reads).expect("the cell is one of the matrix");
         let throughput = common::megabytes_per_second(&measured);
         found.entry((cell.access.name(), mix)).or_default().insert((u64::from(cell.size_bytes), u64::from(cell.depth)), throughput);
-        if cell.reads < 1.0 {
-            // What the buffer still holds would be written during the next measurement.
-            bench.flush()?;
-        }
     }
+    common::settle(bench, &matrix.mixes)?;
     let mut finding = Finding { notes: std::mem::take(notes), ..Finding::default() };
     if !matrix.mixes.iter().any(|&reads| reads < 1.0) && !bench.settings().may_write {
         finding.notes.push("nothing was written: a drive may answer reads of what was never written without its flash".to_owned());

@@ -85,8 +85,9 @@ fn body(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeE
                 bursts.push(burst(bench, size, depth, range, requests, time / rounds as u64)?);
             }
             let found: Vec<Absorbed> = bursts.iter().filter_map(|burst| absorbed(burst, size, depth)).collect();
-            if found.len() * 5 >= rounds * 4 {
-                return Ok(finding(&found, &bursts, size, depth));
+            if is_found(&found, rounds) {
+                let first = Seen { found, bursts, size, depth };
+                return Ok(finding(&with_larger(bench, first, range, rounds, time)?));
             }
             let shortest = bursts.iter().map(|burst| burst.ends.len()).min().unwrap_or(0);
             let level = bursts[0].ends.last().map_or(f64::NAN, |end| end / bursts[0].ends.len() as f64);
@@ -103,6 +104,45 @@ fn body(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeE
         longest.1
     );
     Ok(Finding { values: vec![Value::not_found("write_buffer_bytes", why)], ..Finding::default() })
+}
+
+/// Bursts of one kind, and what they show.
+struct Seen {
+    found: Vec<Absorbed>,
+    bursts: Vec<Burst>,
+    size: u64,
+    depth: u32,
+}
+
+impl Seen {
+    fn bytes(&self) -> f64 {
+        steps::median(&self.found.iter().map(|one| one.bytes).collect::<Vec<f64>>())
+    }
+}
+
+fn is_found(found: &[Absorbed], rounds: usize) -> bool {
+    found.len() * 5 >= rounds * 4
+}
+
+/// The same with writes twice as large, and again, as long as more is absorbed: a buffer of pages holds small writes one to a page.
+fn with_larger(bench: &mut Bench<'_>, mut seen: Seen, range: u64, rounds: usize, time: u64) -> Result<Seen, ProbeError> {
+    loop {
+        let size = 2 * seen.size;
+        if size > 64 << 10 || 16 * size > range {
+            return Ok(seen);
+        }
+        let requests = (4.0 * seen.bytes() / size as f64).max(32.0) as u64;
+        let mut bursts = Vec::new();
+        for _ in 0..rounds {
+            bursts.push(burst(bench, size, seen.depth, range, requests, time / rounds as u64)?);
+        }
+        let found: Vec<Absorbed> = bursts.iter().filter_map(|burst| absorbed(burst, size, seen.depth)).collect();
+        let larger = Seen { found, bursts, size, depth: seen.depth };
+        if !is_found(&larger.found, rounds) || larger.bytes() < 1.4 * seen.bytes() {
+            return Ok(seen);
+        }
+        seen = larger;
+    }
 }
 
 fn burst(bench: &mut Bench<'_>, size: u64, depth: u32, range: u64, requests: u64, time: u64) -> Result<Burst, ProbeError> {
@@ -134,7 +174,9 @@ fn absorbed(burst: &Burst, size: u64, depth: u32) -> Option<Absorbed> {
     })
 }
 
-fn finding(found: &[Absorbed], bursts: &[Burst], size: u64, depth: u32) -> Finding {
+fn finding(seen: &Seen) -> Finding {
+    let Seen { found, bursts, size, depth } = seen;
+    let size = *size;
     let mut sizes: Vec<f64> = found.iter().map(|one| one.bytes).collect();
     sizes.sort_by(f64::total_cmp);
     // Nothing finer than a group of completions is told.
@@ -152,7 +194,7 @@ fn finding(found: &[Absorbed], bursts: &[Burst], size: u64, depth: u32) -> Findi
         writes::bytes_text(size as f64)
     );
     // The range of five rounds or more holds their median at 93 % or more.
-    let is_sure = found.len() == bursts.len() && high < 1.6 * low && slow > 1.5 * fast;
+    let is_sure = found.len() == bursts.len() && high < 1.6 * low && slow > 2.0 * fast;
     let value = Value::number("write_buffer_bytes", bytes, why).within(low, high).sure_if(is_sure);
     let mut series = Series::new("writes");
     for (index, gap) in gaps.iter().enumerate() {

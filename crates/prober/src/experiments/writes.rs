@@ -24,7 +24,7 @@ pub(super) const RANGE: Param = Param {
 };
 
 /// Requests that a mean is of even where the time is too short for them: fewer tell nothing.
-const LEAST: u64 = 16;
+const LEAST: u64 = 20;
 
 /// What is asked for has to fit into the region; otherwise one line that says so.
 pub(super) fn impossible(experiment: &'static str, reason: impl Into<String>) -> ProbeError {
@@ -194,8 +194,14 @@ pub(super) fn cheap_up_to(
     let (low, high) = (swept[&here], swept[&beyond]);
     // Again, in the other order: what only looked like a border because something filled up meanwhile is none now.
     let (high_again, low_again) = (measure(beyond)?, measure(here)?);
+    // A cost that grows little by little has no border.
+    if high.mean < ratio * low.mean && high_again.mean < ratio * low_again.mean {
+        return Ok(None);
+    }
     let is_told = |low: &Level, high: &Level| low.high() < middle && high.low() > middle && high.mean >= ratio * low.mean;
-    let is_clear = is_told(&low, &high) && is_told(&low_again, &high_again);
+    // Each had its turn more than once, so that what it takes to begin does not count.
+    let is_long = [&low, &high, &low_again, &high_again].iter().all(|level| level.count as u64 >= 2 * beyond);
+    let is_clear = is_long && is_told(&low, &high) && is_told(&low_again, &high_again);
     Ok(Some(Cheap { most: here, here: low, beyond: high, is_clear }))
 }
 

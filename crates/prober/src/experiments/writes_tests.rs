@@ -1,6 +1,10 @@
 //! The experiments on writes, on small drives whose inside is known.
 
+use std::ops::Range;
+
 use devices::{BlockDevice as _, Simulated, SimulatedSettings};
+use rand::{RngExt as _, SeedableRng as _};
+use rand_pcg::Pcg64Mcg;
 use ssd::drive::profile;
 use ssd::drive::state::State;
 use units::Progress;
@@ -201,7 +205,7 @@ fn all_run_on_small_regions_or_say_why_not() {
                         assert_eq!(finding.values.iter().find(is_without), None);
                     }
                     Err(ProbeError::Impossible { reason, .. }) => {
-                        assert!(length < 16 << 20 && !reason.is_empty(), "{spec} on {length}: {reason}")
+                        assert!(length < 16 << 20 && !reason.is_empty(), "{spec} on {length}: {reason}");
                     }
                     Err(error) => panic!("{spec} on {length} bytes of {name}: {error}"),
                 }
@@ -218,4 +222,111 @@ fn the_same_seed_finds_the_same() {
         serde_json::to_string(known.findings()).unwrap()
     };
     assert_eq!(once(), once());
+}
+
+/// A drive of which everything that is asked for is drawn, and what there is to find: key, truth, and by how much a sure value may be off
+/// (beside its own interval). A truth of 0: nothing.
+fn random_drive(seed: u64) -> (Simulated, Vec<(&'static str, f64, f64)>) {
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let mut one_of = |values: &[u64]| values[random.random_range(0..values.len())];
+    let (channels, dies, page) = (one_of(&[1, 2, 4]), one_of(&[1, 2]), one_of(&[2048, 4096, 8192]));
+    let pages = one_of(&[32, 64]);
+    let (logs, scheme) = (one_of(&[1, 2, 3, 5, 7, 10, 13]), one_of(&[0, 0, 1, 2]));
+    let (buffer, cache) = (one_of(&[0, 64, 128, 512]) << 10, one_of(&[0, 256, 1024, 3072]) << 10);
+    let (window, streams) = (one_of(&[0, 32, 64, 256]) << 10, one_of(&[1, 4, 16]));
+    let noise = one_of(&[0, 5, 20]) as f64 / 100.0;
+    let superblock = channels * dies * pages * page;
+    let name = ["bast(interleave=0,log_blocks", "block_mapped(interleave=0,open_blocks", "page_mapped(chunk_pages"][scheme as usize];
+    let chunk_or_logs = if scheme == 2 { 1 } else { logs };
+    let has_ahead = window > 0 && cache > 0;
+    let changes = [
+        format!("media.channels={channels}"),
+        format!("media.dies_per_package={dies}"),
+        format!("media.page_bytes={page}"),
+        format!("media.pages_per_erase_block={pages}"),
+        format!("media.erase_blocks_per_plane={}", (1 << 30) / superblock),
+        "media.program_us=[200]".to_owned(),
+        format!("media.time_noise={noise}"),
+        "ftl.over_provisioning=0.25".to_owned(),
+        format!("ftl.scheme={name}={chunk_or_logs})"),
+        format!("write_buffer.bytes={buffer}"),
+        format!("read_cache.bytes={cache}"),
+        format!("read_ahead.detector={}", if has_ahead { "table" } else { "none" }),
+        "read_ahead.trigger_requests=2".to_owned(),
+        format!("read_ahead.window_bytes={window}"),
+        format!("read_ahead.streams={streams}"),
+    ];
+    let changes: Vec<&str> = changes.iter().map(String::as_str).collect();
+    let by_blocks = |truth: u64| if scheme == 2 { 0.0 } else { truth as f64 };
+    let ahead = |truth: u64| if has_ahead { truth as f64 } else { 0.0 };
+    let truth = vec![
+        ("superblock_bytes", by_blocks(superblock), 0.0),
+        ("log_blocks", by_blocks(logs), 0.0),
+        // What streams have in the buffer, the drive may put in order.
+        ("partitioned_ways", by_blocks(logs), (buffer >> 15) as f64 / logs as f64),
+        // Beside what has logs, the buffer holds its part. What is right for replacement blocks, which each random write ends, is open.
+        (
+            "focused_area_bytes",
+            if scheme == 1 { f64::NAN } else { by_blocks(logs * superblock) },
+            0.1 + buffer as f64 / (logs * superblock) as f64,
+        ),
+        ("write_buffer_bytes", buffer as f64, 0.1),
+        ("read_ahead_window_bytes", ahead(window), 0.0),
+        ("read_ahead_streams", ahead(streams), 0.0),
+        ("read_cache_bytes", cache as f64, 0.05),
+        ("aligned_to_bytes", page as f64, 0.0),
+    ];
+    (drive("usb-stick", &changes, State::Loaded { pages: (256 << 20) / page as u32 }), truth)
+}
+
+/// How often values are right, wrong though sure, unsure and right or wrong, and not found.
+fn campaign(drives: Range<u64>, budget_s: u64, is_told: bool) -> (u32, u32) {
+    let specs = ["read_ahead", "write_buffer", "erase_block_size", "focused", "logs", "partitioned", "alignment"];
+    let (mut sure, mut wrong) = (0, 0);
+    for seed in drives {
+        let (mut device, truth) = random_drive(seed);
+        let mut known = Known::default();
+        for spec in specs {
+            let finding = run(&mut device, Region { offset: 0, length: 256 << 20 }, spec, budget_s, &known).unwrap();
+            known.add(finding);
+        }
+        for (key, truth, tolerance) in truth {
+            let value = found(&known, key);
+            let [low, high] = value.interval.unwrap_or([f64::NAN; 2]);
+            let is_within = low <= truth && truth <= high;
+            let is_right = value.number.is_some_and(|number| is_within || (number - truth).abs() <= tolerance * truth);
+            if value.verdict == Verdict::Sure && !truth.is_nan() {
+                sure += 1;
+                wrong += u32::from(!is_right);
+            }
+            if is_told {
+                println!(
+                    "{seed:3} {key:24} {truth:10} {:?} {:?} {}  {}",
+                    value.number,
+                    value.verdict,
+                    if is_right { "right" } else { "OFF" },
+                    value.why
+                );
+            }
+        }
+    }
+    (sure, wrong)
+}
+
+#[test]
+fn what_is_sure_is_right_on_random_drives() {
+    let (sure, wrong) = campaign(0..3, 60, false);
+    assert!(sure > 5 && wrong == 0, "{wrong} of {sure} are wrong");
+}
+
+/// `cargo test -p flashwright-prober --lib -- --ignored --nocapture campaign_on_writes`
+#[test]
+#[ignore = "minutes: the table of what was found on 120 drives"]
+fn campaign_on_writes() {
+    let (sure, wrong) = campaign(0..60, 60, true);
+    // With little time less is sure, and no more is wrong.
+    let (hasty_sure, hasty_wrong) = campaign(60..120, 8, true);
+    println!("{wrong} of {sure} sure values are wrong; with an eighth of the time {hasty_wrong} of {hasty_sure}");
+    assert!(20 * hasty_wrong <= hasty_sure, "{hasty_wrong} of {hasty_sure} sure values are wrong");
+    assert!(20 * wrong <= sure, "{wrong} of {sure} sure values are wrong");
 }

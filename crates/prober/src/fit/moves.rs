@@ -1,0 +1,266 @@
+//! Discrete changes to a profile: what least squares cannot find.
+
+use ssd::drive::profile::{CommandOrder, Detector, FlushOrder, FlushRule, InterfaceKind, Profile};
+
+use super::parameters::{MIXES, READS, WRITES};
+use super::scheme::Scheme;
+use super::solve::tidy;
+
+struct Moves {
+    from: Profile,
+    found: Vec<Profile>,
+}
+
+impl Moves {
+    fn add(&mut self, change: impl FnOnce(&mut Profile)) {
+        let mut changed = self.from.clone();
+        change(&mut changed);
+        tidy(&mut changed);
+        if changed != self.from && changed.check().is_ok() && !self.found.contains(&changed) {
+            self.found.push(changed);
+        }
+    }
+
+    fn scheme(&mut self, change: impl FnOnce(&mut Scheme)) {
+        let mut scheme = Scheme::of(&self.from);
+        change(&mut scheme);
+        self.add(|profile| {
+            scheme.put(profile);
+            if scheme.is_log_block() {
+                profile.cleaning.start_below_free = 0.0;
+                profile.cleaning.background_below_free = 0.0;
+            }
+        });
+    }
+}
+
+/// Profiles one change away that show in these kinds of load.
+pub(super) fn moves(from: &Profile, phases: u8) -> Vec<Profile> {
+    let mut moves = Moves { from: from.clone(), found: Vec::new() };
+    if phases & READS != 0 {
+        interface(&mut moves);
+        media(&mut moves);
+        read_ahead(&mut moves);
+    }
+    if phases & WRITES != 0 {
+        buffer(&mut moves);
+        ftl(&mut moves);
+        programs(&mut moves);
+    }
+    if phases & (WRITES | MIXES) != 0 {
+        mixes(&mut moves);
+    }
+    moves.found
+}
+
+fn interface(moves: &mut Moves) {
+    for (kind, depths) in
+        [(InterfaceKind::Usb, [1].as_slice()), (InterfaceKind::Sata, &[1, 2, 4, 8, 16, 32]), (InterfaceKind::Nvme, &[16, 32, 128, 1024])]
+    {
+        for &depth in depths {
+            moves.add(|profile| {
+                profile.interface.kind = kind;
+                profile.interface.queue_depth = depth;
+                profile.interface.queues = if kind == InterfaceKind::Nvme { 8 } else { 1 };
+            });
+        }
+    }
+}
+
+fn halved(value: u32) -> u32 {
+    (value / 2).max(1)
+}
+
+fn media(moves: &mut Moves) {
+    let m = moves.from.media.clone();
+    let by_two = [(m.channels * 2, m.channels), (halved(m.channels), m.channels)];
+    for (channels, before) in by_two {
+        moves.add(|profile| profile.media.channels = channels);
+        // The same rate in all.
+        moves.add(|profile| {
+            profile.media.channels = channels;
+            profile.media.channel_mt_per_second *= f64::from(before) / f64::from(channels);
+        });
+        // The same dies.
+        moves.add(|profile| {
+            profile.media.channels = channels;
+            profile.media.packages_per_channel = (profile.media.packages_per_channel * before / channels).max(1);
+        });
+        moves.add(|profile| {
+            profile.media.channels = channels;
+            profile.media.packages_per_channel = (profile.media.packages_per_channel * before / channels).max(1);
+            profile.media.channel_mt_per_second *= f64::from(before) / f64::from(channels);
+        });
+    }
+    for channels in [m.channels + 1, m.channels.saturating_sub(1)] {
+        moves.add(|profile| profile.media.channels = channels);
+    }
+    for ways in [m.packages_per_channel * 2, m.packages_per_channel * 4, halved(m.packages_per_channel)] {
+        moves.add(|profile| profile.media.packages_per_channel = ways);
+    }
+    for planes in [m.planes_per_die * 2, halved(m.planes_per_die)] {
+        moves.add(|profile| profile.media.planes_per_die = planes);
+        moves.add(|profile| {
+            profile.media.planes_per_die = planes;
+            profile.media.multi_plane = true;
+        });
+    }
+    for (page, pages) in [(m.page_bytes * 2, halved(m.pages_per_erase_block)), (halved(m.page_bytes), m.pages_per_erase_block * 2)] {
+        moves.add(|profile| {
+            profile.media.page_bytes = page;
+            profile.media.pages_per_erase_block = pages;
+        });
+    }
+    moves.add(|profile| profile.media.cache_mode = !profile.media.cache_mode);
+    moves.add(|profile| profile.media.multi_plane = !profile.media.multi_plane);
+}
+
+fn read_ahead(moves: &mut Moves) {
+    moves.add(|profile| profile.read_ahead.detector = Detector::None);
+    moves.add(|profile| {
+        profile.read_ahead.detector = Detector::None;
+        profile.read_cache.bytes = 0;
+    });
+    let has = moves.from.read_ahead.detector != Detector::None;
+    for detector in [Detector::LastRequest, Detector::Table] {
+        for window in [32 << 10, 64 << 10, 128 << 10, 512 << 10] {
+            moves.add(|profile| {
+                profile.read_ahead.detector = detector;
+                profile.read_ahead.streams = 16;
+                profile.read_ahead.trigger_requests = profile.read_ahead.trigger_requests.max(2);
+                if !has {
+                    profile.read_cache.bytes = profile.read_cache.bytes.max(2 << 20);
+                }
+                profile.read_ahead.window_bytes = window;
+            });
+        }
+    }
+    if has {
+        for trigger in 1..=4 {
+            moves.add(|profile| profile.read_ahead.trigger_requests = trigger);
+        }
+        for factor in [0.5, 2.0] {
+            moves.add(|profile| profile.read_ahead.window_bytes = (profile.read_ahead.window_bytes as f64 * factor) as u64);
+        }
+    }
+    for factor in [0.25, 0.5, 2.0, 4.0] {
+        moves.add(|profile| profile.read_cache.bytes = (profile.read_cache.bytes as f64 * factor) as u64);
+    }
+    moves.add(|profile| profile.read_cache.bytes = profile.read_cache.bytes.max(1 << 20));
+}
+
+fn buffer(moves: &mut Moves) {
+    moves.add(|profile| profile.write_buffer.bytes = 0);
+    let old = moves.from.write_buffer.clone();
+    for bytes in [64 << 10, 512 << 10, 4 << 20, 32 << 20] {
+        for flush in [FlushRule::Eager, FlushRule::Batches, FlushRule::WhenFull] {
+            moves.add(|profile| {
+                profile.write_buffer.bytes = bytes;
+                profile.write_buffer.flush = flush;
+                if flush != FlushRule::Eager {
+                    profile.write_buffer.flush_pages = profile.write_buffer.flush_pages.max(4);
+                }
+            });
+        }
+    }
+    if old.bytes == 0 {
+        return;
+    }
+    for factor in [0.25, 0.5, 2.0, 4.0] {
+        moves.add(|profile| profile.write_buffer.bytes = (old.bytes as f64 * factor) as u64);
+    }
+    for pages in [old.flush_pages * 2, old.flush_pages / 2] {
+        moves.add(|profile| profile.write_buffer.flush_pages = pages);
+    }
+    let flying = old.in_flight_pages.max(8);
+    for pages in [0, flying / 4, flying / 2, flying * 2, flying * 4] {
+        moves.add(|profile| profile.write_buffer.in_flight_pages = pages);
+    }
+    for order in [FlushOrder::Fifo, FlushOrder::ByEraseBlock] {
+        moves.add(|profile| profile.write_buffer.order = order);
+    }
+}
+
+fn ftl(moves: &mut Moves) {
+    let scheme = Scheme::of(&moves.from);
+    let chunk = scheme.chunk_pages.max(1);
+    for allocation in ["dynamic", "available", "static"] {
+        moves.scheme(|scheme| *scheme = Scheme::page_mapped(allocation, chunk));
+    }
+    for (name, logs) in [("bast", 4), ("bast", 8), ("fast", 8), ("fast", 64), ("block_mapped", 1), ("block_mapped", 4)] {
+        moves.scheme(|scheme| *scheme = Scheme::with_logs(name, logs, 0));
+    }
+    if scheme.is_log_block() {
+        for logs in [scheme.logs + 1, scheme.logs.saturating_sub(1), scheme.logs * 2, scheme.logs / 2] {
+            moves.scheme(|scheme| scheme.logs = logs);
+        }
+        let layout = moves.from.layout();
+        let wide = if scheme.interleave == 0 { layout.planes() } else { scheme.interleave };
+        for interleave in [0, wide * 2, wide / 2, wide / 4] {
+            moves.scheme(|scheme| scheme.interleave = interleave);
+        }
+        for merges in [1, scheme.merges_at_once * 2, scheme.merges_at_once / 2, 16] {
+            moves.scheme(|scheme| scheme.merges_at_once = merges);
+        }
+        for maps in [0, 1, 2, 3, 4] {
+            moves.scheme(|scheme| scheme.maps_in_memory = maps);
+        }
+    } else {
+        for chunk in [1, chunk * 2, chunk / 2] {
+            moves.scheme(|scheme| scheme.chunk_pages = chunk);
+        }
+        for free in [0.0, 0.01, 0.05] {
+            moves.add(|profile| profile.cleaning.start_below_free = free);
+        }
+    }
+}
+
+fn programs(moves: &mut Moves) {
+    let m = moves.from.media.clone();
+    let (reads, programs) = (mean(&m.read_us), mean(&m.program_us));
+    for shape in [[1.0].as_slice(), &[0.35, 1.65], &[0.5, 1.0, 1.5], &[0.64, 0.88, 1.12, 1.36]] {
+        moves.add(|profile| {
+            profile.media.program_us = shape.iter().map(|part| part * programs).collect();
+            profile.media.read_us = vec![reads; shape.len()];
+        });
+    }
+    for factor in [0.25, 0.5, 2.0, 4.0] {
+        let pages = (f64::from(m.pages_per_erase_block) * factor) as u32;
+        moves.add(|profile| profile.media.pages_per_erase_block = pages);
+    }
+    moves.add(|profile| profile.media.copy_back = !profile.media.copy_back);
+    moves.add(|profile| profile.media.multi_plane = !profile.media.multi_plane);
+    moves.add(|profile| profile.media.cache_mode = !profile.media.cache_mode);
+}
+
+fn mixes(moves: &mut Moves) {
+    let waits = moves.from.controller.writes_wait_for_reads;
+    moves.add(|profile| {
+        profile.controller.writes_wait_for_reads = !waits;
+        (profile.controller.write_hold_us, profile.controller.drain_us) = (0.0, 0.0);
+    });
+    for (hold, drain) in [(5.0, 0.0), (15.0, 0.0), (0.0, 20.0), (15.0, 60.0)] {
+        moves.add(|profile| {
+            profile.controller.writes_wait_for_reads = true;
+            (profile.controller.write_hold_us, profile.controller.drain_us) = (hold, drain);
+        });
+    }
+    for turnaround in [0.0, 5.0, 20.0, 50.0] {
+        moves.add(|profile| profile.controller.turnaround_us = turnaround);
+    }
+    for suspend_us in [0.0, 20.0, 60.0] {
+        moves.add(|profile| (profile.media.suspend, profile.media.suspend_us) = (true, suspend_us));
+        moves.add(|profile| {
+            (profile.media.suspend, profile.media.suspend_us) = (true, suspend_us);
+            profile.media.order = CommandOrder::ReadsFirst;
+        });
+    }
+    moves.add(|profile| profile.media.suspend = false);
+    for order in [CommandOrder::Fifo, CommandOrder::ReadsFirst] {
+        moves.add(|profile| profile.media.order = order);
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}

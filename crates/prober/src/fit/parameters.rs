@@ -1,0 +1,161 @@
+//! The continuous values of a profile that are fitted, each with its range and the kinds of load that it shows in.
+
+use ssd::drive::profile::{Detector, Profile};
+
+/// Kinds of load, as bits.
+pub(super) const READS: u8 = 1;
+pub(super) const WRITES: u8 = 2;
+pub(super) const MIXES: u8 = 4;
+const ALL: u8 = READS | WRITES | MIXES;
+
+/// A value that is fitted.
+pub(super) struct Parameter {
+    pub key: &'static str,
+    /// In which kinds of load it shows.
+    pub phases: u8,
+    pub range: (f64, f64),
+    /// Added before the logarithm is taken: values far below count as 0, which they can reach.
+    floor: f64,
+    /// 0, or values are multiples of it.
+    whole: Whole,
+    get: fn(&Profile) -> f64,
+    set: fn(&mut Profile, f64),
+    is_active: fn(&Profile) -> bool,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Whole {
+    No,
+    Ones,
+    Pages,
+}
+
+impl Parameter {
+    /// Where the search sees it.
+    pub fn position(&self, profile: &Profile) -> f64 {
+        ((self.get)(profile) + self.floor).ln()
+    }
+
+    /// Puts it to a place of the search, within its range.
+    pub fn put(&self, profile: &mut Profile, position: f64) {
+        let value = (position.exp() - self.floor).clamp(self.range.0, self.range.1);
+        let value = match self.whole {
+            // Four digits: a profile is read by people.
+            Whole::No => round(value),
+            Whole::Ones => value.round(),
+            Whole::Pages => {
+                let page = f64::from(profile.media.page_bytes);
+                (value / page).round().max(1.0) * page
+            }
+        };
+        (self.set)(profile, value);
+    }
+
+    /// A step from here that is large enough to change the value.
+    pub fn step(&self, profile: &Profile) -> f64 {
+        const STEP: f64 = 0.05;
+        let unit = match self.whole {
+            Whole::No => return STEP,
+            Whole::Ones => 1.0,
+            Whole::Pages => f64::from(profile.media.page_bytes),
+        };
+        let value = (self.get)(profile);
+        STEP.max(((value + 1.01 * unit + self.floor) / (value + self.floor)).ln())
+    }
+
+    pub fn is_active(&self, profile: &Profile) -> bool {
+        (self.is_active)(profile)
+    }
+}
+
+fn round(value: f64) -> f64 {
+    if value == 0.0 {
+        return 0.0;
+    }
+    let scale = 10_f64.powi(4 - value.abs().log10().floor() as i32 - 1);
+    let rounded = (value * scale).round() / scale;
+    if rounded.is_finite() { rounded } else { value }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Keeps the ratios of the page types.
+fn scale(values: &mut [f64], to: f64) {
+    let by = to / mean(values);
+    values.iter_mut().for_each(|value| *value = round((*value * by).max(0.001)));
+}
+
+fn always(_: &Profile) -> bool {
+    true
+}
+
+fn has_buffer(profile: &Profile) -> bool {
+    profile.write_buffer.bytes > 0
+}
+
+fn reads_ahead(profile: &Profile) -> bool {
+    profile.read_ahead.detector != Detector::None
+}
+
+macro_rules! parameters {
+    ($({ $key:literal, $phases:expr, $low:expr => $high:expr, $floor:expr, $whole:ident, $($path:ident).+ as $kind:ty, $active:expr }),+ $(,)?) => {
+        &[$(Parameter {
+            key: $key, phases: $phases, range: ($low, $high), floor: $floor, whole: Whole::$whole,
+            get: |profile| profile.$($path).+ as f64, set: |profile, value| profile.$($path).+ = value as $kind, is_active: $active,
+        }),+]
+    };
+}
+
+#[allow(clippy::cast_lossless, clippy::unnecessary_cast)]
+static SIMPLE: &[Parameter] = parameters![
+    { "interface.host_us", ALL, 0.0 => 5e3, 1.0, No, interface.host_us as f64, always },
+    { "interface.link_mb_per_second", ALL, 0.5 => 1e5, 0.0, No, interface.link_mb_per_second as f64, always },
+    { "interface.read_frames_us", READS | MIXES, 0.0 => 1e3, 0.5, No, interface.read_frames_us as f64, always },
+    { "interface.write_frames_us", WRITES | MIXES, 0.0 => 1e3, 0.5, No, interface.write_frames_us as f64, always },
+    { "controller.read_command_us", READS | MIXES, 0.0 => 5e3, 0.2, No, controller.read_command_us as f64, always },
+    { "controller.write_command_us", WRITES | MIXES, 0.0 => 5e3, 0.2, No, controller.write_command_us as f64, always },
+    { "controller.page_us", ALL, 0.0 => 1e3, 0.1, No, controller.page_us as f64, always },
+    { "controller.turnaround_us", MIXES, 0.0 => 1e3, 1.0, No, controller.turnaround_us as f64, always },
+    { "controller.write_hold_us", WRITES | MIXES, 0.0 => 1e3, 1.0, No, controller.write_hold_us as f64,
+      |profile| profile.controller.writes_wait_for_reads },
+    { "controller.drain_us", MIXES, 0.0 => 1e3, 1.0, No, controller.drain_us as f64, |profile| profile.controller.writes_wait_for_reads },
+    { "media.erase_us", WRITES | MIXES, 50.0 => 1e5, 0.0, No, media.erase_us as f64, always },
+    { "media.command_us", ALL, 0.0 => 100.0, 0.2, No, media.command_us as f64, always },
+    { "media.channel_mt_per_second", ALL, 1.0 => 1e5, 0.0, No, media.channel_mt_per_second as f64, always },
+    { "media.suspend_us", MIXES, 0.0 => 1e3, 1.0, No, media.suspend_us as f64, |profile| profile.media.suspend },
+    { "write_buffer.in_flight_pages", WRITES | MIXES, 1.0 => 8192.0, 0.0, Ones, write_buffer.in_flight_pages as u32,
+      |profile| has_buffer(profile) && profile.write_buffer.in_flight_pages > 0 },
+    { "write_buffer.bytes", WRITES | MIXES, 512.0 => 1e9, 0.0, Pages, write_buffer.bytes as u64, has_buffer },
+    { "read_ahead.window_bytes", READS, 512.0 => 6e7, 0.0, Pages, read_ahead.window_bytes as u64, reads_ahead },
+    { "read_cache.bytes", READS | MIXES, 512.0 => 1e9, 0.0, Pages, read_cache.bytes as u64, |profile| profile.read_cache.bytes > 0 },
+];
+
+static OF_TYPES: &[Parameter] = &[
+    Parameter {
+        key: "media.read_us",
+        phases: ALL,
+        range: (1.0, 1e4),
+        floor: 0.0,
+        whole: Whole::No,
+        get: |profile| mean(&profile.media.read_us),
+        set: |profile, value| scale(&mut profile.media.read_us, value),
+        is_active: always,
+    },
+    Parameter {
+        key: "media.program_us",
+        phases: WRITES | MIXES,
+        range: (2.0, 1e5),
+        floor: 0.0,
+        whole: Whole::No,
+        get: |profile| mean(&profile.media.program_us),
+        set: |profile, value| scale(&mut profile.media.program_us, value),
+        is_active: always,
+    },
+];
+
+/// All that are fitted.
+pub(super) fn all() -> impl Iterator<Item = &'static Parameter> {
+    SIMPLE.iter().chain(OF_TYPES)
+}

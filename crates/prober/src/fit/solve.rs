@@ -1,0 +1,334 @@
+//! Least squares over the continuous values: Levenberg and Marquardt's method on the logarithms of values and throughputs.
+//!
+//! Why not a crate: those with this method want a matrix library of their own, for what are 20 unknowns here, and none does what takes the time,
+//! which is to simulate the columns of the Jacobian side by side and to use one for several steps (Broyden's update).
+
+use ssd::drive::profile::{Detector, FlushRule, Profile};
+use units::Cancelled;
+
+use super::parameters::Parameter;
+use super::simulate::Simulator;
+use crate::matrix::Cell;
+use crate::matrix_set::{CellMeasured, Matrix};
+
+/// Errors far above this weigh linearly: one cell that the model cannot give must not bend all others.
+const ROBUST: f64 = 0.12;
+/// The error of a cell that the candidate has not, or of a candidate that cannot be.
+const MISSING: f64 = 3.0;
+
+/// What candidates are compared with.
+pub(super) struct Goal {
+    pub cells: Vec<Cell>,
+    measured: Vec<CellMeasured>,
+    weights: Vec<f64>,
+}
+
+impl Goal {
+    pub fn new(measured: Vec<CellMeasured>) -> Self {
+        // The interval is one of independent repetitions; the same protocol on the same drive repeats itself better.
+        let weight = |one: &CellMeasured| {
+            let error = (one.interval[1] - one.interval[0]) / 2.0 / one.iops;
+            if error.is_finite() { 1.0 / (1.0 + (error / 0.5).powi(2)) } else { 0.25 }
+        };
+        let weights = measured.iter().map(weight).collect();
+        Self { cells: measured.iter().map(|one| one.cell).collect(), measured, weights }
+    }
+
+    /// The kinds of load, as bits, with errors that are too large.
+    pub fn missed(&self, errors: &[f64]) -> u8 {
+        let missed = errors.iter().zip(&self.cells).filter(|(error, _)| error.abs() > super::GOOD);
+        missed.fold(0, |phases, (_, cell)| phases | super::phase(cell))
+    }
+
+    /// A few of the cells, for a first look at many candidates: those with the largest errors, and some of the others.
+    fn screen(&self, errors: &[f64]) -> (Self, Vec<usize>) {
+        const WORST: usize = 10;
+        let mut order: Vec<usize> = (0..errors.len()).collect();
+        order.sort_by(|&a, &b| errors[b].abs().total_cmp(&errors[a].abs()).then(a.cmp(&b)));
+        let mut kept: Vec<usize> = order.iter().take(WORST).copied().collect();
+        let others: Vec<usize> = (0..errors.len()).filter(|index| !kept.contains(index)).collect();
+        kept.extend(others.iter().step_by(others.len().div_ceil(WORST).max(1)));
+        kept.sort_unstable();
+        let screen = Self {
+            cells: kept.iter().map(|&index| self.cells[index]).collect(),
+            measured: kept.iter().map(|&index| self.measured[index]).collect(),
+            weights: kept.iter().map(|&index| self.weights[index]).collect(),
+        };
+        (screen, kept)
+    }
+
+    /// Logarithms of how many times too fast each cell is.
+    pub fn errors(&self, matrix: Option<&Matrix>) -> Vec<f64> {
+        let error = |one: &CellMeasured| {
+            let iops = matrix.and_then(|matrix| matrix.iops(&one.cell)).filter(|&iops| iops > 0.0);
+            iops.map_or(MISSING, |iops| (iops / one.iops).ln().clamp(-MISSING, MISSING))
+        };
+        self.measured.iter().map(error).collect()
+    }
+
+    /// Mean robust square: for small errors, that of the relative error.
+    pub fn cost(&self, errors: &[f64]) -> f64 {
+        let rho = |error: f64| 2.0 * ROBUST * ROBUST * ((1.0 + (error / ROBUST).powi(2)).sqrt() - 1.0);
+        let sum: f64 = errors.iter().zip(&self.weights).map(|(&error, weight)| weight * rho(error)).sum();
+        sum / self.weights.iter().sum::<f64>().max(1e-9)
+    }
+
+    fn robust_weights(&self, errors: &[f64]) -> Vec<f64> {
+        errors.iter().zip(&self.weights).map(|(&error, weight)| weight / (1.0 + (error / ROBUST).powi(2)).sqrt()).collect()
+    }
+}
+
+/// A profile with its errors.
+#[derive(Clone)]
+pub(super) struct Candidate {
+    pub profile: Profile,
+    pub errors: Vec<f64>,
+    pub cost: f64,
+}
+
+impl Candidate {
+    /// The largest error.
+    pub fn worst(&self) -> f64 {
+        self.errors.iter().fold(0.0, |worst: f64, error| worst.max(error.abs()))
+    }
+}
+
+/// Brings values into the ranges that others set.
+pub(super) fn tidy(profile: &mut Profile) {
+    let page = u64::from(profile.media.page_bytes);
+    let buffer = &mut profile.write_buffer;
+    if buffer.bytes > 0 {
+        buffer.bytes = buffer.bytes.max(page);
+        let pages = (buffer.bytes / page).min(u64::from(u32::MAX)) as u32;
+        let least = u32::from(buffer.flush != FlushRule::Eager);
+        buffer.flush_pages = buffer.flush_pages.clamp(least, pages);
+        buffer.in_flight_pages = buffer.in_flight_pages.min(pages);
+    }
+    let cache = &mut profile.read_cache.bytes;
+    if *cache > 0 {
+        *cache = (*cache).max(page);
+    }
+    let ahead = &mut profile.read_ahead;
+    if ahead.detector != Detector::None {
+        *cache = (*cache).max(2 * page);
+        ahead.window_bytes = ahead.window_bytes.clamp(page, *cache);
+        ahead.trigger_requests = ahead.trigger_requests.max(1);
+        ahead.streams = if ahead.detector == Detector::Table { ahead.streams.max(1) } else { ahead.streams };
+    }
+}
+
+/// Candidates of these profiles, in their order. Those that cannot be are very bad.
+pub(super) fn evaluate(simulator: &Simulator<'_>, goal: &Goal, profiles: Vec<Profile>) -> Result<Vec<Candidate>, Cancelled> {
+    let matrices = simulator.matrices(&profiles, &goal.measured)?;
+    let candidate = |(profile, matrix): (Profile, Option<Matrix>)| {
+        let errors = goal.errors(matrix.as_ref());
+        Candidate { cost: goal.cost(&errors), errors, profile }
+    };
+    Ok(profiles.into_iter().zip(matrices).map(candidate).collect())
+}
+
+/// Improves the values of these parameters, with so many Jacobians at most.
+pub(super) fn refine(
+    simulator: &Simulator<'_>,
+    goal: &Goal,
+    mut best: Candidate,
+    parameters: &[&'static Parameter],
+    jacobians: usize,
+) -> Result<Candidate, Cancelled> {
+    let mut damping = 0.03;
+    for _ in 0..jacobians {
+        let active: Vec<&'static Parameter> = parameters.iter().copied().filter(|one| one.is_active(&best.profile)).collect();
+        let before = best.cost;
+        if before < 2e-5 || best.worst() < 0.015 || active.is_empty() {
+            break;
+        }
+        let mut jacobian = Jacobian::measure(simulator, goal, &best, &active)?;
+        for _ in 0..4 {
+            let steps = [damping, damping * 12.0].map(|damping| jacobian.step(goal, &best.errors, damping));
+            let profiles = steps.iter().map(|step| moved(&best.profile, &active, step)).collect();
+            let tried = evaluate(simulator, goal, profiles)?;
+            let (index, better) = if tried[1].cost < tried[0].cost { (1, &tried[1]) } else { (0, &tried[0]) };
+            let did: Vec<f64> =
+                active.iter().map(|parameter| parameter.position(&better.profile) - parameter.position(&best.profile)).collect();
+            if better.cost >= best.cost {
+                damping *= 30.0;
+                if damping > 1e3 {
+                    break;
+                }
+                continue;
+            }
+            jacobian.update(&did, &best.errors, &better.errors);
+            damping = if index == 0 { (damping / 6.0).max(1e-4) } else { damping * 3.0 };
+            let gain = 1.0 - better.cost / best.cost;
+            best = better.clone();
+            if gain < 0.05 {
+                break;
+            }
+        }
+        damping = damping.min(1.0);
+        if best.cost > before * 0.97 {
+            break;
+        }
+    }
+    Ok(best)
+}
+
+/// The most promising of many changes to a candidate, best first, over all cells. A change is judged by what the values of `parameters` can
+/// make of it, as far as their slopes at the candidate tell: it is simulated over a few cells only, and the step that mends its errors best is
+/// taken with it.
+pub(super) fn promising(
+    simulator: &Simulator<'_>,
+    goal: &Goal,
+    from: &Candidate,
+    changes: Vec<Profile>,
+    parameters: &[&'static Parameter],
+) -> Result<Vec<Candidate>, Cancelled> {
+    const KEPT: usize = 6;
+    const DAMPING: f64 = 0.05;
+    let active: Vec<&'static Parameter> = parameters.iter().copied().filter(|one| one.is_active(&from.profile)).collect();
+    let jacobian = Jacobian::measure(simulator, goal, from, &active)?;
+    let (screen, rows) = goal.screen(&from.errors);
+    let slopes = jacobian.rows(&rows);
+    let mut ranked: Vec<(f64, Profile)> = Vec::new();
+    for change in evaluate(simulator, &screen, changes)? {
+        let step = slopes.step(&screen, &change.errors, DAMPING);
+        let hoped = screen.cost(&slopes.after(&change.errors, &step));
+        ranked.push((change.cost, change.profile.clone()));
+        ranked.push((hoped, moved(&change.profile, &active, &step)));
+    }
+    ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let profiles = ranked.into_iter().map(|(_, profile)| profile).filter(|profile| profile.check().is_ok()).take(KEPT).collect();
+    let mut candidates = evaluate(simulator, goal, profiles)?;
+    candidates.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+    Ok(candidates)
+}
+
+fn moved(profile: &Profile, parameters: &[&'static Parameter], step: &[f64]) -> Profile {
+    let mut moved = profile.clone();
+    for (parameter, by) in parameters.iter().zip(step) {
+        // What does not move is not rounded either.
+        if *by != 0.0 {
+            parameter.put(&mut moved, parameter.position(profile) + by);
+        }
+    }
+    tidy(&mut moved);
+    moved
+}
+
+/// How errors change with positions: a column for each parameter.
+struct Jacobian {
+    columns: Vec<Vec<f64>>,
+}
+
+impl Jacobian {
+    fn measure(simulator: &Simulator<'_>, goal: &Goal, at: &Candidate, parameters: &[&'static Parameter]) -> Result<Self, Cancelled> {
+        let shifted = |parameter: &&'static Parameter| {
+            let here = parameter.position(&at.profile);
+            let step = parameter.step(&at.profile);
+            // At the upper end of its range a value can only fall.
+            let up = moved(&at.profile, &[*parameter], &[step]);
+            if parameter.position(&up) - here > step / 4.0 { up } else { moved(&at.profile, &[*parameter], &[-step]) }
+        };
+        let profiles: Vec<Profile> = parameters.iter().map(shifted).collect();
+        let steps: Vec<f64> = parameters
+            .iter()
+            .zip(&profiles)
+            .map(|(parameter, profile)| parameter.position(profile) - parameter.position(&at.profile))
+            .collect();
+        let candidates = evaluate(simulator, goal, profiles)?;
+        let column = |(candidate, step): (Candidate, f64)| {
+            let is_usable = step.abs() > 1e-9 && candidate.cost < 1.0;
+            let slope = |(after, before): (&f64, &f64)| if is_usable { ((after - before) / step).clamp(-5.0, 5.0) } else { 0.0 };
+            candidate.errors.iter().zip(&at.errors).map(slope).collect()
+        };
+        Ok(Self { columns: candidates.into_iter().zip(steps).map(column).collect() })
+    }
+
+    /// For some of the cells.
+    fn rows(&self, rows: &[usize]) -> Self {
+        Self { columns: self.columns.iter().map(|column| rows.iter().map(|&row| column[row]).collect()).collect() }
+    }
+
+    /// Errors after a step, if they were linear.
+    fn after(&self, errors: &[f64], step: &[f64]) -> Vec<f64> {
+        let change = |row: usize| self.columns.iter().zip(step).map(|(column, by)| column[row] * by).sum::<f64>();
+        errors.iter().enumerate().map(|(row, error)| error + change(row)).collect()
+    }
+
+    /// The step that the damped normal equations give.
+    fn step(&self, goal: &Goal, errors: &[f64], damping: f64) -> Vec<f64> {
+        const LONGEST: f64 = 0.9;
+        let weights = goal.robust_weights(errors);
+        let count = self.columns.len();
+        let dot = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).zip(&weights).map(|((a, b), weight)| a * b * weight).sum() };
+        let mut normal = vec![vec![0.0; count]; count];
+        for (row, values) in normal.iter_mut().enumerate() {
+            for (column, value) in values.iter_mut().enumerate() {
+                *value = dot(&self.columns[row], &self.columns[column]);
+            }
+        }
+        // What hardly shows must not move far: an absolute part beside the relative one.
+        let scale = (0..count).map(|index| normal[index][index]).fold(0.0, f64::max);
+        for (index, values) in normal.iter_mut().enumerate() {
+            values[index] += damping * (values[index] + 0.003 * scale) + 1e-9;
+        }
+        let right: Vec<f64> = self.columns.iter().map(|column| -dot(column, errors)).collect();
+        let step = solve(normal, right);
+        let longest = step.iter().fold(0.0, |longest: f64, by| longest.max(by.abs()));
+        let shorten = if longest > LONGEST { LONGEST / longest } else { 1.0 };
+        step.into_iter().map(|by| by * shorten).collect()
+    }
+
+    /// Broyden's update: the least change that explains what a step did.
+    fn update(&mut self, step: &[f64], before: &[f64], after: &[f64]) {
+        let norm: f64 = step.iter().map(|by| by * by).sum();
+        if norm < 1e-12 {
+            return;
+        }
+        for row in 0..before.len() {
+            let expected: f64 = self.columns.iter().zip(step).map(|(column, by)| column[row] * by).sum();
+            let missed = after[row] - before[row] - expected;
+            for (column, by) in self.columns.iter_mut().zip(step) {
+                column[row] += missed * by / norm;
+            }
+        }
+    }
+}
+
+/// Solves a symmetric positive definite system by Cholesky's method; a pivot that is lost gives 0.
+fn solve(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Vec<f64> {
+    let count = right.len();
+    for column in 0..count {
+        let done: f64 = (0..column).map(|k| matrix[column][k].powi(2)).sum();
+        let pivot = (matrix[column][column] - done).max(0.0).sqrt();
+        matrix[column][column] = pivot;
+        for row in column + 1..count {
+            let done: f64 = (0..column).map(|k| matrix[row][k] * matrix[column][k]).sum();
+            matrix[row][column] = if pivot > 1e-12 { (matrix[row][column] - done) / pivot } else { 0.0 };
+        }
+    }
+    for row in 0..count {
+        let done: f64 = (0..row).map(|k| matrix[row][k] * right[k]).sum();
+        right[row] = if matrix[row][row] > 1e-12 { (right[row] - done) / matrix[row][row] } else { 0.0 };
+    }
+    for row in (0..count).rev() {
+        let done: f64 = (row + 1..count).map(|k| matrix[k][row] * right[k]).sum();
+        right[row] = if matrix[row][row] > 1e-12 { (right[row] - done) / matrix[row][row] } else { 0.0 };
+    }
+    right
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_symmetric_system_is_solved() {
+        let matrix = vec![vec![4.0, 2.0, 0.4], vec![2.0, 5.0, 1.0], vec![0.4, 1.0, 3.0]];
+        let solution = solve(matrix.clone(), vec![1.0, -2.0, 0.5]);
+        for (row, right) in matrix.iter().zip([1.0, -2.0, 0.5]) {
+            let left: f64 = row.iter().zip(&solution).map(|(a, x)| a * x).sum();
+            assert!((left - right).abs() < 1e-12, "{left} {right}");
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! What experiments found of a drive's inside, put into a profile, and kept there.
+
+use ssd::drive::profile::Profile;
+
+use super::scheme::Scheme;
+use super::solve::tidy;
+use crate::finding::Verdict;
+use crate::known::Known;
+
+/// What was found, as far as it can be used.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Structure {
+    domains: Option<Found>,
+    sub_domains: Option<Found>,
+    page_bytes: Option<Found>,
+    chunk_bytes: Option<Found>,
+    is_by_address: Option<(bool, bool)>,
+    buffer_bytes: Option<Found>,
+    logs: Option<Found>,
+    erase_block_bytes: Option<Found>,
+    window_bytes: Option<Found>,
+    cache_bytes: Option<Found>,
+    /// What could not be used, and why.
+    pub notes: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    value: u64,
+    is_sure: bool,
+}
+
+impl Structure {
+    /// What is usable of the findings. What is out of range is noted and left out.
+    pub fn of(known: &Known) -> Self {
+        let mut notes = Vec::new();
+        let mut number = |key: &str, least: f64, most: f64| {
+            let value = known.value(key)?;
+            let is_sure = value.verdict == Verdict::Sure;
+            let number = value.number?;
+            if !number.is_finite() || number < least || number > most {
+                notes.push(format!("{key} = {number} was found, which no profile can have ({least} to {most}): it is not used"));
+                return None;
+            }
+            Some(Found { value: number.round() as u64, is_sure })
+        };
+        let mut structure = Self {
+            domains: number("domains", 1.0, 64.0),
+            sub_domains: number("sub_domains", 1.0, 16.0),
+            page_bytes: number("page_bytes", 512.0, 65_536.0),
+            chunk_bytes: number("chunk_bytes", 512.0, 16e6),
+            buffer_bytes: number("write_buffer_bytes", 0.0, 6e10),
+            logs: number("log_blocks", 1.0, 65_536.0),
+            erase_block_bytes: number("superblock_bytes", 1024.0, 1e9).or(number("erase_block_bytes", 1024.0, 1e9)),
+            window_bytes: number("read_ahead_window_bytes", 0.0, 6e10),
+            cache_bytes: number("read_cache_bytes", 0.0, 6e10),
+            ..Self::default()
+        };
+        if let Some(value) = known.value("mapping") {
+            let is_sure = value.verdict == Verdict::Sure;
+            match value.word.as_deref() {
+                Some("lba") => structure.is_by_address = Some((true, is_sure)),
+                Some("write_order") => structure.is_by_address = Some((false, is_sure)),
+                other => notes.push(format!("mapping = {} is neither lba nor write_order: it is not used", other.unwrap_or("nothing"))),
+            }
+        }
+        if let Some(chunk) = structure.chunk_bytes.filter(|chunk| !chunk.value.is_multiple_of(512)) {
+            notes.push(format!("chunk_bytes = {} is not of whole sectors of 512 bytes: it is not used", chunk.value));
+            structure.chunk_bytes = None;
+        }
+        structure.notes = notes;
+        structure
+    }
+
+    /// The profile with all that was found. What cannot be brought together with the rest is left as it was.
+    pub fn put(&self, profile: &Profile) -> Profile {
+        let mut changed = profile.clone();
+        let mut attempt = |change: &dyn Fn(&mut Profile)| {
+            let mut tried = changed.clone();
+            change(&mut tried);
+            tidy(&mut tried);
+            if tried.check().is_ok() {
+                changed = tried;
+            }
+        };
+        if let Some(found) = self.page_bytes.filter(|found| found.value.is_multiple_of(512)) {
+            attempt(&|profile| pages(profile, found.value));
+        }
+        if let Some(found) = self.chunk_bytes {
+            attempt(&|profile| chunk(profile, found.value));
+        }
+        if let Some((is_by_address, _)) = self.is_by_address {
+            attempt(&|profile| mapping(profile, is_by_address));
+        }
+        if let Some(found) = self.domains {
+            attempt(&|profile| profile.media.channels = found.value as u32);
+        }
+        if let Some(found) = self.sub_domains {
+            attempt(&|profile| {
+                profile.media.packages_per_channel = found.value as u32;
+                profile.media.dies_per_package = 1;
+            });
+        }
+        if let Some(found) = self.buffer_bytes {
+            attempt(&|profile| profile.write_buffer.bytes = found.value);
+        }
+        if let Some(found) = self.logs {
+            attempt(&|profile| {
+                let mut scheme = Scheme::of(profile);
+                if scheme.is_log_block() {
+                    scheme.logs = found.value as u32;
+                    scheme.put(profile);
+                }
+            });
+        }
+        if let Some(found) = self.erase_block_bytes {
+            attempt(&|profile| {
+                // What shows from outside is what is erased together: a superblock.
+                let layout = profile.layout();
+                let scheme = Scheme::of(profile);
+                let wide = if !scheme.is_log_block() || scheme.interleave == 0 { layout.planes() } else { scheme.interleave };
+                let pages = found.value / u64::from(profile.media.page_bytes) / u64::from(wide);
+                profile.media.pages_per_erase_block = pages as u32;
+            });
+        }
+        if let Some(found) = self.cache_bytes {
+            attempt(&|profile| profile.read_cache.bytes = found.value);
+        }
+        if let Some(found) = self.window_bytes.filter(|found| found.value > 0) {
+            attempt(&|profile| profile.read_ahead.window_bytes = found.value);
+        }
+        changed
+    }
+
+    /// Whether a change keeps to what is sure. Only what the search would change otherwise is looked at.
+    pub fn allows(&self, from: &Profile, to: &Profile) -> bool {
+        let sure = |found: Option<Found>| found.is_some_and(|found| found.is_sure);
+        let (a, b) = (&from.media, &to.media);
+        let ways = |m: &ssd::drive::profile::MediaConfig| m.packages_per_channel * m.dies_per_package;
+        let keeps_buffer = !sure(self.buffer_bytes) || (from.write_buffer.bytes > 0) == (to.write_buffer.bytes > 0);
+        let keeps_logs = !sure(self.logs) || !Scheme::of(to).is_log_block() || Scheme::of(from).logs == Scheme::of(to).logs;
+        (!sure(self.page_bytes) || a.page_bytes == b.page_bytes)
+            && (!sure(self.domains) || a.channels == b.channels)
+            && (!sure(self.sub_domains) || ways(a) == ways(b))
+            && keeps_buffer
+            && keeps_logs
+    }
+}
+
+/// Pages of the drive are at most a chunk; a chunk is whole pages.
+fn chunk(profile: &mut Profile, bytes: u64) {
+    let old = u64::from(profile.media.page_bytes);
+    if bytes < old || !bytes.is_multiple_of(old) {
+        // The largest page that divides the chunk.
+        let page = (0..8).map(|power| 65_536_u64 >> power).find(|page| bytes.is_multiple_of(*page) && *page <= old).unwrap_or(512);
+        pages(profile, page);
+    }
+    let mut scheme = Scheme::of(profile);
+    if !scheme.is_log_block() {
+        scheme.chunk_pages = (bytes / u64::from(profile.media.page_bytes)) as u32;
+        scheme.put(profile);
+    }
+}
+
+/// Other pages in erase blocks of the same size.
+fn pages(profile: &mut Profile, bytes: u64) {
+    let m = &mut profile.media;
+    m.pages_per_erase_block = (u64::from(m.pages_per_erase_block) * u64::from(m.page_bytes) / bytes).clamp(2, 4096) as u32;
+    m.page_bytes = bytes as u32;
+}
+
+fn mapping(profile: &mut Profile, is_by_address: bool) {
+    let mut scheme = Scheme::of(profile);
+    if scheme.is_log_block() {
+        return;
+    }
+    let is_static = scheme.allocation == "static";
+    if is_by_address != is_static {
+        scheme.allocation = if is_by_address { "static" } else { "dynamic" }.to_owned();
+        scheme.put(profile);
+    }
+}

@@ -1,0 +1,107 @@
+//! The prober finds the inside of simulated drives: the short form. The long one, with a table over 200 drives, is
+//! `cargo run -p flashwright-prober --example truth`.
+
+#![allow(clippy::unwrap_used, reason = "a helper of tests that fails the test")]
+
+#[path = "truth/drives.rs"]
+mod drives;
+
+use devices::{BlockDevice as _, Simulated, SimulatedSettings};
+use drives::{Drive, Said};
+use prober::{Bench, Finding, Known, Region, Settings, Verdict};
+use ssd::drive::profile;
+use ssd::drive::state::State;
+use units::Progress;
+
+/// What the experiments find in a built-in profile.
+fn probe(name: &str, experiments: &[&str]) -> Known {
+    let (profile, progress) = (profile::load(name).unwrap(), Progress::default());
+    let mut device = Simulated::new(name, &profile, SimulatedSettings { state: State::Filled, seed: 1 }, &progress).unwrap();
+    let region = Region { offset: 0, length: device.info().capacity_bytes.min(1 << 30) };
+    let settings = Settings { region, seed: 1, may_write: true, budget: 20_000_000_000 };
+    let mut bench = Bench::new(&mut device, settings, &progress);
+    let mut known = Known::default();
+    for name in experiments {
+        let (experiment, args) = prober::find(name).unwrap();
+        let finding = experiment.run(&mut bench, &args, &known).unwrap();
+        known.add(finding);
+    }
+    known
+}
+
+#[test]
+fn random_drives_are_seen_through() {
+    // One of each chunk size and some more, with little and much noise in turn.
+    let numbers: Vec<u64> = (0..12).collect();
+    let answers: Vec<_> = std::thread::scope(|scope| {
+        let halves = numbers.chunks(6).map(|part| {
+            scope.spawn(move || {
+                let of = |&number: &u64| {
+                    let drive = Drive::random(number, 3, if number % 2 == 0 { 0.05 } else { 0.2 });
+                    let said = drive.probe(20);
+                    (drive, said)
+                };
+                part.iter().map(of).collect::<Vec<_>>()
+            })
+        });
+        let halves: Vec<_> = halves.collect();
+        halves.into_iter().flat_map(|half| half.join().unwrap()).collect()
+    });
+    let count = |question: fn(&drives::Answers) -> &Said| {
+        let right = answers.iter().filter(|(_, said)| question(said).is_right).count();
+        let mistaken = answers.iter().find(|(_, said)| !question(said).is_right && question(said).is_sure);
+        assert!(mistaken.is_none(), "sure and wrong: {mistaken:?}");
+        right
+    };
+    assert!(count(|said| &said.chunk) >= 11);
+    assert!(count(|said| &said.degree) >= 11);
+    assert!(count(|said| &said.mapping) >= 11);
+    assert!(count(|said| &said.layout) >= 10);
+}
+
+#[test]
+fn the_x25e_is_what_parallelism_found() {
+    let known = probe("intel-x25e", &["chunk_size", "interleaving", "mapping"]);
+    for (key, number) in
+        [("chunk_bytes", 4096.0), ("page_bytes", 4096.0), ("domains", 10.0), ("sub_domains", 2.0), ("parallel_units", 20.0)]
+    {
+        let value = known.value(key).unwrap();
+        assert_eq!((value.number, value.verdict), (Some(number), Verdict::Sure), "{key}: {}", value.why);
+    }
+    let mapping = known.value("mapping").unwrap();
+    assert_eq!((mapping.word.as_deref(), mapping.verdict), (Some("write_order"), Verdict::Sure), "{}", mapping.why);
+    figures_2_to_4(known.findings());
+}
+
+/// The dips of PARALLELISM figures 2, 3 and 4 are where it shows them.
+fn figures_2_to_4(findings: &[Finding]) {
+    let curve = |chart: &str, series: &str| {
+        let charts = findings.iter().flat_map(|finding| &finding.charts);
+        let chart = charts.into_iter().find(|other| other.name == chart).unwrap();
+        let series = chart.series.iter().find(|other| other.name == series).unwrap();
+        series.points.iter().map(|point| (point.x as u64, point.y)).collect::<Vec<_>>()
+    };
+    let mean = |points: &[(u64, f64)], keep: &dyn Fn(u64) -> bool| {
+        let kept: Vec<f64> = points.iter().filter(|(x, _)| keep(*x)).map(|(_, y)| *y).collect();
+        kept.iter().sum::<f64>() / kept.len() as f64
+    };
+    // Figure 2: four sectors that lie half in either chunk are read faster.
+    let four = curve("latency_over_offset", "4 sectors");
+    assert!(mean(&four, &|x| x % 8 == 6) < 0.9 * mean(&four, &|x| x % 8 == 0));
+    // Figure 3: two jobs are slow where they skip 10 n - 1 chunks; four where they skip 20 n - 1 most of all.
+    let (two, four) = (curve("bandwidth_over_stride", "2 jobs"), curve("bandwidth_over_stride", "4 jobs"));
+    assert!(mean(&two, &|x| x % 10 == 9) < 0.85 * mean(&two, &|x| x % 10 != 9));
+    assert!(mean(&four, &|x| x % 20 == 19) < 0.95 * mean(&four, &|x| x % 20 == 9));
+    // Figure 4: writing at random takes the dips away, and reading in the order of the writes brings them back.
+    let (address, order) = (curve("stride_by_address", "2 jobs"), curve("stride_by_write_order", "2 jobs"));
+    assert!(mean(&address, &|x| x % 10 == 9) > 0.97 * mean(&address, &|x| x % 10 != 9));
+    assert!(mean(&order, &|x| x % 10 == 9) < 0.85 * mean(&order, &|x| x % 10 != 9));
+}
+
+#[test]
+fn a_drive_without_command_queue_gives_no_sure_answers() {
+    let known = probe("mtron-pro-7500", &["chunk_size", "interleaving", "mapping"]);
+    let values = known.findings().iter().flat_map(|finding| &finding.values);
+    let sure: Vec<_> = values.filter(|value| value.verdict == Verdict::Sure).collect();
+    assert!(sure.is_empty(), "{sure:?}");
+}

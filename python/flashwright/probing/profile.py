@@ -1,0 +1,84 @@
+"""A profile of what was probed: a simulated drive that behaves, to its host, as the real one did."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flashwright import _core
+from flashwright._core import InputError, RunError
+from flashwright.probing.session import in_order
+from flashwright.runs import PROFILE_FILE, RESULT_FILE, plain
+
+if TYPE_CHECKING:
+    from flashwright._core import Progress
+    from flashwright.probing.store import Finding
+
+FITTED_TO = ("matrix", "matrix_reads")
+"""Experiments that a profile can be fitted to."""
+CLOSE = 0.1
+
+
+def name_of(drive: str) -> str:
+    """Name the profile of a drive: lower-case words and digits joined by `-`."""
+    return "-".join(re.findall(r"[a-z0-9]+", Path(drive).name.lower())) or "drive"
+
+
+def digest(findings: Mapping[str, Finding], effort: int) -> str:
+    """Tell whether a profile is of these findings."""
+    text = json.dumps([plain(list(in_order(findings).values())), effort], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def why_not(findings: Mapping[str, Finding]) -> str | None:
+    """Say why there can be no profile; None if there can."""
+    if any(finding["experiment"].partition("(")[0] in FITTED_TO for finding in findings.values()):
+        return None
+    return f"it is fitted to what the experiment `{FITTED_TO[0]}` finds, which writes, or `{FITTED_TO[1]}`, and neither was done"
+
+
+def read(folder: Path | None) -> tuple[dict[str, Any], str] | None:
+    """Give the profile that a run folder holds, with what its result tells of it; None if there is none."""
+    if folder is None:
+        return None
+    try:
+        told = json.loads((folder / RESULT_FILE).read_text(encoding="utf-8"))["profile"]
+        toml = (folder / PROFILE_FILE).read_text(encoding="utf-8")
+    except (OSError, ValueError, KeyError):
+        return None
+    return (told, toml) if told is not None and "of" in told else None
+
+
+def make(
+    findings: Mapping[str, Finding], device: Mapping[str, Any], *, seed: int, effort: int, progress: Progress
+) -> tuple[dict[str, Any], str | None]:
+    """Fit a profile. Gives what is told of it in the result, and its TOML; None if there is none.
+
+    Raises Cancelled.
+    """
+    try:
+        found = _core.fit_profile(
+            json.dumps(list(in_order(findings).values())),
+            name=name_of(device["name"]),
+            model=device["model"],
+            capacity_bytes=device["capacity_bytes"],
+            seed=seed,
+            effort=effort,
+            progress=progress,
+        )
+    except (InputError, RunError) as error:
+        return {"why_not": str(error)}, None
+    ratios = [cell["ratio"] for cell in found["cells"]]
+    close = sum(abs(ratio - 1) <= CLOSE for ratio in ratios)
+    told = {
+        "file": PROFILE_FILE,
+        "of": digest(findings, effort),
+        "cells": found["cells"],
+        "within_10_percent": close / len(ratios) if ratios else None,
+        "notes": found["notes"],
+    }
+    return told, found["toml"]

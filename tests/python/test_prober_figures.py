@@ -1,0 +1,38 @@
+"""The papers' figures by the prober: which there are, and some of them drawn."""
+
+from __future__ import annotations
+
+import pytest
+
+from flashwright.reproduce import prober_figures
+from flashwright.reproduce.figures import parallelism, scheduler
+from flashwright.reproduce.figures.drawing import Drawing
+
+
+def drawing(number: str) -> Drawing:
+    """Give a figure by its number."""
+    found = [one for paper in prober_figures.PAPERS for one in paper.drawings() if one.number == number]
+    assert len(found) == 1, number
+    return found[0]
+
+
+def test_every_figure_is_there() -> None:
+    numbers = [one.number for one in scheduler.drawings()]
+    all_numbers = [f"4.{number}" for number in range(3, 33)]
+    assert numbers == [number for number in all_numbers if number not in scheduler.HARD_DISK]
+    parts = {one.number.split()[0] for one in parallelism.drawings()}
+    assert parts == {"2", "3", "4", "5", "table", "6", "7"}
+
+
+@pytest.mark.parametrize("number", ["4.19", "table 2"])
+def test_a_figure_is_drawn_with_what_was_published_on_it(number: str) -> None:
+    one = drawing(number)
+    paper = next(paper for paper in prober_figures.PAPERS if one.number in [other.number for other in paper.drawings()])
+    made = one.figure(paper.name)
+    assert made.data
+    assert len(one.chart()["marks"]) >= len(one.marks) > 0
+    rows = prober_figures.rows_of(paper, [one])
+    assert rows
+    assert not [row.what for row in rows if row.falls_short]
+    text = prober_figures.document([(paper, [one], rows)], "command")
+    assert all(row.what in text for row in rows)

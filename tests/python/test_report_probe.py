@@ -1,0 +1,129 @@
+"""Reports of probes in a real browser, and what their charts and words are made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser
+
+from browsing import Opened
+from flashwright import _core
+from flashwright.reports import probe_words as words
+from flashwright.reports.probe import GROUPS
+from flashwright.reports.probe_charts import Curve, figure
+from support import Cli
+
+DRIVE = ["probe", "intel-x25e", "--set", "media.erase_blocks_per_plane=64"]
+ALL = [*DRIVE, "--full", "--minutes", "2", "--fit", "0"]
+COMMANDS = {
+    "one drive": ALL,
+    "two drives": [*ALL, "--against", "sd-card", "--region", "64Mi"],
+    "a profile": ["probe", "a16", "--only", "matrix_reads", "--minutes", "0.1", "--fit", "1"],
+    "read-only": ["probe", "memory(bytes=16Mi)", "--only", "depth_read", "--minutes", "0.02"],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_report_is_drawn_without_complaint_or_request(browser: Browser, cli: Cli, tmp_path: Path, command: str) -> None:
+    cli(*COMMANDS[command], "--out", "run")
+    path = tmp_path / "run" / "report.html"
+    opened = Opened(browser, path)
+    assert opened.page.evaluate("document.documentElement.dataset.plots") == "drawn"
+    assert opened.complaints == []
+    assert opened.requests == [path.as_uri()]
+    plots = opened.page.locator(".plot")
+    assert plots.count() >= 1
+    for number in range(plots.count()):
+        plot = plots.nth(number)
+        assert plot.locator(".trace").count() > 0, f"{plot.get_attribute('id')} is empty"
+        assert plot.locator(".xtitle").text_content()
+        assert plot.locator(".ytitle").text_content()
+    opened.page.context.close()
+    phone = Opened(browser, path, width=375, scheme="dark")
+    assert phone.page.evaluate("document.documentElement.scrollWidth") <= 375
+    assert phone.complaints == []
+    phone.page.context.close()
+
+
+def test_report_is_made_again_from_the_folder_alone(cli: Cli, tmp_path: Path) -> None:
+    cli(
+        *DRIVE, "--only", "depth_read", "--only", "interleaving", "--minutes", "0.3", "--against", "a16", "--out", "run"
+    )
+    report = tmp_path / "run" / "report.html"
+    first = report.read_bytes()
+    report.unlink()
+    moved = (tmp_path / "run").rename(tmp_path / "moved")
+    cli("report", moved)
+    assert (moved / "report.html").read_bytes() == first
+    text = first.decode()
+    for found in ("Side by side", "What was probed", "sub_domains", "two reads at a time"):
+        assert found in text, found
+
+
+def test_every_experiment_has_a_group_of_the_report() -> None:
+    assert {entry["group"] for entry in _core.experiments()} <= GROUPS.keys()
+
+
+def _chart(**changed: Any) -> dict[str, Any]:
+    axis = {"label": "request size", "unit": "bytes", "is_log": True}
+    return {"name": "c", "title": "C", "x": axis, "y": {"label": "latency", "unit": "us", "is_log": True}, **changed}
+
+
+def _points(*values: tuple[float, float], low: float | None = None, high: float | None = None) -> list[dict[str, Any]]:
+    return [{"x": x, "y": y, "low": low, "high": high} for x, y in values]
+
+
+def test_a_chart_has_units_bands_marks_and_what_no_logarithm_has_is_told() -> None:
+    curve = Curve("d", "reads", _points((512, 80), (4096, 0), (65536, 400), low=50, high=500), is_scatter=False)
+    marks = [
+        {"label": "page", "x": 4096.0},
+        {"label": "least", "y": 80.0},
+        {"label": "here", "x": 512.0, "y": 80.0},
+        {"label": "0", "x": 0.0},
+    ]
+    drawn = figure("id", _chart(), [curve], marks, ["d"])
+    assert drawn is not None
+    assert drawn.layout["xaxis"]["ticktext"][0] == "512 B"
+    assert drawn.layout["yaxis"]["title"]["text"] == "latency in µs"
+    assert "1 points at 0 are not on the logarithmic axis" in drawn.reading
+    assert "95 %" in drawn.reading
+    band, line, star = drawn.data
+    assert (band["fill"], len(band["x"])) == ("toself", 4)
+    assert line["x"] == [512, 65536]
+    assert star["name"] == "here"
+    assert [shape["xref"] for shape in drawn.layout["shapes"]] == ["x", "paper"]
+    assert drawn.layout["annotations"][0]["x"] == pytest.approx(3.612, abs=1e-3)
+    assert figure("id", _chart(), [Curve("d", "reads", [], is_scatter=False)], marks, ["d"]) is None
+
+
+def test_two_drives_of_one_chart_are_told_apart() -> None:
+    curves = [
+        Curve(drive, name, _points((512, 1), (1024, 2)), is_scatter=False) for drive in "ab" for name in ("r", "w")
+    ]
+    drawn = figure("id", _chart(), curves, [], ["a", "b"])
+    assert drawn is not None
+    assert [trace["name"] for trace in drawn.data] == ["a: r", "a: w", "b: r", "b: w"]
+    assert [trace["line"]["dash"] for trace in drawn.data] == ["solid", "solid", "dash", "dash"]
+    assert drawn.data[0]["line"]["color"] == drawn.data[2]["line"]["color"]
+
+
+@pytest.mark.parametrize(
+    ("key", "number", "told"),
+    [
+        ("chunk_bytes", 4096, "4 KiB"),
+        ("chunk_bytes", 4608, "4.5 KiB"),
+        ("sector_bytes", 520, "520 B"),
+        ("focused_area_bytes", 12345678, "11.8 MiB"),
+        ("random_read_p99_us", 1500, "1.50 ms"),
+        ("read_most_mb_per_second", 251.26, "251 MB/s"),
+        ("bytes_per_second", 251.26e6, "251 MB/s"),
+        ("reads_per_second", 1234.5, "1\u202f234 /s"),
+        ("belt_1_share", 0.25, "25.0 %"),
+        ("domains", 10, "10"),
+        ("us_per_sector", 1.8524, "1.85"),
+    ],
+)
+def test_values_have_the_unit_of_their_key(key: str, number: float, told: str) -> None:
+    assert words.number_text(key, number) == told

@@ -45,9 +45,9 @@ impl Ring {
     /// Sends what waits, and waits until at least one request is completed or the time has passed; without a time it does not wait. It may
     /// come back early.
     ///
-    /// One system call could do both. But a thread that goes to sleep in the call that sends gives way to any other thread, and on a busy
-    /// machine that is rarely the kernel's worker of a loop device that has just been woken: with all processors busy, a loop device took
-    /// 1300 reads a second at depth 1 in this way, and 14,000 in two calls (Linux 6.18; `fio_parity`). The second call costs 0.3 us.
+    /// One system call could do both. On a machine whose processors were all busy, a loop device then gave a tenth of the reads at depth 1
+    /// that two calls gave (Linux 6.18; `fio_parity`), as if whoever sleeps in the call that sends lets others go before the loop device's
+    /// worker. So there are two, as fio has them.
     pub fn enter(&mut self, time: Option<Duration>) -> io::Result<()> {
         if time.is_none() || self.is_polled || self.has_unsent() {
             without_retries(self.inner.submitter().submit())?;

@@ -109,8 +109,9 @@ def test_a_profile_is_fitted_and_taken_as_a_drive(cli: Cli, tmp_path: Path) -> N
     assert (tmp_path / "run" / "profile.toml").read_text() == toml
     cli("device", "run/profile.toml")
     cli("probe", "run/profile.toml", *DEPTH, "--out", "other")
-    without = cli("probe", *DRIVE, *DEPTH, "--out", "none")
-    assert "No profile: it is fitted to what the experiment `matrix` finds" in without.stdout
+    cli("probe", *DRIVE, *DEPTH, "--out", "none")
+    told = json.loads((tmp_path / "none" / "result.json").read_text())["profile"]
+    assert "it is fitted to what the experiment `matrix` finds" in told["why_not"]
     assert not (tmp_path / "none" / "profile.toml").exists()
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from flashwright._text import count, percent, significant, size, span
+from flashwright.probing.plan import ONLY
 from flashwright.runs import PROFILE_FILE, Run
 
 NOTHING = "–"  # noqa: RUF001  (a dash in a table is an en dash)
@@ -213,7 +214,8 @@ def _differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[st
 def profile_lines(result: Mapping[str, Any]) -> list[str]:
     """Say where the profile is and how well it fits, or why there is none."""
     profile = result.get("profile")
-    if profile is None:
+    # Who names experiments of his own does not expect one.
+    if profile is None or (not profile.get("file") and result["set"] == ONLY):
         return []
     if not profile.get("file"):
         return [f"No profile: {profile['why_not']}."]

@@ -126,6 +126,34 @@ fn what_is_mounted_is_never_written() {
 }
 
 #[test]
+fn what_is_in_use_by_way_of_a_loop_device_is_never_written() {
+    let folder = folder();
+    let behind = file_of(&folder, "behind", 32 * MIB);
+    let Some(below) = Loop::over(&behind, &[]) else { return };
+    if !has(run("mkfs.ext4", &["-q", &below.path]).is_ok(), "mkfs.ext4") {
+        return;
+    }
+    let Some(above) = Loop::over(Path::new(&below.path), &[]) else { return };
+    assert!(refusal(&below.path, Access::DestroyData).contains("lies in it"));
+    open(&above.path, Access::DestroyData).unwrap();
+    let Ok(mounted) = Mount::of(&below.path, &folder.path().join("below"), "rw") else {
+        has(false, "mounts");
+        return;
+    };
+    let text = refusal(&above.path, Access::DestroyData);
+    assert!(text.contains("it lies in") && text.contains("mounted at"), "{text}");
+    drop(mounted);
+    drop(above);
+    let Some(twin) = Loop::over(&behind, &[]) else { return };
+    let text = refusal(&twin.path, Access::DestroyData);
+    assert!(text.contains("it lies in") && text.contains("the loop device"), "{text}");
+    // By another name, too.
+    let link = folder.path().join("link");
+    fs::hard_link(&behind, &link).unwrap();
+    assert!(refusal(&link, Access::DestroyData).contains("lies in it"));
+}
+
+#[test]
 fn the_systems_own_disk_is_never_written() {
     let Ok(disk) = run("findmnt", &["--noheadings", "--output=SOURCE", "/"]) else { return };
     if !has(Path::new(&disk).exists(), "disk under /") {

@@ -253,7 +253,7 @@ impl Measuring {
             self.condition(bench, time)?;
         }
         let source = self.source(bench, cell, !writes)?;
-        let most_requests = protocol.requests(cell);
+        let (mut requests, mut time) = (protocol.requests(cell), longest);
         let ramp = 2 * u64::from(cell.depth) + 8;
         let mut jobs = vec![Job::closed(source, cell.depth)];
         if writes {
@@ -262,14 +262,16 @@ impl Measuring {
                 bench.flush()?;
             }
             let bytes = protocol.warm_up_bytes / if is_first { 1 } else { Protocol::FURTHER };
-            let requests = (bytes as f64 / f64::from(cell.size_bytes) / (1.0 - cell.reads)) as u64;
+            let before = (bytes as f64 / f64::from(cell.size_bytes) / (1.0 - cell.reads)) as u64;
             // Small random writes are as many as large ones: where each costs a merge, all of the buffer is never filled anyway.
-            let requests = requests.clamp(16, 16_384);
-            let limit = most(requests, warm_up);
-            bench.play(jobs, limit)?;
+            let warmed = bench.play(jobs, most(before.clamp(16, 16_384), warm_up))?;
+            // A slow cell ends with a request, not at a time: of 15 requests the one under way at the end would be 7 %.
+            let in_time = (warmed.iops() * longest as f64 / 1e9) as u64;
+            requests = requests.min(in_time.max(Protocol::FEWEST_REQUESTS));
+            time = longest.saturating_mul(4);
             jobs = vec![Job::closed(self.source(bench, cell, true)?, cell.depth)];
         }
-        let limit = most(most_requests, longest).after(ramp);
+        let limit = most(requests, time).after(ramp);
         let measured = bench.play(jobs, limit)?;
         self.kind = Some((cell.access, cell.reads, cell.depth));
         if measured.requests < Protocol::FEWEST_REQUESTS {
@@ -302,15 +304,15 @@ impl Measuring {
                 (self.slice - 1) % slices * Protocol::SLICE_BYTES
             }
         };
-        let Cell { access, reads, size_bytes, .. } = cell;
-        let open = match access {
-            Access::Sequential => format!("sequential(size={size_bytes},reads={reads}"),
-            Access::Random => format!("random(size={size_bytes},reads={reads}"),
-            Access::Stride(distance) => format!("stride(size={size_bytes},reads={reads},distance={distance}"),
+        let Cell { size_bytes, reads: share, .. } = cell;
+        let open = match cell.access {
+            Access::Sequential => format!("sequential(size={size_bytes},reads={share}"),
+            Access::Random => format!("random(size={size_bytes},reads={share}"),
+            Access::Stride(distance) => format!("stride(size={size_bytes},reads={share},distance={distance}"),
         };
         // A number of its own for each cell, and for what comes before it.
-        let (kind, share) = (u64::from(cell.access == Access::Random), (cell.reads * 100.0) as u64);
-        let number = [kind, share, u64::from(cell.size_bytes), u64::from(cell.depth), u64::from(is_measured)];
+        let (kind, reads) = (u64::from(cell.access == Access::Random), (cell.reads * 100.0) as u64);
+        let number = [kind, reads, u64::from(cell.size_bytes), u64::from(cell.depth), u64::from(is_measured)];
         let number = number.into_iter().fold(1_u64, |sum, part| sum.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(part));
         self.pattern(bench, &open, offset, number)
     }

@@ -88,6 +88,12 @@ mod tests {
     }
 
     #[test]
+    fn a_curve_that_is_known_badly_is_not_saturated() {
+        assert!(!knee(&curve(|n| n, 0.6), 0.1).unwrap().is_saturated);
+        assert!(!knee(&curve(|n| 500.0 * n.min(10.0), f64::INFINITY), 0.1).unwrap().is_saturated);
+    }
+
+    #[test]
     fn without_errors_known_the_depth_may_be_any() {
         let found = knee(&curve(|n| 500.0 * n.min(10.0), f64::INFINITY), 0.1).unwrap();
         assert!(found.at_least == 1 && found.diminishing == 10 && found.at_most == 128, "{found:?}");

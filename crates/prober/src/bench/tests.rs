@@ -1,4 +1,4 @@
-use devices::{Simulated, SimulatedSettings};
+use devices::{Access, Completion, DeviceError, Kind, Opening, Simulated, SimulatedSettings};
 use ssd::drive::profile;
 use ssd::drive::state::State;
 use units::{IoOp, Progress};
@@ -69,4 +69,79 @@ fn requests_at_their_own_times_are_measured_from_when_they_were_due() {
     let measured = bench.play(vec![Job::new(bursts, Pace::Open)], Limit::requests(u64::MAX).after(0)).unwrap();
     assert_eq!(measured.requests, 40);
     assert!(measured.elapsed > 90_000_000 && measured.elapsed < 100_000_000, "{}", measured.elapsed);
+}
+
+#[test]
+fn a_device_is_free_again_after_a_run_that_was_stopped() {
+    let mut device = device();
+    let settings = settings(&device);
+    let stopped = Progress::default();
+    stopped.cancel();
+    let mut bench = Bench::new(&mut device, settings, &stopped);
+    let reads = bench.pattern("random(size=4Ki,reads=1)").unwrap();
+    let played = bench.play(vec![Job::closed(reads, 8)], Limit::time(1_000_000_000).precision(0.0));
+    assert!(matches!(played, Err(ProbeError::Cancelled(_))));
+    assert_eq!(device.outstanding(), 0);
+    let progress = Progress::default();
+    let mut bench = Bench::new(&mut device, settings, &progress);
+    let reads = bench.pattern("random(size=4Ki,reads=1)").unwrap();
+    assert_eq!(bench.play(vec![Job::closed(reads, 1)], Limit::requests(10).after(0)).unwrap().requests, 10);
+}
+
+/// A real device that completes nothing.
+struct Stuck {
+    info: DeviceInfo,
+    now: Nanos,
+    outstanding: u32,
+}
+
+impl BlockDevice for Stuck {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn now(&mut self) -> Nanos {
+        self.now
+    }
+
+    fn outstanding(&self) -> u32 {
+        self.outstanding
+    }
+
+    fn submit(&mut self, _: &devices::Request) -> Result<(), DeviceError> {
+        self.outstanding += 1;
+        Ok(())
+    }
+
+    fn wait(&mut self, until: Nanos, _: &mut Vec<Completion>) -> Result<(), DeviceError> {
+        assert!(until < Nanos::MAX, "it would be waited for ever");
+        self.now = self.now.max(until);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_request_to_stop_is_heard_while_nothing_is_completed() {
+    let info = DeviceInfo { is_virtual: false, kind: Kind::BlockDevice, ..device().info().clone() };
+    let mut device = Stuck { info, now: 0, outstanding: 0 };
+    let region = Region { offset: 0, length: 1 << 20 };
+    let stopped = Progress::default();
+    stopped.cancel();
+    let mut bench = Bench::new(&mut device, Settings { region, seed: 1, may_write: false, budget: 1_000_000_000 }, &stopped);
+    let reads = bench.pattern("random(size=4Ki,reads=1)").unwrap();
+    let played = bench.play(vec![Job::closed(reads, 8)], Limit::requests(10));
+    assert!(matches!(played, Err(ProbeError::Cancelled(_))));
+    assert!(device.now < 10_000_000_000, "{}", device.now);
+}
+
+#[test]
+fn filling_takes_the_longest_requests_that_the_device_does() {
+    let opening = Opening { most_bytes: 64 << 10, ..Opening::new("memory(bytes=1Mi)", Access::Write) };
+    let mut device = devices::open(&opening).unwrap();
+    let region = Region { offset: 0, length: 1 << 20 };
+    let progress = Progress::default();
+    let mut bench = Bench::new(&mut *device, Settings { region, seed: 1, may_write: true, budget: 1_000_000_000 }, &progress);
+    bench.fill(512, (300 << 10) + 512, 0).unwrap();
+    // Four of 64 KiB, the rest, and the flush.
+    assert_eq!(bench.sent(), Sent { requests: 6, read_bytes: 0, written_bytes: (300 << 10) + 512 });
 }

@@ -164,7 +164,7 @@ fn one_case(options: &Options, name: &str, path: &str, op: &str, depth: u32) -> 
     if options.alone {
         fio.clone_from(&ours);
     }
-    let iops = |runs: &[Run]| median(runs.iter().map(|run| run.iops).collect());
+    let iops = |runs: &[Run]| median(&runs.iter().map(|run| run.iops).collect::<Vec<_>>());
     let ratios: Vec<f64> = fio.iter().zip(&ours).map(|(fio, ours)| ours.iops / fio.iops).collect();
     // Of all rounds together: a short one is not long against the clock's ticks.
     let each = |runs: &[Run]| {
@@ -178,7 +178,7 @@ fn one_case(options: &Options, name: &str, path: &str, op: &str, depth: u32) -> 
         "{name:<22} {:>10.0} {:>10.0} {:>7.3} {:>5.2}-{:<5.2} {fio_words:>22} {our_words:>22} {:>9.3}",
         iops(&fio),
         iops(&ours),
-        median(ratios.clone()),
+        median(&ratios),
         quantile(&ratios, 0.25),
         quantile(&ratios, 0.75),
         ours_us / fio_us,
@@ -186,8 +186,8 @@ fn one_case(options: &Options, name: &str, path: &str, op: &str, depth: u32) -> 
     Ok(())
 }
 
-fn median(values: Vec<f64>) -> f64 {
-    quantile(&values, 0.5)
+fn median(values: &[f64]) -> f64 {
+    quantile(values, 0.5)
 }
 
 fn quantile(values: &[f64], share: f64) -> f64 {

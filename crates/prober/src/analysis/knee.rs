@@ -27,6 +27,9 @@ pub struct Knee {
     pub is_saturated: bool,
 }
 
+/// By how much of it the throughput may be above that at half of the depth to count as one that no longer rises.
+const MOST_RISE: f64 = 0.1;
+
 /// The knee of a curve in order of depth, the first at depth 1; one more request is worth it if it adds the share `least_gain` of what the
 /// first one did. `None` with fewer than three points or without throughput.
 #[must_use]
@@ -36,7 +39,8 @@ pub fn knee(curve: &[AtDepth], least_gain: f64) -> Option<Knee> {
     let last = curve[curve.len() - 1];
     // Half of the depth or less: what rose since then rises on.
     let before = curve.iter().rev().find(|at| at.depth <= last.depth / 2).unwrap_or(first);
-    let is_saturated = !before.throughput.is_clearly_below(&last.throughput, 0.05, 1);
+    // Asked the other way round: that no rise is clear may be for want of precision.
+    let is_saturated = last.throughput.times(1.0 - MOST_RISE).is_clearly_below(&before.throughput, 0.0, 1);
     let alone = first.throughput.mean / f64::from(first.depth);
     let gains: Vec<(u32, f64, f64)> = curve
         .windows(2)

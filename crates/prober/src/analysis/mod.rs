@@ -2,9 +2,9 @@
 
 pub mod steps;
 
+pub mod cells;
 pub mod estimate;
 pub mod knee;
 pub mod lines;
 pub mod modes;
-pub mod cells;
 pub mod periods;

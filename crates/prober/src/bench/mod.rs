@@ -232,8 +232,8 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Writes a part of the region in order with 256 KiB requests, one by one, flushes, and waits: the state in which PARALLELISM
-    /// section 3.2 begins each experiment ("init_SSD").
+    /// Writes a part of the region in order with 256 KiB requests (or the longest that the device takes) and what is left in one, one by
+    /// one, flushes, and waits: the state in which PARALLELISM section 3.2 begins each experiment ("init_SSD").
     ///
     /// # Errors
     /// [`ProbeError::Impossible`] if nothing may be written; those of [`Bench::play`].
@@ -241,10 +241,15 @@ impl<'a> Bench<'a> {
         if length == 0 {
             return Ok(());
         }
-        let size = length.min(256 * 1024);
-        let size = if length.is_multiple_of(size) { size } else { u64::from(self.device.info().sector_bytes) };
-        let source = self.pattern(&format!("sequential(size={size},offset={offset},range={length},requests={})", length / size))?;
-        self.play(vec![Job::closed(source, 1)], Limit::requests(u64::MAX).after(0))?;
+        let sector = u64::from(self.device.info().sector_bytes);
+        let longest = (256 << 10).min(u64::from(self.device.info().most_bytes)) / sector * sector;
+        let rest = length % longest;
+        for (offset, length, size) in [(offset, length - rest, longest), (offset + length - rest, rest, rest)] {
+            if length > 0 {
+                let source = self.pattern(&format!("sequential(size={size},offset={offset},range={length},requests={})", length / size))?;
+                self.play(vec![Job::closed(source, 1)], Limit::requests(u64::MAX).after(0))?;
+            }
+        }
         self.flush()?;
         self.pause(pause)
     }

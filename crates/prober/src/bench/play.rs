@@ -35,7 +35,9 @@ struct Player<'b, 'a> {
     since: Nanos,
     start: Nanos,
     ended: bool,
+    /// When the progress was told, and asked whether to go on.
     reported: Nanos,
+    is_virtual: bool,
 }
 
 impl Bench<'_> {
@@ -45,10 +47,10 @@ impl Bench<'_> {
     /// [`ProbeError::Device`] if the device fails, [`ProbeError::Source`], [`ProbeError::Cancelled`].
     ///
     /// # Panics
-    /// If a job leaves the region, writes where nothing may be written, or more requests are to be outstanding than the device takes.
+    /// If a job leaves the region, or writes where nothing may be written.
     pub fn play(&mut self, jobs: Vec<Job>, limit: Limit) -> Result<Measured, ProbeError> {
         let start = self.device.now();
-        let count = jobs.len();
+        let (count, is_virtual) = (jobs.len(), self.device.info().is_virtual);
         let player = Player {
             bench: self,
             jobs,
@@ -64,10 +66,32 @@ impl Bench<'_> {
             start,
             ended: false,
             reported: start,
+            is_virtual,
         };
-        player.play()
+        let played = player.play();
+        if played.is_err() {
+            self.let_end();
+        }
+        played
+    }
+
+    /// Waits for what a run that failed left outstanding: the next one would take its ends for those of its own requests. A device that
+    /// completes nothing more is not waited for for ever; whatever it says, its first error was told.
+    fn let_end(&mut self) {
+        const WITHIN: Nanos = 5_000_000_000;
+        let end = self.device.now().saturating_add(WITHIN);
+        let mut dropped = Vec::new();
+        while self.device.outstanding() > 0 && self.device.now() < end {
+            let before = self.device.outstanding();
+            if self.device.wait(end, &mut dropped).is_err() && self.device.outstanding() == before {
+                return;
+            }
+        }
     }
 }
+
+/// Longest wait for a device in real time: then it is looked whether somebody wants the run to stop.
+const LONGEST_WAIT: Nanos = 200_000_000;
 
 impl Player<'_, '_> {
     fn play(mut self) -> Result<Measured, ProbeError> {
@@ -102,10 +126,11 @@ impl Player<'_, '_> {
 
     /// Until when to wait: a limit of time ends a run even if nothing is completed, once it is measured.
     fn until(&self, next: Nanos) -> Nanos {
+        let heard = if self.is_virtual { Nanos::MAX } else { self.reported + LONGEST_WAIT };
         if self.ended || !self.may_end_by_time() || self.limit.time == Nanos::MAX {
-            next
+            next.min(heard)
         } else {
-            next.min(self.since.saturating_add(self.limit.time)).max(self.start + 1)
+            next.min(heard).min(self.since.saturating_add(self.limit.time)).max(self.start + 1)
         }
     }
 

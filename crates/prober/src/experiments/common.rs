@@ -76,10 +76,7 @@ pub fn filled_area(bench: &mut Bench<'_>, args: &Args) -> Result<u64, ProbeError
     let mut filled = 0;
     while filled < whole && (filled == 0 || bench.now() < end) {
         let step = STEP.min(whole - filled);
-        // A rest that is no whole request of 256 KiB would make all of them as short as a sector.
-        let rest = step % (256 << 10);
-        bench.fill(filled, step - rest, 0)?;
-        bench.fill(filled + step - rest, rest, 0)?;
+        bench.fill(filled, step, 0)?;
         filled += step;
     }
     bench.pause(PAUSE.min(budget / 20))?;

@@ -152,11 +152,15 @@ impl Experiment {
         let (start, before) = (bench.now(), bench.sent());
         let mut finding = (self.body)(bench, args, known)?;
         let sent = bench.sent();
-        finding.experiment = format!("{}({})", self.info.name, args.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(","));
+        finding.experiment =
+            format!("{}({})", self.info.name, args.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(","));
         finding.device_seconds = (bench.now() - start) as f64 / 1e9;
         let budget_s = bench.settings().budget as f64 / 1e9;
         if finding.device_seconds > 1.5 * budget_s {
-            finding.notes.push(format!("it took {:.0} s, more than its budget of {budget_s:.0} s: the drive is too slow for less", finding.device_seconds));
+            finding.notes.push(format!(
+                "it took {:.0} s, more than its budget of {budget_s:.0} s: the drive is too slow for less",
+                finding.device_seconds
+            ));
         }
         finding.requests = sent.requests - before.requests;
         finding.read_bytes = sent.read_bytes - before.read_bytes;

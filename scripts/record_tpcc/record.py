@@ -35,11 +35,15 @@ from typing import Any
 import psycopg
 
 from convert import convert, excerpt, verify
+from flashwright.workloads.databases import backend_config
+from flashwright.workloads.databases.memory import MemoryGroup
+from flashwright.workloads.databases.server import Server, find_binaries, server_account
+from flashwright.workloads.driver import RunConfig, run
+from flashwright.workloads.measure import RunResult
 from flashwright.workloads.parts import union
-from flashwright.workloads.tpcc import MIXES, RunConfig, RunResult, Scale, backend_config, load, mix, run, violations
+from flashwright.workloads.supervisor import Supervisor
+from flashwright.workloads.tpcc import MIXES, Scale, TpccLoad, load, mix, violations
 from layout import layout
-from memory import MemoryGroup
-from server import Server, find_binaries
 from tracer import BlockTracer
 from volume import Volume, tool
 
@@ -95,7 +99,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
             p.error(f"--set {setting}: it must be NAME=VALUE")
     if os.geteuid() != 0:
         p.error("must run as root: loop devices, mount and the kernel's tracer need it")
-    for program in ("losetup", "mkfs.ext4", "filefrag", "mount", "umount", "setpriv", "blkparse"):
+    for program in ("losetup", "mkfs.ext4", "filefrag", "mount", "umount", "blkparse"):
         if shutil.which(program) is None:
             p.error(f"{program} not found (Debian: apt-get install util-linux e2fsprogs mount blktrace)")
     return parsed
@@ -154,7 +158,13 @@ def load_database(args: argparse.Namespace, server: Server, scale: Scale) -> int
     """Initialise the server, load TPC-C, and return the size of the database in bytes."""
     server.initialise()
     server.start(LOAD_SETTINGS)
-    load(backend_config("postgres", server.conninfo), scale, args.seed, processes=args.clients, report=say)
+    load(
+        backend_config("postgres", server.conninfo),
+        scale,
+        args.seed,
+        processes=args.clients,
+        report=lambda done, total: say(f"loaded {done} of {total} warehouses"),
+    )
     size = int(server.query("SELECT pg_database_size(current_database()) AS bytes")[0]["bytes"])
     server.query("CHECKPOINT")
     server.stop()
@@ -169,10 +179,11 @@ def run_recorded(
 
     def config(stream: int, seconds: float) -> RunConfig:
         think = args.think_ms / 1000
-        return RunConfig(scale, mix(args.mix), args.clients, seconds, None, think, args.seed, stream)
+        return RunConfig(args.clients, seconds, think_seconds=think, seed=args.seed, stream=stream)
 
+    tpcc = TpccLoad(scale, mix(args.mix))
     if args.warm_up_seconds > 0:
-        warm = run(backend, config(0, args.warm_up_seconds))
+        warm = run(backend, tpcc, config(0, args.warm_up_seconds))
         say(f"warm-up: {warm.transactions_per_second:.0f} transactions/s")
     tracer = BlockTracer(device, raw, args.trace_buffer_kib)
     stack.callback(tracer.close)
@@ -183,7 +194,7 @@ def run_recorded(
     tracer.start()
     started, started_monotonic_ns = time.time(), time.monotonic_ns()
     say(f"recording {args.seconds:.0f} s")
-    result = run(backend, config(1, args.seconds))
+    result = run(backend, tpcc, config(1, args.seconds))
     tracer.stop()
     watcher.close()
     parts_at_end = layout(server.data)
@@ -212,7 +223,11 @@ def record(args: argparse.Namespace, stack: ExitStack) -> dict[str, Any]:
     stack.callback(volume.close)
     say(f"making a device of {args.image_mib} MiB")
     volume.open()
-    server = Server(args.postgres_bin or find_binaries(), volume.mount_point / "data", work / "run", args.user)
+    # The server ends with us even if we are killed; the volume is then left to its user, with the image's folder.
+    supervisor = stack.enter_context(Supervisor())
+    account = server_account(args.user)
+    binaries = find_binaries(args.postgres_bin, account)
+    server = Server(binaries, volume.mount_point / "data", work / "run", supervisor, account)
     stack.callback(server.stop)
     begun = time.monotonic()
     database_bytes = load_database(args, server, scale)
@@ -224,7 +239,7 @@ def record(args: argparse.Namespace, stack: ExitStack) -> dict[str, Any]:
     memory_mib = args.memory_mib
     if memory_mib is None:
         memory_mib = 3 * max(16, round(args.buffers * database_bytes / MIB)) + 64
-    group = MemoryGroup(memory_mib * MIB) if memory_mib else None
+    group = MemoryGroup(memory_mib * MIB, supervisor) if memory_mib else None
     if group is not None:
         # Called after the server's stop, which is pushed anew below: the group can go only when it is empty.
         stack.callback(group.close)

@@ -25,8 +25,8 @@
 //! What this program wrote is known again, and is in nobody's way.
 //!
 //! **A device that goes** in the middle of a run is one error with the device, the request and the reason, and never a wait without end:
-//! every hundredth of a second it is looked whether the device is still as large as it was, a loop device still attached, a file not
-//! truncated (`health.rs`). Detaching a loop device in use only takes effect in the kernel when its user lets go of it: the user of this
+//! every hundredth of a second (every second while it completes nothing) it is looked whether the device is still as large as it was, a
+//! loop device still attached, a file not truncated (`health.rs`). Detaching a loop device in use only takes effect in the kernel when its user lets go of it: the user of this
 //! crate is told at once.
 
 mod buffers;

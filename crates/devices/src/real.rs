@@ -117,15 +117,16 @@ impl Real {
             return Ok(());
         }
         assert!(self.in_ring == 0, "a device goes to another thread only with nothing outstanding");
-        self.ring =
-            Ring::new(&self.file, self.info.queue_depth, self.is_polled).map_err(|source| self.failed("setting up io_uring", source))?;
+        self.ring = Ring::new(&self.file, self.info.queue_depth, self.is_polled)
+            .map_err(|error| self.gone(format!("setting up io_uring: {error}")))?;
         self.thread = thread;
         self.pool.as_mut().expect("it is open").forget_registered(self.ring.io());
         Ok(())
     }
 
-    fn failed(&self, action: &'static str, source: std::io::Error) -> DeviceError {
-        DeviceError::Open { name: self.info.name.clone(), action, source }
+    /// It cannot be used any more: not an error of opening, after which other experiments might go on.
+    fn gone(&self, reason: String) -> DeviceError {
+        DeviceError::Gone { name: self.info.name.clone(), reason }
     }
 
     /// Whether the ring takes such a request; otherwise a call does that blocks.
@@ -186,7 +187,7 @@ impl Real {
     }
 
     fn enter(&mut self, time: Option<Duration>) -> Result<(), DeviceError> {
-        self.ring.enter(time).map_err(|source| self.failed("sending requests through io_uring", source))
+        self.ring.enter(time).map_err(|error| self.gone(format!("sending requests through io_uring: {error}")))
     }
 
     fn reap(&mut self, completed: &mut Vec<Completion>) -> Result<(), DeviceError> {
@@ -218,6 +219,8 @@ impl Real {
         let request = self.slots[number as usize].request;
         if matches!(-result, libc::EAGAIN | libc::EINTR) {
             self.push(number);
+            // It was sent when it was sent first.
+            self.unsent.pop();
             return Ok(());
         }
         self.in_ring -= 1;
@@ -245,7 +248,7 @@ impl Real {
         } else {
             self.health.illness(&self.file)
         };
-        illness.map_or(Ok(()), |reason| Err(DeviceError::Gone { name: self.info.name.clone(), reason }))
+        illness.map_or(Ok(()), |reason| Err(self.gone(reason)))
     }
 }
 

@@ -83,12 +83,11 @@ impl Simulated {
     /// A drive of this profile, in the given state.
     ///
     /// # Errors
-    /// [`DeviceError::Simulated`] if the profile's scheme or policies do not fit, or it was asked to stop.
+    /// [`DeviceError::Simulated`] if the profile's scheme or policies do not fit, [`DeviceError::Cancelled`].
     pub fn new(name: &str, profile: &Profile, settings: SimulatedSettings, progress: &Progress) -> Result<Self, DeviceError> {
         let failed = |reason: String| DeviceError::Simulated { name: name.to_owned(), reason };
-        let drive = visit_drive(profile, settings.seed, None, Maker { settings, progress })
-            .map_err(|error| failed(error.to_string()))?
-            .map_err(|cancelled| failed(cancelled.to_string()))?;
+        let drive =
+            visit_drive(profile, settings.seed, None, Maker { settings, progress }).map_err(|error| failed(error.to_string()))??;
         let sector_bytes = 512.min(profile.media.page_bytes);
         let info = DeviceInfo {
             name: name.to_owned(),
@@ -198,6 +197,14 @@ mod tests {
         device.wait(Nanos::MAX, &mut completed).unwrap();
         assert_eq!((completed[0].handle, completed[0].submitted_at, completed[0].completed_at), (7, 5_000, device.now()));
         assert!(device.now() > 5_000 && device.outstanding() == 0);
+    }
+
+    #[test]
+    fn a_drive_whose_making_was_stopped_is_no_drive_that_is_wrong() {
+        let (profile, stopped) = (profile::load("a16").unwrap(), Progress::default());
+        stopped.cancel();
+        let settings = SimulatedSettings { state: State::Filled, seed: 1 };
+        assert!(matches!(Simulated::new("sim:a16", &profile, settings, &stopped), Err(DeviceError::Cancelled(_))));
     }
 
     #[test]

@@ -158,6 +158,20 @@ fn data_between_holes_is_found() {
 }
 
 #[test]
+fn data_behind_very_many_parts_is_found() {
+    use std::os::unix::fs::FileExt;
+    let folder = folder();
+    let path = file_of(&folder, "parts", 128 * MIB);
+    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    for part in 0..4_200 {
+        file.write_all_at(&[0; 4096], part * 8192).unwrap();
+    }
+    file.write_all_at(&vec![0xff; 64 * MIB as usize], 40 * MIB).unwrap();
+    file.sync_all().unwrap();
+    assert!(refusal(&path, Access::Write).contains("data that this program did not write"));
+}
+
+#[test]
 fn what_was_made_or_written_here_is_written_again() {
     let folder = folder();
     let path = folder.path().join("made");

@@ -134,7 +134,7 @@ fn what_is_in_use_by_way_of_a_loop_device_is_never_written() {
         return;
     }
     let Some(above) = Loop::over(Path::new(&below.path), &[]) else { return };
-    assert!(refusal(&below.path, Access::DestroyData).contains("lies in it"));
+    assert!(refusal(&below.path, Access::DestroyData).contains("it has the loop device"));
     open(&above.path, Access::DestroyData).unwrap();
     let Ok(mounted) = Mount::of(&below.path, &folder.path().join("below"), "rw") else {
         has(false, "mounts");

@@ -20,6 +20,7 @@ from flashwright.cli.model import model
 from flashwright.cli.probe import probe
 from flashwright.cli.progress import StoppedError
 from flashwright.cli.report import report
+from flashwright.cli.run import run
 from flashwright.cli.simulate import simulate
 from flashwright.cli.trace import trace
 
@@ -44,7 +45,7 @@ def cli() -> None:
     """
 
 
-for command in (trace, simulate, compare, probe, device, model, listing, demo, report):
+for command in (trace, simulate, compare, probe, run, device, model, listing, demo, report):
     cli.add_command(command)
 
 

@@ -19,6 +19,8 @@ WORDS = {
     "profile": ("profile", "profiles of simulated drives"),
     "scheme": ("FTL scheme", "FTL schemes of simulated drives"),
     "pattern": ("request pattern", "request patterns (io:...)"),
+    "workloads": ("database workload", "database workloads of `run`"),
+    "preset": ("preset", "presets of `run`: the papers' set-ups"),
     "experiment": ("experiment", "experiments of `probe`"),
 }
 
@@ -54,8 +56,11 @@ def listing(kind: str | None, *, markdown: bool, json_path: str | None) -> None:
 def everything() -> dict[str, list[dict[str, Any]]]:
     """Give all that can be named: kind -> entries as `registry()` has them."""
     from flashwright.devices import listing as of_drives
+    from flashwright.workloads import presets
+    from flashwright.workloads import registry as workloads
 
-    return {**registry(), **of_drives(), "experiment": experiments()}
+    of_runs = {"workloads": workloads.listing(), "preset": presets.listing()}
+    return {**registry(), **of_drives(), "experiment": experiments(), **of_runs}
 
 
 def markdown_table(kind: str, entries: list[dict[str, Any]]) -> str:

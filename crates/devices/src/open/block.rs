@@ -88,6 +88,10 @@ pub(super) fn open(opening: &Opening, path: &Path, data: &Metadata) -> Result<Op
         }
         other => other.map_err(opening.failed("opening it"))?,
     };
+    // What was looked at above is the device that the name stood for then.
+    if file.metadata().map_err(opening.failed("asking what it is"))?.rdev() != number {
+        return Err(opening.wrong("another device took its name while it was opened; try again"));
+    }
     if may_write && control::is_read_only(&file).map_err(opening.failed("asking whether it is read-only"))? {
         return Err(opening.refused("it is read-only"));
     }

@@ -23,7 +23,7 @@ const NO_DIRECT: &str =
 
 pub(super) fn open(opening: &Opening, path: &Path, data: &Metadata) -> Result<Opened, DeviceError> {
     let may_write = opening.access != Access::ReadOnly;
-    if may_write && let Some(user) = in_use::file_user(path) {
+    if may_write && let Some(user) = in_use::file_user(data) {
         return Err(opening.refused(format!("{user}; name a file that is not in use")));
     }
     let file = match opening.direct(path, 0) {
@@ -32,6 +32,10 @@ pub(super) fn open(opening: &Opening, path: &Path, data: &Metadata) -> Result<Op
         Err(error) if matches!(error.raw_os_error(), Some(libc::ETXTBSY)) => return Err(opening.refused("the system uses it")),
         other => other.map_err(opening.failed("opening it"))?,
     };
+    let opened = file.metadata().map_err(opening.failed("asking what it is"))?;
+    if (opened.dev(), opened.ino()) != (data.dev(), data.ino()) {
+        return Err(opening.wrong("another file took its name while it was opened; try again"));
+    }
     if may_write {
         match patiently(|| file.try_lock().map_err(io::Error::from), |error| error.kind() == io::ErrorKind::WouldBlock) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

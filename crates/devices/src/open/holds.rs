@@ -16,7 +16,7 @@ const MIB: u64 = 1 << 20;
 /// Samples between the first and the last MiB, and bytes of each: half a second on a hard disk.
 const SAMPLES: u64 = 64;
 const SAMPLE_BYTES: u64 = 4096;
-/// Written parts of a file with holes that are looked at.
+/// Written parts of a file with holes that are looked at one by one.
 const MOST_PARTS: usize = 4096;
 
 /// One format: a magic number at a place within the first MiB.
@@ -95,7 +95,7 @@ impl Looker<'_> {
     /// The same from any byte, rounded down to a sector, which is told.
     fn read_around(&mut self, offset: u64, length: u64) -> io::Result<(u64, &[u8])> {
         let at = offset - offset % self.sector_bytes;
-        Ok((at, self.read(at, length)?))
+        Ok((at, self.read(at, length.next_multiple_of(self.sector_bytes))?))
     }
 
     /// The format, if it is a known one.
@@ -128,15 +128,23 @@ impl Looker<'_> {
         (1..SAMPLES).map(|part| (self.capacity_bytes / SAMPLES * part, SAMPLE_BYTES)).collect()
     }
 
-    /// The start of each written part of a file, and samples in the long ones.
+    /// Where the next written part of a file begins; `None` if nothing but a hole is left.
+    fn part_from(&self, from: u64) -> rustix::io::Result<Option<u64>> {
+        match rustix::fs::seek(self.file, SeekFrom::Data(from)) {
+            Ok(start) => Ok(Some(start).filter(|&start| start < self.capacity_bytes)),
+            Err(rustix::io::Errno::NXIO) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The start of each written part of a file, and samples in the long ones; of those behind very many parts, some.
     fn parts(&self) -> io::Result<Vec<(u64, u64)>> {
         let mut places = Vec::new();
         let mut from = 0;
         while places.len() < MOST_PARTS && from < self.capacity_bytes {
-            let start = match rustix::fs::seek(self.file, SeekFrom::Data(from)) {
-                Ok(start) if start < self.capacity_bytes => start,
-                // Nothing but a hole is left.
-                Ok(_) | Err(rustix::io::Errno::NXIO) => break,
+            let start = match self.part_from(from) {
+                Ok(Some(start)) => start,
+                Ok(None) => return Ok(places),
                 // The file system knows no holes.
                 Err(rustix::io::Errno::INVAL) => return Ok(self.evenly()),
                 Err(error) => return Err(error.into()),
@@ -145,6 +153,10 @@ impl Looker<'_> {
             let step = (end - start).div_ceil(SAMPLES).max(MIB);
             places.extend((start..end).step_by(step as usize).map(|at| (at, SAMPLE_BYTES)));
             from = end;
+        }
+        let step = (self.capacity_bytes - from).div_ceil(SAMPLES).max(MIB);
+        for spot in (from..self.capacity_bytes).step_by(step as usize) {
+            places.extend(self.part_from(spot)?.map(|start| (start, SAMPLE_BYTES)));
         }
         Ok(places)
     }

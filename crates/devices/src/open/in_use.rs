@@ -1,14 +1,20 @@
 //! Whether somebody uses a block device or a file. The kernel refuses to open a device twice for oneself (`O_EXCL`), mounts included; what
 //! is looked up here tells by whom it is used.
 
-use std::fs;
+use std::fs::{self, Metadata};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::block::Described;
 
-/// Who uses a device or one of its partitions, in words.
+/// Who uses a device or one of its partitions, or what it lies in if it is a loop device, in words. The kernel lets loop devices lie in what is
+/// mounted, and be written then.
 pub(super) fn user(number: u64, described: &Described) -> Option<String> {
+    user_but(number, described, None)
+}
+
+/// The same, where a loop device is already known to lie in it.
+fn user_but(number: u64, described: &Described, but: Option<&str>) -> Option<String> {
     let mut numbers = vec![(number, described.clone())];
     if described.folder == described.disk {
         numbers.extend(entries(&described.disk).filter(|folder| folder.join("partition").exists()).filter_map(|folder| {
@@ -16,23 +22,54 @@ pub(super) fn user(number: u64, described: &Described) -> Option<String> {
             Some((number, Described::find(number)?))
         }));
     }
-    numbers.iter().find_map(|(number, part)| {
-        let use_of = mounted_at(*number).or_else(|| swap_on(*number)).or_else(|| holder(part))?;
-        let is_itself = part.folder == described.folder;
-        Some(if is_itself { format!("it is {use_of}") } else { format!("its partition {} is {use_of}", part.name()) })
+    numbers
+        .iter()
+        .find_map(|(number, part)| {
+            let is_number = |path: &Path| block_device_at(path) == Some(*number);
+            let use_of = mounted_at(*number).or_else(|| swap_on(*number)).or_else(|| holder(part)).map(|use_of| format!("is {use_of}"));
+            let use_of = use_of.or_else(|| loop_over(is_number, but).map(|name| format!("has the loop device {name} in it")))?;
+            let is_itself = part.folder == described.folder;
+            Some(if is_itself { format!("it {use_of}") } else { format!("its partition {} {use_of}", part.name()) })
+        })
+        .or_else(|| beneath(described))
+}
+
+/// Who uses what a loop device lies in.
+fn beneath(described: &Described) -> Option<String> {
+    let (behind, name) = (backing_file(&described.disk)?, described.disk.file_name()?.to_string_lossy().into_owned());
+    let data = fs::metadata(&behind).ok()?;
+    let use_of = if data.file_type().is_block_device() {
+        user_but(data.rdev(), &Described::find(data.rdev())?, Some(&name))?
+    } else {
+        file_user_but(&data, Some(&name))?
+    };
+    Some(format!("it lies in {}: {use_of}", behind.display()))
+}
+
+/// The loop device or swap space that lies in a file, by whatever name.
+pub(super) fn file_user(data: &Metadata) -> Option<String> {
+    file_user_but(data, None)
+}
+
+fn file_user_but(data: &Metadata, but: Option<&str>) -> Option<String> {
+    let is_it = |path: &Path| fs::metadata(path).is_ok_and(|other| (other.dev(), other.ino()) == (data.dev(), data.ino()));
+    if let Some(name) = loop_over(is_it, but) {
+        return Some(format!("the loop device {name} lies in it"));
+    }
+    swaps().iter().any(|path| is_it(path)).then(|| "it is swap space".to_owned())
+}
+
+/// The name of a loop device, other than `but`, that lies in this.
+fn loop_over(is_it: impl Fn(&Path) -> bool, but: Option<&str>) -> Option<String> {
+    entries(Path::new("/sys/block")).find_map(|disk| {
+        let name = disk.file_name()?.to_string_lossy().into_owned();
+        (Some(name.as_str()) != but && is_it(&backing_file(&disk)?)).then_some(name)
     })
 }
 
-/// The loop device or swap space that lies in a file.
-pub(super) fn file_user(path: &Path) -> Option<String> {
-    let path = fs::canonicalize(path).ok()?;
-    let behind =
-        |disk: &Path| fs::read_to_string(disk.join("loop/backing_file")).ok().map(|text| PathBuf::from(text.trim_end_matches('\n')));
-    let on_loop = entries(Path::new("/sys/block")).find(|disk| behind(disk).as_ref() == Some(&path));
-    if let Some(disk) = on_loop {
-        return Some(format!("the loop device {} lies in it", disk.file_name()?.to_string_lossy()));
-    }
-    swaps().contains(&path).then(|| "it is swap space".to_owned())
+/// What a loop device lies in, by its folder in sysfs; `None` for other devices.
+fn backing_file(disk: &Path) -> Option<PathBuf> {
+    fs::read_to_string(disk.join("loop/backing_file")).ok().map(|text| PathBuf::from(text.trim_end_matches('\n')))
 }
 
 fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {

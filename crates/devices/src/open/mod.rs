@@ -92,7 +92,7 @@ const MOST_REQUEST_BYTES: u32 = 64 << 20;
 /// and unless its data may be destroyed, also if it holds a partition table, a file system, a member of a volume group or an array, or
 /// anything else than zeros and what this program wrote. A regular file is refused if a loop device, a swap space or another probe uses it,
 /// and, unless its data may be destroyed, if it holds anything else than that. What is looked at: the first and the last MiB, and samples
-/// between; of a file with holes, the start of each written part.
+/// between; of a file with holes, the start of each written part (behind 4096 of them, some).
 ///
 /// # Errors
 /// [`DeviceError::Spec`] for a spec that names no device, [`DeviceError::Refused`] with what to do about it, [`DeviceError::Open`] if the

@@ -53,6 +53,11 @@ fn body(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeE
     let range = writes::prepare_used(bench, ENTRY.info.name, args, size)?;
     let lengths: Vec<u64> =
         (0..40).map(|doubling| 1 << doubling).take_while(|length| length * size <= args.integer("most").min(range)).collect();
+    if lengths.len() < 2 {
+        let most = args.integer("most").min(range);
+        let reason = format!("bursts of up to {most} bytes hold fewer than two writes of {size}: make `most` larger or `size` smaller");
+        return Err(writes::impossible(ENTRY.info.name, reason));
+    }
     let part = bench.part_of_budget(4 * ROUNDS * lengths.len());
     let pause = match (args.number("pause_ms") * 1e6) as u64 {
         0 => part.clamp(1_000_000, 1_000_000_000),

@@ -57,14 +57,20 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
     let most = if args.integer("most") == 0 { region } else { args.integer("most") };
     let window = (most / WINDOWS / size).max(u64::from(2 * depth).min(most / size / 40)).max(1);
     let (start, time) = (bench.now(), bench.settings().budget);
+    let skipped = (2 * known.number("write_buffer_bytes").unwrap_or(0.0) as u64 / size).max(window * WINDOWS / 50).next_multiple_of(window);
+    let least = (skipped + 8 * window) * size;
+    if least > most {
+        let reason = format!("{most} bytes of random writes are too few beside the write buffer: at least {least} would do");
+        return Err(writes::impossible(ENTRY.info.name, reason));
+    }
     writes::purge(bench)?;
     let filled = writes::prepare(bench, ENTRY.info.name, 0, 16 * size)?;
-    let skipped = (2 * known.number("write_buffer_bytes").unwrap_or(0.0) as u64 / size).max(window * WINDOWS / 50);
     let mut left_out = 0;
     let mut rates = Vec::new();
-    while (rates.len() as u64 + 1) * window * size <= most && bench.now() - start < time {
-        let random = bench.pattern(&format!("random(size={size},range={filled})"))?;
-        let measured = bench.play(vec![Job::closed(random, depth)], Limit::requests(window).after(0))?;
+    while (left_out + (rates.len() as u64 + 1) * window) * size <= most && bench.now() - start < time {
+        // So many in all: a limit would leave as many as are outstanding uncounted.
+        let random = bench.pattern(&format!("random(size={size},range={filled},requests={window})"))?;
+        let measured = bench.play(vec![Job::closed(random, depth)], Limit::requests(u64::MAX).after(0))?;
         if left_out < skipped {
             left_out += window;
             continue;

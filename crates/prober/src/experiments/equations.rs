@@ -148,7 +148,12 @@ fn values(label: &str, line: &Fit, best: &Fit, is_precise: bool) -> Vec<Value> {
     let words = label.replace('_', " ");
     let off = |fit: &Fit| format!("off by {:.1} % at most, R2 = {:.5}", 100.0 * fit.worst_deviation, fit.r_squared);
     let text: Vec<String> = best.pieces.iter().map(equation).collect();
+    // Pieces that fit better where one line would do may be chance: the best of many places to break at is taken.
+    let is_needed = best.pieces.len() == 1 || !line.fits();
     let (shape, why) = match (best.fits(), best.pieces.len()) {
+        (true, _) if !is_needed => {
+            ("pieces", format!("{words}: one line fits ({}), but these fit better: {}, {}", off(line), text.join("; "), off(best)))
+        }
         (true, 1) => ("line", format!("{words}: one line fits, y = {}, {}", text[0], off(best))),
         (true, _) => ("pieces", format!("{words}: one line does not fit ({}); these do: {}, {}", off(line), text.join("; "), off(best))),
         (false, _) => {
@@ -156,7 +161,7 @@ fn values(label: &str, line: &Fit, best: &Fit, is_precise: bool) -> Vec<Value> {
         }
     };
     let why = if is_precise { why } else { format!("{why}; the means scatter so much that it may be otherwise") };
-    let mut values = vec![Value::word(&format!("{label}_shape"), shape, why).sure_if(is_precise)];
+    let mut values = vec![Value::word(&format!("{label}_shape"), shape, why).sure_if(is_precise && is_needed)];
     values.push(Value::number(&format!("{label}_r_squared"), line.r_squared, format!("{words}: of one line through all sizes")));
     let mut add = |key: String, piece: &Piece, is_sure: bool, what: &str| {
         let why = format!("{words}: y = {}, {what}", equation(piece));
@@ -177,12 +182,12 @@ fn values(label: &str, line: &Fit, best: &Fit, is_precise: bool) -> Vec<Value> {
     }
     for (index, piece) in best.pieces.iter().enumerate() {
         let what = format!("from {:.0} to {:.0} sectors", piece.from, piece.to);
-        add(format!("{label}_piece_{}_", index + 1), piece, best.fits() && is_precise, &what);
+        add(format!("{label}_piece_{}_", index + 1), piece, best.fits() && is_precise && is_needed, &what);
     }
     for (index, piece) in best.pieces.iter().enumerate().skip(1) {
         let how = if best.is_continuous { "the lines meet here" } else { "y jumps between the sizes on both sides of it" };
         let key = format!("{label}_piece_{}_from_sectors", index + 1);
-        values.push(Value::number(&key, piece.from, format!("{words}: {how}")).sure_if(best.fits() && is_precise));
+        values.push(Value::number(&key, piece.from, format!("{words}: {how}")).sure_if(best.fits() && is_precise && is_needed));
     }
     values
 }
@@ -209,5 +214,23 @@ fn draw(chart: &mut Chart, label: &str, found: &[Measured], best: &Fit) {
     chart.series.extend([points, line]);
     for piece in &best.pieces[1..] {
         chart.marks.push(Mark { label: format!("{words} breaks"), x: Some(piece.from * SECTOR_BYTES as f64), y: None });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::Verdict;
+
+    #[test]
+    fn pieces_are_not_sure_where_one_line_fits_too() {
+        let law = |x: f64| (60.0 + 4.0 * x) * if x > 64.0 { 1.18 } else { 1.0 };
+        let data: Vec<Datum> = (0..12).map(|step| f64::from(1 << step)).map(|x| Datum { x, y: law(x), error: 0.05 * law(x) }).collect();
+        let (line, best) = (lines::line(&data), lines::segmented(&data, 3));
+        assert!(line.fits() && best.pieces.len() > 1, "{line:?} {best:?}");
+        let values = values("random_read", &line, &best, true);
+        assert!(!values[0].why.contains("one line does not fit"), "{}", values[0].why);
+        let is_about_pieces = |value: &&Value| value.key.ends_with("shape") || value.key.contains("piece");
+        assert!(values.iter().filter(is_about_pieces).all(|value| value.verdict == Verdict::Unsure), "{values:?}");
     }
 }

@@ -71,7 +71,8 @@ fn impossible(reason: String) -> ProbeError {
 }
 
 impl Layout {
-    fn given(bench: &Bench<'_>, args: &Args, known: &Known) -> Result<(u64, u64), ProbeError> {
+    /// Bytes of a chunk and number of domains, and whether both are sure: given, or found so.
+    fn given(bench: &Bench<'_>, args: &Args, known: &Known) -> Result<((u64, u64), bool), ProbeError> {
         let find = |given: u64, key: &str, experiment: &str| {
             let found = (given > 0).then_some(given).or_else(|| known.number(key).map(|number| number as u64));
             let missing = || impossible(format!("`{key}` is not known: run `{experiment}` before, or give it"));
@@ -85,7 +86,8 @@ impl Layout {
                 "{domains} domains with chunks of {chunk} bytes: two domains and whole sectors of {sector} are needed"
             )));
         }
-        Ok((chunk, domains))
+        let is_sure = |argument: &str, key: &str| args.integer(argument) > 0 || known.sure_number(key).is_some();
+        Ok(((chunk, domains), is_sure("chunk", "chunk_bytes") && is_sure("domains", "domains")))
     }
 
     fn new(bench: &Bench<'_>, (chunk, domains): (u64, u64), area: u64) -> Result<Self, ProbeError> {
@@ -115,7 +117,7 @@ impl Layout {
 
 fn run(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, ProbeError> {
     let start = bench.now();
-    let given = Layout::given(bench, args, known)?;
+    let (given, is_sure) = Layout::given(bench, args, known)?;
     let mut depths = common::chosen("ill_mapped", "depths", args.text("depths"), true, "", "")?;
     depths.retain(|&depth| depth <= u64::from(bench.device().queue_depth));
     let area = common::filled_area(bench, args)?;
@@ -139,7 +141,9 @@ fn run(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pro
         common::bytes_text(layout.chunk),
         common::bytes_text(area)
     )];
-    Ok(Finding { values: values(&found, layout.domains), charts: vec![chart(&found, &layout)], notes, ..Finding::default() })
+    // What is guessed to be one domain may be several.
+    let values = values(&found, layout.domains).into_iter().map(|value| value.sure_if(is_sure)).collect();
+    Ok(Finding { values, charts: vec![chart(&found, &layout)], notes, ..Finding::default() })
 }
 
 fn values(found: &[AtDepth], domains: u64) -> Vec<Value> {

@@ -152,6 +152,9 @@ impl Experiment {
         let (start, before) = (bench.now(), bench.sent());
         let mut finding = (self.body)(bench, args, known)?;
         let sent = bench.sent();
+        if sent.written_bytes == before.written_bytes {
+            finding.notes.push("nothing was written: a drive may answer reads of what was never written without its flash".to_owned());
+        }
         finding.experiment =
             format!("{}({})", self.info.name, args.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(","));
         finding.device_seconds = (bench.now() - start) as f64 / 1e9;

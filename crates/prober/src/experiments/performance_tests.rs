@@ -136,6 +136,14 @@ fn one_domain_of_eight_takes_eight_times_as_long() {
     let factor = number(&finding, "ill_mapped_depth_32_factor");
     assert!((factor / 8.0 - 1.0).abs() < 0.05, "{factor}");
     assert!((number(&finding, "ill_mapped_depth_1_factor") - 1.0).abs() < 0.01);
+    let verdict =
+        |finding: &Finding| finding.values.iter().find(|value| value.key == "ill_mapped_depth_32_factor").map(|value| value.verdict);
+    assert_eq!(verdict(&finding), Some(Verdict::Sure));
+    // What is guessed to be one domain may be several.
+    let mut guessed = known.findings().to_vec();
+    guessed[0].values[1].verdict = Verdict::Unsure;
+    let finding = run_on(&mut eight_dies(), "ill_mapped", u64::MAX, 20_000_000_000, &Known::new(guessed), true).unwrap();
+    assert_eq!(verdict(&finding), Some(Verdict::Unsure));
     let without = run_on(&mut eight_dies(), "ill_mapped", u64::MAX, 1_000_000_000, &Known::default(), true).unwrap_err();
     assert_eq!(without.to_string(), "experiment `ill_mapped`: `chunk_bytes` is not known: run `chunk_size` before, or give it");
 }
@@ -195,4 +203,20 @@ fn a_reader_and_a_writer_are_measured_alone_and_together() {
     // Of eight dies a reader and a writer meet in one of eight, and the one that comes later waits for half of the time.
     let share = number(&finding, "random_read_and_random_write_over_sum");
     assert!(share > 0.88 && share < 1.0, "{share}");
+}
+
+#[test]
+fn belts_of_few_requests_are_not_sure() {
+    let finding = run_on(&mut small(&[]), "response_time_write", u64::MAX, 20_000_000, &Known::default(), true).unwrap();
+    let belts: Vec<_> = finding.values.iter().filter(|value| value.key.contains("_belt")).collect();
+    assert!(!belts.is_empty() && belts.iter().all(|value| value.verdict == Verdict::Unsure), "{belts:#?}");
+}
+
+#[test]
+fn reads_of_what_may_never_have_been_written_are_told_of() {
+    for spec in ["throughput_read", "equations_read", "response_time_read", "depth_read", "streams"] {
+        let finding = run_on(&mut small(&[]), spec, 16 << 20, 100_000_000, &Known::default(), false).unwrap();
+        let told = finding.notes.iter().filter(|note| note.contains("never written")).count();
+        assert_eq!(told, 1, "{spec}");
+    }
 }

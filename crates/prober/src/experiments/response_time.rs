@@ -131,13 +131,17 @@ fn belt_values(label: &str, belts: &[Belt]) -> Vec<Value> {
         belts.iter().map(|belt| format!("{:.1} % from {:.0} to {:.0} us", 100.0 * belt.share, belt.least / 1e3, belt.most / 1e3)).collect();
     let count: u64 = belts.iter().map(|belt| belt.count).sum();
     let why = format!("{words}: {}; between belts the density falls to less than half, by more than chance", list.join(", "));
-    let mut values = vec![Value::number(&format!("{label}_belts"), belts.len() as f64, why).sure_if(count >= 1_000)];
+    // Of fewer, a belt may be missing, and those that are there end elsewhere.
+    let is_enough = count >= 1_000;
+    let mut values = vec![Value::number(&format!("{label}_belts"), belts.len() as f64, why).sure_if(is_enough)];
     for (index, belt) in belts.iter().enumerate() {
         let key = format!("{label}_belt_{}", index + 1);
         let why = format!("{words}: {}", list[index]);
-        values.push(Value::number(&format!("{key}_us"), belt.median / 1e3, why.clone()).within(belt.least / 1e3, belt.most / 1e3));
+        let median = Value::number(&format!("{key}_us"), belt.median / 1e3, why.clone()).within(belt.least / 1e3, belt.most / 1e3);
         let [low, high] = belt.share_interval;
-        values.push(Value::number(&format!("{key}_share"), belt.share, why).within(low, high));
+        values.extend(
+            [median, Value::number(&format!("{key}_share"), belt.share, why).within(low, high)].map(|value| value.sure_if(is_enough)),
+        );
     }
     values
 }

@@ -118,11 +118,8 @@ fn run(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeEr
             found.entry(size).or_default().insert(count, measured);
         }
     }
-    let mut notes =
+    let notes =
         vec![format!("each reader has {} of its own, and begins in the first half of it, each time elsewhere", common::bytes_text(space))];
-    if !bench.settings().may_write {
-        notes.push("nothing was written: a drive may answer reads of what was never written without its flash".to_owned());
-    }
     Ok(Finding { values: values(&found), charts: vec![chart(&found)], notes, ..Finding::default() })
 }
 
@@ -173,13 +170,17 @@ fn recovery(key: &str, text: &str, curve: &BTreeMap<u64, Runs>) -> Vec<Value> {
     let least = curve.iter().filter(|&(&count, _)| count > 1).min_by(|a, b| a.1.median().total_cmp(&b.1.median()));
     let Some((&count, worst)) = least.filter(|(_, runs)| runs.is_clearly_below(one, MARGIN)) else { return Vec::new() };
     let why = format!("{text}: {:.1} MB/s with {count} readers, less than with any other number", worst.median());
-    let worst = Value::number(&format!("{key}_worst_streams"), count as f64, why);
+    let is_alone = curve.iter().all(|(&other, runs)| other == count || worst.is_clearly_below(runs, 0.0));
+    let worst = Value::number(&format!("{key}_worst_streams"), count as f64, why).sure_if(is_alone);
     let key = format!("{key}_until_as_fast_as_one");
     let again = curve.iter().find(|&(&other, runs)| other > count && runs.median() >= one.median());
     let recovered = match again {
         Some((&again, there)) => {
             let why = format!("{text}: {:.1} MB/s with {again} readers, {:.1} with one", there.median(), one.median());
-            Value::number(&key, again as f64, why)
+            // As fast within the margin, and fewer are not.
+            let is_there = there.interval()[0] > one.interval()[1] * (1.0 - MARGIN);
+            let is_first = curve.range(count..again).all(|(_, runs)| runs.is_clearly_below(one, 0.0));
+            Value::number(&key, again as f64, why).sure_if(is_there && is_first)
         }
         None => Value::not_found(&key, format!("{text}: no number of readers is as fast as one")),
     };
@@ -202,5 +203,26 @@ fn chart(found: &Found) -> Chart {
         y: Axis::linear("throughput", "MB/s"),
         series: series.collect(),
         marks: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::Verdict;
+
+    /// Nine runs about a middle, spread by so much to either side.
+    fn about(middle: f64, spread: f64) -> Runs {
+        Runs::new(std::array::from_fn(|run| middle + spread * (run as f64 - 4.0) / 4.0))
+    }
+
+    #[test]
+    fn what_is_hardly_the_worst_or_as_fast_again_is_not_sure() {
+        let verdicts =
+            |curve: [(u64, Runs); 4]| recovery("key", "4 KiB", &curve.into()).iter().map(|value| value.verdict).collect::<Vec<_>>();
+        let clear = [(1, about(100.0, 1.0)), (2, about(50.0, 1.0)), (4, about(70.0, 1.0)), (8, about(120.0, 1.0))];
+        assert_eq!(verdicts(clear), [Verdict::Sure, Verdict::Sure]);
+        let alike = [(1, about(100.0, 1.0)), (2, about(50.0, 5.0)), (4, about(51.0, 5.0)), (8, about(101.0, 20.0))];
+        assert_eq!(verdicts(alike), [Verdict::Unsure, Verdict::Unsure]);
     }
 }

@@ -70,7 +70,7 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
     if sizes.len() < 3 {
         return Err(writes::impossible(
             ENTRY.info.name,
-            format!("requests of {page} to {most} bytes are too few sizes: 4 at least would do"),
+            format!("requests of {page} to {most} bytes are too few sizes: three, each twice the one before, are needed"),
         ));
     }
     let time = bench.part_of_budget(2 * sizes.len());

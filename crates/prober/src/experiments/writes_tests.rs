@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use devices::{BlockDevice as _, Simulated, SimulatedSettings};
+use devices::{BlockDevice, Completion, DeviceError, DeviceInfo, Request, Simulated, SimulatedSettings};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 use ssd::drive::profile;
 use ssd::drive::state::State;
-use units::Progress;
+use units::{IoOp, Nanos, Progress};
 
 use crate::bench::{Bench, Region, Settings};
 use crate::error::ProbeError;
@@ -329,4 +329,73 @@ fn campaign_on_writes() {
     println!("{wrong} of {sure} sure values are wrong; with an eighth of the time {hasty_wrong} of {hasty_sure}");
     assert!(20 * hasty_wrong <= hasty_sure, "{hasty_wrong} of {hasty_sure} sure values are wrong");
     assert!(20 * wrong <= sure, "{wrong} of {sure} sure values are wrong");
+}
+
+#[test]
+fn cleaning_onset_writes_no_more_than_it_says() {
+    let mut device = page_mapped(&[]);
+    let region = whole(&device);
+    let known = Known::new(vec![Finding { values: vec![Value::number("write_buffer_bytes", 4e6, "")], ..Finding::default() }]);
+    let found = run(&mut device, region, "cleaning_onset(most=16Mi)", 1_000, &known).unwrap();
+    assert!(found.written_bytes <= region.length + (16 << 20), "{} of {}", found.written_bytes, region.length);
+    let error = run(&mut device, region, "cleaning_onset(most=8Mi)", 1_000, &known).unwrap_err();
+    assert!(matches!(error, ProbeError::Impossible { .. }), "{error}");
+}
+
+/// A file on a file system without holes: trims are promised and fail.
+struct WithoutHoles(Simulated);
+
+impl BlockDevice for WithoutHoles {
+    fn info(&self) -> &DeviceInfo {
+        self.0.info()
+    }
+
+    fn now(&mut self) -> Nanos {
+        self.0.now()
+    }
+
+    fn outstanding(&self) -> u32 {
+        self.0.outstanding()
+    }
+
+    fn submit(&mut self, request: &Request) -> Result<(), DeviceError> {
+        let Request { op, offset, length, .. } = *request;
+        if op == IoOp::Trim {
+            let reason = "the device does not do this".to_owned();
+            return Err(DeviceError::Request { name: self.info().name.clone(), op, offset, length, reason });
+        }
+        self.0.submit(request)
+    }
+
+    fn wait(&mut self, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), DeviceError> {
+        self.0.wait(until, completed)
+    }
+}
+
+#[test]
+fn a_file_system_without_holes_ends_no_experiment() {
+    let device = page_mapped(&[]);
+    let settings = Settings { region: whole(&device), seed: 7, may_write: true, budget: 1_000_000_000 };
+    let (experiment, args) = crate::find("cleaning_onset").unwrap();
+    let (progress, mut device) = (Progress::default(), WithoutHoles(device));
+    experiment.run(&mut Bench::new(&mut device, settings, &progress), &args, &Known::default()).unwrap();
+}
+
+#[test]
+fn a_burst_that_does_not_hold_a_request_is_impossible() {
+    let mut device = page_mapped(&[]);
+    let region = whole(&device);
+    let error = run(&mut device, region, "bursts(size=128Ki,most=64Ki)", 1, &Known::default()).unwrap_err();
+    assert!(matches!(error, ProbeError::Impossible { .. }), "{error}");
+}
+
+#[test]
+fn trims_are_as_long_as_they_may_be_whatever_other_requests_are() {
+    let opening = devices::Opening { most_bytes: 4096, ..devices::Opening::new("memory(bytes=1Mi)", devices::Access::Write) };
+    let (mut device, progress) = (devices::open(&opening).unwrap(), Progress::default());
+    let settings = Settings { region: Region { offset: 0, length: 1 << 20 }, seed: 7, may_write: true, budget: 1_000_000_000 };
+    let mut bench = Bench::new(&mut *device, settings, &progress);
+    super::writes::purge(&mut bench).unwrap();
+    // One, and the flush.
+    assert_eq!(bench.sent().requests, 2);
 }

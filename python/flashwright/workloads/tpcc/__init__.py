@@ -1,29 +1,108 @@
-"""TPC-C (specification revision 5.11): schema, load, five transactions and a driver, on any database with a backend.
+"""TPC-C (specification revision 5.11): schema, load and five transactions, on any database with a backend.
 
 It is the load, not the benchmark: no screens, no think times unless asked for, and no claim to a published result.
 Clause numbers in this package are the specification's.
 """
 
-from .backends import BACKENDS, backend_config
-from .consistency import Violation, violations
-from .driver import RunConfig, RunResult, run, run_client
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from ..base import Mix, Outcome, Param, Report, Violation, Workload
+from ..databases import Backend, BackendConfig
+from .consistency import violations
+from .inputs import InputGenerator, NuRandConstants, TransactionInput, terminals_of_client
 from .loader import load
-from .mix import MIXES, Kind, Mix, mix
-from .scale import Scale
+from .mix import MIXES, Kind, mix, weighted
+from .scale import DISTRICTS_PER_WAREHOUSE, Scale
+from .transactions import execute
+
+
+def wall_clock() -> str:
+    """Give the time of day as the transactions write it."""
+    return datetime.now().isoformat(" ", "seconds")
+
+
+@dataclass(frozen=True)
+class TpccLoad:
+    """TPC-C at some scale, with some mix. `clock` gives the time of day that the transactions write."""
+
+    scale: Scale
+    mix: Mix
+    clock: Callable[[], str] = wall_clock
+
+    def most_clients(self) -> int:
+        """Ten for each warehouse, as it has ten terminals."""
+        return DISTRICTS_PER_WAREHOUSE * self.scale.warehouses
+
+    def fill(self, database: BackendConfig, seed: int, processes: int, report: Report) -> None:
+        """See `Load.fill`."""
+        load(database, self.scale, seed, processes, report)
+
+    def client(self, *, seed: int, stream: int, client: int, clients: int) -> TpccClient:
+        """See `Load.client`. The seed is that of `fill`, on which NURand's constants of the run depend."""
+        return TpccClient(
+            InputGenerator(
+                self.scale,
+                self.mix,
+                NuRandConstants.for_run(seed),
+                random.Random(f"{seed} stream {stream} client {client} of {clients}"),
+                terminals_of_client(self.scale, client, clients),
+            ),
+            self.clock,
+        )
+
+    def violations(self, backend: Backend) -> list[Violation]:
+        """See `Load.violations`: some seconds for each warehouse."""
+        return violations(backend)
+
+
+class TpccClient:
+    """One client, which stands for some terminals."""
+
+    def __init__(self, inputs: InputGenerator, clock: Callable[[], str]) -> None:
+        self._inputs = inputs
+        self._clock = clock
+        self.draw = inputs.draw
+        self.think_seconds = inputs.think_seconds
+
+    def execute(self, backend: Backend, request: TransactionInput) -> Outcome:
+        """See `Client.execute`."""
+        return execute(backend, request, self._clock())
+
+
+WORKLOAD = Workload(
+    name="tpcc",
+    summary="orders of a wholesaler: five transactions, most of them writing",
+    source="TPC-C 5.11; mixes of SCHEDULER table 5.1",
+    params=(
+        Param("warehouses", 1, "about 100 MB each"),
+        Param(
+            "items",
+            100_000,
+            "items, and stock rows a warehouse; fewer than the specification's only for trying out",
+            15,
+        ),
+        Param("customers", 3_000, "customers a district, and its first orders; likewise", 10),
+    ),
+    mixes=MIXES,
+    make=lambda values, chosen: TpccLoad(Scale(values["warehouses"], values["items"], values["customers"]), chosen),
+    bytes_per_unit=105_000_000,
+)
 
 __all__ = [
-    "BACKENDS",
     "MIXES",
+    "WORKLOAD",
     "Kind",
     "Mix",
-    "RunConfig",
-    "RunResult",
     "Scale",
-    "Violation",
-    "backend_config",
+    "TpccClient",
+    "TpccLoad",
     "load",
     "mix",
-    "run",
-    "run_client",
     "violations",
+    "weighted",
 ]

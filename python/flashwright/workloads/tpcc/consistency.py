@@ -5,9 +5,8 @@ Condition 11 is left out: it holds only for a database on which no Delivery has 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from .backends import Backend
+from ..base import Violation
+from ..databases import Backend
 
 _LINES = (
     "SELECT ol_w_id, ol_d_id, ol_o_id, COUNT(*) AS n, SUM(CASE WHEN ol_delivery_d IS NULL THEN 1 ELSE 0 END) AS open "
@@ -95,26 +94,11 @@ CONDITIONS: dict[int, tuple[str, str]] = {
 """Number of the clause 3.3.2.x -> what it says, and a query for the keys of the rows that break it."""
 
 
-@dataclass(frozen=True)
-class Violation:
-    """A condition that does not hold: how many rows break it, and the key of the first."""
-
-    condition: int
-    says: str
-    rows: int
-    first_key: tuple[int, ...]
-
-    def __str__(self) -> str:
-        """One line for a person."""
-        clause = f"clause 3.3.2.{self.condition} ({self.says})"
-        return f"{clause} is broken by {self.rows} rows, the first with key {self.first_key}"
-
-
 def violations(backend: Backend) -> list[Violation]:
     """Give the conditions that do not hold; empty is good. Reads whole tables: some seconds for each warehouse."""
     found = []
     for number, (says, query) in CONDITIONS.items():
         rows = backend.batch([(query, ())], commit=True)[0]
         if rows:
-            found.append(Violation(number, says, len(rows), rows[0]))
+            found.append(Violation(f"TPC-C clause 3.3.2.{number}", says, len(rows), rows[0]))
     return found

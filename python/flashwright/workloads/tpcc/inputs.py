@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from .mix import Kind, Mix
+from .. import base
+from ..base import Mix
+from .mix import Kind
 from .scale import DISTRICTS_PER_WAREHOUSE, Scale
 
 SYLLABLES = ("BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING")
@@ -153,7 +155,7 @@ class InputGenerator:
 
     def draw(self) -> tuple[Kind, TransactionInput]:
         """Draw the next transaction."""
-        kind = self._mix.draw(self._rng)
+        kind = Kind(self._mix.draw(self._rng))
         w_id, d_id = self._rng.choice(self._terminals)
         match kind:
             case Kind.NEW_ORDER:
@@ -168,8 +170,8 @@ class InputGenerator:
                 return kind, StockLevelInput(w_id, d_id, self._rng.randint(10, 20))
 
     def think_seconds(self, mean: float) -> float:
-        """Draw a think time: negative exponential, cut at ten times its mean (clause 5.2.5.4)."""
-        return min(self._rng.expovariate(1 / mean), 10 * mean) if mean > 0 else 0.0
+        """Draw a think time (clause 5.2.5.4)."""
+        return base.think_seconds(self._rng, mean)
 
     def _district(self) -> int:
         return 1 + int(self._rng.random() * DISTRICTS_PER_WAREHOUSE)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import random
 import string
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from .backends import BackendConfig, Value
+from ..base import Report
+from ..databases import BackendConfig, Value
+from ..processes import pool
 from .inputs import NuRandConstants, last_name, random_last_name_number
 from .scale import DISTRICTS_PER_WAREHOUSE, Scale
 from .schema import INDEXES, create_tables
@@ -55,11 +56,11 @@ class _Random:
 
 
 def load(
-    config: BackendConfig, scale: Scale, seed: int, processes: int = 1, report: Callable[[str], None] = print
+    config: BackendConfig, scale: Scale, seed: int, processes: int = 1, report: Report = lambda _done, _total: None
 ) -> None:
     """Create the tables, fill them, and create the indexes.
 
-    `processes` is how many warehouses are loaded at once, if the database can do that. `report` is told each step.
+    `processes` is how many warehouses are loaded at once, if the database can do that. `report` is told of each warehouse.
 
     Raises:
         whatever the database says, for instance that a table exists already.
@@ -70,17 +71,16 @@ def load(
         backend.bulk_load("item", _items(_Random(seed, "items"), scale))
         warehouses = range(1, scale.warehouses + 1)
         if processes > 1 and config.parallel_load:
-            with multiprocessing.get_context("spawn").Pool(processes) as pool:
+            with pool(processes) as loaders:
                 tasks = [(config, scale, seed, w_id) for w_id in warehouses]
-                for done, _ in enumerate(pool.imap_unordered(_load_warehouse, tasks), 1):
-                    report(f"loaded {done} of {scale.warehouses} warehouses")
+                for done, _ in enumerate(loaders.imap_unordered(_load_warehouse, tasks), 1):
+                    report(done, scale.warehouses)
         else:
             for w_id in warehouses:
                 _load_warehouse((config, scale, seed, w_id))
-                report(f"loaded {w_id} of {scale.warehouses} warehouses")
+                report(w_id, scale.warehouses)
         for index in INDEXES:
             backend.script([index])
-        report("made the indexes")
         backend.analyze()
     finally:
         backend.close()

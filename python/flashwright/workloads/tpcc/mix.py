@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import random
-from dataclasses import dataclass
 from enum import StrEnum
+
+from ..base import Mix, choose_mix
 
 
 class Kind(StrEnum):
@@ -20,30 +20,13 @@ class Kind(StrEnum):
 KINDS: tuple[Kind, ...] = tuple(Kind)
 
 
-@dataclass(frozen=True)
-class Mix:
-    """Weights of the transactions in the order of `KINDS`; they need not add up to 100."""
+def weighted(name: str, weights: tuple[float, float, float, float, float], source: str) -> Mix:
+    """Make a mix of weights in the order of `KINDS`.
 
-    name: str
-    weights: tuple[float, float, float, float, float]
-    source: str
-
-    def __post_init__(self) -> None:
-        """Refuse weights that are no distribution.
-
-        Raises:
-            ValueError: a weight is negative, or all are 0.
-        """
-        if min(self.weights) < 0 or sum(self.weights) <= 0:
-            raise ValueError(f"mix {self.name}: weights are {self.weights}: they must be 0 or more, and not all 0")
-
-    def share(self, kind: Kind) -> float:
-        """Share of `kind` among all transactions, 0 ... 1."""
-        return self.weights[KINDS.index(kind)] / sum(self.weights)
-
-    def draw(self, rng: random.Random) -> Kind:
-        """Draw a kind with the mix's weights (clause 5.2.4.2 allows a draw for each transaction)."""
-        return rng.choices(KINDS, self.weights)[0]
+    Raises:
+        ValueError: a weight is negative, or all are 0.
+    """
+    return Mix(name, dict(zip(KINDS, weights, strict=True)), source)
 
 
 _SCHEDULER = "SCHEDULER, table 5.1"
@@ -51,10 +34,10 @@ _SCHEDULER = "SCHEDULER, table 5.1"
 MIXES: dict[str, Mix] = {
     mix.name: mix
     for mix in (
-        Mix("standard", (45, 43, 4, 4, 4), "TPC-C clause 5.2.3, at the least shares of the other four"),
-        Mix("normal", (43.48, 43.48, 4.35, 4.35, 4.35), _SCHEDULER),
-        Mix("read_intensive", (4.35, 4.35, 43.48, 4.35, 43.48), _SCHEDULER),
-        Mix("write_intensive", (96, 1, 1, 1, 1), _SCHEDULER),
+        weighted("standard", (45, 43, 4, 4, 4), "TPC-C clause 5.2.3, at the least shares of the other four"),
+        weighted("normal", (43.48, 43.48, 4.35, 4.35, 4.35), _SCHEDULER),
+        weighted("read_intensive", (4.35, 4.35, 43.48, 4.35, 43.48), _SCHEDULER),
+        weighted("write_intensive", (96, 1, 1, 1, 1), _SCHEDULER),
     )
 }
 
@@ -65,7 +48,4 @@ def mix(name: str) -> Mix:
     Raises:
         ValueError: there is none; the message lists the known ones.
     """
-    try:
-        return MIXES[name]
-    except KeyError:
-        raise ValueError(f"mix {name!r} is not known: choose one of {', '.join(MIXES)}") from None
+    return choose_mix(MIXES, name)

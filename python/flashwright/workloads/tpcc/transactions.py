@@ -8,11 +8,10 @@ SQLite give to the columns of VALUES.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
-from .backends import Backend, Row, Statement, TransactionConflictError, Value
+from ..base import Outcome
+from ..databases import Backend, Row, Statement, TransactionConflictError, Value
 from .inputs import (
     CustomerChoice,
     DeliveryInput,
@@ -28,21 +27,10 @@ from .scale import DISTRICTS_PER_WAREHOUSE
 _CUSTOMER_KEY = "c_w_id = ? AND c_d_id = ? AND c_id = ?"
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a transaction did: `committed` is False for the one New-Order in a hundred that names an unused item.
-
-    `skipped_districts`: districts in which Delivery found no order to deliver (clause 2.7.4.2), 0 ... 10.
-    `output` is what the terminal would show, in short.
-    """
-
-    committed: bool = True
-    skipped_districts: int = 0
-    output: tuple[Any, ...] = ()
-
-
 def execute(backend: Backend, request: TransactionInput, now: str) -> Outcome:
     """Run a transaction to its end. `now` is the time of day that it writes, as `YYYY-MM-DD HH:MM:SS`.
+
+    The misses of its outcome are districts in which Delivery found no order to deliver (clause 2.7.4.2), 0 ... 10.
 
     Raises:
         TransactionConflictError: another transaction was in the way; it may be run again with the same input.
@@ -227,7 +215,7 @@ def _payment(backend: Backend, request: PaymentInput, now: str) -> Outcome:
 
 def _order_status(backend: Backend, request: OrderStatusInput) -> Outcome:
     choice = request.customer
-    customer = _pick_customer(backend.batch([_find_customer(choice)])[0])
+    customer = _pick_customer(backend.batch([_find_customer(choice)], read_only=True)[0])
     key = (choice.w_id, choice.d_id)
     last = "SELECT MAX(o_id) FROM orders WHERE o_w_id = ? AND o_d_id = ? AND o_c_id = ?"
     order, lines = backend.batch(
@@ -301,7 +289,7 @@ def _delivery(backend: Backend, request: DeliveryInput, now: str) -> Outcome:
         ],
         commit=True,
     )
-    return Outcome(skipped_districts=len(empty), output=tuple(orders))
+    return Outcome(misses=len(empty), output=tuple(orders))
 
 
 # Stock-Level (clause 2.8)
@@ -309,9 +297,9 @@ def _delivery(backend: Backend, request: DeliveryInput, now: str) -> Outcome:
 
 def _stock_level(backend: Backend, request: StockLevelInput) -> Outcome:
     w_id, d_id = request.w_id, request.d_id
-    next_order = backend.batch([("SELECT d_next_o_id FROM district WHERE d_w_id = ? AND d_id = ?", (w_id, d_id))])[0][
-        0
-    ][0]
+    next_order = backend.batch(
+        [("SELECT d_next_o_id FROM district WHERE d_w_id = ? AND d_id = ?", (w_id, d_id))], read_only=True
+    )[0][0][0]
     low = backend.batch(
         [
             (

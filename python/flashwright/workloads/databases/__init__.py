@@ -1,4 +1,8 @@
-"""The databases that the driver can load and run on."""
+"""The databases that workloads are loaded into and run on.
+
+A backend is a connection (`sqlite.py`, `postgres.py`); a place is a database of ours in a folder, from its making to its end
+(`embedded.py`, `cluster.py` with its `server.py`).
+"""
 
 from __future__ import annotations
 

@@ -42,12 +42,18 @@ class PostgresBackend:
     def __init__(self, config: PostgresConfig) -> None:
         """Connect."""
         self._connection = psycopg.connect(config.conninfo, prepare_threshold=0)
-        # 11 x 3 widths of order (5 to 15 lines) and the fixed statements all stay prepared.
+        # TPC-C has most: 11 x 3 widths of order (5 to 15 lines) and the fixed statements all stay prepared.
         self._connection.prepared_max = 200
         # psycopg picks int2, int4 or int8 by value, and would prepare each statement once for each combination.
         self._connection.adapters.register_dumper(int, Int4Dumper)
 
-    def batch(self, statements: Sequence[Statement], *, commit: bool = False) -> list[list[Row]]:
+    def batch(
+        self,
+        statements: Sequence[Statement],
+        *,
+        commit: bool = False,
+        read_only: bool = False,  # noqa: ARG002  (readers keep nobody from anything here)
+    ) -> list[list[Row]]:
         """See `Backend.batch`."""
         connection = self._connection
         try:

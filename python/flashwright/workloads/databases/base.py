@@ -1,4 +1,4 @@
-"""What the driver asks of a database. A backend is one file here and one line in `backends/__init__.py`."""
+"""What the driver asks of a database. A backend is one file here and one line in `databases/__init__.py`."""
 
 from __future__ import annotations
 
@@ -18,10 +18,13 @@ class TransactionConflictError(Exception):
 class Backend(Protocol):
     """One connection. Not to be shared between threads or processes."""
 
-    def batch(self, statements: Sequence[Statement], *, commit: bool = False) -> list[list[Row]]:
+    def batch(
+        self, statements: Sequence[Statement], *, commit: bool = False, read_only: bool = False
+    ) -> list[list[Row]]:
         """Run statements in order, in as few round trips as the database allows, and return the rows of each.
 
-        Begins a transaction if none is open, and commits it at the end if `commit` is set.
+        Begins a transaction if none is open, and commits it at the end if `commit` is set. `read_only` promises that the
+        transaction will not write, so that a database with one writer at a time need not keep others from it.
 
         Raises:
             TransactionConflictError: deadlock or lock time-out; the transaction is already rolled back.

@@ -1,0 +1,149 @@
+"""PostgreSQL as a place for a workload: a cluster in a folder, with a server that ends when we do."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from flashwright._core import InputError
+
+from ..supervisor import Supervisor
+from .base import BackendConfig
+from .memory import MemoryGroup
+from .place import MIB, Settings, evict
+from .server import Server, find_binaries, server_account
+
+SYNCHRONOUS = ("on", "off", "local")
+LOAD_SETTINGS = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "shared_buffers": "256MB",
+    "maintenance_work_mem": "256MB",
+    "max_wal_size": "4GB",
+    "autovacuum": "off",
+}
+_LEAST_BUFFER_BYTES = 16 * 8192
+_FIRST_WITH_DIRECT_IO = 16
+
+
+class Cluster:
+    """A PostgreSQL cluster in a folder of its own; its socket and log are in `run_dir`, which need not be on that disk."""
+
+    name = "postgres"
+
+    def __init__(
+        self, folder: Path, run_dir: Path, settings: Settings, supervisor: Supervisor, binaries: Path | None
+    ) -> None:
+        """Look for the server's programs.
+
+        Raises:
+            InputError: there are none, or psycopg is missing.
+        """
+        account = server_account()
+        self.server = Server(find_binaries(binaries, account), folder / "data", run_dir, supervisor, account)
+        self._settings = settings
+        self._supervisor = supervisor
+        self._group: MemoryGroup | None = None
+        self._page_cache = "the kernel's, as on any file"
+        self._wal: Path | None = None
+
+    @property
+    def control_group(self) -> Path | None:
+        """See `Place`: the server has it, clients need none."""
+        return None
+
+    def make(self) -> None:
+        """See `Place`."""
+        settings = self._settings
+        for given, option in ((settings.journal_mode, "--journal-mode"), (settings.page_bytes, "--page-size")):
+            if given:
+                raise InputError(
+                    f"{option} is for --db sqlite: PostgreSQL's log and its pages of 8 KiB are compiled in"
+                )
+        if settings.synchronous is not None and settings.synchronous not in SYNCHRONOUS:
+            raise InputError(f"--synchronous {settings.synchronous}: PostgreSQL knows {', '.join(SYNCHRONOUS)}")
+        if settings.wal_on is not None:
+            self._wal = self._supervisor.folder(settings.wal_on, "flashwright-wal-")
+        self.server.initialise(self._wal)
+
+    def open_for_load(self) -> BackendConfig:
+        """See `Place`."""
+        self.server.start(LOAD_SETTINGS)
+        return self._config()
+
+    def _config(self) -> BackendConfig:
+        from .postgres import PostgresConfig  # noqa: PLC0415  (an optional part)
+
+        return PostgresConfig(self.server.conninfo)
+
+    def open_for_run(self, clients: int) -> BackendConfig:
+        """See `Place`."""
+        settings = self._settings
+        buffer = settings.buffer_of(self.size_bytes())
+        self.server.query("CHECKPOINT")
+        self.server.stop()
+        evict(self.files())
+        given = {"max_connections": str(clients + 20)}
+        if buffer is not None:
+            given["shared_buffers"] = f"{max(buffer, _LEAST_BUFFER_BYTES) // 1024}kB"
+        if settings.full_page_writes is not None:
+            given["full_page_writes"] = "on" if settings.full_page_writes else "off"
+        if settings.synchronous is not None:
+            given["synchronous_commit"] = settings.synchronous
+        if settings.checkpoint_seconds is not None:
+            # Ours are asked for; no other shall come between.
+            given |= {"checkpoint_timeout": "1d", "max_wal_size": "1TB"}
+        if settings.uncached:
+            given |= self._keep_out_of_page_cache(buffer)
+        self.server.start({**given, **settings.extra}, None if self._group is None else self._group.processes_file)
+        return self._config()
+
+    def _keep_out_of_page_cache(self, buffer: int | None) -> dict[str, str]:
+        if self.server.major >= _FIRST_WITH_DIRECT_IO:
+            self._page_cache = "passed by: debug_io_direct=data,wal"
+            return {"debug_io_direct": "data,wal"}
+        limit = 3 * (buffer or 128 * MIB) + 64 * MIB
+        self._group = MemoryGroup(limit, self._supervisor)
+        self._page_cache = (
+            f"limited by a control group ({self._group.limit_file}) of {limit // MIB} MiB for the server with its buffers, "
+            f"since PostgreSQL {self.server.major} has no direct I/O"
+        )
+        # What leaves the server's buffers goes to the device soon: otherwise the kernel would hold it until the next checkpoint.
+        return {"backend_flush_after": "8kB", "bgwriter_flush_after": "8kB"}
+
+    def size_bytes(self) -> int:
+        """See `Place`."""
+        return int(self.server.query("SELECT pg_database_size(current_database()) AS bytes")[0]["bytes"])
+
+    def checkpoint(self) -> None:
+        """See `Place`."""
+        self.server.query("CHECKPOINT")
+
+    def checkpoints(self, since: float) -> list[dict[str, Any]]:
+        """See `Place`, from the server's log."""
+        time.sleep(0.05)
+        return [dict(one) for one in self.server.checkpoints(since)]
+
+    def about(self) -> dict[str, Any]:
+        """See `Place`."""
+        rows = self.server.query("SELECT name, setting, unit FROM pg_settings WHERE source <> 'default'")
+        settings = {
+            row["name"]: row["setting"] + (f" x {row['unit']}" if row["unit"] else "")
+            for row in rows
+            if "director" not in row["name"] and not row["name"].endswith("_file")
+        }
+        return {"version": self.server.version(), "settings": settings, "page_cache": self._page_cache}
+
+    def files(self) -> list[Path]:
+        """See `Place`."""
+        folders = [self.server.data, *([] if self._wal is None else [self._wal])]
+        return [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+
+    def close(self) -> None:
+        """See `Place`."""
+        self.server.stop()
+        if self._group is not None:
+            self._group.close()
+            self._group = None

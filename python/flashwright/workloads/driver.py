@@ -1,0 +1,310 @@
+"""Runs a workload's clients, each in a process of its own, and gathers what they did.
+
+The clients begin together; what ends before the warm-up's end is not counted. Times are of the monotonic clock, which all
+processes (and the kernel's tracers) share.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from typing import Any, Protocol
+
+import numpy as np
+
+from flashwright._core import RunError
+
+from .base import Load
+from .client import Batch, ClientStart, client_main, run_client
+from .databases.base import BackendConfig
+from .measure import LOG_COLUMNS, Part, RunResult, Windows
+from .processes import context
+
+_SETTLE_SECONDS = 0.05
+_STOP_PATIENCE_SECONDS = 15.0
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """A run: it ends `seconds` after its warm-up, or after `transactions` from each client, whichever is set (or first).
+
+    `think_seconds` is the mean think time after each transaction; 0 sends as fast as it can.
+    `seed` is the seed of the load. `stream` tells runs on one database apart. `control_group` is the `cgroup.procs` of a
+    group that the clients join. `keep_transactions` keeps begin and end of every transaction.
+    """
+
+    clients: int = 1
+    seconds: float | None = None
+    transactions: int | None = None
+    warm_up_seconds: float = 0.0
+    think_seconds: float = 0.0
+    seed: int = 1
+    stream: int = 0
+    window_seconds: float = 1.0
+    control_group: str | None = None
+    keep_transactions: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse a run without an end or without clients.
+
+        Raises:
+            ValueError: neither `seconds` nor `transactions` is set, or `clients` is below 1.
+        """
+        if self.seconds is None and self.transactions is None:
+            raise ValueError("a run needs an end: set seconds or transactions")
+        if self.clients < 1:
+            raise ValueError(f"clients is {self.clients}: it must be 1 or more")
+
+    def check(self, load: Load) -> None:
+        """Refuse more clients than the workload can have.
+
+        Raises:
+            ValueError: there are more.
+        """
+        most = load.most_clients()
+        if most is not None and self.clients > most:
+            raise ValueError(f"clients is {self.clients}: at this scale it must be 1 to {most}")
+
+
+class Observer(Protocol):
+    """Is told of a run as it goes. All times are of the monotonic clock, in nanoseconds.
+
+    This is where a recorder comes in: `measurement_begins` and `_ends` bound what it keeps, `checkpoint` marks one that we
+    asked for, and with `RunConfig.keep_transactions` the result has every transaction's boundaries.
+    """
+
+    def warming_up(self, windows: Windows) -> None:
+        """Learn that clients have been started; their windows fill from the warm-up's end on."""
+
+    def measurement_begins(self, at_ns: int) -> None:
+        """Learn that what ends from now on is counted."""
+
+    def measurement_ends(self, at_ns: int) -> None:
+        """Learn that the last client has ended."""
+
+    def checkpoint(self, begin_ns: int, end_ns: int) -> None:
+        """Learn of a checkpoint that we asked for."""
+
+
+class Unobserved:
+    """Looks away."""
+
+    def warming_up(self, windows: Windows) -> None:
+        """See `Observer`."""
+
+    def measurement_begins(self, at_ns: int) -> None:
+        """See `Observer`."""
+
+    def measurement_ends(self, at_ns: int) -> None:
+        """See `Observer`."""
+
+    def checkpoint(self, begin_ns: int, end_ns: int) -> None:
+        """See `Observer`."""
+
+
+class Gathering:
+    """Puts together what the clients send."""
+
+    def __init__(self, load: Load, config: RunConfig) -> None:
+        self.kinds = list(load.mix.weights)
+        self.windows = Windows(self.kinds, config.window_seconds)
+        self.seconds = 0.0
+        self.transactions = 0
+        self._keep = config.keep_transactions
+        self._log: list[dict[str, Any]] = []
+
+    def take(self, batch: Batch) -> None:
+        """Add a client's batch."""
+        for kind, counted in batch.kinds.items():
+            times = np.frombuffer(counted.times, np.uint64)
+            part = Part(counted.committed, counted.rolled_back, counted.conflicts, counted.misses, times)
+            self.windows.add(batch.window, kind, part)
+            self.transactions += len(times)
+            if self._keep:
+                ends = np.frombuffer(counted.ends, np.int64)
+                self._log.append(
+                    {
+                        "client": np.full(len(times), batch.client, np.int32),
+                        "kind": np.full(len(times), self.kinds.index(kind), np.int32),
+                        "start_ns": ends - times.astype(np.int64),
+                        "end_ns": ends,
+                        "committed": np.frombuffer(counted.commits, np.uint8).astype(bool),
+                        "tries": np.frombuffer(counted.tries, np.uint16),
+                    }
+                )
+
+    def result(self, *, is_complete: bool) -> RunResult:
+        """Give all that was gathered."""
+        seconds = max(self.seconds, 1e-9)
+        log: dict[str, Any] = {}
+        if self._log:
+            log = {name: np.concatenate([part[name] for part in self._log]) for name in LOG_COLUMNS}
+            order = np.argsort(log["end_ns"], kind="stable")
+            log = {name: column[order] for name, column in log.items()}
+            log["kind"] = np.array([str(kind) for kind in self.kinds])[log["kind"]]
+        return RunResult(seconds, self.windows.kinds, self.windows.columns(seconds), log, is_complete)
+
+
+def run(
+    database: BackendConfig,
+    load: Load,
+    config: RunConfig,
+    observer: Observer | None = None,
+    stop: threading.Event | None = None,
+) -> RunResult:
+    """Run all clients to their ends; `stop` ends them early.
+
+    With one client, and `transactions` as the end, the same seed does the same to the database each time. A single client
+    runs in this process, unless it has to be in a control group of its own.
+
+    Raises:
+        ValueError: there are too many clients.
+        RunError: a client failed in a process of its own. A single client's error comes as it is.
+    """
+    config.check(load)
+    observer = observer or Unobserved()
+    stop = stop or threading.Event()
+    gathering = Gathering(load, config)
+    if config.clients == 1 and config.control_group is None:
+        _run_here(database, load, config, gathering, observer, stop)
+    else:
+        _Processes(database, load, config).run(gathering, observer, stop)
+    return gathering.result(is_complete=not stop.is_set())
+
+
+def _run_here(
+    database: BackendConfig,
+    load: Load,
+    config: RunConfig,
+    gathering: Gathering,
+    observer: Observer,
+    stop: threading.Event,
+) -> None:
+    observer.warming_up(gathering.windows)
+    start_ns = time.monotonic_ns()
+    begins_ns = start_ns + int(config.warm_up_seconds * 1e9)
+    begun = threading.Timer(config.warm_up_seconds, observer.measurement_begins, (begins_ns,))
+    begun.daemon = True
+    if config.warm_up_seconds > 0:
+        begun.start()
+    else:
+        observer.measurement_begins(begins_ns)
+    try:
+        gathering.seconds = run_client(_start(database, load, config, 0), start_ns, gathering.take, stop.is_set)
+    finally:
+        begun.cancel()
+    observer.measurement_ends(time.monotonic_ns())
+
+
+def _start(database: BackendConfig, load: Load, config: RunConfig, client: int) -> ClientStart:
+    return ClientStart(
+        database=database,
+        load=load,
+        client=client,
+        clients=config.clients,
+        seed=config.seed,
+        stream=config.stream,
+        seconds=config.seconds,
+        transactions=config.transactions,
+        warm_up_seconds=config.warm_up_seconds,
+        think_seconds=config.think_seconds,
+        window_seconds=config.window_seconds,
+        control_group=config.control_group,
+        keep_transactions=config.keep_transactions,
+    )
+
+
+class _Processes:
+    """The clients' processes. They end when this one does, however it ends."""
+
+    def __init__(self, database: BackendConfig, load: Load, config: RunConfig) -> None:
+        made_in = context()
+        self._config = config
+        self._connections: dict[Connection, int] = {}
+        self._processes = []
+        self._seconds: list[float] = []
+        for client in range(config.clients):
+            ours, theirs = made_in.Pipe()
+            process = made_in.Process(
+                target=client_main, args=(_start(database, load, config, client), theirs), daemon=True
+            )
+            process.start()
+            theirs.close()
+            self._connections[ours] = client
+            self._processes.append(process)
+
+    def run(self, gathering: Gathering, observer: Observer, stop: threading.Event) -> None:
+        """Run them to their ends."""
+        try:
+            self._wait_until_ready(stop)
+            observer.warming_up(gathering.windows)
+            start_ns = time.monotonic_ns() + int(_SETTLE_SECONDS * 1e9)
+            self._send(("go", start_ns))
+            self._gather(gathering, observer, stop, start_ns + int(self._config.warm_up_seconds * 1e9))
+        finally:
+            self._end()
+        gathering.seconds = max(self._seconds, default=0.0)
+
+    def _wait_until_ready(self, stop: threading.Event) -> None:
+        waiting = set(self._connections)
+        while waiting and not stop.is_set():
+            for connection in wait(list(waiting), timeout=0.2):
+                self._receive(connection)  # type: ignore[arg-type]
+                waiting.discard(connection)
+
+    def _gather(self, gathering: Gathering, observer: Observer, stop: threading.Event, begins_ns: int) -> None:
+        running = set(self._connections)
+        told_begin = told_stop = False
+        patience = math.inf
+        while running and time.monotonic() < patience:
+            if not told_begin and time.monotonic_ns() >= begins_ns:
+                observer.measurement_begins(begins_ns)
+                told_begin = True
+            if stop.is_set() and not told_stop:
+                self._send(("stop", 0))
+                told_stop, patience = True, time.monotonic() + _STOP_PATIENCE_SECONDS
+            for connection in wait(list(running), timeout=0.1):
+                message = self._receive(connection)  # type: ignore[arg-type]
+                if isinstance(message, Batch):
+                    gathering.take(message)
+                else:
+                    self._seconds.append(message)
+                    running.discard(connection)
+        if not told_begin:
+            observer.measurement_begins(begins_ns)
+        observer.measurement_ends(time.monotonic_ns())
+
+    def _receive(self, connection: Connection) -> Any:
+        client = self._connections[connection]
+        try:
+            what, value = connection.recv()
+        except (EOFError, OSError):
+            raise RunError(f"client {client} ended without a word; was it killed, or out of memory?") from None
+        if what == "error":
+            raise RunError(f"client {client}: {value}")
+        return value
+
+    def _send(self, message: tuple[str, int]) -> None:
+        for connection in self._connections:
+            try:
+                connection.send(message)
+            except OSError as error:
+                raise RunError(f"client {self._connections[connection]} is gone: {error.strerror}") from error
+
+    def _end(self) -> None:
+        for connection in self._connections:
+            connection.close()
+        for process in self._processes:
+            process.join(2)
+            if process.is_alive():
+                process.kill()
+                process.join()
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0))

@@ -1,0 +1,256 @@
+"""One run from nothing to its result: a database made, filled, started anew, run on, checked, and removed."""
+
+from __future__ import annotations
+
+import platform
+import sqlite3
+import threading
+import time
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from flashwright._core import Cancelled, InputError
+
+from . import driver, pgbench
+from .base import Load, Violation, Workload
+from .checkpoints import Checkpointer
+from .databases.base import BackendConfig
+from .databases.embedded import Embedded
+from .databases.place import Place, Settings
+from .driver import Observer, RunConfig, Unobserved
+from .measure import RunResult, Windows
+from .supervisor import Supervisor
+
+DATABASES = ("sqlite", "postgres")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be run. `on` is the folder in which the database gets one of its own; `keep` leaves it there."""
+
+    workload: Workload
+    load: Load
+    database: str
+    settings: Settings
+    config: RunConfig
+    on: Path
+    postgres: Path | None = None
+    keep: bool = False
+
+
+@dataclass
+class Finding:
+    """What a run gave. Checkpoints are in seconds of the measurement; `violations` is None if nothing was checked."""
+
+    result: RunResult
+    database_bytes: int
+    database_bytes_at_end: int
+    load_seconds: float
+    buffer_bytes: int | None
+    place: dict[str, Any]
+    checkpoints: list[dict[str, Any]]
+    violations: list[Violation] | None
+    kept_in: Path | None = None
+    driver: str = "flashwright"
+
+
+@dataclass
+class Stage:
+    """Where a run is, for those who watch: `done` of `total` units of loading, then seconds or transactions."""
+
+    name: str = "Making the database"
+    done: float = 0.0
+    total: float = 0.0
+    unit: str = ""
+    windows: Windows | None = None
+    measured_from: float | None = None
+
+
+class Session(Unobserved):
+    """Runs a plan, in any thread; `stop` ends it early, from any other.
+
+    `recorder` is told of the measurement as `Observer` says: what records a run hangs in there. `place` is the database, once it
+    is made, and `stage` tells where the run is.
+    """
+
+    def __init__(self, plan: Plan, recorder: Observer | None = None) -> None:
+        self.plan = plan
+        self.stage = Stage()
+        self.place: Place | None = None
+        self._recorder = recorder or Unobserved()
+        self._stop = threading.Event()
+        self._begins_ns: int | None = None
+        self._begins_at = 0.0
+
+    def stop(self) -> None:
+        """Ask for the end. A load is given up; of a run that has begun, what was measured so far is the result."""
+        self._stop.set()
+
+    # What the driver tells of the run: for the stage, and on to the recorder.
+
+    def warming_up(self, windows: Windows) -> None:
+        """See `Observer`."""
+        warm = self.plan.config.warm_up_seconds
+        self.stage = Stage("Warming up" if warm > 0 else "Running", 0.0, warm, "s", windows, time.monotonic())
+        self._recorder.warming_up(windows)
+
+    def measurement_begins(self, at_ns: int) -> None:
+        """See `Observer`."""
+        self._begins_ns, self._begins_at = at_ns, time.time() - (time.monotonic_ns() - at_ns) / 1e9
+        config = self.plan.config
+        total = config.seconds if config.seconds is not None else (config.transactions or 0) * config.clients
+        unit = "s" if config.seconds is not None else "transactions"
+        self.stage = Stage("Running", 0.0, total, unit, self.stage.windows, at_ns / 1e9)
+        self._recorder.measurement_begins(at_ns)
+
+    def measurement_ends(self, at_ns: int) -> None:
+        """See `Observer`."""
+        self._recorder.measurement_ends(at_ns)
+
+    def checkpoint(self, begin_ns: int, end_ns: int) -> None:
+        """See `Observer`."""
+        self._recorder.checkpoint(begin_ns, end_ns)
+
+    # The run.
+
+    def run(self) -> Finding:
+        """Run the plan, and leave nothing behind, whatever happens.
+
+        Raises:
+            InputError: something asked for cannot be.
+            RunError: the database or a client failed.
+            Cancelled: it was stopped before the run began.
+        """
+        plan = self.plan
+        try:
+            plan.config.check(plan.load)
+        except ValueError as error:
+            raise InputError(str(error)) from error
+        with ExitStack() as stack:
+            supervisor = stack.enter_context(Supervisor())
+            folder = self._folder(supervisor)
+            place = self._make_place(folder, supervisor)
+            self.place = place
+            stack.callback(place.close)
+            place.make()
+            begun = time.monotonic()
+            self._fill(place)
+            load_seconds = time.monotonic() - begun
+            database_bytes = place.size_bytes()
+            self.stage = Stage("Starting it anew")
+            self._check_stop()
+            database = place.open_for_run(plan.config.clients)
+            result, marks = self._measure(place, database, supervisor)
+            about, violations = place.about(), None
+            if not self._stop.is_set():
+                self.stage = Stage("Checking the database")
+                violations = self._violations(database)
+            return Finding(
+                result=result,
+                database_bytes=database_bytes,
+                database_bytes_at_end=place.size_bytes(),
+                load_seconds=load_seconds,
+                buffer_bytes=plan.settings.buffer_of(database_bytes),
+                place=about,
+                checkpoints=self._checkpoints(place, marks),
+                violations=violations,
+                kept_in=folder if plan.keep else None,
+                driver="pgbench" if self._scripts() is not None else "flashwright",
+            )
+
+    def _check_stop(self) -> None:
+        if self._stop.is_set():
+            raise Cancelled("stopped before the run began")
+
+    def _folder(self, supervisor: Supervisor) -> Path:
+        on = self.plan.on
+        try:
+            if self.plan.keep:
+                on.mkdir(parents=True, exist_ok=True)
+                if any(on.iterdir()):
+                    raise InputError(f"{on}: --keep needs an empty folder for the database")
+                on.chmod(0o711)
+                return on.absolute()
+            return supervisor.folder(on, "flashwright-")
+        except OSError as error:
+            raise InputError(f"{on}: no folder can be made there: {error.strerror}") from error
+
+    def _make_place(self, folder: Path, supervisor: Supervisor) -> Place:
+        plan = self.plan
+        if plan.database == "sqlite":
+            return Embedded(folder, plan.settings, supervisor)
+        from .databases.cluster import Cluster  # noqa: PLC0415  (an optional part)
+
+        # A socket's path must be short, and the server's own log must not be on the device that is measured.
+        run_dir = supervisor.folder(Path("/tmp"), "flashwright-run-")  # noqa: S108  (with a random name of its own)
+        return Cluster(folder, run_dir, plan.settings, supervisor, plan.postgres)
+
+    def _scripts(self) -> Any:
+        by_pgbench = self.plan.workload.by_pgbench
+        return by_pgbench(self.plan.load) if self.plan.database == "postgres" and by_pgbench is not None else None
+
+    def _server(self, place: Place) -> Any:
+        return place.server  # type: ignore[attr-defined]  # pgbench is asked for only where the place is a Cluster
+
+    def _fill(self, place: Place) -> None:
+        plan = self.plan
+        database = place.open_for_load()
+        self.stage = Stage(f"Loading {plan.workload.name}")
+
+        def report(done: int, total: int) -> None:
+            self._check_stop()
+            self.stage = Stage(f"Loading {plan.workload.name}", done, total)
+
+        report(0, 0)
+        scripts = self._scripts()
+        if scripts is not None and scripts.initialise is not None:
+            pgbench.fill(self._server(place), scripts)
+        else:
+            plan.load.fill(database, plan.config.seed, min(driver.processors(), 8), report)
+        self._check_stop()
+
+    def _measure(
+        self, place: Place, database: BackendConfig, supervisor: Supervisor
+    ) -> tuple[RunResult, list[tuple[int, int]]]:
+        plan = self.plan
+        interval = plan.settings.checkpoint_seconds
+        checkpointer = None if interval is None else Checkpointer(place, interval, self)
+        config = plan.config
+        if place.control_group is not None:
+            config = RunConfig(**{**config.__dict__, "control_group": str(place.control_group)})
+        scripts = self._scripts()
+        with checkpointer or nullcontext():
+            if scripts is not None:
+                run = pgbench.PgbenchRun(self._server(place), supervisor, plan.load, scripts, config)
+                result = run.run(self, self._stop)
+            else:
+                result = driver.run(database, plan.load, config, self, self._stop)
+        return result, [] if checkpointer is None else checkpointer.marks
+
+    def _violations(self, database: BackendConfig) -> list[Violation]:
+        backend = database.connect()
+        try:
+            return self.plan.load.violations(backend)
+        finally:
+            backend.close()
+
+    def _checkpoints(self, place: Place, marks: list[tuple[int, int]]) -> list[dict[str, Any]]:
+        """Checkpoints by the clock of the measurement: those that the database tells of, or else those that we asked for."""
+        told = place.checkpoints(self._begins_at)
+        if told or self._begins_ns is None:
+            return told
+        return [
+            {
+                "start_s": round((begin - self._begins_ns) / 1e9, 3),
+                "end_s": round((end - self._begins_ns) / 1e9, 3),
+                "cause": "asked for",
+            }
+            for begin, end in marks
+        ]
+
+
+def versions() -> dict[str, str]:
+    """Tell what a result depends on besides the database."""
+    return {"python": platform.python_version(), "kernel": platform.release(), "sqlite": sqlite3.sqlite_version}

@@ -1,0 +1,285 @@
+"""`flashwright run`: results, reports, errors; Ctrl-C and kill -9 leave nothing behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from flashwright.workloads.databases.server import find_binaries, server_account
+from flashwright.workloads.supervisor import Supervisor
+from servers import find_server
+from support import Cli
+
+TINY = {
+    "tpcc": "tpcc(items=300,customers=30)",
+    "tpcb": "tpcb",
+    "tatp": "tatp(subscribers=1000)",
+    "ycsb": "ycsb(records=1000)",
+}
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder that an unprivileged server can enter; it has to be empty again at the end."""
+    with Supervisor() as supervisor:
+        folder = supervisor.folder(Path("/var/tmp"), "flashwright-test-", mode=0o777)  # noqa: S108
+        yield folder
+        assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_every_workload_runs_on_sqlite(name: str, cli: Cli, tmp_path: Path, place: Path) -> None:
+    done = cli(
+        "run", TINY[name], "--duration", "0.7", "--warm-up", "0.2", "--on", place, "--out", "out", "--clients", "2"
+    )
+    assert "The database is consistent." in done.stdout
+    result = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert result["complete"]
+    assert result["consistency"]["holds"]
+    assert result["transactions"] == sum(kind["count"] for kind in result["kinds"].values()) > 0
+    assert result["tpm"] == pytest.approx(60 * result["transactions"] / result["seconds"])
+    windows = pl.read_parquet(tmp_path / "out" / "windows.parquet")
+    responses = pl.read_parquet(tmp_path / "out" / "responses.parquet")
+    assert windows["count"].sum() == responses["count"].sum() == result["transactions"]
+    for kind in result["kinds"].values():
+        if kind["count"]:
+            assert kind["p50_ns"] <= kind["p95_ns"] <= kind["p99_ns"] <= kind["p999_ns"] <= kind["max_ns"]
+    report = tmp_path / "out" / "report.html"
+    first = report.read_bytes()
+    cli("report", "out")
+    assert report.read_bytes() == first
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_every_workload_runs_on_postgres(name: str, cli: Cli, place: Path) -> None:
+    find_server()
+    options = ("--duration", "2", "--on", place, "--clients", "2", "--checkpoint", "0.7", "--full-page-writes", "off")
+    done = cli("run", TINY[name], "--db", "postgres", *options, "--buffer", "4M", "--json", "-")
+    result = json.loads(done.stdout)
+    assert result["consistency"]["holds"], result["consistency"]
+    assert result["database"]["settings"]["shared_buffers"].split(" ")[0] == "512"
+    assert result["database"]["settings"]["full_page_writes"] == "off"
+    assert sum(one.get("cause", "").startswith("immediate") for one in result["checkpoints"]) >= 2
+    if name == "tatp":
+        assert result["database"]["driver"] == "pgbench"
+        for kind, share in result["expected_shares"].items():
+            bound = 5 * (share * (1 - share) / result["transactions"]) ** 0.5
+            assert abs(result["kinds"][kind]["count"] / result["transactions"] - share) < bound, kind
+
+
+def test_transactions_and_log(cli: Cli, tmp_path: Path, place: Path) -> None:
+    options = ("--transactions", "120", "--log-transactions", "--on", place, "--out", "out")
+    cli("run", TINY["tpcc"], "--mix", "read-intensive", *options)
+    log = pl.read_parquet(tmp_path / "out" / "transactions.parquet")
+    assert log.columns == ["client", "kind", "start_ns", "end_ns", "committed", "tries"]
+    assert log.height == 120
+    assert (log["start_ns"] < log["end_ns"]).all()
+    assert log["end_ns"].is_sorted()
+
+
+def test_settings_of_sqlite_are_in_force(cli_json: Callable[..., Any], place: Path) -> None:
+    options = (
+        "--page-size",
+        "8k",
+        "--journal-mode",
+        "delete",
+        "--synchronous",
+        "normal",
+        "--buffer",
+        "1M",
+        "--on",
+        place,
+    )
+    result = cli_json("run", TINY["tatp"], "--transactions", "20", "--clients", "2", *options)
+    settings = result["database"]["settings"]
+    assert (settings["page_size"], settings["journal_mode"], settings["synchronous"]) == (8192, "delete", 1)
+    assert settings["cache_size"] == -512
+    result = cli_json("run", TINY["tatp"], "--duration", "1", "--checkpoint", "0.3", "--on", place)
+    assert len(result["checkpoints"]) >= 2
+    assert result["database"]["settings"]["wal_autocheckpoint"] == 0
+
+
+def test_keep_leaves_the_database(cli: Cli, tmp_path: Path) -> None:
+    cli("run", TINY["ycsb"], "--transactions", "20", "--keep", "--on", "kept")
+    assert (tmp_path / "kept" / "database.sqlite").stat().st_size > 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["tpcx"], "unknown workload"),
+        (["tpcc", "--clients", "20"], "it must be 1 to 10"),
+        (["tpcc", "--mix", "odd"], "choose one of standard"),
+        (["tpcc", "--scale-down", "2"], "for a --preset"),
+        (["ycsb", "--preset", "stablebuffer"], "not for ycsb"),
+        (["tpcc", "--preset", "nonsense"], "unknown preset"),
+        (["tpcb", "--buffer", "1M", "--buffer-share", "0.1"], "give one"),
+        (["tpcb", "--full-page-writes", "on"], "is for --db postgres"),
+        (["tpcb", "--synchronous", "sometimes"], "SQLite knows"),
+        (["tpcb", "--page-size", "1000"], "power of two"),
+        (["tpcb", "--set", "nothing"], "write NAME=VALUE"),
+        (["tpcb", "--on", "/nowhere/at/all"], "no folder can be made there"),
+        (["tpcb", "--db", "postgres", "--postgres", "/nowhere"], "no PostgreSQL server"),
+    ],
+)
+def test_wrong_use_is_one_line(arguments: list[str], told: str, cli: Cli) -> None:
+    done = cli("run", *arguments, code=2)
+    assert told in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_an_inconsistent_database_ends_with_1(tmp_path: Path, place: Path) -> None:
+    planted = (
+        "import flashwright.workloads.tpcb as t; t._OTHERS = None\n"
+        "execute = t.TpcbClient.execute\n"
+        "def wrong(self, backend, request):\n"
+        "    backend.batch([('UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = 1', ())], commit=True)\n"
+        "    return execute(self, backend, request)\n"
+        "t.TpcbClient.execute = wrong\n"
+        "from flashwright.cli import main; main()\n"
+    )
+    command = [sys.executable, "-c", planted, "run", "tpcb", "--transactions", "5", "--on", str(place)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1, done.stderr
+    assert "not consistent" in done.stderr
+
+
+def test_listing_has_workloads_and_presets(cli: Cli) -> None:
+    told = cli("list", "workloads").stdout + cli("list", "preset").stdout
+    for name in (*TINY, "scheduler_7_2", "replication_5_1", "read_intensive"):
+        assert name in told
+
+
+def _processes_of(marker: str) -> list[str]:
+    """Command lines of all processes that name the marker."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if marker in words:
+            found.append(words)
+    return found
+
+
+def _descendants(pid: int) -> set[int]:
+    found: set[int] = set()
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            text = path.read_text()
+        except OSError:
+            continue
+        parents[int(path.parent.name)] = int(text.rpartition(")")[2].split()[1])
+    grown = {pid}
+    while grown:
+        grown = {child for child, parent in parents.items() if parent in grown} - found
+        found |= grown
+    return found
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def _until(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def _start(database: str, place: Path, cwd: Path, workload: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "flashwright", "run", workload, "--db", database, "--clients", "2"]
+    command += ["--duration", "300", "--on", str(place), "--out", "out"]
+    return subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def _has_begun(database: str, place: Path) -> bool:
+    """Whether the clients are at work: the log of the database grows beyond what opening it takes."""
+    pattern = "*/database.sqlite-wal" if database == "sqlite" else "*/data/postmaster.pid"
+    return any(path.exists() for path in place.glob(pattern))
+
+
+def _needs(database: str) -> None:
+    if database == "postgres":
+        find_server()
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+@pytest.mark.parametrize("workload", ["tpcc", "tatp"])
+def test_ctrl_c_keeps_what_was_measured_and_leaves_nothing(
+    database: str, workload: str, tmp_path: Path, place: Path
+) -> None:
+    _needs(database)
+    process = _start(database, place, tmp_path, TINY[workload])
+    assert _until(lambda: _has_begun(database, place))
+    time.sleep(4.0 if database == "postgres" else 2.0)
+    children = _descendants(process.pid)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert "Traceback" not in stderr
+    assert _until(lambda: not any(map(_is_alive, children)))
+    if (tmp_path / "out").exists():
+        result = json.loads((tmp_path / "out" / "result.json").read_text())
+        assert result["complete"] is False
+        assert result["consistency"]["checked"] is False
+        assert "was stopped before its end" in stdout
+    else:
+        assert "stopped" in stderr
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+@pytest.mark.parametrize("delay_s", [0.0, 0.4, 3.0])
+@pytest.mark.parametrize("victim", ["us", "supervisor"])
+def test_kill_9_leaves_nothing(database: str, delay_s: float, victim: str, tmp_path: Path, place: Path) -> None:
+    _needs(database)
+    process = _start(database, place, tmp_path, TINY["tatp" if delay_s else "tpcc"])
+    # The folder is there: so is the supervisor.
+    assert _until(lambda: any(place.iterdir()))
+    time.sleep(delay_s)
+    everything = {process.pid} | _descendants(process.pid)
+    if victim == "us":
+        os.kill(process.pid, signal.SIGKILL)
+    else:
+        supervisor = [pid for pid in everything if "supervisor/__main__" in _command(pid)]
+        os.kill(supervisor[0], signal.SIGKILL)
+        if database == "sqlite":
+            # Nothing is asked of it until the end.
+            process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert _until(lambda: not any(map(_is_alive, everything))), [_command(pid) for pid in everything if _is_alive(pid)]
+    assert _until(lambda: _processes_of(str(place)) == [])
+    assert _until(lambda: list(place.iterdir()) == [])
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def test_binaries_are_found_where_they_are_said_to_be() -> None:
+    found = find_server()
+    account = server_account()
+    assert find_binaries(found, account) == found
+    assert find_binaries(found.parent, account) == found

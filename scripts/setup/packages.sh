@@ -11,6 +11,8 @@ missing=()
 for entry in "${NEEDED[@]}"; do
     command -v "${entry%%:*}" > /dev/null || missing+=("${entry##*:}")
 done
+# Debian keeps the server's programs out of the PATH.
+compgen -G '/usr/lib/postgresql/*/bin/initdb' > /dev/null || command -v initdb > /dev/null || missing+=(postgresql)
 [ ${#missing[@]} -gt 0 ] || exit 0
 
 if [ "$(id -u)" -eq 0 ] && command -v apt-get > /dev/null; then

@@ -49,10 +49,19 @@ class Asked:
 
 
 def create(given: str, size_bytes: int) -> None:
-    """Make a file to be probed, if there is none yet."""
+    """Make a file to be probed, if there is none yet.
+
+    Raises InputError if the name is not that of a file, or there is no folder for it.
+    """
     from flashwright import _core
     from flashwright.cli.progress import work
+    from flashwright.probing.targets import is_virtual
 
+    if is_virtual(given):
+        raise InputError(f"--create: {given} is a simulated drive or memory; name the path of a file, as ./{given}")
+    folder = Path(given).absolute().parent
+    if not folder.is_dir():
+        raise InputError(f"--create {given}: there is no folder {folder}; make it first")
     if not Path(given).exists():
         work(f"Writing {given}", "bytes", lambda progress: _core.create_file(given, size_bytes, progress))
 

@@ -87,6 +87,8 @@ class Target:
             if value:
                 raise InputError(f"{option}: it is for a simulated drive, and {given} is none")
         if not _is_memory(given) and not Path(given).exists():
+            if "/" in given and not given.startswith("/dev/"):
+                raise InputError(f"{given}: no such file; --create 4Gi makes one")
             names = ", ".join(profile["name"] for profile in _core.profiles())
             raise InputError(
                 f"{given}: no such device, file or profile; simulated drives that are built in are: {names}"
@@ -152,6 +154,11 @@ class Target:
             if self.overwrites is not None:
                 document["state"]["overwrites"] = self.overwrites
         return document
+
+
+def is_virtual(given: str) -> bool:
+    """Tell whether a name means a simulated drive or memory, and not a file or a block device."""
+    return given.startswith(SIMULATED) or _is_profile(given) or _is_memory(given)
 
 
 def _is_memory(given: str) -> bool:

@@ -15,6 +15,10 @@ VERDICTS_EXPLAINED = (
     "Sure: the statistics leave little doubt, at most one in twenty such values is wrong. Unsure: the best guess, and something "
     "else fits nearly as well. Not found: nothing of the kind shows, or what shows contradicts it."
 )
+SETTING = "how the matrix was measured"
+"""Why of a value that was not found but set: a profile is fitted with it, and a reader has no use for it."""
+POOR_BELOW = 0.5
+"""Share of throughputs near the measured ones below which nobody should rely on a profile."""
 HEADINGS = (
     ("experiment", "left"),
     ("what", "left"),
@@ -86,14 +90,24 @@ def interval_text(value: Mapping[str, Any]) -> str:
     if value["verdict"] == "not_found" or not ends:
         return ""
     texts = [number_text(value["key"], end) for end in ends]
-    return texts[0] if texts[0] == texts[1] else " – ".join(texts)  # noqa: RUF001
+    if texts[0] == texts[1]:
+        return texts[0]
+    # One unit is enough for both.
+    (first, _, first_unit), (_, _, unit) = (text.rpartition(" ") for text in texts)
+    return " – ".join([first if first and first_unit == unit else texts[0], texts[1]])  # noqa: RUF001
+
+
+def told_values(finding: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Give the values of a finding that are told to readers: what was found, not what was set. JSON and Parquet have all."""
+    return [value for value in finding["values"] if value["why"] != SETTING]
 
 
 def value_rows(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """List every value that was found; an experiment is named at the first of its values."""
     return [
-        (finding["label"] if value is finding["values"][0] else "", *value_row(value))
-        for finding, value in _values(result)
+        ("" if number else finding["label"], *value_row(value))
+        for finding in result["findings"]
+        for number, value in enumerate(told_values(finding))
     ]
 
 
@@ -124,7 +138,7 @@ def comparison_rows(run: Run) -> list[tuple[str, ...]]:
 
 
 def _values(result: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    return ((finding, value) for finding in result["findings"] for value in finding["values"])
+    return ((finding, value) for finding in result["findings"] for value in told_values(finding))
 
 
 def _pair(label: str, first: Mapping[str, Any] | None, second: Mapping[str, Any] | None) -> tuple[str, ...]:
@@ -198,7 +212,8 @@ def _differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[st
     """Say where two drives were not probed alike."""
     told = []
     lengths = [one["region"]["length_bytes"] for one in (first, second)]
-    if lengths[0] != lengths[1]:
+    # By a part in a hundred, no figure is another.
+    if abs(lengths[1] / lengths[0] - 1) > 0.01:
         told.append(f"The regions differ: {' and '.join(size(length) for length in lengths)}.")
     theirs = {finding["label"]: finding["budget_seconds"] for finding in second["findings"]}
     unequal = [
@@ -219,7 +234,9 @@ def profile_lines(result: Mapping[str, Any]) -> list[str]:
         return []
     if not profile.get("file"):
         return [f"No profile: {profile['why_not']}."]
-    return [f"Profile: {PROFILE_FILE} in the run folder, a drive for --device. {closeness(profile)}."]
+    is_poor = profile["within_10_percent"] is not None and profile["within_10_percent"] < POOR_BELOW
+    warning = ": it is a poor stand-in for the drive" if is_poor else ""
+    return [f"Profile: {PROFILE_FILE} in the run folder, a drive for --device. {closeness(profile)}{warning}."]
 
 
 def closeness(profile: Mapping[str, Any]) -> str:

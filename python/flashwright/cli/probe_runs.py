@@ -254,8 +254,9 @@ def print_run(run: Run) -> None:
         rows, headings = words.comparison_rows(run), words.comparison_headings(result)
     else:
         rows, headings = words.value_rows(result), words.HEADINGS
-    print_table(headings, _shortened(rows), words.title(result))
-    for line in (*words.remarks(result), *words.profile_lines(result)):
+    if rows:
+        print_table(headings, _shortened(rows), words.title(result))
+    for line in (*words.remarks(result), *words.profile_lines(result), *words.profile_notes(result)):
         say(line)
 
 

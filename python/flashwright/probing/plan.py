@@ -99,7 +99,7 @@ def make(set_name: str, only: Sequence[str], minutes: float | None, *, may_write
     twice = {entry["spec"] for entry in chosen if sum(entry["spec"] == other["spec"] for other in chosen) > 1}
     if twice:
         raise InputError(f"--only: {', '.join(sorted(twice))} is asked for twice")
-    reason = "writing to the device needs --write"
+    reason = "it writes to the device, which --write allows"
     left_out = [(entry["name"], reason) for entry in chosen if entry["writes"] and not may_write]
     if only and left_out:
         raise InputError(f"--only {left_out[0][0]}: {reason}; that destroys what is in the region")

@@ -66,11 +66,15 @@ def headline(result: Mapping[str, Any]) -> str:
 
 def _alike(result: Mapping[str, Any], against: Mapping[str, Any]) -> str:
     """Say how many of the numbers that are sure of both drives agree within 10 %."""
-    theirs = {(finding["label"], value["key"]): value for finding in against["findings"] for value in finding["values"]}
+    theirs = {
+        (finding["label"], value["key"]): value
+        for finding in against["findings"]
+        for value in words.told_values(finding)
+    }
     pairs = [
         (value["number"], other["number"])
         for finding in result["findings"]
-        for value in finding["values"]
+        for value in words.told_values(finding)
         if (other := theirs.get((finding["label"], value["key"]))) is not None
         and all(one["verdict"] == "sure" and one.get("number") for one in (value, other))
     ]
@@ -108,10 +112,10 @@ def _answers(run: Run) -> Section:
     """List all values: of one drive with what is to be believed of them, of two side by side."""
     result = run.result
     if "against" in result:
-        rows = words.comparison_rows(run)
-        table = Table(
-            "Side by side", words.comparison_headings(result), rows, "The ratio is of the second drive to the first."
-        )
+        columns = words.comparison_headings(result)[1:]
+        rows, emphasised = _grouped(words.comparison_rows(run))
+        note = "The ratio is of the second drive to the first."
+        table = Table("Side by side", columns, rows, note, emphasised=emphasised)
     else:
         columns = tuple(column for column in words.HEADINGS if column[0] != "why")
         rows = [row[:-1] for row in words.value_rows(result)]
@@ -123,6 +127,18 @@ def _answers(run: Run) -> Section:
             folded=len(rows) > MOST_ROWS_OPEN,
         )
     return Section("What was found", [table] if rows else [])
+
+
+def _grouped(rows: Sequence[tuple[str, ...]]) -> tuple[list[tuple[str, ...]], frozenset[int]]:
+    """Give each experiment a row of its own instead of a column, which a page has no room for; and which rows those are."""
+    grouped: list[tuple[str, ...]] = []
+    headings = []
+    for label, *cells in rows:
+        if label:
+            headings.append(len(grouped))
+            grouped.append((label, *[""] * (len(cells) - 1)))
+        grouped.append(tuple(cells))
+    return grouped, frozenset(headings)
 
 
 def _sections(result: Mapping[str, Any], curves: Mapping[tuple[str, str, str, str], Sequence[Any]]) -> list[Section]:
@@ -167,7 +183,9 @@ def _section(
         drawn = figure(f"{stem}-{name}", chart, *_of_chart(label, name, pair, curves), drives)
         if drawn is not None:
             blocks.append(drawn)
-    blocks += [_values(drive if len(drives) > 1 else "", finding) for drive, finding in pair if finding["values"]]
+    blocks += [
+        _values(drive if len(drives) > 1 else "", finding) for drive, finding in pair if words.told_values(finding)
+    ]
     notes = list(dict.fromkeys(note for _, finding in pair for note in finding["notes"]))
     return Section(label, blocks or [_values("", pair[0][1])], " ".join([intro, *map(_sentence, notes)]))
 
@@ -204,7 +222,7 @@ def _told_apart(marks: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Mapping[
 
 def _values(drive: str, finding: Mapping[str, Any]) -> Table:
     columns = tuple(column for column in words.HEADINGS if column[0] != "experiment")
-    rows = [words.value_row(value) for value in finding["values"]]
+    rows = [words.value_row(value) for value in words.told_values(finding)]
     spent = (
         f"{span(finding['device_seconds'])} of the device's time, {count(finding['requests'])} requests, "
         f"{size(finding['read_bytes'])} read, {size(finding['written_bytes'])} written."

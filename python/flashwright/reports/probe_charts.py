@@ -15,6 +15,8 @@ UNITS = {"us": "µs"}
 MOST_POINTS = 4000
 """Points drawn of one curve: more are no more to be seen, and make the report large."""
 MOST_TICKS = 12
+NARROW = 1.3
+"""Values within this factor are not drawn on a logarithmic axis, but from 0 on."""
 
 
 class Curve:
@@ -35,7 +37,9 @@ def figure(
     drives: Sequence[str],
 ) -> Figure | None:
     """Draw a chart; None if it has no points that can be drawn."""
-    axes = {"x": chart["x"], "y": chart["y"]}
+    axes = {
+        key: _fit_axis(chart[key], [point[key] for curve in curves for point in curve.points]) for key in ("x", "y")
+    }
     hidden = 0
     for curve in curves:
         drawn = [point for point in curve.points if all(point[key] > 0 or not axes[key]["is_log"] for key in axes)]
@@ -57,8 +61,18 @@ def figure(
         for key in axes
     }
     layout: dict[str, Any] = {f"{key}axis": _axis(axes[key], values[key]) for key in axes}
+    is_named = len(names) > 2 and all(len(curve.points) == 1 for curve in curves)
+    if is_named:
+        # Each is a thing of its own, and its place says nothing.
+        places = {curve.name: curve.points[0]["x"] for curve in curves}
+        labels = [name.replace("_", " ") for name in places]
+        layout["xaxis"] |= {"tickvals": list(places.values()), "ticktext": labels, "rangemode": "normal"}
     points, shapes, annotations = _marks(marks, axes)
-    layout |= {"shapes": shapes, "annotations": annotations, "showlegend": len(curves) > 1 or bool(points)}
+    layout |= {
+        "shapes": shapes,
+        "annotations": annotations,
+        "showlegend": (len(curves) > 1 and not (is_named and len(drives) == 1)) or bool(points),
+    }
     height = 420 + 22 * (len(curves) // 3)
     return Figure(place, chart["title"], _reading(chart, curves, hidden), data + points, layout, height)
 
@@ -71,8 +85,17 @@ def _reading(chart: Mapping[str, Any], curves: Sequence[Curve], hidden: int) -> 
         told.append(f"{hidden} points at 0 are not on the logarithmic axis.")
     if any(curve.is_thinned for curve in curves):
         told.append("Not every point is drawn; curves.parquet has all.")
-    axes = [chart[key]["label"] for key in ("y", "x")]
+    axes = [_label(chart[key]) for key in ("y", "x")]
     return " ".join([f"{axes[0][:1].upper()}{axes[0][1:]} against {axes[1]}.", *told])
+
+
+def _fit_axis(axis: Mapping[str, Any], values: Sequence[float]) -> Mapping[str, Any]:
+    """Give an axis as it is drawn: one of values near each other has no use for a logarithm, which has no labels so close."""
+    if axis["unit"] in ("bytes", "requests") or not values or min(values) <= 0:
+        return axis
+    return (
+        axis if not axis["is_log"] or max(values) > NARROW * min(values) else {**axis, "is_log": False, "from_0": True}
+    )
 
 
 def _curve(
@@ -132,7 +155,7 @@ def _axis(axis: Mapping[str, Any], values: Sequence[float]) -> dict[str, Any]:
     """Give an axis with its unit; bytes have powers of two as ticks."""
     unit = axis["unit"]
     if unit == "bytes":
-        return size_axis(axis["label"], values, is_log=axis["is_log"])
+        return size_axis(_label(axis), values, is_log=axis["is_log"])
     text = _title(axis)
     if axis["is_log"]:
         found = [value for value in values if value > 0]
@@ -155,7 +178,7 @@ def _axis(axis: Mapping[str, Any], values: Sequence[float]) -> dict[str, Any]:
     shared: dict[str, Any] = {"title": {"text": text}}
     if unit == "share":
         return {**shared, "tickformat": ".0%"}
-    if values and min(values) >= 0 and min(values) < 0.5 * max(values):
+    if axis.get("from_0") or (values and min(values) >= 0 and min(values) < 0.5 * max(values)):
         shared["rangemode"] = "tozero"
     return shared
 
@@ -169,10 +192,19 @@ def size_axis(label: str, values: Sequence[float], *, is_log: bool = True) -> di
 
 def _title(axis: Mapping[str, Any]) -> str:
     """Give what is on an axis, with its unit; a count of things has none but what they are."""
-    label, unit = str(axis["label"]), str(axis["unit"])
-    if unit in ("requests", "chunks"):
-        return label if unit.rstrip("s") in label else f"{label} ({unit})"
+    label, unit = _label(axis), str(axis["unit"])
+    if unit == "requests":
+        return label
+    if unit == "chunks":
+        return label if "chunk" in label else f"{label} ({unit})"
     return f"{label} in {UNITS.get(unit, unit)}" if unit and unit != "share" else label
+
+
+def _label(axis: Mapping[str, Any]) -> str:
+    """Give the name of an axis: in small letters, and no adjective alone."""
+    label = str(axis["label"])
+    label = label if label[:2].isupper() else f"{label[:1].lower()}{label[1:]}"
+    return "outstanding requests" if label == "outstanding" else label
 
 
 def _decades(values: Sequence[float]) -> float:

@@ -239,6 +239,12 @@ def profile_lines(result: Mapping[str, Any]) -> list[str]:
     return [f"Profile: {PROFILE_FILE} in the run folder, a drive for --device. {closeness(profile)}{warning}."]
 
 
+def profile_notes(result: Mapping[str, Any]) -> list[str]:
+    """Say what of the profile is assumed, as nothing was found of it."""
+    notes = (result.get("profile") or {}).get("notes") or []
+    return [f"{note[:1].upper()}{note[1:].rstrip('.')}." for note in notes]
+
+
 def closeness(profile: Mapping[str, Any]) -> str:
     """Say how many throughputs of a fitted profile are near those that were measured."""
     return f"{percent(profile['within_10_percent'], 2)} of its {len(profile['cells'])} throughputs are within 10 % of what was measured"

@@ -28,6 +28,9 @@ pub struct Cells {
     cells: Vec<Cell>,
     /// Mean of the first round: later ones are moved to it.
     reference: Option<f64>,
+    /// Rounds, and the sum of what they were moved by.
+    rounds: f64,
+    moved: f64,
     /// Values above so many times the median of their round count as so many: rare pauses of a device shall not decide.
     clip: f64,
 }
@@ -39,7 +42,7 @@ impl Cells {
     /// So many conditions without measurements. Values above `clip` times their round's median are clipped to that.
     #[must_use]
     pub fn new(conditions: usize, clip: f64) -> Self {
-        Self { cells: vec![Cell::default(); conditions], reference: None, clip }
+        Self { cells: vec![Cell::default(); conditions], reference: None, rounds: 0.0, moved: 0.0, clip }
     }
 
     /// Adds a round: conditions and values.
@@ -52,12 +55,19 @@ impl Cells {
         let most = self.clip * sorted[sorted.len() / 2];
         let mean = sorted.iter().map(|value| value.min(most)).sum::<f64>() / sorted.len() as f64;
         let shift = *self.reference.get_or_insert(mean) - mean;
+        self.rounds += 1.0;
+        self.moved += shift;
         for &(condition, value) in values {
             self.cells[condition].add(value.min(most) + shift);
         }
     }
 
-    /// All conditions.
+    /// What the first round was above the mean of all: one round alone says little of how high all means are.
+    fn level(&self) -> f64 {
+        self.moved / self.rounds.max(1.0)
+    }
+
+    /// All conditions, as high as the first round was.
     #[must_use]
     pub fn all(&self) -> &[Cell] {
         &self.cells
@@ -83,15 +93,16 @@ impl Cells {
     /// Mean and 95 % interval of a condition.
     #[must_use]
     pub fn interval(&self, condition: usize) -> (f64, [f64; 2]) {
-        let mean = self.cells[condition].mean;
+        let mean = self.cells[condition].mean - self.level();
         let error = 1.96 * self.square_errors()[condition].sqrt();
         (mean, [mean - error, mean + error])
     }
 
-    /// What fits look at.
+    /// What fits look at. The errors are those of differences between conditions of these cells: how high all of them are, drifts change.
     #[must_use]
     pub fn estimates(&self) -> Vec<Estimate> {
-        self.cells.iter().zip(self.square_errors()).map(|(cell, square_error)| Estimate { mean: cell.mean, square_error }).collect()
+        let level = self.level();
+        self.cells.iter().zip(self.square_errors()).map(|(cell, square_error)| Estimate { mean: cell.mean - level, square_error }).collect()
     }
 }
 
@@ -196,6 +207,17 @@ mod tests {
         let difference = cells.all()[1].mean - cells.all()[0].mean;
         assert!((difference - 9.0).abs() < 1e-9, "{difference}");
         assert!(cells.square_errors()[0] < 0.1);
+    }
+
+    #[test]
+    fn the_first_round_alone_does_not_say_how_high_all_are() {
+        let mut cells = Cells::new(2, 100.0);
+        for value in [50.0, 100.0, 102.0, 148.0] {
+            cells.add_round(&[(0, value), (1, value + 8.0)]);
+        }
+        let [one, other] = cells.estimates()[..] else { panic!("two conditions") };
+        assert!((one.mean - 100.0).abs() < 1e-9 && (other.mean - 108.0).abs() < 1e-9);
+        assert!((cells.interval(1).0 - 108.0).abs() < 1e-9);
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub struct Boundaries {
     pub elsewhere: Estimate,
     /// By how much this is more credible than any other period.
     pub margin: f64,
-    /// By how much this is more credible than the same period at another phase.
+    /// By how much this is more credible than the same period at another phase; 0 if there is no period, as then nothing says where it begins.
     pub phase_margin: f64,
 }
 
@@ -126,7 +126,11 @@ pub fn boundaries(estimates: &[Estimate], measurements: f64, only: Option<usize>
         at: classes[0],
         elsewhere,
         margin: margin(&ranked, |a, b| period_of(a) == period_of(b)),
-        phase_margin: other_phase.map_or(f64::INFINITY, |other| other.score - best.score),
+        phase_margin: match other_phase {
+            _ if best.model.is_none() => 0.0,
+            Some(other) => other.score - best.score,
+            None => f64::INFINITY,
+        },
     }
 }
 
@@ -278,6 +282,14 @@ mod tests {
             found.period.is_some() && found.margin > CLEAR
         });
         assert_eq!(sure.count(), 0);
+    }
+
+    #[test]
+    fn no_phase_is_clear_where_nothing_shows_the_period() {
+        for only in [None, Some(32)] {
+            let found = boundaries(&noisy(32, 1.0, 5, |_| 100.0), 320.0, only);
+            assert_eq!((found.period, found.phase_margin), (None, 0.0));
+        }
     }
 
     #[test]

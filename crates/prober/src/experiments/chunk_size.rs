@@ -99,7 +99,9 @@ fn run(bench: &mut Bench<'_>, args: &Args, _known: &Known) -> Result<Finding, Pr
     if let Some(chunk) = chunk {
         let phase = pairs.found.phase as u64 * sector % chunk;
         let why = "position of the first boundary between chunks behind the start of the region";
-        finding.values.push(Value::number("chunk_phase_bytes", phase as f64, why).sure_if(pairs.found.phase_margin > CLEAR));
+        finding
+            .values
+            .push(Value::number("chunk_phase_bytes", phase as f64, why).sure_if(chunk == sector || pairs.found.phase_margin > CLEAR));
         finding.values.push(measure_page(bench, &mut random, &area, chunk, phase, &pairs)?);
     }
     finding.charts.push(chart);
@@ -351,21 +353,22 @@ fn measure_page(
         let why = "pages are no larger than chunks, and the chunk is one sector";
         return Ok(Value::number("page_bytes", sector as f64, why).sure_if(false));
     }
-    // The last condition is a read of one sector.
-    let mut single = Cells::new(1, CLIP);
-    let mut cells = Cells::new(inner, CLIP);
+    // The last condition is a read of one sector. In the same cells: errors of estimates do not tell how means of different cells differ.
+    let mut cells = Cells::new(inner + 1, CLIP);
     for _ in 0..(5000 / inner).clamp(40, 400) {
         let mut bursts: Vec<Burst<1>> = Vec::with_capacity(inner);
         for boundary in 1..=inner as u64 {
             let at = inside::place(random, area, chunk, 2 * chunk) + phase + (boundary - 1) * sector;
             bursts.push(Burst { condition: boundary as usize - 1, offsets: [at] });
         }
-        inside::play_round(bench, random, &mut bursts, 2 * sector, &mut cells)?;
+        let mut values = inside::sample_round(bench, random, &mut bursts, 2 * sector)?;
         let mut bursts: Vec<Burst<1>> =
-            (0..16).map(|_| Burst { condition: 0, offsets: [inside::place(random, area, sector, sector)] }).collect();
-        inside::play_round(bench, random, &mut bursts, sector, &mut single)?;
+            (0..16).map(|_| Burst { condition: inner, offsets: [inside::place(random, area, sector, sector)] }).collect();
+        values.extend(inside::sample_round(bench, random, &mut bursts, sector)?);
+        cells.add_round(&values);
     }
-    let estimates = cells.estimates();
+    let mut estimates = cells.estimates();
+    let single = estimates.pop().expect("the last condition");
     // A pair's mean rises by half of what the second waits.
     let service = 2.0 * pairs.found.depth.mean;
     let jumps = find_jumps(&estimates, JUMP * service);
@@ -374,7 +377,7 @@ fn measure_page(
         let why = format!("within a chunk, reads over a multiple of {bytes} bytes take {} us longer", inside::micros(rise));
         return Ok(Value::number("page_bytes", bytes as f64, why).sure_if(jumps.are_clear));
     }
-    let both = Estimate::joined(&estimates).minus(&single.estimates()[0]);
+    let both = Estimate::joined(&estimates).minus(&single);
     // A second page costs all that a second read costs, a second sector of the same page only its transfer.
     let (bytes, why, clear) = if both.mean > 0.85 * service {
         // A chip in cache mode whose transfers are slower than its reads does the same with larger pages.

@@ -78,10 +78,7 @@ pub(super) struct Burst<const J: usize> {
     pub offsets: [u64; J],
 }
 
-/// Plays one round of bursts in random order and adds the mean latency of each, in nanoseconds, to its condition.
-///
-/// The mean over a burst, not its longest: where pages differ in their read time, as those of MLC and TLC do, the longest of two depends on
-/// which two are paired, and so on the distance between them. The mean does not.
+/// Plays one round of bursts in random order and adds the mean latency of each, in nanoseconds, to its condition. See [`sample_round`].
 pub(super) fn play_round<const J: usize>(
     bench: &mut Bench<'_>,
     random: &mut Pcg64Mcg,
@@ -89,6 +86,20 @@ pub(super) fn play_round<const J: usize>(
     length: u64,
     cells: &mut Cells,
 ) -> Result<(), ProbeError> {
+    cells.add_round(&sample_round(bench, random, bursts, length)?);
+    Ok(())
+}
+
+/// Plays bursts in random order: conditions and the mean latency of each burst, in nanoseconds.
+///
+/// The mean over a burst, not its longest: where pages differ in their read time, as those of MLC and TLC do, the longest of two depends on
+/// which two are paired, and so on the distance between them. The mean does not.
+pub(super) fn sample_round<const J: usize>(
+    bench: &mut Bench<'_>,
+    random: &mut Pcg64Mcg,
+    bursts: &mut [Burst<J>],
+    length: u64,
+) -> Result<Vec<(usize, f64)>, ProbeError> {
     bursts.shuffle(random);
     let offsets: Vec<u64> = bursts.iter().flat_map(|burst| burst.offsets).collect();
     let count = offsets.len() as u64;
@@ -96,9 +107,7 @@ pub(super) fn play_round<const J: usize>(
     let limit = Limit::requests(count).after(0).with_samples();
     let measured = bench.play(vec![Job::new(source, Pace::Bursts { size: J as u32 })], limit)?;
     let latencies = measured.samples.chunks(J).map(|burst| burst.iter().map(|sample| sample.latency_ns as f64).sum::<f64>() / J as f64);
-    let values: Vec<(usize, f64)> = bursts.iter().map(|burst| burst.condition).zip(latencies).collect();
-    cells.add_round(&values);
-    Ok(())
+    Ok(bursts.iter().map(|burst| burst.condition).zip(latencies).collect())
 }
 
 /// A random multiple of `unit` so that `span` bytes from there on lie within the area.

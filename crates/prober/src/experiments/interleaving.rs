@@ -219,6 +219,8 @@ struct Split {
     expected: f64,
     /// The most that was added at any distance, with 95 % confidence.
     most_added: f64,
+    /// By how much pairs of page reads in one unit, as many rows apart as the others, took longer, in nanoseconds.
+    in_one_unit: f64,
     /// The most that a sector can take on a channel, in nanoseconds, if it is known.
     transfer: Option<f64>,
     /// Pairs in different units took no less than one read by itself: a cache answered few of them.
@@ -273,8 +275,8 @@ impl Split {
                 (domains, format!("{why}, and {more}"), is_clear && self.shared.margin > CLEAR && rise.in_errors() > 5.0)
             }
             // Two reads in one unit hinder each other as two in one chunk do. If they do so less, chunks do not lie strictly in turn, and sharing
-            // at a distance would not show either.
-            None if self.is_excluded() && rise.mean > 0.8 * depth => {
+            // at a distance would not show either. Nor would it if the turns shift from row to row: pages wait for each other as long as sectors at least.
+            None if self.is_excluded() && rise.mean > 0.8 * depth && self.in_one_unit > 0.8 * rise.mean => {
                 (units, format!("{why}, and no longer at others, as it would if a channel were shared"), is_clear)
             }
             None => (units, format!("{why}; whether some of them share a channel does not show"), false),
@@ -302,14 +304,15 @@ fn find_domains(
     let reads = page.map_or(Ok(PageReads::default()), |page| measure_page_reads(bench, random, area, order, page))?;
     let page = page.unwrap_or(order.chunk);
     let divisors = proper_divisors(units);
-    let mut cells = Cells::new(divisors.len(), CLIP);
+    // The last condition is both in one unit.
+    let mut cells = Cells::new(divisors.len() + 1, CLIP);
     // Whole rows between the two, so many that pages of all types meet pages of all types.
     let rows = ((order.count / units as u64 / 2).saturating_sub(1)).clamp(1, 12);
     let residues: Vec<Vec<usize>> =
         divisors.iter().map(|&divisor| (1..units).filter(|&residue| gcd(residue, units) == divisor).collect()).collect();
     let (start, mut rounds) = (bench.now(), 0);
     loop {
-        let mut bursts: Vec<Burst<2>> = Vec::with_capacity(16 * divisors.len());
+        let mut bursts: Vec<Burst<2>> = Vec::with_capacity(16 * (divisors.len() + 1));
         for (condition, residues) in residues.iter().enumerate() {
             for _ in 0..16 {
                 let residue = residues[random.random_range(0..residues.len())] as u64;
@@ -317,19 +320,25 @@ fn find_domains(
                 bursts.push(Burst { condition, offsets: inside::pair_at(random, order, distance, order.chunk, page) });
             }
         }
+        for _ in 0..16 {
+            let distance = random.random_range(1..=rows) * units as u64;
+            bursts.push(Burst { condition: divisors.len(), offsets: inside::pair_at(random, order, distance, order.chunk, page) });
+        }
         inside::play_round(bench, random, &mut bursts, page, &mut cells)?;
         rounds += 1;
         let is_over = rounds >= MOST_ROUNDS || bench.now() - start > time;
         if rounds % 8 != 0 && !is_over {
             continue;
         }
-        let estimates = cells.estimates();
+        let mut estimates = cells.estimates();
+        let in_one_unit = estimates.pop().expect("the last condition");
         let shared = periods::levels(&estimates, &divisors, &divisors[1..], 2, cells.count());
         let base = estimates[0];
         let most_added = estimates[1..].iter().map(|estimate| estimate.minus(&base).interval()[1]).fold(0.0, f64::max);
         let PageReads { wait, transfer, alone } = reads;
         // Half of what one of two waits is what their mean rises by.
-        let split = Split { units, shared, expected: wait / 2.0, most_added, transfer, are_read: base.mean > 0.8 * alone };
+        let in_one_unit = in_one_unit.minus(&base).mean;
+        let split = Split { units, shared, expected: wait / 2.0, most_added, in_one_unit, transfer, are_read: base.mean > 0.8 * alone };
         let is_clear = if split.shared.periods.is_empty() { split.is_excluded() } else { split.shared.margin > 1.5 * CLEAR };
         if is_clear || is_over || divisors.len() == 1 {
             return Ok(split);
@@ -358,15 +367,21 @@ fn measure_page_reads(
         return Ok(PageReads::default());
     }
     // Sectors and pages at random, then pages that were just read, whole and a sector of them.
-    let mut cells = [0; 4].map(|_| Cells::new(1, CLIP));
+    // Only what is compared closely is in the same cells: reads that a cache answers are so much faster that the others would be clipped.
+    let mut cells = [0; 2].map(|_| Cells::new(2, CLIP));
     for _ in 0..50 {
         let places: Vec<[u64; 2]> = (0..16).map(|_| inside::pair_at(random, order, 1, order.chunk, page)).collect();
-        for (cells, (which, length)) in cells.iter_mut().zip([(0, sector), (1, page), (1, page), (1, sector)]) {
-            let mut bursts: Vec<Burst<1>> = places.iter().map(|pair| Burst { condition: 0, offsets: [pair[which]] }).collect();
-            inside::play_round(bench, random, &mut bursts, length, cells)?;
+        for (cells, kinds) in cells.iter_mut().zip([[(0, sector), (1, page)], [(1, page), (1, sector)]]) {
+            let mut values = Vec::with_capacity(2 * places.len());
+            for (condition, (which, length)) in kinds.into_iter().enumerate() {
+                let mut bursts: Vec<Burst<1>> = places.iter().map(|pair| Burst { condition, offsets: [pair[which]] }).collect();
+                values.extend(inside::sample_round(bench, random, &mut bursts, length)?);
+            }
+            cells.add_round(&values);
         }
     }
-    let [of_sector, of_page, page_again, sector_again] = [0, 1, 2, 3].map(|kind: usize| cells[kind].estimates()[0]);
+    let [of_sector, of_page, page_again, sector_again] =
+        [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(kind, which): (usize, usize)| cells[kind].estimates()[which]);
     let size = area.bytes.min(1 << 16);
     let source = bench.pattern(&format!("random(size={size},reads=1,range={})", area.bytes))?;
     let depth = bench.device().queue_depth.min(64);
@@ -384,7 +399,7 @@ fn measure_page_reads(
         return Ok(reads);
     }
     let wait = (of_channel - of_link) * page as f64;
-    let spread = (of_page.square_error * cells[1].count()).sqrt() * std::f64::consts::SQRT_2;
+    let spread = (of_page.square_error * cells[0].all()[1].count).sqrt() * std::f64::consts::SQRT_2;
     if spread < 1e-3 * wait {
         return Ok(PageReads { wait, ..reads });
     }

@@ -1,10 +1,14 @@
 //! How well a fitted profile stands in for the drive that it was fitted to.
 //!
-//! For each built-in profile: a full-size drive is probed (experiment `matrix`), a profile is fitted to what was found, starting from the
-//! *other* built-in profiles, written as TOML and read again; a full-size drive of it is probed in the same way, with another seed; and the
-//! two matrices are compared.
+//! For each built-in profile: a full-size drive is probed (experiments on its inside, each with the device time that it gets of a full set,
+//! and then, on another drive of the profile, the matrix of throughputs); a profile is fitted to what was found, starting from the *other*
+//! built-in profiles, written as TOML and read again; a full-size drive of it is probed in the same way, with another seed; and the two
+//! matrices are compared.
 //!
-//! `cargo run --release -p flashwright-prober --example round_trip -- [effort=300] [profile ...]`
+//! `cargo run --release -p flashwright-prober --example round_trip -- [effort=300] [inside=yes|no] [keep=FOLDER] [verbose] [profile ...]`
+//!
+//! With `inside=no` nothing is known but the matrix. In the folder of `keep`, findings stay from one run to the next. The onset of cleaning
+//! is looked for only in drives of at most [`MOST_ONSET_BYTES`]: a full set has no time to fill larger ones.
 
 use std::time::Instant;
 
@@ -12,7 +16,7 @@ use devices::{BlockDevice, Simulated, SimulatedSettings};
 use prober::fit::{Input, fit};
 use prober::matrix::Cell;
 use prober::matrix_set::{Matrix, Preparation, Protocol, measure_matrix, standard_cells};
-use prober::{Bench, Known, Region, Settings};
+use prober::{Bench, EXPERIMENTS, Finding, Known, Region, Settings};
 use ssd::drive::profile::{self, Profile};
 use ssd::drive::state::State;
 use units::Progress;
@@ -34,14 +38,14 @@ const DEFAULT: [&str; 10] = [
 const BUDGET: u64 = 1_200_000_000_000;
 
 #[allow(clippy::unwrap_used)]
-fn probe(profile: &Profile, protocol: Option<Protocol>, cells: Option<&[Cell]>, seed: u64) -> Matrix {
+fn probe(profile: &Profile, protocol: Option<Protocol>, cells: Option<&[Cell]>, buffer: Option<f64>, seed: u64) -> Matrix {
     let progress = Progress::default();
     let settings = SimulatedSettings { state: State::Filled, seed };
     let mut device = Simulated::new(&profile.name, profile, settings, &progress).unwrap();
     let info = device.info().clone();
     let standard = standard_cells(info.sector_bytes);
     let cells = cells.unwrap_or(&standard);
-    let protocol = protocol.unwrap_or_else(|| Protocol::new(info.capacity_bytes, BUDGET, cells.len(), None, seed));
+    let protocol = protocol.unwrap_or_else(|| Protocol::new(info.capacity_bytes, BUDGET, cells.len(), buffer, seed));
     let region = Region { offset: 0, length: info.capacity_bytes };
     let mut bench = Bench::new(&mut device, Settings { region, seed, may_write: true, budget: BUDGET }, &progress);
     let matrix = measure_matrix(&mut bench, &protocol, cells, Preparation::Fill).unwrap();
@@ -50,16 +54,86 @@ fn probe(profile: &Profile, protocol: Option<Protocol>, cells: Option<&[Cell]>, 
     matrix
 }
 
+/// Device time of a full set, in seconds.
+const FULL_SECONDS: f64 = 1_800.0;
+
+/// Drives above are not filled.
+const MOST_ONSET_BYTES: u64 = 20_000_000_000;
+
+/// What is looked for inside, in this order.
+const INSIDE: [&str; 8] =
+    ["chunk_size", "interleaving", "mapping", "write_buffer", "read_ahead", "logs", "erase_block_size", "cleaning_onset"];
+
+/// What the experiments find, as `flashwright probe --full` runs them.
+#[allow(clippy::unwrap_used)]
+fn inside(profile: &Profile, seed: u64) -> Vec<Finding> {
+    let progress = Progress::default();
+    let mut device = Simulated::new("sim", profile, SimulatedSettings { state: State::Filled, seed }, &progress).unwrap();
+    let region = Region { offset: 0, length: device.info().capacity_bytes };
+    let each = FULL_SECONDS / EXPERIMENTS.iter().map(|one| one.weight).sum::<f64>();
+    let mut known = Known::default();
+    for name in INSIDE {
+        if name == "cleaning_onset" && region.length > MOST_ONSET_BYTES {
+            continue;
+        }
+        let (experiment, args) = prober::find(name).unwrap();
+        let start = Instant::now();
+        let budget = (experiment.weight * each * 1e9) as u64;
+        let mut bench = Bench::new(&mut device, Settings { region, seed, may_write: true, budget }, &progress);
+        match experiment.run(&mut bench, &args, &known) {
+            Ok(finding) => {
+                let seconds = start.elapsed().as_secs_f64();
+                for value in &finding.values {
+                    let what = value.number.map(|number| number.to_string()).or_else(|| value.word.clone()).unwrap_or_default();
+                    eprintln!("  {name}: {} {what} {:?} ({:.0} s, here {seconds:.1} s)", value.key, value.verdict, finding.device_seconds);
+                }
+                known.add(finding);
+            }
+            Err(error) => eprintln!("  {name}: {error}"),
+        }
+    }
+    known.findings().to_vec()
+}
+
+/// What was found of the drive: inside, and the matrix; from the folder if it was found before.
+#[allow(clippy::unwrap_used)]
+fn found(profile: &Profile, options: &Options) -> (Known, Matrix) {
+    let file =
+        options.keep.as_ref().map(|folder| format!("{folder}/{}-{}.json", profile.name, if options.inside { "inside" } else { "blind" }));
+    if let Some(text) = file.as_ref().and_then(|file| std::fs::read_to_string(file).ok()) {
+        let known = Known::new(serde_json::from_str(&text).unwrap());
+        let matrix = Matrix::from_findings(&known).unwrap();
+        return (known, matrix);
+    }
+    let mut known = Known::new(if options.inside { inside(profile, 1) } else { Vec::new() });
+    let matrix = probe(profile, None, None, known.number("write_buffer_bytes"), 1);
+    known.add(matrix.to_finding());
+    if let Some(file) = file {
+        std::fs::write(file, serde_json::to_string(known.findings()).unwrap()).unwrap();
+    }
+    (known, matrix)
+}
+
+struct Options {
+    effort: usize,
+    verbose: bool,
+    inside: bool,
+    keep: Option<String>,
+}
+
 #[allow(clippy::unwrap_used)]
 fn main() {
-    let mut effort = 300;
-    let mut verbose = false;
+    let mut options = Options { effort: 300, verbose: false, inside: true, keep: None };
     let mut names: Vec<String> = Vec::new();
     for argument in std::env::args().skip(1) {
         if let Some(value) = argument.strip_prefix("effort=") {
-            effort = value.parse().unwrap();
+            options.effort = value.parse().unwrap();
+        } else if let Some(value) = argument.strip_prefix("inside=") {
+            options.inside = value == "yes";
+        } else if let Some(value) = argument.strip_prefix("keep=") {
+            options.keep = Some(value.to_owned());
         } else if argument == "verbose" {
-            verbose = true;
+            options.verbose = true;
         } else {
             names.push(argument);
         }
@@ -70,18 +144,18 @@ fn main() {
     println!("| profile | cells | within 10 % | worst | median | simulations | seconds | scheme |");
     println!("|---|---|---|---|---|---|---|---|");
     for name in names {
-        one(&name, effort, verbose);
+        one(&name, &options);
     }
 }
 
 #[allow(clippy::unwrap_used)]
-fn one(name: &str, effort: usize, verbose: bool) {
+fn one(name: &str, options: &Options) {
     let truth = profile::load(name).unwrap();
     let start = Instant::now();
-    let target = probe(&truth, None, None, 1);
+    let (known, target) = found(&truth, options);
+    let effort = options.effort;
     eprintln!("  probed in {:.1} s", start.elapsed().as_secs_f64());
     let starts: Vec<Profile> = profile::PROFILES.iter().filter(|one| one.name != name).map(|one| one.profile()).collect();
-    let known = Known::default();
     let input =
         Input { name, model: "", capacity_bytes: truth.capacity_bytes(), known: &known, target: &target, starts: &starts, seed: 2, effort };
     let start = Instant::now();
@@ -91,7 +165,7 @@ fn one(name: &str, effort: usize, verbose: bool) {
     let loaded = profile::parse(&text, "fitted").unwrap();
     assert_eq!(loaded.capacity_bytes(), truth.capacity_bytes());
     let cells: Vec<Cell> = target.cells.iter().map(|one| one.cell).collect();
-    let again = probe(&loaded, Some(target.protocol), Some(&cells), 3);
+    let again = probe(&loaded, Some(target.protocol), Some(&cells), None, 3);
     let ratios = target.ratios(&again);
     let mut errors: Vec<f64> = ratios.iter().map(|(_, ratio)| (ratio - 1.0).abs()).collect();
     errors.sort_by(f64::total_cmp);
@@ -105,7 +179,7 @@ fn one(name: &str, effort: usize, verbose: bool) {
         found.evaluations,
         loaded.ftl.scheme,
     );
-    if verbose {
+    if options.verbose {
         println!("{text}");
         println!("{:?}", found.notes);
         for one in &target.cells {

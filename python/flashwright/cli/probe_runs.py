@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -254,14 +256,34 @@ def print_run(run: Run) -> None:
         rows, headings = words.comparison_rows(run), words.comparison_headings(result)
     else:
         rows, headings = words.value_rows(result), words.HEADINGS
+    left_out = _too_wide(headings)
     if rows:
-        print_table(headings, _shortened(rows), words.title(result))
+        kept = [number for number, (heading, _) in enumerate(headings) if heading not in left_out]
+        print_table(
+            [headings[number] for number in kept],
+            [tuple(row[number] for number in kept) for row in _shortened(rows)],
+            words.title(result),
+        )
+    if rows and left_out:
+        say(f"Not shown on so narrow a terminal, but in the report: {' and '.join(left_out)}.")
     for line in (*words.remarks(result), *words.profile_lines(result), *words.profile_notes(result)):
         say(line)
 
 
 MOST_VALUES = 6
 """Values of one experiment that are printed."""
+
+
+NARROW = {"why": 150, "95 % interval": 110}
+"""Columns of a terminal below which a column of the table is left out: names cut to nothing tell less."""
+
+
+def _too_wide(headings: Sequence[tuple[str, str]]) -> list[str]:
+    """Give the columns that the terminal has no room for; none if there is no terminal."""
+    if not sys.stdout.isatty():
+        return []
+    width = shutil.get_terminal_size().columns
+    return [heading for heading, _ in headings if width < NARROW.get(heading, 0)]
 
 
 def _shortened(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:

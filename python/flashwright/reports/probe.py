@@ -93,7 +93,15 @@ def facts(result: Mapping[str, Any]) -> list[Fact]:
         if value["verdict"] != "not_found"
     }
     keys = [key for key in FACTS if key in found][:MOST_FACTS]
-    given = [Fact(_name(key), words.value_text(found[key]), words.VERDICTS[found[key]["verdict"]]) for key in keys]
+    against = result.get("against")
+    theirs = {} if against is None else {value["key"]: value for one in against["findings"] for value in one["values"]}
+    given = []
+    for key in keys:
+        note = words.VERDICTS[found[key]["verdict"]]
+        if against is not None:
+            other = words.value_text(theirs[key]) if key in theirs else words.NOTHING
+            note = f"{result['drive']}; {other}: {against['drive']}"
+        given.append(Fact(_name(key), words.value_text(found[key]), note))
     written = f"{size(result['written_bytes'])} written, " if result["written_bytes"] else ""
     given.append(
         Fact("time of the device", span(result["device_seconds"]), f"{written}{size(result['read_bytes'])} read")
@@ -186,7 +194,12 @@ def _section(
     blocks += [
         _values(drive if len(drives) > 1 else "", finding) for drive, finding in pair if words.told_values(finding)
     ]
-    notes = list(dict.fromkeys(note for _, finding in pair for note in finding["notes"]))
+    notes = []
+    for drive, finding in pair:
+        shared = [note for _, one in pair for note in one["notes"]]
+        alone = len(drives) > 1
+        notes += [f"{drive}: {note}" if alone and shared.count(note) == 1 else note for note in finding["notes"]]
+    notes = list(dict.fromkeys(notes))
     return Section(label, blocks or [_values("", pair[0][1])], " ".join([intro, *map(_sentence, notes)]))
 
 

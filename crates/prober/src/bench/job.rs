@@ -22,6 +22,16 @@ pub enum Pace {
     Open,
 }
 
+impl Pace {
+    /// Requests outstanding at a time, if the pace says it; otherwise 1.
+    pub(super) fn depth(self) -> u32 {
+        match self {
+            Self::Closed { depth, .. } | Self::Bursts { size: depth } => depth,
+            Self::Open => 1,
+        }
+    }
+}
+
 /// One sequence of requests beside others.
 pub struct Job {
     pub(super) source: Box<dyn RequestSource>,

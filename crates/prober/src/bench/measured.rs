@@ -56,7 +56,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    pub(super) fn new(jobs: usize) -> Self {
+    pub(super) fn new(jobs: usize, depth: u64) -> Self {
         let histogram = || Histogram::new(3).expect("three digits are allowed");
         Self {
             requests: 0,
@@ -65,7 +65,7 @@ impl Measured {
             latencies: [histogram(), histogram(), histogram(), histogram()],
             jobs: vec![JobMeasured::default(); jobs],
             samples: Vec::new(),
-            batches: Batches::default(),
+            batches: Batches::new(depth),
         }
     }
 
@@ -122,18 +122,19 @@ pub(super) struct Batches {
     since: Nanos,
 }
 
-impl Default for Batches {
-    fn default() -> Self {
-        Self { times: Vec::with_capacity(Self::MOST), each: 8, in_this: 0, since: 0 }
-    }
-}
-
 impl Batches {
     const MOST: usize = 64;
     /// With fewer, the interval is too uncertain itself.
     const FEWEST: usize = 20;
 
-    /// A request ended, so long after the start of the measured part. Whether a batch is full.
+    /// Of requests of which `depth` are outstanding. Ends of requests that were outstanding together are not independent, so a batch holds
+    /// more than these.
+    pub fn new(depth: u64) -> Self {
+        Self { times: Vec::with_capacity(Self::MOST), each: (2 * depth).max(8), in_this: 0, since: 0 }
+    }
+
+    /// A request ended, so long after the start of the measured part. Whether it is time to ask how precise the mean is: only when the
+    /// number of requests has doubled, as whoever asks after each is too often told what he hopes for.
     pub fn ended(&mut self, at: Nanos) -> bool {
         self.in_this += 1;
         if self.in_this < self.each {
@@ -141,11 +142,12 @@ impl Batches {
         }
         self.times.push(at - self.since);
         (self.since, self.in_this) = (at, 0);
-        if self.times.len() == Self::MOST {
+        let is_doubled = self.times.len() == Self::MOST;
+        if is_doubled {
             self.times = self.times.chunks(2).map(|pair| pair.iter().sum()).collect();
             self.each *= 2;
         }
-        true
+        is_doubled
     }
 
     pub fn relative_error(&self) -> f64 {
@@ -157,7 +159,13 @@ impl Batches {
         if mean == 0.0 {
             return 0.0;
         }
-        let variance = self.times.iter().map(|&time| (time as f64 - mean).powi(2)).sum::<f64>() / (count - 1) as f64;
+        let off: Vec<f64> = self.times.iter().map(|&time| time as f64 - mean).collect();
+        let squares = off.iter().map(|off| off * off).sum::<f64>();
+        // Neighbours that are alike, as where a drive cleans now and then, tell less than as many that are not: by what a first-order
+        // autoregressive process loses.
+        let alike = if squares > 0.0 { off.windows(2).map(|pair| pair[0] * pair[1]).sum::<f64>() / squares } else { 0.0 };
+        let alike = alike.clamp(0.0, 0.9);
+        let variance = squares / (count - 1) as f64 * (1.0 + alike) / (1.0 - alike);
         // Student's t for 19 to 63 degrees of freedom is 2.09 to 2.00.
         2.09 * (variance / count as f64).sqrt() / mean
     }

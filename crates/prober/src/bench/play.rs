@@ -51,6 +51,7 @@ impl Bench<'_> {
     pub fn play(&mut self, jobs: Vec<Job>, limit: Limit) -> Result<Measured, ProbeError> {
         let start = self.device.now();
         let (count, is_virtual) = (jobs.len(), self.device.info().is_virtual);
+        let depth = jobs.iter().map(|job| u64::from(job.pace.depth())).sum();
         let player = Player {
             bench: self,
             jobs,
@@ -59,7 +60,7 @@ impl Bench<'_> {
             under_way: Vec::new(),
             free: Vec::new(),
             outstanding: 0,
-            measured: Measured::new(count),
+            measured: Measured::new(count, depth),
             left_to_warm_up: limit.warm_up_requests,
             is_warming_up: limit.warm_up_requests > 0 || limit.warm_up_time > 0,
             since: start,
@@ -247,8 +248,8 @@ impl Player<'_, '_> {
             let sent_ns = sent.saturating_sub(self.since);
             measured.samples.push(Sample { sent_ns, latency_ns: latency, offset: request.offset, op: request.op, job });
         }
-        let is_batch_full = measured.batches.ended(measured.elapsed);
-        let may_be_precise = is_batch_full && self.limit.precision > 0.0 && measured.requests >= self.limit.least_requests;
+        let is_doubled = measured.batches.ended(measured.elapsed);
+        let may_be_precise = is_doubled && self.limit.precision > 0.0 && measured.requests >= self.limit.least_requests;
         let is_precise = may_be_precise && measured.relative_error() < self.limit.precision;
         let is_over = measured.elapsed >= self.limit.time && measured.requests >= self.limit.fewest_requests;
         if is_precise || measured.requests == self.limit.requests || is_over {

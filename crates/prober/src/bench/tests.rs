@@ -145,3 +145,31 @@ fn filling_takes_the_longest_requests_that_the_device_does() {
     // Four of 64 KiB, the rest, and the flush.
     assert_eq!(bench.sent(), Sent { requests: 6, read_bytes: 0, written_bytes: (300 << 10) + 512 });
 }
+
+/// The same times of batches, once in order of size and once mixed: the first tell less of the mean.
+#[test]
+fn times_that_hang_together_tell_less() {
+    let error = |times: &[u64]| {
+        let mut batches = measured::Batches::new(4);
+        let mut at = 0;
+        for &time in times {
+            at += time;
+            (0..8).for_each(|_| {
+                batches.ended(at);
+            });
+        }
+        batches.relative_error()
+    };
+    let sorted: Vec<u64> = (0..40).map(|number| 1000 + 10 * number).collect();
+    let mixed: Vec<u64> = (0..40).map(|number| sorted[number * 17 % 40]).collect();
+    assert!(error(&sorted) > 2.0 * error(&mixed), "{} against {}", error(&sorted), error(&mixed));
+}
+
+#[test]
+fn what_was_not_found_later_is_not_known_any_more() {
+    use crate::{Finding, Known, Value};
+    let found = Finding { values: vec![Value::number("chunk_bytes", 4096.0, "")], ..Finding::default() };
+    let not = Finding { values: vec![Value::not_found("chunk_bytes", "")], ..Finding::default() };
+    assert_eq!(Known::new(vec![not.clone(), found.clone()]).number("chunk_bytes"), Some(4096.0));
+    assert_eq!(Known::new(vec![found, not]).number("chunk_bytes"), None);
+}

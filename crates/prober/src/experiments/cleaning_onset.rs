@@ -81,13 +81,21 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
             break;
         }
     }
-    let mut finding = finding(&rates, window * size, left_out * size, filled + (256 << 10) < region);
+    let capacity = bench.device().capacity_bytes;
+    // What lies outside the region may be spare space, too.
+    let is_part = (region as f64) < 0.95 * capacity as f64;
+    let is_partly_filled = filled + (256 << 10) < region;
+    let mut finding = finding(&rates, window * size, left_out * size, is_part || is_partly_filled);
+    if is_part {
+        let (region, capacity) = (writes::bytes_text(region as f64), writes::bytes_text(capacity as f64));
+        finding.notes.push(format!("the region of {region} is a part of {capacity}: the rest may be spare space to the drive"));
+    }
     finding.notes.push(format!(
         "the plan was to write {} in order and at most {} at random",
         writes::bytes_text(region as f64),
         writes::bytes_text(most as f64)
     ));
-    if filled + (256 << 10) < region {
+    if is_partly_filled {
         finding.notes.push(format!(
             "the time was enough to fill {} of {}",
             writes::bytes_text(filled as f64),

@@ -64,6 +64,8 @@ struct Layout {
     /// Chunks in each domain.
     rows: u64,
     size: u64,
+    /// Where the first chunk begins.
+    phase: u64,
 }
 
 fn impossible(reason: String) -> ProbeError {
@@ -90,15 +92,15 @@ impl Layout {
         Ok(((chunk, domains), is_sure("chunk", "chunk_bytes") && is_sure("domains", "domains")))
     }
 
-    fn new(bench: &Bench<'_>, (chunk, domains): (u64, u64), area: u64) -> Result<Self, ProbeError> {
-        let rows = area / (chunk * domains);
+    fn new(bench: &Bench<'_>, (chunk, domains): (u64, u64), phase: u64, area: u64) -> Result<Self, ProbeError> {
+        let rows = area.saturating_sub(phase) / (chunk * domains);
         if rows < 4 {
             return Err(impossible(format!(
                 "the {area} bytes of the area hold {rows} chunks of {chunk} bytes in each of {domains} domains, not 4"
             )));
         }
         let sector = u64::from(bench.device().sector_bytes);
-        Ok(Self { chunk, domains, rows, size: chunk.min(4096.max(sector)) })
+        Ok(Self { chunk, domains, rows, size: chunk.min(4096.max(sector)), phase })
     }
 
     /// Random chunks of the first domain, or of one domain after the other.
@@ -109,7 +111,7 @@ impl Layout {
         let offset = |number: u64, random: &mut Pcg64Mcg| {
             let domain = if in_one { 0 } else { number % self.domains };
             let chunk = random.random_range(0..self.rows) * self.domains + domain;
-            chunk * self.chunk + random.random_range(0..places) * self.size
+            self.phase + chunk * self.chunk + random.random_range(0..places) * self.size
         };
         (0..COUNT).map(|number| offset(number, &mut random)).collect()
     }
@@ -121,7 +123,8 @@ fn run(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pro
     let mut depths = common::chosen("ill_mapped", "depths", args.text("depths"), true, "", "")?;
     depths.retain(|&depth| depth <= u64::from(bench.device().queue_depth));
     let area = common::filled_area(bench, args)?;
-    let layout = Layout::new(bench, given, area)?;
+    let phase = known.number("chunk_phase_bytes").map_or(0, |phase| phase as u64);
+    let layout = Layout::new(bench, given, phase, area)?;
     let mut purse = Purse::since(bench, start, 2 * depths.len());
     let mut found = Vec::new();
     for &depth in &depths {

@@ -46,6 +46,32 @@ pub(super) fn widen(profile: &Profile, least: f64) -> Profile {
     if wide.check().is_ok() { wide } else { profile.clone() }
 }
 
+/// The profile with rates of channels and link that are not so high that they show nowhere: from there a search by slopes finds no way down.
+///
+/// How much longer a random read of 4 KiB takes than one of a sector is the time of the bytes between, on a channel and on the link, or less
+/// where the read is divided between channels.
+pub(super) fn slow_down(profile: &Profile, cells: &[CellMeasured]) -> Profile {
+    let mut slow = profile.clone();
+    let fastest = cells.iter().map(CellMeasured::bytes_per_second).fold(0.0, f64::max);
+    if fastest > 0.0 {
+        slow.interface.link_mb_per_second = slow.interface.link_mb_per_second.min(4.0 * fastest / 1e6);
+    }
+    let alone = |size: u32| {
+        let is_it = |one: &&CellMeasured| {
+            one.cell.access == Access::Random && one.cell.reads >= 1.0 && one.cell.depth == 1 && one.cell.size_bytes == size
+        };
+        cells.iter().find(is_it).map(|one| 1e6 / one.iops)
+    };
+    if let (Some(sector_us), Some(page_us)) = (alone(512), alone(4096))
+        && page_us > sector_us * 1.01
+    {
+        let bytes_per_us = (4096.0 - 512.0) / (page_us - sector_us);
+        let most = 1.5 * bytes_per_us * 8.0 / f64::from(slow.media.channel_bits);
+        slow.media.channel_mt_per_second = slow.media.channel_mt_per_second.min(most);
+    }
+    if slow.check().is_ok() { slow } else { profile.clone() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

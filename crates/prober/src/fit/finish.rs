@@ -3,6 +3,7 @@
 use ssd::drive::profile::{EnergyConfig, Profile, WearLevellingConfig};
 
 use super::{Input, parameters, scheme::Scheme};
+use crate::known::Known;
 
 /// Share of the erase blocks that is spare where nothing was found: GiB of flash for GB of addresses.
 const USUAL_OVER_PROVISIONING: f64 = 0.0737;
@@ -17,7 +18,13 @@ pub(super) fn finish(profile: &mut Profile, input: &Input<'_>, notes: &mut Vec<S
     profile.media.endurance_spread = 0.0;
     profile.media.factory_bad_share = 0.0;
     notes.push("endurance and energy cannot be measured from outside: the profile sets no limit and counts none".to_owned());
-    size(profile, input, notes);
+    let onset_bytes = onset(input.known);
+    let over_provisioning = size(profile, input.capacity_bytes, onset_bytes, notes);
+    match onset_bytes {
+        Some(bytes) => notes.push(format!("over-provisioning is {over_provisioning:.3}, as cleaning began after {bytes:.0} bytes")),
+        None => notes
+            .push(format!("over-provisioning was not found out: {USUAL_OVER_PROVISIONING} is assumed, GiB of flash for GB of addresses")),
+    }
     profile.name = name(input.name);
     let known = if input.model.is_empty() { input.name } else { input.model };
     profile.summary = format!("fitted to measurements of {}", one_line(known));
@@ -64,18 +71,20 @@ pub(super) fn finish(profile: &mut Profile, input: &Input<'_>, notes: &mut Vec<S
     profile.fitted = fitted;
 }
 
-/// Erase blocks and over-provisioning such that the device's addresses come out, to within a page.
-fn size(profile: &mut Profile, input: &Input<'_>, notes: &mut Vec<String>) {
+/// What a drive that was full could be overwritten at random before it had to clean, in bytes, if it was found.
+pub(super) fn onset(known: &Known) -> Option<f64> {
+    known.number("cleaning_onset_bytes").filter(|bytes| bytes.is_finite() && *bytes > 0.0)
+}
+
+/// Erase blocks and over-provisioning such that the device's addresses come out, to within a page, and cleaning begins where it was found
+/// to. The over-provisioning that it aims at.
+pub(super) fn size(profile: &mut Profile, capacity_bytes: u64, onset_bytes: Option<f64>, notes: &mut Vec<String>) -> f64 {
     let page = f64::from(profile.media.page_bytes);
-    let logical = (input.capacity_bytes as f64 / page).floor().max(1.0);
-    let found = input.known.number("cleaning_onset_bytes").filter(|bytes| bytes.is_finite() && *bytes > 0.0);
-    let spare = found.map_or(logical * USUAL_OVER_PROVISIONING, |bytes| bytes / page);
-    let over_provisioning = (spare / logical).clamp(0.02, 1.0);
-    match found {
-        Some(bytes) => notes.push(format!("over-provisioning is {over_provisioning:.3}, as cleaning began after {bytes:.0} bytes")),
-        None => notes
-            .push(format!("over-provisioning was not found out: {USUAL_OVER_PROVISIONING} is assumed, GiB of flash for GB of addresses")),
-    }
+    let logical = (capacity_bytes as f64 / page).floor().max(1.0);
+    // Cleaning begins before all spare space is in use.
+    let kept_free = if Scheme::of(profile).is_log_block() { 0.0 } else { profile.cleaning.start_below_free.min(0.3) };
+    let physical = |bytes: f64| (logical + bytes / page) / (1.0 - kept_free);
+    let over_provisioning = onset_bytes.map_or(USUAL_OVER_PROVISIONING, |bytes| physical(bytes) / logical - 1.0).clamp(0.02, 1.0);
     let m = &profile.media;
     let planes = m.channels * m.packages_per_channel * m.dies_per_package * m.planes_per_die;
     let row = f64::from(planes) * f64::from(m.pages_per_erase_block);
@@ -96,10 +105,11 @@ fn size(profile: &mut Profile, input: &Input<'_>, notes: &mut Vec<String>) {
     profile.ftl.over_provisioning = (physical / (logical + 0.5) - 1.0).max(0.001);
     let free = profile.ftl.over_provisioning / (1.0 + profile.ftl.over_provisioning);
     let cleaning = &mut profile.cleaning;
-    cleaning.start_below_free = cleaning.start_below_free.min(free * 0.5);
+    cleaning.start_below_free = cleaning.start_below_free.min(free * 0.9);
     if cleaning.background_below_free > 0.0 {
         cleaning.idle_us = cleaning.idle_us.max(1.0);
     }
+    over_provisioning
 }
 
 fn one_line(text: &str) -> String {

@@ -115,8 +115,17 @@ pub fn fit(input: &Input<'_>, progress: &Progress) -> Result<Fit, FitError> {
         input.starts.to_vec()
     };
     let least = analytic::least_units(&cells);
-    starts.iter_mut().for_each(|profile| *profile = room(&structure.put(&analytic::widen(profile, least)), input));
-    let simulator = Simulator { protocol: input.target.protocol, seed: input.seed, progress, cells: AtomicUsize::new(0) };
+    starts
+        .iter_mut()
+        .for_each(|profile| *profile = room(&structure.put(&analytic::slow_down(&analytic::widen(profile, least), &cells)), input));
+    let simulator = Simulator {
+        protocol: input.target.protocol,
+        seed: input.seed,
+        capacity_bytes: input.capacity_bytes,
+        onset_bytes: finish::onset(input.known),
+        progress,
+        cells: AtomicUsize::new(0),
+    };
     let mut search = Search { simulator, structure, cells, starts, effort: input.effort };
     let profile = search.run()?;
     let mut notes = search.structure.notes.clone();
@@ -177,6 +186,17 @@ impl Search<'_> {
         Ok(best)
     }
 
+    /// What is fitted to these kinds of load.
+    fn values(&self, phases: u8) -> Vec<&'static Parameter> {
+        // What reads have fixed stays until all are fitted together.
+        let own = |one: &&'static Parameter| match phases {
+            READS => one.phases & READS != 0,
+            phases if phases & READS == 0 => one.phases & READS == 0,
+            _ => true,
+        };
+        parameters::all().filter(own).filter(|one| !self.structure.is_sure_of(one.key)).collect()
+    }
+
     /// The best profiles for reads alone.
     fn reads(&mut self) -> Result<Vec<Profile>, FitError> {
         let goal = self.goal(READS);
@@ -186,7 +206,7 @@ impl Search<'_> {
         let adapted = self.adapted(READS, self.starts.clone(), 3)?;
         let mut refined = Vec::new();
         for candidate in self.evaluated(&goal, adapted)?.into_iter().take(3) {
-            refined.push(refine(&self.simulator, &goal, candidate, &values(READS), 2)?);
+            refined.push(refine(&self.simulator, &goal, candidate, &self.values(READS), 2)?);
             if refined.iter().any(|one| one.worst() < GOOD) {
                 break;
             }
@@ -211,11 +231,11 @@ impl Search<'_> {
         }
         let front = &fronts[0];
         let mut variants = vec![front.clone()];
-        variants.extend(self.starts.iter().map(|donor| transplanted(front, donor)).filter(|one| one.check().is_ok()));
+        variants.extend(self.starts.iter().map(|donor| self.structure.put(&transplanted(front, donor))).filter(|one| one.check().is_ok()));
         let adapted = self.adapted(WRITES | MIXES, variants, 2)?;
         let mut refined = Vec::new();
         for candidate in self.evaluated(&goal, adapted)?.into_iter().take(3) {
-            refined.push(refine(&self.simulator, &goal, candidate, &values(WRITES | MIXES), 2)?);
+            refined.push(refine(&self.simulator, &goal, candidate, &self.values(WRITES | MIXES), 2)?);
         }
         refined.sort_by(|a, b| a.cost.total_cmp(&b.cost));
         Ok(refined.swap_remove(0).profile)
@@ -234,7 +254,7 @@ impl Search<'_> {
         let mut adapted = Vec::new();
         let few = profiles.len().div_ceil(2);
         for candidate in self.evaluated(&goal, profiles)?.into_iter().take(few) {
-            adapted.push(refine(&self.simulator, &goal, candidate, &values(phases), jacobians)?);
+            adapted.push(refine(&self.simulator, &goal, candidate, &self.values(phases), jacobians)?);
         }
         adapted.sort_by(|a, b| a.cost.total_cmp(&b.cost));
         Ok(adapted.into_iter().map(|one| one.profile).collect())
@@ -245,7 +265,7 @@ impl Search<'_> {
         if candidates.is_empty() {
             return Ok(profile);
         }
-        let start = refine(&self.simulator, goal, candidates.swap_remove(0), &values(phases), 3)?;
+        let start = refine(&self.simulator, goal, candidates.swap_remove(0), &self.values(phases), 3)?;
         Ok(self.climb(goal, start, phases, until)?.profile)
     }
 
@@ -259,7 +279,7 @@ impl Search<'_> {
 
     /// Takes discrete changes as long as they help, each refined a little before it is judged, until this share of the effort is spent.
     fn climb(&self, goal: &Goal, mut best: Candidate, phases: u8, until: f64) -> Result<Candidate, Cancelled> {
-        let parameters = values(phases);
+        let parameters = self.values(phases);
         while best.worst() > GOOD && self.spent() < until {
             let mut tried = moves::moves(&best.profile, goal.missed(&best.errors));
             tried.retain(|profile| self.structure.allows(&best.profile, profile));
@@ -326,16 +346,6 @@ fn phase(cell: &Cell) -> u8 {
     } else {
         MIXES
     }
-}
-
-fn values(phases: u8) -> Vec<&'static Parameter> {
-    // What reads have fixed stays until all are fitted together.
-    let own = |one: &&'static Parameter| match phases {
-        READS => one.phases & READS != 0,
-        phases if phases & READS == 0 => one.phases & READS == 0,
-        _ => true,
-    };
-    parameters::all().filter(own).collect()
 }
 
 /// Without cells that say what a shallower one says already: where the depth makes no difference any more, one of them is enough.

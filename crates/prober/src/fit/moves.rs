@@ -39,6 +39,7 @@ pub(super) fn moves(from: &Profile, phases: u8) -> Vec<Profile> {
     let mut moves = Moves { from: from.clone(), found: Vec::new() };
     if phases & READS != 0 {
         interface(&mut moves);
+        rates(&mut moves);
         media(&mut moves);
         read_ahead(&mut moves);
     }
@@ -64,6 +65,14 @@ fn interface(moves: &mut Moves) {
                 profile.interface.queues = if kind == InterfaceKind::Nvme { 8 } else { 1 };
             });
         }
+    }
+}
+
+/// Rates and times far from here: where one shows nowhere, slopes do not lead back.
+fn rates(moves: &mut Moves) {
+    for factor in [0.1, 0.4, 2.5] {
+        moves.add(|profile| profile.media.channel_mt_per_second *= factor);
+        moves.add(|profile| profile.interface.link_mb_per_second *= factor);
     }
 }
 

@@ -2,6 +2,8 @@
 
 use ssd::drive::profile::{Detector, Profile};
 
+use super::scheme::Scheme;
+
 /// Kinds of load, as bits.
 pub(super) const READS: u8 = 1;
 pub(super) const WRITES: u8 = 2;
@@ -54,6 +56,10 @@ impl Parameter {
     /// A step from here that is large enough to change the value.
     pub fn step(&self, profile: &Profile) -> f64 {
         const STEP: f64 = 0.05;
+        // Whole erase blocks.
+        if self.key == "cleaning.start_below_free" {
+            return 0.3;
+        }
         let unit = match self.whole {
             Whole::No => return STEP,
             Whole::Ones => 1.0,
@@ -95,6 +101,19 @@ fn has_buffer(profile: &Profile) -> bool {
     profile.write_buffer.bytes > 0
 }
 
+/// Cleaning shows only where there is so little spare space that a measurement can use it up.
+fn is_cleaned(profile: &Profile) -> bool {
+    const MOST_BYTES: u64 = 4_000_000_000;
+    let spare = profile.physical_pages().saturating_sub(u64::from(profile.logical_pages())) * u64::from(profile.media.page_bytes);
+    spare < MOST_BYTES && !Scheme::of(profile).is_log_block()
+}
+
+/// Less than what is free when the drive is full.
+fn set_start_below(profile: &mut Profile, value: f64) {
+    let free = profile.ftl.over_provisioning / (1.0 + profile.ftl.over_provisioning);
+    profile.cleaning.start_below_free = value.min(free * 0.9);
+}
+
 fn reads_ahead(profile: &Profile) -> bool {
     profile.read_ahead.detector != Detector::None
 }
@@ -133,6 +152,16 @@ static SIMPLE: &[Parameter] = parameters![
 ];
 
 static OF_TYPES: &[Parameter] = &[
+    Parameter {
+        key: "cleaning.start_below_free",
+        phases: WRITES | MIXES,
+        range: (0.0, 0.3),
+        floor: 0.01,
+        whole: Whole::No,
+        get: |profile| profile.cleaning.start_below_free,
+        set: set_start_below,
+        is_active: is_cleaned,
+    },
     Parameter {
         key: "media.read_us",
         phases: ALL,

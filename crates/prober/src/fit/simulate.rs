@@ -7,6 +7,7 @@ use ssd::drive::profile::Profile;
 use ssd::drive::state::State;
 use units::{Cancelled, Progress};
 
+use super::finish;
 use super::stand_in::stand_in;
 use crate::bench::{Bench, Region, Settings};
 use crate::error::ProbeError;
@@ -20,6 +21,10 @@ const THREADS: usize = 2;
 pub(super) struct Simulator<'a> {
     pub protocol: Protocol,
     pub seed: u64,
+    /// What candidates address: a change to their insides must not change their spare space.
+    pub capacity_bytes: u64,
+    /// When they have to clean, if it is known.
+    pub onset_bytes: Option<f64>,
     pub progress: &'a Progress,
     /// Cells simulated so far.
     pub cells: AtomicUsize,
@@ -35,6 +40,9 @@ impl Simulator<'_> {
 
     fn measure(&self, profile: &Profile, cells: &[Cell], times: &Times) -> Result<Matrix, ProbeError> {
         self.cells.fetch_add(cells.len(), Ordering::Relaxed);
+        let mut sized = profile.clone();
+        finish::size(&mut sized, self.capacity_bytes, self.onset_bytes, &mut Vec::new());
+        let profile = if sized.check().is_ok() { &sized } else { profile };
         let small = stand_in(profile, self.protocol.area_bytes, self.protocol.written_bytes(cells));
         let pages = self.protocol.area_bytes.div_ceil(u64::from(small.media.page_bytes)) as u32;
         let settings = SimulatedSettings { state: State::Loaded { pages }, seed: self.seed };

@@ -1,6 +1,6 @@
 //! What experiments found of a drive's inside, put into a profile, and kept there.
 
-use ssd::drive::profile::Profile;
+use ssd::drive::profile::{Detector, Profile, ReadAheadConfig};
 
 use super::scheme::Scheme;
 use super::solve::tidy;
@@ -20,6 +20,14 @@ pub(super) struct Structure {
     erase_block_bytes: Option<Found>,
     window_bytes: Option<Found>,
     cache_bytes: Option<Found>,
+    streams: Option<Found>,
+    /// How a drive with log blocks takes its logs, if it has some: in ascending order only, or in any.
+    is_ascending: bool,
+    /// Looked for, and not found.
+    has_no_logs: bool,
+    has_no_buffer: bool,
+    has_no_read_ahead: bool,
+    has_no_cache: bool,
     /// What could not be used, and why.
     pub notes: Vec<String>,
 }
@@ -54,6 +62,12 @@ impl Structure {
             erase_block_bytes: number("superblock_bytes", 1024.0, 1e9).or(number("erase_block_bytes", 1024.0, 1e9)),
             window_bytes: number("read_ahead_window_bytes", 0.0, 6e10),
             cache_bytes: number("read_cache_bytes", 0.0, 6e10),
+            streams: number("read_ahead_streams", 1.0, 1e4),
+            is_ascending: known.word("log_order") == Some("ascending"),
+            has_no_logs: is_missing(known, "log_blocks") && known.value("mapping").is_some(),
+            has_no_buffer: is_missing(known, "write_buffer_bytes"),
+            has_no_read_ahead: is_missing(known, "read_ahead_window_bytes"),
+            has_no_cache: is_missing(known, "read_cache_bytes"),
             ..Self::default()
         };
         if let Some(value) = known.value("mapping") {
@@ -89,6 +103,7 @@ impl Structure {
         if let Some(found) = self.chunk_bytes {
             attempt(&|profile| chunk(profile, found.value));
         }
+        attempt(&|profile| self.family(profile));
         if let Some((is_by_address, _)) = self.is_by_address {
             attempt(&|profile| mapping(profile, is_by_address));
         }
@@ -102,7 +117,13 @@ impl Structure {
             });
         }
         if let Some(found) = self.buffer_bytes {
-            attempt(&|profile| profile.write_buffer.bytes = found.value);
+            // Memory comes in powers of two, and what was measured is a little less.
+            let whole = found.value.next_power_of_two();
+            let bytes = if found.value as f64 > 0.93 * whole as f64 { whole } else { found.value };
+            attempt(&|profile| profile.write_buffer.bytes = bytes);
+        }
+        if self.has_no_buffer {
+            attempt(&|profile| profile.write_buffer.bytes = 0);
         }
         if let Some(found) = self.logs {
             attempt(&|profile| {
@@ -123,13 +144,74 @@ impl Structure {
                 profile.media.pages_per_erase_block = pages as u32;
             });
         }
-        if let Some(found) = self.cache_bytes {
-            attempt(&|profile| profile.read_cache.bytes = found.value);
-        }
-        if let Some(found) = self.window_bytes.filter(|found| found.value > 0) {
-            attempt(&|profile| profile.read_ahead.window_bytes = found.value);
-        }
+        attempt(&|profile| self.read_ahead(profile));
         changed
+    }
+
+    /// Log blocks where some were counted, and none where none were seen.
+    fn family(&self, profile: &mut Profile) {
+        let scheme = Scheme::of(profile);
+        if let Some(logs) = self.logs
+            && (!scheme.is_log_block() || self.is_ascending != (scheme.name == "block_mapped"))
+        {
+            let name = if self.is_ascending { "block_mapped" } else { "bast" };
+            if scheme.name != "fast" || self.is_ascending {
+                Scheme::with_logs(name, logs.value as u32, 0).put(profile);
+                profile.cleaning.start_below_free = 0.0;
+                profile.cleaning.background_below_free = 0.0;
+            }
+        } else if self.has_no_logs && scheme.is_log_block() {
+            Scheme::page_mapped("dynamic", 1).put(profile);
+        }
+    }
+
+    /// A guess at what is read ahead or kept is no better than that of a start, and may be far off: only what is sure is taken.
+    fn read_ahead(&self, profile: &mut Profile) {
+        let sure = |found: Option<Found>| found.filter(|found| found.is_sure).map(|found| found.value);
+        if let Some(bytes) = sure(self.cache_bytes) {
+            profile.read_cache.bytes = bytes;
+        } else if self.has_no_cache {
+            profile.read_cache.bytes = 0;
+        }
+        if let Some(bytes) = sure(self.window_bytes).filter(|&bytes| bytes > 0) {
+            let ahead = &mut profile.read_ahead;
+            ahead.window_bytes = bytes;
+            ahead.trigger_requests = ahead.trigger_requests.max(2);
+            match sure(self.streams) {
+                Some(1) => ahead.detector = Detector::LastRequest,
+                Some(streams) => (ahead.detector, ahead.streams) = (Detector::Table, streams as u32),
+                None if ahead.detector == Detector::None => ahead.detector = Detector::LastRequest,
+                None => {}
+            }
+        } else if self.has_no_read_ahead {
+            profile.read_ahead = ReadAheadConfig::default();
+        }
+    }
+
+    /// Whether the value of this key is sure, so that it need not be fitted.
+    pub fn is_sure_of(&self, key: &str) -> bool {
+        let sure = |found: Option<Found>| found.is_some_and(|found| found.is_sure);
+        match key {
+            "read_ahead.window_bytes" => sure(self.window_bytes),
+            "read_cache.bytes" => sure(self.cache_bytes),
+            "write_buffer.bytes" => sure(self.buffer_bytes),
+            _ => false,
+        }
+    }
+
+    fn keeps_family(&self, to: &Profile) -> bool {
+        let scheme = Scheme::of(to);
+        let is_logged = scheme.is_log_block();
+        let keeps_mapping = match self.is_by_address {
+            Some((is_by_address, true)) if self.has_no_logs => !is_logged && is_by_address == (scheme.allocation == "static"),
+            _ => true,
+        };
+        keeps_mapping && (self.logs.is_none() || (is_logged && (!self.is_ascending || scheme.name == "block_mapped")))
+    }
+
+    fn keeps_read_ahead(&self, a: &Profile, b: &Profile) -> bool {
+        let is_same = a.read_ahead.detector == b.read_ahead.detector && a.read_ahead.window_bytes == b.read_ahead.window_bytes;
+        !self.is_sure_of("read_ahead.window_bytes") || is_same
     }
 
     /// Whether a change keeps to what is sure. Only what the search would change otherwise is looked at.
@@ -143,8 +225,16 @@ impl Structure {
             && (!sure(self.domains) || a.channels == b.channels)
             && (!sure(self.sub_domains) || ways(a) == ways(b))
             && keeps_buffer
+            && self.keeps_family(to)
+            && self.keeps_read_ahead(from, to)
+            && (!self.is_sure_of("read_cache.bytes") || from.read_cache == to.read_cache)
             && keeps_logs
     }
+}
+
+fn is_missing(known: &Known, key: &str) -> bool {
+    let value = known.findings().iter().rev().flat_map(|finding| &finding.values).find(|value| value.key == key);
+    value.is_some_and(|value| value.verdict == Verdict::NotFound)
 }
 
 /// Pages of the drive are at most a chunk; a chunk is whole pages.

@@ -41,6 +41,7 @@ WRONG_USE = [
     ([*DRIVE, "--region", "10Ti"], "--region: intel-x25e has"),
     ([*DRIVE, "--region", "1000"], "right would be 0+512"),
     ([*DRIVE, "--region", "1Mi+zero"], "is not a region"),
+    ([*DRIVE, "--region", "4Ki"], "1 MiB is the least"),
     ([*DRIVE, "--minutes", "0"], "--minutes"),
     ([*DRIVE, "--overwrites", "2"], "--state aged"),
     ([*DRIVE, "--destroy-data", "intel-x25e"], "--write is the first"),

@@ -22,6 +22,10 @@ ACCESSES = ("read_only", "write", "destroy_data")
 """What may be done to a real device: nothing; write to it if it holds no data; write to it whatever it holds."""
 
 
+LEAST_REGION_BYTES = 1 << 20
+"""Below that, requests of the sizes that databases send do not even have places enough to be random."""
+
+
 @dataclass(frozen=True)
 class Region:
     """A part of a device in bytes; `length` is None for all behind the offset."""
@@ -45,6 +49,10 @@ class Region:
             raise InputError(
                 f"--region: {name} has sectors of {sector} bytes, and the region is not of whole ones: right would be "
                 f"{self.offset // sector * sector}+{max(length // sector, 1) * sector}"
+            )
+        if length < LEAST_REGION_BYTES:
+            raise InputError(
+                f"--region: {length} bytes of {name} are too few to tell anything of it: {size(LEAST_REGION_BYTES)} is the least"
             )
         return Region(self.offset, length)
 

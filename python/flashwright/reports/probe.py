@@ -100,7 +100,7 @@ def facts(result: Mapping[str, Any]) -> list[Fact]:
         note = words.VERDICTS[found[key]["verdict"]]
         if against is not None:
             other = words.value_text(theirs[key]) if key in theirs else words.NOTHING
-            note = f"{result['drive']}; {other}: {against['drive']}"
+            note = f"{note}; {against['drive']}: {other}"
         given.append(Fact(_name(key), words.value_text(found[key]), note))
     written = f"{size(result['written_bytes'])} written, " if result["written_bytes"] else ""
     given.append(

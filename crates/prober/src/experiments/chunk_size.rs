@@ -95,14 +95,16 @@ fn run(bench: &mut Bench<'_>, args: &Args, _known: &Known) -> Result<Finding, Pr
     let decided = decide(bench, &mut random, &area, &pairs)?;
     let chunk = decided.number.map(|number| number as u64);
     let (dips, chart) = measure_dips(bench, &mut random, &area, chunk, most, time)?;
-    finding.values.push(confirm(decided, &dips, sector, chunk));
+    let confirmed = confirm(decided, &dips, sector, chunk);
+    // What was found within a chunk holds as far as that is one.
+    let is_sure = confirmed.verdict == Verdict::Sure;
+    finding.values.push(confirmed);
     if let Some(chunk) = chunk {
         let phase = pairs.found.phase as u64 * sector % chunk;
         let why = "position of the first boundary between chunks behind the start of the region";
-        finding
-            .values
-            .push(Value::number("chunk_phase_bytes", phase as f64, why).sure_if(chunk == sector || pairs.found.phase_margin > CLEAR));
-        finding.values.push(measure_page(bench, &mut random, &area, chunk, phase, &pairs)?);
+        let is_phase_sure = is_sure && (chunk == sector || pairs.found.phase_margin > CLEAR);
+        finding.values.push(Value::number("chunk_phase_bytes", phase as f64, why).sure_if(is_phase_sure));
+        finding.values.push(measure_page(bench, &mut random, &area, chunk, phase, &pairs)?.sure_if(is_phase_sure));
     }
     finding.charts.push(chart);
     finding.charts.push(chart_of_pairs(&pairs, sector, chunk));

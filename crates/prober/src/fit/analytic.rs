@@ -2,6 +2,7 @@
 
 use ssd::drive::profile::Profile;
 
+use super::scheme::Scheme;
 use crate::matrix::Access;
 use crate::matrix_set::CellMeasured;
 
@@ -72,6 +73,31 @@ pub(super) fn slow_down(profile: &Profile, cells: &[CellMeasured]) -> Profile {
     if slow.check().is_ok() { slow } else { profile.clone() }
 }
 
+/// The page-mapped profile with programs that are as slow as the fastest writes say: `units` pages at once, each in that time. Faster ones
+/// are left where the link may be what limits writes.
+pub(super) fn programs(profile: &Profile, cells: &[CellMeasured]) -> Profile {
+    let rate = |is_write: bool| {
+        let of_kind = cells.iter().filter(|one| if is_write { one.cell.reads <= 0.0 } else { one.cell.reads >= 1.0 });
+        of_kind.map(CellMeasured::bytes_per_second).fold(0.0, f64::max)
+    };
+    let (writes, reads) = (rate(true), rate(false));
+    if writes <= 0.0 || Scheme::of(profile).is_log_block() {
+        return profile.clone();
+    }
+    let mut changed = profile.clone();
+    let m = &mut changed.media;
+    let planes = if m.multi_plane { m.planes_per_die } else { 1 };
+    let units = m.channels * m.packages_per_channel * m.dies_per_package * planes;
+    let in_flight = if changed.write_buffer.bytes > 0 { changed.write_buffer.in_flight_pages } else { 0 };
+    let at_once = if in_flight > 0 { in_flight.min(units) } else { units };
+    let wanted_us = f64::from(at_once) * f64::from(m.page_bytes) / writes * 1e6;
+    let mean_us = m.program_us.iter().sum::<f64>() / m.program_us.len() as f64;
+    if wanted_us < mean_us || writes < 0.7 * reads {
+        m.program_us.iter_mut().for_each(|time| *time = (*time * wanted_us / mean_us).max(1.0).round());
+    }
+    if changed.check().is_ok() { changed } else { profile.clone() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,5 +116,23 @@ mod tests {
         assert_eq!(least_units(&[]), 1.0);
         let wide = widen(&ssd::drive::profile::load("usb-stick").unwrap(), 30.0);
         assert_eq!(wide.media.packages_per_channel * wide.media.channels * wide.media.dies_per_package, 32);
+    }
+
+    #[test]
+    fn rates_come_down_to_where_they_show() {
+        let one = |reads, size_bytes, iops: f64| CellMeasured {
+            cell: Cell { access: Access::Random, reads, size_bytes, depth: 1 },
+            iops,
+            interval: [iops; 2],
+        };
+        // 10 us for 3584 bytes: 358 MB/s; 64 KiB at a time make 131 MB/s.
+        let cells = [one(1.0, 512, 1e6 / 90.0), one(1.0, 4096, 1e4), one(1.0, 65_536, 2e3), one(0.0, 4096, 4e3)];
+        let start = ssd::drive::profile::load("a16").unwrap().with_overrides(&["media.channel_mt_per_second=50000"]).unwrap();
+        let slow = slow_down(&start, &cells);
+        assert!((slow.media.channel_mt_per_second - 1.5 * 358.4).abs() < 1.0, "{}", slow.media.channel_mt_per_second);
+        assert!((slow.interface.link_mb_per_second - 4.0 * 131.072).abs() < 1.0, "{}", slow.interface.link_mb_per_second);
+        // 16 dies with pages of 4 KiB that write 16.4 MB/s take 4 ms a page.
+        assert!((programs(&start, &cells).media.program_us[0] - 4_000.0).abs() < 2.0);
+        assert_eq!(programs(&start, &[]), start);
     }
 }

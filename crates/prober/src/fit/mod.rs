@@ -207,16 +207,23 @@ impl Search<'_> {
         let mut refined = Vec::new();
         for candidate in self.evaluated(&goal, adapted)?.into_iter().take(3) {
             refined.push(refine(&self.simulator, &goal, candidate, &self.values(READS), 2)?);
-            if refined.iter().any(|one| one.worst() < GOOD) {
+            if self.structure.has_geometry() && refined.iter().any(|one| one.worst() < GOOD) {
                 break;
             }
         }
         refined.sort_by(|a, b| a.cost.total_cmp(&b.cost));
-        // One that fits is enough.
+        // One that fits is enough, unless writes still have to tell how many dies there are.
         let fitting = refined.iter().filter(|one| one.worst() < GOOD).count();
-        refined.truncate(if fitting > 0 { 1 } else { 2 });
+        let is_open = !self.structure.has_geometry() && self.cells.iter().any(|one| one.cell.reads < 1.0);
+        refined.truncate(if is_open {
+            3
+        } else if fitting > 0 {
+            1
+        } else {
+            2
+        });
         let mut fronts = Vec::new();
-        for (candidate, until) in refined.into_iter().zip([0.25, 0.35]) {
+        for (candidate, until) in refined.into_iter().zip([0.2, 0.25, 0.3]) {
             fronts.push(self.climb(&goal, candidate, READS, until)?);
         }
         fronts.sort_by(|a, b| a.cost.total_cmp(&b.cost));
@@ -229,9 +236,18 @@ impl Search<'_> {
         if goal.cells.is_empty() {
             return Ok(fronts[0].clone());
         }
-        let front = &fronts[0];
-        let mut variants = vec![front.clone()];
-        variants.extend(self.starts.iter().map(|donor| self.structure.put(&transplanted(front, donor))).filter(|one| one.check().is_ok()));
+        let most = if self.structure.has_geometry() { 1 } else { fronts.len() };
+        let mut variants: Vec<Profile> = Vec::new();
+        for front in &fronts[..most] {
+            let others = self.starts.iter().map(|donor| self.structure.put(&transplanted(front, donor))).filter(|one| one.check().is_ok());
+            for variant in std::iter::once(front.clone()).chain(others) {
+                for variant in [analytic::programs(&variant, &self.cells), variant] {
+                    if !variants.contains(&variant) {
+                        variants.push(variant);
+                    }
+                }
+            }
+        }
         let adapted = self.adapted(WRITES | MIXES, variants, 2)?;
         let mut refined = Vec::new();
         for candidate in self.evaluated(&goal, adapted)?.into_iter().take(3) {
@@ -252,7 +268,7 @@ impl Search<'_> {
             return Ok(profiles);
         }
         let mut adapted = Vec::new();
-        let few = profiles.len().div_ceil(2);
+        let few = profiles.len().div_ceil(2).min(6);
         for candidate in self.evaluated(&goal, profiles)?.into_iter().take(few) {
             adapted.push(refine(&self.simulator, &goal, candidate, &self.values(phases), jacobians)?);
         }

@@ -233,6 +233,22 @@ fn programs(moves: &mut Moves) {
             profile.media.read_us = vec![reads; shape.len()];
         });
     }
+    // Planes that take turns: writes in a row meet in a die.
+    for planes in [m.planes_per_die * 2, halved(m.planes_per_die)] {
+        moves.add(|profile| profile.media.planes_per_die = planes);
+    }
+    // As many planes, in fewer dies, and the other way round.
+    for is_multi in [false, true] {
+        moves.add(|profile| {
+            let m = &mut profile.media;
+            (m.packages_per_channel, m.dies_per_package) = (halved(m.packages_per_channel * m.dies_per_package), 1);
+            (m.planes_per_die, m.multi_plane) = (m.planes_per_die * 2, is_multi);
+        });
+    }
+    moves.add(|profile| {
+        profile.media.packages_per_channel *= 2;
+        profile.media.planes_per_die = halved(profile.media.planes_per_die);
+    });
     for factor in [0.25, 0.5, 2.0, 4.0] {
         let pages = (f64::from(m.pages_per_erase_block) * factor) as u32;
         moves.add(|profile| profile.media.pages_per_erase_block = pages);

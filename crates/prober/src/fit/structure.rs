@@ -134,6 +134,14 @@ impl Structure {
                 }
             });
         }
+        if self.erase_block_bytes.is_none() && self.has_no_logs {
+            // Fewer pages are of old log-block drives.
+            attempt(&|profile| {
+                if profile.media.pages_per_erase_block < 64 {
+                    profile.media.pages_per_erase_block = 128;
+                }
+            });
+        }
         if let Some(found) = self.erase_block_bytes {
             attempt(&|profile| {
                 // What shows from outside is what is erased together: a superblock.
@@ -146,6 +154,11 @@ impl Structure {
         }
         attempt(&|profile| self.read_ahead(profile));
         changed
+    }
+
+    /// Whether it is known what works side by side. Reads alone, one at a time, do not tell.
+    pub fn has_geometry(&self) -> bool {
+        self.domains.is_some()
     }
 
     /// Log blocks where some were counted, and none where none were seen.

@@ -123,6 +123,28 @@ fn findings_that_contradict_are_noted_and_left_out() {
 }
 
 #[test]
+fn what_was_found_inside_decides_the_family() {
+    let of = |values: Vec<Value>| Structure::of(&Known::new(vec![Finding { values, ..Finding::default() }]));
+    let logged = of(vec![
+        Value::number("log_blocks", 6.0, "seen"),
+        Value::word("log_order", "any_order", "seen"),
+        Value::not_found("write_buffer_bytes", "none"),
+        Value::not_found("read_cache_bytes", "none"),
+        Value::not_found("read_ahead_window_bytes", "none"),
+    ]);
+    let fitted = logged.put(&small("intel-x25m"));
+    let scheme = Scheme::of(&fitted);
+    assert_eq!((scheme.name, scheme.logs), ("bast", 6));
+    assert_eq!((fitted.write_buffer.bytes, fitted.read_cache.bytes, fitted.read_ahead.window_bytes), (0, 0, 0));
+    assert!(!logged.allows(&fitted, &small("intel-x25m")));
+    let mapped = of(vec![Value::not_found("log_blocks", "none"), Value::word("mapping", "write_order", "seen").sure_if(true)]);
+    let from = small("usb-stick");
+    let changed = mapped.put(&from);
+    assert!(!Scheme::of(&changed).is_log_block(), "{}", changed.ftl.scheme);
+    assert!(!mapped.allows(&changed, &from) && mapped.allows(&changed, &changed));
+}
+
+#[test]
 fn without_a_matrix_or_a_start_there_is_one_clear_error() {
     let empty = Matrix { protocol: PROTOCOL, cells: Vec::new() };
     let (known, starts) = (Known::default(), [small("intel-x25m")]);

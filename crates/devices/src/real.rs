@@ -1,8 +1,7 @@
 //! Block devices and files of the kernel, through io_uring, past the page cache (`O_DIRECT`).
 //!
-//! Requests are collected and sent together by [`BlockDevice::wait`]. Files and buffers
-//! are registered, so that the kernel looks neither up. A time is taken when requests are sent and when their ends are found, once for all
-//! of them.
+//! Each request is sent by a system call of its own. Files and buffers are registered, so that the kernel looks neither up. A time is taken when
+//! a request is sent, and when ends are found, once for all of them.
 //!
 //! A polled device asks the hardware for completions instead of sleeping until an interrupt; flushes and trims are not possible there and
 //! are done by calls that block. So are trims of block devices before Linux 6.12.
@@ -172,6 +171,14 @@ impl Real {
         }
     }
 
+    /// Sends what is unsent.
+    fn send(&mut self, now: Nanos) -> Result<(), DeviceError> {
+        for number in self.unsent.drain(..) {
+            self.slots[number as usize].submitted_at = now;
+        }
+        self.enter(None)
+    }
+
     /// Sends what is unsent and takes what is completed, waiting up to this time for it. The first that failed is told of.
     fn turn(&mut self, now: Nanos, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), DeviceError> {
         let left = until.saturating_sub(now);
@@ -301,7 +308,9 @@ impl BlockDevice for Real {
         self.slots[number as usize] = Slot { request: *request, submitted_at: 0 };
         self.in_ring += 1;
         self.push(number);
-        Ok(())
+        // At once, though a call for several together would take less time: a device that waits for the rest of them falls behind by a tenth
+        // to a quarter at depth 32 (`fio_parity`).
+        self.send(self.clock.now())
     }
 
     fn wait(&mut self, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), DeviceError> {

@@ -26,8 +26,8 @@
 //!
 //! **A device that goes** in the middle of a run is one error with the device, the request and the reason, and never a wait without end:
 //! every hundredth of a second (every second while it completes nothing) it is looked whether the device is still as large as it was, a
-//! loop device still attached, a file not truncated (`health.rs`). Detaching a loop device in use only takes effect in the kernel when its user lets go of it: the user of this
-//! crate is told at once.
+//! loop device still attached, a file not truncated (`health.rs`). Detaching a loop device in use only takes effect in the kernel when its
+//! user lets go of it: the user of this crate is told at once.
 
 mod buffers;
 mod clock;
@@ -174,10 +174,10 @@ pub trait BlockDevice: Send {
     /// Requests submitted and not yet completed.
     fn outstanding(&self) -> u32;
 
-    /// Takes a request. Requests may be collected and sent together at the next [`BlockDevice::wait`].
+    /// Takes a request.
     ///
     /// # Errors
-    /// [`DeviceError`] if it cannot be sent: it is not outstanding then.
+    /// [`DeviceError`] if it cannot be sent: it is not outstanding then, unless the device as a whole is [`DeviceError::Gone`].
     ///
     /// # Panics
     /// If it is not of whole sectors, lies outside the device, is longer than allowed, or more are outstanding than allowed.

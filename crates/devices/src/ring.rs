@@ -42,12 +42,8 @@ impl Ring {
         !self.inner.submission().is_empty()
     }
 
-    /// Sends what waits, and waits until at least one request is completed or the time has passed; without a time it does not wait. It may
-    /// come back early.
-    ///
-    /// One system call could do both. On a machine whose processors were all busy, a loop device then gave a tenth of the reads at depth 1
-    /// that two calls gave (Linux 6.18; `fio_parity`), as if whoever sleeps in the call that sends lets others go before the loop device's
-    /// worker. So there are two, as fio has them.
+    /// Sends what is unsent, and waits until at least one request is completed or the time has passed; without a time it does not wait. It
+    /// may come back early.
     pub fn enter(&mut self, time: Option<Duration>) -> io::Result<()> {
         if time.is_none() || self.is_polled || self.has_unsent() {
             without_retries(self.inner.submitter().submit())?;

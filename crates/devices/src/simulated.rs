@@ -132,13 +132,8 @@ impl BlockDevice for Simulated {
     }
 
     fn submit(&mut self, request: &Request) -> Result<(), DeviceError> {
-        let sector = u64::from(self.info.sector_bytes);
-        assert!(
-            request.offset.is_multiple_of(sector) && u64::from(request.length).is_multiple_of(sector),
-            "a request at byte {} of {} bytes is not of whole sectors of {sector}",
-            request.offset,
-            request.length
-        );
+        self.info.check(request)?;
+        assert!(self.outstanding() < self.info.queue_depth, "no more than {} requests are outstanding", self.info.queue_depth);
         if let Some(error) = self.worn_out().filter(|_| request.op != IoOp::Read) {
             return Err(error);
         }

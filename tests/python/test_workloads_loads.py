@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 import sqlite3
+import threading
 from collections import Counter
 from itertools import islice
 from pathlib import Path
@@ -114,6 +115,21 @@ def test_clients_in_processes_leave_a_consistent_database(tmp_path: Path) -> Non
         backend = config.connect()
         assert load.violations(backend) == []
         backend.close()
+
+
+def test_clients_that_open_a_database_together_wait_for_each_others_journal_mode(tmp_path: Path) -> None:
+    path = str(tmp_path / "database.sqlite")
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("CREATE TABLE t (a INTEGER)")
+    other.execute("BEGIN IMMEDIATE")
+    release = threading.Timer(0.1, other.execute, ("COMMIT",))
+    release.start()
+    SqliteConfig(path, "wal").connect().close()
+    release.join()
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        SqliteConfig(path, "delete", busy_timeout_s=0.05).connect()
+    other.close()
 
 
 def test_tatp_finds_what_the_description_expects(tmp_path: Path) -> None:

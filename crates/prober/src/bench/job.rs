@@ -1,6 +1,6 @@
 //! Requests of one kind, sent at one pace.
 
-use units::{IoRequest, Nanos, RequestSource, SourceError};
+use units::{Lookahead, Nanos, RequestSource};
 
 /// When a job sends its requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,14 +34,10 @@ impl Pace {
 
 /// One sequence of requests beside others.
 pub struct Job {
-    pub(super) source: Box<dyn RequestSource>,
+    pub(super) requests: Lookahead,
     pub(super) pace: Pace,
-    pub(super) is_fua: bool,
     /// Requests sent and not ended.
     pub(super) outstanding: u32,
-    buffer: Vec<IoRequest>,
-    next: usize,
-    filled: usize,
 }
 
 /// Requests fetched from a source at a time.
@@ -51,40 +47,12 @@ impl Job {
     /// A job.
     #[must_use]
     pub fn new(source: Box<dyn RequestSource>, pace: Pace) -> Self {
-        Self { source, pace, is_fua: false, outstanding: 0, buffer: Vec::new(), next: 0, filled: 0 }
+        Self { requests: Lookahead::new(source, CHUNK), pace, outstanding: 0 }
     }
 
     /// So many requests outstanding, without time to think.
     #[must_use]
     pub fn closed(source: Box<dyn RequestSource>, depth: u32) -> Self {
         Self::new(source, Pace::Closed { depth, think: 0 })
-    }
-
-    /// The same with writes that are durable when they end.
-    #[must_use]
-    pub fn with_fua(mut self) -> Self {
-        self.is_fua = true;
-        self
-    }
-
-    pub(super) fn peek(&mut self) -> Result<Option<IoRequest>, SourceError> {
-        if self.next == self.filled {
-            if self.buffer.is_empty() {
-                let nothing = IoRequest { time_ns: 0, op: units::IoOp::Flush, offset: 0, length: 0, stream: 0, latency_ns: None };
-                self.buffer = vec![nothing; CHUNK];
-            }
-            self.filled = self.source.fill(&mut self.buffer)?;
-            self.next = 0;
-            if self.filled == 0 {
-                return Ok(None);
-            }
-        }
-        Ok(Some(self.buffer[self.next]))
-    }
-
-    pub(super) fn take(&mut self) -> Result<Option<IoRequest>, SourceError> {
-        let request = self.peek()?;
-        self.next += usize::from(request.is_some());
-        Ok(request)
     }
 }

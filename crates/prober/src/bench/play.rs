@@ -159,7 +159,7 @@ impl Player<'_, '_> {
 
     /// The time of the next request of a job at its source's pace.
     fn schedule(&mut self, job: u32) -> Result<(), ProbeError> {
-        if let Some(request) = self.jobs[job as usize].peek().map_err(ProbeError::Source)? {
+        if let Some(request) = self.jobs[job as usize].requests.peek().map_err(ProbeError::Source)? {
             self.due.push(Reverse((self.start.saturating_add(request.time_ns), job)));
         }
         Ok(())
@@ -179,7 +179,7 @@ impl Player<'_, '_> {
     }
 
     fn send(&mut self, job: u32, due: Nanos) -> Result<(), ProbeError> {
-        let Some(request) = self.jobs[job as usize].take().map_err(ProbeError::Source)? else { return Ok(()) };
+        let Some(request) = self.jobs[job as usize].requests.take().map_err(ProbeError::Source)? else { return Ok(()) };
         let IoRequest { op, offset, length, .. } = request;
         if op != IoOp::Flush {
             let region = self.bench.settings.region;
@@ -201,8 +201,7 @@ impl Player<'_, '_> {
                 self.under_way.len() as u32 - 1
             }
         };
-        let is_fua = self.jobs[job as usize].is_fua && op == IoOp::Write;
-        self.bench.device.submit(&Request { op, offset, length, is_fua, handle })?;
+        self.bench.device.submit(&Request { op, offset, length, is_fua: false, handle })?;
         self.outstanding += 1;
         self.jobs[job as usize].outstanding += 1;
         if is_open { self.schedule(job) } else { Ok(()) }

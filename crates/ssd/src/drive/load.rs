@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use units::{IoRequest, RequestSource, SourceError};
+use units::{IoRequest, Lookahead, RequestSource, SourceError};
 
 use super::device::{Completion, Drive, Submission};
 use super::schemes::Scheme;
@@ -25,11 +25,8 @@ pub enum Pace {
 
 /// One sequence of requests, sent at its own pace, beside those of other jobs.
 pub struct Job {
-    source: Box<dyn RequestSource>,
+    requests: Lookahead,
     pace: Pace,
-    buffer: Vec<IoRequest>,
-    next: usize,
-    filled: usize,
     /// When a job at the trace's pace sends its next request.
     due: Picos,
     start: Picos,
@@ -43,28 +40,12 @@ impl Job {
     /// A job.
     #[must_use]
     pub fn new(source: Box<dyn RequestSource>, pace: Pace) -> Self {
-        Self { source, pace, buffer: Vec::new(), next: 0, filled: 0, due: Picos::MAX, start: 0, base_ns: None }
-    }
-
-    #[inline]
-    fn peek(&mut self) -> Result<Option<IoRequest>, SourceError> {
-        if self.next == self.filled {
-            if self.buffer.is_empty() {
-                let nothing = IoRequest { time_ns: 0, op: units::IoOp::Flush, offset: 0, length: 0, stream: 0, latency_ns: None };
-                self.buffer = vec![nothing; CHUNK];
-            }
-            self.filled = self.source.fill(&mut self.buffer)?;
-            self.next = 0;
-            if self.filled == 0 {
-                return Ok(None);
-            }
-        }
-        Ok(Some(self.buffer[self.next]))
+        Self { requests: Lookahead::new(source, CHUNK), pace, due: Picos::MAX, start: 0, base_ns: None }
     }
 
     /// The time of the next request of a job at the trace's pace, counted from its first.
     fn schedule(&mut self) -> Result<(), SourceError> {
-        self.due = match self.peek()? {
+        self.due = match self.requests.peek()? {
             Some(request) => {
                 let base = *self.base_ns.get_or_insert(request.time_ns);
                 // A trace whose clock goes back sends at once what it should have sent before.
@@ -152,8 +133,7 @@ impl Load {
             return Ok(());
         }
         let job = &mut self.jobs[number as usize];
-        let Some(request) = job.peek()? else { return Ok(()) };
-        job.next += 1;
+        let Some(request) = job.requests.take()? else { return Ok(()) };
         self.sent += 1;
         self.outstanding += 1;
         let IoRequest { op, offset, length, stream, .. } = request;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -10,6 +11,8 @@ from .base import Row, Statement, TransactionConflictError, Value
 
 _PREPARED = 400
 """Statements kept prepared: TPC-C's orders of 5 to 15 lines in ten districts are most of them."""
+_RETRY_S = 0.005
+"""Between attempts at a lock for which SQLite does not wait itself."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +51,21 @@ class SqliteBackend:
         # Before the journal mode: a file in WAL mode keeps its page size.
         for name, value in sorted(config.pragmas.items(), key=lambda pragma: pragma[0] != "page_size"):
             self._connection.execute(f"PRAGMA {name} = {value}")
-        self._connection.execute(f"PRAGMA journal_mode = {config.journal_mode}")
+        self._set_journal_mode(config)
         self._connection.execute(f"PRAGMA synchronous = {config.synchronous}")
+
+    def _set_journal_mode(self, config: SqliteConfig) -> None:
+        """Set it, and wait for others: to or from WAL, SQLite does not wait for a connection that holds the write lock."""
+        deadline = time.monotonic() + config.busy_timeout_s
+        while True:
+            try:
+                self._connection.execute(f"PRAGMA journal_mode = {config.journal_mode}")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(_RETRY_S)
+            else:
+                return
 
     def batch(
         self, statements: Sequence[Statement], *, commit: bool = False, read_only: bool = False

@@ -1,5 +1,7 @@
 //! Means of conditions that were measured in rounds, and fits of equal means to classes of them.
 
+use super::estimate::Estimate;
+
 /// One condition: how often it was measured, and what came out.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cell {
@@ -90,63 +92,13 @@ impl Cells {
         self.cells.iter().map(|cell| if cell.count > 0.0 { of(cell) / cell.count } else { f64::INFINITY }).collect()
     }
 
-    /// Mean and 95 % interval of a condition.
-    #[must_use]
-    pub fn interval(&self, condition: usize) -> (f64, [f64; 2]) {
-        let mean = self.cells[condition].mean - self.level();
-        let error = 1.96 * self.square_errors()[condition].sqrt();
-        (mean, [mean - error, mean + error])
-    }
-
-    /// What fits look at. The errors are those of differences between conditions of these cells: how high all of them are, drifts change.
+    /// The mean of each condition. The errors are those of differences between conditions of these cells: how high all of them are, drifts
+    /// change. They are taken as known, as those of all conditions count in each.
     #[must_use]
     pub fn estimates(&self) -> Vec<Estimate> {
         let level = self.level();
-        self.cells.iter().zip(self.square_errors()).map(|(cell, square_error)| Estimate { mean: cell.mean - level, square_error }).collect()
-    }
-}
-
-/// A mean and the square of its standard error.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Estimate {
-    /// The mean.
-    pub mean: f64,
-    /// The square of its standard error, above 0; infinite if it is not known at all.
-    pub square_error: f64,
-}
-
-impl Estimate {
-    /// The mean that all of these have if they have the same, weighted by what is known of each.
-    #[must_use]
-    pub fn joined<'a>(estimates: impl IntoIterator<Item = &'a Self>) -> Self {
-        let (mut weight, mut sum) = (0.0, 0.0);
-        for estimate in estimates {
-            weight += estimate.square_error.recip();
-            sum += estimate.mean / estimate.square_error;
-        }
-        if weight == 0.0 {
-            return Self { mean: 0.0, square_error: f64::INFINITY };
-        }
-        Self { mean: sum / weight, square_error: weight.recip() }
-    }
-
-    /// How much larger this is than the other, with the square of the error.
-    #[must_use]
-    pub fn minus(&self, other: &Self) -> Self {
-        Self { mean: self.mean - other.mean, square_error: self.square_error + other.square_error }
-    }
-
-    /// The mean in standard errors.
-    #[must_use]
-    pub fn in_errors(&self) -> f64 {
-        self.mean / self.square_error.sqrt()
-    }
-
-    /// The 95 % interval.
-    #[must_use]
-    pub fn interval(&self) -> [f64; 2] {
-        let error = 1.96 * self.square_error.sqrt();
-        [self.mean - error, self.mean + error]
+        let of = |(cell, square): (&Cell, f64)| Estimate { mean: cell.mean - level, error: square.sqrt(), freedom: f64::INFINITY };
+        self.cells.iter().zip(self.square_errors()).map(of).collect()
     }
 }
 
@@ -168,11 +120,10 @@ pub fn fit(estimates: &[Estimate], classes: usize, class_of: impl Fn(usize) -> u
     let mut sums = vec![[0.0_f64; 3]; classes];
     let mut measured = 0.0;
     for (index, estimate) in estimates.iter().enumerate() {
-        if estimate.square_error.is_finite() {
-            let weight = estimate.square_error.recip();
+        if estimate.error.is_finite() {
             let sum = &mut sums[class_of(index)];
-            sum[0] += weight;
-            sum[1] += weight * estimate.mean;
+            sum[0] += estimate.weight();
+            sum[1] += estimate.weight() * estimate.mean;
             measured += 1.0;
         }
     }
@@ -180,16 +131,17 @@ pub fn fit(estimates: &[Estimate], classes: usize, class_of: impl Fn(usize) -> u
     let means: Vec<f64> = sums.iter().map(mean_of).collect();
     // A second pass: differences of large sums would lose the digits that count.
     for (index, estimate) in estimates.iter().enumerate() {
-        if estimate.square_error.is_finite() {
+        if estimate.error.is_finite() {
             let class = class_of(index);
-            sums[class][2] += (estimate.mean - means[class]).powi(2) / estimate.square_error;
+            sums[class][2] += (estimate.mean - means[class]).powi(2) * estimate.weight();
         }
     }
+    let of_class = |(sum, mean): (&[f64; 3], f64)| Estimate { mean, error: sum[0].sqrt().recip(), freedom: f64::INFINITY };
     let used = sums.iter().filter(|sum| sum[0] > 0.0).count();
     ClassFit {
         chi_square: sums.iter().map(|sum| sum[2]).sum(),
         freedom: measured - used as f64,
-        classes: sums.iter().zip(means).map(|(sum, mean)| Estimate { mean, square_error: sum[0].recip() }).collect(),
+        classes: sums.iter().zip(means).map(of_class).collect(),
     }
 }
 
@@ -217,7 +169,6 @@ mod tests {
         }
         let [one, other] = cells.estimates()[..] else { panic!("two conditions") };
         assert!((one.mean - 100.0).abs() < 1e-9 && (other.mean - 108.0).abs() < 1e-9);
-        assert!((cells.interval(1).0 - 108.0).abs() < 1e-9);
     }
 
     #[test]
@@ -229,8 +180,11 @@ mod tests {
 
     #[test]
     fn a_class_is_the_weighted_mean_of_its_conditions() {
-        let estimates =
-            [(10.0, 1.0), (13.0, 0.5), (20.0, 1.0), (0.0, f64::INFINITY)].map(|(mean, square_error)| Estimate { mean, square_error });
+        let estimates = [(10.0, 1.0), (13.0, 0.5), (20.0, 1.0), (0.0, f64::INFINITY)].map(|(mean, square): (f64, f64)| Estimate {
+            mean,
+            error: square.sqrt(),
+            freedom: f64::INFINITY,
+        });
         let fit = fit(&estimates, 2, |index| usize::from(index == 2));
         assert!((fit.classes[0].mean - 12.0).abs() < 1e-12 && (fit.classes[1].mean - 20.0).abs() < 1e-12);
         assert!((fit.chi_square - (4.0 + 2.0)).abs() < 1e-12);

@@ -1,6 +1,6 @@
 //! A mean that is known with some error, and comparing two of them.
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 /// A mean with the error that it is known with.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -9,24 +9,57 @@ pub struct Estimate {
     pub mean: f64,
     /// Its standard error; infinite if there was too little to estimate it from.
     pub error: f64,
-    /// Degrees of freedom of the error.
+    /// Degrees of freedom of the error, above 0; infinite if it is known itself.
     pub freedom: f64,
 }
 
 impl Estimate {
-    /// The mean of values that do not depend on each other (means of long batches); `None` without any.
+    /// The mean of values that do not depend on each other; of less than two, nothing is known of its error.
     #[must_use]
-    pub fn of(values: &[f64]) -> Option<Self> {
-        let count = values.len() as f64;
-        if values.is_empty() {
-            return None;
-        }
-        let mean = values.iter().sum::<f64>() / count;
-        if values.len() == 1 {
-            return Some(Self { mean, error: f64::INFINITY, freedom: 1.0 });
+    pub fn of(values: &[f64]) -> Self {
+        let (count, mean) = (values.len() as f64, mean(values));
+        if values.len() < 2 {
+            return Self { mean, error: f64::INFINITY, freedom: 1.0 };
         }
         let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
-        Some(Self { mean, error: (variance / count).sqrt(), freedom: count - 1.0 })
+        Self { mean, error: (variance / count).sqrt(), freedom: count - 1.0 }
+    }
+
+    /// The mean of a series whose neighbours depend on each other: its error is that of the means of 24 batches.
+    #[must_use]
+    pub fn of_batches(series: &[f64]) -> Self {
+        const BATCHES: usize = 24;
+        let each = (series.len() / BATCHES).max(1);
+        // What does not fill a batch is left out of the error, not of the mean.
+        let batches: Vec<f64> = series.chunks_exact(each).map(mean).collect();
+        Self { mean: mean(series), ..Self::of(&batches) }
+    }
+
+    /// A mean whose 95 % interval reaches so far to either side.
+    #[must_use]
+    pub fn within(mean: f64, half_width: f64) -> Self {
+        Self { mean, error: half_width / t_quantile(0.975, f64::INFINITY), freedom: f64::INFINITY }
+    }
+
+    /// The mean that all of these have if they have the same, weighted by what is known of each; their errors are above 0.
+    #[must_use]
+    pub fn joined<'a>(estimates: impl IntoIterator<Item = &'a Self>) -> Self {
+        let (mut weights, mut sum, mut freedom) = (0.0, 0.0, f64::INFINITY);
+        for estimate in estimates {
+            weights += estimate.weight();
+            sum += estimate.mean * estimate.weight();
+            freedom = estimate.freedom.min(freedom);
+        }
+        if weights == 0.0 {
+            return Self { mean: 0.0, error: f64::INFINITY, freedom };
+        }
+        Self { mean: sum / weights, error: weights.sqrt().recip(), freedom }
+    }
+
+    /// What it counts for in a weighted mean: one by the square of the error.
+    #[must_use]
+    pub fn weight(&self) -> f64 {
+        (self.error * self.error).recip()
     }
 
     /// Half the width of the 95 % interval.
@@ -40,6 +73,36 @@ impl Estimate {
     pub fn interval(&self) -> Option<[f64; 2]> {
         let half = self.half_width();
         half.is_finite().then_some([self.mean - half, self.mean + half])
+    }
+
+    /// The lower end of the 95 % interval.
+    #[must_use]
+    pub fn low(&self) -> f64 {
+        self.mean - self.half_width()
+    }
+
+    /// The upper end of the 95 % interval.
+    #[must_use]
+    pub fn high(&self) -> f64 {
+        self.mean + self.half_width()
+    }
+
+    /// Half the width of the 95 % interval as a share of the mean; 0 if the mean is 0.
+    #[must_use]
+    pub fn relative_error(&self) -> f64 {
+        if self.mean == 0.0 { 0.0 } else { self.half_width() / self.mean.abs() }
+    }
+
+    /// The mean in standard errors.
+    #[must_use]
+    pub fn in_errors(&self) -> f64 {
+        self.mean / self.error
+    }
+
+    /// How much larger it is than something that does not depend on it.
+    #[must_use]
+    pub fn minus(&self, other: &Self) -> Self {
+        Self { mean: self.mean - other.mean, error: self.error.hypot(other.error), freedom: self.freedom.min(other.freedom) }
     }
 
     /// The same in another unit.
@@ -88,13 +151,19 @@ impl Estimate {
     }
 }
 
-/// The value below which Student's t lies with this probability.
+/// The arithmetic mean; 0 of nothing.
+#[must_use]
+pub fn mean(values: &[f64]) -> f64 {
+    if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
+}
+
+/// The value below which Student's t lies with this probability; of infinitely many degrees of freedom, the normal law's.
 ///
 /// # Panics
 /// If the probability is not inside 0 ... 1 or the degrees of freedom are not positive.
 #[must_use]
 pub fn t_quantile(probability: f64, freedom: f64) -> f64 {
-    student(freedom).inverse_cdf(probability)
+    if freedom.is_infinite() { Normal::standard().inverse_cdf(probability) } else { student(freedom).inverse_cdf(probability) }
 }
 
 /// The probability that Student's t lies below a value.
@@ -125,11 +194,23 @@ mod tests {
 
     #[test]
     fn the_interval_is_that_of_student() {
-        let estimate = Estimate::of(&[9.0, 10.0, 11.0, 10.0]).unwrap();
+        let estimate = Estimate::of(&[9.0, 10.0, 11.0, 10.0]);
         // t(0.975, 3) = 3.182; the standard error is sqrt(2/3)/2.
         assert!((estimate.half_width() - 3.182_446 * (2.0f64 / 3.0).sqrt() / 2.0).abs() < 1e-4);
         assert_eq!(estimate.mean, 10.0);
-        assert!(Estimate::of(&[]).is_none() && Estimate::of(&[1.0]).unwrap().interval().is_none());
+        assert!(Estimate::of(&[]).interval().is_none() && Estimate::of(&[1.0]).interval().is_none());
+        let known = Estimate { mean: 10.0, error: 1.0, freedom: f64::INFINITY };
+        assert!((known.half_width() - 1.959_964).abs() < 1e-5);
+    }
+
+    #[test]
+    fn what_is_known_better_counts_for_more() {
+        let of = |mean, error| Estimate { mean, error, freedom: 10.0 };
+        let joined = Estimate::joined(&[of(10.0, 1.0), of(13.0, 0.5_f64.sqrt()), of(7.0, f64::INFINITY)]);
+        assert!((joined.mean - 12.0).abs() < 1e-12 && (joined.error - 3.0_f64.recip().sqrt()).abs() < 1e-12, "{joined:?}");
+        assert_eq!(Estimate::joined(&[]).error, f64::INFINITY);
+        let more = of(10.0, 3.0).minus(&of(4.0, 4.0));
+        assert!((more.mean - 6.0).abs() < 1e-12 && (more.in_errors() - 1.2).abs() < 1e-12);
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! where chi-square is divided by the dispersion that even the best model leaves, if that is above 1. A difference of 10 between two
 //! scores is strong evidence (Kass and Raftery, JASA 90, 1995); a model that has to be sure is asked for [`CLEAR`].
 
-use super::cells::{ClassFit, Estimate, fit};
+use super::cells::{ClassFit, fit};
+use super::estimate::Estimate;
 
 /// The difference of scores from which on a model is clear: odds of e^10 against one rival.
 pub const CLEAR: f64 = 20.0;
@@ -122,7 +123,7 @@ pub fn boundaries(estimates: &[Estimate], measurements: f64, only: Option<usize>
         period: period_of(&best.model),
         phase: phase_of(&best.model).unwrap_or(0),
         inner: best.model.and_then(|(_, _, inner)| inner),
-        depth: if classes.len() > 1 { elsewhere.minus(&classes[0]) } else { Estimate { mean: 0.0, square_error: classes[0].square_error } },
+        depth: if classes.len() > 1 { elsewhere.minus(&classes[0]) } else { Estimate { mean: 0.0, ..classes[0] } },
         at: classes[0],
         elsewhere,
         margin: margin(&ranked, |a, b| period_of(a) == period_of(b)),
@@ -166,7 +167,7 @@ pub fn levels(estimates: &[Estimate], distances: &[usize], candidates: &[usize],
     for chain in chains {
         let class_of = |index: usize| chain.iter().filter(|&&period| distances[index].is_multiple_of(period)).count();
         let found = fit(estimates, chain.len() + 1, class_of);
-        let is_known = found.classes.iter().all(|class| class.square_error.is_finite());
+        let is_known = found.classes.iter().all(|class| class.error.is_finite());
         // A model with more classes fits at least as well by nature: it is a rival only if its classes differ.
         let rises = found.classes.windows(2).all(|pair| pair[1].minus(&pair[0]).in_errors() > DIFFERENT);
         if chain.is_empty() || (is_known && rises) {
@@ -245,7 +246,7 @@ mod tests {
     fn noisy(count: usize, error: f64, seed: u64, mean: impl Fn(usize) -> f64) -> Vec<Estimate> {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let normal = Normal::new(0.0, error).unwrap();
-        (0..count).map(|index| Estimate { mean: mean(index) + normal.sample(&mut random), square_error: error * error }).collect()
+        (0..count).map(|index| Estimate { mean: mean(index) + normal.sample(&mut random), error, freedom: f64::INFINITY }).collect()
     }
 
     #[test]

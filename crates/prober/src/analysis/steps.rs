@@ -1,85 +1,8 @@
 //! Levels, and where one ends and the next begins: for sweeps whose cost stays low up to some size or number, and for series in time.
 
-use statrs::distribution::{ContinuousCDF as _, FisherSnedecor, StudentsT};
+use statrs::distribution::{ContinuousCDF as _, FisherSnedecor};
 
-/// A mean with the half width of its 95 % interval, in the unit of the observations.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Level {
-    /// The mean.
-    pub mean: f64,
-    /// Half the width of its 95 % interval; infinite if it was observed less than twice.
-    pub half_width: f64,
-    /// Observations that it is the mean of.
-    pub count: usize,
-}
-
-impl Level {
-    /// The mean of a series whose start may be of another kind than the rest (buffers that fill, logs that are taken): it is cut where the
-    /// marginal standard error is least (MSER-5: K. P. White, "An effective truncation heuristic for bias reduction in simulation output",
-    /// Simulation 69(6), 1997), at most half of it. The interval is that of the means of batches, as neighbours depend on each other.
-    #[must_use]
-    pub fn of_series(series: &[f64]) -> Self {
-        Self::of_batches(&series[transient(series)..])
-    }
-
-    /// The same of a series without a transient.
-    #[must_use]
-    pub fn of_batches(series: &[f64]) -> Self {
-        const BATCHES: usize = 24;
-        let each = (series.len() / BATCHES).max(1);
-        // What does not fill a batch is left out of the interval, not of the mean.
-        let batches: Vec<f64> = series.chunks_exact(each).map(mean).collect();
-        Self { mean: mean(series), count: series.len(), ..Self::of(&batches) }
-    }
-
-    /// The mean of observations that do not depend on each other, with Student's interval.
-    #[must_use]
-    pub fn of(observations: &[f64]) -> Self {
-        let (count, mean) = (observations.len(), mean(observations));
-        if count < 2 {
-            return Self { mean, half_width: f64::INFINITY, count };
-        }
-        let variance = observations.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1) as f64;
-        Self { mean, half_width: student(count - 1) * (variance / count as f64).sqrt(), count }
-    }
-
-    /// The lower end of the interval, at least 0.
-    #[must_use]
-    pub fn low(&self) -> f64 {
-        (self.mean - self.half_width).max(0.0)
-    }
-
-    /// The upper end of the interval.
-    #[must_use]
-    pub fn high(&self) -> f64 {
-        self.mean + self.half_width
-    }
-
-    /// Half the width of the interval as a share of the mean.
-    #[must_use]
-    pub fn relative_error(&self) -> f64 {
-        if self.mean == 0.0 { 0.0 } else { self.half_width / self.mean.abs() }
-    }
-
-    /// The quotient of two levels with its 95 % interval: relative errors add in squares (delta method).
-    #[must_use]
-    pub fn over(&self, other: &Self) -> Self {
-        let mean = self.mean / other.mean;
-        let error = self.relative_error().hypot(other.relative_error());
-        Self { mean, half_width: mean * error, count: self.count.min(other.count) }
-    }
-}
-
-/// Upper 97.5 % point of Student's distribution.
-pub(crate) fn student(freedom: usize) -> f64 {
-    StudentsT::new(0.0, 1.0, freedom as f64).map_or(f64::INFINITY, |student| student.inverse_cdf(0.975))
-}
-
-/// The arithmetic mean; 0 of nothing.
-#[must_use]
-pub fn mean(values: &[f64]) -> f64 {
-    if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
-}
+use super::estimate::{Estimate, mean};
 
 /// The middle value; 0 of nothing.
 #[must_use]
@@ -93,7 +16,9 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// How many observations at the start of a series to leave out, by MSER-5: a multiple of 5, at most half of them.
+/// How many observations at the start of a series to leave out, as they may be of another kind than the rest (buffers that fill, logs that
+/// are taken): a multiple of 5, at most half of them. It is cut where the marginal standard error is least (MSER-5: K. P. White, "An effective
+/// truncation heuristic for bias reduction in simulation output", Simulation 69(6), 1997).
 #[must_use]
 pub fn transient(series: &[f64]) -> usize {
     const GROUP: usize = 5;
@@ -235,7 +160,7 @@ pub struct Bend {
 /// doubling. Weighted least squares: an observation counts as wrong by its own error and by 3 % of the largest y, so that small costs that
 /// follow another law do not count. `None` of fewer than five points, or if none of the curves rises.
 #[must_use]
-pub fn bend(points: &[(f64, Level)], shape: impl Fn(f64, f64) -> f64) -> Option<Bend> {
+pub fn bend(points: &[(f64, Estimate)], shape: impl Fn(f64, f64) -> f64) -> Option<Bend> {
     const PER_DOUBLING: f64 = 64.0;
     if points.len() < 5 {
         return None;
@@ -244,7 +169,7 @@ pub fn bend(points: &[(f64, Level)], shape: impl Fn(f64, f64) -> f64) -> Option<
     let weighted: Vec<(f64, f64, f64)> = points
         .iter()
         .map(|&(x, level)| {
-            let error = (level.half_width / 2.0).min(largest).hypot(0.03 * largest);
+            let error = (level.half_width() / 2.0).min(largest).hypot(0.03 * largest);
             (x, level.mean, error.powi(2).recip())
         })
         .collect();
@@ -305,7 +230,7 @@ mod tests {
         let hits = (0..400)
             .filter(|_| {
                 let series: Vec<f64> = (0..300).map(|_| 10.0 + noise(&mut rng)).collect();
-                let level = Level::of_batches(&series);
+                let level = Estimate::of_batches(&series);
                 level.low() <= 10.0 && 10.0 <= level.high()
             })
             .count();
@@ -317,7 +242,6 @@ mod tests {
         let mut rng = Pcg64Mcg::seed_from_u64(2);
         let series: Vec<f64> = (0..500).map(|index| if index < 100 { 1.0 } else { 10.0 } + 0.3 * noise(&mut rng)).collect();
         assert!((100..=110).contains(&transient(&series)), "{}", transient(&series));
-        assert!((Level::of_series(&series).mean - 10.0).abs() < 0.1);
         assert_eq!(transient(&[]), 0);
         assert_eq!(transient(&[3.0; 40]), 0);
     }
@@ -365,12 +289,12 @@ mod tests {
         let mut rng = Pcg64Mcg::seed_from_u64(4);
         let mut outside = 0;
         for _ in 0..100 {
-            let points: Vec<(f64, Level)> = (0..16)
+            let points: Vec<(f64, Estimate)> = (0..16)
                 .map(|index| {
                     let x = 2f64.powf(f64::from(index) / 2.0);
                     let y = 1.0 + 9.0 * (1.0 - 20.0 / x).max(0.0);
                     let observed: Vec<f64> = (0..20).map(|_| y * (1.0 + 0.1 * noise(&mut rng))).collect();
-                    (x, Level::of(&observed))
+                    (x, Estimate::of(&observed))
                 })
                 .collect();
             let found = bend(&points, |x, at| (1.0 - at / x).max(0.0)).unwrap();

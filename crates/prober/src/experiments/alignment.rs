@@ -7,9 +7,10 @@
 
 use registry::{Args, Info};
 
+use super::common;
 use super::writes::{self, Effort};
 use super::{Experiment, Group};
-use crate::analysis::steps::Level;
+use crate::analysis::estimate::Estimate;
 use crate::bench::{Bench, Pace};
 use crate::error::ProbeError;
 use crate::finding::{Axis, Finding, Mark, Value};
@@ -50,11 +51,11 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
     // A drive that is far too slow for that is measured once, with few requests.
     let is_slow = (bench.now() - start) * 4 * shifts.len() as u64 > 3 * bench.settings().budget;
     let effort = if is_slow { Effort { requests: 10, ..effort } } else { effort };
-    let mut levels: Vec<(u64, Level, Level)> = Vec::new();
+    let mut levels: Vec<(u64, Estimate, Estimate)> = Vec::new();
     for shift in shifts.iter().chain(shifts.iter().rev()).take(if is_slow { shifts.len() } else { 2 * shifts.len() }) {
         let aligned = plan.measure(bench, 0, effort)?;
         let moved = plan.measure(bench, *shift, effort)?;
-        levels.push((*shift, moved, moved.over(&aligned)));
+        levels.push((*shift, moved, moved.over(aligned)));
     }
     Ok(finding(&joined(&levels, shifts.len()), &plan, sector))
 }
@@ -87,20 +88,20 @@ impl Plan {
         Ok(plan)
     }
 
-    fn measure(&self, bench: &mut Bench<'_>, shift: u64, effort: Effort) -> Result<Level, ProbeError> {
+    fn measure(&self, bench: &mut Bench<'_>, shift: u64, effort: Effort) -> Result<Estimate, ProbeError> {
         let Self { size, grid, range, depth, area } = *self;
         let pattern = match area {
             Some(area) => format!("focused(size={size},align={grid},area={area},shift={shift},range={range})"),
             None => format!("sequential(size={size},range={range},shift={shift})"),
         };
         let pace = Pace::Closed { depth, think: 0 };
-        writes::response_of(bench, effort, pace, |bench| Ok(bench.pattern(&pattern)?))
+        Ok(writes::response_of(bench, effort, pace, |bench| Ok(bench.pattern(&pattern)?))?.us)
     }
 
     fn text(&self) -> String {
         match self.area {
-            Some(area) => format!("random writes of {} within {}", writes::bytes_text(self.size as f64), writes::bytes_text(area as f64)),
-            None => format!("sequential writes of {}", writes::bytes_text(self.size as f64)),
+            Some(area) => format!("random writes of {} within {}", common::bytes_text(self.size as f64), common::bytes_text(area as f64)),
+            None => format!("sequential writes of {}", common::bytes_text(self.size as f64)),
         }
     }
 }
@@ -108,16 +109,16 @@ impl Plan {
 /// What a shift costs: its mean response, and over the aligned one, both measurements joined.
 struct Shifted {
     shift: u64,
-    level: Level,
-    ratio: Level,
+    level: Estimate,
+    ratio: Estimate,
 }
 
-fn joined(levels: &[(u64, Level, Level)], shifts: usize) -> Vec<Shifted> {
+fn joined(levels: &[(u64, Estimate, Estimate)], shifts: usize) -> Vec<Shifted> {
     let (ups, downs) = levels.split_at(shifts);
-    let join = |a: Level, b: Level| {
+    let join = |a: Estimate, b: Estimate| {
         // The mean of two; where they differ by more than their intervals, what they differ by is the error.
-        let error = (a.half_width.hypot(b.half_width) / 2.0).max((a.mean - b.mean).abs() / 2.0);
-        Level { mean: f64::midpoint(a.mean, b.mean), half_width: error, count: a.count + b.count }
+        let half_width = (a.half_width().hypot(b.half_width()) / 2.0).max((a.mean - b.mean).abs() / 2.0);
+        Estimate::within(f64::midpoint(a.mean, b.mean), half_width)
     };
     if downs.is_empty() {
         return ups.iter().map(|&(shift, level, ratio)| Shifted { shift, level, ratio }).collect();
@@ -135,7 +136,7 @@ fn finding(shifted: &[Shifted], plan: &Plan, sector: u64) -> Finding {
     );
     let is_dearer = |one: &Shifted| one.ratio.low() > LEAST_RATIO;
     let Some(last) = shifted.iter().rposition(is_dearer) else {
-        let error = shifted.iter().map(|one| one.ratio.half_width).fold(0.0, f64::max);
+        let error = shifted.iter().map(|one| one.ratio.half_width()).fold(0.0, f64::max);
         let why = format!(
             "no shift by {sector} bytes or more costs {} more than at most {:.1} %",
             plan.text(),
@@ -152,9 +153,9 @@ fn finding(shifted: &[Shifted], plan: &Plan, sector: u64) -> Finding {
     let why = format!(
         "{} moved by {} cost {:.1} % more than aligned ones, moved by multiples of {} at most {:.1} % more",
         plan.text(),
-        writes::bytes_text(shifted[last].shift as f64),
+        common::bytes_text(shifted[last].shift as f64),
         100.0 * (shifted[last].ratio.mean - 1.0),
-        writes::bytes_text(aligned as f64),
+        common::bytes_text(aligned as f64),
         100.0 * (above - 1.0).max(0.0)
     );
     chart.marks.push(Mark { label: "aligned".to_owned(), x: Some(aligned as f64), y: None });

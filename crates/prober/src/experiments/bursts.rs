@@ -6,9 +6,11 @@
 
 use registry::{Args, Info, Param, ParamKind};
 
+use super::common;
 use super::writes;
 use super::{Experiment, Group};
-use crate::analysis::steps::{self, Level};
+use crate::analysis::estimate::{Estimate, mean};
+use crate::analysis::steps;
 use crate::bench::{Bench, Job, Limit};
 use crate::error::ProbeError;
 use crate::finding::{Axis, Finding, Mark, Value};
@@ -71,9 +73,9 @@ fn body(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeE
             bench.pause(pause)?;
             let source = bench.pattern(&format!("random(size={size},range={range})"))?;
             let latencies = writes::latencies_us(bench, Job::closed(source, 1), Limit::requests(length).after(0))?;
-            means.push(steps::mean(&latencies));
+            means.push(mean(&latencies));
         }
-        points.push(((length * size) as f64, Level::of(&means)));
+        points.push(((length * size) as f64, Estimate::of(&means)));
         // Twice as long bursts would take twice as long again.
         if bench.now() - start > bench.part_of_budget(3) {
             break;
@@ -82,7 +84,7 @@ fn body(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeE
     Ok(finding(&points, pause))
 }
 
-fn finding(points: &[(f64, Level)], pause: u64) -> Finding {
+fn finding(points: &[(f64, Estimate)], pause: u64) -> Finding {
     let pause_ms = pause as f64 / 1e6;
     let mut chart = writes::response_chart(
         "bursts",
@@ -98,9 +100,9 @@ fn finding(points: &[(f64, Level)], pause: u64) -> Finding {
         None => {
             let why = format!(
                 "bursts of {} take {:.0} us a write, those of {} {:.0} us, after pauses of {pause_ms:.1} ms",
-                writes::bytes_text(first.0),
+                common::bytes_text(first.0),
                 first.1.mean,
-                writes::bytes_text(last.0),
+                common::bytes_text(last.0),
                 last.1.mean
             );
             Value::not_found("burst_bytes", why)
@@ -109,8 +111,8 @@ fn finding(points: &[(f64, Level)], pause: u64) -> Finding {
             chart.marks.push(Mark { label: "absorbed".to_owned(), x: Some(bend.at), y: None });
             let why = format!(
                 "after pauses of {pause_ms:.1} ms bursts of up to {} are absorbed; those of {} take {:.0} us a write instead of {lowest:.0}",
-                writes::bytes_text(bend.at),
-                writes::bytes_text(last.0),
+                common::bytes_text(bend.at),
+                common::bytes_text(last.0),
                 last.1.mean
             );
             // Nothing finer than a request is told.

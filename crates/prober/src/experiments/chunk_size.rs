@@ -5,9 +5,11 @@ use rand_pcg::Pcg64Mcg;
 use registry::{Args, Info, Param, ParamKind};
 use units::Nanos;
 
+use super::common;
 use super::inside::{self, Area, Burst};
 use super::{Experiment, Group};
-use crate::analysis::cells::{Cells, Estimate};
+use crate::analysis::cells::Cells;
+use crate::analysis::estimate::Estimate;
 use crate::analysis::periods::{self, Boundaries, CLEAR, Cycle};
 use crate::bench::Bench;
 use crate::error::ProbeError;
@@ -226,7 +228,7 @@ fn are_boundaries_alike(
             let (at, between) = estimates.split_at(IN_A_ROW);
             let [faster, slower] = [Estimate::joined(at), Estimate::joined(between)];
             let halfway = (faster.mean + slower.mean) / 2.0;
-            let errors = |estimate: &Estimate| (estimate.mean - halfway) / estimate.square_error.sqrt();
+            let errors = |estimate: &Estimate| (estimate.mean - halfway) / estimate.error;
             let are_alike = at.iter().all(|estimate| errors(estimate) < -3.0) && between.iter().all(|estimate| errors(estimate) > 3.0);
             if are_alike && slower.mean - faster.mean > found.depth.mean / 3.0 {
                 return Ok(true);
@@ -303,9 +305,8 @@ fn measure_dips(
     };
     for (size, cells) in sizes.iter().zip(&curves) {
         let mut series = Series::new(format!("{} sectors", size / sector));
-        for position in 0..positions {
-            let (mean, [low, high]) = cells.interval(position);
-            series.push_within((position as u64 * step / sector) as f64, mean / 1e3, low / 1e3, high / 1e3);
+        for (position, estimate) in cells.estimates().iter().enumerate() {
+            common::push(&mut series, (position as u64 * step / sector) as f64, &estimate.times(1e-3));
         }
         chart.series.push(series);
     }
@@ -386,7 +387,7 @@ fn measure_page(
         (sector, "a second sector takes as long as another read", false)
     } else {
         // In cache mode a second page costs at least what its read takes beyond a transfer: that would be a jump.
-        (chunk, "reads within a chunk take no longer at any offset", jumps.are_clear && both.interval()[1] < 0.6 * service)
+        (chunk, "reads within a chunk take no longer at any offset", jumps.are_clear && both.high() < 0.6 * service)
     };
     Ok(Value::number("page_bytes", bytes as f64, why).sure_if(clear && service > 0.0))
 }
@@ -425,7 +426,7 @@ fn find_jumps(estimates: &[Estimate], least: f64) -> Jumps {
             continue;
         }
         let above = Estimate::joined(&above);
-        are_clear &= (above.mean - least).abs() > 3.0 * above.square_error.sqrt();
+        are_clear &= (above.mean - least).abs() > 3.0 * above.error;
         if above.mean > least { jumping.push((divisor, above.mean)) } else { others.push(divisor) }
     }
     let page = jumping.first().copied();
@@ -439,9 +440,8 @@ fn find_jumps(estimates: &[Estimate], least: f64) -> Jumps {
 fn chart_of_pairs(pairs: &Pairs, sector: u64, chunk: Option<u64>) -> Chart {
     let positions = pairs.cells.all().len() - 2;
     let mut series = Series::new("both sides of the offset");
-    for position in 0..positions {
-        let (mean, [low, high]) = pairs.cells.interval(position);
-        series.push_within(position as f64, mean / 1e3, low / 1e3, high / 1e3);
+    for (position, estimate) in pairs.cells.estimates()[..positions].iter().enumerate() {
+        common::push(&mut series, position as f64, &estimate.times(1e-3));
     }
     let mark = |label: &str, estimate: &Estimate| Mark { label: label.to_owned(), x: None, y: Some(estimate.mean / 1e3) };
     let mut marks = vec![mark("the same sector twice", &pairs.same), mark("far from each other", &pairs.far)];
@@ -467,6 +467,10 @@ fn chart_of_pairs(pairs: &Pairs, sector: u64, chunk: Option<u64>) -> Chart {
 mod tests {
     use super::*;
 
+    fn at(mean: f64, error: f64) -> Estimate {
+        Estimate { mean, error, freedom: f64::INFINITY }
+    }
+
     #[test]
     fn jumps_are_found_between_pages_of_different_types() {
         let mean = |boundary: usize| match boundary {
@@ -474,12 +478,12 @@ mod tests {
             0..8 => 60.0,
             _ => 75.0,
         };
-        let estimates: Vec<Estimate> = (1..16).map(|boundary| Estimate { mean: mean(boundary), square_error: 1.0 }).collect();
+        let estimates: Vec<Estimate> = (1..16).map(|boundary| at(mean(boundary), 1.0)).collect();
         let found = find_jumps(&estimates, 10.0);
         assert!(found.are_clear && found.page.is_some_and(|(page, rise)| page == 4 && (rise - 45.0).abs() < 10.0), "{found:?}");
-        let flat = [Estimate { mean: 60.0, square_error: 1.0 }; 15];
+        let flat = [at(60.0, 1.0); 15];
         assert_eq!(find_jumps(&flat, 10.0), Jumps { page: None, are_clear: true });
-        let blurred = [Estimate { mean: 60.0, square_error: 100.0 }; 15];
+        let blurred = [at(60.0, 10.0); 15];
         assert!(!find_jumps(&blurred, 10.0).are_clear);
     }
 }

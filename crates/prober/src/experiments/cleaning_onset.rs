@@ -11,8 +11,10 @@
 
 use registry::{Args, Info, Param, ParamKind};
 
+use super::common;
 use super::writes;
 use super::{Experiment, Group};
+use crate::analysis::estimate::mean;
 use crate::analysis::steps;
 use crate::bench::{Bench, Job, Limit};
 use crate::error::ProbeError;
@@ -87,19 +89,19 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
     let is_partly_filled = filled + (256 << 10) < region;
     let mut finding = finding(&rates, window * size, left_out * size, is_part || is_partly_filled);
     if is_part {
-        let (region, capacity) = (writes::bytes_text(region as f64), writes::bytes_text(capacity as f64));
+        let (region, capacity) = (common::bytes_text(region as f64), common::bytes_text(capacity as f64));
         finding.notes.push(format!("the region of {region} is a part of {capacity}: the rest may be spare space to the drive"));
     }
     finding.notes.push(format!(
         "the plan was to write {} in order and at most {} at random",
-        writes::bytes_text(region as f64),
-        writes::bytes_text(most as f64)
+        common::bytes_text(region as f64),
+        common::bytes_text(most as f64)
     ));
     if is_partly_filled {
         finding.notes.push(format!(
             "the time was enough to fill {} of {}",
-            writes::bytes_text(filled as f64),
-            writes::bytes_text(region as f64)
+            common::bytes_text(filled as f64),
+            common::bytes_text(region as f64)
         ));
     }
     Ok(finding)
@@ -120,13 +122,13 @@ fn finding(rates: &[f64], window_bytes: u64, left_out: u64, is_partly_filled: bo
     let written = at_bytes(rates.len());
     let change = steps::first_change(rates, LEAST_FALL);
     let value = match change {
-        Some(at) if steps::mean(&rates[at..]) < steps::mean(&rates[..at]) => {
+        Some(at) if mean(&rates[at..]) < mean(&rates[..at]) => {
             let bytes = at_bytes(at);
             chart.marks.push(Mark { label: "cleaning begins".to_owned(), x: Some(bytes), y: None });
             let why = format!(
                 "{:.1} MB/s up to so much of random overwrites, {:.1} MB/s behind it",
-                steps::mean(&rates[..at]) / 1e6,
-                steps::mean(&rates[at..]) / 1e6
+                mean(&rates[..at]) / 1e6,
+                mean(&rates[at..]) / 1e6
             );
             // Sure: enough was seen before the change and behind it, and the drive was full.
             let is_sure = !is_partly_filled && at >= 8 && rates.len() >= at + 20;
@@ -137,8 +139,8 @@ fn finding(rates: &[f64], window_bytes: u64, left_out: u64, is_partly_filled: bo
             "cleaning_onset_bytes",
             format!(
                 "{} of random overwrites at {:.1} MB/s do not fall by {:.0} %",
-                writes::bytes_text(written),
-                steps::mean(rates) / 1e6,
+                common::bytes_text(written),
+                mean(rates) / 1e6,
                 100.0 * LEAST_FALL
             ),
         ),

@@ -1,4 +1,4 @@
-//! What the experiments of performance share: dividing the time, the area that they write, lists in parameters, curves.
+//! What experiments share: dividing the time, the area that those of performance write, lists in parameters, curves, words.
 
 use registry::{Args, Param, ParamKind, parse_integer};
 use units::Nanos;
@@ -173,16 +173,16 @@ pub fn estimate(measured: &Measured, mean: f64) -> Estimate {
     Estimate { mean, error: if relative.is_finite() { mean * relative } else { f64::INFINITY }, freedom: 19.0 }
 }
 
-/// A number with its interval; sure if the interval reaches no further than a tenth of it.
-pub fn value(key: &str, estimate: &Estimate, why: String) -> Value {
+/// A number that is not below 0 with its interval; sure if the interval reaches no further than a tenth of it.
+pub fn value(key: &str, estimate: &Estimate, why: impl Into<String>) -> Value {
     let value = Value::number(key, estimate.mean, why).sure_if(estimate.half_width() <= 0.1 * estimate.mean.abs());
     match estimate.interval() {
-        Some([low, high]) => value.within(low, high),
+        Some([low, high]) => value.within(low.max(0.0), high),
         None => value,
     }
 }
 
-/// Adds a point with its interval, if it has one.
+/// Adds a point that is not below 0 with its interval, if it has one.
 pub fn push(series: &mut Series, x: f64, y: &Estimate) {
     match y.interval() {
         Some([low, high]) => series.push_within(x, y.mean, low.max(0.0), high),
@@ -190,18 +190,25 @@ pub fn push(series: &mut Series, x: f64, y: &Estimate) {
     }
 }
 
-/// `4 KiB`, `1 MiB`, `512 B`.
-pub fn bytes_text(bytes: u64) -> String {
-    match bytes {
-        _ if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
-        _ if bytes >= 1 << 10 && bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
-        _ => format!("{bytes} B"),
-    }
+/// Bytes for people, to two decimals: `512 bytes`, `256 KiB`, `3.5 MiB`.
+pub fn bytes_text(bytes: f64) -> String {
+    let (value, unit) = match bytes {
+        bytes if bytes < 1024.0 => (bytes, "bytes"),
+        bytes if bytes < 1024.0 * 1024.0 => (bytes / 1024.0, "KiB"),
+        bytes if bytes < 1024f64.powi(3) => (bytes / 1024f64.powi(2), "MiB"),
+        bytes => (bytes / 1024f64.powi(3), "GiB"),
+    };
+    let text = format!("{value:.2}");
+    format!("{} {unit}", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// `4ki`, `1mi`, `512`: in keys and names of charts.
+/// Bytes in keys and names of charts, exactly: `4ki`, `1mi`, `512`.
 pub fn bytes_key(bytes: u64) -> String {
-    bytes_text(bytes).to_lowercase().replace(['b', ' '], "")
+    match bytes {
+        _ if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{}mi", bytes >> 20),
+        _ if bytes >= 1 << 10 && bytes.is_multiple_of(1 << 10) => format!("{}ki", bytes >> 10),
+        _ => format!("{bytes}"),
+    }
 }
 
 /// `read`, `write`, `mix`: in keys and names of charts.
@@ -232,7 +239,7 @@ mod tests {
 
     #[test]
     fn sizes_have_names() {
-        assert_eq!([512, 4096, 1 << 20, 1536].map(bytes_text), ["512 B", "4 KiB", "1 MiB", "1536 B"]);
-        assert_eq!([512, 4096, 1 << 20].map(bytes_key), ["512", "4ki", "1mi"]);
+        assert_eq!([512.0, 4096.0, 3.5e6, 1e10].map(bytes_text), ["512 bytes", "4 KiB", "3.34 MiB", "9.31 GiB"]);
+        assert_eq!([512, 4096, 1 << 20, 1 << 30, 1536].map(bytes_key), ["512", "4ki", "1mi", "1024mi", "1536"]);
     }
 }

@@ -90,7 +90,7 @@ fn run(bench: &mut Bench<'_>, args: &Args, name: &'static str, reads: f64, area:
     let mark = |found: &Knee| Mark { label: "returns diminish".to_owned(), x: Some(f64::from(found.diminishing)), y: None };
     let chart = Chart {
         name: format!("depth_{label}"),
-        title: format!("Throughput of {}s of {} by depth", label.replace('_', " "), common::bytes_text(size)),
+        title: format!("Throughput of {}s of {} by depth", label.replace('_', " "), common::bytes_text(size as f64)),
         x: Axis::log("outstanding", "requests"),
         y: Axis::linear("throughput", "MB/s"),
         series: vec![series],

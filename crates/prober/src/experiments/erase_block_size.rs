@@ -7,9 +7,11 @@
 
 use registry::{Args, Info};
 
+use super::common;
 use super::writes::{self, Effort};
 use super::{Experiment, Group};
-use crate::analysis::steps::{self, Bend, Level};
+use crate::analysis::estimate::Estimate;
+use crate::analysis::steps::{self, Bend};
 use crate::bench::Bench;
 use crate::error::ProbeError;
 use crate::finding::{Axis, Finding, Mark, Value};
@@ -62,22 +64,22 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
     Ok(finding(&points, size))
 }
 
-fn measure(bench: &mut Bench<'_>, size: u64, distance: u64, range: u64, effort: Effort) -> Result<Level, ProbeError> {
-    writes::response(bench, &format!("stride(size={size},range={range},distance={distance})"), effort)
+fn measure(bench: &mut Bench<'_>, size: u64, distance: u64, range: u64, effort: Effort) -> Result<Estimate, ProbeError> {
+    Ok(writes::response(bench, &format!("stride(size={size},range={range},distance={distance})"), effort)?.us)
 }
 
-fn fit(points: &[(f64, Level)]) -> Option<Bend> {
+fn fit(points: &[(f64, Estimate)]) -> Option<Bend> {
     let mut sorted = points.to_vec();
     sorted.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     steps::bend(&sorted, f64::min)
 }
 
-fn is_dearer(points: &[(f64, Level)]) -> bool {
+fn is_dearer(points: &[(f64, Estimate)]) -> bool {
     let of = |choose: fn(f64, f64) -> f64, start: f64| points.iter().map(|(_, level)| level.mean).fold(start, choose);
     of(f64::max, 0.0) > LEAST_RATIO * of(f64::min, f64::INFINITY)
 }
 
-fn finding(points: &[(f64, Level)], size: u64) -> Finding {
+fn finding(points: &[(f64, Estimate)], size: u64) -> Finding {
     let mut chart = writes::response_chart(
         "erase_block_size",
         "Ascending writes at a distance",
@@ -95,16 +97,16 @@ fn finding(points: &[(f64, Level)], size: u64) -> Finding {
             "superblock_bytes",
             format!(
                 "the range allows distances of {} to {} only, or the write buffer would take all the writes",
-                writes::bytes_text(points[0].0),
-                writes::bytes_text(*last)
+                common::bytes_text(points[0].0),
+                common::bytes_text(*last)
             ),
         ),
         None => Value::not_found(
             "superblock_bytes",
             format!(
                 "writes up to {} apart cost less than {LEAST_RATIO} times those {} apart: no mapping by erase blocks shows",
-                writes::bytes_text(*last),
-                writes::bytes_text(points[0].0)
+                common::bytes_text(*last),
+                common::bytes_text(points[0].0)
             ),
         ),
         Some(bend) => {
@@ -128,8 +130,8 @@ fn superblock(bend: &Bend, last: f64, size: u64) -> Value {
     let is_sure = bend.explained > 0.97 && is_narrow && bytes <= last / 2.0 && bytes >= 4.0 * size as f64;
     let why = format!(
         "the cost of writes grows with their distance up to {}{}, which explains {:.1} % of it",
-        writes::bytes_text(bend.at),
-        if is_power { format!(" (about {})", writes::bytes_text(power)) } else { String::new() },
+        common::bytes_text(bend.at),
+        if is_power { format!(" (about {})", common::bytes_text(power)) } else { String::new() },
         100.0 * bend.explained
     );
     Value::number("superblock_bytes", bytes, why).within(low, high).sure_if(is_sure)

@@ -9,9 +9,11 @@
 
 use registry::{Args, Info};
 
+use super::common;
 use super::writes::{self, Effort};
 use super::{Experiment, Group};
-use crate::analysis::steps::{self, Bend, Level};
+use crate::analysis::estimate::Estimate;
+use crate::analysis::steps::{self, Bend};
 use crate::bench::Bench;
 use crate::error::ProbeError;
 use crate::finding::{Axis, Finding, Mark, Value};
@@ -61,25 +63,25 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
         points.dedup_by_key(|(area, _)| *area as u64);
     }
     let sequential = writes::response(bench, &format!("sequential(size={size},range={range})"), Effort { requests: 1000, ..effort })?;
-    Ok(finding(&points, &sequential, size, buffer))
+    Ok(finding(&points, &sequential.us, size, buffer))
 }
 
-fn measure(bench: &mut Bench<'_>, size: u64, area: u64, effort: Effort) -> Result<Level, ProbeError> {
-    writes::response(bench, &format!("focused(size={size},area={area})"), effort)
+fn measure(bench: &mut Bench<'_>, size: u64, area: u64, effort: Effort) -> Result<Estimate, ProbeError> {
+    Ok(writes::response(bench, &format!("focused(size={size},area={area})"), effort)?.us)
 }
 
-fn fit(points: &[(f64, Level)]) -> Option<Bend> {
+fn fit(points: &[(f64, Estimate)]) -> Option<Bend> {
     steps::bend(points, |area, at| (1.0 - at / area).max(0.0))
 }
 
-fn is_dearer(points: &[(f64, Level)]) -> bool {
+fn is_dearer(points: &[(f64, Estimate)]) -> bool {
     let random = points[points.len() - 1].1;
     points.iter().any(|(_, level)| random.mean > LEAST_RATIO * level.mean && random.low() > level.high())
 }
 
-fn finding(points: &[(f64, Level)], sequential: &Level, size: u64, buffer: u64) -> Finding {
+fn finding(points: &[(f64, Estimate)], sequential: &Estimate, size: u64, buffer: u64) -> Finding {
     let (range, random) = points[points.len() - 1];
-    let range_text = writes::bytes_text(range);
+    let range_text = common::bytes_text(range);
     let mut chart = writes::response_chart(
         "focused",
         "Random writes within an area",
@@ -92,7 +94,7 @@ fn finding(points: &[(f64, Level)], sequential: &Level, size: u64, buffer: u64) 
             "focused_area_bytes",
             format!(
                 "no area is cheap: random writes within {} cost {:.0} us, over {range_text} {:.0} us, and sequential ones {:.0} us",
-                writes::bytes_text(points[0].0),
+                common::bytes_text(points[0].0),
                 points[0].1.mean,
                 random.mean,
                 sequential.mean
@@ -103,7 +105,7 @@ fn finding(points: &[(f64, Level)], sequential: &Level, size: u64, buffer: u64) 
             format!(
                 "random writes over {range_text} ({:.0} us) cost less than {LEAST_RATIO} times those within {} ({:.0} us)",
                 random.mean,
-                writes::bytes_text(points[0].0),
+                common::bytes_text(points[0].0),
                 points[0].1.mean
             ),
         ),
@@ -115,13 +117,13 @@ fn finding(points: &[(f64, Level)], sequential: &Level, size: u64, buffer: u64) 
     let mut values = vec![value];
     if let Some(area) = values[0].number {
         let within = points.iter().rev().find(|(x, _)| *x <= area).unwrap_or(&points[0]);
-        let why = format!("{:.0} us over {range_text}, {:.0} us within {}", random.mean, within.1.mean, writes::bytes_text(within.0));
-        values.push(writes::level_value("random_over_focused", &random.over(&within.1), why));
+        let why = format!("{:.0} us over {range_text}, {:.0} us within {}", random.mean, within.1.mean, common::bytes_text(within.0));
+        values.push(common::value("random_over_focused", &random.over(within.1), why));
     }
     Finding { values, charts: vec![chart], ..Finding::default() }
 }
 
-fn area_value(bend: &Bend, points: &[(f64, Level)], size: u64, buffer: u64) -> Value {
+fn area_value(bend: &Bend, points: &[(f64, Estimate)], size: u64, buffer: u64) -> Value {
     let (range, random) = points[points.len() - 1];
     let [low, high] = bend.interval;
     let ratio = random.mean / bend.base.max(f64::MIN_POSITIVE);
@@ -134,9 +136,9 @@ fn area_value(bend: &Bend, points: &[(f64, Level)], size: u64, buffer: u64) -> V
         && bend.at > 3.0 * buffer as f64;
     let why = format!(
         "random writes of {} become dearer from {} on, up to {ratio:.1} times over {}; the curve 1 - A/x explains {:.1} % of it",
-        writes::bytes_text(size as f64),
-        writes::bytes_text(bend.at),
-        writes::bytes_text(range),
+        common::bytes_text(size as f64),
+        common::bytes_text(bend.at),
+        common::bytes_text(range),
         100.0 * bend.explained
     );
     // Whole requests: nothing finer was measured.

@@ -141,8 +141,8 @@ fn run(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pro
         "{} chunks of each of {} domains, of {} each, of an area of {}",
         layout.rows,
         layout.domains,
-        common::bytes_text(layout.chunk),
-        common::bytes_text(area)
+        common::bytes_text(layout.chunk as f64),
+        common::bytes_text(area as f64)
     )];
     // What is guessed to be one domain may be several.
     let values = values(&found, layout.domains).into_iter().map(|value| value.sure_if(is_sure)).collect();
@@ -172,7 +172,7 @@ fn chart(found: &[AtDepth], layout: &Layout) -> Chart {
     }
     Chart {
         name: "ill_mapped".to_owned(),
-        title: format!("Response time of random reads of {} by where they lie", common::bytes_text(layout.size)),
+        title: format!("Response time of random reads of {} by where they lie", common::bytes_text(layout.size as f64)),
         x: Axis::log("outstanding", "requests"),
         y: Axis::linear("mean response time", "us"),
         series: series.into(),

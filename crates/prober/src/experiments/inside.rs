@@ -5,6 +5,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 use units::{IoOp, Nanos};
 
+use super::common;
 use crate::analysis::cells::Cells;
 use crate::bench::{Bench, Job, Limit, Pace};
 use crate::error::ProbeError;
@@ -194,9 +195,8 @@ pub(super) fn strides(
         rounds += 1;
     }
     let mut series = Series::new(format!("{jobs} jobs"));
-    for (index, &skip) in skips.iter().enumerate() {
-        let (mean, [low, high]) = cells.interval(index);
-        series.push_within(skip as f64, mean, low, high);
+    for (&skip, estimate) in skips.iter().zip(cells.estimates()) {
+        common::push(&mut series, skip as f64, &estimate);
     }
     Ok((cells, series))
 }

@@ -64,7 +64,7 @@ fn run(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeEr
         }
     }
     bench.flush()?;
-    let notes = vec![format!("each stream has {} of its own and one request outstanding", common::bytes_text(space))];
+    let notes = vec![format!("each stream has {} of its own and one request outstanding", common::bytes_text(space as f64))];
     Ok(Finding { values: values(&pairs), charts: vec![chart(&pairs, size)], notes, ..Finding::default() })
 }
 
@@ -136,7 +136,7 @@ fn chart(pairs: &[Pair], size: u64) -> Chart {
     });
     Chart {
         name: "interference".to_owned(),
-        title: format!("Throughput of a reader and a writer of {} together", common::bytes_text(size)),
+        title: format!("Throughput of a reader and a writer of {} together", common::bytes_text(size as f64)),
         x: Axis::linear("writes beside: 0 none, 1 sequential, 2 random", ""),
         y: Axis::linear("throughput", "MB/s"),
         series: series.into(),

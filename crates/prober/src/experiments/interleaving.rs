@@ -7,9 +7,11 @@ use statrs::distribution::{Continuous as _, ContinuousCDF as _, Normal};
 use units::Nanos;
 
 use super::chunk_size::{self, CLIP};
+use super::common;
 use super::inside::{self, Area, Burst, ByAddress};
 use super::{Experiment, Group};
 use crate::analysis::cells::Cells;
+use crate::analysis::estimate::Estimate;
 use crate::analysis::periods::{self, CLEAR, Levels, gcd, proper_divisors};
 use crate::bench::{Bench, Job, Limit};
 use crate::error::ProbeError;
@@ -50,6 +52,9 @@ pub(super) const ENTRY: Experiment = Experiment {
     body: run,
 };
 
+/// Chunks that an area has at least.
+const FEWEST_CHUNKS: u64 = 16;
+
 /// Chunks, and where the first one begins.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chunks {
@@ -61,6 +66,9 @@ pub(super) struct Chunks {
 }
 
 /// Writes an area for chunks and finds where they begin in it; their size too, if it is not known.
+///
+/// # Errors
+/// [`ProbeError::Impossible`] if the region is too small, or chunks cannot be read and written whole; those of [`Bench::play`].
 pub(super) fn prepare(
     bench: &mut Bench<'_>,
     name: &'static str,
@@ -81,6 +89,15 @@ pub(super) fn prepare(
     };
     if bytes <= sector {
         return Ok((area, Chunks { bytes: sector, phase: 0, is_sure: is_known, depth: 0.0 }));
+    }
+    let most = u64::from(bench.device().most_bytes).min(area.bytes / FEWEST_CHUNKS);
+    if bytes > most || !bytes.is_multiple_of(sector) {
+        let reason = format!(
+            "chunks of {bytes} bytes cannot be read and written whole: the device and the {} bytes that were written allow {sector} to {most}, \
+             whole sectors of {sector}",
+            area.bytes
+        );
+        return Err(ProbeError::Impossible { experiment: name, reason });
     }
     let pairs = chunk_size::measure_pairs(bench, random, &area, bytes, Some(bytes), time / 4)?;
     let phase = pairs.found.phase as u64 * sector;
@@ -128,19 +145,12 @@ pub(super) fn find_units(
     most: usize,
     time: Nanos,
 ) -> Result<(Levels, Chart), ProbeError> {
-    let sector = u64::from(bench.device().sector_bytes);
     let distances: Vec<usize> = (1..=2 * most).collect();
     let candidates: Vec<usize> = (2..=most).collect();
     let mut cells = Cells::new(distances.len(), CLIP);
     let (start, mut rounds) = (bench.now(), 0);
     let found = loop {
-        let mut bursts: Vec<Burst<2>> = Vec::with_capacity(2 * distances.len());
-        for (condition, &distance) in distances.iter().enumerate() {
-            for _ in 0..2 {
-                bursts.push(Burst { condition, offsets: inside::pair_at(random, order, distance as u64, chunk, sector) });
-            }
-        }
-        inside::play_round(bench, random, &mut bursts, sector, &mut cells)?;
+        play_pairs(bench, random, order, chunk, &distances, 2, &mut cells)?;
         rounds += 1;
         let is_over = rounds >= 100 || bench.now() - start > time;
         if rounds % 3 != 0 && !is_over {
@@ -153,9 +163,8 @@ pub(super) fn find_units(
     };
     let found = look_beyond(bench, random, order, chunk, most, found, time / 2)?;
     let mut series = Series::new("two reads at a time");
-    for (index, &distance) in distances.iter().enumerate() {
-        let (mean, [low, high]) = cells.interval(index);
-        series.push_within(distance as f64, mean / 1e3, low / 1e3, high / 1e3);
+    for (&distance, estimate) in distances.iter().zip(cells.estimates()) {
+        common::push(&mut series, distance as f64, &estimate.times(1e-3));
     }
     let chart = Chart {
         name: "pairs_over_distance".to_owned(),
@@ -179,21 +188,14 @@ fn look_beyond(
     found: Levels,
     time: Nanos,
 ) -> Result<Levels, ProbeError> {
-    let sector = u64::from(bench.device().sector_bytes);
     let Some(&last) = found.periods.last().filter(|&&last| 2 * last <= most) else { return Ok(found) };
     let multiples: Vec<usize> = (1..=2 * most / last).collect();
+    let distances: Vec<usize> = multiples.iter().map(|multiple| multiple * last).collect();
     let candidates: Vec<usize> = (2..=most / last).collect();
     let mut cells = Cells::new(multiples.len(), CLIP);
     let (start, mut rounds) = (bench.now(), 0);
     loop {
-        let mut bursts: Vec<Burst<2>> = Vec::with_capacity(8 * multiples.len());
-        for (condition, &multiple) in multiples.iter().enumerate() {
-            for _ in 0..(128 / multiples.len()).max(4) {
-                let distance = (multiple * last) as u64;
-                bursts.push(Burst { condition, offsets: inside::pair_at(random, order, distance, chunk, sector) });
-            }
-        }
-        inside::play_round(bench, random, &mut bursts, sector, &mut cells)?;
+        play_pairs(bench, random, order, chunk, &distances, (128 / distances.len()).max(4), &mut cells)?;
         rounds += 1;
         let is_over = rounds >= 60 || bench.now() - start > time;
         if rounds % 10 != 0 && !is_over {
@@ -209,6 +211,26 @@ fn look_beyond(
             return Ok(found);
         }
     }
+}
+
+/// Plays one round of so many pairs of sectors at each of some distances in chunks: the distances are the conditions.
+fn play_pairs(
+    bench: &mut Bench<'_>,
+    random: &mut Pcg64Mcg,
+    order: &impl inside::Order,
+    chunk: u64,
+    distances: &[usize],
+    each: usize,
+    cells: &mut Cells,
+) -> Result<(), ProbeError> {
+    let sector = u64::from(bench.device().sector_bytes);
+    let mut bursts: Vec<Burst<2>> = Vec::with_capacity(each * distances.len());
+    for (condition, &distance) in distances.iter().enumerate() {
+        for _ in 0..each {
+            bursts.push(Burst { condition, offsets: inside::pair_at(random, order, distance as u64, chunk, sector) });
+        }
+    }
+    inside::play_round(bench, random, &mut bursts, sector, cells)
 }
 
 /// Which units share something.
@@ -334,7 +356,7 @@ fn find_domains(
         let in_one_unit = estimates.pop().expect("the last condition");
         let shared = periods::levels(&estimates, &divisors, &divisors[1..], 2, cells.count());
         let base = estimates[0];
-        let most_added = estimates[1..].iter().map(|estimate| estimate.minus(&base).interval()[1]).fold(0.0, f64::max);
+        let most_added = estimates[1..].iter().map(|estimate| estimate.minus(&base).high()).fold(0.0, f64::max);
         let PageReads { wait, transfer, alone } = reads;
         // Half of what one of two waits is what their mean rises by.
         let in_one_unit = in_one_unit.minus(&base).mean;
@@ -388,10 +410,11 @@ fn measure_page_reads(
     let throughput = bench.play(vec![Job::closed(source, depth)], Limit::requests(1500))?.bytes_per_second() / 1e9;
     let bytes = (page - sector) as f64;
     let is_cached = of_page.minus(&page_again).in_errors() > 10.0 && page_again.mean < 0.8 * of_page.mean;
-    let again = page_again.minus(&sector_again).interval().map(|more| (more / bytes).max(0.0));
+    let ends = |more: Estimate| [more.low(), more.high()];
+    let again = ends(page_again.minus(&sector_again)).map(|more| (more / bytes).max(0.0));
     let [least_of_link, of_link] = if is_cached { again } else { [0.0, f64::INFINITY] };
     let of_link = of_link.min(throughput.recip());
-    let [least, most] = of_page.minus(&of_sector).interval().map(|more| more / bytes);
+    let [least, most] = ends(of_page.minus(&of_sector)).map(|more| more / bytes);
     let of_channel = least - of_link;
     let reads = PageReads { wait: 0.0, transfer: Some((most - least_of_link) * sector as f64), alone: of_page.mean };
     // A quarter more, as a cache helps the throughput.
@@ -399,7 +422,7 @@ fn measure_page_reads(
         return Ok(reads);
     }
     let wait = (of_channel - of_link) * page as f64;
-    let spread = (of_page.square_error * cells[0].all()[1].count).sqrt() * std::f64::consts::SQRT_2;
+    let spread = of_page.error * cells[0].all()[1].count.sqrt() * std::f64::consts::SQRT_2;
     if spread < 1e-3 * wait {
         return Ok(PageReads { wait, ..reads });
     }

@@ -11,8 +11,10 @@ use rand_pcg::Pcg64Mcg;
 use registry::{Args, Info, Param, ParamKind};
 use units::IoOp;
 
+use super::common;
 use super::writes::{self, Cheap, Effort, Swept};
 use super::{Experiment, Group};
+use crate::analysis::estimate::mean;
 use crate::analysis::steps;
 use crate::bench::{Bench, Job, Limit, Pace};
 use crate::error::ProbeError;
@@ -76,11 +78,11 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
             &format!("logs_{order}"),
             &format!("Writes to several places in turn, {} in each", if in_order { "ascending" } else { "random" }),
             Axis::log("places", ""),
-            vec![writes::curve("writes", swept.iter().map(|(&count, level)| (count as f64, level)))],
+            vec![writes::curve("writes", swept.iter().map(|(&count, response)| (count as f64, &response.us)))],
         );
         // What is dear beside writes in sequence is no log's work, and as many spots as the write buffer holds are the buffer's.
         let is_buffered = |count: u64| (count * spot) as f64 <= 1.2 * buffer;
-        let is_of_logs = |cheap: &Cheap| cheap.here.mean < MOST_OVER_SEQUENTIAL * sequential.mean && !is_buffered(cheap.most);
+        let is_of_logs = |cheap: &Cheap| cheap.here.mean < MOST_OVER_SEQUENTIAL * sequential.us.mean && !is_buffered(cheap.most);
         let Some(cheap) = found.filter(is_of_logs) else {
             charts.push(chart);
             continue;
@@ -95,7 +97,7 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
             cheap.here.mean,
             cheap.most + 1,
             cheap.beyond.mean,
-            writes::bytes_text(spots.distance as f64)
+            common::bytes_text(spots.distance as f64)
         );
         // Were superblocks larger than the distance, places would share a log; were they smaller than a place, each would need several.
         let is_known = known.sure_number("superblock_bytes").is_some();
@@ -153,20 +155,19 @@ fn common_logs(bench: &mut Bench<'_>, size: u64, range: u64, mut charts: Vec<cra
     let limit = Limit { requests: 2 * range / size, ..Limit::time(bench.part_of_budget(4)).precision(0.0) };
     let latencies = writes::latencies_us(bench, Job::closed(random, 1), limit)?;
     let each = (latencies.len() / 200).max(1);
-    let groups: Vec<f64> = latencies.chunks_exact(each).map(steps::mean).collect();
+    let groups: Vec<f64> = latencies.chunks_exact(each).map(mean).collect();
     let step = (each as u64 * size) as f64;
     let mut series = Series::new("random writes");
     groups.iter().enumerate().for_each(|(index, mean)| series.push(index as f64 * step, *mean));
     let mut chart =
         writes::response_chart("logs_common", "Random writes after sequential ones", Axis::linear("written", "bytes"), vec![series]);
-    let change =
-        steps::first_change(&groups, LEAST_RATIO - 1.0).filter(|&at| steps::mean(&groups[at..]) > LEAST_RATIO * steps::mean(&groups[..at]));
+    let change = steps::first_change(&groups, LEAST_RATIO - 1.0).filter(|&at| mean(&groups[at..]) > LEAST_RATIO * mean(&groups[..at]));
     let values = match change {
         None => vec![Value::not_found(
             "log_blocks",
             format!(
                 "neither places in turn nor {} of random writes show a border beyond which they are dear",
-                writes::bytes_text(latencies.len() as f64 * size as f64)
+                common::bytes_text(latencies.len() as f64 * size as f64)
             ),
         )],
         Some(at) => {
@@ -174,8 +175,8 @@ fn common_logs(bench: &mut Bench<'_>, size: u64, range: u64, mut charts: Vec<cra
             chart.marks.push(Mark { label: "logs full".to_owned(), x: Some(bytes), y: None });
             let why = format!(
                 "random writes cost {:.0} us up to so much after sequential ones, then {:.0} us: what common logs hold, or spare space of a drive that maps by pages",
-                steps::mean(&groups[..at]),
-                steps::mean(&groups[at..])
+                mean(&groups[..at]),
+                mean(&groups[at..])
             );
             let missing = Value::not_found("log_blocks", "no border by places, only one by bytes: see log_bytes");
             vec![Value::number("log_bytes", bytes, why).within(bytes - step, bytes + step).sure_if(false), missing]

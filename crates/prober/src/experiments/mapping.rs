@@ -10,7 +10,8 @@ use super::chunk_size::CLIP;
 use super::inside::{self, Area, Burst, ByAddress, Order};
 use super::interleaving::{self, Chunks};
 use super::{Experiment, Group};
-use crate::analysis::cells::{Cells, Estimate};
+use crate::analysis::cells::Cells;
+use crate::analysis::estimate::Estimate;
 use crate::analysis::periods::gcd;
 use crate::bench::{Bench, Job, Limit};
 use crate::error::ProbeError;
@@ -71,8 +72,8 @@ fn run(bench: &mut Bench<'_>, _args: &Args, known: &Known) -> Result<Finding, Pr
         }
     };
     let mut finding = Finding::default();
-    let Some(units) = units.filter(|&units| 4 * units < whole.count) else {
-        let why = "no distance is known at which reads hinder each other, so that it cannot be seen where chunks lie";
+    let Some(units) = units.filter(|&units| units > 1 && 4 * units < whole.count) else {
+        let why = "no distance is known at which reads hinder each other more than at others, so that it cannot be seen where chunks lie";
         finding.values.push(Value::not_found("mapping", why));
         return Ok(finding);
     };
@@ -126,7 +127,7 @@ fn measure_conflict(
         let estimates = cells.estimates();
         let conflict = estimates[1].minus(&estimates[0]);
         let whole = before.map_or(conflict.mean, |before| before.mean);
-        let is_exact = conflict.square_error.sqrt() < whole.abs() / 20.0;
+        let is_exact = conflict.error < whole.abs() / 20.0;
         if (is_exact && rounds >= 4) || rounds >= 400 || (rounds >= 4 && bench.now() - start > time) {
             return Ok(conflict);
         }
@@ -165,28 +166,25 @@ fn write(bench: &mut Bench<'_>, offsets: Vec<u64>, length: u64) -> Result<(), Pr
 }
 
 fn decide(before: &Estimate, by_address: &Estimate, by_writes: &Estimate, is_known: bool) -> Value {
-    let share = |estimate: &Estimate| {
-        let [low, high] = estimate.interval();
-        (low / before.mean, estimate.mean / before.mean, high / before.mean)
-    };
+    let share = |estimate: &Estimate| [estimate.low(), estimate.mean, estimate.high()].map(|time| time / before.mean);
     let (address, writes) = (share(by_address), share(by_writes));
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     let why = format!(
         "reads a multiple of the units apart hindered each other by {} us before; after writing at random by {} of that by address, by {} in the \
          order of the writes",
         inside::micros(before.mean),
-        percent(address.1),
-        percent(writes.1)
+        percent(address[1]),
+        percent(writes[1])
     );
-    let is_there = |share: (f64, f64, f64)| share.0 > 0.6;
-    let is_gone = |share: (f64, f64, f64)| share.2 < 0.3;
+    let is_there = |share: [f64; 3]| share[0] > 0.6;
+    let is_gone = |share: [f64; 3]| share[2] < 0.3;
     if before.in_errors() < 6.0 {
         return Value::not_found("mapping", format!("{why}; too little to tell"));
     }
-    if address.1.max(writes.1) < 0.3 {
+    if address[1].max(writes[1]) < 0.3 {
         return Value::not_found("mapping", format!("{why}; neither says where chunks lie"));
     }
-    let (word, is_sure) = if address.1 >= writes.1 {
+    let (word, is_sure) = if address[1] >= writes[1] {
         ("lba", is_there(address) && is_gone(writes))
     } else {
         ("write_order", is_there(writes) && is_gone(address))
@@ -218,7 +216,7 @@ mod tests {
     use crate::finding::Verdict;
 
     fn estimate(mean: f64) -> Estimate {
-        Estimate { mean, square_error: 1.0 }
+        Estimate { mean, error: 1.0, freedom: f64::INFINITY }
     }
 
     #[test]

@@ -129,7 +129,7 @@ fn values(access: Access, found: &[Step], lowest: &Step) -> Vec<Value> {
 }
 
 fn charts(access: Access, size: u64, found: &[Step], lowest: &Step) -> Vec<Chart> {
-    let (name, size) = (access.name(), common::bytes_text(size));
+    let (name, size) = (access.name(), common::bytes_text(size as f64));
     let mut throughput = Series::new("reads and writes");
     let mut times = ["reads", "writes"].map(Series::new);
     for step in found {

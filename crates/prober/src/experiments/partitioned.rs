@@ -51,13 +51,13 @@ fn body(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeE
         "partitioned",
         "Sequential streams of writes in turn",
         Axis::log("streams", ""),
-        vec![writes::curve("writes", swept.iter().map(|(&ways, level)| (ways as f64, level)))],
+        vec![writes::curve("writes", swept.iter().map(|(&ways, response)| (ways as f64, &response.us)))],
     );
     let tried = swept.keys().next_back().copied().unwrap_or(1);
     let value = match found {
         None => Value::not_found(
             "partitioned_ways",
-            format!("up to {tried} streams cost alike: {:.0} us for one, {:.0} us for so many", swept[&1].mean, swept[&tried].mean),
+            format!("up to {tried} streams cost alike: {:.0} us for one, {:.0} us for so many", swept[&1].us.mean, swept[&tried].us.mean),
         ),
         Some(cheap) => {
             let most = cheap.most as f64;
@@ -68,7 +68,7 @@ fn body(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeE
                 cheap.here.mean,
                 cheap.most + 1,
                 cheap.beyond.mean,
-                swept[&1].mean
+                swept[&1].us.mean
             );
             Value::number("partitioned_ways", most, why).within(most, most).sure_if(cheap.is_clear)
         }

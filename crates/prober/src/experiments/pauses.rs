@@ -5,9 +5,10 @@
 
 use registry::{Args, Info};
 
+use super::common;
 use super::writes::{self, Effort};
 use super::{Experiment, Group};
-use crate::analysis::steps::Level;
+use crate::analysis::estimate::Estimate;
 use crate::bench::{Bench, Pace};
 use crate::error::ProbeError;
 use crate::finding::{Axis, Finding, Mark, Value};
@@ -39,7 +40,7 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
     let range = writes::prepare_used(bench, ENTRY.info.name, args, size)?;
     let buffered = known.number("write_buffer_bytes").unwrap_or(0.0) as u64 / size;
     let effort = Effort { requests: (3 * buffered).max(1000), time: bench.part_of_budget(2 * PAUSES.len()) };
-    let mut levels: Vec<(u64, Level)> = Vec::new();
+    let mut levels: Vec<(u64, Estimate)> = Vec::new();
     for pause_us in PAUSES {
         // Some two dozen have to fit in: longer ones are left out.
         if levels.len() > 4 && pause_us * 1000 * 24 > effort.time {
@@ -47,14 +48,14 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
         }
         let pace = Pace::Closed { depth: 1, think: pause_us * 1000 };
         let pattern = format!("random(size={size},range={range})");
-        levels.push((pause_us, writes::response_of(bench, effort, pace, |bench| Ok(bench.pattern(&pattern)?))?));
+        levels.push((pause_us, writes::response_of(bench, effort, pace, |bench| Ok(bench.pattern(&pattern)?))?.us));
     }
     // Once more without, in case the drive has changed meanwhile.
     let again = writes::response(bench, &format!("random(size={size},range={range})"), effort)?;
-    Ok(finding(&levels, &again))
+    Ok(finding(&levels, &again.us))
 }
 
-fn finding(levels: &[(u64, Level)], again: &Level) -> Finding {
+fn finding(levels: &[(u64, Estimate)], again: &Estimate) -> Finding {
     let none = if again.mean < levels[0].1.mean { again } else { &levels[0].1 };
     let axis = Axis::log("pause", "us");
     // A logarithmic axis has no 0: it is drawn a third of the way before the first pause.
@@ -66,7 +67,7 @@ fn finding(levels: &[(u64, Level)], again: &Level) -> Finding {
         vec![writes::curve("random writes", points)],
     );
     let best = levels.iter().map(|(_, level)| level.mean).fold(f64::INFINITY, f64::min);
-    let helps = |level: &Level| level.high() * LEAST_GAIN < none.low();
+    let helps = |level: &Estimate| level.high() * LEAST_GAIN < none.low();
     let Some((pause, level)) = levels.iter().find(|(_, level)| helps(level) && level.mean < 1.2 * best) else {
         let why = format!(
             "random writes take {:.0} us without pauses, and {best:.0} us at best with pauses of up to {} us",
@@ -85,7 +86,7 @@ fn finding(levels: &[(u64, Level)], again: &Level) -> Finding {
     let before = levels.iter().rev().find(|(other, _)| other < pause).map_or(0, |(other, _)| *other);
     let values = vec![
         Value::number("helpful_pause_us", *pause as f64, why.clone()).within(before as f64, *pause as f64).sure_if(is_sure),
-        writes::level_value("pause_gain", &none.over(level), why),
+        common::value("pause_gain", &none.over(*level), why),
     ];
     Finding { values, charts: vec![chart], ..Finding::default() }
 }

@@ -18,6 +18,7 @@ use rand_pcg::Pcg64Mcg;
 use registry::{Args, Info, Param, ParamKind};
 use units::{IoOp, Nanos};
 
+use super::common;
 use super::writes;
 use super::{Experiment, Group};
 use crate::analysis::steps;
@@ -190,7 +191,7 @@ fn body(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeE
     }
     finding.notes.push(format!(
         "reads from flash take {slow_us:.0} us, pages read again {again_us:.0} us, the next of a sequence {ahead_us:.0} us; reads of {}",
-        writes::bytes_text(prober.size as f64)
+        common::bytes_text(prober.size as f64)
     ));
     Ok(finding)
 }
@@ -245,7 +246,7 @@ fn window(prober: &mut Prober<'_, '_>, finding: &mut Finding) -> Result<(), Prob
         None => Value::not_found("read_ahead_window_bytes", "the next read of a sequence takes as long as a random one"),
         Some((window, is_clear)) => {
             chart.marks.push(Mark { label: "window".to_owned(), x: Some(window as f64), y: None });
-            let why = format!("reads that end up to {} behind a sequence come from memory", writes::bytes_text(window as f64));
+            let why = format!("reads that end up to {} behind a sequence come from memory", common::bytes_text(window as f64));
             Value::number("read_ahead_window_bytes", window as f64, why)
                 .within(window as f64, (window + size) as f64)
                 .sure_if(is_clear && 2 * window <= most)
@@ -316,7 +317,7 @@ fn cache(prober: &mut Prober<'_, '_>, finding: &mut Finding) -> Result<(), Probe
             chart.marks.push(Mark { label: "read cache".to_owned(), x: Some(bytes as f64), y: None });
             let is_end = 2 * bytes <= most && !is_out_of_time;
             let end = if is_end { "beyond it from flash" } else { "more was not tried" };
-            let why = format!("pages of {} read twice come from memory the second time, {end}", writes::bytes_text(bytes as f64));
+            let why = format!("pages of {} read twice come from memory the second time, {end}", common::bytes_text(bytes as f64));
             Value::number("read_cache_bytes", bytes as f64, why).within(bytes as f64, (bytes + 8 * size) as f64).sure_if(is_clear && is_end)
         }
     };

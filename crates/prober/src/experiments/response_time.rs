@@ -79,7 +79,7 @@ fn run(bench: &mut Bench<'_>, args: &Args, name: &'static str, mixes: &[f64], ar
     let kind = if mixes == [1.0] { "read" } else { "write" };
     let mut distribution = Chart {
         name: format!("response_time_{kind}_distribution"),
-        title: format!("Response times of random requests of {}, one at a time", common::bytes_text(size)),
+        title: format!("Response times of random requests of {}, one at a time", common::bytes_text(size as f64)),
         x: Axis::log("response time", "us"),
         y: Axis::linear("requests that take no longer", "share"),
         series: Vec::new(),

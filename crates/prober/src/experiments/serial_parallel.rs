@@ -7,9 +7,10 @@
 
 use registry::{Args, Info, Param, ParamKind};
 
+use super::common;
 use super::writes;
 use super::{Experiment, Group};
-use crate::analysis::steps::Level;
+use crate::analysis::estimate::Estimate;
 use crate::bench::{Bench, Job, Limit};
 use crate::error::ProbeError;
 use crate::finding::{Axis, Chart, Finding, Series, Value};
@@ -116,13 +117,13 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
 
 fn finding(serial: &[f64], parallel: &[f64], streams: &Streams, requests: u64) -> Finding {
     let logs: Vec<f64> = serial.iter().zip(parallel).map(|(serial, parallel)| (serial / parallel).ln()).collect();
-    let level = Level::of(&logs);
-    let (ratio, low, high) = (level.mean.exp(), (level.mean - level.half_width).exp(), level.high().exp());
+    let level = Estimate::of(&logs);
+    let (ratio, low, high) = (level.mean.exp(), level.low().exp(), level.high().exp());
     let why = format!(
         "{} rounds of {requests} writes of {} within {} by each of two streams: both at once are {ratio:.2} times as fast as in turn",
         serial.len(),
-        writes::bytes_text(streams.size as f64),
-        writes::bytes_text(streams.area as f64)
+        common::bytes_text(streams.size as f64),
+        common::bytes_text(streams.area as f64)
     );
     let (word, is_sure) = match ratio {
         ratio if ratio > SAME => ("faster", low > SAME),

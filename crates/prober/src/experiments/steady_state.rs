@@ -10,9 +10,10 @@
 
 use registry::{Args, Info, Param, ParamKind};
 
+use super::common;
 use super::writes;
 use super::{Experiment, Group};
-use crate::analysis::steps::{self, Level};
+use crate::analysis::estimate::{Estimate, mean};
 use crate::bench::{Bench, Job, Limit};
 use crate::error::ProbeError;
 use crate::finding::{Axis, Chart, Finding, Mark, Series, Value};
@@ -71,8 +72,8 @@ fn body(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeE
     let mut finding = finding(&rounds, before_last(&written), region);
     finding.notes.push(format!(
         "{} were written, of them {} in order",
-        writes::bytes_text((bench.sent().written_bytes - before) as f64),
-        writes::bytes_text(filled as f64)
+        common::bytes_text((bench.sent().written_bytes - before) as f64),
+        common::bytes_text(filled as f64)
     ));
     Ok(finding)
 }
@@ -84,7 +85,7 @@ fn before_last(written: &[u64]) -> u64 {
 
 /// The slope of the straight line through equally distant values.
 fn slope(values: &[f64]) -> f64 {
-    let (middle, mean) = ((values.len() - 1) as f64 / 2.0, steps::mean(values));
+    let (middle, mean) = ((values.len() - 1) as f64 / 2.0, mean(values));
     let (mut xy, mut xx) = (0.0, 0.0);
     for (index, value) in values.iter().enumerate() {
         let x = index as f64 - middle;
@@ -97,7 +98,7 @@ fn slope(values: &[f64]) -> f64 {
 fn is_steady(rounds: &[f64]) -> bool {
     let Some(first) = rounds.len().checked_sub(LAST) else { return false };
     let last = &rounds[first..];
-    let mean = steps::mean(last);
+    let mean = mean(last);
     let high = last.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let low = last.iter().copied().fold(f64::INFINITY, f64::min);
     high - low <= 0.2 * mean && slope(last).abs() * (LAST - 1) as f64 <= 0.1 * mean
@@ -106,14 +107,14 @@ fn is_steady(rounds: &[f64]) -> bool {
 fn finding(rounds: &[f64], written_before: u64, region: u64) -> Finding {
     let is_steady = is_steady(rounds);
     let last = &rounds[rounds.len().saturating_sub(LAST)..];
-    let level = Level::of(last);
+    let level = Estimate::of(last);
     let is_enough = written_before >= region;
     let why = format!(
         "the last {LAST} of {} rounds {}; {} had been written at random before them, to a region of {}",
         rounds.len(),
         if is_steady { "are steady" } else { "are not steady" },
-        writes::bytes_text(written_before as f64),
-        writes::bytes_text(region as f64)
+        common::bytes_text(written_before as f64),
+        common::bytes_text(region as f64)
     );
     let mut series = Series::new("random writes");
     rounds.iter().enumerate().for_each(|(round, iops)| series.push((round + 1) as f64, *iops));
@@ -127,7 +128,7 @@ fn finding(rounds: &[f64], written_before: u64, region: u64) -> Finding {
     };
     let sure = is_steady && is_enough;
     let values = vec![
-        Value::number("steady_iops", level.mean, why.clone()).within(level.low(), level.high()).sure_if(sure),
+        Value::number("steady_iops", level.mean, why.clone()).within(level.low().max(0.0), level.high()).sure_if(sure),
         Value::number("steady_rounds", rounds.len() as f64, why.clone()).sure_if(sure),
         Value::word("is_steady", if is_steady { "yes" } else { "no" }, why).sure_if(is_enough),
     ];

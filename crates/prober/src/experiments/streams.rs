@@ -118,8 +118,10 @@ fn run(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeEr
             found.entry(size).or_default().insert(count, measured);
         }
     }
-    let notes =
-        vec![format!("each reader has {} of its own, and begins in the first half of it, each time elsewhere", common::bytes_text(space))];
+    let notes = vec![format!(
+        "each reader has {} of its own, and begins in the first half of it, each time elsewhere",
+        common::bytes_text(space as f64)
+    )];
     Ok(Finding { values: values(&found), charts: vec![chart(&found)], notes, ..Finding::default() })
 }
 
@@ -146,7 +148,7 @@ fn measure(bench: &mut Bench<'_>, size: u64, count: u64, space: u64, time: Nanos
 fn values(found: &Found) -> Vec<Value> {
     let mut values = Vec::new();
     for (&size, curve) in found {
-        let (key, text) = (format!("streams_{}", common::bytes_key(size)), common::bytes_text(size));
+        let (key, text) = (format!("streams_{}", common::bytes_key(size)), common::bytes_text(size as f64));
         let one = &curve[&1];
         if let Some(two) = curve.get(&2).filter(|_| one.interval()[0] > 0.0) {
             let why =
@@ -189,7 +191,7 @@ fn recovery(key: &str, text: &str, curve: &BTreeMap<u64, Runs>) -> Vec<Value> {
 
 fn chart(found: &Found) -> Chart {
     let series = found.iter().map(|(&size, curve)| {
-        let mut series = Series::new(common::bytes_text(size));
+        let mut series = Series::new(common::bytes_text(size as f64));
         for (&count, runs) in curve {
             let [low, high] = runs.interval();
             series.push_within(count as f64, runs.median(), low, high);

@@ -11,9 +11,11 @@
 
 use registry::{Args, Info, Param, ParamKind};
 
+use super::common;
 use super::writes::{self, Effort};
 use super::{Experiment, Group};
-use crate::analysis::steps::{self, Level};
+use crate::analysis::estimate::Estimate;
+use crate::analysis::steps;
 use crate::bench::{Bench, Job, Limit};
 use crate::error::ProbeError;
 use crate::finding::{Axis, Finding, Mark, Value};
@@ -56,10 +58,10 @@ const GROUP: usize = 16;
 /// Random writes of one size.
 struct Sized {
     bytes: u64,
-    mean: Level,
-    worst: Level,
+    mean: Estimate,
+    worst: Estimate,
     /// The worst over the mean.
-    ratio: Level,
+    ratio: Estimate,
 }
 
 fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, ProbeError> {
@@ -85,7 +87,7 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
         let worst = &sized[sized.len() - 1];
         let why = format!(
             "the longest of {GROUP} random writes of {} is {:.1} times the mean: not stable up to there",
-            writes::bytes_text(worst.bytes as f64),
+            common::bytes_text(worst.bytes as f64),
             worst.ratio.mean
         );
         for key in KEYS {
@@ -101,7 +103,7 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
     let why = format!(
         "the longest of {GROUP} random writes is {:.2} times the mean at {}{}",
         sized[first].ratio.mean,
-        writes::bytes_text(l_min as f64),
+        common::bytes_text(l_min as f64),
         if first == 0 { String::new() } else { format!(", {:.2} times at half of it", sized[first - 1].ratio.mean) }
     );
     finding.values.push(Value::number(KEYS[0], l_min as f64, why.clone()).sure_if(is_clear));
@@ -109,7 +111,7 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
     for (key, name) in [(KEYS[2], "partitioned"), (KEYS[3], "focused")] {
         let (ratio, is_sure) = over_sequential(bench, known, name, l_min, range, time)?;
         let why = format!("theta_sequential times {:.2}, what {name} writes cost of sequential ones", ratio.mean);
-        let value = Value::number(key, theta * ratio.mean, why).within(theta * ratio.low(), theta * ratio.high());
+        let value = Value::number(key, theta * ratio.mean, why).within(theta * ratio.low().max(0.0), theta * ratio.high());
         finding.values.push(value.sure_if(is_clear && is_sure));
     }
     Ok(finding)
@@ -126,8 +128,8 @@ fn measure(bench: &mut Bench<'_>, bytes: u64, range: u64, time: u64) -> Result<S
     }
     let steady = &latencies[steps::transient(&latencies)..];
     let longest: Vec<f64> = steady.chunks_exact(GROUP).map(|group| group.iter().copied().fold(0.0, f64::max)).collect();
-    let (mean, worst) = (Level::of_batches(steady), Level::of(&longest));
-    Ok(Sized { bytes, mean, worst, ratio: worst.over(&mean) })
+    let (mean, worst) = (Estimate::of_batches(steady), Estimate::of(&longest));
+    Ok(Sized { bytes, mean, worst, ratio: worst.over(mean) })
 }
 
 fn stable_from(sized: &[Sized], tolerance: f64) -> Option<usize> {
@@ -147,11 +149,11 @@ fn over_sequential(
     size: u64,
     range: u64,
     time: u64,
-) -> Result<(Level, bool), ProbeError> {
+) -> Result<(Estimate, bool), ProbeError> {
     if let Some(value) = known.value(&format!("{name}_over_sequential"))
         && let (Some(mean), Some([_, high])) = (value.number, value.interval)
     {
-        let level = Level { mean, half_width: high - mean, count: 0 };
+        let level = Estimate::within(mean, high - mean);
         return Ok((level, value.verdict == crate::finding::Verdict::Sure));
     }
     let effort = Effort { requests: 2000, time };
@@ -162,7 +164,7 @@ fn over_sequential(
     } else {
         format!("focused(size={size},area={area})")
     };
-    let level = writes::response(bench, &pattern, effort)?.over(&sequential);
+    let level = writes::response(bench, &pattern, effort)?.us.over(sequential.us);
     Ok((level, level.relative_error() < 0.1))
 }
 

@@ -88,7 +88,7 @@ pub(super) const WRITE: Experiment = Experiment {
             .ok_or_else(|| bad("throughput_write", "mixes", args.text("mixes"), right()))?;
         let start = bench.now();
         let area = common::filled_area(bench, args)?;
-        let mut notes = vec![format!("within the first {} of the region", common::bytes_text(area))];
+        let mut notes = vec![format!("within the first {} of the region", common::bytes_text(area as f64))];
         run(bench, args, "throughput_write", &mixes, area, start, &mut notes)
     },
 };
@@ -135,7 +135,7 @@ impl Matrix {
             return Err(ProbeError::Impossible { experiment: name, reason });
         }
         if !left_out.is_empty() {
-            let list: Vec<String> = left_out.into_iter().map(common::bytes_text).collect();
+            let list: Vec<String> = left_out.into_iter().map(|size| common::bytes_text(size as f64)).collect();
             notes.push(format!("left out, as the device or the area does not take requests of these sizes: {}", list.join(", ")));
         }
         let known = ["sequential", "stride", "random"];
@@ -219,7 +219,7 @@ fn values(label: &str, points: &BTreeMap<(u64, u64), Estimate>) -> Vec<Value> {
     let words = label.replace('_', " ");
     let mut values = Vec::new();
     let mut add = |key: String, unit: f64, (&(size, depth), estimate): (&(u64, u64), &Estimate), what: &str| {
-        let why = format!("{words}: {what}, with {} and {depth} outstanding", common::bytes_text(size));
+        let why = format!("{words}: {what}, with {} and {depth} outstanding", common::bytes_text(size as f64));
         values.push(common::value(&key, &estimate.times(unit), why));
     };
     // A measurement so short that nothing is known of its error says more of what a buffer takes in.
@@ -247,7 +247,7 @@ fn charts(label: &str, access: &str, reads: f64, points: &BTreeMap<(u64, u64), E
     let (mut by_size, mut by_depth) = (BTreeMap::<u64, Series>::new(), BTreeMap::<u64, Series>::new());
     for (&(size, depth), throughput) in points {
         common::push(by_size.entry(depth).or_insert_with(|| Series::new(format!("{depth} outstanding"))), size as f64, throughput);
-        common::push(by_depth.entry(size).or_insert_with(|| Series::new(common::bytes_text(size))), depth as f64, throughput);
+        common::push(by_depth.entry(size).or_insert_with(|| Series::new(common::bytes_text(size as f64))), depth as f64, throughput);
     }
     let chart = |name: String, by: &str, x: Axis, series: BTreeMap<u64, Series>| Chart {
         name,

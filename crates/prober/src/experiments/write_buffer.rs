@@ -11,8 +11,10 @@
 
 use registry::{Args, Info, Param, ParamKind};
 
+use super::common;
 use super::writes;
 use super::{Experiment, Group};
+use crate::analysis::estimate::mean;
 use crate::analysis::steps;
 use crate::bench::{Bench, Job, Limit};
 use crate::error::ProbeError;
@@ -100,7 +102,7 @@ fn body(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeE
     }
     let why = format!(
         "up to {} written at random at once, {:.0} us a request throughout: no buffer, or flash empties it as fast as it is filled",
-        writes::bytes_text(longest.0 as f64),
+        common::bytes_text(longest.0 as f64),
         longest.1
     );
     Ok(Finding { values: vec![Value::not_found("write_buffer_bytes", why)], ..Finding::default() })
@@ -164,7 +166,7 @@ fn gaps(burst: &Burst) -> (Vec<f64>, usize) {
 fn absorbed(burst: &Burst, size: u64, depth: u32) -> Option<Absorbed> {
     let (gaps, each) = gaps(burst);
     let at = steps::first_slow(&gaps, LEAST_RATIO).or_else(|| steps::first_change(&gaps, LEAST_RATIO - 1.0))?;
-    let (fast, slow) = (steps::mean(&gaps[..at]), steps::mean(&gaps[at..]));
+    let (fast, slow) = (mean(&gaps[..at]), mean(&gaps[at..]));
     let requests = (at * each) as f64;
     // What is outstanding at once ends together: a change within it is none.
     let is_more_than_outstanding = depth == 1 || requests > f64::from(2 * depth);
@@ -191,7 +193,7 @@ fn finding(seen: &Seen) -> Finding {
         "{} of {} bursts of {} writes, {depth} at once, slow down from {fast:.1} to {slow:.1} us a request after so much",
         found.len(),
         bursts.len(),
-        writes::bytes_text(size as f64)
+        common::bytes_text(size as f64)
     );
     // The range of five rounds or more holds their median at 93 % or more.
     let is_sure = found.len() == bursts.len() && high < 1.6 * low && slow > 2.0 * fast;

@@ -6,9 +6,9 @@
 
 use registry::{Args, Info, Param, ParamKind};
 
-use super::writes::{self, Effort};
+use super::common;
+use super::writes::{self, Effort, Response};
 use super::{Experiment, Group};
-use crate::analysis::steps::Level;
 use crate::bench::Bench;
 use crate::error::ProbeError;
 use crate::finding::{Axis, Finding, Series};
@@ -58,28 +58,28 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
     // Several times what a write buffer takes, or it is measured instead.
     let buffered = known.number("write_buffer_bytes").unwrap_or(0.0) as u64 / size;
     let effort = Effort { requests: (4 * buffered).max(3000), time: bench.part_of_budget(2 * patterns.len()) };
-    let mut levels: Vec<(&str, Level)> = Vec::new();
+    let mut levels: Vec<(&str, Response)> = Vec::new();
     for (name, pattern) in &patterns {
         levels.push((name, writes::response(bench, pattern, effort)?));
     }
     Ok(finding(&levels, size, range))
 }
 
-fn finding(levels: &[(&str, Level)], size: u64, range: u64) -> Finding {
-    let sequential = levels[0].1;
-    let (size_text, range_text) = (writes::bytes_text(size as f64), writes::bytes_text(range as f64));
+fn finding(levels: &[(&str, Response)], size: u64, range: u64) -> Finding {
+    let sequential = levels[0].1.us;
+    let (size_text, range_text) = (common::bytes_text(size as f64), common::bytes_text(range as f64));
     let mut finding = Finding::default();
     let mut series = Vec::new();
-    for (index, (name, level)) in levels.iter().enumerate() {
-        let why = format!("{} writes of {size_text} within {range_text}", level.count);
-        finding.values.push(writes::level_value(&format!("{name}_write_us"), level, why));
+    for (index, (name, response)) in levels.iter().enumerate() {
+        let (level, why) = (&response.us, format!("{} writes of {size_text} within {range_text}", response.requests));
+        finding.values.push(common::value(&format!("{name}_write_us"), level, why));
         let mut bar = Series::new(*name);
         bar.is_scatter = true;
-        writes::push(&mut bar, index as f64, level);
+        common::push(&mut bar, index as f64, level);
         series.push(bar);
         if index > 0 {
             let why = format!("{:.0} us against {:.0} us in sequence", level.mean, sequential.mean);
-            finding.values.push(writes::level_value(&format!("{name}_over_sequential"), &level.over(&sequential), why));
+            finding.values.push(common::value(&format!("{name}_over_sequential"), &level.over(sequential), why));
         }
     }
     let title = format!("Write patterns, requests of {size_text}");

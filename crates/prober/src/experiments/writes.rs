@@ -6,10 +6,12 @@ use devices::DeviceError;
 use registry::{Args, Param, ParamKind};
 use units::{IoOp, Nanos, RequestSource};
 
-use crate::analysis::steps::{self, Level};
+use super::common;
+use crate::analysis::estimate::Estimate;
+use crate::analysis::steps;
 use crate::bench::{Bench, Job, Limit, Pace};
 use crate::error::ProbeError;
-use crate::finding::{Axis, Chart, Series, Value};
+use crate::finding::{Axis, Chart, Series};
 
 /// The parameter of those experiments that write requests of one size.
 pub(super) const fn size_param(default: &'static str) -> Param {
@@ -113,11 +115,20 @@ pub(super) struct Effort {
     pub time: Nanos,
 }
 
-/// The response time of a pattern in microseconds, without its transient.
+/// What requests took.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Response {
+    /// Their mean response time in microseconds.
+    pub us: Estimate,
+    /// How many it is the mean of.
+    pub requests: u64,
+}
+
+/// The response time of a pattern, without its transient.
 ///
 /// # Errors
 /// Those of [`Bench::play`], and of the pattern.
-pub(super) fn response(bench: &mut Bench<'_>, pattern: &str, effort: Effort) -> Result<Level, ProbeError> {
+pub(super) fn response(bench: &mut Bench<'_>, pattern: &str, effort: Effort) -> Result<Response, ProbeError> {
     response_of(bench, effort, Pace::Closed { depth: 1, think: 0 }, |bench| Ok(bench.pattern(pattern)?))
 }
 
@@ -130,7 +141,7 @@ pub(super) fn response_of(
     effort: Effort,
     pace: Pace,
     mut source: impl FnMut(&mut Bench<'_>) -> Result<Box<dyn RequestSource>, ProbeError>,
-) -> Result<Level, ProbeError> {
+) -> Result<Response, ProbeError> {
     let start = bench.now();
     let least = LEAST.min(effort.requests);
     let first = source(bench)?;
@@ -141,7 +152,8 @@ pub(super) fn response_of(
         let limit = Limit { requests: effort.requests - least, ..Limit::time(effort.time - spent).precision(0.0) };
         latencies.extend(latencies_us(bench, Job::new(rest, pace), limit)?);
     }
-    Ok(Level::of_series(&latencies))
+    let steady = &latencies[steps::transient(&latencies)..];
+    Ok(Response { us: Estimate::of_batches(steady), requests: steady.len() as u64 })
 }
 
 /// The latencies of a job in microseconds, in the order in which its requests were sent.
@@ -155,7 +167,7 @@ pub(super) fn latencies_us(bench: &mut Bench<'_>, job: Job, limit: Limit) -> Res
 }
 
 /// A sweep over whole numbers: what each costs.
-pub(super) type Swept = BTreeMap<u64, Level>;
+pub(super) type Swept = BTreeMap<u64, Response>;
 
 /// Up to where a sweep is cheap.
 #[derive(Clone, Copy, Debug)]
@@ -163,8 +175,8 @@ pub(super) struct Cheap {
     /// The largest number that is.
     pub most: u64,
     /// What it costs there, and one beyond.
-    pub here: Level,
-    pub beyond: Level,
+    pub here: Estimate,
+    pub beyond: Estimate,
     /// Whether the neighbours are told apart by their intervals, on either side of the middle between the levels, twice.
     pub is_clear: bool,
 }
@@ -178,55 +190,46 @@ pub(super) fn cheap_up_to(
     swept: &mut Swept,
     most: u64,
     ratio: f64,
-    mut measure: impl FnMut(u64) -> Result<Level, ProbeError>,
+    mut measure: impl FnMut(u64) -> Result<Response, ProbeError>,
 ) -> Result<Option<Cheap>, ProbeError> {
     let mut number = 1;
     while number <= most {
         swept.insert(number, measure(number)?);
         number *= 2;
     }
-    let means: Vec<f64> = swept.values().map(|level| level.mean).collect();
+    let means: Vec<f64> = swept.values().map(|response| response.us.mean).collect();
     let Some(step) = steps::step(&means).filter(|step| step.ratio() >= ratio) else { return Ok(None) };
     let numbers: Vec<u64> = swept.keys().copied().collect();
     let (mut here, mut beyond) = (numbers[step.at - 1], numbers[step.at]);
     // The middle of the neighbours, by factors: other levels lie further off.
-    let middle = (swept[&here].mean * swept[&beyond].mean).sqrt();
+    let middle = (swept[&here].us.mean * swept[&beyond].us.mean).sqrt();
     while beyond - here > 1 {
         let between = u64::midpoint(here, beyond);
-        let level = measure(between)?;
-        swept.insert(between, level);
-        if level.mean < middle { here = between } else { beyond = between }
+        let response = measure(between)?;
+        swept.insert(between, response);
+        if response.us.mean < middle { here = between } else { beyond = between }
     }
     let (low, high) = (swept[&here], swept[&beyond]);
     // Again, in the other order: what only looked like a border because something filled up meanwhile is none now.
     let (high_again, low_again) = (measure(beyond)?, measure(here)?);
     // A cost that grows little by little has no border.
-    if high.mean < ratio * low.mean && high_again.mean < ratio * low_again.mean {
+    if high.us.mean < ratio * low.us.mean && high_again.us.mean < ratio * low_again.us.mean {
         return Ok(None);
     }
-    let is_told = |low: &Level, high: &Level| low.high() < middle && high.low() > middle && high.mean >= ratio * low.mean;
+    let is_told = |low: &Estimate, high: &Estimate| low.high() < middle && high.low() > middle && high.mean >= ratio * low.mean;
     // Each had its turn more than once, so that what it takes to begin does not count.
-    let is_long = [&low, &high, &low_again, &high_again].iter().all(|level| level.count as u64 >= 2 * beyond);
-    let is_clear = is_long && is_told(&low, &high) && is_told(&low_again, &high_again);
-    Ok(Some(Cheap { most: here, here: low, beyond: high, is_clear }))
+    let is_long = [&low, &high, &low_again, &high_again].iter().all(|response| response.requests >= 2 * beyond);
+    let is_clear = is_long && is_told(&low.us, &high.us) && is_told(&low_again.us, &high_again.us);
+    Ok(Some(Cheap { most: here, here: low.us, beyond: high.us, is_clear }))
 }
 
 /// A curve of response times.
-pub(super) fn curve<'a>(name: &str, points: impl IntoIterator<Item = (f64, &'a Level)>) -> Series {
+pub(super) fn curve<'a>(name: &str, points: impl IntoIterator<Item = (f64, &'a Estimate)>) -> Series {
     let mut series = Series::new(name);
     for (x, level) in points {
-        push(&mut series, x, level);
+        common::push(&mut series, x, level);
     }
     series
-}
-
-/// A point with its interval, if it has one.
-pub(super) fn push(series: &mut Series, x: f64, level: &Level) {
-    if level.half_width.is_finite() {
-        series.push_within(x, level.mean, level.low(), level.high());
-    } else {
-        series.push(x, level.mean);
-    }
 }
 
 /// A chart of mean response times in microseconds.
@@ -239,22 +242,4 @@ pub(super) fn response_chart(name: &str, title: &str, x: Axis, series: Vec<Serie
         series,
         marks: Vec::new(),
     }
-}
-
-/// A level as a value, sure if its interval is within a tenth of it.
-pub(super) fn level_value(key: &str, level: &Level, why: impl Into<String>) -> Value {
-    let value = Value::number(key, level.mean, why).sure_if(level.relative_error() < 0.1);
-    if level.half_width.is_finite() { value.within(level.low(), level.high()) } else { value }
-}
-
-/// Bytes for people: `256 KiB`, `3.5 MiB`.
-pub(super) fn bytes_text(bytes: f64) -> String {
-    let (value, unit) = match bytes {
-        bytes if bytes < 1024.0 => (bytes, "bytes"),
-        bytes if bytes < 1024.0 * 1024.0 => (bytes / 1024.0, "KiB"),
-        bytes if bytes < 1024f64.powi(3) => (bytes / 1024f64.powi(2), "MiB"),
-        bytes => (bytes / 1024f64.powi(3), "GiB"),
-    };
-    let text = format!("{value:.2}");
-    format!("{} {unit}", text.trim_end_matches('0').trim_end_matches('.'))
 }

@@ -390,6 +390,31 @@ fn a_burst_that_does_not_hold_a_request_is_impossible() {
 }
 
 #[test]
+fn chunks_that_a_device_does_not_take_whole_are_impossible() {
+    let known = |chunk: f64, units: f64| {
+        let values = [("chunk_bytes", chunk), ("parallel_units", units)].map(|(key, number)| Value::number(key, number, "given")).into();
+        Known::new(vec![Finding { values, ..Finding::default() }])
+    };
+    for experiment in ["mapping", "interleaving"] {
+        let mut device = page_mapped(&[]);
+        let region = Region { offset: 0, length: 8 << 20 };
+        // Too few of them in the region, and not of whole sectors.
+        for chunk in [4e6, 1e12, 5000.0] {
+            let error = run(&mut device, region, experiment, 1, &known(chunk, 4.0)).unwrap_err();
+            assert!(matches!(error, ProbeError::Impossible { .. }), "{error}");
+        }
+        let opening = devices::Opening { most_bytes: 4096, ..devices::Opening::new("memory(bytes=8Mi)", devices::Access::Write) };
+        let settings = Settings { region, seed: 7, may_write: true, budget: 1_000_000_000 };
+        let (mut device, progress) = (devices::open(&opening).unwrap(), Progress::default());
+        let (entry, args) = crate::find(experiment).unwrap();
+        let error = entry.run(&mut Bench::new(&mut *device, settings, &progress), &args, &known(8192.0, 4.0)).unwrap_err();
+        assert!(matches!(error, ProbeError::Impossible { .. }), "{error}");
+    }
+    let one_unit = run(&mut page_mapped(&[]), Region { offset: 0, length: 8 << 20 }, "mapping", 1, &known(4096.0, 1.0)).unwrap();
+    assert_eq!(one_unit.values[0].verdict, Verdict::NotFound);
+}
+
+#[test]
 fn trims_are_as_long_as_they_may_be_whatever_other_requests_are() {
     let opening = devices::Opening { most_bytes: 4096, ..devices::Opening::new("memory(bytes=1Mi)", devices::Access::Write) };
     let (mut device, progress) = (devices::open(&opening).unwrap(), Progress::default());

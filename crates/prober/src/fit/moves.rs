@@ -5,6 +5,7 @@ use ssd::drive::profile::{CommandOrder, Detector, FlushOrder, FlushRule, Interfa
 use super::parameters::{MIXES, READS, WRITES};
 use super::scheme::Scheme;
 use super::solve::tidy;
+use crate::analysis::estimate::mean;
 
 struct Moves {
     from: Profile,
@@ -284,8 +285,4 @@ fn mixes(moves: &mut Moves) {
     for order in [CommandOrder::Fifo, CommandOrder::ReadsFirst] {
         moves.add(|profile| profile.media.order = order);
     }
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
 }

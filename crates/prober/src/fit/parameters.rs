@@ -3,6 +3,7 @@
 use ssd::drive::profile::{Detector, Profile};
 
 use super::scheme::Scheme;
+use crate::analysis::estimate::mean;
 
 /// Kinds of load, as bits.
 pub(super) const READS: u8 = 1;
@@ -83,10 +84,6 @@ fn round(value: f64) -> f64 {
     if rounded.is_finite() { rounded } else { value }
 }
 
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
-
 /// Keeps the ratios of the page types.
 fn scale(values: &mut [f64], to: f64) {
     let by = to / mean(values);
@@ -151,6 +148,22 @@ static SIMPLE: &[Parameter] = parameters![
     { "read_cache.bytes", READS | MIXES, 512.0 => 1e9, 0.0, Pages, read_cache.bytes as u64, |profile| profile.read_cache.bytes > 0 },
 ];
 
+/// A time of the media that each type of pages has: what is fitted is their mean.
+macro_rules! of_page_types {
+    ($key:literal, $phases:expr, $low:expr => $high:expr, $field:ident) => {
+        Parameter {
+            key: $key,
+            phases: $phases,
+            range: ($low, $high),
+            floor: 0.0,
+            whole: Whole::No,
+            get: |profile| mean(&profile.media.$field),
+            set: |profile, value| scale(&mut profile.media.$field, value),
+            is_active: always,
+        }
+    };
+}
+
 static OF_TYPES: &[Parameter] = &[
     Parameter {
         key: "cleaning.start_below_free",
@@ -162,26 +175,8 @@ static OF_TYPES: &[Parameter] = &[
         set: set_start_below,
         is_active: is_cleaned,
     },
-    Parameter {
-        key: "media.read_us",
-        phases: ALL,
-        range: (1.0, 1e4),
-        floor: 0.0,
-        whole: Whole::No,
-        get: |profile| mean(&profile.media.read_us),
-        set: |profile, value| scale(&mut profile.media.read_us, value),
-        is_active: always,
-    },
-    Parameter {
-        key: "media.program_us",
-        phases: WRITES | MIXES,
-        range: (2.0, 1e5),
-        floor: 0.0,
-        whole: Whole::No,
-        get: |profile| mean(&profile.media.program_us),
-        set: |profile, value| scale(&mut profile.media.program_us, value),
-        is_active: always,
-    },
+    of_page_types!("media.read_us", ALL, 1.0 => 1e4, read_us),
+    of_page_types!("media.program_us", WRITES | MIXES, 2.0 => 1e5, program_us),
 ];
 
 /// All that are fitted.

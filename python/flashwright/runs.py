@@ -39,12 +39,16 @@ class Run:
     result: dict[str, Any]
     tables: dict[str, pa.Table] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
+    table_files: dict[str, Path] = field(default_factory=dict)
+    """Tables that are too large for memory: Parquet files, which `write` moves into the folder."""
 
     def document(self) -> dict[str, Any]:
         """Give the JSON document of the run: the result, the names of its tables, and `command`."""
-        files = {name: f"{name}.parquet" for name in sorted(self.tables)}
         document = {"command": self.command, **self.result}
-        return {**document, "tables": files} if files else document
+        for key, names in (("tables", self.tables), ("large_tables", self.table_files)):
+            if names:
+                document[key] = {name: f"{name}.parquet" for name in sorted(names)}
+        return document
 
     def write(self, folder: Path) -> None:
         """Write the result and the tables into the folder, which is made if it is missing.
@@ -59,6 +63,9 @@ class Run:
                 stale.unlink(missing_ok=True)
             for name, table in self.tables.items():
                 pq.write_table(table, folder / f"{name}.parquet", compression="zstd")
+            for name, file in self.table_files.items():
+                file.replace(folder / f"{name}.parquet")
+                self.table_files[name] = folder / f"{name}.parquet"
             for name, text in self.texts.items():
                 (folder / name).write_text(text, encoding="utf-8")
             (folder / RESULT_FILE).write_text(dump_json(self.document()), encoding="utf-8")
@@ -67,11 +74,12 @@ class Run:
 
     @staticmethod
     def read(folder: Path) -> Run:
-        """Read a run folder back.
+        """Read a run folder back, but for its large tables, whose paths it gives.
 
         Raises InputError if it is none, or a file of it is missing or damaged.
         """
         run = Run.read_result(folder)
+        run.table_files = {name: folder / file for name, file in run.result.pop("large_tables", {}).items()}
         for name, file in run.result.pop("tables", {}).items():
             try:
                 run.tables[name] = pq.read_table(folder / file)

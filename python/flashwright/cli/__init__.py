@@ -19,6 +19,7 @@ from flashwright.cli.listing import listing
 from flashwright.cli.model import model
 from flashwright.cli.probe import probe
 from flashwright.cli.progress import StoppedError
+from flashwright.cli.record import record
 from flashwright.cli.report import report
 from flashwright.cli.run import run
 from flashwright.cli.simulate import simulate
@@ -45,7 +46,7 @@ def cli() -> None:
     """
 
 
-for command in (trace, simulate, compare, probe, run, device, model, listing, demo, report):
+for command in (trace, simulate, compare, probe, run, record, device, model, listing, demo, report):
     cli.add_command(command)
 
 

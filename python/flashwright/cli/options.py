@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import click
 
@@ -49,13 +49,15 @@ class Fraction(click.ParamType[float]):
 
 
 class Size(click.ParamType[int]):
-    """A size in bytes: `4096`, `4k`, `16KiB`."""
+    """A size in bytes: `4096`, `4k`, `16KiB`, `2G`."""
 
     name = "BYTES"
-    _units = {"": 1, "k": 1024, "ki": 1024, "kib": 1024, "m": 2**20, "mi": 2**20, "mib": 2**20}  # noqa: RUF012
+    _units: ClassVar[dict[str, int]] = {"": 1} | {
+        f"{letter}{end}": 1024**power for power, letter in enumerate("kmg", 1) for end in ("", "i", "ib")
+    }
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Read the size: at least 1 byte; k and M are powers of two."""
+        """Read the size: at least 1 byte; k, M and G are powers of two."""
         if isinstance(value, int):
             return value
         match = re.fullmatch(r"(\d+)\s*([a-zA-Z]*)", str(value).strip())
@@ -118,7 +120,9 @@ def split_names(text: str) -> list[str]:
     return [name for name in (part.strip() for part in re.split(r",(?![^(]*\))", text)) if name]
 
 
-def _apply(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
+def apply_options(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Make one decorator of many options, in this order."""
+
     def decorate(command: Command) -> Command:
         for decorator in reversed(decorators):
             command = decorator(command)
@@ -165,14 +169,14 @@ out_option = click.option(
     metavar="DIR",
     help="The run folder: result.json, tables as Parquet, report.html.  [default: runs/COMMAND-HASH of what goes in]",
 )
-output_options = _apply(
+output_options = apply_options(
     _json_option(
         "Write the result as JSON there. `-` prints nothing but JSON, on standard output, and writes a run folder only with --out."
     ),
     out_option,
 )
 
-read_options = _apply(
+read_options = apply_options(
     click.option(
         "--format",
         "format_name",
@@ -189,7 +193,7 @@ read_options = _apply(
     ),
 )
 
-workload_options = _apply(
+workload_options = apply_options(
     click.option(
         "--page-size",
         type=Size(),
@@ -216,7 +220,7 @@ workload_options = _apply(
     ),
 )
 
-device_options = _apply(
+device_options = apply_options(
     click.option(
         "--pages-per-erase-block",
         type=click.IntRange(2, 4096),
@@ -234,7 +238,7 @@ device_options = _apply(
     ),
 )
 
-lifetime_options = _apply(
+lifetime_options = apply_options(
     click.option(
         "--endurance",
         type=Number(1),
@@ -261,7 +265,7 @@ set_option = click.option(
     help="Change a key of the profile, such as ftl.over_provisioning=28%. Again for each key.",
 )
 
-drive_options = _apply(
+drive_options = apply_options(
     set_option,
     click.option(
         "--depth",

@@ -11,6 +11,7 @@ import click
 from flashwright._core import InputError, RunError
 from flashwright.cli.options import Count, Number, Size, output_options
 from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say
+from flashwright.cli.run_recorded import record_options, recorder_of, volume_of
 
 if TYPE_CHECKING:
     from flashwright.workloads.databases.place import Settings
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from flashwright.workloads.session import Finding, Plan, Session
 
 DEFAULT_SECONDS = 60.0
+DEFAULT_FOLDER = Path("/var/tmp")  # noqa: S108  (in it, we make a folder of our own, with a random name)
 
 
 def _assignments(context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -42,11 +44,10 @@ def _assignments(context: click.Context, _option: click.Parameter, values: tuple
 )
 @click.option(
     "--on",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("/var/tmp"),  # noqa: S108  (in it, we make a folder of our own, with a random name)
-    show_default=True,
-    metavar="DIR",
-    help="Put the database in a folder of its own there. It is removed at the end.",
+    type=click.Path(path_type=Path),
+    metavar="DIR|DEVICE",
+    help="Put the database in a folder of its own there, which is removed at the end, or on a file system made on DEVICE.  "
+    "[default: /var/tmp]",
 )
 @click.option("--keep", is_flag=True, help="The database goes into DIR itself, which is to be empty, and stays.")
 @click.option(
@@ -152,6 +153,7 @@ def _assignments(context: click.Context, _option: click.Parameter, values: tuple
     show_default=True,
 )
 @click.option("--log-transactions", is_flag=True, help="Keep begin and end of every transaction: transactions.parquet.")
+@record_options
 @output_options
 def run(workload: str, *, json_path: str | None, out: Path | None, **options: Any) -> None:
     """Run WORKLOAD on a database: fill it, warm up, measure, check that it is consistent, and remove it.
@@ -166,6 +168,7 @@ def run(workload: str, *, json_path: str | None, out: Path | None, **options: An
       flashwright run ycsb --mix b --scale 1M --buffer 64M --on /mnt/flash
       flashwright run tpcc --db postgres --scale 10 --clients 10 --warm-up 30 --duration 300 --checkpoint 30
       flashwright run tpcc --db postgres --preset scheduler_7_2 --scale-down 10
+      flashwright run tpcc --db postgres --scale 10 --record runs/tpcc         and record what the device gets
 
     Ctrl-C ends the run, and keeps what was measured so far. The exit code is 1 if the database is not consistent at the end.
     """
@@ -174,7 +177,8 @@ def run(workload: str, *, json_path: str | None, out: Path | None, **options: An
     from flashwright.workloads.session import Session
 
     plan, preset, remarks = _plan(workload, options)
-    session = Session(plan)
+    recorder = recorder_of(options, command_line())
+    session = Session(plan, recorder)
     stopped: StoppedError[Any] | None = None
     try:
         finding = follow(lambda: _label(session), "", _Tracker(session), session.run)
@@ -187,6 +191,11 @@ def run(workload: str, *, json_path: str | None, out: Path | None, **options: An
         _print(result)
     identity = [plan.workload.name, result["workload"], result["settings"], str(plan.on)]
     folder = finish(Run("run", result, tables), out=out, json_path=json_path, identity=identity)
+    if recorder is not None:
+        from flashwright.cli.record import conclude
+
+        recorder.transactions(finding.result.transactions_log)
+        conclude(recorder.folder, keep_raw=options["keep_raw"], check=options["check"], json_path=json_path)
     if stopped is not None:
         kept = f", and is kept in {folder}" if folder else ""
         raise StoppedError(round(finding.result.seconds), 0, f"s of the run; what it measured is right{kept}", None)
@@ -266,16 +275,19 @@ def _plan(spec: str, options: dict[str, Any]) -> tuple[Plan, Preset | None, list
             warm_up = preset.warm_up_seconds if preset is not None else 0.0
         config = RunConfig(
             clients, seconds, options["transactions"], warm_up, options["think_time"], options["seed"],
-            window_seconds=options["window_seconds"], keep_transactions=options["log_transactions"],
+            window_seconds=options["window_seconds"],
+            keep_transactions=options["log_transactions"] or options["record_to"] is not None,
         )  # fmt: skip
         config.check(load)
     except ValueError as error:
         raise InputError(str(error)) from error
     settings = _settings(options, preset)
     remarks += _told_of(preset)
-    plan = Plan(
-        workload, load, options["database"], settings, config, options["on"], options["postgres"], options["keep"]
-    )
+    ground = volume_of(options, workload, given.get(size, workload.params[0].default))
+    on = DEFAULT_FOLDER if ground is not None and ground.device is not None else options["on"] or DEFAULT_FOLDER
+    if on.exists() and not on.is_dir():
+        raise InputError(f"{on}: neither a folder nor a block device")
+    plan = Plan(workload, load, options["database"], settings, config, on, options["postgres"], options["keep"], ground)
     return plan, preset, remarks
 
 

@@ -13,7 +13,17 @@ def write_report(folder: Path) -> Path:
 
     Raises InputError if the folder is no run folder, or of a command that has no report.
     """
-    from flashwright.reports import comparison, demo, drive, drive_comparison, model, probe, simulation, trace
+    from flashwright.reports import (
+        comparison,
+        demo,
+        drive,
+        drive_comparison,
+        model,
+        probe,
+        recording,
+        simulation,
+        trace,
+    )
     from flashwright.reports import run as benchmark
     from flashwright.reports.page import render
 
@@ -26,6 +36,7 @@ def write_report(folder: Path) -> Path:
         "model pgc": model.pgc_page,
         "demo": demo.page,
         "probe": probe.page,
+        "record": recording.page,
         "run": benchmark.page,
     }
     of_drives = {"simulate": drive.page, "compare": drive_comparison.page}

@@ -21,8 +21,10 @@ from flashwright._core import RunError
 from .base import Load
 from .client import Batch, ClientStart, client_main, run_client
 from .databases.base import BackendConfig
+from .databases.place import Place
 from .measure import LOG_COLUMNS, Part, RunResult, Windows
 from .processes import context
+from .supervisor import Supervisor
 
 _SETTLE_SECONDS = 0.05
 _STOP_PATIENCE_SECONDS = 15.0
@@ -77,6 +79,9 @@ class Observer(Protocol):
     asked for, and with `RunConfig.keep_transactions` the result has every transaction's boundaries.
     """
 
+    def database_ready(self, place: Place, supervisor: Supervisor) -> None:
+        """Learn that the database is there, filled and started anew, and that its clients come next."""
+
     def warming_up(self, windows: Windows) -> None:
         """Learn that clients have been started; their windows fill from the warm-up's end on."""
 
@@ -89,9 +94,15 @@ class Observer(Protocol):
     def checkpoint(self, begin_ns: int, end_ns: int) -> None:
         """Learn of a checkpoint that we asked for."""
 
+    def run_ends(self) -> None:
+        """Learn that the run is over, whatever came of it."""
+
 
 class Unobserved:
     """Looks away."""
+
+    def database_ready(self, place: Place, supervisor: Supervisor) -> None:
+        """See `Observer`."""
 
     def warming_up(self, windows: Windows) -> None:
         """See `Observer`."""
@@ -103,6 +114,9 @@ class Unobserved:
         """See `Observer`."""
 
     def checkpoint(self, begin_ns: int, end_ns: int) -> None:
+        """See `Observer`."""
+
+    def run_ends(self) -> None:
         """See `Observer`."""
 
 

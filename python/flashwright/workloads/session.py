@@ -9,7 +9,7 @@ import time
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from flashwright._core import Cancelled, InputError
 
@@ -26,9 +26,24 @@ from .supervisor import Supervisor
 DATABASES = ("sqlite", "postgres")
 
 
+class Ground(Protocol):
+    """What a database can be put on besides a folder that is there."""
+
+    def make(self, supervisor: Supervisor, on: Path) -> Path:
+        """Make it, `on` a folder where it may put its own things, and give the folder for the database.
+
+        Raises:
+            InputError: it cannot be made here.
+            RunError: a program of the system failed.
+        """
+
+
 @dataclass(frozen=True)
 class Plan:
-    """What is to be run. `on` is the folder in which the database gets one of its own; `keep` leaves it there."""
+    """What is to be run. `on` is the folder in which the database gets one of its own; `keep` leaves it there.
+
+    With a `ground` the database is on that, and what the ground takes is in `on`.
+    """
 
     workload: Workload
     load: Load
@@ -38,6 +53,7 @@ class Plan:
     on: Path
     postgres: Path | None = None
     keep: bool = False
+    ground: Ground | None = None
 
 
 @dataclass
@@ -130,6 +146,7 @@ class Session(Unobserved):
             raise InputError(str(error)) from error
         with ExitStack() as stack:
             supervisor = stack.enter_context(Supervisor())
+            stack.callback(self._recorder.run_ends)
             folder = self._folder(supervisor)
             place = self._make_place(folder, supervisor)
             self.place = place
@@ -142,6 +159,7 @@ class Session(Unobserved):
             self.stage = Stage("Starting it anew")
             self._check_stop()
             database = place.open_for_run(plan.config.clients)
+            self._recorder.database_ready(place, supervisor)
             result, marks = self._measure(place, database, supervisor)
             about, violations = place.about(), None
             if not self._stop.is_set():
@@ -166,6 +184,10 @@ class Session(Unobserved):
 
     def _folder(self, supervisor: Supervisor) -> Path:
         on = self.plan.on
+        if self.plan.ground is not None:
+            self.stage = Stage("Making the volume")
+            on = self.plan.ground.make(supervisor, on)
+            self._check_stop()
         try:
             if self.plan.keep:
                 on.mkdir(parents=True, exist_ok=True)

@@ -7,6 +7,7 @@ commands run) in reverse order. When it is killed itself, its programs get a sig
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import secrets
 import shutil
@@ -49,7 +50,8 @@ class Supervisor:
             text=True,
         )
         self._lock = threading.Lock()
-        self._folders: list[Path] = []
+        self._numbers = itertools.count()
+        self._to_undo: dict[int, Path | list[str]] = {}
 
     @property
     def pid(self) -> int:
@@ -67,9 +69,9 @@ class Supervisor:
         try:
             self._ask(op="close")
         except RunError:
-            # It was killed, and its programs got a signal from the kernel: the folders are left to us.
-            for path in reversed(self._folders):
-                _remove(path)
+            # It was killed, and its programs got a signal from the kernel: the rest is left to us.
+            for entry in reversed(self._to_undo.values()):
+                _undo(entry)
             if error is None:
                 raise
         finally:
@@ -119,19 +121,36 @@ class Supervisor:
         """
         path = parent.absolute() / f"{prefix}{secrets.token_hex(4)}"
         # Told first: between the two we may be killed.
-        self._ask(op="undo", remove=str(path))
-        self._folders.append(path)
+        self._will_undo(path)
         path.mkdir(mode=mode)
         path.chmod(mode)
         return path
 
-    def undo(self, *command: str | Path) -> None:
+    def undo(self, *command: str | Path) -> int:
         """Have a command run at the end. Say so before doing what it undoes; it must do no harm if there is nothing to undo.
+
+        Gives a number for `forget`.
 
         Raises:
             RunError: the supervisor is gone.
         """
-        self._ask(op="undo", command=[str(word) for word in command])
+        return self._will_undo([str(word) for word in command])
+
+    def forget(self, number: int) -> None:
+        """Do not run a command of `undo` any more: it is undone already.
+
+        Raises:
+            RunError: the supervisor is gone.
+        """
+        del self._to_undo[number]
+        self._ask(op="forget", number=number)
+
+    def _will_undo(self, entry: Path | list[str]) -> int:
+        number = next(self._numbers)
+        told = {"remove": str(entry)} if isinstance(entry, Path) else {"command": entry}
+        self._ask(op="undo", number=number, **told)
+        self._to_undo[number] = entry
+        return number
 
     def _ask(self, **request: Any) -> dict[str, Any]:
         with self._lock:
@@ -155,11 +174,14 @@ class Supervisor:
         return pipe
 
 
-def _remove(path: Path) -> None:
-    """Remove a folder in which a program may write for a moment longer."""
+def _undo(entry: Path | list[str]) -> None:
+    """Remove a folder, in which a program may write for a moment longer, or run a command."""
+    if isinstance(entry, list):
+        subprocess.run(entry, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        return
     for _ in range(50):
-        shutil.rmtree(path, ignore_errors=True)
-        if not path.exists():
+        shutil.rmtree(entry, ignore_errors=True)
+        if not entry.exists():
             return
         time.sleep(0.1)
 

@@ -116,6 +116,9 @@ def answer(request: dict[str, Any], programs: Programs, to_undo: list[dict[str, 
         case "undo":
             to_undo.append(request)
             return {}
+        case "forget":
+            to_undo[:] = [entry for entry in to_undo if entry["number"] != request["number"]]
+            return {}
     raise ValueError(f"unknown request {request['op']}")
 
 

@@ -1,0 +1,244 @@
+"""`flashwright record`: what a device gets while something runs."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from flashwright._core import InputError, RunError
+from flashwright.cli.options import Number, Size, json_option
+from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say
+
+if TYPE_CHECKING:
+    from flashwright.recording.recorder import Recorder
+    from flashwright.runs import Run
+    from flashwright.workloads.supervisor import Supervisor
+
+_POLL_S = 0.05
+_PATIENCE_S = 10.0
+
+
+def default_folder() -> Path:
+    """Name the folder of a recording by its time: no two are the same."""
+    return Path("runs") / time.strftime("record-%Y%m%d-%H%M%S")
+
+
+@click.command(short_help="Record what a device gets while something runs.")
+@click.argument("target", type=click.Path(path_type=Path), required=False)
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@click.option(
+    "--seconds", type=Number(0, min_open=True), metavar="S", help="Stop after so long.  [default: Ctrl-C stops]"
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="The folder of the recording, on another device than TARGET.  [default: runs/record-TIME]",
+)
+@click.option(
+    "--trace-buffer",
+    "buffer_bytes",
+    type=Size(),
+    default="16M",
+    show_default=True,
+    metavar="BYTES",
+    help="The kernel's buffer for each processor: larger if events are lost.",
+)
+@click.option("--keep-raw", is_flag=True, help="Keep the kernel's own stream, which blkparse reads, beside the tables.")
+@click.option("--check", is_flag=True, help="Compare every request with what blkparse reads in the same stream.")
+@click.option(
+    "--finish",
+    "to_finish",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    metavar="DIR",
+    help="Make the tables of a recording that was killed.",
+)
+@json_option
+def record(
+    target: Path | None,
+    command: tuple[str, ...],
+    seconds: float | None,
+    out: Path | None,
+    buffer_bytes: int,
+    *,
+    keep_raw: bool,
+    check: bool,
+    to_finish: Path | None,
+    json_path: str | None,
+) -> None:
+    """Record the requests of TARGET: a block device, or a folder, of which the device below its file system is taken.
+
+    Recorded is what the file system queues, and what the device gets after merging and splitting, with its latencies; by the
+    kernel's ftrace `blk` tracer, which needs root and nothing else. It ends with COMMAND if one is given, after --seconds, or
+    with Ctrl-C. Events that the kernel had to drop are counted and told.
+
+    \b
+    Examples:
+      flashwright record /dev/sdb --seconds 60
+      flashwright record /var/lib/postgresql -- pgbench -c 8 -T 60 bench
+      flashwright run tpcc --db postgres --record runs/tpcc       (a benchmark with its database, on a volume of its own)
+      flashwright simulate runs/tpcc/requests.parquet --device samsung-mcbqe32g
+    """
+    if to_finish is not None:
+        if target is not None:
+            raise InputError("--finish takes a recording that is there: give no TARGET")
+        conclude(to_finish, keep_raw=keep_raw, check=check, json_path=json_path)
+        return
+    if target is None:
+        raise InputError("what is to be recorded? Give a block device or a folder; see `flashwright record --help`")
+    folder = out or default_folder()
+    code = _record(target, command, seconds, folder, buffer_bytes)
+    conclude(folder, keep_raw=keep_raw, check=check, json_path=json_path)
+    if code:
+        raise RunError(f"`{shlex.join(command)}` ended with exit code {code}; what it did is recorded in {folder}")
+
+
+def _record(target: Path, command: Sequence[str], seconds: float | None, folder: Path, buffer_bytes: int) -> int:
+    """Record until the end; give the exit code of the command."""
+    from flashwright.cli.progress import StoppedError, follow
+    from flashwright.recording import device
+    from flashwright.recording.recorder import Recorder
+    from flashwright.workloads.supervisor import Supervisor
+
+    found = device.find(target)
+    with Supervisor() as supervisor:
+        recorder = Recorder(
+            supervisor,
+            found,
+            folder,
+            command=command_line(),
+            buffer_kib=max(1, buffer_bytes // 1024),
+            patience_s=_PATIENCE_S,
+        )
+        try:
+            recorder.prepare()
+            recorder.start()
+            watch = _Watch(supervisor, recorder, command, seconds)
+            try:
+                follow(lambda: f"Recording {found.path}: {watch.events():,} events", "", watch, watch.run)
+            except StoppedError:
+                # Ctrl-C is how a recording without an end ends; with one, what was recorded so far is kept all the same.
+                if seconds is not None or command:
+                    say("Stopped before its end; what was recorded so far is kept.")
+            recorder.stop()
+        finally:
+            recorder.close()
+    return watch.code
+
+
+class _Watch:
+    """Waits for the end of a recording, in any thread."""
+
+    _EVENT_BYTES = 48
+
+    def __init__(
+        self, supervisor: Supervisor, recorder: Recorder, command: Sequence[str], seconds: float | None
+    ) -> None:
+        self._supervisor = supervisor
+        self._recorder, self._command, self._seconds = recorder, command, seconds
+        self._stopped = False
+        self.code = 0
+
+    def events(self) -> int:
+        """About how many events there were: each takes 48 bytes, and seldom more."""
+        return self._recorder.bytes // self._EVENT_BYTES
+
+    def run(self) -> None:
+        if self._command:
+            self._run_command()
+            return
+        while not self._is_over():
+            time.sleep(_POLL_S)
+
+    def _is_over(self) -> bool:
+        return self._stopped or (self._seconds is not None and self._recorder.seconds >= self._seconds)
+
+    def _run_command(self) -> None:
+        try:
+            # A session of its own: Ctrl-C is for us, and we tell the command.
+            process = subprocess.Popen(list(self._command), start_new_session=True)
+        except OSError as error:
+            raise InputError(f"{self._command[0]}: cannot be started: {error.strerror}") from error
+        number = self._supervisor.undo("kill", "-TERM", "--", f"-{process.pid}")
+        try:
+            self._wait(process)
+        finally:
+            self._supervisor.forget(number)
+
+    def _wait(self, process: subprocess.Popen[bytes]) -> None:
+        while process.poll() is None and not self._is_over():
+            time.sleep(_POLL_S)
+        is_over = self._is_over()
+        for number, patience in ((signal.SIGINT, 5.0), (signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0)):
+            if process.poll() is not None:
+                break
+            os.killpg(process.pid, number)
+            try:
+                process.wait(patience)
+            except subprocess.TimeoutExpired:
+                continue
+        self.code = 0 if is_over else process.returncode
+
+    def state(self) -> tuple[int, int]:
+        total = 0 if self._seconds is None else round(self._seconds * 1000)
+        return round(self._recorder.seconds * 1000), total
+
+    def preparation(self) -> tuple[int, int]:
+        return 0, 0
+
+    def cancel(self) -> None:
+        self._stopped = True
+
+
+def conclude(folder: Path, *, keep_raw: bool, check: bool, json_path: str | None) -> Run:
+    """Make the tables and the report of a recording, and tell what it holds."""
+    from flashwright.cli.statistics import PICTURES, statistics
+    from flashwright.recording.finish import QUEUED, REQUESTS, drop_raw
+    from flashwright.recording.finish import finish as make_tables
+    from flashwright.recording.recorder import RAW
+    from flashwright.reports.recording import headline, rows
+
+    run = make_tables(folder)
+    requests = run.table_files[REQUESTS]
+    differs = _differs(run, folder) if check else None
+    figures, tables = statistics(str(requests), 4096, None, 0, 1)
+    run.result["requests"] = figures
+    run.result["queued"], _ = statistics(str(run.table_files[QUEUED]), 4096, None, 0, 1)
+    run.tables |= {f"trace_{name}": table for name, table in tables.items()}
+    run.result["distributions"] = {name: table.to_pydict() for name, table in tables.items() if name not in PICTURES}
+    if not prints_only_json(json_path):
+        print_table([("", "left"), ("", "right")], rows(run.result), f"{run.result['recording']['device']['name']}")
+        say(headline(run.result))
+    finish(run, out=folder, json_path=json_path, identity=None)
+    if differs is not None:
+        raise RunError(f"{differs}; the stream is kept in {folder / RAW}")
+    if not keep_raw:
+        drop_raw(folder)
+    say(
+        f"Next:   flashwright simulate {shlex.quote(str(folder / 'requests.parquet'))} --device nvme-tlc",
+        json_path=json_path,
+    )
+    return run
+
+
+def _differs(run: Run, folder: Path) -> str | None:
+    """Hold the requests against blkparse's, note the outcome in the run, and say what differs."""
+    from flashwright.recording import blkparse
+    from flashwright.recording.finish import REQUESTS
+    from flashwright.recording.recorder import BLOCK_STREAM, RAW
+
+    try:
+        number = blkparse.compare(folder / RAW / BLOCK_STREAM, run.table_files[REQUESTS])
+    except RunError as error:
+        run.result["checked"] = f"NOT what blkparse reads: {error}"
+        return str(error)
+    run.result["checked"] = f"blkparse reads the same {number:,} issued requests"
+    return None

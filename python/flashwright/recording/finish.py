@@ -1,0 +1,91 @@
+"""Makes the run folder of a recording from its raw streams: also of one that was killed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from flashwright._core import InputError, RunError, convert_trace
+from flashwright.runs import Run, provenance
+
+from .recorder import BLOCK_STREAM, MARKS, RAW, TRANSACTIONS
+
+REQUESTS, QUEUED = "requests", "queued"
+_MARK_COLUMNS = {"time_ns": pa.int64(), "end_ns": pa.int64(), "kind": pa.string(), "name": pa.string()}
+_ACTIONS = {REQUESTS: "D", QUEUED: "Q"}
+
+
+def finish(folder: Path) -> Run:
+    """Make the tables of a recording. They are files in its folder `raw` until the run is written.
+
+    Raises:
+        InputError: this is no recording, or one that is finished.
+        RunError: the device got no request.
+    """
+    run = Run.read_result(folder)
+    raw = folder / RAW
+    if run.command != "record" or not (raw / BLOCK_STREAM).is_file():
+        raise InputError(f"{folder}: no recording to finish: it has no {RAW}/{BLOCK_STREAM}")
+    about: dict[str, Any] = run.result["recording"]
+    if about.get("state") == "running":
+        about["state"] = "killed"
+    if (raw / BLOCK_STREAM).stat().st_size == 0:
+        raise RunError(f"{about['device']['name']} got no request while it was recorded")
+    # What was killed may have a part of a record at its end.
+    skip_bad = 1 if about["state"] == "killed" else 0
+    result: dict[str, Any] = {"recording": about}
+    files = {}
+    for name, action in _ACTIONS.items():
+        files[name] = raw / f"{name}.parquet"
+        told = convert_trace(
+            raw / BLOCK_STREAM, files[name], from_format=f"blktrace(action={action})", skip_bad=skip_bad
+        )
+        zero = "start_monotonic_ns" if name == REQUESTS else "queued_start_monotonic_ns"
+        about[zero] = told["start_ns"]
+        about["torn_records"] = told.get("skipped", 0)
+    run = Run("record", result, table_files=files)
+    run.tables["marks"] = _marks(raw, about["start_monotonic_ns"])
+    result["processes"] = _processes(files[REQUESTS], about.pop("commands", {}))
+    result["provenance"] = provenance(about["command_line"], [], None)
+    return run
+
+
+def _marks(raw: Path, zero_ns: int) -> pa.Table:
+    """Read the marks, on the clock of the requests: nanoseconds from the first of them, negative before it."""
+    path = raw / MARKS
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    marks = [json.loads(line) for line in lines]
+    parts = [
+        pa.table({name: pa.array([mark[name] for mark in marks], kind) for name, kind in _MARK_COLUMNS.items()}),
+        *(pq.read_table(file) for file in [raw / TRANSACTIONS] if file.exists()),
+    ]
+    table = pa.concat_tables(parts)
+    for name in ("time_ns", "end_ns"):
+        shifted = pc.subtract(table[name], pa.scalar(zero_ns, pa.int64()))
+        table = table.set_column(table.schema.get_field_index(name), name, shifted)
+    return table.sort_by("time_ns")
+
+
+def drop_raw(folder: Path) -> None:
+    """Remove the raw streams of a recording that is finished."""
+    raw = folder / RAW
+    for path in raw.iterdir():
+        path.unlink()
+    raw.rmdir()
+
+
+def _processes(requests: Path, commands: dict[str, str]) -> list[dict[str, Any]]:
+    """Count requests by the command of the thread that sent them, most first."""
+    counted = pq.read_table(requests, columns=["stream"])["stream"].value_counts()
+    by_command: dict[str, int] = {}
+    for one in counted.to_pylist():
+        command = commands.get(str(one["values"]), "not known")
+        by_command[command] = by_command.get(command, 0) + one["counts"]
+    total = max(sum(by_command.values()), 1)
+    most_first = sorted(by_command.items(), key=lambda item: -item[1])
+    return [{"command": name, "requests": number, "share": number / total} for name, number in most_first]

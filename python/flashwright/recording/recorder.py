@@ -1,0 +1,166 @@
+"""One recording: raw streams into a folder, from `start` to `stop`."""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from flashwright._core import InputError, __version__
+from flashwright.runs import RESULT_FILE, dump_json
+from flashwright.workloads.supervisor import Supervisor
+
+from . import device as devices
+from .block import BUFFER_KIB, BlockTracer
+from .device import BlockDevice
+from .tracefs import Tracefs
+
+RAW = "raw"
+BLOCK_STREAM = "block.blktrace"
+MARKS = "marks.jsonl"
+TRANSACTIONS = "transactions.parquet"
+
+
+@dataclass
+class Mark:
+    """Something that happened in a recording, by the monotonic clock in nanoseconds."""
+
+    kind: str
+    time_ns: int
+    end_ns: int
+    name: str = ""
+
+
+class Recorder:
+    """Records one device into a folder. In order: `prepare`, `start`, `stop`; `close` at the end, whatever happened."""
+
+    def __init__(
+        self,
+        supervisor: Supervisor,
+        device: BlockDevice,
+        folder: Path,
+        *,
+        command: list[str],
+        buffer_kib: int = BUFFER_KIB,
+        patience_s: float = 0.0,
+    ) -> None:
+        """Do nothing yet. `patience_s`: how long to wait for another recording on this machine."""
+        self.device = device
+        self.folder = folder
+        self._supervisor = supervisor
+        self._command = command
+        self._buffer_kib = buffer_kib
+        self._patience_s = patience_s
+        self._tracefs: Tracefs | None = None
+        self._block: BlockTracer | None = None
+        self._about: dict[str, Any] = {}
+        self._begun_ns = 0
+
+    @property
+    def bytes(self) -> int:
+        """What was read from the kernel so far."""
+        return 0 if self._block is None else self._block.bytes
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been recording; 0 before `start`."""
+        return (time.monotonic_ns() - self._begun_ns) / 1e9 if self._begun_ns else 0.0
+
+    def prepare(self) -> None:
+        """Set everything up, so that `start` takes no time.
+
+        Raises:
+            InputError: this cannot be recorded here, or the folder will not do.
+        """
+        self._make_folder()
+        self._tracefs = Tracefs(self._supervisor, self._patience_s)
+        self._block = BlockTracer(self._tracefs, self.device.trace, self.folder / RAW / BLOCK_STREAM, self._buffer_kib)
+        self._about = {
+            "state": "running",
+            "flashwright": __version__,
+            "command_line": self._command,
+            "kernel": platform.release(),
+            "device": self.device.about(),
+            "tracer": "ftrace blk",
+            "buffer_kib": self._buffer_kib,
+        }
+        self._write_about()
+        self._block.prepare()
+
+    def start(self) -> None:
+        """Record from now on."""
+        if self._block is None:
+            raise AssertionError("prepare comes before start")
+        self._begun_ns = time.monotonic_ns()
+        self._block.start()
+
+    def mark(self, mark: Mark) -> None:
+        """Note something that happened."""
+        with (self.folder / RAW / MARKS).open("a", encoding="utf-8") as out:
+            out.write(json.dumps(vars(mark)) + "\n")
+
+    def stop(self) -> None:
+        """Record no more; the folder holds everything that was seen.
+
+        Raises:
+            RunError: a stream could not be written.
+        """
+        if self._block is None or not self._begun_ns:
+            return
+        ended_ns = time.monotonic_ns()
+        self._block.stop()
+        self.mark(Mark("recording", self._begun_ns, ended_ns))
+        self._about |= {
+            "state": "stopped",
+            "seconds": (ended_ns - self._begun_ns) / 1e9,
+            "lost_events": self._block.lost,
+            "commands": self._block.commands,
+        }
+        self._begun_ns = 0
+        self._write_about()
+
+    def add(self, **told: Any) -> None:
+        """Add to what is known about the recording."""
+        self._about |= told
+        self._write_about()
+
+    def close(self) -> None:
+        """End, whatever state it is in, and put the kernel's settings back."""
+        if self._block is not None:
+            self._block.close()
+            self._block = None
+        if self._tracefs is not None:
+            self._tracefs.close()
+            self._tracefs = None
+
+    def _make_folder(self) -> None:
+        folder = self.folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if any(folder.iterdir()) and not (folder / RESULT_FILE).is_file():
+                raise InputError(f"{folder}: the folder is not empty and no run folder; choose another")
+            raw = folder / RAW
+            raw.mkdir(exist_ok=True)
+            for stale in (*folder.glob("*.parquet"), *raw.iterdir()):
+                stale.unlink()
+        except OSError as error:
+            raise InputError(f"{folder}: the recording cannot be written there: {error.strerror}") from error
+        if _same_device(folder, self.device):
+            raise InputError(
+                f"{folder} is on {self.device.path}, which is to be recorded: the recording would record itself; choose a "
+                "folder on another device"
+            )
+
+    def _write_about(self) -> None:
+        document = {"command": "record", "recording": self._about}
+        (self.folder / RESULT_FILE).write_text(dump_json(document), encoding="utf-8")
+
+
+def _same_device(folder: Path, device: BlockDevice) -> bool:
+    try:
+        return devices.find(folder).number == device.number
+    except InputError:
+        return False

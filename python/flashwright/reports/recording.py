@@ -1,0 +1,136 @@
+"""The report of a recording: what a device got, and what was made of it on the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flashwright._text import count, percent, significant, size, span
+from flashwright.reports import trace
+from flashwright.reports.page import Fact, Page, Section, Table
+from flashwright.runs import Run
+
+KINDS = ("reads", "writes", "trims", "flushes")
+_HEADINGS = ("requests", "requests/s", "bytes", "mean size", "requests", "bytes", "mean size")
+
+
+def page(run: Run) -> Page:
+    """Build the report."""
+    result = run.result
+    figures, about = result["requests"], result["recording"]
+    facts = [
+        *trace.facts(figures),
+        Fact("events lost", count(about.get("lost_events", 0)), "in the kernel's buffer"),
+    ]
+    return Page(
+        kind="recording",
+        title=f"{about['device']['name']}, recorded",
+        headline=headline(result),
+        facts=facts,
+        sections=[
+            Section("What was sent", [_kinds_table(result), *_processes(result)]),
+            *trace.sections(figures, run.tables, "trace_"),
+            Section("All figures", [trace.scalars_table(figures), _about_table(about)]),
+        ],
+        provenance=result["provenance"],
+        remarks=remarks(result),
+    )
+
+
+def headline(result: dict[str, Any]) -> str:
+    """Give the recording in a few sentences."""
+    figures, queued = result["requests"], result["queued"]
+    told = trace.headline(figures)
+    if queued["write_bytes"] and figures["writes"]:
+        ratio = queued["writes"] / figures["writes"]
+        told += f" The file system queued {significant(ratio)} writes for each that the device got."
+    warning = losses(result)
+    return f"{warning} {told}" if warning else told
+
+
+def losses(result: dict[str, Any]) -> str:
+    """Say what is missing in a recording; nothing if nothing is."""
+    about = result["recording"]
+    lost, torn = about.get("lost_events"), about.get("torn_records", 0)
+    told = []
+    if lost:
+        told.append(f"{count(lost)} events were LOST, so that this recording has holes: take a larger --trace-buffer.")
+    if about["state"] == "killed":
+        told.append(
+            "The recorder was killed: what it had written until then is here; how much the kernel still held is not known."
+        )
+    if torn:
+        told.append(f"{count(torn)} record at the end is cut off.")
+    return " ".join(told)
+
+
+def remarks(result: dict[str, Any]) -> list[str]:
+    """Tell what to know when reading the figures."""
+    about = result["recording"]
+    told = [
+        f"Requests are what the device got (issued, D); queued (Q) is what came from above. Tracer: {about['tracer']}."
+    ]
+    if about["device"].get("start_bytes"):
+        told.append(f"Offsets are those on the disk: the partition begins at byte {about['device']['start_bytes']:,}.")
+    if "checked" in result:
+        told.append(f"Checked: {result['checked']}.")
+    warning = losses(result)
+    return [warning, *told] if warning else told
+
+
+def rows(result: dict[str, Any]) -> list[list[str]]:
+    """Give the recording line by line, for the terminal."""
+    about, figures, queued = result["recording"], result["requests"], result["queued"]
+    found = [["recorded", span(about["seconds"]) if "seconds" in about else "not known: it was killed"]]
+    for kind in KINDS:
+        if not (figures[kind] or queued[kind]):
+            continue
+        volume = f", {size(figures[_bytes(kind)])}" if kind != "flushes" else ""
+        found.append([kind, f"{count(figures[kind])}{volume} (queued: {count(queued[kind])})"])
+    if "checked" in result:
+        found.append(["checked", result["checked"]])
+    found.append(["events lost", count(about.get("lost_events", 0)) if "lost_events" in about else "not known"])
+    return found
+
+
+def _bytes(kind: str) -> str:
+    return f"{kind.removesuffix('s')}_bytes"
+
+
+def _kinds_table(result: dict[str, Any]) -> Table:
+    figures, queued = result["requests"], result["queued"]
+    seconds = max(figures["duration_ns"] or 0, 1) / 1e9
+    lines = []
+    for kind in KINDS:
+        line = [kind]
+        for which, told in (("device", figures), ("queued", queued)):
+            number = told[kind]
+            line.append(count(number))
+            if which == "device":
+                line.append(significant(number / seconds))
+            if kind == "flushes":
+                line += ["", ""]
+            else:
+                line += [size(told[_bytes(kind)]), size(round(told[_bytes(kind)] / number)) if number else ""]
+        lines.append(line)
+    return Table(
+        "By kind",
+        (("", "left"), *((heading, "right") for heading in _HEADINGS)),
+        lines,
+        note="The first four columns are what the device got, the last three what was queued, before merging and splitting.",
+    )
+
+
+def _processes(result: dict[str, Any]) -> list[Table]:
+    lines = [[one["command"], count(one["requests"]), percent(one["share"])] for one in result.get("processes", ())]
+    if not lines:
+        return []
+    columns = (("thread", "left"), ("requests", "right"), ("share", "right"))
+    return [
+        Table("By who sent them", columns, lines, note="Threads that the kernel remembered; writing back is its own.")
+    ]
+
+
+def _about_table(about: dict[str, Any]) -> Table:
+    lines = [[name.replace("_", " "), str(value)] for name, value in about["device"].items()]
+    lines += [[name, str(about[name])] for name in ("kernel", "tracer", "buffer_kib") if name in about]
+    return Table("The device", (("", "left"), ("", "left")), lines, folded=True)

@@ -17,6 +17,7 @@ import pytest
 
 from flashwright.workloads.databases.server import find_binaries, server_account
 from flashwright.workloads.supervisor import Supervisor
+from processes import command_of, descendants, is_alive, processes_of, until
 from servers import find_server
 from support import Cli
 
@@ -160,51 +161,6 @@ def test_listing_has_workloads_and_presets(cli: Cli) -> None:
         assert name in told
 
 
-def _processes_of(marker: str) -> list[str]:
-    """Command lines of all processes that name the marker."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue
-        if marker in words:
-            found.append(words)
-    return found
-
-
-def _descendants(pid: int) -> set[int]:
-    found: set[int] = set()
-    parents = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            text = path.read_text()
-        except OSError:
-            continue
-        parents[int(path.parent.name)] = int(text.rpartition(")")[2].split()[1])
-    grown = {pid}
-    while grown:
-        grown = {child for child, parent in parents.items() if parent in grown} - found
-        found |= grown
-    return found
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def _until(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
-
-
 def _start(database: str, place: Path, cwd: Path, workload: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "flashwright", "run", workload, "--db", database, "--clients", "2"]
     command += ["--duration", "300", "--on", str(place), "--out", "out"]
@@ -229,14 +185,14 @@ def test_ctrl_c_keeps_what_was_measured_and_leaves_nothing(
 ) -> None:
     _needs(database)
     process = _start(database, place, tmp_path, TINY[workload])
-    assert _until(lambda: _has_begun(database, place))
+    assert until(lambda: _has_begun(database, place))
     time.sleep(4.0 if database == "postgres" else 2.0)
-    children = _descendants(process.pid)
+    children = descendants(process.pid)
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
     assert "Traceback" not in stderr
-    assert _until(lambda: not any(map(_is_alive, children)))
+    assert until(lambda: not any(map(is_alive, children)))
     if (tmp_path / "out").exists():
         result = json.loads((tmp_path / "out" / "result.json").read_text())
         assert result["complete"] is False
@@ -253,29 +209,22 @@ def test_kill_9_leaves_nothing(database: str, delay_s: float, victim: str, tmp_p
     _needs(database)
     process = _start(database, place, tmp_path, TINY["tatp" if delay_s else "tpcc"])
     # The folder is there: so is the supervisor.
-    assert _until(lambda: any(place.iterdir()))
+    assert until(lambda: any(place.iterdir()))
     time.sleep(delay_s)
-    everything = {process.pid} | _descendants(process.pid)
+    everything = {process.pid} | descendants(process.pid)
     if victim == "us":
         os.kill(process.pid, signal.SIGKILL)
     else:
-        supervisor = [pid for pid in everything if "supervisor/__main__" in _command(pid)]
+        supervisor = [pid for pid in everything if "supervisor/__main__" in command_of(pid)]
         os.kill(supervisor[0], signal.SIGKILL)
         if database == "sqlite":
             # Nothing is asked of it until the end.
             process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
     assert process.returncode != 0
-    assert _until(lambda: not any(map(_is_alive, everything))), [_command(pid) for pid in everything if _is_alive(pid)]
-    assert _until(lambda: _processes_of(str(place)) == [])
-    assert _until(lambda: list(place.iterdir()) == [])
-
-
-def _command(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-    except OSError:
-        return ""
+    assert until(lambda: not any(map(is_alive, everything))), [command_of(pid) for pid in everything if is_alive(pid)]
+    assert until(lambda: processes_of(str(place)) == [])
+    assert until(lambda: list(place.iterdir()) == [])
 
 
 def test_binaries_are_found_where_they_are_said_to_be() -> None:

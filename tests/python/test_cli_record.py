@@ -1,0 +1,223 @@
+"""`flashwright record` and `run --record`, on a loop device: what is recorded, and what is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from flashwright import InputError
+from flashwright.recording import file_systems
+from flashwright.recording.tracefs import Tracefs
+from flashwright.recording.volume import Volume
+from flashwright.workloads.supervisor import Supervisor
+from kill_recording import Kill, kill, settings
+from processes import until
+from servers import find_server
+from support import Cli, find_program
+
+MIB = 1 << 20
+PAGES = 300
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _recordable() -> None:
+    """Recording needs root and the kernel's blk tracer: CI has both."""
+    tracers = Path("/sys/kernel/tracing/available_tracers")
+    if os.geteuid() != 0 or not tracers.exists() or "blk" not in tracers.read_text():
+        message = "recording needs root, and a kernel with the blk tracer"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
+
+
+@pytest.fixture
+def volume() -> Iterator[Volume]:
+    with Supervisor() as supervisor:
+        made = Volume(supervisor, file_systems.find("ext4"))
+        made.on_image(Path("/var/tmp"), 64 * MIB)  # noqa: S108
+        yield made
+
+
+def dd(target: Path) -> list[str]:
+    return ["dd", "if=/dev/zero", f"of={target}", "bs=4096", f"count={PAGES}", "oflag=direct", "status=none"]
+
+
+def test_what_a_command_writes_is_recorded(volume: Volume, cli: Cli, tmp_path: Path) -> None:
+    find_program("blkparse")
+    before = settings()
+    done = cli("record", volume.mount_point, "--out", "rec", "--check", "--", *dd(volume.mount_point / "file"))
+    assert settings() == before
+    assert "blkparse reads the same" in done.stdout
+    result = json.loads((tmp_path / "rec" / "result.json").read_text())
+    assert result["recording"]["lost_events"] == 0
+    assert result["recording"]["state"] == "stopped"
+    assert result["recording"]["device"]["name"] == volume.device.name
+    requests = pl.read_parquet(tmp_path / "rec" / "requests.parquet")
+    writes = requests.filter((pl.col("op") == "write") & (pl.col("length") == 4096))
+    assert len(writes) >= PAGES
+    assert requests["time_ns"].is_sorted()
+    assert len(pl.read_parquet(tmp_path / "rec" / "queued.parquet")) >= PAGES
+    by_command = {one["command"]: one["requests"] for one in result["processes"]}
+    assert by_command["dd"] >= PAGES
+    assert not (tmp_path / "rec" / "raw").exists()
+    report = (tmp_path / "rec" / "report.html").read_bytes()
+    cli("report", "rec")
+    assert (tmp_path / "rec" / "report.html").read_bytes() == report
+    played = json.loads(cli("simulate", "rec/requests.parquet", "--device", "nvme-tlc", "--json", "-").stdout)
+    assert played["requests"] == len(requests)
+
+
+def test_a_command_that_fails_is_recorded_and_told(volume: Volume, cli: Cli, tmp_path: Path) -> None:
+    command = f"{' '.join(dd(volume.mount_point / 'file'))}; exit 3"
+    done = cli("record", volume.device.path, "--out", "rec", "--", "sh", "-c", command, code=1)
+    assert "exit code 3" in done.stderr
+    assert (tmp_path / "rec" / "requests.parquet").exists()
+    assert (
+        "cannot be started" in cli("record", volume.device.path, "--out", "b", "--", "no-such-program", code=2).stderr
+    )
+
+
+def test_ctrl_c_is_the_end_of_a_recording(volume: Volume, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "flashwright", "record", str(volume.device.path), "--out", "rec"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    stream = tmp_path / "rec" / "raw" / "block.blktrace"
+    assert until(stream.exists)
+    # The stream is there a moment before recording begins.
+    assert until(lambda: bool(settings()["traced"]))
+    subprocess.run(dd(volume.mount_point / "file"), check=True)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 0, stderr
+    assert "Report:" in stdout
+    assert len(pl.read_parquet(tmp_path / "rec" / "requests.parquet")) >= PAGES
+
+
+def test_a_killed_recording_is_finished_later(volume: Volume, cli: Cli, tmp_path: Path) -> None:
+    before = settings()
+    command = [
+        sys.executable,
+        "-m",
+        "flashwright",
+        "record",
+        str(volume.mount_point),
+        "--out",
+        "rec",
+        "--",
+        "sleep",
+        "60",
+    ]
+    process = subprocess.Popen(command, cwd=tmp_path)
+    assert until(lambda: bool(settings()["traced"]))
+    subprocess.run(dd(volume.mount_point / "file"), check=True)
+    stream = tmp_path / "rec" / "raw" / "block.blktrace"
+    assert until(lambda: stream.stat().st_size > PAGES * 48)
+    process.kill()
+    process.wait()
+    assert until(lambda: settings() == before)
+    # As if it had been cut within a record.
+    with stream.open("ab") as raw:
+        raw.write(stream.read_bytes()[:20])
+    done = cli("record", "--finish", "rec")
+    assert "was killed" in done.stdout
+    assert "cut off" in done.stdout
+    assert len(pl.read_parquet(tmp_path / "rec" / "requests.parquet")) > 0
+    assert "no recording to finish" in cli("record", "--finish", "rec", code=2).stderr
+
+
+def test_a_benchmark_is_recorded_on_a_volume_of_its_own(cli: Cli, tmp_path: Path) -> None:
+    cli(
+        "run", "tpcc(items=300,customers=30)", "--duration", "1", "--clients", "2", "--checkpoint", "0.4",
+        "--record", "rec", "--out", "out", "--volume", "200M", "--file-system", "ext4",
+    )  # fmt: skip
+    run = json.loads((tmp_path / "out" / "result.json").read_text())
+    recording = json.loads((tmp_path / "rec" / "result.json").read_text())["recording"]
+    marks = pl.read_parquet(tmp_path / "rec" / "marks.parquet")
+    of_kind = {kind: len(part) for (kind,), part in marks.group_by("kind")}
+    assert of_kind["transaction"] == run["transactions"]
+    assert of_kind["checkpoint"] == len(run["checkpoints"]) > 0
+    assert of_kind["measurement"] == of_kind["recording"] == 1
+    assert recording["file_system"]["type"] == "ext4"
+    assert recording["lost_events"] == 0
+    # On one clock: transactions lie within the recording, but for what was under way at its begin and end.
+    requests = pl.read_parquet(tmp_path / "rec" / "requests.parquet")
+    measured = marks.filter(pl.col("kind") == "transaction")
+    during = measured.filter((pl.col("end_ns") > 0) & (pl.col("time_ns") < requests["time_ns"].max()))
+    assert len(during) > 0.9 * len(measured)
+    # A commit is durable: there are no fewer flushes than there are seconds, and each has its completion.
+    assert requests.filter(pl.col("op") == "flush")["latency_ns"].null_count() <= 2
+    assert not [line for line in Path("/proc/self/mounts").read_text().splitlines() if "flashwright-volume" in line]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["record"], "what is to be recorded"),
+        (["record", "/nowhere"], "/nowhere: No such file"),
+        (["record", "/proc"], "on no block device that can be traced"),
+        (["record", ".", "--out", "rec"], "the recording would record itself"),
+        (["record", "--finish", "."], "no run folder"),
+        (["run", "tpcc", "--file-system", "ext5"], "unknown file system `ext5`"),
+        (["run", "tpcc", "--volume", "4M"], "ext4 needs 16,777,216 at least"),
+        (["run", "tpcc", "--volume", "400M", "--keep"], "--keep is for a folder that is there"),
+        (["run", "tpcc", "--destroy-data", "/dev/sda"], "it must repeat the device of --on"),
+        (["run", "tpcc", "--on", "/etc/passwd"], "neither a folder nor a block device"),
+    ],
+)
+def test_wrong_use_is_told_in_one_line(arguments: list[str], told: str, cli: Cli) -> None:
+    done = cli(*arguments, code=2)
+    assert told in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_device_is_overwritten_only_if_told(volume: Volume, cli: Cli) -> None:
+    node = str(volume.device.path)
+    assert "say so with --destroy-data" in cli("run", "tpcc", "--on", node, code=2).stderr
+    told = cli("run", "tpcc", "--on", node, "--destroy-data", node, code=2).stderr
+    assert "mounted" in told or "in use" in told
+    volume.unmount()
+    done = cli(
+        "run", "tatp(subscribers=100)", "--duration", "0.3", "--on", node, "--destroy-data", node, "--record", "rec"
+    )
+    assert "The database is consistent." in done.stdout
+
+
+def test_two_recordings_at_once_are_refused() -> None:
+    with Supervisor() as supervisor:
+        first = Tracefs(supervisor)
+        with pytest.raises(InputError, match="another recording goes on"):
+            Tracefs(supervisor, patience_s=0.2)
+        first.close()
+        Tracefs(supervisor).close()
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        Kill("us", "sqlite", 0.5, is_recording=True),
+        Kill("supervisor", "sqlite", 0.3, is_recording=True),
+        Kill("database", "postgres", 0.2, is_recording=True),
+        Kill("us", "postgres", 1.5, is_recording=False),
+    ],
+    ids=str,
+)
+def test_kill_9_leaves_nothing_but_the_trace(one: Kill, tmp_path: Path) -> None:
+    """The short form of tests/python/kill_recording.py."""
+    if one.database == "postgres":
+        find_server()
+    with Supervisor() as supervisor:
+        work = supervisor.folder(Path("/var/tmp"), "flashwright-test-", mode=0o755)  # noqa: S108
+        told = kill(one, work)
+    assert told == ("read" if one.is_recording and one.victim != "database" else told)
+
+
+def test_a_device_that_gets_nothing_is_told(volume: Volume, cli: Cli) -> None:
+    volume.unmount()
+    assert "got no request" in cli("record", volume.device.path, "--seconds", "0.5", "--out", "idle", code=1).stderr

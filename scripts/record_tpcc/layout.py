@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from flashwright.recording.tools import tool
 from flashwright.workloads.parts import Ranges, take_part, union
-from volume import tool
 
 PARTS = {"log": "pg_wal", "data": "base"}
 """Part -> folder of PostgreSQL's data directory. In neither are its small files, and ext4's journal and metadata."""

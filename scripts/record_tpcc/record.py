@@ -33,8 +33,14 @@ from types import FrameType
 from typing import Any
 
 import psycopg
+import pyarrow as pa
 
 from convert import convert, excerpt, verify
+from flashwright.recording import file_systems
+from flashwright.recording.block import BlockTracer
+from flashwright.recording.tools import tool
+from flashwright.recording.tracefs import Tracefs
+from flashwright.recording.volume import Volume
 from flashwright.workloads.databases import backend_config
 from flashwright.workloads.databases.memory import MemoryGroup
 from flashwright.workloads.databases.server import Server, find_binaries, server_account
@@ -44,8 +50,6 @@ from flashwright.workloads.parts import union
 from flashwright.workloads.supervisor import Supervisor
 from flashwright.workloads.tpcc import MIXES, Scale, TpccLoad, load, mix, violations
 from layout import layout
-from tracer import BlockTracer
-from volume import Volume, tool
 
 LOAD_SETTINGS = {
     "fsync": "off",
@@ -172,7 +176,14 @@ def load_database(args: argparse.Namespace, server: Server, scale: Scale) -> int
 
 
 def run_recorded(
-    args: argparse.Namespace, stack: ExitStack, server: Server, *, device: str, scale: Scale, raw: Path
+    args: argparse.Namespace,
+    stack: ExitStack,
+    server: Server,
+    supervisor: Supervisor,
+    *,
+    volume: Volume,
+    scale: Scale,
+    raw: Path,
 ) -> tuple[RunResult, dict[str, Any]]:
     """Warm up, run TPC-C under the tracer, and return the result and what is known about the recording."""
     backend = backend_config("postgres", server.conninfo)
@@ -185,8 +196,12 @@ def run_recorded(
     if args.warm_up_seconds > 0:
         warm = run(backend, tpcc, config(0, args.warm_up_seconds))
         say(f"warm-up: {warm.transactions_per_second:.0f} transactions/s")
-    tracer = BlockTracer(device, raw, args.trace_buffer_kib)
+    stream = raw.with_suffix("")
+    tracefs = Tracefs(supervisor)
+    stack.callback(tracefs.close)
+    tracer = BlockTracer(tracefs, volume.device.trace, stream, args.trace_buffer_kib)
     stack.callback(tracer.close)
+    tracer.prepare()
     watcher = RoleWatcher(server)
     stack.callback(watcher.close)
     before = {**server.query("SELECT * FROM pg_stat_bgwriter")[0], **server.query("SELECT * FROM pg_stat_wal")[0]}
@@ -198,8 +213,14 @@ def run_recorded(
     tracer.stop()
     watcher.close()
     parts_at_end = layout(server.data)
-    roles = {**tracer.commands(), **watcher.roles}
-    tracer.close()
+    if tracer.lost:
+        raise RuntimeError(
+            f"the kernel lost {tracer.lost} events: use a larger --trace-buffer-kib than {args.trace_buffer_kib}"
+        )
+    roles = {**tracer.commands, **watcher.roles}
+    with pa.CompressedOutputStream(pa.OSFile(str(raw), "wb"), "zstd") as out, stream.open("rb") as recorded:
+        shutil.copyfileobj(recorded, out)
+    stream.unlink()
     after = {**server.query("SELECT * FROM pg_stat_bgwriter")[0], **server.query("SELECT * FROM pg_stat_wal")[0]}
     return result, {
         "postgres_counters": {name: float(after[name] - before[name]) for name in before if "reset" not in name},
@@ -216,15 +237,13 @@ def record(args: argparse.Namespace, stack: ExitStack) -> dict[str, Any]:
     """Make the whole recording and return its description."""
     scale = Scale(args.warehouses)
     raw: Path = args.output / f"{args.name}.blktrace.zst"
-    work = Path(tempfile.mkdtemp(prefix="flashwright-record-", dir=args.work_dir))
+    work = Path(tempfile.mkdtemp(prefix="flashwright-record-", dir="/tmp"))
     stack.callback(shutil.rmtree, work)
     work.chmod(0o711)
-    volume = Volume(work / "image", work / "mount", args.image_mib * MIB)
-    stack.callback(volume.close)
-    say(f"making a device of {args.image_mib} MiB")
-    volume.open()
-    # The server ends with us even if we are killed; the volume is then left to its user, with the image's folder.
     supervisor = stack.enter_context(Supervisor())
+    volume = Volume(supervisor, file_systems.find("ext4"))
+    say(f"making a device of {args.image_mib} MiB")
+    volume.on_image(args.work_dir, args.image_mib * MIB)
     account = server_account(args.user)
     binaries = find_binaries(args.postgres_bin, account)
     server = Server(binaries, volume.mount_point / "data", work / "run", supervisor, account)
@@ -245,7 +264,7 @@ def record(args: argparse.Namespace, stack: ExitStack) -> dict[str, Any]:
         stack.callback(group.close)
         stack.callback(server.stop)
     server.start(settings, group.processes_file if group else None)
-    result, about = run_recorded(args, stack, server, device=volume.device, scale=scale, raw=raw)
+    result, about = run_recorded(args, stack, server, supervisor, volume=volume, scale=scale, raw=raw)
     say(f"recorded {result.transactions} transactions, {result.transactions_per_second:.0f}/s; checking the database")
     backend = backend_config("postgres", server.conninfo).connect()
     broken = violations(backend)

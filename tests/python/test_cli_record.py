@@ -134,7 +134,7 @@ def test_a_killed_recording_is_finished_later(volume: Volume, cli: Cli, tmp_path
 
 def test_a_benchmark_is_recorded_on_a_volume_of_its_own(cli: Cli, tmp_path: Path) -> None:
     cli(
-        "run", "tpcc(items=300,customers=30)", "--duration", "1", "--clients", "2", "--checkpoint", "0.4",
+        "run", "tpcc(items=300,customers=30)", "--warm-up", "0.5", "--duration", "1", "--clients", "2", "--checkpoint", "0.4",
         "--record", "rec", "--out", "out", "--volume", "200M", "--file-system", "ext4",
     )  # fmt: skip
     run = json.loads((tmp_path / "out" / "result.json").read_text())
@@ -151,6 +151,10 @@ def test_a_benchmark_is_recorded_on_a_volume_of_its_own(cli: Cli, tmp_path: Path
     measured = marks.filter(pl.col("kind") == "transaction")
     during = measured.filter((pl.col("end_ns") > 0) & (pl.col("time_ns") < requests["time_ns"].max()))
     assert len(during) > 0.9 * len(measured)
+    # Nothing of the warm-up is in it.
+    [recorded] = marks.filter(pl.col("kind") == "recording").iter_rows(named=True)
+    assert recorded["time_ns"] <= 0
+    assert requests["time_ns"].max() <= recorded["end_ns"]
     # A commit is durable: there are no fewer flushes than there are seconds, and each has its completion.
     assert requests.filter(pl.col("op") == "flush")["latency_ns"].null_count() <= 2
     assert not [line for line in Path("/proc/self/mounts").read_text().splitlines() if "flashwright-volume" in line]
@@ -221,3 +225,21 @@ def test_kill_9_leaves_nothing_but_the_trace(one: Kill, tmp_path: Path) -> None:
 def test_a_device_that_gets_nothing_is_told(volume: Volume, cli: Cli) -> None:
     volume.unmount()
     assert "got no request" in cli("record", volume.device.path, "--seconds", "0.5", "--out", "idle", code=1).stderr
+
+
+def test_blktrace_records_where_it_is_allowed_and_tells_where_not(volume: Volume, cli: Cli, tmp_path: Path) -> None:
+    find_program("blktrace")
+    before = settings()
+    target = volume.mount_point
+    done = cli(
+        "record", target, "--tracer", "blktrace", "--out", "rec", "--check", "--", *dd(target / "file"), code=None
+    )
+    assert settings() == before
+    if done.returncode == 0:
+        assert "blkparse reads the same" in done.stdout
+        assert len(pl.read_parquet(tmp_path / "rec" / "requests.parquet")) >= PAGES
+    else:
+        # A locked-down kernel refuses its relay files.
+        assert done.returncode == 2
+        assert "blktrace cannot trace" in done.stderr
+        assert done.stderr.count("\n") == 1

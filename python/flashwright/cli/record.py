@@ -9,7 +9,7 @@ import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -52,6 +52,13 @@ def default_folder() -> Path:
     metavar="BYTES",
     help="The kernel's buffer for each processor: larger if events are lost.",
 )
+@click.option(
+    "--tracer",
+    type=click.Choice(["auto", "ftrace", "blktrace"]),
+    default="auto",
+    show_default=True,
+    help="ftrace: the kernel's blk tracer; blktrace: blktrace(8); auto: the first if the kernel has it.",
+)
 @click.option("--keep-raw", is_flag=True, help="Keep the kernel's own stream, which blkparse reads, beside the tables.")
 @click.option("--check", is_flag=True, help="Compare every request with what blkparse reads in the same stream.")
 @click.option(
@@ -68,6 +75,7 @@ def record(
     seconds: float | None,
     out: Path | None,
     buffer_bytes: int,
+    tracer: str,
     *,
     keep_raw: bool,
     check: bool,
@@ -95,13 +103,13 @@ def record(
     if target is None:
         raise InputError("what is to be recorded? Give a block device or a folder; see `flashwright record --help`")
     folder = out or default_folder()
-    code = _record(target, command, seconds, folder, buffer_bytes)
+    code = _record(target, command, seconds, folder, {"tracer": tracer, "buffer_kib": max(1, buffer_bytes // 1024)})
     conclude(folder, keep_raw=keep_raw, check=check, json_path=json_path)
     if code:
         raise RunError(f"`{shlex.join(command)}` ended with exit code {code}; what it did is recorded in {folder}")
 
 
-def _record(target: Path, command: Sequence[str], seconds: float | None, folder: Path, buffer_bytes: int) -> int:
+def _record(target: Path, command: Sequence[str], seconds: float | None, folder: Path, how: dict[str, Any]) -> int:
     """Record until the end; give the exit code of the command."""
     from flashwright.cli.progress import StoppedError, follow
     from flashwright.recording import device
@@ -110,14 +118,7 @@ def _record(target: Path, command: Sequence[str], seconds: float | None, folder:
 
     found = device.find(target)
     with Supervisor() as supervisor:
-        recorder = Recorder(
-            supervisor,
-            found,
-            folder,
-            command=command_line(),
-            buffer_kib=max(1, buffer_bytes // 1024),
-            patience_s=_PATIENCE_S,
-        )
+        recorder = Recorder(supervisor, found, folder, command=command_line(), patience_s=_PATIENCE_S, **how)
         try:
             recorder.prepare()
             recorder.start()
@@ -232,11 +233,10 @@ def conclude(folder: Path, *, keep_raw: bool, check: bool, json_path: str | None
 def _differs(run: Run, folder: Path) -> str | None:
     """Hold the requests against blkparse's, note the outcome in the run, and say what differs."""
     from flashwright.recording import blkparse
-    from flashwright.recording.finish import REQUESTS
-    from flashwright.recording.recorder import BLOCK_STREAM, RAW
+    from flashwright.recording.finish import REQUESTS, block_stream
 
     try:
-        number = blkparse.compare(folder / RAW / BLOCK_STREAM, run.table_files[REQUESTS])
+        number = blkparse.compare(block_stream(folder), run.table_files[REQUESTS])
     except RunError as error:
         run.result["checked"] = f"NOT what blkparse reads: {error}"
         return str(error)

@@ -28,7 +28,9 @@ def compare(raw: Path, requests: Path) -> int:
         RunError: they differ; the message has the first difference.
     """
     need("blkparse")
-    command = ["blkparse", "-q", "-i", "-", "-a", "issue", "-f", _FORMAT]
+    # Of a stream of one file it wants nothing but its standard input; the files of many processors it finds itself.
+    source = "-" if raw.suffix == ".blktrace" else str(raw.with_suffix("").with_suffix(""))
+    command = ["blkparse", "-q", "-i", source, "-a", "issue", "-f", _FORMAT]
     with raw.open("rb") as stream:
         done = subprocess.run(command, stdin=stream, capture_output=True, check=False)
     if done.returncode != 0:

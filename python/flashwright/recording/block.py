@@ -24,8 +24,16 @@ _ONE_READ = 1 << 16
 _IDLE_S = 0.05
 
 
+def is_there() -> bool:
+    """Tell whether the kernel has the tracer; tracefs has to be mounted."""
+    tracers = ROOT / "available_tracers"
+    return tracers.exists() and "blk" in tracers.read_text().split()
+
+
 class BlockTracer:
     """Writes every event of one device into a file, from `start` to `stop`. In order: `prepare`, `start`, `stop`, `close`."""
+
+    name = "ftrace"
 
     def __init__(self, tracefs: Tracefs, device_trace: Path, output: Path, buffer_kib: int = BUFFER_KIB) -> None:
         """Do nothing yet. `device_trace`: the folder `trace` of the device in /sys. `output` is appended to as events come."""
@@ -49,7 +57,7 @@ class BlockTracer:
         tracer = current(ROOT / "current_tracer")
         if tracer != "nop":
             raise InputError(f"{ROOT}/current_tracer is {tracer}: end the other tracing first (write nop into it)")
-        if "blk" not in (ROOT / "available_tracers").read_text().split():
+        if not is_there():
             raise InputError("this kernel has no blk tracer: it needs CONFIG_BLK_DEV_IO_TRACE")
         if not (self._device / "enable").exists():
             raise InputError(f"{self._device}: the device cannot be traced")
@@ -66,13 +74,14 @@ class BlockTracer:
         ):
             self._tracefs.set(path, value)
         (ROOT / "trace").write_text("")
-        (self._device / "act_mask").write_text(ACTIONS)
         self._tracefs.at_end(self._device / "enable", "0")
         self._reader = threading.Thread(target=self._read, name="trace reader", daemon=True)
         self._reader.start()
 
     def start(self) -> None:
         """Record from now on."""
+        # The kernel begins as soon as it knows what to record.
+        (self._device / "act_mask").write_text(ACTIONS)
         (self._device / "enable").write_text("1")
 
     def stop(self) -> None:

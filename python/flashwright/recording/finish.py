@@ -29,12 +29,13 @@ def finish(folder: Path) -> Run:
     """
     run = Run.read_result(folder)
     raw = folder / RAW
-    if run.command != "record" or not (raw / BLOCK_STREAM).is_file():
+    stream = block_stream(folder)
+    if run.command != "record" or not stream.is_file():
         raise InputError(f"{folder}: no recording to finish: it has no {RAW}/{BLOCK_STREAM}")
     about: dict[str, Any] = run.result["recording"]
     if about.get("state") == "running":
         about["state"] = "killed"
-    if (raw / BLOCK_STREAM).stat().st_size == 0:
+    if stream.stat().st_size == 0:
         raise RunError(f"{about['device']['name']} got no request while it was recorded")
     # What was killed may have a part of a record at its end.
     skip_bad = 1 if about["state"] == "killed" else 0
@@ -42,9 +43,7 @@ def finish(folder: Path) -> Run:
     files = {}
     for name, action in _ACTIONS.items():
         files[name] = raw / f"{name}.parquet"
-        told = convert_trace(
-            raw / BLOCK_STREAM, files[name], from_format=f"blktrace(action={action})", skip_bad=skip_bad
-        )
+        told = convert_trace(stream, files[name], from_format=f"blktrace(action={action})", skip_bad=skip_bad)
         zero = "start_monotonic_ns" if name == REQUESTS else "queued_start_monotonic_ns"
         about[zero] = told["start_ns"]
         about["torn_records"] = told.get("skipped", 0)
@@ -69,6 +68,13 @@ def _marks(raw: Path, zero_ns: int) -> pa.Table:
         shifted = pc.subtract(table[name], pa.scalar(zero_ns, pa.int64()))
         table = table.set_column(table.schema.get_field_index(name), name, shifted)
     return table.sort_by("time_ns")
+
+
+def block_stream(folder: Path) -> Path:
+    """Give the stream of the block layer: with blktrace the first of its files, beside which readers find the others."""
+    one = folder / RAW / BLOCK_STREAM
+    first = one.with_name(f"{one.name}.0")
+    return first if first.exists() else one
 
 
 def drop_raw(folder: Path) -> None:

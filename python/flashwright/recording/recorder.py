@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +15,13 @@ from flashwright.runs import RESULT_FILE, dump_json
 from flashwright.workloads.supervisor import Supervisor
 
 from . import device as devices
-from .block import BUFFER_KIB, BlockTracer
+from .blktrace import Blktrace
+from .block import BUFFER_KIB, BlockTracer, is_there
 from .device import BlockDevice
 from .tracefs import Tracefs
 
+AUTO = "auto"
+TRACERS = (AUTO, BlockTracer.name, Blktrace.name)
 RAW = "raw"
 BLOCK_STREAM = "block.blktrace"
 MARKS = "marks.jsonl"
@@ -44,18 +48,20 @@ class Recorder:
         folder: Path,
         *,
         command: list[str],
+        tracer: str = AUTO,
         buffer_kib: int = BUFFER_KIB,
         patience_s: float = 0.0,
     ) -> None:
-        """Do nothing yet. `patience_s`: how long to wait for another recording on this machine."""
+        """Do nothing yet. `tracer` is one of `TRACERS`; `patience_s`: how long to wait for another recording on this machine."""
         self.device = device
         self.folder = folder
         self._supervisor = supervisor
         self._command = command
+        self._tracer = tracer
         self._buffer_kib = buffer_kib
         self._patience_s = patience_s
         self._tracefs: Tracefs | None = None
-        self._block: BlockTracer | None = None
+        self._block: BlockTracer | Blktrace | None = None
         self._about: dict[str, Any] = {}
         self._begun_ns = 0
 
@@ -77,14 +83,14 @@ class Recorder:
         """
         self._make_folder()
         self._tracefs = Tracefs(self._supervisor, self._patience_s)
-        self._block = BlockTracer(self._tracefs, self.device.trace, self.folder / RAW / BLOCK_STREAM, self._buffer_kib)
+        self._block = self._choose()
         self._about = {
             "state": "running",
             "flashwright": __version__,
             "command_line": self._command,
             "kernel": platform.release(),
             "device": self.device.about(),
-            "tracer": "ftrace blk",
+            "tracer": self._block.name,
             "buffer_kib": self._buffer_kib,
         }
         self._write_about()
@@ -135,6 +141,15 @@ class Recorder:
         if self._tracefs is not None:
             self._tracefs.close()
             self._tracefs = None
+
+    def _choose(self) -> BlockTracer | Blktrace:
+        output = self.folder / RAW / BLOCK_STREAM
+        name = self._tracer
+        if name == AUTO:
+            name = Blktrace.name if not is_there() and shutil.which("blktrace") is not None else BlockTracer.name
+        if name == Blktrace.name or self._tracefs is None:
+            return Blktrace(self._supervisor, self.device.path, output, self._buffer_kib)
+        return BlockTracer(self._tracefs, self.device.trace, output, self._buffer_kib)
 
     def _make_folder(self) -> None:
         folder = self.folder

@@ -14,7 +14,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 # The tests of the extension are in Python: it cannot be linked into a Rust test.
 RUST_TESTS := --workspace --exclude flashwright-bindings
 
-.PHONY: help demo test test-rust test-python bench bars bars-drive figures-prober check format build packages readme clean
+.PHONY: help demo test test-rust test-python bench bars bars-drive figures-prober kills check format build packages readme clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -44,6 +44,9 @@ bars-drive: build ## Measure the simulated drives beside the papers' figures (a 
 
 figures-prober: build ## Draw the papers' figures with the prober (minutes; docs/figures-prober.md has the last numbers)
 	@$(BIN)/python -m flashwright.reproduce.prober_figures
+
+kills: build ## Kill recorded benchmarks 50 times at random points: nothing may be left behind (root, minutes)
+	@$(BIN)/python tests/python/kill_recording.py --kills 50
 
 check: build ## Format, clippy, ruff and mypy, warnings denied
 	cargo fmt --all --check

@@ -110,6 +110,8 @@ def test_target_without_a_folder_is_told(cli: Cli, tmp_path: Path) -> None:
         "model figures",
         "list",
         "demo",
+        "run",
+        "record",
         "report",
     ],
 )

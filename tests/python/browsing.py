@@ -17,6 +17,12 @@ FLAGS = [
     "--disable-sync",
 ]
 
+MARKS = ".trace, .hm, .heatmaplayer image, .contourlayer path, .bars path"
+"""What Plotly draws for data."""
+TOO_WIDE = (
+    "[...document.querySelectorAll('figure, .table, .facts')].filter(e => e.getBoundingClientRect().right > 375).length"
+)
+
 
 class Opened:
     """A report in a tab, with all that the tab complained about and asked for."""
@@ -36,3 +42,31 @@ class Opened:
 
     def background(self) -> str:
         return str(self.page.evaluate("getComputedStyle(document.body).backgroundColor"))
+
+
+def check_report(browser: Browser, path: Path, *, least_plots: int = 1, has_titles: bool = False) -> None:
+    """Open a report: each plot is drawn, nothing is asked of the network, and a phone shows it all. `has_titles`: of both axes."""
+    opened = Opened(browser, path)
+    assert opened.page.evaluate("document.documentElement.dataset.plots") == "drawn"
+    assert opened.complaints == []
+    assert opened.requests == [path.as_uri()]
+    plots = opened.page.locator(".plot")
+    assert plots.count() >= least_plots
+    for number in range(plots.count()):
+        plot = plots.nth(number)
+        name = plot.get_attribute("id")
+        assert plot.locator(".main-svg").count() > 0, name
+        assert plot.locator(MARKS).count() > 0, f"{name} is empty"
+        for title in (".xtitle", ".ytitle") if has_titles else ():
+            assert plot.locator(title).text_content(), f"{name} has no {title}"
+        assert plot.get_attribute("aria-labelledby"), name
+    assert opened.page.locator("h1").count() == 1
+    headlines = opened.page.locator(".headline").all_inner_texts()
+    assert headlines
+    assert all(len(headline) > 40 for headline in headlines)
+    opened.page.context.close()
+    phone = Opened(browser, path, width=375, scheme="dark")
+    assert phone.page.evaluate("document.documentElement.scrollWidth") <= 375
+    assert phone.page.evaluate(TOO_WIDE) == 0
+    assert phone.complaints == []
+    phone.page.context.close()

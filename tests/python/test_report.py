@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from browsing import Opened
+from browsing import Opened, check_report
 from support import SMALL, Cli
 
 COMMANDS = {
@@ -24,33 +24,7 @@ COMMANDS = {
 @pytest.mark.parametrize("command", COMMANDS)
 def test_report_is_drawn_without_complaint_or_request(browser: Browser, cli: Cli, tmp_path: Path, command: str) -> None:
     cli(*COMMANDS[command], "--out", "run")
-    path = tmp_path / "run" / "report.html"
-    opened = Opened(browser, path)
-    assert opened.page.evaluate("document.documentElement.dataset.plots") == "drawn"
-    assert opened.complaints == []
-    assert opened.requests == [path.as_uri()]
-    plots = opened.page.locator(".plot")
-    assert plots.count() > 0
-    for number in range(plots.count()):
-        plot = plots.nth(number)
-        assert plot.locator(".main-svg").count() > 0, plot.get_attribute("id")
-        marks = plot.locator(".trace, .hm, .heatmaplayer image, .contourlayer path, .bars path")
-        assert marks.count() > 0, f"{plot.get_attribute('id')} is empty"
-        assert plot.get_attribute("aria-labelledby")
-    assert opened.page.locator("h1").count() == 1
-    headlines = opened.page.locator(".headline").all_inner_texts()
-    assert headlines
-    assert all(len(headline) > 40 for headline in headlines)
-    opened.page.context.close()
-
-    phone = Opened(browser, path, width=375, scheme="dark")
-    assert phone.page.evaluate("document.documentElement.scrollWidth") <= 375
-    wide = phone.page.evaluate(
-        "[...document.querySelectorAll('figure, .table, .facts')].filter(e => e.getBoundingClientRect().right > 375).length"
-    )
-    assert wide == 0
-    assert phone.complaints == []
-    phone.page.context.close()
+    check_report(browser, tmp_path / "run" / "report.html")
 
 
 def test_theme_follows_the_system_and_the_button(browser: Browser, cli: Cli, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
-from browsing import Opened
+from browsing import check_report
 from flashwright.devices import caveats, steadiness
 from flashwright.reports.drive_figures import tail
 from support import Cli
@@ -27,21 +27,7 @@ COMMANDS = {
 @pytest.mark.parametrize("command", COMMANDS)
 def test_report_is_drawn_without_complaint_or_request(browser: Browser, cli: Cli, tmp_path: Path, command: str) -> None:
     cli(*COMMANDS[command], "--out", "run")
-    path = tmp_path / "run" / "report.html"
-    opened = Opened(browser, path)
-    assert opened.page.evaluate("document.documentElement.dataset.plots") == "drawn"
-    assert opened.complaints == []
-    assert opened.requests == [path.as_uri()]
-    plots = opened.page.locator(".plot")
-    assert plots.count() >= 3
-    for number in range(plots.count()):
-        plot = plots.nth(number)
-        assert plot.locator(".trace, .bars path").count() > 0, f"{plot.get_attribute('id')} is empty"
-    opened.page.context.close()
-    phone = Opened(browser, path, width=375, scheme="dark")
-    assert phone.page.evaluate("document.documentElement.scrollWidth") <= 375
-    assert phone.complaints == []
-    phone.page.context.close()
+    check_report(browser, tmp_path / "run" / "report.html", least_plots=3)
 
 
 def test_report_is_made_again_from_the_folder_alone(cli: Cli, tmp_path: Path) -> None:

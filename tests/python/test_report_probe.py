@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
-from browsing import Opened
+from browsing import check_report
 from flashwright import _core
 from flashwright.reports import probe_words as words
 from flashwright.reports.probe import GROUPS
@@ -28,23 +28,7 @@ COMMANDS = {
 @pytest.mark.parametrize("command", COMMANDS)
 def test_report_is_drawn_without_complaint_or_request(browser: Browser, cli: Cli, tmp_path: Path, command: str) -> None:
     cli(*COMMANDS[command], "--out", "run")
-    path = tmp_path / "run" / "report.html"
-    opened = Opened(browser, path)
-    assert opened.page.evaluate("document.documentElement.dataset.plots") == "drawn"
-    assert opened.complaints == []
-    assert opened.requests == [path.as_uri()]
-    plots = opened.page.locator(".plot")
-    assert plots.count() >= 1
-    for number in range(plots.count()):
-        plot = plots.nth(number)
-        assert plot.locator(".trace").count() > 0, f"{plot.get_attribute('id')} is empty"
-        assert plot.locator(".xtitle").text_content()
-        assert plot.locator(".ytitle").text_content()
-    opened.page.context.close()
-    phone = Opened(browser, path, width=375, scheme="dark")
-    assert phone.page.evaluate("document.documentElement.scrollWidth") <= 375
-    assert phone.complaints == []
-    phone.page.context.close()
+    check_report(browser, tmp_path / "run" / "report.html", has_titles=True)
 
 
 def test_report_is_made_again_from_the_folder_alone(cli: Cli, tmp_path: Path) -> None:
@@ -76,7 +60,8 @@ def _points(*values: tuple[float, float], low: float | None = None, high: float 
 
 
 def test_a_chart_has_units_bands_marks_and_what_no_logarithm_has_is_told() -> None:
-    curve = Curve("d", "reads", _points((512, 80), (4096, 0), (65536, 400), low=50, high=500), is_scatter=False)
+    points = [*_points((512, 80), low=70, high=90), *_points((4096, 0)), *_points((65536, 400), low=300, high=500)]
+    curve = Curve("d", "reads", points, is_scatter=False)
     marks = [
         {"label": "page", "x": 4096.0},
         {"label": "least", "y": 80.0},
@@ -96,6 +81,17 @@ def test_a_chart_has_units_bands_marks_and_what_no_logarithm_has_is_told() -> No
     assert [shape["xref"] for shape in drawn.layout["shapes"]] == ["x", "paper"]
     assert drawn.layout["annotations"][0]["x"] == pytest.approx(3.612, abs=1e-3)
     assert figure("id", _chart(), [Curve("d", "reads", [], is_scatter=False)], marks, ["d"]) is None
+
+
+def test_intervals_that_would_hide_a_chart_are_told_instead() -> None:
+    sure = _points((512, 100), (1024, 100), low=90, high=110)
+    again = [{**point, "x": 8 * point["x"]} for point in sure]
+    curve = Curve("d", "reads", [*sure, *_points((2048, 100), low=10, high=200), *again], is_scatter=False)
+    varied = Curve("d", "writes", _points((512, 1), (1024, 1000)), is_scatter=False)
+    drawn = figure("id", _chart(), [curve, varied], [], ["d"])
+    assert drawn is not None
+    assert drawn.data[0]["x"] == [512, 1024, 1024, 512, None, 4096, 8192, 8192, 4096]
+    assert "Bands and bars are 95 % intervals. 1 intervals of more than ±50% are not drawn" in drawn.reading
 
 
 def test_two_drives_of_one_chart_are_told_apart() -> None:
@@ -127,3 +123,15 @@ def test_two_drives_of_one_chart_are_told_apart() -> None:
 )
 def test_values_have_the_unit_of_their_key(key: str, number: float, told: str) -> None:
     assert words.number_text(key, number) == told
+
+
+def test_a_range_is_not_called_an_interval() -> None:
+    value = {"key": "belt_1_us", "number": 60, "verdict": "sure"}
+    assert words.interval_text(value) == ""
+    assert words.interval_text({**value, "interval": [50, 70]}) == "50.0 – 70.0 µs"  # noqa: RUF001
+    assert words.interval_text({**value, "range": [50, 70]}) == "range 50.0 – 70.0 µs"  # noqa: RUF001
+
+
+def test_what_was_set_is_not_told_as_found() -> None:
+    values = [{"key": "matrix_cells"}, {"key": "matrix_seed", "is_setting": True}]
+    assert words.told_values({"values": values}) == values[:1]

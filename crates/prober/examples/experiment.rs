@@ -81,6 +81,9 @@ fn value_line(value: &Value) -> String {
     if let Some([low, high]) = value.interval {
         let _ = write!(line, " [{low:.6} .. {high:.6}]");
     }
+    if let Some([least, most]) = value.range {
+        let _ = write!(line, " of {least:.6} .. {most:.6}");
+    }
     let _ = write!(line, "  -- {}", value.why);
     line
 }

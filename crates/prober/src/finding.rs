@@ -28,6 +28,12 @@ pub struct Value {
     /// Lower and upper end of the 95 % interval of a number, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,
+    /// The least and the greatest of all that a number stands for, if it is one of many: the fastest and the slowest request of a belt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<[f64; 2]>,
+    /// Whether it was not found, but set: how something was measured.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_setting: bool,
     /// What is to be believed of it.
     pub verdict: Verdict,
     /// Why, in one sentence for people: what was seen, and how clearly.
@@ -38,25 +44,42 @@ impl Value {
     /// A number that is sure.
     #[must_use]
     pub fn number(key: &str, number: f64, why: impl Into<String>) -> Self {
-        Self { key: key.to_owned(), number: Some(number), word: None, interval: None, verdict: Verdict::Sure, why: why.into() }
+        Self { number: Some(number), ..Self::new(key, Verdict::Sure, why.into()) }
+    }
+
+    /// A number that was set, not found.
+    #[must_use]
+    pub fn setting(key: &str, number: f64, why: impl Into<String>) -> Self {
+        Self { is_setting: true, ..Self::number(key, number, why) }
     }
 
     /// A word that is sure.
     #[must_use]
     pub fn word(key: &str, word: &str, why: impl Into<String>) -> Self {
-        Self { key: key.to_owned(), number: None, word: Some(word.to_owned()), interval: None, verdict: Verdict::Sure, why: why.into() }
+        Self { word: Some(word.to_owned()), ..Self::new(key, Verdict::Sure, why.into()) }
     }
 
     /// Something that was not found.
     #[must_use]
     pub fn not_found(key: &str, why: impl Into<String>) -> Self {
-        Self { key: key.to_owned(), number: None, word: None, interval: None, verdict: Verdict::NotFound, why: why.into() }
+        Self::new(key, Verdict::NotFound, why.into())
+    }
+
+    fn new(key: &str, verdict: Verdict, why: String) -> Self {
+        Self { key: key.to_owned(), number: None, word: None, interval: None, range: None, is_setting: false, verdict, why }
     }
 
     /// The same with a 95 % interval.
     #[must_use]
     pub fn within(mut self, low: f64, high: f64) -> Self {
         self.interval = Some([low, high]);
+        self
+    }
+
+    /// The same with the least and the greatest of all that the number stands for.
+    #[must_use]
+    pub fn among(mut self, least: f64, most: f64) -> Self {
+        self.range = Some([least, most]);
         self
     }
 

@@ -348,15 +348,15 @@ impl Matrix {
     pub fn to_finding(&self) -> Finding {
         let Protocol { area_bytes, warm_up_bytes, measured_bytes, condition_bytes, cell_ns, seed } = self.protocol;
         let why = "how the matrix was measured";
-        let number = |key: &str, number: f64| Value::number(key, number, why);
+        let setting = |key: &str, number: f64| Value::setting(key, number, why);
         let values = vec![
             Value::number("matrix_cells", self.cells.len() as f64, "kinds of load whose throughput was measured"),
-            number("matrix_area_bytes", area_bytes as f64),
-            number("matrix_warm_up_bytes", warm_up_bytes as f64),
-            number("matrix_measured_bytes", measured_bytes as f64),
-            number("matrix_condition_bytes", condition_bytes as f64),
-            number("matrix_cell_ns", cell_ns as f64),
-            number("matrix_seed", f64::from(seed)),
+            setting("matrix_area_bytes", area_bytes as f64),
+            setting("matrix_warm_up_bytes", warm_up_bytes as f64),
+            setting("matrix_measured_bytes", measured_bytes as f64),
+            setting("matrix_condition_bytes", condition_bytes as f64),
+            setting("matrix_cell_ns", cell_ns as f64),
+            setting("matrix_seed", f64::from(seed)),
         ];
         let charts = ORDER.iter().filter_map(|&(access, reads)| self.chart(access, reads)).collect();
         Finding { values, charts, ..Finding::default() }

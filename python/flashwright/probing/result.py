@@ -24,6 +24,7 @@ COMMAND = "probe"
 VALUES = pa.schema(
     [(name, pa.string()) for name in ("drive", "experiment", "key")]
     + [("number", pa.float64()), ("word", pa.string()), ("low", pa.float64()), ("high", pa.float64())]
+    + [("least", pa.float64()), ("most", pa.float64())]
     + [("verdict", pa.string()), ("why", pa.string())]
 )
 CURVES = pa.schema(
@@ -81,8 +82,10 @@ def _value_rows(drive: str, findings: Sequence[Finding]) -> Iterator[dict[str, A
     for finding in findings:
         for value in finding["values"]:
             low, high = value.get("interval") or (None, None)
+            least, most = value.get("range") or (None, None)
             row = {key: value.get(key) for key in ("key", "number", "word", "verdict", "why")}
-            yield {"drive": drive, "experiment": label_of(finding["experiment"]), **row, "low": low, "high": high}
+            ends = {"low": low, "high": high, "least": least, "most": most}
+            yield {"drive": drive, "experiment": label_of(finding["experiment"]), **row, **ends}
 
 
 def _curve_rows(drive: str, findings: Sequence[Finding]) -> Iterator[dict[str, Any]]:
@@ -137,7 +140,8 @@ def overlay(run: Run, other: Run) -> Run:
     for key, table in run.tables.items():
         theirs = other.tables[key]
         names = pa.array([drive] * theirs.num_rows, pa.string())
-        tables[key] = pa.concat_tables([table, theirs.set_column(0, "drive", names)])
+        # A folder of an earlier version lacks what was added since.
+        tables[key] = pa.concat_tables([table, theirs.set_column(0, "drive", names)], promote_options="default")
     return Run(run.command, {**run.result, "drive": name, "against": against}, tables, run.texts)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from flashwright._text import significant, size
@@ -15,6 +16,8 @@ UNITS = {"us": "µs"}
 MOST_POINTS = 4000
 """Points drawn of one curve: more are no more to be seen, and make the report large."""
 MOST_TICKS = 12
+WIDE = 0.5
+"""Intervals that reach further than this share of the value would hide the rest as bands on a logarithmic axis: they are not drawn."""
 NARROW = 1.3
 """Values within this factor are not drawn on a logarithmic axis, but from 0 on."""
 
@@ -74,13 +77,28 @@ def figure(
         "showlegend": (len(curves) > 1 and not (is_named and len(drives) == 1)) or bool(points),
     }
     height = 420 + 22 * (len(curves) // 3)
-    return Figure(place, chart["title"], _reading(chart, curves, hidden), data + points, layout, height)
+    return Figure(
+        place,
+        chart["title"],
+        _reading(chart, curves, hidden, is_log=bool(axes["y"]["is_log"])),
+        data + points,
+        layout,
+        height,
+    )
 
 
-def _reading(chart: Mapping[str, Any], curves: Sequence[Curve], hidden: int) -> str:
+def _is_wide(point: Point) -> bool:
+    return point["low"] is not None and max(point["high"] - point["y"], point["y"] - point["low"]) > WIDE * point["y"]
+
+
+def _reading(chart: Mapping[str, Any], curves: Sequence[Curve], hidden: int, *, is_log: bool) -> str:
     told = []
-    if any(point["low"] is not None for curve in curves for point in curve.points):
+    points = [point for curve in curves for point in curve.points if point["low"] is not None]
+    wide = sum(_is_wide(point) for curve in curves if not curve.is_scatter for point in curve.points) if is_log else 0
+    if len(points) > wide:
         told.append("Bands and bars are 95 % intervals.")
+    if wide:
+        told.append(f"{wide} intervals of more than ±{WIDE:.0%} are not drawn; curves.parquet has them.")
     if hidden:
         told.append(f"{hidden} points at 0 are not on the logarithmic axis.")
     if any(curve.is_thinned for curve in curves):
@@ -109,7 +127,6 @@ def _curve(
     colour = colours[key]
     dash = "dash" if number and not by_drive else colours.dash(key)
     xs = [point["x"] for point in curve.points]
-    within = [point for point in curve.points if point["low"] is not None]
     mode = "markers" if curve.is_scatter else "lines+markers" if len(xs) <= 64 else "lines"
     trace: dict[str, Any] = {
         "type": "scatter",
@@ -125,7 +142,7 @@ def _curve(
         },
         "legendgroup": name,
     }
-    if not within:
+    if not any(point["low"] is not None for point in curve.points):
         return [trace]
     if curve.is_scatter:
         # In order of the points; one without an interval has a bar of no length.
@@ -133,13 +150,10 @@ def _curve(
         low = [0 if point["low"] is None else point["y"] - point["low"] for point in curve.points]
         bars = {"type": "data", "symmetric": False, "array": high, "arrayminus": low, "thickness": 1, "width": 0}
         return [{**trace, "error_y": bars}]
-    least = min(point["y"] for point in curve.points) / 10 if is_log else -math.inf
-    ends = [max(point["low"], least) for point in reversed(within)]
     band = {
         "type": "scatter",
         "mode": "lines",
-        "x": [point["x"] for point in within] + [point["x"] for point in reversed(within)],
-        "y": [point["high"] for point in within] + ends,
+        **_outline(curve.points, is_log=is_log),
         "fill": "toself",
         "fillcolor": colour,
         "opacity": 0.18,
@@ -149,6 +163,19 @@ def _curve(
         "legendgroup": name,
     }
     return [band, trace]
+
+
+def _outline(points: Sequence[Point], *, is_log: bool) -> dict[str, list[float | None]]:
+    """Go around the intervals of neighbouring points; a gap, where one has none to draw, begins another area."""
+    outline: dict[str, list[float | None]] = {"x": [], "y": []}
+    for is_drawn, group in groupby(points, lambda point: point["low"] is not None and not (is_log and _is_wide(point))):
+        if not is_drawn:
+            continue
+        run = list(group)
+        gap = [None] if outline["x"] else []
+        outline["x"] += [*gap, *(point["x"] for point in run), *(point["x"] for point in reversed(run))]
+        outline["y"] += [*gap, *(point["high"] for point in run), *(point["low"] for point in reversed(run))]
+    return outline
 
 
 def _axis(axis: Mapping[str, Any], values: Sequence[float]) -> dict[str, Any]:

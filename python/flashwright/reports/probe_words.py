@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from flashwright._text import count, percent, significant, size, span
@@ -15,8 +15,6 @@ VERDICTS_EXPLAINED = (
     "Sure: the statistics leave little doubt, at most one in twenty such values is wrong. Unsure: the best guess, and something "
     "else fits nearly as well. Not found: nothing of the kind shows, or what shows contradicts it."
 )
-SETTING = "how the matrix was measured"
-"""Why of a value that was not found but set: a profile is fitted with it, and a reader has no use for it."""
 POOR_BELOW = 0.5
 """Share of throughputs near the measured ones below which nobody should rely on a profile."""
 HEADINGS = (
@@ -85,11 +83,16 @@ def value_text(value: Mapping[str, Any]) -> str:
 
 
 def interval_text(value: Mapping[str, Any]) -> str:
-    """Give the 95 % interval of a number; nothing if there is none."""
-    ends = value.get("interval")
-    if value["verdict"] == "not_found" or not ends:
+    """Give the 95 % interval of a number, or what all lies in that it stands for; nothing if there is neither."""
+    if value["verdict"] == "not_found":
         return ""
-    texts = [number_text(value["key"], end) for end in ends]
+    if value.get("range"):
+        return f"range {_from_to(value['key'], value['range'])}"
+    return _from_to(value["key"], value["interval"]) if value.get("interval") else ""
+
+
+def _from_to(key: str, ends: Sequence[float]) -> str:
+    texts = [number_text(key, end) for end in ends]
     if texts[0] == texts[1]:
         return texts[0]
     # One unit is enough for both.
@@ -99,7 +102,7 @@ def interval_text(value: Mapping[str, Any]) -> str:
 
 def told_values(finding: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Give the values of a finding that are told to readers: what was found, not what was set. JSON and Parquet have all."""
-    return [value for value in finding["values"] if value["why"] != SETTING]
+    return [value for value in finding["values"] if not value.get("is_setting")]
 
 
 def value_rows(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
@@ -198,13 +201,14 @@ def _of_one(result: Mapping[str, Any], lead: str) -> list[str]:
     for entry in result["left_out"]:
         by_reason.setdefault(entry["reason"], []).append(entry["experiment"])
     told += [f"{lead}Left out: {', '.join(names)}: {reason}." for reason, names in by_reason.items()]
-    if not result["may_write"]:
+    state = result["device"].get("state", {}).get("kind")
+    if state == "fresh":
+        told.append(f"{lead}The drive was fresh: reads of what no experiment has written need no flash.")
+    elif state is None and not result["may_write"]:
         told.append(
             f"{lead}Nothing was written, and what was never written may be read without touching the flash: figures of reads hold "
             "for a device that is full of data."
         )
-    elif result["device"].get("state", {}).get("kind") == "fresh":
-        told.append(f"{lead}The drive was fresh: reads of what no experiment has written need no flash.")
     return told
 
 

@@ -19,7 +19,7 @@ pub(super) const ENTRY: Experiment = Experiment {
     info: Info {
         name: "mix",
         aliases: &["bathtub"],
-        summary: "throughput and response times of reads mixed with writes in shares from 0 to 100 %: is the middle worse than both ends?",
+        summary: "throughput and response times of reads mixed with writes in shares from 0 to 100 %, and whether the middle is worse than both ends",
         source: "SCHEDULER section 4.3.3, figures 4.20-4.31",
         params: &[
             Param { name: "size", kind: ParamKind::Integer { min: 512, max: 1 << 30 }, default: "4Ki", help: "bytes of a request" },

@@ -137,7 +137,7 @@ fn belt_values(label: &str, belts: &[Belt]) -> Vec<Value> {
     for (index, belt) in belts.iter().enumerate() {
         let key = format!("{label}_belt_{}", index + 1);
         let why = format!("{words}: {}", list[index]);
-        let median = Value::number(&format!("{key}_us"), belt.median / 1e3, why.clone()).within(belt.least / 1e3, belt.most / 1e3);
+        let median = Value::number(&format!("{key}_us"), belt.median / 1e3, why.clone()).among(belt.least / 1e3, belt.most / 1e3);
         let [low, high] = belt.share_interval;
         values.extend(
             [median, Value::number(&format!("{key}_share"), belt.share, why).within(low, high)].map(|value| value.sure_if(is_enough)),

@@ -143,6 +143,7 @@ def test_a_benchmark_is_recorded_on_a_volume_of_its_own(cli: Cli, tmp_path: Path
     of_kind = {kind: len(part) for (kind,), part in marks.group_by("kind")}
     assert of_kind["transaction"] == run["transactions"]
     assert of_kind["checkpoint"] == len(run["checkpoints"]) > 0
+    assert set(marks.filter(pl.col("kind") == "checkpoint")["name"]) == {"asked for"}
     assert of_kind["measurement"] == of_kind["recording"] == 1
     assert recording["file_system"]["type"] == "ext4"
     assert recording["lost_events"] == 0

@@ -194,7 +194,7 @@ def run(workload: str, *, json_path: str | None, out: Path | None, **options: An
     if recorder is not None:
         from flashwright.cli.record import conclude
 
-        recorder.transactions(finding.result.transactions_log)
+        recorder.tell(finding.result.transactions_log, finding.checkpoints)
         conclude(recorder.folder, keep_raw=options["keep_raw"], check=options["check"], json_path=json_path)
     if stopped is not None:
         kept = f", and is kept in {folder}" if folder else ""

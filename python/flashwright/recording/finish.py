@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from flashwright._core import InputError, RunError, convert_trace
 from flashwright.runs import Run, provenance
 
-from .recorder import BLOCK_STREAM, MARKS, RAW, TRANSACTIONS
+from .recorder import BLOCK_STREAM, MARKS, MARKS_OF_RUN, RAW
 
 REQUESTS, QUEUED = "requests", "queued"
 _MARK_COLUMNS = {"time_ns": pa.int64(), "end_ns": pa.int64(), "kind": pa.string(), "name": pa.string()}
@@ -59,10 +59,16 @@ def _marks(raw: Path, zero_ns: int) -> pa.Table:
     path = raw / MARKS
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     marks = [json.loads(line) for line in lines]
-    parts = [
-        pa.table({name: pa.array([mark[name] for mark in marks], kind) for name, kind in _MARK_COLUMNS.items()}),
-        *(pq.read_table(file) for file in [raw / TRANSACTIONS] if file.exists()),
-    ]
+    parts = []
+    of_run = raw / MARKS_OF_RUN
+    if of_run.exists():
+        parts.append(pq.read_table(of_run))
+        if "checkpoint" in parts[0]["kind"].unique().to_pylist():
+            # The database's own word on its checkpoints has those that we asked for, too.
+            marks = [mark for mark in marks if mark["kind"] != "checkpoint"]
+    parts.append(
+        pa.table({name: pa.array([mark[name] for mark in marks], kind) for name, kind in _MARK_COLUMNS.items()})
+    )
     table = pa.concat_tables(parts)
     for name in ("time_ns", "end_ns"):
         shifted = pc.subtract(table[name], pa.scalar(zero_ns, pa.int64()))

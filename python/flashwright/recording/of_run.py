@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from flashwright.workloads.databases.place import Place
@@ -14,10 +14,9 @@ from flashwright.workloads.driver import Unobserved
 from flashwright.workloads.supervisor import Supervisor
 
 from . import device as devices
-from .recorder import RAW, TRANSACTIONS, Mark, Recorder
+from .recorder import MARKS_OF_RUN, RAW, Mark, Recorder
 
 _PATIENCE_S = 60.0
-_TIMES = {"time_ns": "start_ns", "end_ns": "end_ns"}
 
 
 class RunRecorder(Unobserved):
@@ -64,15 +63,19 @@ class RunRecorder(Unobserved):
         """See `Observer`."""
         self._there.mark(Mark("checkpoint", begin_ns, end_ns, "asked for"))
 
-    def transactions(self, log: dict[str, Any]) -> None:
-        """Note every transaction of a run's log, whose times count from the measurement's begin."""
-        times = {name: np.asarray(log[column]) + self._begun_ns for name, column in _TIMES.items()}
-        names = pa.array(log["kind"], pa.string())
-        kinds = pa.array(["transaction"] * len(names), pa.string())
-        table = pa.table(
-            {**{name: pa.array(column, pa.int64()) for name, column in times.items()}, "kind": kinds, "name": names}
-        )
-        pq.write_table(table, self.folder / RAW / TRANSACTIONS)
+    def tell(self, transactions: dict[str, Any], checkpoints: list[dict[str, Any]]) -> None:
+        """Note what a run told when it was over: its log of transactions, and the database's checkpoints where it tells them.
+
+        Times count from the measurement's begin: of transactions in nanoseconds, of checkpoints in seconds.
+        """
+        parts = [_marks("checkpoint", *_columns_of(checkpoints))]
+        if transactions:
+            parts.append(_marks("transaction", transactions["start_ns"], transactions["end_ns"], transactions["kind"]))
+        table = pa.concat_tables(parts)
+        for name in ("time_ns", "end_ns"):
+            shifted = pc.add(table[name], pa.scalar(self._begun_ns, pa.int64()))
+            table = table.set_column(table.schema.get_field_index(name), name, shifted)
+        pq.write_table(table, self.folder / RAW / MARKS_OF_RUN)
 
     def run_ends(self) -> None:
         """See `Observer`."""
@@ -84,3 +87,20 @@ class RunRecorder(Unobserved):
         if self.recorder is None:
             raise AssertionError("the database was never ready")
         return self.recorder
+
+
+def _columns_of(checkpoints: list[dict[str, Any]]) -> tuple[list[int], list[int], list[str]]:
+    whole = [one for one in checkpoints if "start_s" in one and "end_s" in one]
+    times = [[round(one[name] * 1e9) for one in whole] for name in ("start_s", "end_s")]
+    return times[0], times[1], [str(one.get("cause", "")) for one in whole]
+
+
+def _marks(kind: str, begins_ns: Any, ends_ns: Any, names: Any) -> pa.Table:
+    return pa.table(
+        {
+            "time_ns": pa.array(begins_ns, pa.int64()),
+            "end_ns": pa.array(ends_ns, pa.int64()),
+            "kind": pa.array([kind] * len(names), pa.string()),
+            "name": pa.array(names, pa.string()),
+        }
+    )

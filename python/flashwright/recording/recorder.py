@@ -25,7 +25,7 @@ TRACERS = (AUTO, BlockTracer.name, Blktrace.name)
 RAW = "raw"
 BLOCK_STREAM = "block.blktrace"
 MARKS = "marks.jsonl"
-TRANSACTIONS = "transactions.parquet"
+MARKS_OF_RUN = "marks_of_run.parquet"
 
 
 @dataclass

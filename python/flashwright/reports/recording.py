@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from flashwright._text import count, percent, significant, size, span
 from flashwright.reports import trace
-from flashwright.reports.page import Fact, Page, Section, Table
+from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
 
 KINDS = ("reads", "writes", "trims", "flushes")
-_HEADINGS = ("requests", "requests/s", "bytes", "mean size", "requests", "bytes", "mean size")
+_HEADINGS = ("got", "a second", "bytes", "mean size", "queued", "queued bytes", "queued mean size")
 
 
 def page(run: Run) -> Page:
@@ -28,7 +29,7 @@ def page(run: Run) -> Page:
         facts=facts,
         sections=[
             Section("What was sent", [_kinds_table(result), *_processes(result)]),
-            *trace.sections(figures, run.tables, "trace_"),
+            *(_with_checkpoints(section, run) for section in trace.sections(figures, run.tables, "trace_")),
             Section("All figures", [trace.scalars_table(figures), _about_table(about)]),
         ],
         provenance=result["provenance"],
@@ -92,6 +93,35 @@ def rows(result: dict[str, Any]) -> list[list[str]]:
     return found
 
 
+def _with_checkpoints(section: Section, run: Run) -> Section:
+    """Mark the database's checkpoints in the figure over time."""
+    marks = run.tables["marks"].to_pydict()
+    begins = [
+        (time, end) for time, end, kind in zip(marks["time_ns"], marks["end_ns"], marks["kind"], strict=True)
+        if kind == "checkpoint"
+    ]  # fmt: skip
+    if not begins:
+        return section
+    shapes = [
+        {
+            "type": "rect", "yref": "paper", "y0": 0, "y1": 1, "x0": time / 1e9, "x1": end / 1e9, "line": {"width": 0},
+            "fillcolor": "@muted", "opacity": 0.2, "layer": "below",
+        }
+        for time, end in begins
+    ]  # fmt: skip
+    blocks = [
+        replace(
+            block,
+            layout={**block.layout, "shapes": shapes},
+            reading=f"{block.reading} Grey: checkpoints of the database.",
+        )
+        if isinstance(block, Figure) and block.id == "over-time"
+        else block
+        for block in section.blocks
+    ]
+    return replace(section, blocks=blocks)
+
+
 def _bytes(kind: str) -> str:
     return f"{kind.removesuffix('s')}_bytes"
 
@@ -116,7 +146,7 @@ def _kinds_table(result: dict[str, Any]) -> Table:
         "By kind",
         (("", "left"), *((heading, "right") for heading in _HEADINGS)),
         lines,
-        note="The first four columns are what the device got, the last three what was queued, before merging and splitting.",
+        note="Got is what the device was sent; queued is what came from the file system, before merging and splitting.",
     )
 
 

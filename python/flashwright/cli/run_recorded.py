@@ -20,15 +20,7 @@ _ROOM = {"sqlite": (2.0, GIB // 2), "postgres": (2.0, 2 * GIB)}
 """A volume's size by the database: so many times its data, and so much for logs, which PostgreSQL lets grow to a GiB."""
 _FILE_SYSTEM = "ext4"
 
-record_options = apply_options(
-    click.option(
-        "--record",
-        "record_to",
-        type=click.Path(path_type=Path, file_okay=False),
-        metavar="DIR",
-        help="Record what the device below the database gets while it is measured, as `flashwright record` does. Without --on, the "
-        "database gets a volume of its own. Needs root.",
-    ),
+volume_options = apply_options(
     click.option(
         "--volume",
         "volume_bytes",
@@ -36,9 +28,6 @@ record_options = apply_options(
         metavar="BYTES",
         help="Put the database on a file system of our own, on a loop device over an image of this size in DIR of --on.  "
         "[default with --record: by the size of the database]",
-    ),
-    click.option(
-        "--file-system", metavar="NAME", help="Of that volume: ext4, xfs, btrfs, f2fs, nilfs2.  [default: ext4]"
     ),
     click.option("--mount-options", metavar="LIST", help="Of that volume.  [default: discard,noatime]"),
     click.option(
@@ -55,6 +44,22 @@ record_options = apply_options(
         metavar="BYTES",
         help="The kernel's buffer for events, for each processor.",
     ),
+)
+"""Of a file system of our own, and of recording what it is on."""
+
+record_options = apply_options(
+    click.option(
+        "--record",
+        "record_to",
+        type=click.Path(path_type=Path, file_okay=False),
+        metavar="DIR",
+        help="Record what the device below the database gets while it is measured, as `flashwright record` does. Without --on, the "
+        "database gets a volume of its own. Needs root.",
+    ),
+    click.option(
+        "--file-system", metavar="NAME", help="Of that volume: ext4, xfs, btrfs, f2fs, nilfs2.  [default: ext4]"
+    ),
+    volume_options,
     click.option(
         "--keep-raw", is_flag=True, help="Keep the kernel's own stream, which blkparse reads, in the recording."
     ),

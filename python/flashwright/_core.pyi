@@ -73,6 +73,22 @@ def convert_trace(
 ) -> dict[str, Any]:
     """Read the trace `src` and write it to `dst`, whose ending tells the format if `to_format` does not."""
 
+NOT_WANTED_FILE: int
+"""The file of a sighting of what is no file of interest."""
+
+_U32: TypeAlias = npt.NDArray[np.uint32]
+_U64: TypeAlias = npt.NDArray[np.uint64]
+
+def decode_calls(
+    paths: Sequence[_Path],
+    header_page: str,
+    formats: Sequence[str],
+    threads: Sequence[tuple[int, int]],
+    sightings: tuple[_U64, _U64, _U32, _U32, _U32],
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Read the pages of `trace_pipe_raw`, a file for each processor: the calls on files as columns, and counts."""
+
 def write_synthetic(
     spec: str,
     dst: _Path,

@@ -6,6 +6,7 @@ mod devices;
 mod drive;
 mod drive_result;
 mod errors;
+mod ftrace;
 mod models;
 mod probe;
 mod progress;
@@ -27,6 +28,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     progress::register(module)?;
     registry::register(module)?;
     traces::register(module)?;
+    ftrace::register(module)?;
     synth::register(module)?;
     stats::register(module)?;
     models::register(module)?;

@@ -4,6 +4,7 @@ mod binary;
 mod error;
 mod fields;
 pub mod formats;
+pub mod ftrace;
 mod input;
 mod open;
 pub mod pages;

@@ -176,6 +176,22 @@ output_options = apply_options(
     out_option,
 )
 
+
+def seed_option(help_text: str, *, bits: int = 64) -> Callable[[Command], Command]:
+    """Give the option of a seed of so many bits."""
+    return click.option(
+        "--seed", type=click.IntRange(0, 2**bits - 1), default=1, show_default=True, metavar="N", help=help_text
+    )
+
+
+skip_bad_option = click.option(
+    "--skip-bad",
+    type=click.IntRange(0),
+    default=0,
+    metavar="N",
+    help="Allow so many malformed lines, and count them.",
+    show_default=True,
+)
 read_options = apply_options(
     click.option(
         "--format",
@@ -183,14 +199,7 @@ read_options = apply_options(
         metavar="NAME",
         help="Format of the trace, if its content does not tell (see `flashwright list`).",
     ),
-    click.option(
-        "--skip-bad",
-        type=click.IntRange(0),
-        default=0,
-        metavar="N",
-        help="Allow so many malformed lines, and count them.",
-        show_default=True,
-    ),
+    skip_bad_option,
 )
 
 workload_options = apply_options(
@@ -202,14 +211,7 @@ workload_options = apply_options(
         help="Bytes in a flash page; with --device, of a page of `synth:` and .u32, and --set media.page_bytes for the drive's.",
     ),
     read_options,
-    click.option(
-        "--seed",
-        type=click.IntRange(0, 2**64 - 1),
-        default=1,
-        show_default=True,
-        metavar="N",
-        help="Seed of everything random.",
-    ),
+    seed_option("Seed of everything random."),
     click.option(
         "--repeat",
         type=click.IntRange(1),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flashwright.cli.options import Number, output_options, set_option
+from flashwright.cli.options import Number, output_options, seed_option, set_option
 from flashwright.cli.output import finish, prints_only_json
 
 if TYPE_CHECKING:
@@ -115,9 +115,7 @@ class RegionText(click.ParamType["tuple[int, int]"]):
     metavar="X",
     help="With --state aged: random page writes, in capacities of the drive.  [default: 2]",
 )
-@click.option(
-    "--seed", type=click.IntRange(0, 2**63 - 1), default=1, show_default=True, help="Seed of all that is random."
-)
+@seed_option("Seed of all that is random.", bits=63)
 @click.option(
     "--against",
     metavar="OTHER",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flashwright._core import InputError
-from flashwright.cli.options import Command, Count, Number, Size, apply_options
+from flashwright.cli.options import Command, Count, Number, Size, apply_options, seed_option
 from flashwright.cli.run_recorded import volume_of
 
 if TYPE_CHECKING:
@@ -91,14 +91,7 @@ def bench_options(default_seconds: float) -> Callable[[Command], Command]:
             help="Length of a window of the figures over time.",
             show_default=True,
         ),
-        click.option(
-            "--seed",
-            type=click.IntRange(0, 2**31 - 1),
-            default=1,
-            show_default=True,
-            metavar="N",
-            help="Of the data and of what each client does.",
-        ),
+        seed_option("Of the data and of what each client does.", bits=31),
         click.option(
             "--buffer",
             "buffer_bytes",

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from flashwright.cli.options import Size, json_option, output_options, read_options
+from flashwright.cli.options import Size, json_option, output_options, read_options, seed_option, skip_bad_option
 from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say, write_json
 
 to_option = click.option(
@@ -34,14 +34,7 @@ def trace() -> None:
 @click.argument("source")
 @click.option("--page-size", type=Size(), default=4096, show_default=True, help="Bytes in a flash page.")
 @read_options
-@click.option(
-    "--seed",
-    type=click.IntRange(0, 2**64 - 1),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Seed of a synthetic SOURCE.",
-)
+@seed_option("Seed of a synthetic SOURCE.")
 @output_options
 def stats(
     source: str,
@@ -94,14 +87,7 @@ def stats(
 @click.argument("target", type=click.Path(path_type=Path))
 @click.option("--from", "from_format", metavar="NAME", help="Format of SOURCE, if its content does not tell.")
 @to_option
-@click.option(
-    "--skip-bad",
-    type=click.IntRange(0),
-    default=0,
-    metavar="N",
-    show_default=True,
-    help="Allow so many malformed lines, and count them.",
-)
+@skip_bad_option
 @json_option
 def convert(
     source: Path, target: Path, from_format: str | None, to_format: str | None, skip_bad: int, json_path: str | None
@@ -158,14 +144,7 @@ def _lost(done: dict[str, Any]) -> str:
 @click.argument("target", type=click.Path(path_type=Path))
 @to_option
 @click.option("--page-size", type=Size(), default=4096, show_default=True, help="Bytes in a page.")
-@click.option(
-    "--seed",
-    type=click.IntRange(0, 2**64 - 1),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Seed: the same seed, the same file.",
-)
+@seed_option("Seed: the same seed, the same file.")
 @json_option
 def synth(workload: str, target: Path, to_format: str | None, page_size: int, seed: int, json_path: str | None) -> None:
     """Write the synthetic WORKLOAD to TARGET.

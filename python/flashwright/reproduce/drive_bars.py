@@ -6,24 +6,19 @@ theory, speed and correctness are tests and benches: `cargo test -p flashwright-
 
 from __future__ import annotations
 
-import datetime
 import shlex
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import click
 
-from flashwright import _core
-from flashwright._core import FlashwrightError, InputError
 from flashwright._text import significant
 from flashwright.cli.output import write_json
-from flashwright.cli.progress import StoppedError
 from flashwright.reproduce.drives import aging, equations, parallelism, patterns
 from flashwright.reproduce.drives.experiment import Found, Point, measure
-from flashwright.reproduce.placement_bars import markdown_table
-from flashwright.runs import git_revision, provenance
+from flashwright.reproduce.pages import command_of, errors_told, made_with, markdown_table
+from flashwright.runs import provenance
 
 
 @dataclass(frozen=True)
@@ -121,7 +116,7 @@ def document(results: Sequence[tuple[Group, list[Found]]], shapes: Sequence[str]
     parts = [
         "# Bars of the simulated drive, measured",
         f"    {command}",
-        f"Flashwright {_core.__version__}, revision {git_revision() or 'unknown'}, {datetime.date.today().isoformat()}. Seed 1. All "
+        f"{made_with()} Seed 1. All "
         "figures are of virtual time: they are the same on any machine. A deviation is ours / published - 1.",
         markdown_table(
             ("bar", "group", "what", "met"), [[g.bar, g.name, g.title, _met(found)] for g, found in results]
@@ -159,15 +154,12 @@ def _rows(results: Sequence[tuple[Group, list[Found]]]) -> list[dict[str, Any]]:
 @click.option("--json", "json_path", metavar="PATH", help="Write all figures to PATH; `-` prints only JSON.")
 def main(*, only: tuple[str, ...], json_path: str | None) -> None:
     """Measure the bars of the simulated drive and print them as a Markdown page."""
-    command = shlex.join(["python", "-m", "flashwright.reproduce.drive_bars", *sys.argv[1:]])
+    command = command_of("drive_bars")
     groups = [group for group in GROUPS if not only or group.name in only]
-    try:
+    with errors_told("bars"):
         results = [(group, measure(group.points())) for group in groups]
         shapes = _shapes() if not only or "equations" in only else []
         write_json({"rows": _rows(results), "provenance": provenance(shlex.split(command), [], 1)}, json_path)
-    except (FlashwrightError, StoppedError) as error:
-        sys.stderr.write(f"bars: {'stopped' if isinstance(error, StoppedError) else 'error'}: {error}\n")
-        sys.exit(2 if isinstance(error, InputError) else 130 if isinstance(error, StoppedError) else 1)
     if json_path != "-":
         click.echo(document(results, shapes, command), nl=False)
 

@@ -7,7 +7,6 @@ this run; what a paper printed stands in the column "published" only. Speed of t
 
 from __future__ import annotations
 
-import datetime
 import shlex
 import subprocess
 import sys
@@ -27,8 +26,9 @@ from flashwright import _core, sources
 from flashwright._core import FlashwrightError, InputError, Workload
 from flashwright._text import significant
 from flashwright.cli.output import write_json
-from flashwright.cli.progress import StoppedError, follow
-from flashwright.runs import git_revision, provenance
+from flashwright.cli.progress import follow
+from flashwright.reproduce.pages import command_of, errors_told, made_with, markdown_table
+from flashwright.runs import provenance
 from flashwright.sweeps.grid import Device, Grid, Job, Outcome
 from flashwright.sweeps.policies import Policy
 
@@ -493,15 +493,6 @@ HEADINGS = ("load", "alpha", "measured", "", "reference", "deviation", "toleranc
 """MULTILOG is the source of all that is under "published"."""
 
 
-def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Give a Markdown table that is readable as it stands; columns without any entry are left out."""
-    kept = [n for n in range(len(headings)) if any(line[n] for line in rows)]
-    lines = [[headings[n] for n in kept], *([line[n].replace("|", "\\|") for n in kept] for line in rows)]
-    widths = [max(3, *(len(line[n]) for line in lines)) for n in range(len(kept))]
-    padded = ["| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in lines]
-    return "\n".join([padded[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *padded[1:]])
-
-
 def document(results: Sequence[tuple[Group, list[Row]]], command: str) -> str:
     """Give all that was found as a Markdown page."""
     summary = []
@@ -512,7 +503,7 @@ def document(results: Sequence[tuple[Group, list[Row]]], command: str) -> str:
     parts = [
         "# Bars of the placement study, measured",
         f"    {command}",
-        f"Flashwright {_core.__version__}, revision {git_revision() or 'unknown'}, {datetime.date.today().isoformat()}. "
+        f"{made_with()} "
         f"Seed 1; {PAGES_PER_ERASE_BLOCK} pages an erase block; every device starts filled. Only figures of speed "
         "depend on the machine. Published figures are MULTILOG's (VLDB 2013). A deviation is measured / reference - 1; "
         "“beside” is not judged, and its own deviation from the reference follows in brackets. “Drifts”: the halves of "
@@ -545,8 +536,8 @@ def run(groups: Sequence[Group], scale: Scale) -> list[tuple[Group, list[Row]]]:
 @click.option("--json", "json_path", metavar="PATH", help="Write all figures to PATH; `-` prints only JSON.")
 def main(*, quick: bool, only: tuple[str, ...], json_path: str | None) -> None:
     """Measure the bars of the placement study and print them as a Markdown page."""
-    command = shlex.join(["python", "-m", "flashwright.reproduce.placement_bars", *sys.argv[1:]])
-    try:
+    command = command_of("placement_bars")
+    with errors_told("bars"):
         results = run([group for group in GROUPS if not only or group.name in only], QUICK if quick else Scale())
         rows = [
             {"group": group.name, "bar": group.bar, **vars(found)}
@@ -554,9 +545,6 @@ def main(*, quick: bool, only: tuple[str, ...], json_path: str | None) -> None:
             for found in found_rows
         ]
         write_json({"rows": rows, "provenance": provenance(shlex.split(command), [], 1)}, json_path)
-    except (FlashwrightError, StoppedError) as error:
-        sys.stderr.write(f"bars: {'stopped' if isinstance(error, StoppedError) else 'error'}: {error}\n")
-        sys.exit(2 if isinstance(error, InputError) else 130 if isinstance(error, StoppedError) else 1)
     if json_path != "-":
         click.echo(document(results, command), nl=False)
     if any(found.error is not None for _, found_rows in results for found in found_rows):

@@ -7,7 +7,6 @@ compared.
 
 from __future__ import annotations
 
-import datetime
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -17,16 +16,14 @@ from typing import Any
 
 import click
 
-from flashwright import _core
-from flashwright._core import FlashwrightError, InputError
+from flashwright._core import InputError
 from flashwright._text import significant
 from flashwright.cli.output import write_json
-from flashwright.cli.progress import StoppedError
 from flashwright.reports.page import Fact, Page, Section, Table, render
 from flashwright.reproduce.figures import parallelism, scheduler
 from flashwright.reproduce.figures.drawing import SEED, Drawing, Probed, Published, Shape
-from flashwright.reproduce.placement_bars import markdown_table
-from flashwright.runs import dump_json, git_revision, provenance
+from flashwright.reproduce.pages import command_of, errors_told, made_with, markdown_table
+from flashwright.runs import dump_json, provenance
 
 FOLDER = Path("runs") / "figures-prober"
 FAR = 0.2
@@ -168,7 +165,7 @@ def document(found: Sequence[tuple[Paper, Sequence[Drawing], Sequence[Row]]], co
     parts = [
         "# The papers' figures, drawn by the prober",
         f"    {command}",
-        f"Flashwright {_core.__version__}, revision {git_revision() or 'unknown'}, {datetime.date.today().isoformat()}. Seed {SEED}. All "
+        f"{made_with()} Seed {SEED}. All "
         f"figures are of virtual time: they are the same on any machine. An error is ours / published - 1; beyond {FAR:.0%} it is in bold. "
         "The profiles were fitted to some of these numbers (`docs/bars-drive.md` says which); the prober knows nothing of the profiles. "
         "The report with the figures is made by the command and not kept here. Curves that are only images in the papers have no numbers "
@@ -230,10 +227,10 @@ def _json_row(row: Row) -> dict[str, Any]:
 @click.option("--json", "json_path", metavar="PATH", help="Write all numbers to PATH; `-` prints only JSON.")
 def main(*, only: tuple[str, ...], figures: tuple[str, ...], out: Path, json_path: str | None) -> None:
     """Draw the papers' figures with the prober, and print published numbers beside ours as a Markdown page."""
-    command = shlex.join(["python", "-m", "flashwright.reproduce.prober_figures", *sys.argv[1:]])
+    command = command_of("prober_figures")
     made_by = provenance(shlex.split(command), [], SEED)
     found: list[tuple[Paper, Sequence[Drawing], Sequence[Row]]] = []
-    try:
+    with errors_told("figures"):
         for paper in PAPERS:
             drawings = [drawing for drawing in paper.drawings() if not figures or drawing.number in figures]
             if drawings and (not only or paper.name in only):
@@ -248,9 +245,6 @@ def main(*, only: tuple[str, ...], figures: tuple[str, ...], out: Path, json_pat
         (out / "report.html").write_text(render(report(found, made_by)), encoding="utf-8")
         (out / "numbers.json").write_text(dump_json({"rows": rows, "provenance": made_by}), encoding="utf-8")
         write_json({"rows": rows, "provenance": made_by}, json_path)
-    except (FlashwrightError, StoppedError) as error:
-        sys.stderr.write(f"figures: {'stopped' if isinstance(error, StoppedError) else 'error'}: {error}\n")
-        sys.exit(2 if isinstance(error, InputError) else 130 if isinstance(error, StoppedError) else 1)
     sys.stderr.write(f"figures: report in {out / 'report.html'}\n")
     if json_path != "-":
         click.echo(document(found, command), nl=False)

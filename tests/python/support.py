@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import pty
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,36 @@ def find_program(*names: str) -> str:
     if os.environ.get("CI"):
         pytest.fail(message)
     pytest.skip(message)
+
+
+@contextmanager
+def on_terminal(command: Sequence[str], cwd: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """Start a command whose standard error is a terminal of 160 columns; gives the process and the other end of the terminal."""
+    main, terminal = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "160"}
+    process = subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=terminal, env=environment)
+    os.close(terminal)
+    try:
+        yield process, main
+    except BaseException:
+        process.kill()
+        raise
+    finally:
+        os.close(main)
+
+
+def drawn_on(main: int, until: str | None = None) -> str:
+    """Read what is drawn on a terminal: until a text is there, or to its end."""
+    drawn = b""
+    while until is None or until.encode() not in drawn:
+        try:
+            block = os.read(main, 65536)
+        except OSError:
+            break
+        if not block:
+            break
+        drawn += block
+    return drawn.decode(errors="replace")
 
 
 def wait_until_used(process: subprocess.Popen[Any], cpu_seconds: float) -> None:

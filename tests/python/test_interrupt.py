@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import signal
 import subprocess
 import sys
@@ -12,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support import wait_until_used
+from support import drawn_on, on_terminal, wait_until_used
 
 LONG = "synth:uniform?pages=1M&updates=4000x"
 
@@ -55,29 +53,12 @@ def test_ctrl_c_keeps_what_a_comparison_has_finished(tmp_path: Path) -> None:
 
 
 def test_progress_has_rate_and_time_left_on_a_terminal_only(tmp_path: Path) -> None:
-    main, terminal = pty.openpty()
     command = [sys.executable, "-m", "flashwright", "simulate", LONG, "--json", "-"]
-    process = subprocess.Popen(
-        command,
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=terminal,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "160"},
-    )
-    os.close(terminal)
-    wait_until_used(process, 3)
-    process.send_signal(signal.SIGINT)
-    drawn = b""
-    while True:
-        try:
-            block = os.read(main, 65536)
-        except OSError:
-            break
-        if not block:
-            break
-        drawn += block
+    with on_terminal(command, tmp_path) as (process, main):
+        wait_until_used(process, 3)
+        process.send_signal(signal.SIGINT)
+        text = drawn_on(main)
     assert process.wait(timeout=20) == 130
-    text = drawn.decode(errors="replace")
     assert "page writes/s" in text
     assert " left" in text
     assert process.stdout is not None

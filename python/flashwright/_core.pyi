@@ -270,7 +270,14 @@ class Device:
 def create_file(path: _Path, size_bytes: int, progress: Progress | None = None) -> None:
     """Make a file of so many bytes, all written with data that cannot be compressed, to be probed."""
 
-def open_device(spec: str, *, access: str = "read_only", polled: bool = False) -> Device:
+def open_device(
+    spec: str,
+    *,
+    access: str = "read_only",
+    polled: bool = False,
+    queue_depth: int = 256,
+    most_bytes: int = 1 << 20,
+) -> Device:
     """Open the path of a block device or file, or `memory(bytes=1Gi,sector=512)`, to "read_only", to "write", or to "destroy_data"."""
 
 def simulated_device(
@@ -325,6 +332,54 @@ def read_bytes_per_second(
     progress: Progress | None = None,
 ) -> float:
     """Read a region in order for so many seconds of the device's time, 8 requests of 1 MiB at once; gives bytes a second."""
+
+# Replays
+
+class ReplayTrace:
+    """A trace that was read once, to be replayed."""
+
+    @property
+    def format(self) -> str:
+        """The trace format that was read."""
+    @property
+    def totals(self) -> dict[str, int]:
+        """What the selected part holds: requests by operation, requests, read_bytes, written_bytes, end_bytes, duration_ns and so on."""
+    @property
+    def has_times(self) -> bool:
+        """Whether requests have times; otherwise they only count requests."""
+    @property
+    def sources(self) -> list[dict[str, str]]:
+        """The files read: name and sha256 of each."""
+
+def load_replay(
+    path: _Path,
+    *,
+    format: str | None = None,
+    skip_bad: int = 0,
+    skip_seconds: float = 0.0,
+    seconds: float | None = None,
+    limit: int | None = None,
+    ops: Sequence[str] | None = None,
+    dense: bool = False,
+    progress: Progress | None = None,
+) -> ReplayTrace:
+    """Read a trace file once, to be replayed; with `dense` all that it touches is moved together."""
+
+def replay(
+    device: Device,
+    trace: ReplayTrace,
+    *,
+    pace: str = "open",
+    factor: float = 1.0,
+    depth: int = 1,
+    waiting: bool = False,
+    remap: str = "refuse",
+    region_offset: int = 0,
+    region_bytes: int | None = None,
+    keep_going: bool = False,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Replay a trace on a device; gives the figures with `tables`, and what ended it early."""
 
 # The models of MULTILOG. Those of one number take a float and give a float, or take an array and give one of the same shape.
 

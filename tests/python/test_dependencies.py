@@ -20,7 +20,7 @@ STEPS = (
     {"ssd"},
     {"layers"},
     {"devices"},
-    {"prober", "faults"},
+    {"prober", "replay", "faults"},
     {"servers"},
     {"bindings"},
 )

@@ -11,6 +11,7 @@ mod models;
 mod probe;
 mod progress;
 mod registry;
+mod replay;
 mod requests;
 mod simulate;
 mod stats;
@@ -37,5 +38,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     requests::register(module)?;
     drive::register(module)?;
     devices::register(module)?;
-    probe::register(module)
+    probe::register(module)?;
+    replay::register(module)
 }

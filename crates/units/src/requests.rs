@@ -20,6 +20,20 @@ pub trait RequestSource: Send {
     fn rewind(&mut self) -> Result<(), SourceError>;
 }
 
+impl<S: RequestSource + ?Sized> RequestSource for Box<S> {
+    fn requests(&self) -> Option<u64> {
+        (**self).requests()
+    }
+
+    fn fill(&mut self, buffer: &mut [IoRequest]) -> Result<usize, SourceError> {
+        (**self).fill(buffer)
+    }
+
+    fn rewind(&mut self) -> Result<(), SourceError> {
+        (**self).rewind()
+    }
+}
+
 /// Requests held in memory and shared: cloning it is cheap.
 #[derive(Clone, Debug)]
 pub struct VecRequests {

@@ -20,6 +20,7 @@ from flashwright.cli.model import model
 from flashwright.cli.probe import probe
 from flashwright.cli.progress import StoppedError
 from flashwright.cli.record import record
+from flashwright.cli.replay import replay
 from flashwright.cli.report import report
 from flashwright.cli.run import run
 from flashwright.cli.simulate import simulate
@@ -39,6 +40,7 @@ def cli() -> None:
       flashwright compare my.blktrace.0 --op 0.1,0.2    all of them, with the bound as a line
       flashwright simulate my.blktrace.0 --device intel-x25e    latencies on a simulated drive
       flashwright probe /dev/sdb                        measure a drive, and find out how it is made
+      flashwright replay my.blktrace.0 --device sd-card play a trace on any device
 
     SOURCE is a trace file (its format is told by its content; .gz, .zst and .xz are read too; .u32 is a plain list of
     pages) or a synthetic workload such as `synth:zipf?s=0.99&pages=1M`; on a drive also a pattern of requests such as
@@ -46,7 +48,7 @@ def cli() -> None:
     """
 
 
-for command in (trace, simulate, compare, probe, run, record, device, model, listing, demo, report):
+for command in (trace, simulate, compare, probe, run, record, replay, device, model, listing, demo, report):
     cli.add_command(command)
 
 

@@ -2,61 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from flashwright.cli.options import Number, output_options, seed_option, set_option
+from flashwright.cli.options import Number, output_options
 from flashwright.cli.output import finish, prints_only_json
+from flashwright.cli.target_options import check_targets, target_options
 
 if TYPE_CHECKING:
     from flashwright.cli.probe_runs import Asked
-
-
-_UNITS = {
-    "": 1,
-    **{unit: 1000**power for power, unit in enumerate("kmgt", 1)},
-    **{f"{unit}i": 1024**power for power, unit in enumerate("kmgt", 1)},
-}
-
-
-def _size(text: str) -> int | None:
-    """Read bytes: k, M, G, T are thousands, Ki, Mi, Gi, Ti powers of two. None if it is no size."""
-    match = re.fullmatch(r"(\d+)\s*([kmgt]i?|)b?", text.strip().lower())
-    return int(match[1]) * _UNITS[match[2]] if match else None
-
-
-class ByteSize(click.ParamType["int"]):
-    """A size of a file in bytes: `1Gi`, `500M`."""
-
-    name = "BYTES"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Read the size: at least 1 byte."""
-        found = value if isinstance(value, int) else _size(str(value))
-        if not found:
-            self.fail(f"{value!r} is not a size in bytes: write 1Gi or 500M", param, ctx)
-        return found
-
-
-class RegionText(click.ParamType["tuple[int, int]"]):
-    """A part of a device: `LENGTH` from its start, or `OFFSET+LENGTH`; sizes as `512Mi`, `1G`, `4096`."""
-
-    name = "[OFFSET+]LENGTH"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
-        """Read offset and length in bytes."""
-        if isinstance(value, tuple):
-            return value
-        first, plus, second = str(value).partition("+")
-        offset, length = (_size(text) for text in ((first, second) if plus else ("0", first)))
-        if offset is None or not length:
-            self.fail(
-                f"{value!r} is not a region: write 1Gi, or 512Mi+1Gi for the 1 GiB behind the first 512 MiB", param, ctx
-            )
-        return offset, length
 
 
 @click.command(short_help="Measure any drive from outside, and find its inside.")
@@ -76,46 +32,7 @@ class RegionText(click.ParamType["tuple[int, int]"]):
     metavar="M",
     help="Device time of all experiments together.  [default: of the set]",
 )
-@click.option("--region", type=RegionText(), help="Touch only this part of the device.  [default: all of it]")
-@click.option(
-    "--write",
-    is_flag=True,
-    help="Allow experiments that write to a block device or file: what is in the region is lost. Simulated drives and memory are "
-    "always written.",
-)
-@click.option(
-    "--destroy-data",
-    multiple=True,
-    metavar="DEVICE",
-    help="The second telling: write even if DEVICE holds a file system, partitions, or other data. Repeat the path.",
-)
-@click.option(
-    "--create", type=ByteSize(), help="First make DEVICE a file of this size, filled with data, if it does not exist."
-)
-@click.option(
-    "--polled",
-    is_flag=True,
-    help="Ask a real device for completions instead of waiting for its interrupts, if the kernel allows.",
-)
-@click.option(
-    "--endurance-tbw",
-    type=Number(0, min_open=True),
-    metavar="TB",
-    help="Terabytes that the drive's maker lets be written to it: for what share of its life a run takes.",
-)
-@set_option
-@click.option(
-    "--state",
-    type=click.Choice(["fresh", "filled", "aged"]),
-    help="A simulated drive before the first request: erased; every page written once; then overwritten at random.  [default: filled]",
-)
-@click.option(
-    "--overwrites",
-    type=Number(0, 1000),
-    metavar="X",
-    help="With --state aged: random page writes, in capacities of the drive.  [default: 2]",
-)
-@seed_option("Seed of all that is random.", bits=63)
+@target_options
 @click.option(
     "--against",
     metavar="OTHER",
@@ -173,9 +90,9 @@ def probe(
         raise click.UsageError("Missing argument 'DEVICE'; --list lists the experiments")
     asked = _asked(only, minutes, region, destroy_data, more)
     others = [] if against is None or probe_runs.is_run_folder(against) else [against]
-    for path in destroy_data:
-        if path not in (device, *others):
-            raise click.UsageError(f"--destroy-data {path}: it must repeat the device, {device}")
+    check_targets(
+        (device, *others), destroy_data, write=more["write"], state=more["state"], overwrites=more["overwrites"]
+    )
     if more["create"] is not None:
         probe_runs.create(device, more["create"])
     target = Target.find(device, overrides, state=more["state"], overwrites=more["overwrites"])
@@ -207,10 +124,6 @@ def _asked(
     sets = [name for name, given in (("--quick", more["quick"]), ("--full", more["full"]), ("--only", only)) if given]
     if len(sets) > 1:
         raise click.UsageError(f"{' and '.join(sets)}: give one of them")
-    if destroy_data and not more["write"]:
-        raise click.UsageError("--destroy-data: it is the second telling, and --write is the first; give both")
-    if more["overwrites"] is not None and more["state"] != "aged":
-        raise click.UsageError("--overwrites: it is of --state aged")
     return Asked(
         set_name=FULL if more["full"] else QUICK,
         only=only,

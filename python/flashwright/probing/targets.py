@@ -33,8 +33,8 @@ class Region:
     offset: int = 0
     length: int | None = None
 
-    def on(self, info: dict[str, Any]) -> Region:
-        """Give the region with its length on a device.
+    def on(self, info: dict[str, Any], least_bytes: int = LEAST_REGION_BYTES) -> Region:
+        """Give the region with its length on a device: at least `least_bytes`.
 
         Raises InputError if it does not fit, or is not of whole sectors.
         """
@@ -50,9 +50,9 @@ class Region:
                 f"--region: {name} has sectors of {sector} bytes, and the region is not of whole ones: right would be "
                 f"{self.offset // sector * sector}+{max(length // sector, 1) * sector}"
             )
-        if length < LEAST_REGION_BYTES:
+        if length < least_bytes:
             raise InputError(
-                f"--region: {length} bytes of {name} are too few to tell anything of it: {size(LEAST_REGION_BYTES)} is the least"
+                f"--region: {length} bytes of {name} are too few to tell anything of it: {size(least_bytes)} is the least"
             )
         return Region(self.offset, length)
 
@@ -74,6 +74,10 @@ class Target:
     seed: int = 1
     is_polled: bool = False
     """Whether completions of a real device are asked for, instead of waited for."""
+    queue_depth: int = 256
+    """Most requests outstanding on a real device."""
+    most_bytes: int = 1 << 20
+    """Longest request to a real device, in bytes."""
 
     @staticmethod
     def find(
@@ -106,6 +110,10 @@ class Target:
     def opened_by(self, access: str, seed: int, *, is_polled: bool = False) -> Target:
         """Give the same with what may be done to it, and with a seed of what is random."""
         return replace(self, access=access, seed=seed, is_polled=is_polled)
+
+    def taking(self, queue_depth: int, most_bytes: int) -> Target:
+        """Give the same that takes, if it is real, so many requests of up to so many bytes at once."""
+        return replace(self, queue_depth=queue_depth, most_bytes=most_bytes)
 
     @property
     def is_simulated(self) -> bool:
@@ -142,7 +150,13 @@ class Target:
     def _open_real(self) -> _core.Device:
         access = self.access if self.is_real else "write"
         try:
-            return _core.open_device(self.given, access=access, polled=self.is_polled)
+            return _core.open_device(
+                self.given,
+                access=access,
+                polled=self.is_polled,
+                queue_depth=self.queue_depth,
+                most_bytes=self.most_bytes,
+            )
         except InputError as error:
             # The core knows no options of the command line.
             told = str(error).replace(

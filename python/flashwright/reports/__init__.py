@@ -21,6 +21,7 @@ def write_report(folder: Path) -> Path:
         model,
         probe,
         recording,
+        replay,
         simulation,
         trace,
     )
@@ -38,6 +39,7 @@ def write_report(folder: Path) -> Path:
         "probe": probe.page,
         "record": recording.page,
         "run": benchmark.page,
+        "replay": replay.page,
     }
     of_drives = {"simulate": drive.page, "compare": drive_comparison.page}
     run = Run.read(folder)

@@ -9,6 +9,7 @@
 //! that covers none is left out, and counted, and so is a request of no bytes that is no flush. Latencies are dropped.
 
 mod extents;
+mod recorded;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ use crate::writer::SourceFile;
 use extents::{Extents, Placed};
 use source::{FileRequests, MemoryRequests, Packed, Window};
 
+pub use recorded::Recorded;
 pub use source::{Folded, Repeated};
 
 /// What of an address stays as it is.

@@ -1,0 +1,157 @@
+//! Devices that say what they were sent.
+
+#![allow(dead_code, clippy::unwrap_used, reason = "each test program uses a part; a test may panic")]
+
+use std::collections::BTreeSet;
+
+use devices::{BlockDevice, Completion, DeviceError, DeviceInfo, Kind, Request, Simulated, SimulatedSettings};
+use replay::{Ahead, Fit, Fitted, Played, Region, Remap, Settings, Totals, play};
+use ssd::drive::profile;
+use ssd::drive::state::State;
+use units::{IoOp, IoRequest, Nanos, Progress, VecRequests};
+
+/// A device that notes when it was sent what, and how much was outstanding.
+pub struct Watched<D> {
+    pub inner: D,
+    pub sent: Vec<(Nanos, Request)>,
+    pub ended: Vec<Completion>,
+    pub most: u32,
+}
+
+impl<D: BlockDevice> Watched<D> {
+    pub fn new(inner: D) -> Self {
+        Self { inner, sent: Vec::new(), ended: Vec::new(), most: 0 }
+    }
+
+    /// Operation, offset and length of all that was sent.
+    pub fn shapes(&self) -> Vec<(IoOp, u64, u32)> {
+        self.sent.iter().map(|(_, request)| (request.op, request.offset, request.length)).collect()
+    }
+}
+
+impl<D: BlockDevice> BlockDevice for Watched<D> {
+    fn info(&self) -> &DeviceInfo {
+        self.inner.info()
+    }
+
+    fn now(&mut self) -> Nanos {
+        self.inner.now()
+    }
+
+    fn outstanding(&self) -> u32 {
+        self.inner.outstanding()
+    }
+
+    fn submit(&mut self, request: &Request) -> Result<(), DeviceError> {
+        self.sent.push((self.inner.now(), *request));
+        self.inner.submit(request)?;
+        self.most = self.most.max(self.inner.outstanding());
+        Ok(())
+    }
+
+    fn wait(&mut self, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), DeviceError> {
+        let before = completed.len();
+        let waited = self.inner.wait(until, completed);
+        self.ended.extend_from_slice(&completed[before..]);
+        waited
+    }
+}
+
+/// A device in virtual time on which everything takes equally long, and some requests fail.
+pub struct Fixed {
+    info: DeviceInfo,
+    now: Nanos,
+    takes: Nanos,
+    /// Each so many-th request fails; 0 for none.
+    pub fails_each: u64,
+    count: u64,
+    /// End, number, handle, start, request.
+    under_way: BTreeSet<(Nanos, u64, u32, Nanos)>,
+    failing: BTreeSet<u64>,
+}
+
+impl Fixed {
+    pub fn new(takes: Nanos, queue_depth: u32) -> Self {
+        let info = DeviceInfo {
+            name: "fixed".to_owned(),
+            model: String::new(),
+            kind: Kind::Simulated,
+            capacity_bytes: 1 << 30,
+            sector_bytes: 512,
+            queue_depth,
+            most_bytes: 1 << 20,
+            is_read_only: false,
+            has_trim: true,
+            is_virtual: true,
+        };
+        Self { info, now: 7_000, takes, fails_each: 0, count: 0, under_way: BTreeSet::new(), failing: BTreeSet::new() }
+    }
+}
+
+impl BlockDevice for Fixed {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn now(&mut self) -> Nanos {
+        self.now
+    }
+
+    fn outstanding(&self) -> u32 {
+        self.under_way.len() as u32
+    }
+
+    fn submit(&mut self, request: &Request) -> Result<(), DeviceError> {
+        assert!(self.outstanding() < self.info.queue_depth);
+        self.count += 1;
+        self.under_way.insert((self.now + self.takes, self.count, request.handle, self.now));
+        if self.fails_each > 0 && self.count.is_multiple_of(self.fails_each) {
+            self.failing.insert(self.count);
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), DeviceError> {
+        let next = self.under_way.first().map_or(Nanos::MAX, |first| first.0);
+        assert!(next < Nanos::MAX || until < Nanos::MAX, "something is waited for");
+        self.now = self.now.max(next.min(until));
+        let mut failed = None;
+        while let Some(&(end, number, handle, start)) = self.under_way.first().filter(|first| first.0 <= self.now) {
+            self.under_way.pop_first();
+            if self.failing.contains(&number) {
+                failed = Some(number);
+            } else {
+                completed.push(Completion { handle, submitted_at: start, completed_at: end });
+            }
+        }
+        failed.map_or(Ok(()), |number| {
+            let (name, reason) = (self.info.name.clone(), "it is broken".to_owned());
+            Err(DeviceError::Request { name, op: IoOp::Write, offset: number, length: 512, reason })
+        })
+    }
+}
+
+/// A small simulated drive.
+pub fn drive() -> Simulated {
+    let changes = ["media.channels=2", "media.packages_per_channel=1", "media.erase_blocks_per_plane=32", "ftl.over_provisioning=1"];
+    let profile = profile::load("a16").unwrap().with_overrides(&changes).unwrap();
+    Simulated::new("sim:a16", &profile, SimulatedSettings { state: State::Fresh, seed: 1 }, &Progress::default()).unwrap()
+}
+
+pub fn request(time_ns: Nanos, op: IoOp, offset: u64, length: u32) -> IoRequest {
+    IoRequest { time_ns, op, offset, length, stream: 0, latency_ns: None }
+}
+
+/// What the requests come to, as far as placing them needs it.
+pub fn totals(all: &[IoRequest]) -> Totals {
+    let end_bytes = all.iter().map(|request| request.offset + u64::from(request.length)).max().unwrap_or(0);
+    Totals { end_bytes, unit_bytes: 512, by_op: [0, 1, 0, 0], ..Totals::default() }
+}
+
+/// Plays requests on all of a device.
+pub fn played(device: &mut dyn BlockDevice, all: &[IoRequest], settings: Settings, progress: &Progress) -> Played {
+    let region = Region { offset: 0, length: device.info().capacity_bytes };
+    let fit = Fit::new(&totals(all), device.info(), region, Remap::Fold).unwrap();
+    let source = Fitted::new(Box::new(VecRequests::new(all.to_vec().into())), fit);
+    play(device, &mut Ahead::new(Box::new(source)), settings, progress)
+}

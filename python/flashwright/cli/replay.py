@@ -1,0 +1,253 @@
+"""`flashwright replay`: plays a recorded trace on a device."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from flashwright._core import RunError
+from flashwright.cli.options import Count, Number, output_options, read_options
+from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say
+from flashwright.cli.target_options import check_targets, target_options
+
+if TYPE_CHECKING:
+    from flashwright.probing.targets import Target
+    from flashwright.replays import Pace, Part, Plan
+    from flashwright.runs import Run
+    from flashwright.sources import Reading
+
+
+@click.command(short_help="Play a recorded trace on any device, and measure its answers.")
+@click.argument("trace")
+@click.option("--device", metavar="DEVICE", required=True, help="What it is played on.")
+@click.option(
+    "--open-loop",
+    is_flag=True,
+    help="Send each request at its time in the trace, however late the device is.  [default]",
+)
+@click.option("--depth", type=click.IntRange(1, 4096), metavar="N", help="Keep so many requests outstanding.")
+@click.option("--one-by-one", is_flag=True, help="Send a request when the one before it is done: --depth 1.")
+@click.option(
+    "--waiting",
+    is_flag=True,
+    help="With --depth or --one-by-one: not before the trace's interval since the request before was sent.",
+)
+@click.option(
+    "--factor",
+    type=Number(0, 1e9, min_open=True),
+    metavar="F",
+    help="Times as fast as recorded: 2 plays an hour in half an hour.  [default: 1]",
+)
+@click.option(
+    "--remap",
+    type=click.Choice(["refuse", "fold", "scale", "dense"]),
+    default="refuse",
+    show_default=True,
+    help="Addresses that the device does not have: an error; taken modulo its size; all shrunk (or stretched) onto it; or what "
+    "the trace touches moved together, in extents of 1 MiB.",
+)
+@click.option("--skip", type=Number(0), default=0.0, metavar="S", help="Begin so many seconds into the trace.")
+@click.option(
+    "--seconds", type=Number(0, min_open=True), metavar="S", help="Play so many seconds of the trace.  [default: all]"
+)
+@click.option("--limit", type=Count(), metavar="N", help="Play at most so many requests.")
+@click.option("--reads-only", is_flag=True, help="Play the reads alone: nothing is written.")
+@click.option("--writes-only", is_flag=True, help="Play all but the reads.")
+@click.option("--keep-going", is_flag=True, help="Count requests that fail, instead of stopping at the first.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and send nothing.")
+@click.option(
+    "--against",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Lay another replay beside it: its run folder.",
+)
+@target_options
+@read_options
+@output_options
+def replay(
+    trace: str,
+    *,
+    device: str,
+    against: Path | None,
+    json_path: str | None,
+    out: Path | None,
+    **more: Any,
+) -> None:
+    """Play TRACE, a trace file or the folder of a recording, on a device, and measure its answers and the lateness.
+
+    DEVICE is a block device, a file, `memory(bytes=1Gi)`, or a simulated drive: a profile of `flashwright list profile` or a TOML file.
+    A block device or file is only read unless --write is given. Address 0 of the trace is the start of the region.
+
+    \b
+    Examples:
+      flashwright replay runs/tpcc --device intel-x25e                         at the trace's own pace, on a simulated drive
+      flashwright replay my.blktrace.0 --device /dev/sdb --write --depth 32    as fast as it goes with 32 outstanding
+      flashwright replay my.parquet --device /dev/sdb --reads-only --factor 2  the reads, twice as fast as recorded
+      flashwright replay my.parquet --device sd-card --remap dense --one-by-one --waiting
+      flashwright replay my.parquet --device intel-x25m --against runs/replay-1f2e3d4c5b6a
+
+    How paces are defined, and what is kept of a trace, is in docs/replay.md.
+    """
+    from flashwright import replays
+    from flashwright.cli import probe_runs
+    from flashwright.probing.targets import Target
+
+    plan = plan_of(more)
+    other = None if against is None else replays.read(against)
+    check_targets(
+        (device,), more["destroy_data"], write=more["write"], state=more["state"], overwrites=more["overwrites"]
+    )
+    path = replays.trace_path(trace)
+    target = Target.find(device, more["overrides"], state=more["state"], overwrites=more["overwrites"])
+    access = "destroy_data" if device in more["destroy_data"] else "write" if more["write"] else "read_only"
+    target = target.opened_by(access, more["seed"], is_polled=more["polled"])
+    if more["create"] is not None:
+        probe_runs.create(device, more["create"])
+    asked = Asked(path, _reading(more), plan, target, more["endurance_tbw"], dry_run=more["dry_run"])
+    run, identity, ended = replay_on(asked)
+    if run is None:
+        return
+    if other is not None:
+        run = replays.beside(run, other)
+    if not prints_only_json(json_path):
+        print_run(run)
+    finish(run, out=out, json_path=json_path, identity=[identity, str(against)])
+    if ended is not None:
+        raise ended
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A replay that is to be made."""
+
+    path: Path
+    reading: Reading
+    plan: Plan
+    target: Target
+    endurance_tbw: float | None = None
+    dry_run: bool = False
+
+
+def replay_on(
+    asked: Asked, recording: AbstractContextManager[object] | None = None
+) -> tuple[Run | None, list[Any], Exception | None]:
+    """Read the trace, open the device, tell what is going to be written, and play, within `recording` if one is given.
+
+    Gives the run (None if nothing was to be sent), what went into it, and what ended it early.
+    """
+    from flashwright import replays
+    from flashwright.cli.progress import StoppedError, work
+    from flashwright.runs import provenance
+
+    plan = asked.plan
+    trace = work(
+        f"Reading {asked.path}", "bytes", lambda progress: replays.load(asked.path, asked.reading, plan, progress)
+    )
+    target = replays.target_for(asked.target, trace, plan)
+    device = work(f"Opening {target.name}", "page writes", target.open)
+    region = replays.region_of(trace, device, plan)
+    about_trace, about_device = replays.trace_document(asked.path, trace, plan), target.document(device.info)
+    came_from = provenance(command_line(), replays.inputs(asked.path, trace), target.seed)
+    if target.is_real and replays.changes(trace):
+        # Standard output may belong to the JSON alone.
+        click.echo(replays.warning(target, trace, region, asked.endurance_tbw, device.info), err=True)
+    if asked.dry_run:
+        _tell_dry(about_trace, about_device, plan)
+        return None, [], None
+    ended: Exception | None = None
+    with recording or nullcontext():
+        try:
+            outcome = work(
+                f"Replaying {asked.path.name} on {target.name}",
+                "requests",
+                lambda progress: replays.play(device, trace, region, plan, progress),
+            )
+        except StoppedError as stop:
+            if stop.result is None:
+                raise
+            outcome, ended = stop.result, stop
+    if outcome["ended"] == "failed":
+        ended = RunError(f"{outcome['error']}; {sum(outcome['requests'].values())} requests before it are kept")
+    run = replays.make_run(about_trace, about_device, region, plan, outcome, came_from)
+    return run, replays.identity(about_trace, about_device, region, plan), ended
+
+
+def _tell_dry(about_trace: dict[str, Any], about_device: dict[str, Any], plan: Plan) -> None:
+    from flashwright.reports import replay_words as words
+
+    say(
+        f"{words.trace_line(about_trace)}, on {about_device['name']}, {words.pace(plan.pace.document())}: not played, as asked."
+    )
+
+
+def plan_of(more: dict[str, Any]) -> Plan:
+    """Give the plan that options ask for.
+
+    Raises click.UsageError if they contradict each other.
+    """
+    from flashwright.probing.targets import Region
+    from flashwright.replays import Plan
+
+    region = Region() if more["region"] is None else Region(*more["region"])
+    return Plan(_pace(more), _part(more), more["remap"], region, more["keep_going"])
+
+
+def _pace(more: dict[str, Any]) -> Pace:
+    from flashwright.replays import Pace
+
+    given = {
+        "--open-loop": more["open_loop"],
+        "--depth": more["depth"] is not None,
+        "--one-by-one": more["one_by_one"],
+    }
+    names = [name for name, is_given in given.items() if is_given]
+    if len(names) > 1:
+        raise click.UsageError(f"{' and '.join(names)}: a replay has one pace, so give one of them")
+    is_open = not names or more["open_loop"]
+    if is_open and more["waiting"]:
+        raise click.UsageError(
+            "--waiting: it is of --depth and --one-by-one; an open loop keeps the trace's times anyhow"
+        )
+    if more["factor"] is not None and not is_open and not more["waiting"]:
+        raise click.UsageError("--factor: without --waiting a closed loop takes no notice of the trace's times")
+    factor = 1.0 if more["factor"] is None else more["factor"]
+    if is_open:
+        return Pace("open_loop", 1, factor)
+    depth = more["depth"] or 1
+    return Pace("one_by_one" if depth == 1 else "closed_loop", depth, factor, more["waiting"])
+
+
+def _part(more: dict[str, Any]) -> Part:
+    from flashwright.replays import OPERATIONS, Part
+
+    if more["reads_only"] and more["writes_only"]:
+        raise click.UsageError("--reads-only and --writes-only: together they leave nothing")
+    if more["limit"] == 0:
+        raise click.UsageError("--limit 0: nothing would be played; write 1 or more")
+    ops = ("read",) if more["reads_only"] else OPERATIONS[1:] if more["writes_only"] else OPERATIONS
+    return Part(more["skip"], more["seconds"], more["limit"], ops)
+
+
+def _reading(more: dict[str, Any]) -> Reading:
+    from flashwright.sources import Reading
+
+    return Reading(format=more["format_name"], skip_bad=more["skip_bad"])
+
+
+def print_run(run: Run) -> None:
+    """Print the tables of a replay."""
+    from flashwright.reports import replay_words as words
+
+    result = run.result
+    print_table([("", "left"), ("", "right")], words.figures(result), words.title(result))
+    print_table(words.LATENCY_HEADINGS, words.latency_rows(result))
+    if "against" in result:
+        print_table(
+            words.comparison_headings(), words.comparison_rows(result, words.COMPARED), words.comparison_title(result)
+        )
+    for line in words.remarks(result):
+        say(line)

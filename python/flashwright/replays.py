@@ -1,0 +1,281 @@
+"""Replays: a recorded trace played on a device, and two replays side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flashwright import _core
+from flashwright._core import InputError
+from flashwright._text import size
+from flashwright.probing import safety
+from flashwright.probing.targets import Region
+from flashwright.runs import Run, table
+from flashwright.sources import PATTERN, STANDARD_INPUT, SYNTHETIC, Reading
+
+if TYPE_CHECKING:
+    from flashwright._core import Device, Progress, ReplayTrace
+    from flashwright.probing.targets import Target
+
+COMMAND = "replay"
+OPERATIONS = ("read", "write", "trim", "flush")
+CHANGING = ("write", "trim")
+REMAPS = ("refuse", "fold", "scale", "dense")
+REQUESTS_FILE = "requests.parquet"
+"""What a recording calls the requests that its device got."""
+OPEN_OUTSTANDING = 1024
+"""Most requests outstanding on a real device where a trace's clock, and not the device, says when they are sent."""
+LEAST_REGION_BYTES = 1
+_MIB = 1 << 20
+_MOST_REQUEST_BYTES = 64 * _MIB
+
+
+@dataclass(frozen=True)
+class Part:
+    """Which requests of a trace are played."""
+
+    skip_seconds: float = 0.0
+    seconds: float | None = None
+    limit: int | None = None
+    ops: tuple[str, ...] = OPERATIONS
+
+
+@dataclass(frozen=True)
+class Pace:
+    """When requests are sent."""
+
+    kind: str = "open_loop"
+    """`open_loop`, `closed_loop` or `one_by_one`."""
+    depth: int = 1
+    factor: float = 1.0
+    """Times as fast as recorded."""
+    waiting: bool = False
+    """Whether a closed loop keeps the trace's intervals between sending."""
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether requests are due at times."""
+        return self.kind == "open_loop" or self.waiting
+
+    def document(self) -> dict[str, Any]:
+        """Tell the pace for a result."""
+        if self.kind == "open_loop":
+            return {"kind": self.kind, "factor": self.factor}
+        told: dict[str, Any] = {"kind": self.kind, "depth": self.depth, "waiting": self.waiting}
+        return {**told, "factor": self.factor} if self.waiting else told
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that decides on a replay, but for the trace and the device."""
+
+    pace: Pace = field(default_factory=Pace)
+    part: Part = field(default_factory=Part)
+    remap: str = REMAPS[0]
+    region: Region = field(default_factory=Region)
+    keep_going: bool = False
+
+
+def trace_path(given: str) -> Path:
+    """Find the trace that a name means: a file, or the folder of a recording.
+
+    Raises InputError if it is none that can be replayed.
+    """
+    path = Path(given)
+    if given == STANDARD_INPUT:
+        raise InputError("-: a replay reads its trace twice, first to know what it needs; write it to a file first")
+    if given.startswith((SYNTHETIC, PATTERN)) and not path.exists():
+        raise InputError(
+            f"{given}: it is made up, and a replay plays what was recorded; `flashwright trace synth` writes it as a trace"
+        )
+    if path.is_dir():
+        if not (path / REQUESTS_FILE).is_file():
+            raise InputError(
+                f"{given}: a folder without a {REQUESTS_FILE}; name a trace file, or the folder of a recording"
+            )
+        return path / REQUESTS_FILE
+    if not path.exists():
+        raise InputError(f"{given}: no such file; name a trace file, or the folder of a recording")
+    return path
+
+
+def load(path: Path, reading: Reading, plan: Plan, progress: Progress | None = None) -> ReplayTrace:
+    """Read the trace once.
+
+    Raises InputError if it cannot be read, nothing of it is selected, or it cannot be played at this pace.
+    """
+    part = plan.part
+    trace = _core.load_replay(
+        path,
+        format=reading.format,
+        skip_bad=reading.skip_bad,
+        skip_seconds=part.skip_seconds,
+        seconds=part.seconds,
+        limit=part.limit,
+        ops=part.ops,
+        dense=plan.remap == "dense",
+        progress=progress,
+    )
+    if not trace.has_times:
+        if plan.pace.is_timed:
+            raise InputError(f"{path}: it has no times; give --depth N or --one-by-one, without --waiting")
+        if part.skip_seconds or part.seconds is not None:
+            raise InputError(
+                f"{path}: it has no times, so that --skip and --seconds mean nothing; --limit N takes requests"
+            )
+    if trace.totals["volumes"] > 1:
+        raise InputError(
+            f"{path}: it is of {trace.totals['volumes']} volumes, in which equal addresses are different places; --remap dense puts "
+            "what they touch side by side"
+        )
+    return trace
+
+
+def changes(trace: ReplayTrace) -> bool:
+    """Tell whether playing the trace changes what is on a device."""
+    return any(trace.totals[op] for op in CHANGING)
+
+
+def target_for(target: Target, trace: ReplayTrace, plan: Plan) -> Target:
+    """Give the device so that it takes what the trace sends.
+
+    Raises InputError if the trace writes, and the device is a real one that may only be read.
+    """
+    if not target.may_write and changes(trace):
+        totals = trace.totals
+        raise InputError(
+            f"{target.given}: the trace writes {size(totals['written_bytes'])} in {totals['write']} writes and has {totals['trim']} trims; "
+            "add --write if what is on the device may go, or --reads-only"
+        )
+    depth = OPEN_OUTSTANDING if plan.pace.kind == "open_loop" else plan.pace.depth
+    most = max(_MIB, 1 << (max(trace.totals["longest_bytes"], 1) - 1).bit_length())
+    return target.taking(depth, min(most, _MOST_REQUEST_BYTES))
+
+
+def region_of(trace: ReplayTrace, device: Device, plan: Plan) -> Region:
+    """Give the region on the device.
+
+    Raises InputError if it is not one of the device, or the trace needs more and is not to be remapped.
+    """
+    region = plan.region.on(device.info, LEAST_REGION_BYTES)
+    end, length = trace.totals["end_bytes"], region.length or 0
+    if end <= length or plan.remap in ("fold", "scale"):
+        return region
+    where = device.info["name"] if plan.region == Region() else f"--region of {device.info['name']}"
+    choices = (
+        "take a larger device"
+        if plan.remap == "dense"
+        else "choose --remap fold (addresses begin again at the start), --remap scale (all are shrunk onto it), or --remap dense "
+        "(what is touched is moved together)"
+    )
+    raise InputError(
+        f"the trace goes up to byte {end} ({size(end)}), and {where} has {length} ({size(length)}); {choices}"
+    )
+
+
+def warning(
+    target: Target, trace: ReplayTrace, region: Region, endurance_tbw: float | None, info: Mapping[str, Any]
+) -> str:
+    """Say before a replay what it writes, and what that costs the drive."""
+    totals, end = trace.totals, region.offset + (region.length or 0)
+    told = f"{target.given}: {size(totals['written_bytes'])} are written in {totals['write']} writes"
+    if totals["trim"]:
+        told += f" and {size(totals['trimmed_bytes'])} trimmed in {totals['trim']} trims"
+    return (
+        f"{told}, with random data, within bytes {region.offset} to {end} ({size(end - region.offset)}): "
+        f"{safety.share_of_life(totals['written_bytes'], info, endurance_tbw)}."
+    )
+
+
+def play(
+    device: Device, trace: ReplayTrace, region: Region, plan: Plan, progress: Progress | None = None
+) -> dict[str, Any]:
+    """Play the trace; gives the figures with `tables`, and how it ended."""
+    pace = plan.pace
+    return _core.replay(
+        device,
+        trace,
+        pace="open" if pace.kind == "open_loop" else "closed",
+        factor=pace.factor,
+        depth=pace.depth,
+        waiting=pace.waiting,
+        remap=plan.remap if plan.remap in ("fold", "scale") else "refuse",
+        region_offset=region.offset,
+        region_bytes=region.length,
+        keep_going=plan.keep_going,
+        progress=progress,
+    )
+
+
+def trace_document(path: Path, trace: ReplayTrace, plan: Plan) -> dict[str, Any]:
+    """Tell the trace for a result."""
+    return {
+        "name": path.name if path.name != REQUESTS_FILE else f"{path.absolute().parent.name}/{path.name}",
+        "format": trace.format,
+        "sources": trace.sources,
+        "part": {**asdict(plan.part), "ops": list(plan.part.ops)},
+        "totals": trace.totals,
+    }
+
+
+def inputs(path: Path, trace: ReplayTrace) -> list[dict[str, Any]]:
+    """Tell the files of a trace for the provenance."""
+    return [
+        {"source": str(path.with_name(one["name"])), "sha256": one["sha256"], "content_hash": None}
+        for one in trace.sources
+    ]
+
+
+def make_run(
+    about_trace: dict[str, Any],
+    about_device: Mapping[str, Any],
+    region: Region,
+    plan: Plan,
+    outcome: dict[str, Any],
+    came_from: Mapping[str, Any],
+) -> Run:
+    """Give what came of a replay as a run."""
+    tables = {name: table(columns) for name, columns in outcome.pop("tables").items()}
+    totals, pace = about_trace["totals"], plan.pace
+    result = {
+        "trace": about_trace,
+        "device": dict(about_device),
+        "region": region.document(),
+        "remap": plan.remap,
+        "pace": pace.document(),
+        "keep_going": plan.keep_going,
+        "complete": outcome["ended"] is None,
+        # At another speed where there is one: what the replay would take if it kept to the trace's clock.
+        "trace_seconds": totals["duration_ns"] / 1e9 / (pace.factor if pace.is_timed else 1.0),
+        **outcome,
+        "provenance": dict(came_from),
+    }
+    return Run(COMMAND, result, {name: found for name, found in tables.items() if found.num_rows})
+
+
+def identity(about_trace: Mapping[str, Any], about_device: Mapping[str, Any], region: Region, plan: Plan) -> list[Any]:
+    """Give what goes into a replay."""
+    return [about_trace["sources"], dict(about_device), region.document(), asdict(plan)]
+
+
+def read(folder: Path) -> Run:
+    """Read a replay that was made.
+
+    Raises InputError if the folder is none.
+    """
+    run = Run.read(folder)
+    if run.command != COMMAND:
+        raise InputError(f"{folder}: a run of `{run.command}`, and not of `{COMMAND}`")
+    return run
+
+
+def beside(run: Run, other: Run) -> Run:
+    """Lay another replay beside this one."""
+    theirs = {key: value for key, value in other.result.items() if key not in ("against", "provenance")}
+    run.result["against"] = {**theirs, "command": other.result["provenance"]["command"]}
+    for name in ("latency", "windows"):
+        if name in other.tables:
+            run.tables[f"against_{name}"] = other.tables[name]
+    return run

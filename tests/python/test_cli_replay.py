@@ -1,0 +1,254 @@
+"""`replay`: what it sends, measures and says, on simulated drives, memory, files and loop devices; what it refuses; how it stops."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from playwright.sync_api import Browser
+
+from browsing import check_report
+from flashwright import _core
+from support import Cli, find_program, wait_until_used
+
+MIB = 1 << 20
+DRIVE = ["--device", "intel-x25e", "--set", "media.erase_blocks_per_plane=64"]
+MEMORY = ["--device", "memory(bytes=64Mi)"]
+
+
+def write_trace(path: Path, rows: list[tuple[int, str, int, int]]) -> Path:
+    """Write (time in ns, operation, offset, length) as a trace."""
+    times, ops, offsets, lengths = zip(*rows, strict=True)
+    pq.write_table(pa.table({"time_ns": times, "op": ops, "offset": offsets, "length": lengths}), path)
+    return path
+
+
+def mixed(count: int, gap_ns: int, pages: int = 1024) -> list[tuple[int, str, int, int]]:
+    """Reads and writes of a page, each so long after the one before, with a flush now and then."""
+    random = np.random.default_rng(7)
+    rows = []
+    for number in range(count):
+        op = "flush" if number % 50 == 49 else ("read", "write")[number % 2]
+        offset, length = (0, 0) if op == "flush" else (int(random.integers(pages)) * 4096, 4096)
+        rows.append((number * gap_ns, op, offset, length))
+    return rows
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    return write_trace(tmp_path / "small.parquet", mixed(500, 100_000))
+
+
+WRONG_USE = [
+    (["small.parquet"], "Missing option '--device'"),
+    (["nope.parquet", *MEMORY], "no such file"),
+    (["-", *MEMORY], "reads its trace twice"),
+    (["synth:uniform?pages=1Ki", *MEMORY], "trace synth"),
+    ([".", *MEMORY], "a folder without a requests.parquet"),
+    (["small.parquet", "--device", "nope"], "no such device, file or profile"),
+    (["small.parquet", *MEMORY, "--depth", "2", "--one-by-one"], "give one of them"),
+    (["small.parquet", *MEMORY, "--depth", "0"], "--depth"),
+    (["small.parquet", *MEMORY, "--waiting"], "--waiting: it is of --depth"),
+    (["small.parquet", *MEMORY, "--depth", "2", "--factor", "2"], "--factor: without --waiting"),
+    (["small.parquet", *MEMORY, "--factor", "0"], "--factor"),
+    (["small.parquet", *MEMORY, "--factor", "nan"], "--factor"),
+    (["small.parquet", *MEMORY, "--reads-only", "--writes-only"], "leave nothing"),
+    (["small.parquet", *MEMORY, "--limit", "0"], "--limit 0"),
+    (["small.parquet", *MEMORY, "--skip", "10"], "no request of it is selected"),
+    (["small.parquet", *MEMORY, "--state", "aged"], "--state: it is for a simulated drive"),
+    (["small.parquet", *MEMORY, "--destroy-data", "x"], "--write is the first"),
+    (["small.parquet", *MEMORY, "--region", "1Mi"], "choose --remap fold"),
+    (["small.parquet", *MEMORY, "--region", "65Mi"], "--region: memory(bytes=64Mi) has"),
+    (["small.parquet", "--device", "memory(bytes=1Mi)", "--remap", "dense"], "take a larger device"),
+    (["small.parquet", "--device", "file"], "add --write if what is on the device may go, or --reads-only"),
+    (["small.parquet", "--device", "data", "--write"], "--destroy-data data"),
+    (["small.parquet", *MEMORY, "--against", "nope"], "no run folder"),
+    (["timeless.u32", *MEMORY], "it has no times; give --depth N or --one-by-one"),
+    (["timeless.u32", *MEMORY, "--depth", "1", "--seconds", "1"], "--limit N takes requests"),
+    (["volumes.iolog", *MEMORY], "--remap dense"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "told"), WRONG_USE)
+def test_wrong_use_is_one_line_and_nothing_is_left_behind(
+    cli: Cli, trace: Path, tmp_path: Path, arguments: list[str], told: str
+) -> None:
+    (tmp_path / "file").write_bytes(bytes(8 * MIB))
+    (tmp_path / "data").write_bytes(b"somebody's data " * (MIB // 2))
+    np.arange(100, dtype="<u4").tofile(tmp_path / "timeless.u32")
+    (tmp_path / "volumes.iolog").write_text("fio version 3 iolog\n0 a add\n0 b add\n1 a write 0 512\n2 b write 0 512\n")
+    before = sorted(path.name for path in tmp_path.iterdir())
+    done = cli("replay", *arguments, code=2)
+    assert told in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_the_run_folder_holds_what_was_measured(cli: Cli, trace: Path, tmp_path: Path) -> None:
+    done = cli("replay", trace, *DRIVE, "--out", "run")
+    assert "Report: run/report.html" in done.stdout
+    assert done.stderr == ""
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert (result["command"], result["complete"], result["error"]) == ("replay", True, None)
+    assert result["requests"] == {"read": 250, "write": 240, "flush": 10}
+    assert (result["sent"], result["trace"]["totals"]["requests"]) == (500, 500)
+    assert result["lateness_ns"]["max"] == 0, "a drive that is fast and in virtual time is never late"
+    assert result["trace_seconds"] == pytest.approx(0.0499)
+    assert result["trace_seconds"] < result["seconds"] < result["trace_seconds"] + 0.01
+    assert len(result["trace"]["sources"][0]["sha256"]) == 64
+    assert {"flashwright", "command", "seed", "inputs"} <= result["provenance"].keys()
+    windows = pl.read_parquet(tmp_path / "run" / "windows.parquet")
+    assert windows["requests"].sum() == 500
+    assert windows["bytes"].sum() == 490 * 4096
+    classes = pl.read_parquet(tmp_path / "run" / "latency.parquet")
+    for op, count in result["requests"].items():
+        of_op = classes.filter((pl.col("of") == "latency") & (pl.col("op") == op))
+        assert of_op["count"].sum() == count
+        assert of_op["to_ns"].max() >= result["latency_ns"][op]["max"]
+    (tmp_path / "run" / "report.html").unlink()
+    cli("report", tmp_path / "run")
+    assert (tmp_path / "run" / "report.html").is_file()
+
+
+def test_paces_take_the_time_that_they_say(cli_json: Callable[..., Any], trace: Path) -> None:
+    def seconds(*more: str) -> float:
+        return float(cli_json("replay", trace, *DRIVE, *more)["seconds"])
+
+    assert seconds("--factor", "0.5") == pytest.approx(0.0998, abs=0.005)
+    assert seconds("--one-by-one", "--waiting") >= 0.0499
+    assert seconds("--one-by-one", "--waiting", "--factor", "1e6") == pytest.approx(seconds("--one-by-one"), rel=0.02)
+    assert seconds("--depth", "16") < seconds("--one-by-one")
+    assert cli_json("replay", trace, *DRIVE, "--depth", "16")["most_outstanding"] == 16
+
+
+def test_the_same_replay_on_a_simulated_drive_gives_the_same(cli_json: Callable[..., Any], trace: Path) -> None:
+    command = ("replay", trace, *DRIVE, "--factor", "20")
+    assert cli_json(*command) == cli_json(*command)
+
+
+def test_parts_of_a_trace(cli_json: Callable[..., Any], trace: Path) -> None:
+    part = cli_json("replay", trace, *DRIVE, "--skip", "0.01", "--seconds", "0.02", "--limit", "150")
+    assert part["sent"] == 150
+    assert part["trace"]["totals"]["duration_ns"] == 149 * 100_000
+    assert cli_json("replay", trace, *DRIVE, "--reads-only")["requests"] == {"read": 250}
+    assert cli_json("replay", trace, *DRIVE, "--writes-only")["requests"] == {"write": 240, "flush": 10}
+
+
+def test_what_is_changed_or_left_out_is_told(cli: Cli, tmp_path: Path) -> None:
+    rows = [
+        (0, "write", 512, 1000),
+        (10, "trim", 0, 512),
+        (20, "read", 40 * MIB, 3 * MIB),
+        (30, "write", 900 * MIB, 4096),
+    ]
+    trace = write_trace(tmp_path / "odd.parquet", rows)
+    drive = ["--device", "memory(bytes=64Mi,sector=4096)", "--one-by-one"]
+    for remap in ("fold", "scale", "dense"):
+        done = cli("replay", trace, *drive, "--remap", remap, "--out", remap)
+        told = json.loads((tmp_path / remap / "result.json").read_text())["fitted"]
+        assert (told["widened"], told["trims_too_short"]) == (1, 1), remap
+        assert "were not of whole sectors" in done.stdout
+        assert told["moved"] == {"fold": 1, "scale": 3, "dense": 0}[remap]
+
+
+def test_a_file_gets_what_the_trace_says_and_nothing_else(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(bytes(16 * MIB))
+    trace = write_trace(tmp_path / "t.parquet", [(0, "write", MIB, 8192), (0, "read", 0, 4096), (0, "flush", 0, 0)])
+    done = cli("replay", trace, "--device", file, "--write", "--region", "4Mi+8Mi", "--depth", "2", "--out", "run")
+    assert "8 KiB are written in 1 writes" in done.stderr
+    after = file.read_bytes()
+    written = [at for at in range(0, len(after), 4096) if any(after[at : at + 4096])]
+    assert written == [5 * MIB, 5 * MIB + 4096]
+    done = cli("replay", trace, "--device", file, "--write", "--dry-run")
+    assert "not played, as asked" in done.stdout
+    assert file.read_bytes() == after
+
+
+@pytest.fixture
+def loop_device(tmp_path: Path) -> Iterator[str]:
+    """A loop device over a file of its own, detached at the end."""
+    losetup = find_program("losetup")
+    if os.geteuid() != 0:
+        pytest.skip("loop devices need root")
+    image = tmp_path / "image"
+    image.write_bytes(bytes(16 * MIB))
+    made = subprocess.run(
+        [losetup, "--find", "--show", "--direct-io=on", image], capture_output=True, text=True, check=False
+    )
+    if made.returncode != 0:
+        assert not os.environ.get("CI"), made.stderr
+        pytest.skip(f"no loop devices: {made.stderr.strip()}")
+    device = made.stdout.strip()
+    yield device
+    subprocess.run([losetup, "--detach", device], check=True)
+
+
+def test_a_loop_device_does_all_of_a_trace_at_every_pace(
+    cli_json: Callable[..., Any], trace: Path, loop_device: str
+) -> None:
+    for pace in (["--open-loop", "--factor", "5"], ["--depth", "8"], ["--one-by-one", "--waiting", "--factor", "10"]):
+        result = cli_json("replay", trace, "--device", loop_device, "--write", *pace)
+        assert result["complete"]
+        assert result["requests"] == {"read": 250, "write": 240, "flush": 10}
+        assert result["device"]["kind"] == "block_device"
+        assert result["lateness_ns"] is None or result["lateness_ns"]["count"] == 500
+
+
+def test_two_replays_side_by_side(cli: Cli, trace: Path, tmp_path: Path, browser: Browser) -> None:
+    cli("replay", trace, *DRIVE, "--out", "first")
+    done = cli("replay", trace, "--device", "sd-card", "--remap", "fold", "--against", "first", "--out", "second")
+    assert "Against small.parquet on intel-x25e, at the times of the trace" in done.stdout
+    assert "another trace" not in done.stdout
+    result = json.loads((tmp_path / "second" / "result.json").read_text())
+    assert result["against"]["device"]["name"] == "intel-x25e"
+    check_report(browser, tmp_path / "second" / "report.html", least_plots=6, has_titles=True)
+
+
+def test_ctrl_c_keeps_what_was_measured(tmp_path: Path) -> None:
+    count = 2_000_000
+    # So often that it never sleeps: the work that it did tells how far it is.
+    columns = {
+        "time_ns": np.arange(count, dtype="u8") * 50_000,
+        "op": pa.array(["write"] * count).dictionary_encode(),
+        "offset": np.arange(count, dtype="u8") % 1024 * 4096,
+        "length": np.full(count, 4096, "u4"),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "long.parquet")
+    command = [sys.executable, "-m", "flashwright", "replay", "long.parquet", *MEMORY, "--out", "run"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_until_used(process, 3)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=20)
+    assert process.returncode == 130, stderr
+    assert stderr.startswith("flashwright: stopped after")
+    assert stderr.count("\n") == 1
+    assert "ended before the trace did: it was stopped" in stdout
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert (result["complete"], result["ended"]) == (False, "cancelled")
+    assert 0 < result["sent"] == result["requests"]["write"] < count
+    assert pl.read_parquet(tmp_path / "run" / "windows.parquet")["requests"].sum() == result["sent"]
+
+
+def test_a_replay_that_is_stopped_gives_what_it_measured(trace: Path) -> None:
+    loaded = _core.load_replay(trace)
+    progress = _core.Progress()
+    progress.cancel()
+    outcome = _core.replay(_core.open_device("memory(bytes=64Mi)", access="write"), loaded, progress=progress)
+    assert outcome["ended"] == "cancelled"
+    assert outcome["sent"] == sum(outcome["requests"].values()) < 500
+    with pytest.raises(_core.InputError, match="depth is 1000"):
+        _core.replay(_core.open_device("memory(bytes=64Mi)"), loaded, pace="closed", depth=1000)
+    with pytest.raises(_core.InputError, match="the trace writes"):
+        _core.replay(_core.open_device("memory(bytes=64Mi)"), loaded)

@@ -130,17 +130,27 @@ class FileTable:
     def __len__(self) -> int:
         return len(self._files)
 
-    def number(self, device: int, inode: int, path: str) -> int | None:
-        """Give the number of a file, a new one if it is new; None if it is none of the database."""
+    def number(self, device: int, inode: int, path: str, named: Named | None = None) -> int | None:
+        """Give the number of a file, a new one if it is new; None if it is none of the database.
+
+        `named`: what it is, where that does not go by its name.
+        """
         clean = PurePosixPath(path.removesuffix(_DELETED))
         if not any(clean.is_relative_to(root) for root in self._resolved):
             return None
-        named = self.namer(clean)
+        named = self.namer(clean) if named is None else named
         number = self._numbers.setdefault((device, inode, named.purpose), len(self._files))
         if number == len(self._files):
             self._files.append((str(clean), named))
         else:
             self._files[number] = (str(clean), named)
+        return number
+
+    def own(self, named: Named) -> int:
+        """Give the number of an area of the file system's own; its path is its name in angle brackets."""
+        number = self._numbers.setdefault((0, 0, f"{named.purpose} {named.name}"), len(self._files))
+        if number == len(self._files):
+            self._files.append((f"<{named.name}>", named))
         return number
 
     def purposes(self) -> list[str]:

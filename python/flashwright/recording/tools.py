@@ -15,6 +15,8 @@ PACKAGES = {
     "umount": "mount",
     "blockdev": "util-linux",
     "mkfs.ext4": "e2fsprogs",
+    "dumpe2fs": "e2fsprogs",
+    "debugfs": "e2fsprogs",
     "mkfs.xfs": "xfsprogs",
     "mkfs.btrfs": "btrfs-progs",
     "mkfs.f2fs": "f2fs-tools",

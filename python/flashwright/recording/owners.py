@@ -1,0 +1,162 @@
+"""Whose each request on the device is: the file, the offset in it, and what it is for."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from .extents import I64, U64, ExtentHistory, Extents
+from .files import PURPOSES, FileTable
+
+_NONE = np.uint32(2**32 - 1)
+_OTHER = PURPOSES.index("other")
+_METADATA = PURPOSES.index("metadata")
+U8 = npt.NDArray[np.uint8]
+
+
+@dataclass
+class Owners:
+    """`owners.parquet`, a row for each request: file, file_offset, purpose; and what it does not tell.
+
+    `counts`, in requests of reads, writes and trims: `owned`, by a file; `own`, the file system's, at a place that is known to be;
+    `unowned`, at places of no file that we know of; `mixed`, whose last byte is of another owner than the first, which stands in the
+    table; `flushes` have no place. `unowned_is`: the purpose that the unowned ones have.
+    """
+
+    table: pa.Table
+    counts: dict[str, int]
+    unowned_is: str
+
+
+def owners_of(
+    requests: pa.Table,
+    history: ExtentHistory,
+    files: FileTable,
+    *,
+    start_bytes: int = 0,
+    pages: dict[int, SqlitePages] | None = None,
+) -> Owners:
+    """Tell whose each request is.
+
+    `requests`: with time_ns, offset, length as in `requests.parquet`. `start_bytes`: where the file system's partition begins on the
+    device. `pages`: by file, what the pages of a SQLite database hold.
+
+    A place belongs to who had it at the look after the request, as files get their places just before they are written; else to who
+    had it at the look before, or at any other.
+    """
+    time_ns = requests["time_ns"].to_numpy().astype(np.int64)
+    offset = requests["offset"].to_numpy().astype(np.uint64)
+    length = requests["length"].to_numpy().astype(np.uint64)
+    place = offset - np.uint64(start_bytes)
+    has_place = (length > 0) & (offset >= start_bytes)
+    file, file_offset = _find(time_ns, place, has_place, history)
+    last, _ = _find(time_ns, place + np.maximum(length, 1) - np.uint64(1), has_place, history)
+    of_file = np.array([PURPOSES.index(purpose) for purpose in files.purposes()] or [_OTHER], np.uint8)
+    # Where we know what a file system has for itself, what is in no file may be anything: of a file that came and went.
+    unowned = _OTHER if _METADATA in of_file[history.own.file] else _METADATA
+    is_owned = file != _NONE
+    purpose = np.where(is_owned, of_file[np.where(is_owned, file, 0)], unowned).astype(np.uint8)
+    for number, known in (pages or {}).items():
+        mine = file == number
+        purpose[mine] = known.purpose_at(file_offset[mine])
+    # A flush has no place; it is for all that was written before it.
+    purpose[length == 0] = _OTHER
+    is_own = is_owned & np.isin(of_file[np.where(is_owned, file, 0)], [_METADATA, PURPOSES.index("journal")])
+    counts = {
+        "owned": int((is_owned & ~is_own).sum()),
+        "own": int(is_own.sum()),
+        "unowned": int((~is_owned & (length > 0)).sum()),
+        "mixed": int((has_place & (last != file)).sum()),
+        "flushes": int((length == 0).sum()),
+    }
+    table = pa.table(
+        {
+            "file": pa.array(file, mask=~is_owned),
+            "file_offset": pa.array(file_offset, mask=~is_owned),
+            "purpose": pa.DictionaryArray.from_arrays(pa.array(purpose), pa.array(PURPOSES)),
+        }
+    )
+    return Owners(table, counts, PURPOSES[unowned])
+
+
+def _find(
+    time_ns: I64, place: U64, has_place: npt.NDArray[np.bool_], history: ExtentHistory
+) -> tuple[npt.NDArray[np.uint32], U64]:
+    """Give file and offset in it of each place, at its time; all bits set for no file."""
+    file = np.full(len(place), _NONE, np.uint32)
+    file_offset = np.zeros(len(place), np.uint64)
+
+    def look(extents: Extents, among: I64) -> None:
+        number = extents.find(place[among])
+        found = number >= 0
+        rows, number = among[found], number[found]
+        file[rows] = extents.file[number]
+        file_offset[rows] = extents.file_offset[number] + place[rows] - extents.begin[number]
+
+    open_rows = np.flatnonzero(has_place)
+    look(history.own, open_rows)
+    if not len(history.times_ns):
+        return file, file_offset
+    after = np.searchsorted(history.times_ns, time_ns, side="left")
+    for step in _steps(len(history.maps)):
+        open_rows = np.flatnonzero(has_place & (file == _NONE))
+        if not len(open_rows):
+            break
+        chosen = after[open_rows] + step
+        for number in np.unique(chosen):
+            if 0 <= number < len(history.maps):
+                look(history.maps[number], open_rows[chosen == number])
+    return file, file_offset
+
+
+def _steps(maps: int) -> Iterator[int]:
+    """Give the order of looks to try, counted from the first one after the request: it, the one before, the next, and so on."""
+    yield 0
+    for distance in range(1, maps + 1):
+        yield -distance
+        yield distance
+
+
+@dataclass(frozen=True)
+class SqlitePages:
+    """What each page of a SQLite database holds: numbers of `PURPOSES`, from the first page on. `names`: of each page's table or index."""
+
+    page_bytes: int
+    purpose: U8
+    names: list[str | None]
+
+    def purpose_at(self, file_offset: U64) -> U8:
+        """Give the purpose of the page at each offset; what is beyond the pages that are known is `other`."""
+        page = (file_offset // np.uint64(self.page_bytes)).astype(np.int64)
+        known = page < len(self.purpose)
+        return np.where(known, self.purpose[np.where(known, page, 0)], _OTHER).astype(np.uint8)
+
+
+def sqlite_pages(database: Path) -> SqlitePages | None:
+    """Ask SQLite what each page holds, as it is now: heap (tables), index, catalog (the schema), other (free).
+
+    None if this SQLite was built without `dbstat`: then it is not told. Reads the whole database, so call it when the recording is over.
+    """
+    # Read-only: whoever closes a database last else moves its log into it.
+    with closing(sqlite3.connect(f"file:{quote(str(database.resolve()))}?mode=ro", uri=True)) as connection:
+        if ("ENABLE_DBSTAT_VTAB",) not in connection.execute("PRAGMA compile_options").fetchall():
+            return None
+        page_bytes, count = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_size", "page_count"))
+        kinds = dict(
+            connection.execute("SELECT name, CASE type WHEN 'index' THEN 'index' ELSE 'heap' END FROM sqlite_schema")
+        )
+        kinds |= dict.fromkeys(("sqlite_schema", "sqlite_master"), "catalog")
+        purpose = np.full(count, _OTHER, np.uint8)
+        names: list[str | None] = [None] * count
+        for name, page in connection.execute("SELECT name, pageno FROM dbstat"):
+            if 1 <= page <= count:
+                purpose[page - 1], names[page - 1] = PURPOSES.index(kinds.get(name, "other")), name
+    return SqlitePages(page_bytes, purpose, names)

@@ -157,9 +157,9 @@ pub struct Request {
 pub struct Completion {
     /// That of the request.
     pub handle: u32,
-    /// When it was submitted, on the device's clock.
+    /// When it was submitted, in nanoseconds on the device's clock.
     pub submitted_at: Nanos,
-    /// When it was found completed, on the device's clock.
+    /// When it was found completed, in nanoseconds on the device's clock.
     pub completed_at: Nanos,
 }
 

@@ -167,7 +167,7 @@ impl Series {
     }
 }
 
-/// A point of a curve.
+/// A point of a curve, in the units of the chart's axes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// Where.
@@ -179,7 +179,7 @@ pub struct Point {
     pub interval: Option<[f64; 2]>,
 }
 
-/// Something to mark: a vertical line at `x`, a horizontal one at `y`, or a point at both.
+/// Something to mark, in the units of the chart's axes: a vertical line at `x`, a horizontal one at `y`, or a point at both.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Mark {
     /// Its text.

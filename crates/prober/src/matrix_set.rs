@@ -91,7 +91,7 @@ pub struct CellMeasured {
     pub cell: Cell,
     /// Requests a second.
     pub iops: f64,
-    /// Its 95 % interval.
+    /// Its 95 % interval, in requests a second.
     pub interval: [f64; 2],
 }
 

@@ -7,7 +7,7 @@ use super::estimate::Estimate;
 pub struct Cell {
     /// Measurements.
     pub count: f64,
-    /// Their mean.
+    /// Their mean, in their unit.
     pub mean: f64,
     /// Sum of squared distances from the mean.
     squares: f64,

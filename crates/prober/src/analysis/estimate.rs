@@ -2,12 +2,12 @@
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
-/// A mean with the error that it is known with.
+/// A mean with the error that it is known with, both in the unit of the values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// The mean.
     pub mean: f64,
-    /// Its standard error; infinite if there was too little to estimate it from.
+    /// Its standard error, 0 or more; infinite if there was too little to estimate it from.
     pub error: f64,
     /// Degrees of freedom of the error, above 0; infinite if it is known itself.
     pub freedom: f64,
@@ -62,7 +62,7 @@ impl Estimate {
         (self.error * self.error).recip()
     }
 
-    /// Half the width of the 95 % interval.
+    /// Half the width of the 95 % interval (Student's); infinite if the error is not known.
     #[must_use]
     pub fn half_width(&self) -> f64 {
         if self.error.is_finite() { self.error * t_quantile(0.975, self.freedom) } else { f64::INFINITY }
@@ -75,13 +75,13 @@ impl Estimate {
         half.is_finite().then_some([self.mean - half, self.mean + half])
     }
 
-    /// The lower end of the 95 % interval.
+    /// The lower end of the 95 % interval; minus infinity if the error is not known.
     #[must_use]
     pub fn low(&self) -> f64 {
         self.mean - self.half_width()
     }
 
-    /// The upper end of the 95 % interval.
+    /// The upper end of the 95 % interval; infinite if the error is not known.
     #[must_use]
     pub fn high(&self) -> f64 {
         self.mean + self.half_width()

@@ -17,9 +17,9 @@ pub struct Knee {
     /// Where the asymptotes of light and of heavy load cross: the greatest throughput by that of one request. In a closed network of equal
     /// servers this is their number (R. Muntz, J. Wong, "Asymptotic properties of closed queueing network models", 1974).
     pub crossing: Estimate,
-    /// The depth up to which one more request adds at least a share of what the first one did.
+    /// The depth (requests outstanding) up to which one more request adds at least a share of what the first one did.
     pub diminishing: u32,
-    /// It is at least this, by the 95 % intervals, ...
+    /// That depth is at least this, by the 95 % intervals, ...
     pub at_least: u32,
     /// ... and at most this.
     pub at_most: u32,

@@ -4,14 +4,14 @@ use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 use super::estimate::t_quantile;
 
-/// A mean measured at one place.
+/// A mean measured at one place: x and y are in any units, and what is made of them is in these.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Datum {
     /// Where.
     pub x: f64,
     /// The mean.
     pub y: f64,
-    /// What it may be off by (one standard deviation), more than 0.
+    /// What y may be off by (one standard deviation), more than 0.
     pub error: f64,
 }
 
@@ -23,13 +23,13 @@ pub struct Piece {
     /// Where it ends: the breakpoint, or the last datum. Of two pieces that do not meet, the breakpoint lies in the middle between the last
     /// datum of the one and the first of the other.
     pub to: f64,
-    /// y by x.
+    /// y by x, in a unit of y for each one of x.
     pub slope: f64,
     /// y at x = 0, if the line went on.
     pub at_zero: f64,
     /// 95 % interval of the slope.
     pub slope_interval: [f64; 2],
-    /// 95 % interval of the value at 0.
+    /// 95 % interval of y at 0.
     pub at_zero_interval: [f64; 2],
 }
 

@@ -2,7 +2,7 @@
 
 use super::estimate::share_interval;
 
-/// Values about one mode.
+/// Values about one mode; what is said of them is in their unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Belt {
     /// The least value in it.

@@ -60,9 +60,9 @@ pub const fn gcd(mut a: usize, mut b: usize) -> usize {
 pub struct Boundaries {
     /// Distance between boundaries, in positions; `None` if there are none (or one at each position: both are flat).
     pub period: Option<usize>,
-    /// The first one.
+    /// Position of the first one, below the period.
     pub phase: usize,
-    /// Finer boundaries, at which the time is another one.
+    /// Distance in positions between finer boundaries, at which the time is another one: a divisor of the period.
     pub inner: Option<usize>,
     /// By how much those that are not at a boundary are above those at one.
     pub depth: Estimate,
@@ -70,9 +70,10 @@ pub struct Boundaries {
     pub at: Estimate,
     /// Mean elsewhere.
     pub elsewhere: Estimate,
-    /// By how much this is more credible than any other period.
+    /// By how much this is more credible than any other period, as a difference of scores.
     pub margin: f64,
-    /// By how much this is more credible than the same period at another phase; 0 if there is no period, as then nothing says where it begins.
+    /// By how much this is more credible than the same period at another phase, as a difference of scores; 0 if there is no period, as then
+    /// nothing says where it begins.
     pub phase_margin: f64,
 }
 
@@ -144,9 +145,9 @@ pub struct Levels {
     pub base: Estimate,
     /// By how much the mean at multiples of each period (and not of the next) is above the base.
     pub rises: Vec<Estimate>,
-    /// By how much this is more credible than anything else.
+    /// By how much this is more credible than anything else, as a difference of scores.
     pub margin: f64,
-    /// By how much this is more credible than anything with another last period.
+    /// By how much this is more credible than anything with another last period, as a difference of scores.
     pub last_margin: f64,
 }
 
@@ -192,7 +193,7 @@ pub fn levels(estimates: &[Estimate], distances: &[usize], candidates: &[usize],
 pub struct Cycle {
     /// The shortest period that explains the curves, in positions; `None` if they are flat.
     pub period: Option<usize>,
-    /// By how much this is more credible than any other period.
+    /// By how much this is more credible than any other period, as a difference of scores.
     pub margin: f64,
     /// Of the curve that swings most: from its lowest to its highest mean, as a share of its mean.
     pub swing: f64,

@@ -144,7 +144,7 @@ fn best_division(series: &[f64], fewest: usize) -> Option<(usize, f64)> {
 /// A curve that bends at one place.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bend {
-    /// Where.
+    /// Where, in the unit of x.
     pub at: f64,
     /// Its 95 % interval, by the profile of the sum of squares.
     pub interval: [f64; 2],

@@ -41,6 +41,10 @@ impl Purse {
     }
 }
 
+/// The parameter that says how long requests are.
+pub const SIZE: Param =
+    Param { name: "size", kind: ParamKind::Integer { min: 512, max: 1 << 30 }, default: "4Ki", help: "bytes of a request" };
+
 /// The parameter that says which part of the region an experiment writes.
 pub const AREA: Param = Param {
     name: "area",

@@ -12,7 +12,6 @@ use crate::finding::{Axis, Chart, Finding, Mark, Series, Value};
 use crate::known::Known;
 use crate::matrix::{Access, Cell, measure_within};
 
-const SIZE: Param = Param { name: "size", kind: ParamKind::Integer { min: 512, max: 1 << 30 }, default: "4Ki", help: "bytes of a request" };
 const DEPTHS: Param = Param {
     name: "depths",
     kind: ParamKind::Text,
@@ -32,7 +31,7 @@ pub(super) const READ: Experiment = Experiment {
         aliases: &["depth"],
         summary: "the depth at which the returns of more outstanding random reads diminish",
         source: "PARALLELISM section 5.1, figure 5",
-        params: &[SIZE, DEPTHS, LEAST_GAIN],
+        params: &[common::SIZE, DEPTHS, LEAST_GAIN],
     },
     group: Group::Performance,
     writes: false,
@@ -51,7 +50,7 @@ pub(super) const WRITE: Experiment = Experiment {
         aliases: &[],
         summary: "the depth at which the returns of more outstanding random writes diminish",
         source: "PARALLELISM section 5.1, figure 5",
-        params: &[SIZE, DEPTHS, LEAST_GAIN, common::AREA, common::FILL],
+        params: &[common::SIZE, DEPTHS, LEAST_GAIN, common::AREA, common::FILL],
     },
     group: Group::Performance,
     writes: true,

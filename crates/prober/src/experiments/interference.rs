@@ -1,6 +1,6 @@
 //! What a stream of reads and a stream of writes do to each other.
 
-use registry::{Args, Info, Param, ParamKind};
+use registry::{Args, Info, Param};
 
 use super::common::{self, Purse};
 use super::{Experiment, Group};
@@ -18,7 +18,7 @@ pub(super) const ENTRY: Experiment = Experiment {
         summary: "a reader beside a writer, each sequential or random and in a space of its own: throughput alone and together",
         source: "PARALLELISM section 5.2, table 2",
         params: &[
-            Param { name: "size", kind: ParamKind::Integer { min: 512, max: 1 << 30 }, default: "4Ki", help: "bytes of a request" },
+            common::SIZE,
             Param { default: "2Gi", help: "bytes of the region that are used at most, half for each; 0 for all", ..common::AREA },
             common::FILL,
         ],

@@ -22,7 +22,7 @@ pub(super) const ENTRY: Experiment = Experiment {
         summary: "throughput and response times of reads mixed with writes in shares from 0 to 100 %, and whether the middle is worse than both ends",
         source: "SCHEDULER section 4.3.3, figures 4.20-4.31",
         params: &[
-            Param { name: "size", kind: ParamKind::Integer { min: 512, max: 1 << 30 }, default: "4Ki", help: "bytes of a request" },
+            common::SIZE,
             Param { name: "depth", kind: ParamKind::Integer { min: 1, max: 4096 }, default: "1", help: "requests outstanding" },
             Param { name: "steps", kind: ParamKind::Integer { min: 2, max: 100 }, default: "10", help: "steps from 0 to 100 % reads" },
             common::AREA,

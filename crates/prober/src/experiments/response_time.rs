@@ -13,7 +13,6 @@ use crate::finding::{Axis, Chart, Finding, Series, Value};
 use crate::known::Known;
 use crate::matrix::{Access, sample_within};
 
-const SIZE: Param = Param { name: "size", kind: ParamKind::Integer { min: 512, max: 1 << 30 }, default: "4Ki", help: "bytes of a request" };
 const SHOWN: Param = Param {
     name: "shown",
     kind: ParamKind::Integer { min: 1, max: 100_000 },
@@ -39,7 +38,7 @@ pub(super) const READ: Experiment = Experiment {
         aliases: &["response_time"],
         summary: "distribution of the response times of small random reads, and the belts that they fall into",
         source: "SCHEDULER section 4.3.2, figures 4.15-4.19",
-        params: &[SIZE, SHOWN, LEAST_SHARE, APART],
+        params: &[common::SIZE, SHOWN, LEAST_SHARE, APART],
     },
     group: Group::Performance,
     writes: false,
@@ -58,7 +57,7 @@ pub(super) const WRITE: Experiment = Experiment {
         aliases: &[],
         summary: "distribution of the response times of small random writes, alone and mixed with reads, and the belts that they fall into",
         source: "SCHEDULER section 4.3.2, figures 4.15-4.19",
-        params: &[SIZE, SHOWN, LEAST_SHARE, APART, common::AREA, common::FILL],
+        params: &[common::SIZE, SHOWN, LEAST_SHARE, APART, common::AREA, common::FILL],
     },
     group: Group::Performance,
     writes: true,

@@ -7,6 +7,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
 from flashwright import _core
 from flashwright._core import InputError
 from flashwright._text import size
@@ -258,6 +263,51 @@ def make_run(
 def identity(about_trace: Mapping[str, Any], about_device: Mapping[str, Any], region: Region, plan: Plan) -> list[Any]:
     """Give what goes into a replay."""
     return [about_trace["sources"], dict(about_device), region.document(), asdict(plan)]
+
+
+def compare(path: Path, reading: Reading, run: Run, recorded: Path, shift_bytes: int) -> dict[str, Any]:
+    """Hold what the device got against the trace: operation, offset and length of every request, in their order.
+
+    `shift_bytes`: where address 0 of the trace is in the recording.
+    """
+    result = run.result
+    changed = sorted(name for name, number in result["fitted"].items() if number)
+    if result["trace"]["part"] != {**asdict(Part()), "ops": list(OPERATIONS)} or result["remap"] != "refuse" or changed:
+        return {
+            "compared": False,
+            "why_not": "a part of the trace was played, or requests of it were changed for the device",
+        }
+    opened = _core.open_trace(path, reading.format, reading.skip_bad)
+    theirs = _sequence(pa.RecordBatchReader.from_stream(opened).read_all(), shift_bytes)
+    got = _sequence(pq.read_table(recorded, columns=["op", "offset", "length"]), 0)
+    both = min(theirs.num_rows, got.num_rows)
+    differs = np.zeros(both, bool)
+    for name in theirs.column_names:
+        equal = pc.equal(theirs[name].slice(0, both), got[name].slice(0, both))
+        differs |= ~equal.combine_chunks().to_numpy(zero_copy_only=False)
+    first = int(differs.argmax()) if differs.any() else both if theirs.num_rows != got.num_rows else None
+    return {
+        "compared": True,
+        "same": first is None,
+        "trace_requests": theirs.num_rows,
+        "recorded_requests": got.num_rows,
+        "first_difference": None
+        if first is None
+        else {"request": first, "trace": _row(theirs, first), "recorded": _row(got, first)},
+    }
+
+
+def _sequence(requests: pa.Table, shift_bytes: int) -> pa.Table:
+    op, length = requests["op"].cast(pa.string()), requests["length"]
+    moved = pc.add(requests["offset"], pa.scalar(shift_bytes, pa.uint64()))
+    offset = pc.if_else(pc.equal(op, "flush"), pa.scalar(0, pa.uint64()), moved)
+    columns = pa.table({"op": op, "offset": offset, "length": length})
+    # A request of no bytes that is no flush is not played.
+    return columns.filter(pc.or_(pc.equal(op, "flush"), pc.greater(length, 0)))
+
+
+def _row(requests: pa.Table, number: int) -> dict[str, Any] | None:
+    return requests.slice(number, 1).to_pylist()[0] if number < requests.num_rows else None
 
 
 def read(folder: Path) -> Run:

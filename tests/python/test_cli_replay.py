@@ -19,7 +19,14 @@ import pytest
 from playwright.sync_api import Browser
 
 from browsing import check_report
-from flashwright import _core
+from flashwright import _core, replays
+from flashwright.recording import file_systems
+from flashwright.recording.volume import Volume
+from flashwright.reports import replay_words
+from flashwright.runs import Run
+from flashwright.sources import Reading
+from flashwright.workloads.supervisor import Supervisor
+from recordings import require
 from support import Cli, find_program, wait_until_used
 
 MIB = 1 << 20
@@ -214,6 +221,45 @@ def test_two_replays_side_by_side(cli: Cli, trace: Path, tmp_path: Path, browser
     result = json.loads((tmp_path / "second" / "result.json").read_text())
     assert result["against"]["device"]["name"] == "intel-x25e"
     check_report(browser, tmp_path / "second" / "report.html", least_plots=6, has_titles=True)
+
+
+def test_the_device_gets_exactly_what_was_recorded(cli: Cli, tmp_path: Path) -> None:
+    tracers = Path("/sys/kernel/tracing/available_tracers")
+    is_traced = os.geteuid() == 0 and tracers.exists() and "blk" in tracers.read_text()
+    require(is_traced, "recording needs root, and a kernel with the blk tracer")
+    with Supervisor() as supervisor:
+        volume = Volume(supervisor, file_systems.find("ext4"))
+        volume.on_image(Path("/var/tmp"), 64 * MIB)  # noqa: S108
+        device, nomerges = volume.device.path, volume.device.queue / "nomerges"
+        before = nomerges.read_text()
+        # Long writes from the page cache, pages that are forced, flushes, and trims of what is removed.
+        work = (
+            f"cd {volume.mount_point} && dd if=/dev/urandom of=a bs=1M count=8 conv=fsync status=none && "
+            "dd if=/dev/urandom of=b bs=4k count=200 oflag=direct,dsync status=none && rm a && sync -f b && fstrim ."
+        )
+        cli("record", device, "--out", "rec", "--", "sh", "-c", work)
+        volume.unmount()
+        write = ["--device", device, "--write", "--destroy-data", device]
+        for pace in (["--one-by-one"], ["--depth", "16"]):
+            done = cli("replay", "rec", *write, *pace, "--record", "again", "--out", "run")
+            result = json.loads((tmp_path / "run" / "result.json").read_text())
+            assert result["recorded"]["same"], done.stdout
+            assert result["recorded"]["trace_requests"] == result["sent"] > 400
+            assert {"write", "flush", "trim"} <= result["requests"].keys()
+            assert "The device got exactly the" in done.stdout
+        assert nomerges.read_text() == before
+        # The check can fail: another sequence is told, with the first request that differs.
+        again = pl.read_parquet(tmp_path / "rec" / "requests.parquet")
+        (tmp_path / "other").mkdir()
+        swapped = pl.concat([again[:10], again[11:12], again[10:11], again[12:]]).with_columns(again["time_ns"])
+        pq.write_table(swapped.to_arrow(), tmp_path / "other" / "requests.parquet")
+        run = Run.read(tmp_path / "run")
+        told = replays.compare(
+            tmp_path / "other" / "requests.parquet", Reading(), run, tmp_path / "again" / "requests.parquet", 0
+        )
+        assert (told["same"], told["first_difference"]["request"]) == (False, 10)
+        assert "did not get" in replay_words.recorded_line(told)
+        assert "is no block device" in cli("replay", "rec", *MEMORY, "--record", "no", code=2).stderr
 
 
 def test_ctrl_c_keeps_what_was_measured(tmp_path: Path) -> None:

@@ -4,29 +4,27 @@
 //! zero. Places are only taken from the system when a request first needs them, and made known to the kernel ("registered") as far as they
 //! are used: registering pins them, and few users may pin much. A place that may not be registered is used without, which costs some time
 //! in each request.
+//!
+//! Long requests have places of their own, on huge pages where the system gives some. The kernel splits a request whose memory is in more
+//! pieces than the device takes in one (128 of 4 KiB on a loop device, so from 512 KiB on): the device would get others than were asked for.
 
 #![allow(unsafe_code, reason = "memory is shared with the kernel")]
 
 use io_uring::IoUring;
-use memmap2::{MmapMut, MmapOptions, MmapRaw};
+use memmap2::{Advice, MmapMut, MmapOptions, MmapRaw};
 
 use crate::content::Content;
 
 /// Registered at least: a page. Less would save nothing.
 const LEAST: usize = 4096;
+/// Requests above are long.
+const LONG: usize = 256 << 10;
+/// Of most systems.
+const HUGE_PAGE: usize = 2 << 20;
 
 pub(crate) struct Pool {
-    /// Never looked at by this process, as the kernel writes to it at any time.
-    reads: MmapRaw,
-    /// The kernel only reads it.
-    writes: MmapMut,
-    slot_bytes: usize,
-    /// Bytes of each place for writes that were filled.
-    filled: Vec<usize>,
-    /// Bytes of each place that the kernel knows: reads, then writes.
-    registered: Vec<usize>,
-    /// Longest that may still be registered.
-    most_registered: usize,
+    short: Area,
+    long: Option<Area>,
     content: Content,
 }
 
@@ -42,39 +40,101 @@ impl Pool {
     /// Memory for so many requests of so many bytes; untouched.
     pub fn new(slots: u32, slot_bytes: u32, seed: u64) -> std::io::Result<Self> {
         let (slots, slot_bytes) = (slots as usize, (slot_bytes as usize).next_multiple_of(LEAST));
-        let map = || MmapOptions::new().len(slots * slot_bytes).no_reserve_swap().map_anon();
-        let (reads, writes) = (MmapRaw::from(map()?), map()?);
-        let (filled, registered) = (vec![0; slots], vec![0; 2 * slots]);
-        Ok(Self { reads, writes, slot_bytes, filled, registered, most_registered: 0, content: Content::new(seed) })
+        let short = Area::new(slots, slot_bytes.min(LONG), slot_bytes.min(LONG), 0)?;
+        let long = (slot_bytes > LONG).then(|| Area::new(slots, slot_bytes, slot_bytes.next_multiple_of(HUGE_PAGE), 2 * slots));
+        Ok(Self { short, long: long.transpose()?, content: Content::new(seed) })
     }
 
     /// A new ring: it knows no buffer yet.
     pub fn forget_registered(&mut self, ring: &IoUring) {
-        self.registered.fill(0);
-        let places = self.registered.len() as u32;
-        self.most_registered = if ring.submitter().register_buffers_sparse(places).is_ok() { self.slot_bytes } else { 0 };
+        let areas = [Some(&mut self.short), self.long.as_mut()];
+        let places: usize = areas.iter().flatten().map(|area| area.registered.len()).sum();
+        let can_register = ring.submitter().register_buffers_sparse(places as u32).is_ok();
+        areas.into_iter().flatten().for_each(|area| area.forget_registered(can_register));
+    }
+
+    /// Where a request of this length has its place, and what is written.
+    fn parts(&mut self, length: u32) -> (&mut Area, &mut Content) {
+        let Self { short, long, content } = self;
+        let area = match long {
+            Some(long) if length as usize > LONG => long,
+            _ => short,
+        };
+        (area, content)
     }
 
     /// The place to read to.
     pub fn read_place(&mut self, slot: u32, length: u32, ring: &IoUring) -> Place {
-        let slot = slot as usize;
-        // SAFETY: the slot lies within the mapping.
-        let address = unsafe { self.reads.as_mut_ptr().add(slot * self.slot_bytes) };
-        self.place(address, slot, length as usize, ring)
+        self.parts(length).0.read_place(slot as usize, length as usize, ring)
     }
 
     /// The place to write from, with data never written before.
     pub fn write_place(&mut self, slot: u32, length: u32, ring: &IoUring) -> Place {
-        let (slot, length) = (slot as usize, length as usize);
-        let start = slot * self.slot_bytes;
+        let (area, content) = self.parts(length);
+        area.write_place(slot as usize, length as usize, content, ring)
+    }
+}
+
+/// Places of one size.
+struct Area {
+    /// Never looked at by this process, as the kernel writes to it at any time.
+    reads: MmapRaw,
+    /// The kernel only reads it.
+    writes: MmapMut,
+    /// Bytes before the first place of each, so that places begin on huge pages.
+    reads_skipped: usize,
+    writes_skipped: usize,
+    slot_bytes: usize,
+    /// From the start of a place to that of the next.
+    stride: usize,
+    /// Bytes of each place for writes that were filled.
+    filled: Vec<usize>,
+    /// Bytes of each place that the kernel knows: reads, then writes.
+    registered: Vec<usize>,
+    /// Longest that may still be registered.
+    most_registered: usize,
+    /// Number of the first of its places among the registered.
+    first_number: usize,
+}
+
+impl Area {
+    fn new(slots: usize, slot_bytes: usize, stride: usize, first_number: usize) -> std::io::Result<Self> {
+        let is_huge = stride.is_multiple_of(HUGE_PAGE);
+        let more = if is_huge { HUGE_PAGE } else { 0 };
+        let map = || MmapOptions::new().len(slots * stride + more).no_reserve_swap().map_anon();
+        let (reads, writes) = (map()?, map()?);
+        let skipped = |map: &MmapMut| if is_huge { map.as_ptr().align_offset(HUGE_PAGE) } else { 0 };
+        let (reads_skipped, writes_skipped) = (skipped(&reads), skipped(&writes));
+        if is_huge {
+            // A system without huge pages says no: then requests that the device does not take in so many pieces are split.
+            let _ = reads.advise(Advice::HugePage).and_then(|()| writes.advise(Advice::HugePage));
+        }
+        let (filled, registered) = (vec![0; slots], vec![0; 2 * slots]);
+        let reads = MmapRaw::from(reads);
+        Ok(Self { reads, writes, reads_skipped, writes_skipped, slot_bytes, stride, filled, registered, most_registered: 0, first_number })
+    }
+
+    fn forget_registered(&mut self, can_register: bool) {
+        self.registered.fill(0);
+        self.most_registered = if can_register { self.slot_bytes } else { 0 };
+    }
+
+    fn read_place(&mut self, slot: usize, length: usize, ring: &IoUring) -> Place {
+        // SAFETY: the slot lies within the mapping.
+        let address = unsafe { self.reads.as_mut_ptr().add(self.reads_skipped + slot * self.stride) };
+        self.place(address, slot, length, ring)
+    }
+
+    fn write_place(&mut self, slot: usize, length: usize, content: &mut Content, ring: &IoUring) -> Place {
+        let start = self.writes_skipped + slot * self.stride;
         let bytes = &mut self.writes[start..start + self.slot_bytes];
         let filled = self.filled[slot];
         if filled < length {
             let wanted = rounded(length, self.slot_bytes);
-            self.content.fill(&mut bytes[filled..wanted]);
+            content.fill(&mut bytes[filled..wanted]);
             self.filled[slot] = wanted;
         }
-        self.content.stamp(&mut bytes[..length]);
+        content.stamp(&mut bytes[..length]);
         let address = bytes.as_mut_ptr();
         self.place(address, self.filled.len() + slot, length, ring)
     }
@@ -83,7 +143,8 @@ impl Pool {
         if self.registered[number] < length && length <= self.most_registered {
             self.register(address, number, length, ring);
         }
-        Place { address, registered: (self.registered[number] >= length).then_some(number as u16) }
+        let is_registered = self.registered[number] >= length;
+        Place { address, registered: is_registered.then_some((self.first_number + number) as u16) }
     }
 
     #[cold]
@@ -92,7 +153,7 @@ impl Pool {
         let buffer = libc::iovec { iov_base: address.cast(), iov_len: wanted };
         // SAFETY: the buffer lies within its slot of a mapping that outlives the ring: whoever owns both drops the ring first, or leaks the
         // mapping.
-        match unsafe { ring.submitter().register_buffers_update(number as u32, &[buffer], None) } {
+        match unsafe { ring.submitter().register_buffers_update((self.first_number + number) as u32, &[buffer], None) } {
             Ok(()) => self.registered[number] = wanted,
             // Most likely more than this user may pin: shorter ones may still do.
             Err(_) => self.most_registered = if wanted > length { length } else { length - 1 },

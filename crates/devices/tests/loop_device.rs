@@ -35,6 +35,36 @@ fn data_arrives_in_the_file_behind() {
     keep_busy(&mut *device, IoOp::Write, 2000, |_| ()).1.unwrap();
 }
 
+/// Requests that a device got, as the kernel counts them: reads and writes.
+fn counted(path: &str) -> (u64, u64) {
+    let name = Path::new(path).file_name().unwrap().to_str().unwrap();
+    let stat = fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();
+    let numbers: Vec<u64> = stat.split_whitespace().map(|number| number.parse().unwrap()).collect();
+    (numbers[0], numbers[4])
+}
+
+/// A loop device takes up to 1280 KiB, but in no more than 128 pieces of memory.
+#[test]
+fn long_requests_arrive_whole() {
+    let huge_pages = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+    if !has(huge_pages.contains("[always]") || huge_pages.contains("[madvise]"), "transparent huge pages") {
+        return;
+    }
+    let folder = folder();
+    let behind = file_of(&folder, "behind", 16 * MIB);
+    let Some(loop_device) = Loop::over(&behind, &[]) else { return };
+    let opening = devices::Opening { most_bytes: 2 << 20, ..support::opening(&loop_device.path, Access::Write) };
+    let mut device = devices::open(&opening).unwrap();
+    let before = counted(&loop_device.path);
+    for length in [4096, 256 << 10, (256 << 10) + 4096, 1 << 20, 1280 << 10] {
+        do_one(&mut *device, IoOp::Write, 3 * MIB, length).unwrap();
+        do_one(&mut *device, IoOp::Read, 3 * MIB, length).unwrap();
+    }
+    let after = counted(&loop_device.path);
+    assert_eq!((after.0 - before.0, after.1 - before.1), (5, 5));
+    assert!(fs::read(&behind).unwrap()[3 << 20..(3 << 20) + (1280 << 10)].chunks(512).all(|piece| piece.iter().any(|&byte| byte != 0)));
+}
+
 #[test]
 fn sectors_are_those_of_the_device() {
     let folder = folder();

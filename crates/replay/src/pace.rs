@@ -16,7 +16,8 @@ pub enum Pace {
         /// How many times as fast as recorded: above 0.
         factor: f64,
     },
-    /// As soon as fewer than `depth` are outstanding. With a `waiting` not before the trace's interval from the request before it, divided by
+    /// As soon as fewer than `depth` are outstanding, and no flush is: the kernel makes one of flushes that are outstanding together, and has
+    /// them overtaken by what follows, so that the device would get another sequence than the trace's. With a `waiting` not before the trace's interval from the request before it, divided by
     /// that factor, has passed since that one was sent: what comes late delays all that follows.
     Closed {
         /// Requests outstanding, at least 1; 1 is one by one.

@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 
 use devices::{BlockDevice, Completion, DeviceError, Request};
 use rustix::thread::{current_timer_slack, set_current_timer_slack};
-use units::{IoRequest, Nanos, Progress};
+use units::{IoOp, IoRequest, Nanos, Progress};
 
 use crate::ahead::{Next, ReadAhead};
 use crate::error::ReplayError;
@@ -55,6 +55,7 @@ pub fn play(device: &mut dyn BlockDevice, requests: &mut dyn ReadAhead, settings
         outstanding: 0,
         start: 0,
         before: None,
+        flushing: None,
         is_full: false,
         full_until: None,
         starved_since: None,
@@ -133,6 +134,8 @@ struct Player<'a> {
     start: Nanos,
     /// When the last request was sent, and its time in the trace.
     before: Option<(Nanos, Nanos)>,
+    /// A flush that is outstanding and holds back what follows, by its handle.
+    flushing: Option<u32>,
     /// A request is due, and there is no room for it.
     is_full: bool,
     /// When there was room for one again that had waited for it.
@@ -182,7 +185,7 @@ impl Player<'_> {
             if let Some(due) = due.filter(|due| *due > now) {
                 return Ok(Coming::At(due));
             }
-            if self.outstanding >= self.most {
+            if self.outstanding >= self.most || self.flushing.is_some() {
                 self.is_full = true;
                 return Ok(Coming::AfterAnother);
             }
@@ -238,6 +241,9 @@ impl Player<'_> {
         self.before = Some((now, request.time_ns));
         self.measured.sent += 1;
         let IoRequest { op, offset, length, .. } = *request;
+        if op == IoOp::Flush && matches!(self.settings.pace, Pace::Closed { .. }) {
+            self.flushing = Some(handle);
+        }
         self.outstanding += 1;
         self.measured.most_outstanding = self.measured.most_outstanding.max(self.outstanding);
         self.device.submit(&Request { op, offset, length, is_fua: false, handle }).or_else(|error| self.failed(error))
@@ -247,6 +253,7 @@ impl Player<'_> {
         self.outstanding -= 1;
         self.unreported += 1;
         self.free.push(completion.handle);
+        self.flushing = self.flushing.filter(|handle| *handle != completion.handle);
         let UnderWay { request, due } = self.under_way[completion.handle as usize];
         let since_start = |time: Nanos| time.saturating_sub(self.start);
         let (sent, ended) = (since_start(completion.submitted_at), since_start(completion.completed_at));
@@ -262,6 +269,8 @@ impl Player<'_> {
         // Which of those under way the others are is not told: their places are not used again.
         let gone = self.outstanding.saturating_sub(self.device.outstanding());
         self.outstanding -= gone;
+        // Whether it was the flush is not told. Holding back for ever would be worse than not at all.
+        self.flushing = None;
         self.unreported += u64::from(gone);
         self.measured.failed(op.name(), reason.clone(), 1, || error.to_string());
         if gone > 1 {

@@ -80,6 +80,27 @@ proptest! {
     }
 }
 
+/// Flushes that are outstanding together are made one by the kernel, and overtaken by what follows.
+#[test]
+fn nothing_follows_a_flush_in_a_closed_loop_before_its_end() {
+    let op = |number: u64| if number % 5 == 3 { IoOp::Flush } else { IoOp::Write };
+    let length = |number| if op(number) == IoOp::Flush { 0 } else { 512 };
+    let all: Vec<IoRequest> = (0..50).map(|number| request(number, op(number), 0, length(number))).collect();
+    for depth in [1, 4, 16] {
+        let mut device = Watched::new(Fixed::new(1000, 64));
+        let settings = Settings { pace: Pace::Closed { depth, waiting: None }, keeps_going: false };
+        let done = played(&mut device, &all, settings, &Progress::default());
+        assert_eq!((done.measured.requests(), device.sent.len()), (50, 50));
+        for pair in device.sent.windows(2).filter(|pair| pair[0].1.op == IoOp::Flush) {
+            assert!(pair[1].0 >= pair[0].0 + 1000, "{pair:?}");
+        }
+    }
+    let mut device = Watched::new(Fixed::new(1000, 64));
+    let settings = Settings { pace: Pace::Open { factor: 1.0 }, keeps_going: false };
+    played(&mut device, &all, settings, &Progress::default());
+    assert!(device.sent.windows(2).all(|pair| pair[1].0 == pair[0].0 + 1), "in an open loop the clock alone counts");
+}
+
 /// One request each 100 ns on a device that takes 1000 for each and four at a time: it falls behind by the tenth.
 #[test]
 fn what_comes_late_in_an_open_loop_is_told_by_how_much_and_why() {

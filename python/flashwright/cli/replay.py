@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flashwright._core import RunError
-from flashwright.cli.options import Count, Number, output_options, read_options
+from flashwright.cli.options import Count, Number, Size, output_options, read_options
 from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say
 from flashwright.cli.target_options import check_targets, target_options
 
@@ -60,6 +60,22 @@ if TYPE_CHECKING:
 @click.option("--keep-going", is_flag=True, help="Count requests that fail, instead of stopping at the first.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and send nothing.")
 @click.option(
+    "--record",
+    "record_to",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Record what a block device gets meanwhile, as `flashwright record` does, and hold it against the trace. Needs root.",
+)
+@click.option(
+    "--trace-buffer",
+    "trace_buffer_bytes",
+    type=Size(),
+    default="64M",
+    show_default=True,
+    metavar="BYTES",
+    help="With --record: the kernel's buffer for events, for each processor.",
+)
+@click.option(
     "--against",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
@@ -72,6 +88,7 @@ def replay(
     trace: str,
     *,
     device: str,
+    record_to: Path | None,
     against: Path | None,
     json_path: str | None,
     out: Path | None,
@@ -108,9 +125,12 @@ def replay(
     if more["create"] is not None:
         probe_runs.create(device, more["create"])
     asked = Asked(path, _reading(more), plan, target, more["endurance_tbw"], dry_run=more["dry_run"])
-    run, identity, ended = replay_on(asked)
+    recording = None if record_to is None else _recording(target, record_to, more, json_path)
+    run, identity, ended = replay_on(asked, recording)
     if run is None:
         return
+    if record_to is not None:
+        _add_recording(run, asked, record_to)
     if other is not None:
         run = replays.beside(run, other)
     if not prints_only_json(json_path):
@@ -118,6 +138,32 @@ def replay(
     finish(run, out=out, json_path=json_path, identity=[identity, str(against)])
     if ended is not None:
         raise ended
+
+
+def _recording(
+    target: Target, folder: Path, more: dict[str, Any], json_path: str | None
+) -> AbstractContextManager[None] | None:
+    from flashwright.cli import replay_recorded
+
+    if prints_only_json(json_path):
+        raise click.UsageError("--record: it prints what it recorded; give --json a path")
+    replay_recorded.check(target)
+    if more["dry_run"]:
+        return None
+    return replay_recorded.recorded(target, folder, max(1, more["trace_buffer_bytes"] // 1024))
+
+
+def _add_recording(run: Run, asked: Asked, folder: Path) -> None:
+    """Make the recording's tables, and hold them against the trace."""
+    from flashwright import replays
+    from flashwright.cli.record import conclude
+    from flashwright.recording import device
+
+    conclude(folder, keep_raw=False, check=False, json_path=None)
+    shift_bytes = device.find(Path(asked.target.given)).start_bytes + asked.plan.region.offset
+    recorded = folder / replays.REQUESTS_FILE
+    compared = replays.compare(asked.path, asked.reading, run, recorded, shift_bytes)
+    run.result["recorded"] = {"folder": str(folder), **compared}
 
 
 @dataclass(frozen=True)

@@ -46,9 +46,14 @@ class BlockDevice:
         """The folder of its tracing settings."""
         return self.sys / "trace"
 
+    @property
+    def queue(self) -> Path:
+        """The folder of the settings of its queue: of a partition those of its disk."""
+        return self.sys / "queue" if (self.sys / "queue").exists() else self.sys / ".." / "queue"
+
     def about(self) -> dict[str, object]:
         """Tell what of it a recording depends on."""
-        queue = self.sys / "queue" if (self.sys / "queue").exists() else self.sys / ".." / "queue"
+        queue = self.queue
         told: dict[str, object] = {
             "name": self.name,
             "size_bytes": self.size_bytes,

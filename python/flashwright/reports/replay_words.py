@@ -111,10 +111,30 @@ def remarks(result: Mapping[str, Any]) -> list[str]:
         lines.append(
             f"The trace was not read fast enough {several(result['starved'], 'time')}, {span(result['starved_seconds'])} in all."
         )
+    if "recorded" in result:
+        lines.append(recorded_line(result["recorded"]))
     if not result["complete"]:
         why = result["error"] or "it was stopped"
         lines.append(f"The replay ended before the trace did: {why}.")
     return lines
+
+
+def recorded_line(told: Mapping[str, Any]) -> str:
+    """Tell what a recording of the replay says of it."""
+    if not told["compared"]:
+        return f"What the device got is in {told['folder']}; it is not compared with the trace: {told['why_not']}."
+    if told["same"]:
+        return f"The device got exactly the {several(told['trace_requests'], 'request')} of the trace, in their order."
+    first = told["first_difference"]
+    pair = [
+        "nothing more" if one is None else f"a {one['op']} of {one['length']} bytes at byte {one['offset']}"
+        for one in (first["trace"], first["recorded"])
+    ]
+    counts = f"{count(told['trace_requests'])} requests against {count(told['recorded_requests'])}"
+    return (
+        f"The device did not get the requests of the trace in their order: as request {count(first['request'])}, from 0, the trace has "
+        f"{pair[0]}, and the device got {pair[1]} ({counts})."
+    )
 
 
 def _ratio(mine: float | None, theirs: float | None) -> str:

@@ -1,0 +1,68 @@
+"""`replay --record`: records what the device gets, and holds it against the trace."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flashwright._core import InputError
+from flashwright.cli.output import command_line
+
+if TYPE_CHECKING:
+    from flashwright.probing.targets import Target
+    from flashwright.recording.device import BlockDevice
+    from flashwright.workloads.supervisor import Supervisor
+
+_PATIENCE_S = 60.0
+_NO_MERGES = "2"
+
+
+def check(target: Target) -> None:
+    """Raise InputError if what a device gets cannot be recorded."""
+    from flashwright.recording.tools import need_root
+
+    if not Path(target.given).is_block_device():
+        raise InputError(f"--record: {target.given} is no block device of the kernel, which alone are recorded")
+    need_root("--record")
+
+
+@contextlib.contextmanager
+def recorded(target: Target, folder: Path, buffer_kib: int) -> Iterator[None]:
+    """Record what the device gets meanwhile, with merging of requests in the block layer off.
+
+    Raises InputError if it cannot be recorded here.
+    """
+    from flashwright.recording import device
+    from flashwright.recording.recorder import Recorder
+    from flashwright.workloads.supervisor import Supervisor
+
+    found = device.find(Path(target.given))
+    with Supervisor() as supervisor:
+        recorder = Recorder(
+            supervisor, found, folder, command=command_line(), buffer_kib=buffer_kib, patience_s=_PATIENCE_S
+        )
+        with _unmerged(supervisor, found):
+            try:
+                recorder.prepare()
+                recorder.start()
+                yield
+                recorder.stop()
+            finally:
+                recorder.close()
+
+
+@contextlib.contextmanager
+def _unmerged(supervisor: Supervisor, device: BlockDevice) -> Iterator[None]:
+    """Keep the block layer from merging requests that lie side by side: a trace holds what was merged already."""
+    setting = device.queue / "nomerges"
+    before = setting.read_text().strip()
+    number = supervisor.undo("sh", "-c", '[ ! -e "$1" ] || echo "$2" > "$1"', "sh", setting, before)
+    try:
+        setting.write_text(_NO_MERGES)
+        yield
+    finally:
+        if setting.exists():
+            setting.write_text(before)
+        supervisor.forget(number)

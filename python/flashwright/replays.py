@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from flashwright import _core
 from flashwright._core import InputError
-from flashwright._text import size
+from flashwright._text import count, size
 from flashwright.probing import safety
 from flashwright.probing.targets import Region
 from flashwright.runs import Run, table
@@ -143,6 +143,15 @@ def changes(trace: ReplayTrace) -> bool:
     return any(trace.totals[op] for op in CHANGING)
 
 
+def _changed(totals: Mapping[str, int]) -> str:
+    told = [
+        f"{size(totals[size_key])} are {done} by {count(totals[op])} {op}{'' if totals[op] == 1 else 's'}"
+        for op, done, size_key in (("write", "written", "written_bytes"), ("trim", "trimmed", "trimmed_bytes"))
+        if totals[op]
+    ]
+    return " and ".join(told)
+
+
 def target_for(target: Target, trace: ReplayTrace, plan: Plan) -> Target:
     """Give the device so that it takes what the trace sends.
 
@@ -151,8 +160,7 @@ def target_for(target: Target, trace: ReplayTrace, plan: Plan) -> Target:
     if not target.may_write and changes(trace):
         totals = trace.totals
         raise InputError(
-            f"{target.given}: the trace writes {size(totals['written_bytes'])} in {totals['write']} writes and has {totals['trim']} trims; "
-            "add --write if what is on the device may go, or --reads-only"
+            f"{target.given}: {_changed(totals)} by the trace; add --write if what is on the device may go, or --reads-only"
         )
     depth = OPEN_OUTSTANDING if plan.pace.kind == "open_loop" else plan.pace.depth
     most = max(_MIB, 1 << (max(trace.totals["longest_bytes"], 1) - 1).bit_length())
@@ -185,9 +193,7 @@ def warning(
 ) -> str:
     """Say before a replay what it writes, and what that costs the drive."""
     totals, end = trace.totals, region.offset + (region.length or 0)
-    told = f"{target.given}: {size(totals['written_bytes'])} are written in {totals['write']} writes"
-    if totals["trim"]:
-        told += f" and {size(totals['trimmed_bytes'])} trimmed in {totals['trim']} trims"
+    told = f"{target.given}: {_changed(totals)}"
     return (
         f"{told}, with random data, within bytes {region.offset} to {end} ({size(end - region.offset)}): "
         f"{safety.share_of_life(totals['written_bytes'], info, endurance_tbw)}."
@@ -219,6 +225,7 @@ def trace_document(path: Path, trace: ReplayTrace, plan: Plan) -> dict[str, Any]
     return {
         "name": path.name if path.name != REQUESTS_FILE else f"{path.absolute().parent.name}/{path.name}",
         "format": trace.format,
+        "has_times": trace.has_times,
         "sources": trace.sources,
         "part": {**asdict(plan.part), "ops": list(plan.part.ops)},
         "totals": trace.totals,
@@ -253,7 +260,9 @@ def make_run(
         "keep_going": plan.keep_going,
         "complete": outcome["ended"] is None,
         # At another speed where there is one: what the replay would take if it kept to the trace's clock.
-        "trace_seconds": totals["duration_ns"] / 1e9 / (pace.factor if pace.is_timed else 1.0),
+        "trace_seconds": totals["duration_ns"] / 1e9 / (pace.factor if pace.is_timed else 1.0)
+        if about_trace["has_times"]
+        else None,
         **outcome,
         "provenance": dict(came_from),
     }

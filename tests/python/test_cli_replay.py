@@ -26,6 +26,7 @@ from flashwright.reports import replay_words
 from flashwright.runs import Run
 from flashwright.sources import Reading
 from flashwright.workloads.supervisor import Supervisor
+from processes import descendants, is_alive, until
 from recordings import require
 from support import Cli, find_program, wait_until_used
 
@@ -174,13 +175,23 @@ def test_a_file_gets_what_the_trace_says_and_nothing_else(cli: Cli, tmp_path: Pa
     file.write_bytes(bytes(16 * MIB))
     trace = write_trace(tmp_path / "t.parquet", [(0, "write", MIB, 8192), (0, "read", 0, 4096), (0, "flush", 0, 0)])
     done = cli("replay", trace, "--device", file, "--write", "--region", "4Mi+8Mi", "--depth", "2", "--out", "run")
-    assert "8 KiB are written in 1 writes" in done.stderr
+    assert "8 KiB are written by 1 write, with random data" in done.stderr
     after = file.read_bytes()
     written = [at for at in range(0, len(after), 4096) if any(after[at : at + 4096])]
     assert written == [5 * MIB, 5 * MIB + 4096]
     done = cli("replay", trace, "--device", file, "--write", "--dry-run")
     assert "not played, as asked" in done.stdout
+    told = json.loads(cli("replay", trace, "--device", file, "--write", "--dry-run", "--json", "-").stdout)
+    assert told["trace"]["totals"]["written_bytes"] == 8192
     assert file.read_bytes() == after
+
+
+def test_a_trace_without_times_is_played_in_a_closed_loop(cli: Cli, tmp_path: Path) -> None:
+    np.arange(1000, dtype="<u4").tofile(tmp_path / "pages.u32")
+    done = cli("replay", "pages.u32", *MEMORY, "--depth", "4", "--out", "run")
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert (result["requests"], result["trace_seconds"]) == ({"write": 1000}, None)
+    assert "the trace takes" not in done.stdout
 
 
 @pytest.fixture
@@ -262,8 +273,30 @@ def test_the_device_gets_exactly_what_was_recorded(cli: Cli, tmp_path: Path) -> 
         assert "is no block device" in cli("replay", "rec", *MEMORY, "--record", "no", code=2).stderr
 
 
+def test_a_recorded_replay_that_is_killed_leaves_nothing(tmp_path: Path, loop_device: str) -> None:
+    tracers = Path("/sys/kernel/tracing/available_tracers")
+    require(tracers.exists() and "blk" in tracers.read_text(), "a kernel with the blk tracer")
+    write_trace(tmp_path / "slow.parquet", mixed(100, 10_000_000_000))
+    queue = Path("/sys/block") / Path(loop_device).name
+    before = (queue / "queue/nomerges").read_text()
+    assert before.strip() != "2"
+    command = ["replay", "slow.parquet", "--device", loop_device, "--write", "--record", "rec"]
+    process = subprocess.Popen([sys.executable, "-m", "flashwright", *command], cwd=tmp_path, stderr=subprocess.DEVNULL)
+
+    def is_traced() -> bool:
+        return (queue / "trace/enable").read_text().strip() != "0"
+
+    assert until(is_traced, 90), "another recording did not end"
+    everything = descendants(process.pid)
+    process.kill()
+    process.wait()
+    assert until(lambda: (queue / "queue/nomerges").read_text() == before)
+    assert until(lambda: not is_traced())
+    assert until(lambda: not any(map(is_alive, everything)))
+
+
 def test_ctrl_c_keeps_what_was_measured(tmp_path: Path) -> None:
-    count = 2_000_000
+    count = 1_000_000
     # So often that it never sleeps: the work that it did tells how far it is.
     columns = {
         "time_ns": np.arange(count, dtype="u8") * 50_000,

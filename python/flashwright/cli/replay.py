@@ -11,7 +11,11 @@ import click
 
 from flashwright._core import RunError
 from flashwright.cli.options import Count, Number, Size, output_options, read_options
+<<<<<<< HEAD
+from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say, write_json
+=======
 from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say
+>>>>>>> 60f52bd22b44eadea2a7cf33717167d1d78aa245
 from flashwright.cli.target_options import check_targets, target_options
 
 if TYPE_CHECKING:
@@ -106,6 +110,7 @@ def replay(
       flashwright replay my.parquet --device /dev/sdb --reads-only --factor 2  the reads, twice as fast as recorded
       flashwright replay my.parquet --device sd-card --remap dense --one-by-one --waiting
       flashwright replay my.parquet --device intel-x25m --against runs/replay-1f2e3d4c5b6a
+      flashwright replay my.parquet --device /dev/sdb --write --depth 8 --record runs/again
 
     How paces are defined, and what is kept of a trace, is in docs/replay.md.
     """
@@ -124,7 +129,11 @@ def replay(
     target = target.opened_by(access, more["seed"], is_polled=more["polled"])
     if more["create"] is not None:
         probe_runs.create(device, more["create"])
+<<<<<<< HEAD
+    asked = Asked(path, _reading(more), plan, target, more["endurance_tbw"], more["dry_run"], json_path)
+=======
     asked = Asked(path, _reading(more), plan, target, more["endurance_tbw"], dry_run=more["dry_run"])
+>>>>>>> 60f52bd22b44eadea2a7cf33717167d1d78aa245
     recording = None if record_to is None else _recording(target, record_to, more, json_path)
     run, identity, ended = replay_on(asked, recording)
     if run is None:
@@ -176,6 +185,7 @@ class Asked:
     target: Target
     endurance_tbw: float | None = None
     dry_run: bool = False
+    json_path: str | None = None
 
 
 def replay_on(
@@ -202,7 +212,10 @@ def replay_on(
         # Standard output may belong to the JSON alone.
         click.echo(replays.warning(target, trace, region, asked.endurance_tbw, device.info), err=True)
     if asked.dry_run:
-        _tell_dry(about_trace, about_device, plan)
+        _tell_dry(
+            {"trace": about_trace, "device": about_device, "region": region.document(), "pace": plan.pace.document()},
+            asked,
+        )
         return None, [], None
     ended: Exception | None = None
     with recording or nullcontext():
@@ -222,12 +235,12 @@ def replay_on(
     return run, replays.identity(about_trace, about_device, region, plan), ended
 
 
-def _tell_dry(about_trace: dict[str, Any], about_device: dict[str, Any], plan: Plan) -> None:
+def _tell_dry(found: dict[str, Any], asked: Asked) -> None:
     from flashwright.reports import replay_words as words
 
-    say(
-        f"{words.trace_line(about_trace)}, on {about_device['name']}, {words.pace(plan.pace.document())}: not played, as asked."
-    )
+    line = f"{words.trace_line(found['trace'])}, on {found['device']['name']}, {words.pace(found['pace'])}"
+    say(f"{line}: not played, as asked.", json_path=asked.json_path)
+    write_json(found, asked.json_path)
 
 
 def plan_of(more: dict[str, Any]) -> Plan:

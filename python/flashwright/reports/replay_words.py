@@ -38,9 +38,8 @@ def trace_line(trace: Mapping[str, Any]) -> str:
         for op in OPERATIONS
         if totals[op]
     )
-    return (
-        f"{trace['name']}: {several(totals['requests'], 'request')} ({kinds}) over {span(totals['duration_ns'] / 1e9)}"
-    )
+    over = f" over {span(totals['duration_ns'] / 1e9)}" if trace["has_times"] else ", without times"
+    return f"{trace['name']}: {several(totals['requests'], 'request')} ({kinds}){over}"
 
 
 def figures(result: Mapping[str, Any]) -> list[tuple[str, str]]:

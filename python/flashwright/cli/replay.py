@@ -11,11 +11,7 @@ import click
 
 from flashwright._core import RunError
 from flashwright.cli.options import Count, Number, Size, output_options, read_options
-<<<<<<< HEAD
 from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say, write_json
-=======
-from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say
->>>>>>> 60f52bd22b44eadea2a7cf33717167d1d78aa245
 from flashwright.cli.target_options import check_targets, target_options
 
 if TYPE_CHECKING:
@@ -129,11 +125,7 @@ def replay(
     target = target.opened_by(access, more["seed"], is_polled=more["polled"])
     if more["create"] is not None:
         probe_runs.create(device, more["create"])
-<<<<<<< HEAD
     asked = Asked(path, _reading(more), plan, target, more["endurance_tbw"], more["dry_run"], json_path)
-=======
-    asked = Asked(path, _reading(more), plan, target, more["endurance_tbw"], dry_run=more["dry_run"])
->>>>>>> 60f52bd22b44eadea2a7cf33717167d1d78aa245
     recording = None if record_to is None else _recording(target, record_to, more, json_path)
     run, identity, ended = replay_on(asked, recording)
     if run is None:

@@ -17,6 +17,7 @@ from flashwright.cli.demo import demo
 from flashwright.cli.device import device
 from flashwright.cli.listing import listing
 from flashwright.cli.model import model
+from flashwright.cli.path import path
 from flashwright.cli.probe import probe
 from flashwright.cli.progress import StoppedError
 from flashwright.cli.record import record
@@ -48,7 +49,7 @@ def cli() -> None:
     """
 
 
-for command in (trace, simulate, compare, probe, run, record, replay, device, model, listing, demo, report):
+for command in (trace, simulate, compare, probe, run, record, replay, path, device, model, listing, demo, report):
     cli.add_command(command)
 
 

@@ -21,6 +21,7 @@ WORDS = {
     "pattern": ("request pattern", "request patterns (io:...)"),
     "workloads": ("database workload", "database workloads of `run`"),
     "preset": ("preset", "presets of `run`: the papers' set-ups"),
+    "studies": ("study", "studies of `path`"),
     "experiment": ("experiment", "experiments of `probe`"),
 }
 
@@ -56,10 +57,11 @@ def listing(kind: str | None, *, markdown: bool, json_path: str | None) -> None:
 def everything() -> dict[str, list[dict[str, Any]]]:
     """Give all that can be named: kind -> entries as `registry()` has them."""
     from flashwright.devices import listing as of_drives
+    from flashwright.paths import registry as studies
     from flashwright.workloads import presets
     from flashwright.workloads import registry as workloads
 
-    of_runs = {"workloads": workloads.listing(), "preset": presets.listing()}
+    of_runs = {"workloads": workloads.listing(), "preset": presets.listing(), "studies": studies.listing()}
     return {**registry(), **of_drives(), "experiment": experiments(), **of_runs}
 
 

@@ -11,7 +11,7 @@ import click
 from flashwright._core import RunError
 from flashwright.cli.options import output_options
 from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say
-from flashwright.cli.run_plan import bench_options, plan_of
+from flashwright.cli.run_plan import bench_options, document_of, plan_of
 from flashwright.cli.run_recorded import record_options, recorder_of
 
 if TYPE_CHECKING:
@@ -137,17 +137,11 @@ def _document(
         tables["transactions"] = table({name: measured.transactions_log[name] for name in LOG_COLUMNS})
     broken = finding.violations
     load, config = plan.load, plan.config
-    size = {name: value for name, value in vars(load).items() if name not in ("mix", "clock")}
     total = sum(load.mix.weights.values())
     result = {
         **measured.as_dict(),
         "complete": measured.is_complete,
-        "workload": {
-            "name": plan.workload.name,
-            "source": plan.workload.source,
-            "size": size,
-            "mix": {"name": load.mix.name, "source": load.mix.source, "weights": dict(load.mix.weights)},
-        },
+        **document_of(plan),
         "expected_shares": {str(kind): weight / total for kind, weight in load.mix.weights.items()},
         "database": {
             "name": plan.database,
@@ -158,7 +152,6 @@ def _document(
             "load_seconds": finding.load_seconds,
             "driver": finding.driver,
         },
-        "settings": {"database": plan.settings, "run": config},
         "preset": preset,
         "remarks": remarks,
         "checkpoints": finding.checkpoints,
@@ -170,10 +163,6 @@ def _document(
         "versions": versions(),
         "kept_in": None if finding.kept_in is None else str(finding.kept_in),
         "provenance": provenance(command_line(), [], config.seed),
-    }
-    result["settings"]["database"] = {
-        **vars(plan.settings),
-        "wal_on": None if plan.settings.wal_on is None else str(plan.settings.wal_on),
     }
     return result, tables
 

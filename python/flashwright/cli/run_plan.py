@@ -236,3 +236,18 @@ def _told_of(preset: Preset | None) -> list[str]:
         return []
     told = (("ours, as the paper does not say", preset.ours), ("theirs was other", preset.differs))
     return [f"{preset.name} ({preset.source}), {what}: {text}." for what, text in told if text]
+
+
+def document_of(plan: Plan) -> dict[str, Any]:
+    """Tell what is run, for a result: the workload with its size and mix, and the settings."""
+    load = plan.load
+    settings = {**vars(plan.settings), "wal_on": None if plan.settings.wal_on is None else str(plan.settings.wal_on)}
+    return {
+        "workload": {
+            "name": plan.workload.name,
+            "source": plan.workload.source,
+            "size": {name: value for name, value in vars(load).items() if name not in ("mix", "clock")},
+            "mix": {"name": load.mix.name, "source": load.mix.source, "weights": dict(load.mix.weights)},
+        },
+        "settings": {"database": settings, "run": plan.config},
+    }

@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from flashwright.recording.volume import VolumePlan
     from flashwright.workloads.base import Workload
 
-GIB = 1 << 30
-_ROOM = {"sqlite": (2.0, GIB // 2), "postgres": (2.0, 2 * GIB)}
-"""A volume's size by the database: so many times its data, and so much for logs, which PostgreSQL lets grow to a GiB."""
+_ROOM = 2.0
+"""A volume has room for so many times the database's data, beside its logs."""
 _FILE_SYSTEM = "ext4"
 
 volume_options = apply_options(
@@ -57,7 +56,7 @@ record_options = apply_options(
         "database gets a volume of its own. Needs root.",
     ),
     click.option(
-        "--file-system", metavar="NAME", help="Of that volume: ext4, xfs, btrfs, f2fs, nilfs2.  [default: ext4]"
+        "--file-system", metavar="NAME", help="Of that volume: ext2, ext4, xfs, btrfs, f2fs, nilfs2.  [default: ext4]"
     ),
     volume_options,
     click.option(
@@ -86,7 +85,7 @@ def volume_of(options: dict[str, Any], workload: Workload, units: int) -> Volume
     if options["keep"]:
         raise InputError("--keep is for a folder that is there: a volume of our own is gone at the end")
     from flashwright.recording import file_systems
-    from flashwright.recording.volume import VolumePlan
+    from flashwright.recording.volume import LOG_ROOM_BYTES, VolumePlan
 
     name = options["file_system"] or _FILE_SYSTEM
     file_systems.find(name)
@@ -100,8 +99,9 @@ def volume_of(options: dict[str, Any], workload: Workload, units: int) -> Volume
         # Refuses what is mounted or otherwise in use.
         open_device(str(on), access="destroy_data")
         return VolumePlan(name, 0, on, options["mount_options"])
-    times, more = _ROOM[options["database"]]
-    size = options["volume_bytes"] or round(units * workload.bytes_per_unit * times) + more
+    size = (
+        options["volume_bytes"] or round(units * workload.bytes_per_unit * _ROOM) + LOG_ROOM_BYTES[options["database"]]
+    )
     return VolumePlan(name, size, None, options["mount_options"])
 
 

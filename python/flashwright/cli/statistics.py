@@ -28,5 +28,10 @@ def statistics(
             source, format=format_name, page_size=page_size, skip_bad=skip_bad, progress=progress, seed=seed
         ),
     )
+    return split(found)
+
+
+def split(found: dict[str, Any]) -> tuple[dict[str, Any], dict[str, pa.Table]]:
+    """Part what the core found into scalars and tables."""
     tables = {name: table(columns) for name, columns in found.pop("tables").items()}
     return found, tables

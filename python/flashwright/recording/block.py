@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import select
 import threading
+import time
 from pathlib import Path
 
 from flashwright._core import InputError, RunError
@@ -22,6 +23,7 @@ BUFFER_KIB = 16_384
 """Of the kernel's buffer, for each processor: some 170,000 events."""
 _ONE_READ = 1 << 16
 _IDLE_S = 0.05
+_TIDY_S = 5.0
 
 
 def is_there() -> bool:
@@ -54,7 +56,10 @@ class BlockTracer:
         Raises:
             InputError: somebody else is tracing, or the kernel has no such tracer.
         """
-        tracer = current(ROOT / "current_tracer")
+        # The settings of a recording that was killed come back a moment after its lock is free.
+        deadline = time.monotonic() + _TIDY_S
+        while (tracer := current(ROOT / "current_tracer")) != "nop" and time.monotonic() < deadline:
+            time.sleep(_IDLE_S)
         if tracer != "nop":
             raise InputError(f"{ROOT}/current_tracer is {tracer}: end the other tracing first (write nop into it)")
         if not is_there():

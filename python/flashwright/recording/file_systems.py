@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,12 +29,20 @@ class FileSystem:
         """Tell whether this kernel has it."""
         if self.name in _known():
             return True
-        subprocess.run(["modprobe", "-q", self.name], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        if shutil.which("modprobe") is not None:
+            subprocess.run(["modprobe", "-q", self.name], stdin=subprocess.DEVNULL, capture_output=True, check=False)
         return self.name in _known()
 
 
 # Lazy initialisation would write inode tables during the recording; discarding would punch out the image under a loop device.
 ALL = (
+    FileSystem(
+        name="ext2",
+        summary="in place, without a journal; SCHEDULER's",
+        out_of_place=False,
+        make=("mkfs.ext2", "-q", "-F", "-b", "4096", "-E", "nodiscard,lazy_itable_init=0"),
+        least_bytes=16 * MIB,
+    ),
     FileSystem(
         name="ext4",
         summary="in place, with a journal of metadata",

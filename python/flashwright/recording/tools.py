@@ -14,6 +14,7 @@ PACKAGES = {
     "mount": "mount",
     "umount": "mount",
     "blockdev": "util-linux",
+    "mkfs.ext2": "e2fsprogs",
     "mkfs.ext4": "e2fsprogs",
     "dumpe2fs": "e2fsprogs",
     "debugfs": "e2fsprogs",

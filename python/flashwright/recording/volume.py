@@ -16,6 +16,8 @@ from .device import BlockDevice
 from .file_systems import FileSystem
 from .tools import need_root, tool
 
+LOG_ROOM_BYTES = {"sqlite": 1 << 29, "postgres": 2 << 30}
+"""What a volume has for a database's logs, which PostgreSQL lets grow to a GiB, and all else that is not its data."""
 _UNMOUNT_ATTEMPTS = 40
 _CHUNK_BYTES = 4 << 20
 

@@ -19,6 +19,7 @@ def write_report(folder: Path) -> Path:
         drive,
         drive_comparison,
         model,
+        path,
         probe,
         recording,
         replay,
@@ -38,6 +39,7 @@ def write_report(folder: Path) -> Path:
         "demo": demo.page,
         "probe": probe.page,
         "record": recording.page,
+        "path": path.page,
         "run": benchmark.page,
         "replay": replay.page,
     }
@@ -48,13 +50,13 @@ def write_report(folder: Path) -> Path:
         builders |= of_drives
     if run.command not in builders:
         raise InputError(f"{folder}: a run of `{run.command}`, which has no report; known are: {', '.join(builders)}")
-    path = folder / REPORT_FILE
+    file = folder / REPORT_FILE
     try:
         html = render(builders[run.command](run))
     except (KeyError, IndexError, TypeError, ValueError, StopIteration) as error:
         raise InputError(f"{folder}: the run folder is incomplete or of another version: {error!r}") from error
     try:
-        path.write_text(html, encoding="utf-8")
+        file.write_text(html, encoding="utf-8")
     except OSError as error:
-        raise InputError(f"{path}: cannot write the report: {error.strerror}") from error
-    return path
+        raise InputError(f"{file}: cannot write the report: {error.strerror}") from error
+    return file

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import platform
 import sqlite3
+import sys
 import threading
 import time
-from contextlib import ExitStack, nullcontext
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from flashwright._core import Cancelled, InputError
+from flashwright._core import Cancelled, InputError, RunError
 
 from . import driver, pgbench
 from .base import Load, Violation, Workload
@@ -144,7 +146,7 @@ class Session(Unobserved):
             plan.config.check(plan.load)
         except ValueError as error:
             raise InputError(str(error)) from error
-        with ExitStack() as stack:
+        with _database_errors(), ExitStack() as stack:
             supervisor = stack.enter_context(Supervisor())
             stack.callback(self._recorder.run_ends)
             folder = self._folder(supervisor)
@@ -271,6 +273,19 @@ class Session(Unobserved):
             }
             for begin, end in marks
         ]
+
+
+@contextmanager
+def _database_errors() -> Iterator[None]:
+    """Have an error of the database itself, such as a full volume, end the run in one line."""
+    try:
+        yield
+    except Exception as error:
+        # PostgreSQL's client is an optional part.
+        of_postgres = getattr(sys.modules.get("psycopg"), "Error", sqlite3.Error)
+        if isinstance(error, sqlite3.Error | of_postgres):
+            raise RunError(f"the database: {error}") from error
+        raise
 
 
 def versions() -> dict[str, str]:

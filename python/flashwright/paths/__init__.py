@@ -1,0 +1,1 @@
+"""Studies of the write path: one benchmark, run with one thing changed at a time, and what each layer made of its writes."""

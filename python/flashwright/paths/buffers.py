@@ -1,0 +1,47 @@
+"""How much the database keeps in its own buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from flashwright._core import InputError
+from flashwright._text import size
+from flashwright.workloads.session import Plan
+
+from .base import Axis, Level, Study, numbers
+
+MIB = 1 << 20
+_DEFAULT_BYTES = (MIB, 4 * MIB, 16 * MIB, 64 * MIB)
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+def _bytes_of(text: str) -> float | None:
+    plain = text.strip().lower().removesuffix("b").removesuffix("i")
+    digits = plain.rstrip("kmg")
+    return int(digits) * _UNITS[plain[len(digits) :]] if digits.isdigit() and plain[len(digits) :] in _UNITS else None
+
+
+def _level(buffer_bytes: int) -> Level:
+    def change(plan: Plan) -> Plan:
+        return replace(plan, settings=replace(plan.settings, buffer_bytes=buffer_bytes, buffer_share=None))
+
+    return Level(size(buffer_bytes), buffer_bytes / MIB, change)
+
+
+def _levels(plan: Plan, given: Sequence[str]) -> list[Level]:
+    if plan.settings.buffer_bytes is not None or plan.settings.buffer_share is not None:
+        raise InputError(
+            "the study buffers varies the buffer: leave out --buffer and --buffer-share; --levels 1M,4M,16M names sizes"
+        )
+    found = numbers("buffers", given, _bytes_of, "a size in bytes, such as 4M") if given else _DEFAULT_BYTES
+    return [_level(int(one)) for one in found]
+
+
+STUDY = Study(
+    name="buffers",
+    summary="the database's buffer, from small to large",
+    source="SCHEDULER 5.4.2, figure 5.10",
+    axis=Axis("buffer of the database, MiB", is_log=True),
+    levels=_levels,
+)

@@ -1,0 +1,335 @@
+"""The report of a study of the write path: every layer's figures by level and file system."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flashwright._text import count, percent, short_count, short_time, significant, size
+from flashwright.paths.summary import median, pairs
+from flashwright.reports import path_figures as figures
+from flashwright.reports.page import Fact, Figure, Page, Section, Table
+from flashwright.runs import Run
+
+Cell = dict[str, Any]
+
+COLUMNS = (
+    "file system",
+    "level",
+    "transactions/s",
+    "range",
+    "p50",
+    "p99",
+    "writes queued/s",
+    "issued/s",
+    "mean size",
+    "written/s",
+    "written a transaction",
+    "sequential",
+    "flushes/s",
+)
+_LEFT = 2
+_RATE, _PER_TRANSACTION = "transactions_per_second", "issued_write_bytes_per_transaction"
+
+
+def page(run: Run) -> Page:
+    """Build the report."""
+    result = run.result
+    found = result["cells"]
+    sections = [
+        Section(
+            "What was varied",
+            [one for one in (figures.throughput(result), figures.ratio(result), figures.responses(result)) if one],
+        ),
+        Section("What each layer did", [one for one in figures.layers(result) if one]),
+    ]
+    if result["drive"] is not None or result["life"]["guaranteed_bytes"]:
+        blocks: list[Figure | Table] = [one for one in figures.drive(result) if one]
+        blocks += [*_drive_table(result), *_life_table(result)]
+        sections.append(Section("Down to flash", blocks, intro=_drive_intro(result)))
+    over_time = figures.over_time(run)
+    tables = [_main_table(result), _io_table(result), _machine_table(result)]
+    sections += [Section("Over time", [over_time])] if over_time else []
+    sections.append(Section("All figures", tables))
+    return Page(
+        kind="study",
+        title=title_of(result),
+        headline=headline(result),
+        facts=_facts(found),
+        sections=sections,
+        provenance=result["provenance"],
+        remarks=remarks(result),
+    )
+
+
+def title_of(result: dict[str, Any]) -> str:
+    """Name the study and what it ran."""
+    databases = " and ".join(result["databases"])
+    return f"{result['study']['name'].replace('_', ' ')}: {result['workload']['name']} on {databases}"
+
+
+def headline(result: dict[str, Any]) -> str:
+    """Give the answer in a few sentences."""
+    found = result["cells"]
+    if not found:
+        return "Nothing was measured."
+    by_rate = sorted(found, key=lambda cell: -(median(cell, _RATE) or 0.0))
+    best, worst = by_rate[0], by_rate[-1]
+    told = f"{name_of(best)} made {significant(median(best, _RATE))} transactions a second"
+    if worst is not best:
+        told += f", {name_of(worst)} {significant(median(worst, _RATE))}"
+    by_bytes = sorted(
+        (cell for cell in found if median(cell, _PER_TRANSACTION)),
+        key=lambda cell: median(cell, _PER_TRANSACTION) or 0.0,
+    )
+    if by_bytes:
+        least, most = by_bytes[0], by_bytes[-1]
+        told += f". A transaction wrote {size(median(least, _PER_TRANSACTION) or 0)} to the device on {name_of(least)}"
+        if most is not least:
+            told += f", {size(median(most, _PER_TRANSACTION) or 0)} on {name_of(most)}"
+    return f"{told}.{_ratios(found)}{_lives(found)}"
+
+
+def name_of(cell: Cell) -> str:
+    """Name a cell in a sentence."""
+    level = cell["level"].replace("_", " ")
+    return f"{cell['file_system']} ({level})" if level else str(cell["file_system"])
+
+
+def _ratios(found: list[Cell]) -> str:
+    told = pairs(found, _RATE)
+    if not told:
+        return ""
+    _, out, inside, _ = told[0]
+    each = ", ".join(f"{significant(ratio)}{f' ({level})' if level else ''}" for level, _, _, ratio in told)
+    return f" Out of place over in place ({out} over {inside}), transactions a second: {each}."
+
+
+def _lives(found: list[Cell]) -> str:
+    told = ""
+    for name, what in (("life_years", "by its cycles"), ("life_years_by_guarantee", "by what its maker guarantees")):
+        known = [cell for cell in found if median(cell, name) is not None]
+        if known:
+            each = ", ".join(f"{significant(median(cell, name))} on {name_of(cell)}" for cell in known)
+            told += f" At this rate all day a drive lives so many years {what}: {each}."
+    return told
+
+
+def remarks(result: dict[str, Any]) -> list[str]:
+    """Tell what to know when reading the figures."""
+    told = []
+    runs = result["runs"]
+    if not result["complete"]:
+        told.append(
+            f"Only {runs['done']} of {runs['of']} runs were made: {result['stopped_by'] or 'the study was stopped'}."
+        )
+    lost = sum((cell["figures"].get("lost_events") or {}).get("most", 0) for cell in result["cells"])
+    if lost:
+        told.append(
+            f"{count(lost)} events were LOST: figures of the layers are too small. Take a larger --trace-buffer."
+        )
+    if result["violations"]:
+        told.append(f"NOT consistent: {result['violations'][0]}.")
+    if result["repeats"] == 1:
+        told.append("Each was run once: how much runs differ by themselves is not known (--repeat).")
+    busy = [median(cell, "load_average") or 0.0 for cell in result["cells"]]
+    processors = result["machine"]["processors"]
+    if busy and max(busy) > processors:
+        told.append(
+            f"The machine was busy: load averages of up to {significant(max(busy))} on {processors} processors before a run."
+        )
+    drive = result["drive"]
+    if drive is not None:
+        told += [f"{drive['name']}: {line}" for line in result["drive_caveats"]]
+    return [*told, *result["remarks"]]
+
+
+def _facts(found: list[Cell]) -> list[Fact]:
+    facts = []
+    for name, label, better in (
+        (_RATE, "most transactions a second", max),
+        (_PER_TRANSACTION, "fewest bytes written a transaction", min),
+    ):
+        known = [cell for cell in found if median(cell, name)]
+        if known:
+            best = better(known, key=lambda cell: median(cell, name) or 0.0)
+            value = median(best, name) or 0.0
+            facts.append(Fact(label, size(value) if "bytes" in name else significant(value), name_of(best)))
+    return facts
+
+
+def rows(result: dict[str, Any]) -> list[list[str]]:
+    """Give a row for each cell, under `COLUMNS`."""
+    return [
+        [
+            cell["file_system"],
+            cell["level"].replace("_", " "),
+            significant(median(cell, _RATE)),
+            spread(cell, _RATE),
+            short_time(median(cell, "response_p50_ns")),
+            short_time(median(cell, "response_p99_ns")),
+            significant(median(cell, "queued_writes_per_second")),
+            significant(median(cell, "issued_writes_per_second")),
+            _size(median(cell, "issued_mean_write_bytes")),
+            f"{_size(median(cell, 'issued_write_bytes_per_second'))}",
+            _size(median(cell, _PER_TRANSACTION)),
+            percent(median(cell, "issued_sequential_share_of_writes")),
+            significant(median(cell, "queued_flushes_per_second")),
+        ]
+        for cell in result["cells"]
+    ]
+
+
+def spread(cell: Cell, name: str) -> str:
+    """Give the range of a figure over the repeats; nothing if there was one run."""
+    found = cell["figures"].get(name)
+    return (
+        "" if found is None or cell["runs"] == 1 else f"{significant(found['least'])} to {significant(found['most'])}"
+    )
+
+
+def _size(value: float | None) -> str:
+    return "–" if value is None else size(value)  # noqa: RUF001
+
+
+def _aligned(headings: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    return tuple((heading, "left" if place < _LEFT else "right") for place, heading in enumerate(headings))
+
+
+def _main_table(result: dict[str, Any]) -> Table:
+    repeats = result["repeats"]
+    note = f"Medians of {repeats} runs, with the least and the most. " if repeats > 1 else ""
+    note += "Queued is what the file system sends to the block layer, issued what the device gets after merging and splitting."
+    return Table("By level and file system", _aligned(COLUMNS), rows(result), note=note)
+
+
+def _io_table(result: dict[str, Any]) -> Table:
+    headings = (
+        *COLUMNS[:_LEFT],
+        "layer",
+        "reads/s",
+        "read/s",
+        "mean read",
+        "writes/s",
+        "written/s",
+        "mean write",
+        "trims/s",
+        "flushes/s",
+    )
+    lines = []
+    for cell in result["cells"]:
+        for layer in ("queued", "issued"):
+            line = [cell["file_system"], cell["level"].replace("_", " "), layer]
+            for op in ("read", "write"):
+                line += [
+                    significant(median(cell, f"{layer}_{op}s_per_second")),
+                    _size(median(cell, f"{layer}_{op}_bytes_per_second")),
+                    _size(median(cell, f"{layer}_mean_{op}_bytes")),
+                ]
+            line += [significant(median(cell, f"{layer}_{name}_per_second")) for name in ("trims", "flushes")]
+            lines.append(line)
+    return Table("Requests by layer", _aligned(headings), lines, note="SCHEDULER figures 5.6 to 5.8 in numbers.")
+
+
+def _drive_intro(result: dict[str, Any]) -> str:
+    drive = result["drive"]
+    if drive is None:
+        return ""
+    whole = (
+        "at its own size"
+        if drive["is_whole"]
+        else f"with erase blocks for {size(drive['capacity_bytes'])}, which hold the volume"
+    )
+    return (
+        f"Each recording is played on {drive['name']} {whole}, which is {drive['state']} at the start, until it has written the "
+        "drive some times over; figures are of the second half, 32 requests outstanding."
+    )
+
+
+def _drive_table(result: dict[str, Any]) -> list[Table]:
+    known = [cell for cell in result["cells"] if median(cell, "drive_write_amplification") is not None]
+    if not known:
+        return []
+    headings = (
+        *COLUMNS[:_LEFT],
+        "write amplification",
+        "flash written a transaction",
+        "flash / device bytes",
+        "drive's time for the run",
+        "most transactions/s",
+        "mean write",
+        "p99 write",
+    )
+    lines = [
+        [
+            cell["file_system"],
+            cell["level"].replace("_", " "),
+            significant(median(cell, "drive_write_amplification")),
+            _size(median(cell, "drive_flash_write_bytes_per_transaction")),
+            significant(median(cell, "drive_bytes_amplification")),
+            short_time((median(cell, "drive_seconds") or 0.0) * 1e9),
+            significant(median(cell, "drive_most_transactions_per_second")),
+            short_time(median(cell, "drive_mean_write_ns")),
+            short_time(median(cell, "drive_p99_write_ns")),
+        ]
+        for cell in known
+    ]
+    note = (
+        "Simulated. Write amplification is pages programmed for each page that the host writes; flash / device bytes also counts what a "
+        "page written in part costs. Most transactions/s is what the drive's speed alone would allow."
+    )
+    return [Table(f"On {result['drive']['name']}", _aligned(headings), lines, note=note)]
+
+
+def _life_table(result: dict[str, Any]) -> list[Table]:
+    names = [
+        name
+        for name in ("life_years", "life_years_by_guarantee")
+        if any(median(cell, name) for cell in result["cells"])
+    ]
+    if not names:
+        return []
+    told = {"life_years": "years by cycles", "life_years_by_guarantee": "years by guarantee"}
+    transactions = {"life_years": "transactions by cycles", "life_years_by_guarantee": "transactions by guarantee"}
+    headings = (
+        *COLUMNS[:_LEFT],
+        "written a day",
+        *(told[name] for name in names),
+        *(transactions[name] for name in names),
+    )
+    lines = [
+        [
+            cell["file_system"],
+            cell["level"].replace("_", " "),
+            _size(median(cell, "write_bytes_per_day")),
+            *(significant(median(cell, name)) for name in names),
+            *(short_count(median(cell, name.replace("years", "transactions")) or 0.0) for name in names),
+        ]
+        for cell in result["cells"]
+    ]
+    note = (
+        "By guarantee: the bytes that the maker guarantees over the measured rate (SCHEDULER 5.5, table 5.4). By cycles: the flash "
+        "of the whole profile times its erases, over what the flash was programmed with. Run at this rate day and night; wear even."
+    )
+    return [Table("How long the drive lives", _aligned(headings), lines, note=note)]
+
+
+def _machine_table(result: dict[str, Any]) -> Table:
+    machine, database = result["machine"], result["database"]
+    lines = [
+        ["processor", f"{machine['processor']}, {machine['processors']} of them"],
+        ["memory", size(machine["memory_bytes"])],
+        ["kernel", machine["kernel"]],
+        ["database", str(database.get("version", ", ".join(result["databases"])))],
+        ["page cache", str(database.get("page_cache", "not known"))],
+        ["clients", count(result["settings"]["run"]["clients"])],
+        [
+            "processors busy",
+            ", ".join(f"{name_of(cell)}: {percent(median(cell, 'cpu_busy_share'), 2)}" for cell in result["cells"]),
+        ],
+    ]
+    lines += [
+        [f"setting {name}", str(value)]
+        for name, value in result["settings"]["database"].items()
+        if value not in (None, {}, False)
+    ]
+    return Table("The machine and the database", (("", "left"), ("", "left")), lines, folded=True)

@@ -1,0 +1,295 @@
+"""The figures of a study of the write path."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from flashwright._text import significant
+from flashwright.paths.summary import median, pairs
+from flashwright.reports.figures import Colours, axes, log_axis, title
+from flashwright.reports.page import Figure
+from flashwright.runs import Run
+
+Cell = dict[str, Any]
+MB = 1e6
+KIB = 1024
+_LAYERS = {"queued": "queued by the file system", "issued": "got by the device"}
+
+
+def throughput(result: dict[str, Any]) -> Figure | None:
+    """Draw transactions a second by level: figures 5.5 and 5.9 to 5.12 of SCHEDULER."""
+    reading = "Transactions a second"
+    reading += (
+        "; the whiskers are the least and the most of the repeats." if result["repeats"] > 1 else ", of one run each."
+    )
+    return _by_level(result, "throughput", "Throughput", reading, "transactions_per_second", "transactions a second")
+
+
+def ratio(result: dict[str, Any]) -> Figure | None:
+    """Draw how much faster a file system out of place is than one in place, by level."""
+    told = pairs(result["cells"], "transactions_per_second")
+    if len(told) < 2:
+        return None
+    _, out, inside, _ = told[0]
+    data = [
+        {
+            "type": "bar",
+            "x": [_named(level) for level, *_ in told],
+            "y": [value for *_, value in told],
+            "text": [significant(value) for *_, value in told],
+            "marker": {"color": "@c1"},
+        }
+    ]
+    one = {
+        "type": "line",
+        "xref": "paper",
+        "x0": 0,
+        "x1": 1,
+        "y0": 1,
+        "y1": 1,
+        "line": {"color": "@ink", "dash": "dash", "width": 1},
+    }
+    layout = axes(_names_axis(result), title(f"{out} / {inside}", rangemode="tozero"), shapes=[one], showlegend=False)
+    reading = f"Above the line {out}, which writes out of place, is faster than {inside}, which writes in place."
+    return Figure("ratio", "Out of place against in place", reading, data, layout)
+
+
+def responses(result: dict[str, Any]) -> Figure | None:
+    """Draw quantiles of the response times."""
+    colours = Colours(["p50", "p95", "p99"])
+    labels = _labels(result)
+    data = [
+        {
+            "type": "bar",
+            "name": name,
+            "x": labels,
+            "y": [(median(cell, f"response_{name}_ns") or 0.0) / 1e6 for cell in result["cells"]],
+            "marker": {"color": colours[name]},
+        }
+        for name in ("p50", "p95", "p99")
+    ]
+    values = [value for trace in data for value in trace["y"] if isinstance(value, float)]
+    layout = axes(_category(), log_axis("ms", values), barmode="group")
+    return Figure(
+        "responses", "Response times", "What half, 95 % and 99 % of the transactions did not exceed.", data, layout
+    )
+
+
+def layers(result: dict[str, Any]) -> list[Figure | None]:
+    """Draw rates, mean sizes, and bytes for each transaction, as figures 5.6 to 5.8 of SCHEDULER do."""
+    return [
+        _rates(result),
+        _stacked(
+            result,
+            "sizes",
+            "Mean sizes of requests",
+            "Between queueing and issuing, the block layer merges what lies side by side and splits what is too large.",
+            "_mean_{op}_bytes",
+            KIB,
+            "KiB",
+        ),
+        _per_transaction(result),
+        _flushes(result),
+    ]
+
+
+def drive(result: dict[str, Any]) -> list[Figure | None]:
+    """Draw what the simulated drive made of it, and how long it lives."""
+    name = "" if result["drive"] is None else result["drive"]["name"]
+    amplification = _by_level(
+        result,
+        "amplification",
+        "Write amplification in flash",
+        f"Pages that {name} (simulated) programs for each page that it is given.",
+        "drive_write_amplification",
+        "pages programmed / pages written",
+    )
+    speed = _by_level(
+        result,
+        "drive-speed",
+        "What the drive would allow",
+        f"Transactions a second if nothing but {name} (simulated) took time: below the measured ones, that drive would be the limit.",
+        "drive_most_transactions_per_second",
+        "transactions a second, at most",
+    )
+    by_cycles = _by_level(
+        result,
+        "life",
+        "Life by cycles",
+        "Years until the whole drive's erases are used up, at the measured rate day and night.",
+        "life_years",
+        "years",
+    )
+    by_guarantee = _by_level(
+        result,
+        "life-by-guarantee",
+        "Life by the maker's guarantee",
+        "Years until the guaranteed bytes are written, at the measured rate day and night: SCHEDULER table 5.4.",
+        "life_years_by_guarantee",
+        "years",
+    )
+    return [amplification, speed, by_cycles, by_guarantee]
+
+
+def over_time(run: Run) -> Figure | None:
+    """Draw the throughput of the first run of each cell over time."""
+    windows = run.tables.get("windows")
+    if windows is None:
+        return None
+    first: dict[tuple[str, str], int] = {}
+    sums: dict[int, dict[float, float]] = {}
+    columns = windows.to_pydict()
+    length = columns["seconds"][0]
+    names = ("run", "file_system", "level", "start_s", "seconds", "count")
+    for number, file_system, level, start, seconds, done in zip(*(columns[name] for name in names), strict=True):
+        if first.setdefault((file_system, level), number) != number or seconds < 0.2 * length:
+            continue
+        of_run = sums.setdefault(number, {})
+        of_run[start] = of_run.get(start, 0.0) + done / seconds
+    labels = {number: f"{file_system} {_named(level)}".strip() for (file_system, level), number in first.items()}
+    colours = Colours(list(labels.values()))
+    data = [
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "name": labels[number],
+            "x": list(found),
+            "y": list(found.values()),
+            "line": {"color": colours[labels[number]], "width": 1.6, "dash": colours.dash(labels[number])},
+        }
+        for number, found in sums.items()
+        if len(found) > 1
+    ]
+    if not data:
+        return None
+    layout = axes(title("seconds of the measurement"), title("transactions a second", rangemode="tozero"))
+    return Figure(
+        "over-time",
+        "Throughput over time",
+        "The first run of each: dips that come at intervals are checkpoints.",
+        data,
+        layout,
+    )
+
+
+def _by_level(result: dict[str, Any], key: str, heading: str, reading: str, figure: str, unit: str) -> Figure | None:
+    cells = [cell for cell in result["cells"] if median(cell, figure) is not None]
+    if not cells:
+        return None
+    if not any(cell["level"] for cell in cells):
+        data = [_bars("", [cell["file_system"] for cell in cells], cells, figure, "@c0")]
+        return Figure(key, heading, reading, data, axes(_category(), title(unit, rangemode="tozero"), showlegend=False))
+    file_systems = list(dict.fromkeys(cell["file_system"] for cell in cells))
+    colours = Colours(file_systems)
+    data = []
+    for name in file_systems:
+        own = [cell for cell in cells if cell["file_system"] == name]
+        if all(cell["value"] is not None for cell in own):
+            own.sort(key=lambda cell: cell["value"])
+            line = {"line": {"color": colours[name], "width": 2}, "marker": {"size": 9, "symbol": colours.symbol(name)}}
+            drawn = {"type": "scatter", "mode": "lines+markers", **line}
+            data.append({**_bars(name, [cell["value"] for cell in own], own, figure, colours[name]), **drawn})
+        else:
+            data.append(_bars(name, [_named(cell["level"]) for cell in own], own, figure, colours[name]))
+    return Figure(
+        key, heading, reading, data, axes(_level_axis(result, cells), title(unit, rangemode="tozero"), barmode="group")
+    )
+
+
+def _bars(name: str, x: Sequence[Any], cells: Sequence[Cell], figure: str, colour: str) -> dict[str, Any]:
+    found = [cell["figures"][figure] for cell in cells]
+    whiskers = {
+        "type": "data",
+        "array": [one["most"] - one["median"] for one in found],
+        "arrayminus": [one["median"] - one["least"] for one in found],
+        "visible": any(cell["runs"] > 1 for cell in cells),
+    }
+    y = [one["median"] for one in found]
+    return {"type": "bar", "name": name, "x": list(x), "y": y, "error_y": whiskers, "marker": {"color": colour}}
+
+
+def _level_axis(result: dict[str, Any], cells: Sequence[Cell]) -> dict[str, Any]:
+    axis = result["study"]["axis"]
+    values = [cell["value"] for cell in cells]
+    if any(value is None for value in values):
+        return _names_axis(result)
+    return log_axis(axis["title"], values) if axis["is_log"] else title(axis["title"])
+
+
+def _names_axis(result: dict[str, Any]) -> dict[str, Any]:
+    return title(result["study"]["axis"]["title"], type="category", showgrid=False)
+
+
+def _category() -> dict[str, Any]:
+    return {"type": "category", "showgrid": False}
+
+
+def _named(level: str) -> str:
+    return level.replace("_", " ")
+
+
+def _labels(result: dict[str, Any]) -> list[str]:
+    file_systems = {cell["file_system"] for cell in result["cells"]}
+    return [
+        _named(cell["level"])
+        if cell["level"] and len(file_systems) == 1
+        else f"{cell['file_system']} {_named(cell['level'])}".strip()
+        for cell in result["cells"]
+    ]
+
+
+def _rates(result: dict[str, Any]) -> Figure | None:
+    reading = "Bytes a second, as the file system queues them and as the device gets them; what the page cache absorbs comes to neither."
+    return _stacked(result, "rates", "Reads and writes by layer", reading, "_{op}_bytes_per_second", MB, "MB/s")
+
+
+def _stacked(
+    result: dict[str, Any], key: str, heading: str, reading: str, pattern: str, scale: float, unit: str
+) -> Figure | None:
+    labels = _labels(result)
+    data = []
+    for place, (op, layer) in enumerate((op, layer) for op in ("write", "read") for layer in _LAYERS):
+        values = [(median(cell, layer + pattern.format(op=op)) or 0.0) / scale for cell in result["cells"]]
+        name = f"{op}s {_LAYERS[layer]}"
+        data.append({"type": "bar", "name": name, "x": labels, "y": values, "marker": {"color": f"@c{place}"}})
+    if not any(any(trace["y"]) for trace in data):
+        return None
+    return Figure(key, heading, reading, data, axes(_category(), title(unit, rangemode="tozero"), barmode="group"))
+
+
+def _per_transaction(result: dict[str, Any]) -> Figure | None:
+    names = {
+        "queued_write_bytes_per_transaction": "queued by the file system",
+        "issued_write_bytes_per_transaction": "got by the device",
+        "drive_flash_write_bytes_per_transaction": "programmed in flash (simulated)",
+    }
+    labels = _labels(result)
+    data = [
+        {
+            "type": "bar",
+            "name": told,
+            "x": labels,
+            "y": [(median(cell, name) or 0.0) / KIB for cell in result["cells"]],
+            "marker": {"color": f"@c{place}"},
+        }
+        for place, (name, told) in enumerate(names.items())
+        if any(median(cell, name) for cell in result["cells"])
+    ]
+    if not data:
+        return None
+    layout = axes(_category(), title("KiB written for each transaction", rangemode="tozero"), barmode="group")
+    return Figure(
+        "per-transaction",
+        "Written for each transaction",
+        "Free of speed: what a transaction costs, layer by layer.",
+        data,
+        layout,
+    )
+
+
+def _flushes(result: dict[str, Any]) -> Figure | None:
+    reading = "How often the file system has the device write out its cache: each commit that must last, and its own."
+    return _by_level(
+        result, "flushes", "Flushes", reading, "queued_flushes_per_transaction", "flushes queued for each transaction"
+    )

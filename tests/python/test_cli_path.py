@@ -1,0 +1,408 @@
+"""`flashwright path`: each study on real volumes, what it leaves behind, and its arithmetic against plain counting."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from playwright.sync_api import Browser
+
+from browsing import check_report
+from flashwright import InputError
+from flashwright.devices import Device
+from flashwright.paths import registry
+from flashwright.paths.drive import DrivePlan
+from flashwright.paths.life import SECONDS_IN_YEAR, life_figures, years_by_guarantee
+from flashwright.paths.measure import layer_figures
+from flashwright.paths.summary import cells, pairs
+from flashwright.recording import file_systems
+from flashwright.recording.volume import VolumePlan
+from flashwright.workloads import registry as workloads
+from flashwright.workloads.databases.place import Settings
+from flashwright.workloads.driver import RunConfig
+from flashwright.workloads.session import Plan
+from kill_recording import settings
+from processes import until
+from support import Cli, find_program
+
+MIB = 1 << 20
+TINY = "tpcc(items=300,customers=30)"
+SHORT = ("--duration", "0.6", "--volume", "128M", "--on", ".")
+SCHEDULERS = Path("/sys/block/loop0/queue/scheduler")
+
+
+@pytest.fixture(scope="module")
+def _recordable() -> None:
+    """Recording needs root and the kernel's blk tracer: CI has both."""
+    tracers = Path("/sys/kernel/tracing/available_tracers")
+    if os.geteuid() != 0 or not tracers.exists() or "blk" not in tracers.read_text():
+        message = "recording needs root, and a kernel with the blk tracer"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
+
+
+def made_here(*wanted: str) -> list[str]:
+    """Those of the file systems that can be made here: in CI all of them."""
+    there = []
+    for name in wanted:
+        one = next(one for one in file_systems.ALL if one.name == name)
+        if one.is_there():
+            find_program(one.make[0])
+            there.append(name)
+        elif os.environ.get("CI"):
+            pytest.fail(f"this kernel has no {name}")
+    return there
+
+
+def of(folder: Path) -> dict[str, Any]:
+    return dict(json.loads((folder / "result.json").read_text()))
+
+
+def left_behind(where: Path) -> list[str]:
+    """Mounts and folders of ours below a folder. Others may record on this machine."""
+    mounts = Path("/proc/self/mounts").read_text().splitlines()
+    return [line for line in mounts if str(where) in line] + [path.name for path in where.glob("flashwright-*")]
+
+
+@pytest.mark.usefixtures("_recordable")
+def test_file_systems_are_compared_layer_by_layer(cli: Cli, tmp_path: Path, browser: Browser) -> None:
+    names = made_here("ext4", "btrfs")
+    before = settings()
+    done = cli(
+        "path", "file_systems", TINY, *SHORT, "--file-systems", ",".join(names), "--repeat", "2", "--keep",
+        "--device", "intel-x25e", "--endurance-tbw", "2000", "--out", "out",
+    )  # fmt: skip
+    assert settings() == before
+    assert left_behind(tmp_path) == []
+    result, rows = of(tmp_path / "out"), pl.read_parquet(tmp_path / "out" / "runs.parquet")
+    assert result["complete"]
+    # Every other round goes backwards.
+    assert rows["file_system"].to_list() == [*names, *names[::-1]]
+    assert rows["repeat"].to_list() == [0] * len(names) + [1] * len(names)
+    assert all(rows["is_consistent"])
+    for row in rows.iter_rows(named=True):
+        [folder] = (tmp_path / "out" / "recordings").glob(f"{row['run']:03}-*")
+        requests = pl.read_parquet(folder / "requests.parquet")
+        writes = requests.filter(pl.col("op") == "write")
+        assert row["issued_writes"] == len(writes) > 0
+        assert row["issued_write_bytes"] == writes["length"].sum()
+        assert row["issued_write_bytes_per_transaction"] == pytest.approx(writes["length"].sum() / row["transactions"])
+        queued = pl.read_parquet(folder / "queued.parquet").filter(pl.col("op") == "write")
+        assert row["queued_writes"] == len(queued)
+        assert row["writes_queued_per_issued"] == pytest.approx(len(queued) / len(writes))
+        assert of(folder)["recording"]["file_system"]["type"] == row["file_system"]
+        assert row["drive_write_amplification"] >= 1
+        assert row["life_years"] > 0
+        guaranteed = 2e15 / row["issued_write_bytes_per_second"] / SECONDS_IN_YEAR
+        assert row["life_years_by_guarantee"] == pytest.approx(guaranteed)
+        assert 0 < row["cpu_busy_share"] <= 1
+    for cell in result["cells"]:
+        own = rows.filter(pl.col("file_system") == cell["file_system"])["transactions_per_second"]
+        spread = cell["figures"]["transactions_per_second"]
+        assert spread["median"] == pytest.approx(own.median())
+        assert (spread["least"], spread["most"]) == (own.min(), own.max())
+    windows = pl.read_parquet(tmp_path / "out" / "windows.parquet")
+    assert (
+        windows.group_by("run").agg(pl.col("count").sum()).sort("run")["count"].to_list()
+        == rows["transactions"].to_list()
+    )
+    assert "transactions a second" in done.stdout
+    check_report(browser, tmp_path / "out" / "report.html", least_plots=6)
+
+
+@pytest.mark.usefixtures("_recordable")
+@pytest.mark.parametrize(
+    ("study", "levels", "column", "expected"),
+    [
+        ("buffers", "256k,2M", "buffer_bytes", [262144, 2 * MIB]),
+        ("mixes", "read-intensive,write_intensive", "level", ["read_intensive", "write_intensive"]),
+        ("intervals", "0.2,1", "value", [0.2, 1.0]),
+        ("commits", "1,5", "value", [1.0, 5.0]),
+    ],
+)
+def test_levels_reach_what_is_run(
+    study: str, levels: str, column: str, expected: list[Any], cli: Cli, tmp_path: Path
+) -> None:
+    made_here("ext4")
+    # Between two checkpoints SQLite's log grows.
+    longer = ("--duration", "1.2", "--volume", "500M") if study == "intervals" else ()
+    cli(
+        "path", study, TINY, *SHORT, *longer, "--file-systems", "ext4", "--levels", levels, "--keep", "--out", "out"
+    )  # fmt: skip
+    rows = pl.read_parquet(tmp_path / "out" / "runs.parquet")
+    assert rows[column].to_list() == expected
+    if study == "mixes":
+        # Mostly reading writes less.
+        assert rows["queued_write_bytes_per_transaction"][0] < rows["queued_write_bytes_per_transaction"][1]
+    if study == "intervals":
+        assert rows["checkpoints"][0] > rows["checkpoints"][1]
+    if study == "commits":
+        options = [
+            of(one)["recording"]["file_system"]["options"] for one in sorted((tmp_path / "out/recordings").iterdir())
+        ]
+        # The kernel leaves out what is its default, 5 s.
+        assert ["commit=1" in one.split(",") for one in options] == [True, False]
+    cli("report", "out")
+
+
+@pytest.mark.usefixtures("_recordable")
+def test_a_run_that_fails_is_told_and_those_before_it_are_kept(cli: Cli, tmp_path: Path) -> None:
+    made_here("ext4")
+    options = (
+        "--duration",
+        "60",
+        "--volume",
+        "24M",
+        "--on",
+        ".",
+        "--file-systems",
+        "ext4",
+        "--levels",
+        "0.1,50",
+        "--out",
+        "out",
+    )
+    done = cli("path", "intervals", TINY, *options, code=1)
+    assert "run 1 of 2, ext4 0.1 s: the database: database or disk is full" in done.stderr
+    assert left_behind(tmp_path) == []
+
+
+@pytest.mark.usefixtures("_recordable")
+def test_schedulers_are_set_and_put_back(cli: Cli, tmp_path: Path) -> None:
+    made_here("ext4")
+    before = {path: path.read_text() for path in Path("/sys/block").glob("loop*/queue/scheduler")}
+    offered = SCHEDULERS.read_text().replace("[", "").replace("]", "").split()
+    chosen = [next(name for name in offered if name != "none"), "none"]
+    cli(
+        "path",
+        "schedulers",
+        TINY,
+        *SHORT,
+        "--file-systems",
+        "ext4",
+        "--levels",
+        ",".join(chosen),
+        "--keep",
+        "--out",
+        "out",
+    )
+    recorded = [of(one)["recording"]["device"]["scheduler"] for one in sorted((tmp_path / "out/recordings").iterdir())]
+    assert recorded == chosen
+    assert {path: path.read_text() for path in before} == before
+    assert "the kernel offers" in cli("path", "schedulers", "--levels", "anticipatory", code=2).stderr
+
+
+@pytest.mark.usefixtures("_recordable")
+def test_ctrl_c_keeps_the_runs_before(tmp_path: Path) -> None:
+    made_here("ext4")
+    arguments = [
+        "path",
+        "buffers",
+        TINY,
+        "--duration",
+        "1",
+        "--volume",
+        "128M",
+        "--on",
+        ".",
+        "--file-systems",
+        "ext4",
+        "--repeat",
+        "50",
+        "--out",
+        "out",
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "flashwright", *arguments],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    table = tmp_path / "out" / "runs.parquet"
+    assert until(table.exists, 60)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    result, rows = of(tmp_path / "out"), pl.read_parquet(table)
+    assert not result["complete"]
+    assert 0 < len(rows) == result["runs"]["done"] < result["runs"]["of"] == 200
+    assert "are kept in out" in stderr
+    assert (tmp_path / "out" / "report.html").exists()
+    assert left_behind(tmp_path) == []
+
+
+@pytest.mark.usefixtures("_recordable")
+def test_kill_9_leaves_the_runs_before_and_nothing_else(tmp_path: Path) -> None:
+    made_here("ext4")
+    before = settings()
+    arguments = [
+        "path",
+        "schedulers",
+        TINY,
+        "--duration",
+        "1",
+        "--volume",
+        "128M",
+        "--on",
+        ".",
+        "--file-systems",
+        "ext4",
+        "--repeat",
+        "50",
+        "--out",
+        "out",
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "flashwright", *arguments], cwd=tmp_path, stderr=subprocess.DEVNULL
+    )
+    assert until((tmp_path / "out" / "runs.parquet").exists, 60)
+    assert until(lambda: settings() != before)
+    process.kill()
+    process.wait()
+    assert until(lambda: settings() == before and left_behind(tmp_path) == [])
+    assert len(pl.read_parquet(tmp_path / "out" / "runs.parquet")) > 0
+    # A study that was killed has all that its report needs.
+    done = subprocess.run(
+        [sys.executable, "-m", "flashwright", "report", "out"], cwd=tmp_path, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["path", "files"], "unknown study `files`; known are: file_systems"),
+        (["path", "file_systems", "tpcc", "--file-systems", "ext5"], "unknown file system `ext5`"),
+        (["path", "file_systems", "--file-systems", "ext4,ext4"], "ext4 is named twice"),
+        (["path", "file_systems", "--levels", "1"], "varies nothing but --file-systems"),
+        (["path", "buffers", "--buffer", "1M"], "leave out --buffer"),
+        (["path", "buffers", "--levels", "much"], "`much` should be a size in bytes"),
+        (["path", "mixes", "--levels", "heavy"], "`heavy` is no mix of tpcc"),
+        (["path", "intervals", "--levels", "30"], "in runs of 15 s there is no checkpoint each 30 s"),
+        (["path", "commits", "--file-systems", "ext2"], "ext2 has no interval of commits"),
+        (["path", "endurance"], "needs a drive"),
+        (["path", "endurance", "--levels", "oracle", "--device", "a16"], "`oracle` is no database"),
+        (["path", "mixes", "--whole-drive"], "give --device PROFILE too"),
+        (["path", "mixes", "--device", "floppy"], "no such profile"),
+        (["path", "mixes", "--volume", "60G", "--device", "intel-x25e"], "take a larger drive"),
+        (["path", "file_systems", "--file-systems", "ext4", "--volume", "1M"], "ext4 needs 16,777,216 at least"),
+        (["path", "mixes", "--keep", "--json", "-"], "give --out DIR"),
+    ],
+)
+@pytest.mark.usefixtures("_recordable")
+def test_wrong_use_is_told_in_one_line(arguments: list[str], told: str, cli: Cli, tmp_path: Path) -> None:
+    done = cli(*arguments, code=2)
+    assert told in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert left_behind(tmp_path) == []
+
+
+def test_every_study_is_listed_and_has_levels(cli_json: Any) -> None:
+    listed = {entry["name"] for entry in cli_json("list", "studies")["studies"]}
+    assert listed == set(registry.STUDIES)
+
+
+def a_plan(database: str = "sqlite") -> Plan:
+    workload, given = workloads.find(TINY)
+    ground, on = VolumePlan("ext4", 128 * MIB), Path("/var/tmp")  # noqa: S108
+    return Plan(workload, workload.load(given), database, Settings(), RunConfig(seconds=8.0), on, ground=ground)
+
+
+def test_postgres_is_asked_for_checkpoints_and_gets_room_for_its_log() -> None:
+    made_here("ext4")
+    study = registry.find("endurance")
+    one, other = registry.variants_of(study, a_plan(), ["ext4"], ["sqlite", "postgres"])
+    assert one.plan.settings.checkpoint_seconds is None
+    assert other.plan.settings.checkpoint_seconds == 2.0
+    assert registry.volume_bytes_of(other.plan) - registry.volume_bytes_of(one.plan) == 1536 * MIB
+    asked = replace(a_plan("postgres"), settings=Settings(checkpoint_seconds=5.0))
+    [variant] = registry.variants_of(study, asked, ["ext4"], [])
+    assert variant.plan.settings.checkpoint_seconds == 5.0
+
+
+def test_years_are_those_of_scheduler_table_5_4() -> None:
+    """Its years and its 2 PB give the rates of its figure 5.7: 12 to 44 MB/s, the order of its measurements."""
+    for years in (5.47, 2.19, 2.32, 1.43):
+        rate = 2e15 / (years * 365.25 * 86_400)
+        assert 11e6 < rate < 45e6
+        assert years_by_guarantee(2e15, rate) == pytest.approx(years)
+    assert years_by_guarantee(2e15, 0.0) is None
+
+
+def test_life_by_cycles_is_flash_times_erases_over_what_is_programmed() -> None:
+    drive = Device.load("intel-x25e")
+    row = {
+        "issued_write_bytes_per_second": 1e6,
+        "issued_write_bytes_per_transaction": 50e3,
+        "drive_bytes_amplification": 2.0,
+        "drive_flash_write_bytes_per_transaction": 100e3,
+    }
+    found = life_figures(row, drive, 1000.0, None)
+    lifetime_bytes = 1000 * drive.summary["physical_bytes"]
+    assert found["life_years"] == pytest.approx(lifetime_bytes / 2e6 / SECONDS_IN_YEAR)
+    assert found["life_transactions"] == pytest.approx(lifetime_bytes / 100e3)
+    assert "life_years" not in life_figures(row, None, 1000.0, 1e12)
+
+
+@pytest.mark.parametrize("profile", ["intel-x25e", "mtron-pro-7500", "ocz-vertex-ex", "nvme-tlc"])
+def test_a_drive_is_cut_to_the_volume_and_keeps_its_dies(profile: str) -> None:
+    plan = DrivePlan(Device.load(profile))
+    fitted = plan.drive_for(1 << 30)
+    assert 1 << 30 <= fitted.capacity_bytes < plan.own.capacity_bytes
+    for key in ("dies", "channels", "planes", "page_bytes", "pages_per_erase_block"):
+        assert fitted.summary[key] == plan.own.summary[key]
+    assert replace(plan, is_whole=True).drive_for(1 << 30) is plan.own
+    with pytest.raises(InputError, match="take a larger drive"):
+        plan.drive_for(1 << 50)
+
+
+def test_figures_of_a_layer_without_requests_are_zero_or_unknown() -> None:
+    found = layer_figures("issued", None, 2.0, 10)
+    assert found["issued_writes"] == found["issued_write_bytes_per_second"] == 0
+    assert found["issued_mean_write_bytes"] is None
+    assert found["issued_sequential_share_of_writes"] is None
+
+
+def test_cells_hold_median_and_range_and_pairs_divide_them() -> None:
+    rows = [
+        {
+            "run": number,
+            "repeat": 0,
+            "file_system": name,
+            "is_out_of_place": name == "btrfs",
+            "level": "",
+            "value": None,
+            "rate": rate,
+        }
+        for number, (name, rate) in enumerate(
+            [("ext4", 10.0), ("btrfs", 4.0), ("ext4", 30.0), ("ext4", 11.0), ("btrfs", None)], 1
+        )
+    ]
+    found = cells(rows)
+    assert [cell["runs"] for cell in found] == [3, 2]
+    assert found[0]["figures"]["rate"] == {"median": 11.0, "least": 10.0, "most": 30.0}
+    assert found[1]["figures"]["rate"] == {"median": 4.0, "least": 4.0, "most": 4.0}
+    [(level, out, inside, ratio)] = pairs(found, "rate")
+    assert (level, out, inside) == ("", "btrfs", "ext4")
+    assert ratio == pytest.approx(4 / 11)
+
+
+def test_a_file_system_without_its_program_is_left_out_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = shutil.which
+    monkeypatch.setattr(shutil, "which", lambda name: None if name == "mkfs.ext4" else real(name))
+    chosen, remarks = registry.file_systems_of(registry.find("file_systems"), [])
+    assert "ext4" not in chosen
+    assert [line for line in remarks if "mkfs.ext4 is not installed" in line]
+    with pytest.raises(InputError, match=r"mkfs\.ext4 is not installed \(Debian: apt-get install e2fsprogs\)"):
+        registry.file_systems_of(registry.find("file_systems"), ["ext4"])

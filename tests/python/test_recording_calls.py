@@ -18,6 +18,7 @@ import pytest
 from flashwright import InputError
 from flashwright.recording.calls import ROOT, CallRecorder, CallsFound, read_calls
 from flashwright.recording.files import FileTable, Named, postgres_namer, postgres_relations, sqlite_namer
+from flashwright.recording.tracefs import Tracefs
 from flashwright.workloads.supervisor import Supervisor
 from processes import until
 from recordings import require
@@ -162,8 +163,35 @@ def test_calls_are_of_their_files_with_offset_length_and_result(
     other = counts["other_calls"]
     assert other is not None
     assert other > 10
-    assert (counts["lost_events"], counts["gaps"], counts["cut_bytes"], counts["contradicted_files"]) == (0, 0, 0, 0)
+    clean = ("lost_events", "lost_opens", "gaps", "cut_bytes", "contradicted_files", "torn_sightings")
+    assert [counts[name] for name in clean] == [0] * len(clean)
     assert counts["unplaced_calls"] == 1
+
+
+@needs_tracing
+def test_what_is_open_but_for_a_moment_is_seen_whatever_the_tracer_is_set_to(
+    supervisor: Supervisor, child: Child, tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    tracefs = Tracefs(supervisor, 60.0)
+    try:
+        # As a recording of the block layer has them.
+        tracefs.set(ROOT / "options/bin", "1")
+        tracefs.set(ROOT / "options/context-info", "0")
+        recorder, raw = record(supervisor, tmp_path / "raw", child.process.pid)
+    finally:
+        tracefs.close()
+    for number in range(20):
+        # The same number each time: only a look at each opening can tell them apart.
+        child.run(f"a = os.open('{data}/a{number}', os.O_RDWR | os.O_CREAT)")
+        raw.wait_for_looks(1, f"/a{number}")
+        child.run("os.pwrite(a, b'x', 0); os.close(a)")
+    recorder.stop()
+    recorder.close()
+    rows, _, counts = raw.read(data)
+    assert [row["name"] for row in rows if row["call"] == "pwrite"] == [f"a{number}" for number in range(20)]
+    assert counts["lost_opens"] == 0
 
 
 @needs_tracing

@@ -90,6 +90,7 @@ class Looker:
         self._threads = threads
         self._processes: dict[int, int] = {}
         self._known: dict[int, set[int]] = {}
+        self.lost_opens = 0
 
     def opened(self, thread: int, fd: int) -> None:
         """Look at a file that a thread has just opened."""
@@ -188,8 +189,12 @@ def copy(calls: Path, opens: Path, output: Path, page_bytes: int) -> None:
     # What was seen open before the calls are recorded may be closed, unseen: so the looks begin after them.
     for instance in (opens, calls):
         (instance / "tracing_on").write_text("1")
+    started_ns = time.monotonic_ns()
     looker.look(everything=True)
-    (output / "calls.copier.json").write_text(json.dumps({"pid": os.getpid()}))
+    # Whole or not there: we are waited for.
+    about = output / "calls.copier.new"
+    about.write_text(json.dumps({"pid": os.getpid(), "started_monotonic_ns": started_ns}))
+    about.rename(output / "calls.copier.json")
     next_look = next_full = next_partial = 0.0
     rest = b""
     while not told:
@@ -207,6 +212,7 @@ def copy(calls: Path, opens: Path, output: Path, page_bytes: int) -> None:
                 next_full = now + _FULL_LOOK_S
     see_opened(opened, looker, rest)
     looker.look(everything=True)
+    stopped_ns = time.monotonic_ns()
     for instance in (calls, opens):
         (instance / "tracing_on").write_text("0")
     for cpu in cpus:
@@ -215,7 +221,7 @@ def copy(calls: Path, opens: Path, output: Path, page_bytes: int) -> None:
         cpu.close()
     os.close(opened)
     (output / "calls.end.json").write_text(
-        json.dumps({"lost_events": losses(calls), "stopped_monotonic_ns": time.monotonic_ns()})
+        json.dumps({"lost_events": losses(calls), "lost_opens": looker.lost_opens, "stopped_monotonic_ns": stopped_ns})
     )
 
 
@@ -231,7 +237,10 @@ def see_opened(pipe: int, looker: Looker, rest: bytes) -> bytes:
         *lines, rest = (rest + text).split(b"\n")
         for line in lines:
             found = _OPENED.search(line)
-            if found is not None:
+            if found is None:
+                # Of a kernel that writes them otherwise, or `CPU:1 [LOST 12 EVENTS]`.
+                looker.lost_opens += 1
+            else:
                 looker.opened(int(found[1]), int(found[2], 16))
 
 

@@ -44,9 +44,11 @@ _EVENTS = (
     "sched/sched_process_fork",
 )
 _OPENS = tuple(f"syscalls/sys_exit_{name}" for name in ("open", "openat", "openat2", "creat"))
+_TEXT_OPTIONS = ("event-fork", "context-info", "bin", "raw", "hex")
 _NEEDED = "syscalls/sys_enter_pwrite64"
 _REMOVE = 'for _ in $(seq 50); do [ -d "$1" ] || exit 0; rmdir "$1" && exit 0; sleep 0.1; done'
 _START_S = 10.0
+_TOLD_AT_END = ("lost_events", "lost_opens")
 _HEADER, _STARTED, _END = "calls.header.json", "calls.copier.json", "calls.end.json"
 _UNKNOWN_OFFSET = np.uint64(2**64 - 1)
 _UNKNOWN_FILE = np.uint32(2**32 - 1)
@@ -167,8 +169,6 @@ class CallRecorder:
         """
         if self._copier is None:
             return
-        if self._calls.exists():
-            (self._calls / "tracing_on").write_text("0")
         copier, self._copier = self._copier, None
         code = copier.stop()
         if code != 0:
@@ -190,7 +190,9 @@ class CallRecorder:
         (instance / "tracing_on").write_text("0")
         (instance / "trace_clock").write_text("mono")
         (instance / "buffer_size_kb").write_text(str(buffer_kib))
-        (instance / "options/event-fork").write_text("1")
+        # An instance begins with the options of the tracer, which a recording of the block layer changes.
+        for option in _TEXT_OPTIONS:
+            (instance / "options" / option).write_text("1" if option in ("event-fork", "context-info") else "0")
         # Nobody, until `start` tells whom: calls of all processes would cost them time before it.
         (instance / "set_event_pid").write_text(str(os.getpid()))
         for event in events:
@@ -217,11 +219,16 @@ class CallsFound:
 
     `counts`: calls, other_calls (on sockets, pipes, files of others), unresolved_calls (their file was never seen), unplaced_calls
     (reads and writes without an offset), unpaired_enters, unpaired_exits, contradicted_files, events, other_events, gaps,
-    missed_events and cut_bytes (told by the pages), lost_events (told by the kernel at the end; None if the copier was killed).
+    missed_events and cut_bytes (told by the pages), torn_sightings (lines cut off), lost_events (told by the kernel at the end; None if
+    the copier was killed), lost_opens (of files that could not be looked at when they were opened).
     """
 
     table: pa.Table
     counts: dict[str, int | None]
+    from_ns: int
+    """From when on calls were recorded, in the table's time."""
+    to_ns: int
+    """Until when; of a copier that was killed, the end of the last call."""
 
 
 def read_calls(folder: Path, files: FileTable, start_monotonic_ns: int, progress: Progress | None = None) -> CallsFound:
@@ -236,18 +243,29 @@ def read_calls(folder: Path, files: FileTable, start_monotonic_ns: int, progress
     path = folder / _HEADER
     try:
         about = json.loads(path.read_text())
+        begun = json.loads((folder / _STARTED).read_text())
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: no recording of system calls: {error}") from error
+        raise InputError(f"{folder}: no recording of system calls: {error}") from error
     if about["byte_order"] != "little":
         raise InputError(f"{path}: recorded on a big-endian machine, whose pages are not read")
     threads, seen, torn = _sightings(folder / "calls.sightings.jsonl", files)
     pages = sorted(folder.glob("calls.cpu*.pages"))
     told = decode_calls(pages, about["header_page"], about["formats"], threads, seen, progress)
-    end = folder / _END
     counts = {name: value for name, value in told.items() if isinstance(value, int)}
-    lost = json.loads(end.read_text())["lost_events"] if end.exists() else None
     table = _table(told, start_monotonic_ns)
-    return CallsFound(table, {"calls": table.num_rows, **counts, "torn_sightings": torn, "lost_events": lost})
+    ends = told["time_ns"] + told["duration_ns"]
+    end: dict[str, Any] = {
+        **dict.fromkeys(_TOLD_AT_END),
+        "stopped_monotonic_ns": int(ends.max(initial=start_monotonic_ns)),
+    }
+    if (folder / _END).exists():
+        end = json.loads((folder / _END).read_text())
+    return CallsFound(
+        table,
+        {"calls": table.num_rows, **counts, "torn_sightings": torn, **{name: end[name] for name in _TOLD_AT_END}},
+        begun["started_monotonic_ns"] - start_monotonic_ns,
+        end["stopped_monotonic_ns"] - start_monotonic_ns,
+    )
 
 
 Sightings = tuple[

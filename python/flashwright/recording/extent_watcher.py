@@ -67,6 +67,7 @@ class Watcher:
         """`device`: files of other file systems are left out; None if the file system has several numbers, as btrfs does."""
         self._roots, self._device = roots, device
         self._out = output.open("a", encoding="utf-8", buffering=1 << 16)
+        self._failed: set[str] = set()
         self._known: dict[tuple[int, int], tuple[int, str, list[Extent], bool]] = {}
 
     def look(self) -> None:
@@ -86,7 +87,10 @@ class Watcher:
             try:
                 extents, is_delayed = extents_of(handle)
             except OSError as error:
-                self._write(path=path, error=error.strerror)
+                # Some file systems tell of files alone.
+                if not stat.S_ISDIR(status.st_mode) and path not in self._failed:
+                    self._failed.add(path)
+                    self._write(path=path, error=error.strerror)
                 continue
             finally:
                 os.close(handle)

@@ -1,0 +1,248 @@
+"""Records the way above the device, beside its requests: the calls of the database, and where its files lie."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from flashwright._core import InputError, Progress
+from flashwright.workloads.databases.embedded import Embedded
+from flashwright.workloads.databases.place import Place
+from flashwright.workloads.supervisor import Supervisor
+
+from .calls import BUFFER_KIB, CallRecorder, read_calls
+from .extents import ExtentWatcher, read_extents
+from .files import (
+    POSTGRES_RELATIONS,
+    PURPOSES,
+    FileTable,
+    Named,
+    dictionary,
+    postgres_namer,
+    postgres_relations,
+    sqlite_namer,
+)
+from .owners import Owners, SqlitePages, owners_of, sqlite_pages
+
+NAMES = "names.json"
+"""Is there if a `PathRecorder` wrote into a folder."""
+_PAGES = "names.pages.parquet"
+
+
+@dataclass
+class Names:
+    """What a database's files are for, as far as only it can tell. `database`: `sqlite`, `postgres`, or `` for anything else."""
+
+    roots: list[Path]
+    database: str = ""
+    path: Path = Path()
+    """SQLite's file, or PostgreSQL's data directory."""
+    relations: dict[str, Named] = field(default_factory=dict)
+
+    @staticmethod
+    def of(place: Place) -> Names:
+        """Give them of a benchmark's database, which must be running."""
+        if isinstance(place, Embedded):
+            return Names([place.path.parent], "sqlite", place.path)
+        server = place.server  # type: ignore[attr-defined]  # the other one is a Cluster, an optional part
+        names = Names([server.data, (server.data / "pg_wal").resolve()], "postgres", server.data)
+        names.relations = postgres_relations(server.query(POSTGRES_RELATIONS))
+        return names
+
+    def table(self) -> FileTable:
+        """Give an empty table of files that names them so."""
+        namers = {
+            "sqlite": lambda: sqlite_namer(self.path),
+            "postgres": lambda: postgres_namer(self.path, self.relations),
+        }
+        return FileTable(self.roots, namers[self.database]()) if self.database else FileTable(self.roots)
+
+    def write(self, folder: Path) -> None:
+        """Write them into a folder."""
+        about = {
+            "roots": [str(root.resolve()) for root in self.roots],
+            "database": self.database,
+            "path": str(self.path.resolve()),
+            "relations": {path: [named.purpose, named.name] for path, named in self.relations.items()},
+        }
+        (folder / NAMES).write_text(json.dumps(about))
+
+    @staticmethod
+    def read(folder: Path) -> Names:
+        """Read them back.
+
+        Raises:
+            InputError: there are none, or they are damaged.
+        """
+        try:
+            about = json.loads((folder / NAMES).read_text())
+            relations = {path: Named(*named) for path, named in about["relations"].items()}
+            return Names([Path(root) for root in about["roots"]], about["database"], Path(about["path"]), relations)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{folder / NAMES}: no names of a database's files: {error}") from error
+
+
+class PathRecorder:
+    """Records calls and places of files into a folder: `prepare`, `start`, `stop`, `tell`; `close` at the end, whatever happened."""
+
+    def __init__(self, supervisor: Supervisor, folder: Path, names: Names, buffer_kib: int = BUFFER_KIB) -> None:
+        """Do nothing yet. `buffer_kib`: of the kernel's buffer of calls, for each processor."""
+        self._folder, self._names = folder, names
+        self._calls = CallRecorder(supervisor, folder, buffer_kib)
+        self._extents = ExtentWatcher(supervisor, folder, names.roots)
+
+    def prepare(self, kind: str, node: Path, mount_point: Path) -> None:
+        """Set everything up before the device is recorded, since this reads from it: `kind` is the file system's on `node`.
+
+        Raises:
+            InputError: this kernel, or this user, cannot.
+            RunError: a helper did not start.
+        """
+        self._names.write(self._folder)
+        self._extents.prepare(kind, node, mount_point)
+        self._extents.start()
+        self._calls.prepare()
+
+    def start(self, processes: list[int]) -> None:
+        """Record calls from now on, of these processes with their threads and children: some 0.2 s go by until it does.
+
+        Raises:
+            RunError: the copier did not start.
+        """
+        self._calls.start(processes)
+
+    def stop(self) -> None:
+        """Record no more. Call it when the device is recorded no more: it looks at all files.
+
+        Raises:
+            RunError: something failed.
+        """
+        self._calls.stop()
+        self._extents.stop()
+
+    def tell(self, place: Place) -> None:
+        """Ask the database again what its files hold, when all recording is over: it may read the whole of it."""
+        names = Names.of(place)
+        # A table that was rewritten has another file; what was written before is of the one that it had.
+        names.relations = self._names.relations | names.relations
+        names.write(self._folder)
+        pages = sqlite_pages(names.path) if names.database == "sqlite" else None
+        if pages is not None:
+            columns = {"purpose": pa.array(pages.purpose), "name": pa.array(pages.names, pa.string())}
+            table = pa.table(columns).replace_schema_metadata({"page_bytes": str(pages.page_bytes)})
+            pq.write_table(table, self._folder / _PAGES, compression="zstd")
+
+    def close(self) -> None:
+        """End, whatever state it is in."""
+        self._calls.close()
+        self._extents.close()
+
+
+def processes_of(place: Place) -> list[int]:
+    """Give the processes whose calls are the database's: its server, or ourselves with our clients, in which SQLite is."""
+    server = getattr(place, "server", None)
+    return [os.getpid()] if server is None else [server.pid]
+
+
+@dataclass
+class PathFound:
+    """The way above the device: tables for the run folder, and what is known about them for its result.
+
+    `tables`: calls, files, extents, owners (row for row with the requests), queued_owners (with what was queued), and pages: what
+    the pages of a SQLite database hold (file, file_offset, length, purpose, name), if it told.
+    """
+
+    tables: dict[str, pa.Table]
+    about: dict[str, Any]
+
+
+def finish_path(
+    folder: Path,
+    requests: pa.Table,
+    queued: pa.Table,
+    *,
+    start_monotonic_ns: int,
+    queued_start_monotonic_ns: int,
+    start_bytes: int = 0,
+    progress: Progress | None = None,
+) -> PathFound:
+    """Make the tables of what a `PathRecorder` wrote into a folder, also if it was killed.
+
+    `requests`, `queued`: time_ns, offset, length at least. The two times are those of their first rows, on CLOCK_MONOTONIC; the
+    first is the zero of all tables. `start_bytes`: where the file system's partition begins on the disk.
+
+    Raises:
+        InputError: there is nothing, or it is damaged.
+        Cancelled: it was asked to stop.
+    """
+    names = Names.read(folder)
+    files = names.table()
+    calls = read_calls(folder, files, start_monotonic_ns, progress)
+    history = read_extents(folder, files, start_monotonic_ns)
+    pages = _pages(folder / _PAGES, files, names)
+    known = {} if pages is None else {pages[0]: pages[1]}
+    owners = owners_of(requests, history, files, start_bytes=start_bytes, pages=known)
+    shift = queued_start_monotonic_ns - start_monotonic_ns
+    time_ns = pa.array(queued["time_ns"].to_numpy().astype(np.int64) + shift)
+    queued = queued.set_column(queued.schema.get_field_index("time_ns"), "time_ns", time_ns)
+    queued_owners = owners_of(queued, history, files, start_bytes=start_bytes, pages=known)
+    tables = {
+        "calls": calls.table,
+        "files": files.table(),
+        "extents": history.table,
+        "owners": owners.table,
+        "queued_owners": queued_owners.table,
+    }
+    not_told = list(history.not_told)
+    if pages is not None:
+        tables["pages"] = _pages_table(*pages)
+    elif names.database == "sqlite":
+        not_told.append(
+            "which pages of the database are of tables and which of indexes: it was not asked, or its SQLite has no dbstat"
+        )
+    about = {
+        "database": names.database,
+        "file_system": history.file_system,
+        "queued_shift_ns": shift,
+        "calls": {**calls.counts, "from_ns": calls.from_ns, "to_ns": calls.to_ns},
+        "owners": _counts(owners),
+        "queued_owners": _counts(queued_owners),
+        "not_told": not_told,
+    }
+    return PathFound(tables, about)
+
+
+def _counts(owners: Owners) -> Mapping[str, Any]:
+    return {**owners.counts, "unowned_is": owners.unowned_is}
+
+
+def _pages(path: Path, files: FileTable, names: Names) -> tuple[int, SqlitePages] | None:
+    """Read what the pages of the database hold, with its number among the files."""
+    if not path.exists() or str(names.path) not in files.paths():
+        return None
+    table = pq.read_table(path)
+    page_bytes = int(table.schema.metadata[b"page_bytes"])
+    pages = SqlitePages(page_bytes, table["purpose"].to_numpy(), table["name"].to_pylist())
+    return files.paths().index(str(names.path)), pages
+
+
+def _pages_table(number: int, pages: SqlitePages) -> pa.Table:
+
+    count = len(pages.purpose)
+    return pa.table(
+        {
+            "file": np.full(count, number, np.uint32),
+            "file_offset": np.arange(count, dtype=np.uint64) * np.uint64(pages.page_bytes),
+            "length": np.full(count, pages.page_bytes, np.uint32),
+            "purpose": dictionary([PURPOSES[number] for number in pages.purpose]),
+            "name": pa.array(pages.names, pa.string()).dictionary_encode(),
+        }
+    )

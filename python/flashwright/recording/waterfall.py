@@ -1,0 +1,339 @@
+"""Who amplified what: bytes from the database's calls down to the flash, layer by layer, as SCHEDULER 5.4 tells logical from physical.
+
+`calls` is what the database reads and writes (logical). `pages` are the same writes in whole pages of the page cache. `queued` is what
+the file system sends to the block layer, with its journal and tables; `device` what comes out of that, merged and split
+(physical). `flash` is what a simulated drive would program for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from flashwright import devices
+from flashwright._core import InputError, Progress
+from flashwright.sources import Reading
+
+from .files import PURPOSES
+from .owners import SqlitePages
+
+LAYERS = ("calls", "pages", "queued", "device", "flash")
+CACHE_PAGE_BYTES = 4096
+"""Of the page cache on nearly all machines; a smaller write makes a whole one dirty."""
+UNKNOWN = "unknown"
+"""The purpose of calls on files that nobody has seen."""
+
+_SECOND_NS = 1_000_000_000
+_OWN = ("journal", "metadata")
+_FLASH_PARTS = {
+    "host": "host_page_writes",
+    "relocated": "relocated_pages",
+    "wear levelling": "wear_moved_pages",
+    "mapping": "mapping_page_writes",
+}
+I64 = npt.NDArray[np.int64]
+
+
+@dataclass
+class Traffic:
+    """Reads or writes at one layer: begin (time in ns), bytes and purpose (number in `names`) of each."""
+
+    time_ns: I64
+    length: I64
+    purpose: I64
+    names: tuple[str, ...] = (*PURPOSES, UNKNOWN)
+
+    def within(self, begin_ns: int, end_ns: int) -> Traffic:
+        """Give what began in this time."""
+        kept = (self.time_ns >= begin_ns) & (self.time_ns < end_ns)
+        return Traffic(self.time_ns[kept], self.length[kept], self.purpose[kept], self.names)
+
+    def figures(self, seconds: float) -> dict[str, Any]:
+        """Give requests, bytes, mean size, rates, and bytes and requests by purpose."""
+        count, total = len(self.length), int(self.length.sum())
+        sums = np.bincount(self.purpose, self.length, len(self.names))
+        counts = np.bincount(self.purpose, minlength=len(self.names))
+        return {
+            "requests": count,
+            "bytes": total,
+            "mean_bytes": total / count if count else None,
+            "requests_per_second": count / seconds,
+            "bytes_per_second": total / seconds,
+            "by_purpose": {name: round(value) for name, value in zip(self.names, sums, strict=True) if value},
+            "requests_by_purpose": {name: int(value) for name, value in zip(self.names, counts, strict=True) if value},
+        }
+
+
+@dataclass
+class Waterfall:
+    """`result`: figures for result.json. `tables`: `waterfall` (a row for each layer, op and purpose), `path_rates` (each second)."""
+
+    result: dict[str, Any]
+    tables: dict[str, pa.Table] = field(default_factory=dict)
+
+
+def waterfall(
+    tables: Mapping[str, pa.Table],
+    about: Mapping[str, Any],
+    *,
+    flash: Mapping[str, Any] | None = None,
+) -> Waterfall:
+    """Put the layers of a recording side by side.
+
+    `tables`: calls, files, requests, queued, owners, queued_owners, marks, and pages where there are any. `about`: of `finish_path`.
+    `flash`: of `program_flash`.
+
+    The time is that of the measurement, or of the whole recording, as far as calls were recorded in it. What was changed in memory
+    before it and is written in it counts below the calls alone; what is not yet written at its end counts in the calls alone.
+
+    Raises:
+        InputError: calls and requests have no time in common.
+    """
+    begin_ns, end_ns = _window(tables, about)
+    seconds = (end_ns - begin_ns) / 1e9
+    pages = _known_pages(tables.get("pages"))
+    calls = {op: _of_calls(tables, op, pages).within(begin_ns, end_ns) for op in ("read", "write")}
+    cached = _cached(tables, pages).within(begin_ns, end_ns)
+    below = {
+        layer: {
+            op: _of_requests(tables[source], tables[owners], op, shift).within(begin_ns, end_ns)
+            for op in ("read", "write")
+        }
+        for layer, source, owners, shift in (
+            ("queued", "queued", "queued_owners", int(about["queued_shift_ns"])),
+            ("device", "requests", "owners", 0),
+        )
+    }
+    layers: dict[str, dict[str, Traffic]] = {"calls": calls, "pages": {"write": cached}, **below}
+    figures = {name: {op: traffic.figures(seconds) for op, traffic in ops.items()} for name, ops in layers.items()}
+    if flash is not None:
+        figures["flash"] = {"write": _flash_figures(flash, seconds)}
+    _ratios(figures)
+    syncs = tables["calls"].filter(pc.equal(tables["calls"]["op"].cast(pa.string()), "sync"))
+    flushes = tables["requests"].filter(pc.equal(tables["requests"]["op"].cast(pa.string()), "flush"))
+    result = {
+        "begin_ns": begin_ns,
+        "seconds": seconds,
+        "layers": figures,
+        "absorbed": _absorbed(figures),
+        "merging": _merging(figures),
+        "syncs": {"calls": _count(syncs, begin_ns, end_ns), "flushes": _count(flushes, begin_ns, end_ns)},
+        "device": None if flash is None else flash["device"],
+    }
+    return Waterfall(result, {"waterfall": _rows(figures), "path_rates": _rates(layers, begin_ns, end_ns)})
+
+
+def program_flash(
+    requests: Path, device: devices.Device, load: devices.Load, progress: Progress | None = None
+) -> dict[str, Any]:
+    """Play the requests of a recording on a simulated drive; give the bytes that its flash programs, and why.
+
+    Raises:
+        InputError: the drive is too small, and addresses are not to be folded.
+        Cancelled: it was asked to stop.
+    """
+    source = devices.load_requests(str(requests), load, Reading(format="parquet"), progress)
+    outcome = devices.run(device, source, load, progress=progress)
+    page_bytes = int(device.profile["media"]["page_bytes"])
+    return {
+        "by_part": {name: int(outcome[key]) * page_bytes for name, key in _FLASH_PARTS.items()},
+        "page_bytes": page_bytes,
+        "erases": outcome["erases"],
+        "write_amplification": outcome["write_amplification"],
+        "steady": outcome["steady"],
+        "device": {"name": device.name, "profile_hash": device.profile_hash, "state": load.state_document()},
+    }
+
+
+def _window(tables: Mapping[str, pa.Table], about: Mapping[str, Any]) -> tuple[int, int]:
+    begin_ns, end_ns = int(about["calls"]["from_ns"]), int(about["calls"]["to_ns"])
+    marks = tables["marks"].to_pydict()
+    spans = {
+        kind: (begin, end)
+        for kind, begin, end in zip(marks["kind"], marks["time_ns"], marks["end_ns"], strict=True)
+        if kind in ("measurement", "recording")
+    }
+    within = spans.get("measurement", spans.get("recording"))
+    if within is not None:
+        begin_ns, end_ns = max(begin_ns, within[0]), min(end_ns, within[1])
+    elif len(tables["requests"]):
+        end_ns = min(end_ns, int(pc.max(tables["requests"]["time_ns"]).as_py()) + 1)
+    if end_ns <= begin_ns:
+        raise InputError("the calls and the requests of this recording have no time in common: it was killed too early")
+    return begin_ns, end_ns
+
+
+def _known_pages(table: pa.Table | None) -> dict[int, SqlitePages]:
+    if table is None or not len(table):
+        return {}
+    numbers = {purpose: number for number, purpose in enumerate(PURPOSES)}
+    purpose = np.array([numbers[name] for name in table["purpose"].to_pylist()], np.uint8)
+    return {int(table["file"][0].as_py()): SqlitePages(int(table["length"][0].as_py()), purpose, [])}
+
+
+def _purposes_of_files(files: pa.Table) -> I64:
+    return np.array([PURPOSES.index(name) for name in files["purpose"].to_pylist()] + [len(PURPOSES)], np.int64)
+
+
+def _done(tables: Mapping[str, pa.Table], op: str) -> pa.Table:
+    calls = tables["calls"]
+    return calls.filter(pc.and_(pc.equal(calls["op"].cast(pa.string()), op), pc.greater(calls["result"], 0)))
+
+
+def _of_calls(tables: Mapping[str, pa.Table], op: str, pages: Mapping[int, SqlitePages]) -> Traffic:
+    """Give the calls that read or wrote something, each with the bytes that it did."""
+    calls = _done(tables, op)
+    of_file = _purposes_of_files(tables["files"])
+    file = pc.fill_null(calls["file"].cast(pa.int64()), len(of_file) - 1).to_numpy()
+    purpose = of_file[file]
+    for number, known in pages.items():
+        mine = (file == number) & calls["offset"].is_valid().to_numpy(zero_copy_only=False)
+        offset = pc.fill_null(calls["offset"], 0).to_numpy()[mine]
+        purpose[mine] = known.purpose_at(offset.astype(np.uint64))
+    return Traffic(calls["time_ns"].to_numpy(), calls["result"].to_numpy(), purpose)
+
+
+def _cached(tables: Mapping[str, pa.Table], pages: Mapping[int, SqlitePages]) -> Traffic:
+    """Give the writes in whole pages of the page cache; those without an offset count from the beginning of a page."""
+    calls, traffic = _done(tables, "write"), _of_calls(tables, "write", pages)
+    offset = pc.fill_null(calls["offset"], 0).to_numpy().astype(np.int64)
+    first, last = offset // CACHE_PAGE_BYTES, (offset + traffic.length - 1) // CACHE_PAGE_BYTES
+    return Traffic(traffic.time_ns, (last - first + 1) * CACHE_PAGE_BYTES, traffic.purpose)
+
+
+def _of_requests(requests: pa.Table, owners: pa.Table, op: str, shift_ns: int) -> Traffic:
+    kept = pc.equal(requests["op"].cast(pa.string()), op).to_numpy(zero_copy_only=False)
+    purpose = owners["purpose"].combine_chunks()
+    order = np.array([PURPOSES.index(name) for name in purpose.dictionary.to_pylist()], np.int64)
+    return Traffic(
+        requests["time_ns"].to_numpy().astype(np.int64)[kept] + shift_ns,
+        requests["length"].to_numpy().astype(np.int64)[kept],
+        order[purpose.indices.to_numpy()][kept],
+    )
+
+
+def _flash_figures(flash: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+    total = sum(flash["by_part"].values())
+    programs = total // flash["page_bytes"]
+    return {
+        "requests": programs,
+        "bytes": total,
+        "mean_bytes": flash["page_bytes"],
+        "requests_per_second": programs / seconds,
+        "bytes_per_second": total / seconds,
+        "by_purpose": {name: value for name, value in flash["by_part"].items() if value},
+        "requests_by_purpose": {
+            name: value // flash["page_bytes"] for name, value in flash["by_part"].items() if value
+        },
+    }
+
+
+def _ratios(figures: dict[str, dict[str, dict[str, Any]]]) -> None:
+    """Add to each layer its bytes as a multiple of those of the layer above, and of the calls."""
+    for op in ("read", "write"):
+        first = previous = None
+        for name in LAYERS:
+            if name not in figures or op not in figures[name]:
+                continue
+            found = figures[name][op]
+            found["to_previous"] = found["bytes"] / previous if previous else None
+            found["to_first"] = found["bytes"] / first if first else None
+            first, previous = first if first is not None else found["bytes"], found["bytes"]
+
+
+def _absorbed(figures: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str, int]:
+    """Bytes that the page cache kept from the file system: reads that it answered, writes that a later one replaced.
+
+    Below zero where more was sent than asked for: read ahead, and what was changed before the beginning.
+    """
+    found = {}
+    for op, above in (("read", "calls"), ("write", "pages")):
+        queued = figures["queued"][op]
+        data = queued["bytes"] - sum(queued["by_purpose"].get(name, 0) for name in _OWN)
+        found[op] = figures[above][op]["bytes"] - data
+    return found
+
+
+def _merging(figures: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str, float | None]:
+    """Queued requests for each one that the device got: above 1 if they were merged, below if they were split."""
+    return {
+        op: figures["queued"][op]["requests"] / figures["device"][op]["requests"]
+        if figures["device"][op]["requests"]
+        else None
+        for op in ("read", "write")
+    }
+
+
+def _count(table: pa.Table, begin_ns: int, end_ns: int) -> int:
+    time_ns = table["time_ns"].to_numpy().astype(np.int64)
+    return int(((time_ns >= begin_ns) & (time_ns < end_ns)).sum())
+
+
+def _rows(figures: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> pa.Table:
+    rows = [
+        (layer, op, purpose, value, found["requests_by_purpose"][purpose])
+        for layer, ops in figures.items()
+        for op, found in ops.items()
+        for purpose, value in found["by_purpose"].items()
+    ]
+    columns = list(zip(*rows, strict=True)) or [()] * 5
+    types = (pa.string(), pa.string(), pa.string(), pa.int64(), pa.int64())
+    names = ("layer", "op", "purpose", "bytes", "requests")
+    return pa.table({name: pa.array(column, kind) for name, column, kind in zip(names, columns, types, strict=True)})
+
+
+def _rates(layers: Mapping[str, Mapping[str, Traffic]], begin_ns: int, end_ns: int) -> pa.Table:
+    """Give requests and bytes of each layer and op in each second from the beginning; the last one may be shorter."""
+    seconds = -(-(end_ns - begin_ns) // _SECOND_NS)
+    parts = []
+    for layer, ops in layers.items():
+        for op, traffic in ops.items():
+            second = (traffic.time_ns - begin_ns) // _SECOND_NS
+            parts.append(
+                pa.table(
+                    {
+                        "layer": [layer] * seconds,
+                        "op": [op] * seconds,
+                        "second": np.arange(seconds, dtype=np.int64),
+                        "requests": np.bincount(second, minlength=seconds),
+                        "bytes": np.bincount(second, traffic.length, seconds).astype(np.int64),
+                    }
+                )
+            )
+    return pa.concat_tables(parts)
+
+
+def read_tables(folder: Path) -> dict[str, pa.Table]:
+    """Read the tables that `waterfall` needs from a run folder.
+
+    Raises:
+        InputError: one is missing: the recording has no calls.
+    """
+    columns = {
+        "requests": ["time_ns", "op", "length"],
+        "queued": ["time_ns", "op", "length"],
+        "owners": ["purpose"],
+        "queued_owners": ["purpose"],
+        "calls": ["time_ns", "op", "file", "offset", "result"],
+        "files": ["file", "purpose"],
+        "marks": ["kind", "time_ns", "end_ns"],
+    }
+    tables = {}
+    for name, wanted in columns.items():
+        path = folder / f"{name}.parquet"
+        try:
+            tables[name] = pq.read_table(path, columns=wanted)
+        except (OSError, pa.ArrowException) as error:
+            raise InputError(f"{path}: {error}; right would be a recording with the calls of its database") from error
+    pages = folder / "pages.parquet"
+    if pages.exists():
+        tables["pages"] = pq.read_table(pages)
+    return tables

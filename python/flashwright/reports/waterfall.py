@@ -1,0 +1,249 @@
+"""The part of a recording's report on the way from the database to the flash: who wrote how much, layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flashwright._text import count, short_count, significant, size
+from flashwright.reports.figures import Colours, axes, line, title
+from flashwright.reports.page import Figure, Section, Table
+
+LAYERS = {
+    "calls": "database's calls",
+    "pages": "in whole pages",
+    "queued": "file system queued",
+    "device": "device got",
+    "flash": "flash programmed",
+}
+"""What each layer is called, in order; see `recording.waterfall`."""
+
+_OPS = ("read", "write")
+_HEADINGS = ("requests", "a second", "bytes", "bytes a second", "mean size", "x above", "x calls")
+_COUNTS = {
+    "gaps": "holes in their stream, after which files have to be seen anew",
+    "lost_opens": "files not looked at when they were opened",
+    "unresolved_calls": "on files that nobody has seen (unknown)",
+    "unplaced_calls": "without a known offset",
+    "unpaired_enters": "without an end, and left out",
+    "unpaired_exits": "without a beginning, and left out",
+    "contradicted_files": "numbers of open files that were seen as two (unknown)",
+}
+
+
+def sections(result: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> list[Section]:
+    """Give the sections of a report. `result`: of `recording.waterfall.waterfall`; `tables`: with its `path_rates`."""
+    writes = [_writes(result), _rates(result), _sizes(result), _over_time(tables["path_rates"])]
+    return [
+        Section(
+            "From the database to the flash",
+            [*writes, _layers_table(result), _purposes_table(result)],
+            intro=headline(result),
+        )
+    ]
+
+
+def headline(result: Mapping[str, Any]) -> str:
+    """Say what became of a byte that the database wrote."""
+    layers = result["layers"]
+    written = layers["calls"]["write"]["bytes"]
+    if not written:
+        return "The database wrote nothing by its calls while it was recorded."
+    device = layers["device"]["write"]
+    own = sum(device["by_purpose"].get(name, 0) for name in ("journal", "metadata"))
+    told = f"Of each byte that the database wrote, {significant(device['to_first'])} came to the device"
+    told += f", {significant(own / written)} of them the file system's own" if own else ""
+    flash = layers.get("flash")
+    if flash is not None:
+        told += f"; the flash of {result['device']['name']} programmed {significant(flash['write']['to_first'])}"
+    read = layers["calls"]["read"]["bytes"]
+    if read:
+        told += f". Of each byte that it read, {significant(layers['device']['read']['to_first'])} came from the device"
+    return told + "."
+
+
+def remarks(about: Mapping[str, Any]) -> list[str]:
+    """Tell what to know when reading the figures. `about`: of `recording.path.finish_path`."""
+    calls, owners = about["calls"], about["owners"]
+    told = []
+    if calls.get("lost_events") is None:
+        told.append("The copier of calls was killed: how many events the kernel lost is not known.")
+    elif calls["lost_events"]:
+        told.append(
+            f"{count(calls['lost_events'])} events of calls were LOST, so that calls are missing: take a larger buffer."
+        )
+    counted = [f"{count(calls[name])} {words}" for name, words in _COUNTS.items() if calls.get(name)]
+    if counted:
+        told.append(f"Of {count(calls['calls'])} calls: {'; '.join(counted)}.")
+    if owners["unowned"]:
+        told.append(
+            f"{count(owners['unowned'])} requests were at places of no file that was seen: they count as {owners['unowned_is']}. "
+            "Files are looked at each two seconds."
+        )
+    if owners["mixed"]:
+        told.append(f"{count(owners['mixed'])} requests are of two files or more, and count for the first.")
+    told += [f"Not known: {one}." for one in about["not_told"]]
+    told.append(
+        "Writes through memory maps are no calls. What was changed in memory before the beginning counts below the calls alone, "
+        "what was not written at the end in the calls alone."
+    )
+    return told
+
+
+def rows(result: Mapping[str, Any]) -> list[list[str]]:
+    """Give the layers line by line, for the terminal: layer, op, and the columns of `HEADINGS`."""
+    found = []
+    for layer, ops in result["layers"].items():
+        for op in _OPS:
+            if op not in ops or not ops[op]["requests"]:
+                continue
+            one = ops[op]
+            found.append(
+                [
+                    LAYERS[layer],
+                    op,
+                    count(one["requests"]),
+                    significant(one["requests_per_second"]),
+                    size(one["bytes"]),
+                    size(one["bytes_per_second"]),
+                    size(one["mean_bytes"]),
+                    significant(one["to_previous"]),
+                    significant(one["to_first"]),
+                ]
+            )
+    return found
+
+
+HEADINGS = ("layer", "op", *_HEADINGS)
+"""Of the columns of `rows`."""
+
+
+def _writes(result: Mapping[str, Any]) -> Figure:
+    layers = {name: ops["write"] for name, ops in result["layers"].items() if "write" in ops}
+    purposes = list(dict.fromkeys(purpose for one in layers.values() for purpose in one["by_purpose"]))
+    colours = Colours(purposes)
+    labels = [LAYERS[name] for name in layers]
+    data = [
+        {
+            "type": "bar",
+            "name": purpose,
+            "x": labels,
+            "y": [one["by_purpose"].get(purpose, 0) for one in layers.values()],
+            "marker": {"color": colours[purpose]},
+            "hovertemplate": f"{purpose}: %{{y:.4s}}B<extra>%{{x}}</extra>",
+        }
+        for purpose in purposes
+    ]
+    above = [
+        {
+            "x": LAYERS[name],
+            "y": one["bytes"],
+            "text": f"{size(one['bytes'])}"
+            + (f"<br>{significant(one['to_first'])} x" if one["to_first"] is not None and name != "calls" else ""),
+            "showarrow": False,
+            "yanchor": "bottom",
+        }
+        for name, one in layers.items()
+    ]
+    top = max([one["bytes"] for one in layers.values()] or [1])
+    layout = axes(
+        {"type": "category", "showgrid": False},
+        title("bytes written", exponentformat="SI", ticksuffix="B", range=[0, top * 1.2]),
+        barmode="stack",
+        bargap=0.4,
+        annotations=above,
+    )
+    reading = (
+        "Bytes written at each layer, by what they are for; x is the multiple of what the database wrote. From the calls to whole "
+        "pages: writes smaller than a page of the cache. To what was queued: what a later write replaced in the cache, and the file "
+        "system's own."
+    )
+    return Figure("waterfall-writes", "Bytes written, layer by layer", reading, data, layout)
+
+
+def _by_op(result: Mapping[str, Any], key: str, axis: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    layers = {name: ops for name, ops in result["layers"].items() if name in ("calls", "queued", "device")}
+    colours = Colours(_OPS)
+    data = [
+        {
+            "type": "bar",
+            "name": f"{op}s",
+            "x": [LAYERS[name] for name in layers],
+            "y": [ops[op][key] for ops in layers.values()],
+            "marker": {"color": colours[op]},
+            "hovertemplate": f"{op}s: %{{y:.4s}}B<extra>%{{x}}</extra>",
+        }
+        for op in _OPS
+    ]
+    layout = axes(
+        {"type": "category", "showgrid": False},
+        title(axis, exponentformat="SI", ticksuffix="B", rangemode="tozero"),
+        barmode="group",
+        bargap=0.4,
+    )
+    return data, layout
+
+
+def _rates(result: Mapping[str, Any]) -> Figure:
+    data, layout = _by_op(result, "bytes_per_second", "bytes a second")
+    reading = (
+        "Logical throughput (calls) against physical (device), as figures 5.6 and 5.7 of SCHEDULER: what is missing below was answered or "
+        "replaced in memory, what is more is the file system's."
+    )
+    return Figure("path-rates", "Throughput: logical and physical", reading, data, layout, height_px=380)
+
+
+def _sizes(result: Mapping[str, Any]) -> Figure:
+    data, layout = _by_op(result, "mean_bytes", "mean size")
+    merged = result["merging"]["write"]
+    reading = "Mean size of a call and of a request, as figure 5.8 of SCHEDULER." + (
+        f" The block layer made one write of {significant(merged)} queued ones." if merged is not None else ""
+    )
+    return Figure("path-sizes", "Mean sizes", reading, data, layout, height_px=380)
+
+
+def _over_time(rates: pa.Table) -> Figure:
+    names = [name for name in ("calls", "queued", "device") if name in rates["layer"].unique().to_pylist()]
+    colours = Colours([LAYERS[name] for name in names])
+    data = []
+    for name in names:
+        rows = rates.filter(pc.and_(pc.equal(rates["layer"], name), pc.equal(rates["op"], "write")))
+        data.append(line(LAYERS[name], rows["second"].to_pylist(), rows["bytes"].to_pylist(), colours, markers=False))
+    layout = axes(
+        title("seconds"), title("bytes written a second", exponentformat="SI", ticksuffix="B", rangemode="tozero")
+    )
+    reading = (
+        "Writes in each second. Where the calls are above the device, memory holds back; it pays at a checkpoint or when the kernel "
+        "writes back. The last second may be a part of one."
+    )
+    return Figure("path-over-time", "Writes over time", reading, data, layout)
+
+
+def _layers_table(result: Mapping[str, Any]) -> Table:
+    syncs = result["syncs"]
+    return Table(
+        "Layers",
+        (("layer", "left"), ("", "left"), *((heading, "right") for heading in _HEADINGS)),
+        rows(result),
+        note=f"The database asked {count(syncs['calls'])} times that its data be safe; the device got {count(syncs['flushes'])} flushes.",
+    )
+
+
+def _purposes_table(result: Mapping[str, Any]) -> Table:
+    layers = [name for name in LAYERS if name in result["layers"]]
+    found: dict[str, list[str]] = {}
+    for column, name in enumerate(layers):
+        one = result["layers"][name]["write"]
+        for purpose, value in one["by_purpose"].items():
+            line_of = found.setdefault(purpose, [""] * len(layers))
+            line_of[column] = f"{size(value)} in {short_count(one['requests_by_purpose'][purpose])}"
+    return Table(
+        "Writes by purpose",
+        (("purpose", "left"), *((LAYERS[name], "right") for name in layers)),
+        [[purpose, *values] for purpose, values in found.items()],
+        note="Bytes, and calls, requests or programs. A log holds what goes to tables and indexes later.",
+        folded=len(found) > 12,
+    )

@@ -244,3 +244,29 @@ def test_blktrace_records_where_it_is_allowed_and_tells_where_not(volume: Volume
         assert done.returncode == 2
         assert "blktrace cannot trace" in done.stderr
         assert done.stderr.count("\n") == 1
+
+
+def test_the_demo_records_a_database_and_studies_what_it_got(cli: Cli, tmp_path: Path) -> None:
+    done = cli("demo", "--seconds", "2", "--op", "0.28", "--out", "out")
+    assert "recorded just now" in done.stdout
+    result = json.loads((tmp_path / "out" / "result.json").read_text())
+    data_pages, whole = result["workloads"]
+    assert "data_pages" in data_pages["name"]
+    assert 0 < data_pages["page_writes"] < whole["page_writes"]
+    recording = tmp_path / "runs" / "demo-recording"
+    owners = pl.read_parquet(recording / "owners.parquet")
+    requests = pl.read_parquet(recording / "requests.parquet")
+    assert len(owners) == len(requests)
+    written = requests.with_columns(owners["purpose"]).filter(pl.col("op") == "write")["purpose"].cast(pl.String)
+    # SQLite writes its log first, then the pages of its tables and indexes.
+    assert {"wal", "heap", "index"} <= set(written)
+    assert (written == "other").mean() < 0.05
+
+
+def test_the_demo_takes_the_shipped_trace_where_nothing_can_be_recorded(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    done = cli("demo", "--seconds", "2", "--op", "0.28", "--out", "out")
+    assert "Nothing can be recorded here: losetup is not installed" in done.stdout
+    assert "PostgreSQL" in done.stdout

@@ -17,7 +17,7 @@ COMMANDS = {
     "model bound": ["model", "bound", SMALL],
     "model pgc": ["model", "pgc"],
     "model figures": ["model", "figures"],
-    "demo": ["demo", "--op", "0.2"],
+    "demo": ["demo", "--shipped", "--op", "0.2"],
 }
 
 

@@ -93,7 +93,7 @@ def test_damaged_folder_is_told_in_one_line(cli: Cli, tmp_path: Path, damage: st
 
 
 def test_demo_uses_the_recorded_trace(cli: Cli, tmp_path: Path) -> None:
-    done = cli("demo", "--op", "0.2", "--json", "demo.json", "--out", "run")
+    done = cli("demo", "--shipped", "--op", "0.2", "--json", "demo.json", "--out", "run")
     result = json.loads((tmp_path / "demo.json").read_text())
     data_pages, told = result["provenance"]["inputs"]
     [trace] = (ROOT / "data" / "traces").glob("*.parquet")
@@ -151,7 +151,7 @@ def test_a_bound_that_a_policy_undercuts_is_not_called_the_least(cli: Cli, tmp_p
 
 
 def test_the_report_of_the_demo_shows_both_workloads(cli: Cli, tmp_path: Path) -> None:
-    cli("demo", "--op", "0.2", "--out", "run")
+    cli("demo", "--shipped", "--op", "0.2", "--out", "run")
     report = (tmp_path / "run" / "report.html").read_text()
     assert "With the write-ahead log: what the flash has to write" in report
     for workload in json.loads((tmp_path / "run" / "result.json").read_text())["workloads"]:

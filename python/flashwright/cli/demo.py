@@ -9,12 +9,15 @@ from pathlib import Path
 
 import click
 
-from flashwright._core import InputError
-from flashwright.cli.options import Fractions, output_options
+from flashwright._core import InputError, RunError
+from flashwright.cli.options import Fractions, Number, output_options
 from flashwright.cli.output import command_line, finish, prints_only_json, say
+from flashwright.sweeps.grid import Device
 
 RECORDED = Path(__file__).resolve().parents[3] / "data" / "traces"
 FALLBACK = "synth:zipf?s=0.99&pages=256Ki&updates=12x"
+LEAST_SPARE_ERASE_BLOCKS = 40
+"""What the policy with the most streams needs, and some."""
 LEAST_PASSES_OVER_FOOTPRINT = 4
 """Page writes that a run should have, in footprints: with fewer the source is played more than once."""
 
@@ -28,13 +31,31 @@ LEAST_PASSES_OVER_FOOTPRINT = 4
     show_default=True,
     help="Over-provisionings.",
 )
+@click.option(
+    "--seconds",
+    type=Number(1),
+    default=60.0,
+    show_default=True,
+    metavar="S",
+    help="How long the database is recorded.",
+)
+@click.option(
+    "--shipped",
+    is_flag=True,
+    help="Record nothing: take the trace of the source tree, TPC-C on PostgreSQL, recorded for 19 minutes.",
+)
 @output_options
-def demo(over_provisionings: tuple[float, ...], json_path: str | None, out: Path | None) -> None:
-    """Take the recorded trace of this repository: TPC-C on PostgreSQL, as the block layer saw it.
+def demo(
+    over_provisionings: tuple[float, ...], seconds: float, json_path: str | None, out: Path | None, *, shipped: bool
+) -> None:
+    """Record a database at work, and tell what its writes do to flash.
 
-    Look into it, play it through a flash translation layer with every policy, and compare each with the bound: first the
-    data pages alone, then with the write-ahead log, whose pages die in order. The report tells how much each policy
-    writes to the flash, and how long the drive would live.
+    TPC-C runs on SQLite for a minute, on a volume of its own, while the requests to the device below are recorded: this needs
+    root. Where that is not allowed, a trace that was recorded before is taken: TPC-C on PostgreSQL.
+
+    Then: look into it, play it through a flash translation layer with every policy, and compare each with the bound: first the
+    data pages alone, then with the database's log, whose pages die in order. The report tells how much each policy writes to
+    the flash, and how long the drive would live.
     """
     from flashwright import sources
     from flashwright._text import count
@@ -43,20 +64,20 @@ def demo(over_provisionings: tuple[float, ...], json_path: str | None, out: Path
     from flashwright.cli.statistics import statistics
     from flashwright.reports.comparison import Results, headline
     from flashwright.sweeps.comparison import Plan
-    from flashwright.sweeps.grid import Device
     from flashwright.sweeps.policies import choose
 
-    source = recorded_trace()
+    source, data_pages, told = _shipped(json_path) if shipped else _live_or_shipped(seconds, json_path)
     scalars, tables = statistics(source, 4096, None, 0, 1)
-    played = [*data_pages_of(source), source]
+    played = [*data_pages, source]
     once = work("Reading the trace", "page writes", lambda progress: sources.load(source, sources.Reading(), progress))
+    smallest = once if not data_pages else sources.load(data_pages[0], sources.Reading())
     repeat = max(1, -(-LEAST_PASSES_OVER_FOOTPRINT * once.logical_pages // once.page_writes))
     plan = Plan(
         sources=played,
         policies=choose(None, None),
         over_provisionings=list(over_provisionings),
         reading=sources.Reading(repeat=repeat),
-        device=Device(),
+        device=Device(pages_per_erase_block=_erase_block_for(smallest.logical_pages, min(over_provisionings))),
         endurance=3000,
         writes_per_day=1.0,
         threads=os.cpu_count() or 1,
@@ -64,7 +85,7 @@ def demo(over_provisionings: tuple[float, ...], json_path: str | None, out: Path
     comparison, stopped = run_plan(plan)
     run = comparison.run("demo", command_line())
     run.result["trace"] = scalars
-    run.result["about"] = about(source)
+    run.result["about"] = told
     run.tables |= {f"trace_{name}": found for name, found in tables.items()}
     if not prints_only_json(json_path):
         results = Results(run)
@@ -85,6 +106,37 @@ def demo(over_provisionings: tuple[float, ...], json_path: str | None, out: Path
             json_path=json_path,
         )
     fail_if_any_failed(comparison)
+
+
+def _erase_block_for(logical_pages: int, over_provisioning: float) -> int:
+    """Give the pages of an erase block: as a run has by default, fewer for a database that was too small to fill enough of them."""
+    pages = Device().pages_per_erase_block
+    while pages > 4 and logical_pages * over_provisioning / pages < LEAST_SPARE_ERASE_BLOCKS:
+        pages //= 2
+    return pages
+
+
+Chosen = tuple[str, list[str], str]
+"""The trace, its part without the database's log (or none), and what it is, in a sentence."""
+
+
+def _live_or_shipped(seconds: float, json_path: str | None) -> Chosen:
+    from flashwright.cli import demo_live
+
+    reason = demo_live.why_not()
+    if not reason:
+        try:
+            folder, told = demo_live.record(seconds, command_line())
+            return str(folder / "requests.parquet"), [str(demo_live.write_data_pages(folder))], told
+        except (InputError, RunError) as error:
+            reason = str(error)
+    say(f"Nothing can be recorded here: {reason}. Taking the trace that was recorded before.", json_path=json_path)
+    return _shipped(json_path)
+
+
+def _shipped(json_path: str | None) -> Chosen:
+    source = recorded_trace(json_path)
+    return source, data_pages_of(source), about(source)
 
 
 def about(source: str) -> str:
@@ -123,11 +175,11 @@ def data_pages_of(source: str) -> list[str]:
         raise InputError(f"{output}: cannot write the data pages: {error.strerror}") from error
 
 
-def recorded_trace() -> str:
+def recorded_trace(json_path: str | None = None) -> str:
     """Give the path of the recorded trace, as short as it can be written from here; the synthetic one where there is none."""
     found = sorted(RECORDED.glob("*.parquet"))
     if not found:
-        say("The recorded trace is not here (it is in the source tree): taking a synthetic one.")
+        say("The recorded trace is not here (it is in the source tree): taking a synthetic one.", json_path=json_path)
         return FALLBACK
     path = found[0]
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

@@ -201,20 +201,12 @@ class _Watch:
 
 def conclude(folder: Path, *, keep_raw: bool, check: bool, json_path: str | None) -> Run:
     """Make the tables and the report of a recording, and tell what it holds."""
-    from flashwright.cli.statistics import PICTURES, statistics
-    from flashwright.recording.finish import QUEUED, REQUESTS, drop_raw
-    from flashwright.recording.finish import finish as make_tables
+    from flashwright.recording.finish import drop_raw
     from flashwright.recording.recorder import RAW
     from flashwright.reports.recording import headline, rows
 
-    run = make_tables(folder)
-    requests = run.table_files[REQUESTS]
+    run = tables_of(folder)
     differs = _differs(run, folder) if check else None
-    figures, tables = statistics(str(requests), 4096, None, 0, 1)
-    run.result["requests"] = figures
-    run.result["queued"], _ = statistics(str(run.table_files[QUEUED]), 4096, None, 0, 1)
-    run.tables |= {f"trace_{name}": table for name, table in tables.items()}
-    run.result["distributions"] = {name: table.to_pydict() for name, table in tables.items() if name not in PICTURES}
     if not prints_only_json(json_path):
         print_table([("", "left"), ("", "right")], rows(run.result), f"{run.result['recording']['device']['name']}")
         say(headline(run.result))
@@ -227,6 +219,21 @@ def conclude(folder: Path, *, keep_raw: bool, check: bool, json_path: str | None
         f"Next:   flashwright simulate {shlex.quote(str(folder / 'requests.parquet'))} --device nvme-tlc",
         json_path=json_path,
     )
+    return run
+
+
+def tables_of(folder: Path) -> Run:
+    """Make the tables and figures of a recording."""
+    from flashwright.cli.statistics import PICTURES, statistics
+    from flashwright.recording.finish import QUEUED, REQUESTS
+    from flashwright.recording.finish import finish as make_tables
+
+    run = make_tables(folder)
+    figures, tables = statistics(str(run.table_files[REQUESTS]), 4096, None, 0, 1)
+    run.result["requests"] = figures
+    run.result["queued"], _ = statistics(str(run.table_files[QUEUED]), 4096, None, 0, 1)
+    run.tables |= {f"trace_{name}": table for name, table in tables.items()}
+    run.result["distributions"] = {name: table.to_pydict() for name, table in tables.items() if name not in PICTURES}
     return run
 
 

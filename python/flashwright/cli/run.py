@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from flashwright.cli.run_recorded import record_options, recorder_of
 
 if TYPE_CHECKING:
     from flashwright.workloads.presets import Preset
-    from flashwright.workloads.session import Finding, Plan, Session
+    from flashwright.workloads.session import Finding, Plan
 
 DEFAULT_SECONDS = 60.0
 
@@ -51,7 +50,8 @@ def run(workload: str, *, json_path: str | None, out: Path | None, **options: An
 
     Ctrl-C ends the run, and keeps what was measured so far. The exit code is 1 if the database is not consistent at the end.
     """
-    from flashwright.cli.progress import StoppedError, follow
+    from flashwright.cli.progress import StoppedError
+    from flashwright.cli.run_progress import follow_session
     from flashwright.runs import Run
     from flashwright.workloads.session import Session
 
@@ -60,7 +60,7 @@ def run(workload: str, *, json_path: str | None, out: Path | None, **options: An
     session = Session(plan, recorder)
     stopped: StoppedError[Any] | None = None
     try:
-        finding = follow(lambda: _label(session), "", _Tracker(session), session.run)
+        finding = follow_session(session)
     except StoppedError as stop:
         if stop.result is None:
             raise
@@ -80,42 +80,6 @@ def run(workload: str, *, json_path: str | None, out: Path | None, **options: An
         raise StoppedError(round(finding.result.seconds), 0, f"s of the run; what it measured is right{kept}", None)
     if finding.violations:
         raise RunError(f"the database is not consistent: {finding.violations[0]}")
-
-
-class _Tracker:
-    """Tells the progress of a session."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    def state(self) -> tuple[int, int]:
-        stage = self._session.stage
-        if stage.measured_from is None:
-            return round(stage.done * 1000), round(stage.total * 1000)
-        if stage.unit == "s":
-            passed = min(max(time.monotonic() - stage.measured_from, 0.0), stage.total)
-            return round(passed * 1000), round(stage.total * 1000)
-        done = sum(kind.count for kind in stage.windows.kinds.values()) if stage.windows else 0
-        return done, round(stage.total)
-
-    def preparation(self) -> tuple[int, int]:
-        return 0, 0
-
-    def cancel(self) -> None:
-        self._session.stop()
-
-
-def _label(session: Session) -> str:
-    from flashwright._text import short_count, span
-
-    stage = session.stage
-    if stage.windows is None:
-        return stage.name
-    rate, quantiles = stage.windows.recent()
-    if not quantiles:
-        return stage.name
-    times = ", ".join(f"{name} {span(quantiles[name])}" for name in ("p50", "p95", "p99"))
-    return f"{stage.name}: {short_count(rate)} transactions/s, {times}"
 
 
 def _document(

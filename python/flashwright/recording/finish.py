@@ -13,10 +13,12 @@ import pyarrow.parquet as pq
 from flashwright._core import InputError, RunError, convert_trace
 from flashwright.runs import Run, provenance
 
+from .path import NAMES, finish_path
 from .recorder import BLOCK_STREAM, MARKS, MARKS_OF_RUN, RAW
 
 REQUESTS, QUEUED = "requests", "queued"
 _MARK_COLUMNS = {"time_ns": pa.int64(), "end_ns": pa.int64(), "kind": pa.string(), "name": pa.string()}
+_MOST_ROWS_IN_MEMORY = 1000
 _ACTIONS = {REQUESTS: "D", QUEUED: "Q"}
 
 
@@ -48,10 +50,35 @@ def finish(folder: Path) -> Run:
         about[zero] = told["start_ns"]
         about["torn_records"] = told.get("skipped", 0)
     run = Run("record", result, table_files=files)
+    _add_path(run, raw)
     run.tables["marks"] = _marks(raw, about["start_monotonic_ns"])
     result["processes"] = _processes(files[REQUESTS], about.pop("commands", {}))
     result["provenance"] = provenance(about["command_line"], [], None)
     return run
+
+
+def _add_path(run: Run, raw: Path) -> None:
+    """Add the calls of the database, and whose each request is, where that was recorded."""
+    if not (raw / NAMES).exists():
+        return
+    about = run.result["recording"]
+    columns = ["time_ns", "offset", "length"]
+    requests, queued = (pq.read_table(run.table_files[name], columns=columns) for name in (REQUESTS, QUEUED))
+    found = finish_path(
+        raw,
+        requests,
+        queued,
+        start_monotonic_ns=about["start_monotonic_ns"],
+        queued_start_monotonic_ns=about["queued_start_monotonic_ns"],
+        start_bytes=about["device"].get("start_bytes", 0),
+    )
+    run.result["path"] = found.about
+    for name, table in found.tables.items():
+        if table.num_rows <= _MOST_ROWS_IN_MEMORY:
+            run.tables[name] = table
+            continue
+        run.table_files[name] = raw / f"{name}.parquet"
+        pq.write_table(table, run.table_files[name], compression="zstd")
 
 
 def _marks(raw: Path, zero_ns: int) -> pa.Table:

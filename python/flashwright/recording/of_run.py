@@ -11,21 +11,26 @@ import pyarrow.parquet as pq
 
 from flashwright.workloads.databases.place import Place
 from flashwright.workloads.driver import Unobserved
+from flashwright.workloads.measure import Windows
 from flashwright.workloads.supervisor import Supervisor
 
 from . import device as devices
+from .path import Names, PathRecorder, processes_of
 from .recorder import MARKS_OF_RUN, RAW, Mark, Recorder
 
 _PATIENCE_S = 60.0
 
 
 class RunRecorder(Unobserved):
-    """Records the device that a database is on, for as long as the measurement lasts."""
+    """Records the device that a database is on, for as long as the measurement lasts; and the way to it, from the warm-up on."""
 
-    def __init__(self, folder: Path, command: list[str], buffer_kib: int) -> None:
-        """Do nothing yet; `folder` is that of the recording."""
+    def __init__(self, folder: Path, command: list[str], buffer_kib: int, *, with_path: bool = True) -> None:
+        """Do nothing yet; `folder` is that of the recording. `with_path`: also the database's calls, and where its files lie."""
         self.folder = folder
         self.recorder: Recorder | None = None
+        self._path: PathRecorder | None = None
+        self._place: Place | None = None
+        self._with_path = with_path
         self._command = command
         self._buffer_kib = buffer_kib
         self._begun_ns = 0
@@ -48,6 +53,15 @@ class RunRecorder(Unobserved):
         self.recorder.prepare()
         point, _, kind, options = devices.mount_of(place.files()[0])
         self.recorder.add(file_system={"type": kind, "options": options, "mount_point": str(point)})
+        self._place = place
+        if self._with_path:
+            self._path = PathRecorder(supervisor, self.folder / RAW, Names.of(place))
+            self._path.prepare(kind, device.path, point)
+
+    def warming_up(self, windows: Windows) -> None:  # noqa: ARG002  (an observer's)
+        """See `Observer`."""
+        if self._path is not None and self._place is not None:
+            self._path.start(processes_of(self._place))
 
     def measurement_begins(self, at_ns: int) -> None:
         """See `Observer`."""
@@ -58,6 +72,9 @@ class RunRecorder(Unobserved):
         """See `Observer`."""
         self._there.mark(Mark("measurement", self._begun_ns, at_ns))
         self._there.stop()
+        if self._path is not None and self._place is not None:
+            self._path.stop()
+            self._path.tell(self._place)
 
     def checkpoint(self, begin_ns: int, end_ns: int) -> None:
         """See `Observer`."""
@@ -81,6 +98,8 @@ class RunRecorder(Unobserved):
         """See `Observer`."""
         if self.recorder is not None:
             self.recorder.close()
+        if self._path is not None:
+            self._path.close()
 
     @property
     def _there(self) -> Recorder:

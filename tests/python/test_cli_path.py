@@ -68,6 +68,12 @@ def of(folder: Path) -> dict[str, Any]:
     return dict(json.loads((folder / "result.json").read_text()))
 
 
+def untraced() -> dict[str, str]:
+    """The tracing settings when nobody records: others may on this machine."""
+    assert until(lambda: settings()["current_tracer"] == "nop", 120)
+    return settings()
+
+
 def left_behind(where: Path) -> list[str]:
     """Mounts and folders of ours below a folder. Others may record on this machine."""
     mounts = Path("/proc/self/mounts").read_text().splitlines()
@@ -77,12 +83,12 @@ def left_behind(where: Path) -> list[str]:
 @pytest.mark.usefixtures("_recordable")
 def test_file_systems_are_compared_layer_by_layer(cli: Cli, tmp_path: Path, browser: Browser) -> None:
     names = made_here("ext4", "btrfs")
-    before = settings()
+    before = untraced()
     done = cli(
         "path", "file_systems", TINY, *SHORT, "--file-systems", ",".join(names), "--repeat", "2", "--keep",
         "--device", "intel-x25e", "--endurance-tbw", "2000", "--out", "out",
     )  # fmt: skip
-    assert settings() == before
+    assert until(lambda: settings() == before)
     assert left_behind(tmp_path) == []
     result, rows = of(tmp_path / "out"), pl.read_parquet(tmp_path / "out" / "runs.parquet")
     assert result["complete"]
@@ -99,6 +105,11 @@ def test_file_systems_are_compared_layer_by_layer(cli: Cli, tmp_path: Path, brow
         assert row["issued_write_bytes_per_transaction"] == pytest.approx(writes["length"].sum() / row["transactions"])
         queued = pl.read_parquet(folder / "queued.parquet").filter(pl.col("op") == "write")
         assert row["queued_writes"] == len(queued)
+        calls = pl.read_parquet(folder / "calls.parquet").filter(pl.col("op").cast(pl.String) == "write")
+        # The recording of calls begins before the measurement.
+        assert 0 < row["called_writes"] <= len(calls)
+        assert row["called_flushes"] > 0
+        assert row["lost_call_events"] == 0
         assert row["writes_queued_per_issued"] == pytest.approx(len(queued) / len(writes))
         assert of(folder)["recording"]["file_system"]["type"] == row["file_system"]
         assert row["drive_write_amplification"] >= 1
@@ -245,7 +256,7 @@ def test_ctrl_c_keeps_the_runs_before(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("_recordable")
 def test_kill_9_leaves_the_runs_before_and_nothing_else(tmp_path: Path) -> None:
     made_here("ext4")
-    before = settings()
+    before = untraced()
     arguments = [
         "path",
         "schedulers",
@@ -270,7 +281,7 @@ def test_kill_9_leaves_the_runs_before_and_nothing_else(tmp_path: Path) -> None:
     assert until(lambda: settings() != before)
     process.kill()
     process.wait()
-    assert until(lambda: settings() == before and left_behind(tmp_path) == [])
+    assert until(lambda: settings() == before and left_behind(tmp_path) == [], 60)
     assert len(pl.read_parquet(tmp_path / "out" / "runs.parquet")) > 0
     # A study that was killed has all that its report needs.
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""What a recording says of one run: what the file system queued, and what the device got, in all and for each transaction."""
+"""What a recording says of one run, in all and for each transaction: what was called, what was queued, what the device got."""
 
 from __future__ import annotations
 
@@ -6,12 +6,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
 from flashwright import _core
+from flashwright.runs import Run
 
 LAYERS = ("queued", "issued")
 """`queued`: what the file system sends to the block layer, before it is merged and split. `issued`: what the device gets."""
+CALLED = "called"
+"""The layer of the database's system calls: SCHEDULER's logical I/O. Not in every recording."""
 OPS = ("read", "write", "trim")
 _PAGE_BYTES = 4096
+_CALLS, _MARKS = "calls", "marks"
 
 
 def layer_figures(layer: str, trace: Path | None, seconds: float, transactions: int) -> dict[str, Any]:
@@ -47,3 +55,52 @@ def between(row: Mapping[str, Any]) -> dict[str, Any]:
     """Give what the block layer did: writes queued for each that the device got, above 1 if it merged and below if it split."""
     issued = row["issued_writes"]
     return {"writes_queued_per_issued": row["queued_writes"] / issued if issued else None}
+
+
+def called_figures(recording: Run, seconds: float, transactions: int) -> dict[str, Any]:
+    """Give the figures of the database's system calls on its files while it was measured; none if they were not recorded.
+
+    Bytes are those that a call moved. A call that failed moved none, and counts.
+    """
+    table = _calls(recording)
+    if table is None:
+        return {}
+    found: dict[str, Any] = {}
+    for op in ("read", "write"):
+        own = table.filter(pc.equal(table["op"].cast(pa.string()), op))
+        moved = pc.max_element_wise(own["result"], pa.scalar(0, pa.int64()))
+        number, volume = own.num_rows, int(pc.sum(moved).as_py() or 0)
+        found |= {
+            f"{CALLED}_{op}s": number,
+            f"{CALLED}_{op}_bytes": volume,
+            f"{CALLED}_{op}s_per_second": number / seconds,
+            f"{CALLED}_{op}_bytes_per_second": volume / seconds,
+            f"{CALLED}_mean_{op}_bytes": volume / number if number else None,
+        }
+    syncs = table.filter(pc.equal(table["op"].cast(pa.string()), "sync")).num_rows
+    told = recording.result["path"]["calls"]
+    return found | {
+        "lost_call_events": told["lost_events"] + told["missed_events"],
+        f"{CALLED}_flushes": syncs,
+        f"{CALLED}_flushes_per_second": syncs / seconds,
+        f"{CALLED}_write_bytes_per_transaction": found[f"{CALLED}_write_bytes"] / transactions
+        if transactions
+        else None,
+        f"{CALLED}_flushes_per_transaction": syncs / transactions if transactions else None,
+    }
+
+
+def _calls(recording: Run) -> pa.Table | None:
+    """Give the calls that began while it was measured."""
+    if _CALLS in recording.table_files:
+        table = pq.read_table(recording.table_files[_CALLS], columns=["time_ns", "op", "result"])
+    elif _CALLS in recording.tables:
+        table = recording.tables[_CALLS].select(["time_ns", "op", "result"])
+    else:
+        return None
+    marks = recording.tables[_MARKS]
+    [measured] = marks.filter(pc.equal(marks["kind"], "measurement")).to_pylist()
+    during = pc.and_(
+        pc.greater_equal(table["time_ns"], measured["time_ns"]), pc.less(table["time_ns"], measured["end_ns"])
+    )
+    return table.filter(during)

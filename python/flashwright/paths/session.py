@@ -21,7 +21,10 @@ from flashwright.workloads.session import Finding, Session
 from .base import Study, Variant
 from .drive import DrivePlan, drive_figures
 from .life import life_figures
-from .measure import LAYERS, between, layer_figures
+from .measure import LAYERS, between, called_figures, layer_figures
+
+_PATIENCE_S = 600.0
+"""A study of hours is not given up because of somebody's recording of minutes."""
 
 Keep = Callable[[Run, Path], None]
 """Writes a finished recording into its folder, with its report."""
@@ -146,6 +149,8 @@ class StudySession:
         for layer in LAYERS:
             found |= layer_figures(layer, files[layer], about["seconds"], row["transactions"])
         found |= between(found)
+        if recording is not None:
+            found |= called_figures(recording, about["seconds"], row["transactions"])
         drive = self.asked.drive
         if drive is not None:
             fitted = drive.drive_for(about["device"]["size_bytes"])
@@ -164,7 +169,7 @@ class _Watched(RunRecorder):
     """Records a run, and sees how busy the machine's processors were in it."""
 
     def __init__(self, folder: Path, command: list[str], buffer_kib: int) -> None:
-        super().__init__(folder, command, buffer_kib)
+        super().__init__(folder, command, buffer_kib, patience_s=_PATIENCE_S)
         self._before = self._after = (0, 0)
 
     @property

@@ -24,13 +24,25 @@ _PATIENCE_S = 60.0
 class RunRecorder(Unobserved):
     """Records the device that a database is on, for as long as the measurement lasts; and the way to it, from the warm-up on."""
 
-    def __init__(self, folder: Path, command: list[str], buffer_kib: int, *, with_path: bool = True) -> None:
-        """Do nothing yet; `folder` is that of the recording. `with_path`: also the database's calls, and where its files lie."""
+    def __init__(
+        self,
+        folder: Path,
+        command: list[str],
+        buffer_kib: int,
+        *,
+        with_path: bool = True,
+        patience_s: float = _PATIENCE_S,
+    ) -> None:
+        """Do nothing yet; `folder` is that of the recording. `with_path`: also the database's calls, and where its files lie.
+
+        `patience_s`: how long to wait for another recording on this machine.
+        """
         self.folder = folder
         self.recorder: Recorder | None = None
         self._path: PathRecorder | None = None
         self._place: Place | None = None
         self._with_path = with_path
+        self._patience_s = patience_s
         self._command = command
         self._buffer_kib = buffer_kib
         self._begun_ns = 0
@@ -48,7 +60,7 @@ class RunRecorder(Unobserved):
             self.folder,
             command=self._command,
             buffer_kib=self._buffer_kib,
-            patience_s=_PATIENCE_S,
+            patience_s=self._patience_s,
         )
         self.recorder.prepare()
         point, _, kind, options = devices.mount_of(place.files()[0])

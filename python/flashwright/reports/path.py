@@ -122,11 +122,12 @@ def remarks(result: dict[str, Any]) -> list[str]:
         told.append(
             f"Only {runs['done']} of {runs['of']} runs were made: {result['stopped_by'] or 'the study was stopped'}."
         )
-    lost = sum((cell["figures"].get("lost_events") or {}).get("most", 0) for cell in result["cells"])
-    if lost:
-        told.append(
-            f"{count(lost)} events were LOST: figures of the layers are too small. Take a larger --trace-buffer."
-        )
+    for name, what in (("lost_events", "the layers"), ("lost_call_events", "the database's calls")):
+        lost = sum((cell["figures"].get(name) or {}).get("most", 0) for cell in result["cells"])
+        if lost:
+            told.append(
+                f"{count(lost)} events were LOST: figures of {what} are too small. Take a larger --trace-buffer."
+            )
     if result["violations"]:
         told.append(f"NOT consistent: {result['violations'][0]}.")
     if result["repeats"] == 1:
@@ -217,7 +218,9 @@ def _io_table(result: dict[str, Any]) -> Table:
     )
     lines = []
     for cell in result["cells"]:
-        for layer in ("queued", "issued"):
+        for layer in ("called", "queued", "issued"):
+            if median(cell, f"{layer}_writes") is None:
+                continue
             line = [cell["file_system"], cell["level"].replace("_", " "), layer]
             for op in ("read", "write"):
                 line += [
@@ -227,7 +230,12 @@ def _io_table(result: dict[str, Any]) -> Table:
                 ]
             line += [significant(median(cell, f"{layer}_{name}_per_second")) for name in ("trims", "flushes")]
             lines.append(line)
-    return Table("Requests by layer", _aligned(headings), lines, note="SCHEDULER figures 5.6 to 5.8 in numbers.")
+    return Table(
+        "Requests by layer",
+        _aligned(headings),
+        lines,
+        note="SCHEDULER figures 5.6 to 5.8 in numbers. Called is what the database asks of the file system; flushes there are fsync.",
+    )
 
 
 def _drive_intro(result: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ from flashwright.runs import Run
 Cell = dict[str, Any]
 MB = 1e6
 KIB = 1024
-_LAYERS = {"queued": "queued by the file system", "issued": "got by the device"}
+_LAYERS = {"called": "called by the database", "queued": "queued by the file system", "issued": "got by the device"}
 
 
 def throughput(result: dict[str, Any]) -> Figure | None:
@@ -251,15 +251,18 @@ def _stacked(
     data = []
     for place, (op, layer) in enumerate((op, layer) for op in ("write", "read") for layer in _LAYERS):
         values = [(median(cell, layer + pattern.format(op=op)) or 0.0) / scale for cell in result["cells"]]
+        if not any(values):
+            continue
         name = f"{op}s {_LAYERS[layer]}"
         data.append({"type": "bar", "name": name, "x": labels, "y": values, "marker": {"color": f"@c{place}"}})
-    if not any(any(trace["y"]) for trace in data):
+    if not data:
         return None
     return Figure(key, heading, reading, data, axes(_category(), title(unit, rangemode="tozero"), barmode="group"))
 
 
 def _per_transaction(result: dict[str, Any]) -> Figure | None:
     names = {
+        "called_write_bytes_per_transaction": "called by the database",
         "queued_write_bytes_per_transaction": "queued by the file system",
         "issued_write_bytes_per_transaction": "got by the device",
         "drive_flash_write_bytes_per_transaction": "programmed in flash (simulated)",

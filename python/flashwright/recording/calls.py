@@ -121,6 +121,7 @@ class CallRecorder:
             "formats": [(event / "format").read_text() for event in events],
             "byte_order": sys.byteorder,
             "clock": "mono",
+            "instance": self._calls.name,
             "processors": len(list(self._calls.glob("per_cpu/cpu*"))),
             "buffer_kib": self._buffer_kib,
             "kernel": platform.release(),

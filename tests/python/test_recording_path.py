@@ -1,0 +1,366 @@
+"""The way from the database to the flash: layers side by side, of tables made by hand, of known writes, and of real databases."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from flashwright import InputError, devices
+from flashwright._core import write_synthetic
+from flashwright.recording import file_systems
+from flashwright.recording.calls import ROOT
+from flashwright.recording.files import Named, dictionary
+from flashwright.recording.finish import finish
+from flashwright.recording.of_run import RunRecorder
+from flashwright.recording.path import Names, PathRecorder
+from flashwright.recording.recorder import RAW, Recorder
+from flashwright.recording.tracefs import Tracefs
+from flashwright.recording.volume import Volume
+from flashwright.recording.waterfall import program_flash, read_tables, waterfall
+from flashwright.reports import waterfall as report
+from flashwright.reports.page import Page, render
+from flashwright.workloads import registry
+from flashwright.workloads.databases.place import Settings
+from flashwright.workloads.driver import RunConfig
+from flashwright.workloads.session import Plan, Session
+from flashwright.workloads.supervisor import Supervisor
+from recordings import require
+from servers import find_server
+
+MIB = 1 << 20
+PAGE = 4096
+S = 1_000_000_000
+
+
+def strings(values: list[str]) -> pa.Array:
+    return pa.array(values).dictionary_encode()
+
+
+def by_hand() -> dict[str, pa.Table]:
+    """Two seconds: a log in small pieces, pages of a table of which one is written twice, and what came of them."""
+    calls = [
+        # time in s, op, file, offset, result
+        (0.1, "write", 1, 0, 24),
+        (0.2, "write", 1, 24, PAGE),
+        (0.3, "sync", 1, None, 0),
+        (1.0, "write", 0, 8192, PAGE),
+        (1.5, "write", 0, 8192, PAGE),
+        (1.6, "write", None, None, 10),
+        (1.7, "read", 0, 0, 3 * PAGE),
+        (1.8, "read", 0, 0, -5),
+        # Outside of the measurement.
+        (2.0, "write", 0, 0, PAGE),
+        (-0.1, "write", 0, 0, PAGE),
+    ]
+    time_s, op, file, offset, done = zip(*calls, strict=True)
+    queued = [
+        # time in s, op, length, purpose
+        (0.3, "write", PAGE, "wal"),
+        (0.31, "write", PAGE, "wal"),
+        (1.7, "write", PAGE, "heap"),
+        (1.71, "write", 3 * PAGE, "journal"),
+        (1.8, "read", PAGE, "heap"),
+        (3.0, "write", PAGE, "heap"),
+    ]
+    sent = [
+        (0.3, "write", 2 * PAGE, "wal"),
+        (0.4, "flush", 0, "other"),
+        (1.7, "write", PAGE, "heap"),
+        (1.71, "write", 3 * PAGE, "journal"),
+        (1.8, "read", PAGE, "heap"),
+    ]
+
+    def requests(rows: list[tuple[float, str, int, str]], shift_s: float) -> tuple[pa.Table, pa.Table]:
+        times = pa.array([round((row[0] - shift_s) * S) for row in rows], pa.int64())
+        lengths = pa.array([row[2] for row in rows], pa.uint32())
+        table = pa.table({"time_ns": times, "op": strings([row[1] for row in rows]), "length": lengths})
+        return table, pa.table({"purpose": dictionary([row[3] for row in rows])})
+
+    # Of the queued ones, times count from the first.
+    queued_table, queued_owners = requests(queued, 0.3)
+    sent_table, owners = requests(sent, 0.0)
+    return {
+        "calls": pa.table(
+            {
+                "time_ns": pa.array([round(one * S) for one in time_s], pa.int64()),
+                "op": strings(list(op)),
+                "file": pa.array(file, pa.uint32()),
+                "offset": pa.array(offset, pa.uint64()),
+                "result": pa.array(done, pa.int64()),
+            }
+        ),
+        "files": pa.table({"file": pa.array([0, 1], pa.uint32()), "purpose": dictionary(["heap", "wal"])}),
+        "requests": sent_table,
+        "queued": queued_table,
+        "owners": owners,
+        "queued_owners": queued_owners,
+        "marks": pa.table({"kind": ["measurement"], "time_ns": [0], "end_ns": [2 * S]}),
+    }
+
+
+ABOUT = {"calls": {"from_ns": -S, "to_ns": 5 * S}, "queued_shift_ns": round(0.3 * S)}
+
+
+def test_layers_are_what_was_written_by_hand() -> None:
+    flash = {
+        "by_part": {"host": 6 * PAGE, "relocated": 3 * PAGE},
+        "page_bytes": PAGE,
+        "device": {"name": "x"},
+    }
+    found = waterfall(by_hand(), ABOUT, flash=flash)
+    layers = found.result["layers"]
+    assert found.result["seconds"] == 2
+    calls, cached = layers["calls"]["write"], layers["pages"]["write"]
+    assert calls["by_purpose"] == {"heap": 2 * PAGE, "wal": PAGE + 24, "unknown": 10}
+    assert (calls["requests"], calls["bytes"], calls["requests_per_second"]) == (5, 3 * PAGE + 34, 2.5)
+    assert layers["calls"]["read"]["bytes"] == 3 * PAGE
+    # The piece after the first 24 bytes of the log lies in two pages.
+    assert cached["by_purpose"] == {"heap": 2 * PAGE, "wal": 3 * PAGE, "unknown": PAGE}
+    assert layers["queued"]["write"]["by_purpose"] == {"heap": PAGE, "wal": 2 * PAGE, "journal": 3 * PAGE}
+    assert layers["device"]["write"]["by_purpose"] == layers["queued"]["write"]["by_purpose"]
+    assert (layers["queued"]["write"]["requests"], layers["device"]["write"]["requests"]) == (4, 3)
+    assert layers["queued"]["write"]["to_previous"] == pytest.approx(1.0)
+    assert layers["device"]["write"]["to_first"] == pytest.approx(6 * PAGE / (3 * PAGE + 34))
+    assert layers["flash"]["write"]["to_previous"] == pytest.approx(1.5)
+    assert layers["flash"]["write"]["requests"] == 9
+    assert found.result["absorbed"] == {"read": 2 * PAGE, "write": 3 * PAGE}
+    assert found.result["merging"] == {"read": 1.0, "write": 4 / 3}
+    assert found.result["syncs"] == {"calls": 1, "flushes": 1}
+    rows = found.tables["waterfall"].to_pylist()
+    assert {"layer": "flash", "op": "write", "purpose": "relocated", "bytes": 3 * PAGE, "requests": 3} in rows
+    rates = found.tables["path_rates"].to_pylist()
+    in_time = {(one["layer"], one["op"], one["second"]): (one["requests"], one["bytes"]) for one in rates}
+    assert in_time["calls", "write", 0] == (2, PAGE + 24)
+    assert in_time["calls", "write", 1] == (3, 2 * PAGE + 10)
+    assert in_time["device", "write", 1] == (2, 4 * PAGE)
+
+
+def test_pages_of_a_database_tell_what_calls_are_for() -> None:
+    tables = by_hand()
+    tables["pages"] = pa.table(
+        {
+            "file": pa.array([0, 0, 0], pa.uint32()),
+            "file_offset": pa.array([0, PAGE, 2 * PAGE], pa.uint64()),
+            "length": pa.array([PAGE] * 3, pa.uint32()),
+            "purpose": dictionary(["catalog", "heap", "index"]),
+        }
+    )
+    layers = waterfall(tables, ABOUT).result["layers"]
+    assert layers["calls"]["write"]["by_purpose"] == {"index": 2 * PAGE, "wal": PAGE + 24, "unknown": 10}
+    assert layers["calls"]["read"]["by_purpose"] == {"catalog": 3 * PAGE}
+
+
+def test_a_recording_without_calls_in_its_time_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no time in common"):
+        waterfall(by_hand(), {"calls": {"from_ns": 3 * S, "to_ns": 4 * S}})
+    with pytest.raises(InputError, match="a recording with the calls of its database"):
+        read_tables(tmp_path)
+
+
+def test_flash_programs_what_a_recording_wrote(tmp_path: Path) -> None:
+    path = tmp_path / "requests.parquet"
+    write_synthetic("synth:uniform?pages=1Ki&updates=4x", path)
+    written = int(pq.read_table(path)["length"].to_numpy().sum())
+    found = program_flash(path, devices.Device.load("usb-stick"), devices.Load(depth=1))
+    assert found["by_part"]["host"] >= written
+    assert found["device"]["name"] == "usb-stick"
+    assert sum(found["by_part"].values()) / found["by_part"]["host"] == pytest.approx(found["write_amplification"])
+
+
+def test_the_report_shows_every_layer() -> None:
+    found = waterfall(by_hand(), ABOUT)
+    about: dict[str, Any] = {
+        "calls": {"calls": 9, "lost_events": 4, "unresolved_calls": 1},
+        "owners": {"unowned": 2, "mixed": 1, "unowned_is": "metadata"},
+        "not_told": ["where the log is"],
+    }
+    remarks = report.remarks(about)
+    assert remarks[0].startswith("4 events of calls were LOST")
+    assert "1 on files that nobody has seen" in remarks[1]
+    assert "Not known: where the log is." in remarks
+    page = Page(
+        "recording", "title", report.headline(found.result), [], report.sections(found.result, found.tables),
+        {"command": ["x"], "flashwright": "0", "revision": None, "seed": None, "inputs": []}, remarks,
+    )  # fmt: skip
+    html = render(page)
+    assert "Of each byte that the database wrote, 1.99 came to the device" in html
+    assert [figure.id for figure in page.figures()] == [
+        "waterfall-writes",
+        "path-rates",
+        "path-sizes",
+        "path-over-time",
+    ]
+    assert len(report.rows(found.result)[0]) == len(report.HEADINGS)
+
+
+def test_names_are_read_back_as_they_were(tmp_path: Path) -> None:
+    names = Names([tmp_path], "postgres", tmp_path, {"base/5/16384": Named("heap", "stock")})
+    names.write(tmp_path)
+    assert Names.read(tmp_path) == names
+    (tmp_path / "names.json").write_text("{")
+    with pytest.raises(InputError, match=r"names.json: no names of a database's files"):
+        Names.read(tmp_path)
+
+
+# Real recordings.
+
+
+@pytest.fixture
+def recordable() -> None:
+    tracers = ROOT / "available_tracers"
+    there = os.geteuid() == 0 and tracers.exists() and "blk" in tracers.read_text()
+    there = there and (ROOT / "events/syscalls/sys_enter_pwrite64").exists()
+    require(there, "recording needs root, and a kernel with the blk tracer and events of system calls")
+    with Supervisor() as supervisor:
+        # Whoever records beside us may take longer than a recording waits.
+        Tracefs(supervisor, 400.0).close()
+
+
+@pytest.fixture
+def supervisor() -> Iterator[Supervisor]:
+    with Supervisor() as made:
+        yield made
+
+
+def volume_of(supervisor: Supervisor, size_bytes: int) -> Volume:
+    made = Volume(supervisor, file_systems.find("ext4"))
+    made.on_image(Path("/var/tmp"), size_bytes)  # noqa: S108
+    return made
+
+
+def finished(folder: Path) -> tuple[dict[str, pa.Table], dict[str, Any]]:
+    """Make the run folder of a recording; give its tables, and what is known of its path."""
+    run = finish(folder)
+    run.write(folder)
+    return {path.stem: pq.read_table(path) for path in folder.glob("*.parquet")}, run.result["path"]
+
+
+WRITER = """
+import mmap, os, sys
+sys.stdin.readline()
+page = mmap.mmap(-1, 4096)
+page.write(b"x" * 4096)
+for name, places in (("d", range(0, 100, 2)), ("d-wal", range(1, 60, 2))):
+    file = os.open(f"{sys.argv[1]}/{name}", os.O_RDWR | os.O_DIRECT)
+    for place in places:
+        os.pwrite(file, page, place * 4096)
+    if name == "d":
+        print(flush=True)
+        sys.stdin.readline()
+        os.preadv(file, [page], 4096)
+    else:
+        print(flush=True)
+        sys.stdin.readline()
+"""
+
+
+@pytest.mark.usefixtures("recordable")
+def test_known_writes_come_through_every_layer(supervisor: Supervisor, tmp_path: Path) -> None:
+    volume = volume_of(supervisor, 64 * MIB)
+    data, folder = volume.mount_point / "data", tmp_path / "rec"
+    data.mkdir()
+    for name in ("d", "d-wal"):
+        (data / name).write_bytes(b"y" * 100 * PAGE)
+    os.sync()
+    child = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(data)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+    )
+    assert child.stdin is not None
+    assert child.stdout is not None
+    recorder = Recorder(supervisor, volume.device, folder, command=["test"], patience_s=120)
+    recorder.prepare()
+    path = PathRecorder(supervisor, folder / RAW, Names([data], "sqlite", data / "d"))
+    try:
+        path.prepare("ext4", volume.device.path, volume.mount_point)
+        path.start([child.pid])
+        recorder.start()
+        for _ in range(2):
+            child.stdin.write("on\n")
+            child.stdout.readline()
+            # The copier looks at each new number twice a second.
+            time.sleep(0.7)
+        child.stdin.write("on\n")
+        child.wait()
+        recorder.stop()
+        path.stop()
+    finally:
+        child.kill()
+        path.close()
+        recorder.close()
+    tables, about = finished(folder)
+    owners, requests = tables["owners"], tables["requests"]
+    assert len(owners) == len(requests)
+    names = [Path(one).name for one in tables["files"]["path"].to_pylist()]
+    written = [
+        (names[file], offset)
+        for file, offset, op in zip(
+            owners["file"].to_pylist(), owners["file_offset"].to_pylist(), requests["op"].to_pylist(), strict=True
+        )
+        if op == "write" and file is not None and names[file].startswith("d")
+    ]
+    assert [one for one in written if one[0] in ("d", "d-wal")] == [
+        *(("d", place * PAGE) for place in range(0, 100, 2)),
+        *(("d-wal", place * PAGE) for place in range(1, 60, 2)),
+    ]
+    result = waterfall(read_tables(folder), about).result
+    expected = {"heap": 50 * PAGE, "wal": 30 * PAGE}
+    assert result["layers"]["calls"]["write"]["by_purpose"] == expected
+    for layer in ("queued", "device"):
+        purposes = result["layers"][layer]["write"]["by_purpose"]
+        assert {name: purposes[name] for name in expected} == expected
+    assert result["layers"]["device"]["read"]["by_purpose"]["heap"] == PAGE
+    assert about["owners"]["unowned"] == 0
+    # It is no database that could be asked what its pages hold.
+    assert [one.partition(":")[0] for one in about["not_told"]] == [
+        "which pages of the database are of tables and which of indexes"
+    ]
+
+
+@pytest.mark.usefixtures("recordable")
+@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+def test_a_benchmark_is_recorded_from_its_calls_to_the_device(
+    database: str, supervisor: Supervisor, tmp_path: Path
+) -> None:
+    binaries = find_server() if database == "postgres" else None
+    volume = volume_of(supervisor, 512 * MIB)
+    workload, given = registry.find("tpcc(items=300,customers=30)")
+    load = workload.load(given, None)
+    recorder = RunRecorder(tmp_path / "rec", ["test"], 4096)
+    settings = Settings(buffer_bytes=MIB, checkpoint_seconds=0.5)
+    plan = Plan(
+        workload, load, database, settings, RunConfig(2, 1.5, None, 0.3, 0, 1), volume.mount_point, postgres=binaries
+    )
+    assert Session(plan, recorder).run().violations == []
+    tables, about = finished(tmp_path / "rec")
+    calls = about["calls"]
+    assert (calls["lost_events"], calls["contradicted_files"], calls["torn_sightings"]) == (0, 0, 0)
+    result = waterfall(read_tables(tmp_path / "rec"), about).result
+    layers = result["layers"]
+    for layer in ("calls", "queued", "device"):
+        purposes = layers[layer]["write"]["by_purpose"]
+        assert {"heap", "index", "wal"} <= set(purposes), layer
+        assert sum(purposes.values()) == layers[layer]["write"]["bytes"]
+    # Commits sync the log; what a small buffer for it makes the database write before may be written again in the cache.
+    log = [layers[layer]["write"]["by_purpose"]["wal"] for layer in ("calls", "queued", "device")]
+    assert log[1] >= 0.1 * log[0]
+    # A request that was merged from those of two files is of the first.
+    assert log[1] == pytest.approx(log[2], rel=0.05)
+    assert result["syncs"]["flushes"] > 10
+    names = {one["name"] for one in tables["files"].to_pylist()}
+    if database == "postgres":
+        assert {"stock", "stock_key", "customer"} <= names
+    else:
+        assert {"stock", "customer"} <= set(tables["pages"]["name"].to_pylist())
+    unresolved = [one for one in tables["calls"].to_pylist() if one["file"] is None and one["op"] == "write"]
+    assert sum(one["result"] for one in unresolved) <= 0.02 * layers["calls"]["write"]["bytes"]
+    assert np.all(tables["extents"]["length"].to_numpy() > 0)

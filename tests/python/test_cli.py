@@ -112,6 +112,7 @@ def test_target_without_a_folder_is_told(cli: Cli, tmp_path: Path) -> None:
         "demo",
         "run",
         "record",
+        "waterfall",
         "report",
     ],
 )

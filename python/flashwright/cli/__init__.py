@@ -26,6 +26,7 @@ from flashwright.cli.report import report
 from flashwright.cli.run import run
 from flashwright.cli.simulate import simulate
 from flashwright.cli.trace import trace
+from flashwright.cli.waterfall import waterfall
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -49,7 +50,22 @@ def cli() -> None:
     """
 
 
-for command in (trace, simulate, compare, probe, run, record, replay, path, device, model, listing, demo, report):
+for command in (
+    trace,
+    simulate,
+    compare,
+    probe,
+    run,
+    record,
+    waterfall,
+    replay,
+    path,
+    device,
+    model,
+    listing,
+    demo,
+    report,
+):
     cli.add_command(command)
 
 

@@ -233,8 +233,25 @@ def tables_of(folder: Path) -> Run:
     run.result["requests"] = figures
     run.result["queued"], _ = statistics(str(run.table_files[QUEUED]), 4096, None, 0, 1)
     run.tables |= {f"trace_{name}": table for name, table in tables.items()}
+    if "path" in run.result:
+        _add_waterfall(run)
     run.result["distributions"] = {name: table.to_pydict() for name, table in tables.items() if name not in PICTURES}
     return run
+
+
+def _add_waterfall(run: Run) -> None:
+    """Add who wrote how much, layer by layer."""
+    import pyarrow.parquet as pq
+
+    from flashwright.recording.waterfall import NEEDED, waterfall
+
+    tables = dict(run.tables)
+    for name, path in run.table_files.items():
+        if name in NEEDED:
+            tables[name] = pq.read_table(path, columns=NEEDED[name])
+    found = waterfall(tables, run.result["path"])
+    run.result["waterfall"] = found.result
+    run.tables |= found.tables
 
 
 def _differs(run: Run, folder: Path) -> str | None:

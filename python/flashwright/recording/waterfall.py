@@ -8,7 +8,7 @@ the file system sends to the block layer, with its journal and tables; `device` 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,18 @@ _FLASH_PARTS = {
     "wear levelling": "wear_moved_pages",
     "mapping": "mapping_page_writes",
 }
+_OF_DRIVE = ("plays", "write_amplification", "steady")
+NEEDED: dict[str, list[str] | None] = {
+    "requests": ["time_ns", "op", "length"],
+    "queued": ["time_ns", "op", "length"],
+    "owners": ["purpose"],
+    "queued_owners": ["purpose"],
+    "calls": ["time_ns", "op", "file", "offset", "result"],
+    "files": ["file", "purpose"],
+    "marks": ["kind", "time_ns", "end_ns"],
+    "pages": None,
+}
+"""The tables of a recording that `waterfall` takes, with their columns (None: all). `pages` need not be there."""
 I64 = npt.NDArray[np.int64]
 
 
@@ -126,30 +138,42 @@ def waterfall(
         "absorbed": _absorbed(figures),
         "merging": _merging(figures),
         "syncs": {"calls": _count(syncs, begin_ns, end_ns), "flushes": _count(flushes, begin_ns, end_ns)},
-        "device": None if flash is None else flash["device"],
+        "device": None if flash is None else {**flash["device"], **{name: flash[name] for name in _OF_DRIVE}},
     }
     return Waterfall(result, {"waterfall": _rows(figures), "path_rates": _rates(layers, begin_ns, end_ns)})
 
 
 def program_flash(
-    requests: Path, device: devices.Device, load: devices.Load, progress: Progress | None = None
+    requests: Path, device: devices.Device, load: devices.Load, plays: int = 1, progress: Progress | None = None
 ) -> dict[str, Any]:
-    """Play the requests of a recording on a simulated drive; give the bytes that its flash programs, and why.
+    """Play the requests of a recording on a simulated drive; give the bytes that its flash programs for them, and why.
+
+    `plays`: how often over, an even number from 2 on: the second half is measured, and counts as one play. A recording alone may
+    be too short to make a drive clean.
 
     Raises:
         InputError: the drive is too small, and addresses are not to be folded.
         Cancelled: it was asked to stop.
     """
-    source = devices.load_requests(str(requests), load, Reading(format="parquet"), progress)
+    source = devices.load_requests(str(requests), load, Reading(format="parquet", repeat=plays), progress)
+    if plays > 1:
+        load = replace(load, warm_up_requests=(source.requests or 0) // 2)
+    measured = max(plays / 2, 1)
     outcome = devices.run(device, source, load, progress=progress)
     page_bytes = int(device.profile["media"]["page_bytes"])
     return {
-        "by_part": {name: int(outcome[key]) * page_bytes for name, key in _FLASH_PARTS.items()},
+        "by_part": {name: round(int(outcome[key]) * page_bytes / measured) for name, key in _FLASH_PARTS.items()},
         "page_bytes": page_bytes,
-        "erases": outcome["erases"],
+        "erases": outcome["erases"] / measured,
         "write_amplification": outcome["write_amplification"],
         "steady": outcome["steady"],
-        "device": {"name": device.name, "profile_hash": device.profile_hash, "state": load.state_document()},
+        "plays": plays,
+        "device": {
+            "name": device.name,
+            "profile_hash": device.profile_hash,
+            "capacity_bytes": device.capacity_bytes,
+            "state": load.state_document(),
+        },
     }
 
 
@@ -317,17 +341,10 @@ def read_tables(folder: Path) -> dict[str, pa.Table]:
     Raises:
         InputError: one is missing: the recording has no calls.
     """
-    columns = {
-        "requests": ["time_ns", "op", "length"],
-        "queued": ["time_ns", "op", "length"],
-        "owners": ["purpose"],
-        "queued_owners": ["purpose"],
-        "calls": ["time_ns", "op", "file", "offset", "result"],
-        "files": ["file", "purpose"],
-        "marks": ["kind", "time_ns", "end_ns"],
-    }
     tables = {}
-    for name, wanted in columns.items():
+    for name, wanted in NEEDED.items():
+        if name == "pages":
+            continue
         path = folder / f"{name}.parquet"
         try:
             tables[name] = pq.read_table(path, columns=wanted)

@@ -25,6 +25,7 @@ def write_report(folder: Path) -> Path:
         replay,
         simulation,
         trace,
+        waterfall,
     )
     from flashwright.reports import run as benchmark
     from flashwright.reports.page import render
@@ -39,6 +40,7 @@ def write_report(folder: Path) -> Path:
         "demo": demo.page,
         "probe": probe.page,
         "record": recording.page,
+        "waterfall": waterfall.page,
         "path": path.page,
         "run": benchmark.page,
         "replay": replay.page,

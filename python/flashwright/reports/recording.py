@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from flashwright._text import count, percent, significant, size, span
-from flashwright.reports import trace
+from flashwright.reports import trace, waterfall
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
 
@@ -28,6 +28,7 @@ def page(run: Run) -> Page:
         headline=headline(result),
         facts=facts,
         sections=[
+            *(waterfall.sections(result["waterfall"], run.tables) if "waterfall" in result else []),
             Section("What was sent", [_kinds_table(result), *_processes(result)]),
             *(_with_checkpoints(section, run) for section in trace.sections(figures, run.tables, "trace_")),
             Section("All figures", [trace.scalars_table(figures), _about_table(about)]),
@@ -74,6 +75,8 @@ def remarks(result: dict[str, Any]) -> list[str]:
         told.append(f"Offsets are those on the disk: the partition begins at byte {about['device']['start_bytes']:,}.")
     if "checked" in result:
         told.append(f"Checked: {result['checked']}.")
+    if "path" in result:
+        told += waterfall.remarks(result["path"])
     warning = losses(result)
     return [warning, *told] if warning else told
 

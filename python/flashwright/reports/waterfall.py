@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +11,8 @@ import pyarrow.compute as pc
 
 from flashwright._text import count, short_count, significant, size
 from flashwright.reports.figures import Colours, axes, line, title
-from flashwright.reports.page import Figure, Section, Table
+from flashwright.reports.page import Fact, Figure, Page, Section, Table
+from flashwright.runs import Run
 
 LAYERS = {
     "calls": "database's calls",
@@ -32,6 +34,46 @@ _COUNTS = {
     "unpaired_exits": "without a beginning, and left out",
     "contradicted_files": "numbers of open files that were seen as two (unknown)",
 }
+
+
+def page(run: Run) -> Page:
+    """Build the report of `flashwright waterfall`."""
+    result, layers = run.result["waterfall"], run.result["waterfall"]["layers"]
+    facts = [
+        Fact(
+            f"written: {LAYERS[name]}",
+            size(ops["write"]["bytes"]),
+            f"{significant(ops['write']['to_first'])} of the calls",
+        )
+        for name, ops in layers.items()
+        if "write" in ops
+    ]
+    flash = result["device"]
+    told = [] if flash is None else [_of_drive(flash)]
+    return Page(
+        kind="waterfall",
+        title=f"Recorded by {shlex.join(run.result['recorded'])}",
+        headline=headline(result),
+        facts=facts,
+        sections=sections(result, run.tables),
+        provenance=run.result["provenance"],
+        remarks=[*told, *remarks(run.result["path"])],
+    )
+
+
+def _of_calls(writes: Mapping[str, Any]) -> str:
+    return f"{significant(writes['to_first'])} x the calls" if writes["to_first"] is not None else "its system calls"
+
+
+def _of_drive(flash: Mapping[str, Any]) -> str:
+    steady = {True: "steady", False: "NOT steady", None: "of unknown steadiness"}[
+        flash["steady"]["write_amplification"]
+    ]
+    return (
+        f"The flash is that of {flash['name']} with {size(flash['capacity_bytes'])}, {flash['state']['kind']} at the start. The requests "
+        f"were played {flash['plays']} times over, and the second half was measured: its write amplification is "
+        f"{significant(flash['write_amplification'])}, and {steady}."
+    )
 
 
 def sections(result: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> list[Section]:

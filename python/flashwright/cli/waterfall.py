@@ -1,0 +1,136 @@
+"""`flashwright waterfall`: who amplified what, from the database's calls to the flash."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from flashwright._core import InputError
+from flashwright.cli.options import output_options, set_option
+from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say
+
+_CAPACITIES_WRITTEN = 3.0
+_MOST_PLAYS = 40
+
+
+@click.command(short_help="Who amplified what, from the database's calls to the flash.")
+@click.argument("recording", type=click.Path(path_type=Path, file_okay=False, exists=True))
+@click.option(
+    "--device",
+    "profile",
+    metavar="PROFILE",
+    help="What the flash of this drive programs for it: a profile of `flashwright list profile`, or the path of a TOML file.",
+)
+@set_option
+@click.option(
+    "--whole-drive",
+    is_flag=True,
+    help="The profile at its own size. Without, it has so many erase blocks as hold the device that was recorded.",
+)
+@click.option(
+    "--state",
+    type=click.Choice(["fresh", "loaded", "filled", "aged"]),
+    default="filled",
+    show_default=True,
+    help="The drive before the first request: erased; only what was recorded written; every page written once, in order; "
+    "then overwritten at random.",
+)
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N", help="Of the drive.")
+@output_options
+def waterfall(
+    recording: Path,
+    profile: str | None,
+    overrides: tuple[str, ...],
+    state: str,
+    seed: int,
+    json_path: str | None,
+    out: Path | None,
+    *,
+    whole_drive: bool,
+) -> None:
+    """Lay the layers of RECORDING side by side.
+
+    What the database wrote by its calls, the same in whole pages, what the file system queued, what the device got, and with
+    --device what flash programs for that: bytes by purpose, rates, sizes, over time.
+
+    RECORDING is the folder of `flashwright run ... --record DIR`.
+
+    \b
+    Examples:
+      flashwright waterfall runs/tpcc
+      flashwright waterfall runs/tpcc --device samsung-mcbqe32g
+      flashwright waterfall runs/tpcc --device nvme-tlc --whole-drive --state aged
+    """
+    from flashwright import devices
+    from flashwright.recording import waterfall as layers
+    from flashwright.reports.waterfall import HEADINGS, headline, remarks, rows
+    from flashwright.runs import Run, provenance
+
+    about = Run.read_result(recording).result
+    if "path" not in about:
+        raise InputError(
+            f"{recording}: no recording with the calls of a database; make one with `flashwright run ... --record`"
+        )
+    told = about["recording"]
+    flash = None
+    if profile is not None:
+        flash = _flash(recording, about, (profile, overrides), state=state, seed=seed, whole_drive=whole_drive)
+    elif overrides or whole_drive:
+        raise InputError("--set and --whole-drive are for --device")
+    found = layers.waterfall(
+        layers.read_tables(recording),
+        about["path"],
+        flash=flash,
+    )
+    inputs = [devices.describe(str(recording / "requests.parquet"))]
+    result = {
+        "waterfall": found.result,
+        "path": about["path"],
+        "recorded": about["provenance"]["command"],
+        "provenance": provenance(command_line(), inputs, seed if flash is not None else None),
+    }
+    if not prints_only_json(json_path):
+        print_table(
+            [(name, "left" if number < 2 else "right") for number, name in enumerate(HEADINGS)], rows(found.result)
+        )
+        say(headline(found.result))
+        for remark in remarks(about["path"]):
+            say(remark)
+    finish(
+        Run("waterfall", result, found.tables),
+        out=out,
+        json_path=json_path,
+        identity=[about["requests"], told["start_monotonic_ns"], profile, overrides, state, seed, whole_drive],
+    )
+
+
+def _flash(
+    recording: Path,
+    about: dict[str, Any],
+    asked: tuple[str, tuple[str, ...]],
+    *,
+    state: str,
+    seed: int,
+    whole_drive: bool,
+) -> dict[str, Any]:
+    """Give what a drive programs for a recording, played until the drive is written some times over."""
+    from flashwright.cli.progress import work
+    from flashwright.devices import Device, Load
+    from flashwright.paths.drive import DrivePlan
+    from flashwright.recording.waterfall import program_flash
+
+    plan = DrivePlan(Device.load(*asked), whole_drive, state, seed)
+    drive = plan.drive_for(about["recording"]["device"]["size_bytes"])
+    written = about["requests"]["write_bytes"]
+    if not written:
+        raise InputError(f"{recording}: nothing was written while it was recorded")
+    wanted = _CAPACITIES_WRITTEN * drive.capacity_bytes / written
+    plays = 2 * max(1, min(_MOST_PLAYS, round(wanted)) // 2)
+    requests = recording / "requests.parquet"
+    return work(
+        f"Playing it {plays} times on {drive.name}",
+        "requests",
+        lambda progress: program_flash(requests, drive, Load(state=state, seed=seed), plays, progress),
+    )

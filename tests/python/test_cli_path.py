@@ -112,6 +112,8 @@ def test_file_systems_are_compared_layer_by_layer(cli: Cli, tmp_path: Path, brow
         assert row["lost_call_events"] == 0
         assert row["writes_queued_per_issued"] == pytest.approx(len(queued) / len(writes))
         assert of(folder)["recording"]["file_system"]["type"] == row["file_system"]
+        flushes = requests.filter(pl.col("op").cast(pl.String) == "flush")["latency_ns"]
+        assert row["issued_flush_p50_ns"] == pytest.approx(flushes.median())
         assert row["drive_write_amplification"] >= 1
         assert row["life_years"] > 0
         guaranteed = 2e15 / row["issued_write_bytes_per_second"] / SECONDS_IN_YEAR
@@ -164,6 +166,19 @@ def test_levels_reach_what_is_run(
         # The kernel leaves out what is its default, 5 s.
         assert ["commit=1" in one.split(",") for one in options] == [True, False]
     cli("report", "out")
+
+
+@pytest.mark.usefixtures("_recordable")
+def test_an_out_of_place_file_system_is_cleaned_at_intervals(cli: Cli, tmp_path: Path) -> None:
+    made_here("btrfs")
+    find_program("btrfs")
+    cli("path", "cleaning", TINY, *SHORT, "--duration", "1", "--levels", "off,0.3", "--out", "out")
+    off, on = pl.read_parquet(tmp_path / "out" / "runs.parquet").iter_rows(named=True)
+    assert off["cleanings"] is None
+    assert on["cleanings"] > 0
+    assert on["cleanings_failed"] == 0, on["cleaning_error"]
+    assert on["cleaning_seconds"] > 0
+    assert left_behind(tmp_path) == []
 
 
 @pytest.mark.usefixtures("_recordable")
@@ -302,6 +317,8 @@ def test_kill_9_leaves_the_runs_before_and_nothing_else(tmp_path: Path) -> None:
         (["path", "mixes", "--levels", "heavy"], "`heavy` is no mix of tpcc"),
         (["path", "intervals", "--levels", "30"], "in runs of 15 s there is no checkpoint each 30 s"),
         (["path", "commits", "--file-systems", "ext2"], "ext2 has no interval of commits"),
+        (["path", "cleaning", "--file-systems", "ext4"], "ext4 has no cleaner that can be asked"),
+        (["path", "cleaning", "--levels", "off,20", "--file-systems", "btrfs"], "nothing is cleaned each 20 s"),
         (["path", "endurance"], "needs a drive"),
         (["path", "endurance", "--levels", "oracle", "--device", "a16"], "`oracle` is no database"),
         (["path", "mixes", "--whole-drive"], "give --device PROFILE too"),

@@ -33,8 +33,9 @@ class Axis:
 class Study:
     """A study. `levels` reads what the user gave, or gives the default levels of a plan if that is nothing.
 
-    `varies_file_systems`: by default it runs on every file system there is; the others run on one in place and one out of
-    place. `needs_life`: it is about the life of a drive.
+    `varies_file_systems`: by default it runs on every file system there is. `file_systems`: those it can be on at all, if
+    not all; it runs on them by default. The others run on one in place and one out of place. `needs_life`: it is about the
+    life of a drive.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Study:
     axis: Axis
     levels: Callable[[Plan, Sequence[str]], list[Level]]
     varies_file_systems: bool = False
+    file_systems: tuple[str, ...] | None = None
     needs_life: bool = False
 
 

@@ -46,4 +46,5 @@ STUDY = Study(
     source="ours; as SCHEDULER 5.4.1, figure 5.9 varies nilfs2's cleaner",
     axis=Axis("seconds between the file system's commits", is_log=True),
     levels=_levels,
+    file_systems=HAVE_COMMIT,
 )

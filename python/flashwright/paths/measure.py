@@ -51,6 +51,19 @@ def layer_figures(layer: str, trace: Path | None, seconds: float, transactions: 
     return found
 
 
+def device_times(trace: Path | None) -> dict[str, Any]:
+    """Give how long the device took for its requests, from issue to completion: a machine's own changes show here."""
+    found: dict[str, Any] = {}
+    table = None if trace is None else pq.read_table(trace, columns=["op", "latency_ns"])
+    for op in ("read", "write", "flush"):
+        own = None if table is None else table.filter(pc.equal(table["op"].cast(pa.string()), op))["latency_ns"]
+        times = None if own is None else pc.quantile(own, q=[0.5, 0.99]).to_pylist()
+        found |= {
+            f"issued_{op}_{name}_ns": None if times is None else times[at] for at, name in enumerate(("p50", "p99"))
+        }
+    return found
+
+
 def between(row: Mapping[str, Any]) -> dict[str, Any]:
     """Give what the block layer did: writes queued for each that the device got, above 1 if it merged and below if it split."""
     issued = row["issued_writes"]

@@ -13,7 +13,7 @@ from flashwright.recording import file_systems as known
 from flashwright.recording.tools import PACKAGES, need
 from flashwright.workloads.session import Plan
 
-from . import buffers, commits, endurance, file_systems, intervals, mixes, schedulers
+from . import buffers, cleaning, commits, endurance, file_systems, intervals, mixes, schedulers
 from .base import Study, Variant, on_file_system, volume_of
 
 CHECKPOINTS = 4
@@ -28,6 +28,7 @@ STUDIES: dict[str, Study] = {
         schedulers.STUDY,
         intervals.STUDY,
         commits.STUDY,
+        cleaning.STUDY,
         endurance.STUDY,
     )
 }
@@ -85,6 +86,11 @@ def file_systems_of(study: Study, given: Sequence[str]) -> tuple[list[str], list
             there.append(one)
     if study.varies_file_systems:
         return [one.name for one in there], remarks
+    if study.file_systems is not None:
+        own = [one.name for one in there if one.name in study.file_systems]
+        if not own:
+            raise InputError(f"the study {study.name} is for {', '.join(study.file_systems)}: {' '.join(remarks)}")
+        return own, []
     usual = [one for one in there if one.name in ("ext4", "btrfs", "f2fs", "nilfs2")]
     chosen = [next((one.name for one in usual if one.out_of_place is kind), None) for kind in (False, True)]
     return [name for name in chosen if name is not None], []
@@ -122,5 +128,6 @@ def volume_bytes_of(plan: Plan) -> int:
     Raises:
         InputError: it has no volume of its own.
     """
-    ground = plan.ground.volume if isinstance(plan.ground, schedulers.Scheduled) else volume_of(plan)
+    wrapped = plan.ground if isinstance(plan.ground, schedulers.Scheduled | cleaning.Cleaned) else None
+    ground = volume_of(plan) if wrapped is None else wrapped.volume
     return ground.size_bytes if ground.device is None else devices.find(ground.device).size_bytes

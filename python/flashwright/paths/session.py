@@ -13,15 +13,19 @@ from typing import Any
 import pyarrow as pa
 
 from flashwright._core import Cancelled, FlashwrightError
+from flashwright.recording import device as devices
 from flashwright.recording.finish import QUEUED, REQUESTS, block_stream, finish
 from flashwright.recording.of_run import RunRecorder
 from flashwright.runs import Run, table
+from flashwright.workloads.databases.place import Place
 from flashwright.workloads.session import Finding, Session
+from flashwright.workloads.supervisor import Supervisor
 
 from .base import Study, Variant
+from .cleaning import Cleaned, Cleaner
 from .drive import DrivePlan, drive_figures
 from .life import life_figures
-from .measure import LAYERS, between, called_figures, layer_figures
+from .measure import LAYERS, between, called_figures, device_times, layer_figures
 
 _PATIENCE_S = 600.0
 """A study of hours is not given up because of somebody's recording of minutes."""
@@ -113,7 +117,9 @@ class StudySession:
             raise Cancelled("stopped between two runs")
         folder = self._folder / f"{number:03}-{variant.label.replace(' ', '-').replace('/', '-')}"
         load_average = os.getloadavg()[0]
-        recorder = _Watched(folder, self.asked.command, self.asked.buffer_kib)
+        ground = variant.plan.ground
+        cleaner = Cleaner(variant.file_system, ground.seconds) if isinstance(ground, Cleaned) else None
+        recorder = _Watched(folder, self.asked, cleaner)
         self.current = Session(variant.plan, recorder)
         # A stop between the check and here found no session to stop.
         if self._stop.is_set():
@@ -130,6 +136,7 @@ class StudySession:
             "value": variant.level.value,
             "load_average": load_average,
             "cpu_busy_share": recorder.cpu_busy_share,
+            **_of_cleaner(cleaner),
             **_of_finding(finding),
         }
         recorder.tell(finding.result.transactions_log, finding.checkpoints)
@@ -148,7 +155,7 @@ class StudySession:
         found: dict[str, Any] = {"recorded_seconds": about["seconds"], "lost_events": about.get("lost_events")}
         for layer in LAYERS:
             found |= layer_figures(layer, files[layer], about["seconds"], row["transactions"])
-        found |= between(found)
+        found |= {**between(found), **device_times(files["issued"])}
         if recording is not None:
             found |= called_figures(recording, about["seconds"], row["transactions"])
         drive = self.asked.drive
@@ -166,10 +173,11 @@ class StudySession:
 
 
 class _Watched(RunRecorder):
-    """Records a run, and sees how busy the machine's processors were in it."""
+    """Records a run, sees how busy the machine's processors were in it, and has its file system cleaned, if that is asked for."""
 
-    def __init__(self, folder: Path, command: list[str], buffer_kib: int) -> None:
-        super().__init__(folder, command, buffer_kib, patience_s=_PATIENCE_S)
+    def __init__(self, folder: Path, asked: Asked, cleaner: Cleaner | None) -> None:
+        super().__init__(folder, asked.command, asked.buffer_kib, patience_s=_PATIENCE_S)
+        self._cleaner = cleaner
         self._before = self._after = (0, 0)
 
     @property
@@ -178,15 +186,43 @@ class _Watched(RunRecorder):
         total = self._after[1] - self._before[1]
         return (self._after[0] - self._before[0]) / total if total > 0 else None
 
+    def database_ready(self, place: Place, supervisor: Supervisor) -> None:
+        """See `Observer`."""
+        super().database_ready(place, supervisor)
+        if self._cleaner is not None:
+            self._cleaner.prepare(supervisor, devices.mount_of(place.files()[0])[0])
+
     def measurement_begins(self, at_ns: int) -> None:
         """See `Observer`."""
         self._before = _processor_times()
         super().measurement_begins(at_ns)
+        if self._cleaner is not None:
+            self._cleaner.start()
 
     def measurement_ends(self, at_ns: int) -> None:
         """See `Observer`."""
         super().measurement_ends(at_ns)
         self._after = _processor_times()
+        if self._cleaner is not None:
+            self._cleaner.stop()
+
+    def run_ends(self) -> None:
+        """See `Observer`."""
+        # Of a run that failed, too: nobody may hold the volume.
+        if self._cleaner is not None:
+            self._cleaner.stop()
+        super().run_ends()
+
+
+def _of_cleaner(cleaner: Cleaner | None) -> dict[str, Any]:
+    if cleaner is None:
+        return {}
+    return {
+        "cleanings": cleaner.done,
+        "cleanings_failed": cleaner.failed,
+        "cleaning_seconds": cleaner.busy_seconds,
+        "cleaning_error": cleaner.first_error or None,
+    }
 
 
 def _processor_times() -> tuple[int, int]:

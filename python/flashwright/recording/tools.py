@@ -20,6 +20,7 @@ PACKAGES = {
     "debugfs": "e2fsprogs",
     "mkfs.xfs": "xfsprogs",
     "mkfs.btrfs": "btrfs-progs",
+    "btrfs": "btrfs-progs",
     "mkfs.f2fs": "f2fs-tools",
     "mkfs.nilfs2": "nilfs-tools",
     "blktrace": "blktrace",

@@ -28,6 +28,7 @@ COLUMNS = (
     "flushes/s",
 )
 _LEFT = 2
+_MOST_DIFFERENCE = 1.3
 _RATE, _PER_TRANSACTION = "transactions_per_second", "issued_write_bytes_per_transaction"
 
 
@@ -47,7 +48,7 @@ def page(run: Run) -> Page:
         blocks += [*_drive_table(result), *_life_table(result)]
         sections.append(Section("Down to flash", blocks, intro=_drive_intro(result)))
     over_time = figures.over_time(run)
-    tables = [_main_table(result), _io_table(result), _machine_table(result)]
+    tables = [_main_table(result), _io_table(result), _device_table(result), _machine_table(result)]
     sections += [Section("Over time", [over_time])] if over_time else []
     sections.append(Section("All figures", tables))
     return Page(
@@ -132,6 +133,10 @@ def remarks(result: dict[str, Any]) -> list[str]:
         told.append(f"NOT consistent: {result['violations'][0]}.")
     if result["repeats"] == 1:
         told.append("Each was run once: how much runs differ by themselves is not known (--repeat).")
+    told += _differences(result["cells"])
+    failed = sum((cell["figures"].get("cleanings_failed") or {}).get("most", 0) for cell in result["cells"])
+    if failed:
+        told.append(f"{count(failed)} cleanings FAILED: runs.parquet has the file system's words.")
     busy = [median(cell, "load_average") or 0.0 for cell in result["cells"]]
     processors = result["machine"]["processors"]
     if busy and max(busy) > processors:
@@ -142,6 +147,18 @@ def remarks(result: dict[str, Any]) -> list[str]:
     if drive is not None:
         told += [f"{drive['name']}: {line}" for line in result["drive_caveats"]]
     return [*told, *result["remarks"]]
+
+
+def _differences(found: list[Cell]) -> list[str]:
+    """Say how much runs of the same differ, if that is much."""
+    spreads = [cell["figures"][_RATE] for cell in found if cell["runs"] > 1]
+    worst = max((one["most"] / one["least"] for one in spreads if one["least"]), default=1.0)
+    if worst <= _MOST_DIFFERENCE:
+        return []
+    return [
+        f"Runs of the same differ by up to {significant(worst)} times in transactions a second: only what differs by more between "
+        "levels tells anything. Bytes for each transaction depend less on the machine."
+    ]
 
 
 def _facts(found: list[Cell]) -> list[Fact]:
@@ -236,6 +253,21 @@ def _io_table(result: dict[str, Any]) -> Table:
         lines,
         note="SCHEDULER figures 5.6 to 5.8 in numbers. Called is what the database asks of the file system; flushes there are fsync.",
     )
+
+
+def _device_table(result: dict[str, Any]) -> Table:
+    kinds = [(op, name) for op in ("read", "write", "flush") for name in ("p50", "p99")]
+    headings = (*COLUMNS[:_LEFT], *(f"{op} {name}" for op, name in kinds))
+    lines = [
+        [
+            cell["file_system"],
+            cell["level"].replace("_", " "),
+            *(short_time(median(cell, f"issued_{op}_{name}_ns")) for op, name in kinds),
+        ]
+        for cell in result["cells"]
+    ]
+    note = "From issue to completion: where these differ between runs of the same, the machine below differed."
+    return Table("How long the device took", _aligned(headings), lines, note=note)
 
 
 def _drive_intro(result: dict[str, Any]) -> str:

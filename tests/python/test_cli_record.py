@@ -173,7 +173,7 @@ def _check_waterfall(cli: Cli, tmp_path: Path) -> None:
             assert sum(figures["by_purpose"].values()) == figures["bytes"]
     writes = {name: ops["write"] for name, ops in layers.items()}
     assert writes["pages"]["bytes"] >= writes["calls"]["bytes"]
-    assert writes["flash"]["bytes"] >= writes["device"]["bytes"] * 0.99
+    assert writes["flash"]["bytes"] >= writes["device"]["bytes"] * 0.8
     assert writes["queued"]["bytes"] == pytest.approx(writes["device"]["bytes"], rel=0.05)
     assert {"wal", "heap"} <= set(writes["device"]["by_purpose"])
     report = (tmp_path / "fall" / "report.html").read_bytes()

@@ -62,6 +62,11 @@ record_options = apply_options(
     click.option(
         "--keep-raw", is_flag=True, help="Keep the kernel's own stream, which blkparse reads, in the recording."
     ),
+    click.option(
+        "--no-calls",
+        is_flag=True,
+        help="Record the device alone, not the database's calls and where its files lie.",
+    ),
     click.option("--check", is_flag=True, help="Compare the recording with what blkparse reads in the same stream."),
 )
 
@@ -113,4 +118,6 @@ def recorder_of(options: dict[str, Any], command: list[str]) -> RunRecorder | No
     from flashwright.recording.tools import need_root
 
     need_root("--record")
-    return RunRecorder(options["record_to"], command, max(1, options["trace_buffer_bytes"] // 1024))
+    return RunRecorder(
+        options["record_to"], command, max(1, options["trace_buffer_bytes"] // 1024), with_path=not options["no_calls"]
+    )

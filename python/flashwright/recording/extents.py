@@ -22,7 +22,7 @@ from . import extent_watcher
 from .files import FileTable, Named
 from .own_areas import Area, Chunk, OwnAreas, own_areas
 
-INTERVAL_S = 2.0
+INTERVAL_S = 0.25
 _HEADER, _MAPS, _LOG, _READY = "extents.header.json", "extents.jsonl", "extents.log", "extents.ready"
 _START_S = 60.0
 

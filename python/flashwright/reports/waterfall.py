@@ -123,7 +123,7 @@ def remarks(about: Mapping[str, Any]) -> list[str]:
     if owners["unowned"]:
         told.append(
             f"{count(owners['unowned'])} requests were at places of no file that was seen: they count as {owners['unowned_is']}. "
-            "Files are looked at each two seconds."
+            "Files are looked at four times a second, less often if there are many."
         )
     if owners["mixed"]:
         told.append(f"{count(owners['mixed'])} requests are of two files or more, and count for the first.")

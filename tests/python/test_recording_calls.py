@@ -176,7 +176,7 @@ def test_what_is_open_but_for_a_moment_is_seen_whatever_the_tracer_is_set_to(
 ) -> None:
     data = tmp_path / "data"
     data.mkdir()
-    tracefs = Tracefs(supervisor, 60.0)
+    tracefs = Tracefs(supervisor, 400.0)
     try:
         # As a recording of the block layer has them.
         tracefs.set(ROOT / "options/bin", "1")

@@ -76,11 +76,40 @@ def test_a_place_is_of_who_has_it_at_the_next_look() -> None:
     assert told.table["file"].to_pylist() == [0, 1, 1, 1, 2, None]
     assert told.table["file_offset"].to_pylist() == [0, 8192, 8192, 8192, 0, None]
     assert told.table["purpose"].to_pylist() == ["heap", "wal", "wal", "wal", "heap", "metadata"]
-    assert told.counts == {"owned": 5, "own": 0, "unowned": 1, "mixed": 0, "flushes": 0}
+    assert told.counts == {"owned": 5, "by_sync": 0, "own": 0, "unowned": 1, "mixed": 0, "flushes": 0}
     # Two files in one request, a flush, and a partition.
     told = owners_of(requests([PAGE], length=2 * PAGE), history, files, start_bytes=PAGE)
     assert (told.table["file"].to_pylist(), told.counts["mixed"]) == ([0], 1)
     assert owners_of(requests([0], length=0), history, files).counts["flushes"] == 1
+
+
+def test_where_data_move_a_write_is_of_the_file_that_is_synced_meanwhile() -> None:
+    files = FileTable([Path("/d")], lambda path: Named("wal" if path.name == "w" else "heap"))
+    for inode, name in enumerate("wh"):
+        files.number(1, inode, f"/d/{name}")
+    calls = pa.table(
+        {
+            # The last one writes, and syncs nothing.
+            "time_ns": [10, 15, 30, 32, 50],
+            "duration_ns": [10, 3, 10, 2, 10],
+            "op": ["sync", "sync", "sync", "sync", "write"],
+            "file": pa.array([0, 0, 1, 0, 1], pa.uint32()),
+        }
+    )
+    nothing = Extents.of(np.array([], np.uint64))
+    trees = Extents.of(np.array([(0, PAGE, files.own(Named("metadata", "trees")), 0)], np.uint64))
+    history = ExtentHistory(np.array([0]), [nothing], trees, pa.table({}), "btrfs")
+    times = [9, 10, 17, 19, 21, 30, 33, 35, 55, 17, 17]
+    table = requests([PAGE] * 9 + [PAGE, 0], time_ns=times)
+    table = table.append_column("op", pa.array(["write"] * 9 + ["read", "write"]).dictionary_encode())
+    told = owners_of(table, history, files, calls=calls)
+    assert told.table["file"].to_pylist() == [None, 0, 0, 0, None, 1, None, 1, None, None, 2]
+    assert told.table["file_offset"].to_pylist() == [None] * 10 + [0]
+    assert told.table["purpose"].to_pylist()[1:6] == ["wal", "wal", "wal", "other", "heap"]
+    assert told.counts == {"owned": 0, "by_sync": 5, "own": 1, "unowned": 5, "mixed": 0, "flushes": 0}
+    # In place, what is in no file is the file system's own, whoever syncs.
+    history = ExtentHistory(np.array([0]), [nothing], trees, pa.table({}), "ext4")
+    assert owners_of(table, history, files, calls=calls).counts["by_sync"] == 0
 
 
 @pytest.fixture

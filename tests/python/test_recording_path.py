@@ -116,6 +116,9 @@ def test_layers_are_what_was_written_by_hand() -> None:
         "by_part": {"host": 6 * PAGE, "relocated": 3 * PAGE},
         "page_bytes": PAGE,
         "device": {"name": "x"},
+        "plays": 1,
+        "write_amplification": 1.5,
+        "steady": {},
     }
     found = waterfall(by_hand(), ABOUT, flash=flash)
     layers = found.result["layers"]
@@ -136,6 +139,7 @@ def test_layers_are_what_was_written_by_hand() -> None:
     assert found.result["absorbed"] == {"read": 2 * PAGE, "write": 3 * PAGE}
     assert found.result["merging"] == {"read": 1.0, "write": 4 / 3}
     assert found.result["syncs"] == {"calls": 1, "flushes": 1}
+    assert found.result["device"] == {"name": "x", "plays": 1, "write_amplification": 1.5, "steady": {}}
     rows = found.tables["waterfall"].to_pylist()
     assert {"layer": "flash", "op": "write", "purpose": "relocated", "bytes": 3 * PAGE, "requests": 3} in rows
     rates = found.tables["path_rates"].to_pylist()

@@ -62,7 +62,7 @@ def _add_path(run: Run, raw: Path) -> None:
     if not (raw / NAMES).exists():
         return
     about = run.result["recording"]
-    columns = ["time_ns", "offset", "length"]
+    columns = ["time_ns", "op", "offset", "length"]
     requests, queued = (pq.read_table(run.table_files[name], columns=columns) for name in (REQUESTS, QUEUED))
     found = finish_path(
         raw,

@@ -12,11 +12,14 @@ from urllib.parse import quote
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .extents import I64, U64, ExtentHistory, Extents
 from .files import PURPOSES, FileTable
 
 _NONE = np.uint32(2**32 - 1)
+_COPIES_DATA = ("btrfs",)
+"""File systems that write changed data elsewhere, and of which we know what is not data."""
 _OTHER = PURPOSES.index("other")
 _METADATA = PURPOSES.index("metadata")
 U8 = npt.NDArray[np.uint8]
@@ -27,8 +30,9 @@ class Owners:
     """`owners.parquet`, a row for each request: file, file_offset, purpose; and what it does not tell.
 
     `counts`, in requests of reads, writes and trims: `owned`, by a file; `own`, the file system's, at a place that is known to be;
-    `unowned`, at places of no file that we know of; `mixed`, whose last byte is of another owner than the first, which stands in the
-    table; `flushes` have no place. `unowned_is`: the purpose that the unowned ones have.
+    `by_sync`, by a file that was being synced, with no offset; `unowned`, at places of no file that we know of; `mixed`, whose last
+    byte is of another owner than the first, which stands in the table; `flushes` have no place. `unowned_is`: the purpose that the
+    unowned ones have.
     """
 
     table: pa.Table
@@ -43,48 +47,78 @@ def owners_of(
     *,
     start_bytes: int = 0,
     pages: dict[int, SqlitePages] | None = None,
+    calls: pa.Table | None = None,
 ) -> Owners:
     """Tell whose each request is.
 
     `requests`: with time_ns, offset, length as in `requests.parquet`. `start_bytes`: where the file system's partition begins on the
-    device. `pages`: by file, what the pages of a SQLite database hold.
+    device. `pages`: by file, what the pages of a SQLite database hold. `calls`: with time_ns, duration_ns, op, file as in `calls.parquet`.
 
     A place belongs to who had it at the look after the request, as files get their places just before they are written; else to who
-    had it at the look before, or at any other.
+    had it at the look before, or at any other. Where changed data are written elsewhere each time, places come and go between two
+    looks: a write to one that nobody had, while calls sync one file and no other, is of that file.
     """
     time_ns = requests["time_ns"].to_numpy().astype(np.int64)
     offset = requests["offset"].to_numpy().astype(np.uint64)
     length = requests["length"].to_numpy().astype(np.uint64)
     place = offset - np.uint64(start_bytes)
     has_place = (length > 0) & (offset >= start_bytes)
-    file, file_offset = _find(time_ns, place, has_place, history)
+    first, file_offset = _find(time_ns, place, has_place, history)
+    file = first.copy()
     last, _ = _find(time_ns, place + np.maximum(length, 1) - np.uint64(1), has_place, history)
     of_file = np.array([PURPOSES.index(purpose) for purpose in files.purposes()] or [_OTHER], np.uint8)
     # Where we know what a file system has for itself, what is in no file may be anything: of a file that came and went.
     unowned = _OTHER if _METADATA in of_file[history.own.file] else _METADATA
+    has_offset = file != _NONE
+    by_sync = 0
+    if calls is not None and history.file_system in _COPIES_DATA:
+        is_open = np.flatnonzero(
+            ~has_offset & (length > 0) & pc.equal(requests["op"].cast(pa.string()), "write").to_numpy()
+        )
+        synced = file_being_synced(time_ns[is_open], calls)
+        file[is_open] = synced
+        by_sync = int((synced != _NONE).sum())
     is_owned = file != _NONE
     purpose = np.where(is_owned, of_file[np.where(is_owned, file, 0)], unowned).astype(np.uint8)
     for number, known in (pages or {}).items():
-        mine = file == number
+        mine = (file == number) & has_offset
         purpose[mine] = known.purpose_at(file_offset[mine])
     # A flush has no place; it is for all that was written before it.
     purpose[length == 0] = _OTHER
     is_own = is_owned & np.isin(of_file[np.where(is_owned, file, 0)], [_METADATA, PURPOSES.index("journal")])
     counts = {
-        "owned": int((is_owned & ~is_own).sum()),
+        "owned": int((has_offset & ~is_own).sum()),
+        "by_sync": by_sync,
         "own": int(is_own.sum()),
         "unowned": int((~is_owned & (length > 0)).sum()),
-        "mixed": int((has_place & (last != file)).sum()),
+        "mixed": int((has_place & (last != first)).sum()),
         "flushes": int((length == 0).sum()),
     }
     table = pa.table(
         {
             "file": pa.array(file, mask=~is_owned),
-            "file_offset": pa.array(file_offset, mask=~is_owned),
+            "file_offset": pa.array(file_offset, mask=~has_offset),
             "purpose": pa.DictionaryArray.from_arrays(pa.array(purpose), pa.array(PURPOSES)),
         }
     )
     return Owners(table, counts, PURPOSES[unowned])
+
+
+def file_being_synced(time_ns: I64, calls: pa.Table) -> npt.NDArray[np.uint32]:
+    """Give the file that calls were syncing at each time, if it was one and no other; all bits set if not."""
+    syncs = calls.filter(pc.and_(pc.equal(calls["op"].cast(pa.string()), "sync"), calls["file"].is_valid()))
+    begin, number = syncs["time_ns"].to_numpy(), syncs["file"].to_numpy()
+    end = begin + syncs["duration_ns"].to_numpy().astype(np.int64)
+    file, others = np.full(len(time_ns), _NONE, np.uint32), np.zeros(len(time_ns), np.int64)
+    for one in np.unique(number):
+        mine = number == one
+        # Those that have begun, less those that have ended.
+        running = np.searchsorted(np.sort(begin[mine]), time_ns, side="right")
+        is_synced = running > np.searchsorted(np.sort(end[mine]), time_ns, side="left")
+        file[is_synced] = one
+        others += is_synced
+    file[others != 1] = _NONE
+    return file
 
 
 def _find(

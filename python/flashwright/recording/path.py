@@ -176,7 +176,7 @@ def finish_path(
 ) -> PathFound:
     """Make the tables of what a `PathRecorder` wrote into a folder, also if it was killed.
 
-    `requests`, `queued`: time_ns, offset, length at least. The two times are those of their first rows, on CLOCK_MONOTONIC; the
+    `requests`, `queued`: time_ns, op, offset, length at least. The two times are those of their first rows, on CLOCK_MONOTONIC; the
     first is the zero of all tables. `start_bytes`: where the file system's partition begins on the disk.
 
     Raises:
@@ -189,11 +189,11 @@ def finish_path(
     history = read_extents(folder, files, start_monotonic_ns)
     pages = _pages(folder / _PAGES, files, names)
     known = {} if pages is None else {pages[0]: pages[1]}
-    owners = owners_of(requests, history, files, start_bytes=start_bytes, pages=known)
+    owners = owners_of(requests, history, files, start_bytes=start_bytes, pages=known, calls=calls.table)
     shift = queued_start_monotonic_ns - start_monotonic_ns
     time_ns = pa.array(queued["time_ns"].to_numpy().astype(np.int64) + shift)
     queued = queued.set_column(queued.schema.get_field_index("time_ns"), "time_ns", time_ns)
-    queued_owners = owners_of(queued, history, files, start_bytes=start_bytes, pages=known)
+    queued_owners = owners_of(queued, history, files, start_bytes=start_bytes, pages=known, calls=calls.table)
     tables = {
         "calls": calls.table,
         "files": files.table(),

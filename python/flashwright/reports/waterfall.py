@@ -125,6 +125,11 @@ def remarks(about: Mapping[str, Any]) -> list[str]:
             f"{count(owners['unowned'])} requests were at places of no file that was seen: they count as {owners['unowned_is']}. "
             "Files are looked at four times a second, less often if there are many."
         )
+    if owners.get("by_sync"):
+        told.append(
+            f"{count(owners['by_sync'])} requests were at places that no file had when it was looked at; they count for the one "
+            "file that was being synced meanwhile."
+        )
     if owners["mixed"]:
         told.append(f"{count(owners['mixed'])} requests are of two files or more, and count for the first.")
     told += [f"Not known: {one}." for one in about["not_told"]]

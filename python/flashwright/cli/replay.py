@@ -178,6 +178,8 @@ class Asked:
     endurance_tbw: float | None = None
     dry_run: bool = False
     json_path: str | None = None
+    is_silent: bool = False
+    """Whether it is known already what is going to be written."""
 
 
 def replay_on(
@@ -200,7 +202,7 @@ def replay_on(
     region = replays.region_of(trace, device, plan)
     about_trace, about_device = replays.trace_document(asked.path, trace, plan), target.document(device.info)
     came_from = provenance(command_line(), replays.inputs(asked.path, trace), target.seed)
-    if target.is_real and replays.changes(trace):
+    if target.is_real and replays.changes(trace) and not asked.is_silent:
         # Standard output may belong to the JSON alone.
         click.echo(replays.warning(target, trace, region, asked.endurance_tbw, device.info), err=True)
     if asked.dry_run:

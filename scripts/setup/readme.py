@@ -1,4 +1,4 @@
-"""Writes the tables of README.md and docs/probing.md that come from the registry. A test fails when they are out of date."""
+"""Writes the tables of README.md, docs/paths.md and docs/probing.md that come from the registry. A test fails when they are out of date."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ def main() -> None:
     """Put the table of each kind between its two markers, and the experiments between those of their page."""
     tables = {f"list {kind}": markdown_table(kind, entries) for kind, entries in everything().items()}
     replace(ROOT / "README.md", tables)
+    replace(ROOT / "docs" / "paths.md", tables)
     replace(ROOT / "docs" / "probing.md", {"experiments": experiments_in_full()})
 
 

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from playwright.sync_api import Browser
 
 from browsing import check_report
 from flashwright import InputError
+from flashwright.cli.listing import markdown_table
 from flashwright.devices import Device
 from flashwright.paths import registry
 from flashwright.paths.drive import DrivePlan
@@ -30,9 +32,11 @@ from flashwright.workloads import registry as workloads
 from flashwright.workloads.databases.place import Settings
 from flashwright.workloads.driver import RunConfig
 from flashwright.workloads.session import Plan
+from flashwright.workloads.supervisor import Supervisor
 from kill_recording import settings
 from processes import until
-from support import Cli, find_program
+from servers import find_server
+from support import ROOT, Cli, find_program
 
 MIB = 1 << 20
 TINY = "tpcc(items=300,customers=30)"
@@ -68,9 +72,16 @@ def of(folder: Path) -> dict[str, Any]:
     return dict(json.loads((folder / "result.json").read_text()))
 
 
+def is_untraced() -> bool:
+    """Nobody records, nor has ended a moment ago: others may on this machine."""
+    first = settings()
+    time.sleep(0.5)
+    return first == settings() and first["current_tracer"] == "nop" and not first["traced"]
+
+
 def untraced() -> dict[str, str]:
-    """The tracing settings when nobody records: others may on this machine."""
-    assert until(lambda: settings()["current_tracer"] == "nop", 120)
+    """The tracing settings when nobody records."""
+    assert until(is_untraced, 240)
     return settings()
 
 
@@ -88,7 +99,7 @@ def test_file_systems_are_compared_layer_by_layer(cli: Cli, tmp_path: Path, brow
         "path", "file_systems", TINY, *SHORT, "--file-systems", ",".join(names), "--repeat", "2", "--keep",
         "--device", "intel-x25e", "--endurance-tbw", "2000", "--out", "out",
     )  # fmt: skip
-    assert until(lambda: settings() == before)
+    assert until(lambda: settings() == before, 240)
     assert left_behind(tmp_path) == []
     result, rows = of(tmp_path / "out"), pl.read_parquet(tmp_path / "out" / "runs.parquet")
     assert result["complete"]
@@ -109,6 +120,10 @@ def test_file_systems_are_compared_layer_by_layer(cli: Cli, tmp_path: Path, brow
         # The recording of calls begins before the measurement.
         assert 0 < row["called_writes"] <= len(calls)
         assert row["called_flushes"] > 0
+        assert row["device_amplification"] == pytest.approx(row["issued_write_bytes"] / row["called_write_bytes"])
+        assert row["total_amplification"] == pytest.approx(
+            row["drive_bytes_amplification"] * row["device_amplification"]
+        )
         assert row["lost_call_events"] == 0
         assert row["writes_queued_per_issued"] == pytest.approx(len(queued) / len(writes))
         assert of(folder)["recording"]["file_system"]["type"] == row["file_system"]
@@ -179,6 +194,30 @@ def test_an_out_of_place_file_system_is_cleaned_at_intervals(cli: Cli, tmp_path:
     assert on["cleanings_failed"] == 0, on["cleaning_error"]
     assert on["cleaning_seconds"] > 0
     assert left_behind(tmp_path) == []
+
+
+@pytest.mark.usefixtures("_recordable")
+def test_postgres_is_studied_and_a_guarantee_needs_no_drive(cli: Cli, tmp_path: Path) -> None:
+    made_here("ext4")
+    find_server()
+    with Supervisor() as supervisor:
+        # The server's user has to come to it.
+        place = supervisor.folder(Path("/var/tmp"), "flashwright-test-", mode=0o755)  # noqa: S108
+        done = cli(
+            "path", "endurance", "tatp(subscribers=1000)", "--db", "postgres", "--duration", "2", "--volume", "600M",
+            "--on", place, "--file-systems", "ext4", "--endurance-tbw", "2000", "--out", "out",
+        )  # fmt: skip
+        assert left_behind(place) == []
+    [row] = pl.read_parquet(tmp_path / "out" / "runs.parquet").iter_rows(named=True)
+    assert row["level"] == "postgres"
+    # Asked for, as nothing was said.
+    assert row["checkpoints"] >= 2
+    assert row["life_years_by_guarantee"] == pytest.approx(
+        2e15 / row["issued_write_bytes_per_second"] / SECONDS_IN_YEAR
+    )
+    assert "life_years" not in row
+    assert "by what its maker guarantees" in done.stdout
+    assert "a checkpoint each 0.5 s" in done.stdout
 
 
 @pytest.mark.usefixtures("_recordable")
@@ -296,7 +335,7 @@ def test_kill_9_leaves_the_runs_before_and_nothing_else(tmp_path: Path) -> None:
     assert until(lambda: settings() != before)
     process.kill()
     process.wait()
-    assert until(lambda: settings() == before and left_behind(tmp_path) == [], 60)
+    assert until(lambda: settings() == before and left_behind(tmp_path) == [], 240)
     assert len(pl.read_parquet(tmp_path / "out" / "runs.parquet")) > 0
     # A study that was killed has all that its report needs.
     done = subprocess.run(
@@ -339,6 +378,13 @@ def test_wrong_use_is_told_in_one_line(arguments: list[str], told: str, cli: Cli
 def test_every_study_is_listed_and_has_levels(cli_json: Any) -> None:
     listed = {entry["name"] for entry in cli_json("list", "studies")["studies"]}
     assert listed == set(registry.STUDIES)
+
+
+def test_the_table_of_studies_in_the_docs_is_up_to_date() -> None:
+    shown = (ROOT / "docs/paths.md").read_text(encoding="utf-8").partition("<!-- list studies -->\n")[2]
+    assert shown.partition("\n<!-- end of list studies -->")[0] == markdown_table("studies", registry.listing()), (
+        "docs/paths.md is out of date: run `make readme`"
+    )
 
 
 def a_plan(database: str = "sqlite") -> Plan:

@@ -7,7 +7,7 @@ import platform
 import sys
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -285,7 +285,8 @@ class _Keeper:
                 "name": study.name,
                 "summary": study.summary,
                 "source": study.source,
-                "axis": study.axis,
+                "axis": asdict(study.axis),
+                "is_of_life": study.needs_life,
             },
             **request.about(),
             "database": outcome.place,
@@ -352,9 +353,8 @@ def _label(session: StudySession) -> str:
 
 
 def _print(run: Run) -> None:
-    from flashwright.reports.path import COLUMNS, headline, remarks, rows, title_of
+    from flashwright.reports.path import columns, headline, remarks, rows, title_of
 
-    columns = [(heading, "left" if place < 2 else "right") for place, heading in enumerate(COLUMNS)]
-    print_table(columns, rows(run.result), title_of(run.result))
+    print_table(columns(run.result), rows(run.result), title_of(run.result))
     for line in (headline(run.result), *remarks(run.result)):
         say(line)

@@ -65,9 +65,18 @@ def device_times(trace: Path | None) -> dict[str, Any]:
 
 
 def between(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Give what the block layer did: writes queued for each that the device got, above 1 if it merged and below if it split."""
-    issued = row["issued_writes"]
-    return {"writes_queued_per_issued": row["queued_writes"] / issued if issued else None}
+    """Give what lies between layers.
+
+    Writes queued for each that the device got: above 1 if the block layer merged, below if it split. Bytes that the device got
+    for each that the database wrote, and, with a drive, that flash programs for each of those: what amplifies, all together.
+    """
+    issued, called = row["issued_writes"], row.get(f"{CALLED}_write_bytes")
+    programmed = row.get("drive_flash_write_bytes")
+    return {
+        "writes_queued_per_issued": row["queued_writes"] / issued if issued else None,
+        "device_amplification": row["issued_write_bytes"] / called if called else None,
+        "total_amplification": programmed / called if called and programmed is not None else None,
+    }
 
 
 def called_figures(recording: Run, seconds: float, transactions: int) -> dict[str, Any]:

@@ -155,7 +155,7 @@ class StudySession:
         found: dict[str, Any] = {"recorded_seconds": about["seconds"], "lost_events": about.get("lost_events")}
         for layer in LAYERS:
             found |= layer_figures(layer, files[layer], about["seconds"], row["transactions"])
-        found |= {**between(found), **device_times(files["issued"])}
+        found |= device_times(files["issued"])
         if recording is not None:
             found |= called_figures(recording, about["seconds"], row["transactions"])
         drive = self.asked.drive
@@ -163,6 +163,7 @@ class StudySession:
             fitted = drive.drive_for(about["device"]["size_bytes"])
             outcome.drive = drive.document(fitted)
             found |= drive_figures(drive, fitted, files["issued"], {**row, **found})
+        found |= between(found)
         life = (None if drive is None else drive.own, self.asked.endurance_cycles, self.asked.guaranteed_bytes)
         found |= life_figures({**row, **found}, *life)
         if self.asked.keep is not None and recording is not None:

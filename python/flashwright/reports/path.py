@@ -12,9 +12,7 @@ from flashwright.runs import Run
 
 Cell = dict[str, Any]
 
-COLUMNS = (
-    "file system",
-    "level",
+_FIGURES = (
     "transactions/s",
     "range",
     "p50",
@@ -24,10 +22,10 @@ COLUMNS = (
     "mean size",
     "written/s",
     "written a transaction",
+    "device / called",
     "sequential",
     "flushes/s",
 )
-_LEFT = 2
 _MOST_DIFFERENCE = 1.3
 _RATE, _PER_TRANSACTION = "transactions_per_second", "issued_write_bytes_per_transaction"
 
@@ -69,7 +67,7 @@ def title_of(result: dict[str, Any]) -> str:
 
 
 def headline(result: dict[str, Any]) -> str:
-    """Give the answer in a few sentences."""
+    """Give the answer in a few lines."""
     found = result["cells"]
     if not found:
         return "Nothing was measured."
@@ -87,7 +85,10 @@ def headline(result: dict[str, Any]) -> str:
         told += f". A transaction wrote {size(median(least, _PER_TRANSACTION) or 0)} to the device on {name_of(least)}"
         if most is not least:
             told += f", {size(median(most, _PER_TRANSACTION) or 0)} on {name_of(most)}"
-    return f"{told}.{_ratios(found)}{_lives(found)}"
+    lines = [f"{told}.", _ratios(found)]
+    if result["study"]["is_of_life"]:
+        lines += _lives(found)
+    return "\n".join(line for line in lines if line)
 
 
 def name_of(cell: Cell) -> str:
@@ -101,17 +102,18 @@ def _ratios(found: list[Cell]) -> str:
     if not told:
         return ""
     _, out, inside, _ = told[0]
-    each = ", ".join(f"{significant(ratio)}{f' ({level})' if level else ''}" for level, _, _, ratio in told)
-    return f" Out of place over in place ({out} over {inside}), transactions a second: {each}."
+    named = [(level.replace("_", " "), ratio) for level, _, _, ratio in told]
+    each = ", ".join(f"{significant(ratio)} ({level})" if level else significant(ratio) for level, ratio in named)
+    return f"Out of place over in place ({out} over {inside}), transactions a second: {each}."
 
 
-def _lives(found: list[Cell]) -> str:
-    told = ""
+def _lives(found: list[Cell]) -> list[str]:
+    told = []
     for name, what in (("life_years", "by its cycles"), ("life_years_by_guarantee", "by what its maker guarantees")):
         known = [cell for cell in found if median(cell, name) is not None]
         if known:
             each = ", ".join(f"{significant(median(cell, name))} on {name_of(cell)}" for cell in known)
-            told += f" At this rate all day a drive lives so many years {what}: {each}."
+            told.append(f"At this rate all day a drive lives so many years {what}: {each}.")
     return told
 
 
@@ -157,7 +159,7 @@ def _differences(found: list[Cell]) -> list[str]:
         return []
     return [
         f"Runs of the same differ by up to {significant(worst)} times in transactions a second: only what differs by more between "
-        "levels tells anything. Bytes for each transaction depend less on the machine."
+        "levels tells anything. Bytes for each transaction, and for each that was called, depend less on the machine."
     ]
 
 
@@ -176,11 +178,10 @@ def _facts(found: list[Cell]) -> list[Fact]:
 
 
 def rows(result: dict[str, Any]) -> list[list[str]]:
-    """Give a row for each cell, under `COLUMNS`."""
+    """Give a row for each cell, under `columns`."""
     return [
         [
-            cell["file_system"],
-            cell["level"].replace("_", " "),
+            *_leading(cell, result),
             significant(median(cell, _RATE)),
             spread(cell, _RATE),
             short_time(median(cell, "response_p50_ns")),
@@ -190,6 +191,7 @@ def rows(result: dict[str, Any]) -> list[list[str]]:
             _size(median(cell, "issued_mean_write_bytes")),
             f"{_size(median(cell, 'issued_write_bytes_per_second'))}",
             _size(median(cell, _PER_TRANSACTION)),
+            significant(median(cell, "device_amplification")),
             percent(median(cell, "issued_sequential_share_of_writes")),
             significant(median(cell, "queued_flushes_per_second")),
         ]
@@ -209,20 +211,35 @@ def _size(value: float | None) -> str:
     return "–" if value is None else size(value)  # noqa: RUF001
 
 
-def _aligned(headings: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    return tuple((heading, "left" if place < _LEFT else "right") for place, heading in enumerate(headings))
+def _has_levels(result: dict[str, Any]) -> bool:
+    return any(cell["level"] for cell in result["cells"])
+
+
+def _leading(cell: Cell, result: dict[str, Any]) -> list[str]:
+    """Name a cell in a row: file system, and its level if the study has any."""
+    return [cell["file_system"], cell["level"].replace("_", " ")] if _has_levels(result) else [cell["file_system"]]
+
+
+def _aligned(result: dict[str, Any], headings: tuple[str, ...]) -> list[tuple[str, str]]:
+    leading = ["file system", result["study"]["axis"]["title"]] if _has_levels(result) else ["file system"]
+    return [*((heading, "left") for heading in leading), *((heading, "right") for heading in headings)]
+
+
+def columns(result: dict[str, Any]) -> list[tuple[str, str]]:
+    """Give the headings of `rows`, each with its side."""
+    return _aligned(result, _FIGURES)
 
 
 def _main_table(result: dict[str, Any]) -> Table:
     repeats = result["repeats"]
     note = f"Medians of {repeats} runs, with the least and the most. " if repeats > 1 else ""
+    note += "Device / called: bytes that the device got for each that the database wrote. "
     note += "Queued is what the file system sends to the block layer, issued what the device gets after merging and splitting."
-    return Table("By level and file system", _aligned(COLUMNS), rows(result), note=note)
+    return Table("By level and file system", columns(result), rows(result), note=note)
 
 
 def _io_table(result: dict[str, Any]) -> Table:
     headings = (
-        *COLUMNS[:_LEFT],
         "layer",
         "reads/s",
         "read/s",
@@ -238,7 +255,7 @@ def _io_table(result: dict[str, Any]) -> Table:
         for layer in ("called", "queued", "issued"):
             if median(cell, f"{layer}_writes") is None:
                 continue
-            line = [cell["file_system"], cell["level"].replace("_", " "), layer]
+            line = [*_leading(cell, result), layer]
             for op in ("read", "write"):
                 line += [
                     significant(median(cell, f"{layer}_{op}s_per_second")),
@@ -249,7 +266,7 @@ def _io_table(result: dict[str, Any]) -> Table:
             lines.append(line)
     return Table(
         "Requests by layer",
-        _aligned(headings),
+        _aligned(result, headings),
         lines,
         note="SCHEDULER figures 5.6 to 5.8 in numbers. Called is what the database asks of the file system; flushes there are fsync.",
     )
@@ -257,17 +274,16 @@ def _io_table(result: dict[str, Any]) -> Table:
 
 def _device_table(result: dict[str, Any]) -> Table:
     kinds = [(op, name) for op in ("read", "write", "flush") for name in ("p50", "p99")]
-    headings = (*COLUMNS[:_LEFT], *(f"{op} {name}" for op, name in kinds))
+    headings = tuple(f"{op} {name}" for op, name in kinds)
     lines = [
         [
-            cell["file_system"],
-            cell["level"].replace("_", " "),
+            *_leading(cell, result),
             *(short_time(median(cell, f"issued_{op}_{name}_ns")) for op, name in kinds),
         ]
         for cell in result["cells"]
     ]
     note = "From issue to completion: where these differ between runs of the same, the machine below differed."
-    return Table("How long the device took", _aligned(headings), lines, note=note)
+    return Table("How long the device took", _aligned(result, headings), lines, note=note)
 
 
 def _drive_intro(result: dict[str, Any]) -> str:
@@ -290,10 +306,10 @@ def _drive_table(result: dict[str, Any]) -> list[Table]:
     if not known:
         return []
     headings = (
-        *COLUMNS[:_LEFT],
         "write amplification",
         "flash written a transaction",
         "flash / device bytes",
+        "flash / called bytes",
         "drive's time for the run",
         "most transactions/s",
         "mean write",
@@ -301,11 +317,11 @@ def _drive_table(result: dict[str, Any]) -> list[Table]:
     )
     lines = [
         [
-            cell["file_system"],
-            cell["level"].replace("_", " "),
+            *_leading(cell, result),
             significant(median(cell, "drive_write_amplification")),
             _size(median(cell, "drive_flash_write_bytes_per_transaction")),
             significant(median(cell, "drive_bytes_amplification")),
+            significant(median(cell, "total_amplification")),
             short_time((median(cell, "drive_seconds") or 0.0) * 1e9),
             significant(median(cell, "drive_most_transactions_per_second")),
             short_time(median(cell, "drive_mean_write_ns")),
@@ -317,7 +333,7 @@ def _drive_table(result: dict[str, Any]) -> list[Table]:
         "Simulated. Write amplification is pages programmed for each page that the host writes; flash / device bytes also counts what a "
         "page written in part costs. Most transactions/s is what the drive's speed alone would allow."
     )
-    return [Table(f"On {result['drive']['name']}", _aligned(headings), lines, note=note)]
+    return [Table(f"On {result['drive']['name']}", _aligned(result, headings), lines, note=note)]
 
 
 def _life_table(result: dict[str, Any]) -> list[Table]:
@@ -331,15 +347,13 @@ def _life_table(result: dict[str, Any]) -> list[Table]:
     told = {"life_years": "years by cycles", "life_years_by_guarantee": "years by guarantee"}
     transactions = {"life_years": "transactions by cycles", "life_years_by_guarantee": "transactions by guarantee"}
     headings = (
-        *COLUMNS[:_LEFT],
         "written a day",
         *(told[name] for name in names),
         *(transactions[name] for name in names),
     )
     lines = [
         [
-            cell["file_system"],
-            cell["level"].replace("_", " "),
+            *_leading(cell, result),
             _size(median(cell, "write_bytes_per_day")),
             *(significant(median(cell, name)) for name in names),
             *(short_count(median(cell, name.replace("years", "transactions")) or 0.0) for name in names),
@@ -348,9 +362,10 @@ def _life_table(result: dict[str, Any]) -> list[Table]:
     ]
     note = (
         "By guarantee: the bytes that the maker guarantees over the measured rate (SCHEDULER 5.5, table 5.4). By cycles: the flash "
-        "of the whole profile times its erases, over what the flash was programmed with. Run at this rate day and night; wear even."
+        "of the whole profile times its erases, over what the flash was programmed with. Run at this rate day and night, wear even; where "
+        "the drive would allow fewer transactions a second than were measured, it would live longer. Transactions are free of the rate."
     )
-    return [Table("How long the drive lives", _aligned(headings), lines, note=note)]
+    return [Table("How long the drive lives", _aligned(result, headings), lines, note=note)]
 
 
 def _machine_table(result: dict[str, Any]) -> Table:

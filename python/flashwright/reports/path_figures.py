@@ -14,6 +14,7 @@ from flashwright.runs import Run
 Cell = dict[str, Any]
 MB = 1e6
 KIB = 1024
+_WIDE = 10
 _LAYERS = {"called": "called by the database", "queued": "queued by the file system", "issued": "got by the device"}
 
 
@@ -90,6 +91,14 @@ def layers(result: dict[str, Any]) -> list[Figure | None]:
             "KiB",
         ),
         _per_transaction(result),
+        _by_level(
+            result,
+            "added",
+            "What the file system adds",
+            "Bytes that the device got for each that the database wrote: journal, tables, and what is written anew out of place.",
+            "device_amplification",
+            "bytes of the device / bytes called",
+        ),
         _flushes(result),
     ]
 
@@ -240,7 +249,7 @@ def _labels(result: dict[str, Any]) -> list[str]:
 
 
 def _rates(result: dict[str, Any]) -> Figure | None:
-    reading = "Bytes a second, as the file system queues them and as the device gets them; what the page cache absorbs comes to neither."
+    reading = "Bytes a second that the database calls for, the file system queues, and the device gets. The page cache absorbs most reads."
     return _stacked(result, "rates", "Reads and writes by layer", reading, "_{op}_bytes_per_second", MB, "MB/s")
 
 
@@ -281,7 +290,12 @@ def _per_transaction(result: dict[str, Any]) -> Figure | None:
     ]
     if not data:
         return None
-    layout = axes(_category(), title("KiB written for each transaction", rangemode="tozero"), barmode="group")
+    values = [value for trace in data for value in trace["y"] if isinstance(value, float) and value > 0]
+    # A drive that merges whole blocks programs many times what it is given.
+    is_wide = max(values) > _WIDE * min(values)
+    unit = "KiB written for each transaction"
+    axis = log_axis(unit, values) if is_wide else title(unit, rangemode="tozero")
+    layout = axes(_category(), axis, barmode="group")
     return Figure(
         "per-transaction",
         "Written for each transaction",

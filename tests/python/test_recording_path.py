@@ -17,6 +17,7 @@ import pytest
 
 from flashwright import InputError, devices
 from flashwright._core import write_synthetic
+from flashwright.cli.record import _add_waterfall
 from flashwright.recording import file_systems
 from flashwright.recording.calls import ROOT
 from flashwright.recording.files import Named, dictionary
@@ -29,6 +30,7 @@ from flashwright.recording.volume import Volume
 from flashwright.recording.waterfall import program_flash, read_tables, waterfall
 from flashwright.reports import waterfall as report
 from flashwright.reports.page import Page, render
+from flashwright.runs import Run
 from flashwright.workloads import registry
 from flashwright.workloads.databases.place import Settings
 from flashwright.workloads.driver import RunConfig
@@ -169,6 +171,15 @@ def test_a_recording_without_calls_in_its_time_is_refused(tmp_path: Path) -> Non
         waterfall(by_hand(), {"calls": {"from_ns": 3 * S, "to_ns": 4 * S}})
     with pytest.raises(InputError, match="a recording with the calls of its database"):
         read_tables(tmp_path)
+
+
+def test_a_recording_whose_calls_ended_before_it_began_is_finished_without_layers() -> None:
+    about: dict[str, Any] = {"calls": {"from_ns": -2 * S, "to_ns": -S}, "queued_shift_ns": 0, "not_told": []}
+    run = Run("record", {"path": about}, by_hand())
+    _add_waterfall(run)
+    assert "waterfall" not in run.result
+    assert len(about["not_told"]) == 1
+    assert "no time in common" in about["not_told"][0]
 
 
 def test_flash_programs_what_a_recording_wrote(tmp_path: Path) -> None:

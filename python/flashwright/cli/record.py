@@ -249,7 +249,12 @@ def _add_waterfall(run: Run) -> None:
     for name, path in run.table_files.items():
         if name in NEEDED:
             tables[name] = pq.read_table(path, columns=NEEDED[name])
-    found = waterfall(tables, run.result["path"])
+    try:
+        found = waterfall(tables, run.result["path"])
+    except InputError as error:
+        # Whoever was killed before the measurement began has left what the device got: that is still worth its report.
+        run.result["path"]["not_told"].append(f"the layers side by side: {error}")
+        return
     run.result["waterfall"] = found.result
     run.tables |= found.tables
 

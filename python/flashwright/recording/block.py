@@ -24,12 +24,21 @@ BUFFER_KIB = 16_384
 _ONE_READ = 1 << 16
 _IDLE_S = 0.05
 _TIDY_S = 5.0
+_TIDY_S = 5.0
 
 
 def is_there() -> bool:
     """Tell whether the kernel has the tracer; tracefs has to be mounted."""
     tracers = ROOT / "available_tracers"
     return tracers.exists() and "blk" in tracers.read_text().split()
+
+
+def _free_tracer() -> str:
+    """Give the tracer that is set; wait a moment for one that was killed, whose supervisor is about to put it back."""
+    deadline = time.monotonic() + _TIDY_S
+    while (tracer := current(ROOT / "current_tracer")) == "blk" and time.monotonic() < deadline:
+        time.sleep(_IDLE_S)
+    return tracer
 
 
 class BlockTracer:
@@ -69,9 +78,10 @@ class BlockTracer:
         if current(self._device / "enable") != "0":
             raise InputError(f"{self._device}/enable is on: end the other tracing first (write 0 into it)")
         for path, value in (
+            # First, and so put back last: when it is free again, the supervisor of a recording that was killed has done the rest.
+            (ROOT / "current_tracer", "blk"),
             (ROOT / "trace_clock", "mono"),
             (ROOT / "buffer_size_kb", str(self._buffer_kib)),
-            (ROOT / "current_tracer", "blk"),
             (ROOT / "options/bin", "1"),
             # With it, every record would begin with ftrace's own header, which no reader of blktrace knows.
             (ROOT / "options/context-info", "0"),

@@ -70,7 +70,7 @@ def test_every_workload_runs_on_postgres(name: str, cli: Cli, place: Path) -> No
     assert result["consistency"]["holds"], result["consistency"]
     assert result["database"]["settings"]["shared_buffers"].split(" ")[0] == "512"
     assert result["database"]["settings"]["full_page_writes"] == "off"
-    assert sum(one.get("cause", "").startswith("immediate") for one in result["checkpoints"]) >= 2
+    assert sum(one.get("cause", "").startswith("immediate") for one in result["checkpoints"]) >= 1
     if name == "tatp":
         assert result["database"]["driver"] == "pgbench"
         for kind, share in result["expected_shares"].items():
@@ -106,7 +106,7 @@ def test_settings_of_sqlite_are_in_force(cli_json: Callable[..., Any], place: Pa
     assert (settings["page_size"], settings["journal_mode"], settings["synchronous"]) == (8192, "delete", 1)
     assert settings["cache_size"] == -512
     result = cli_json("run", TINY["tatp"], "--duration", "1", "--checkpoint", "0.3", "--on", place)
-    assert len(result["checkpoints"]) >= 2
+    assert len(result["checkpoints"]) >= 1
     assert result["database"]["settings"]["wal_autocheckpoint"] == 0
 
 

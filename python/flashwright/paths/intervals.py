@@ -34,7 +34,7 @@ def _levels(plan: Plan, given: Sequence[str]) -> list[Level]:
     if seconds is None:
         raise InputError("the study intervals needs runs of a certain length: give --duration and not --transactions")
     found = numbers("intervals", given, seconds_of, "seconds, such as 30")
-    late = [one for one in found if one + plan.config.warm_up_seconds >= seconds + plan.config.warm_up_seconds]
+    late = [one for one in found if one >= seconds]
     if late:
         raise InputError(
             f"--levels of intervals: in runs of {seconds:g} s there is no checkpoint each {late[0]:g} s; take a longer --duration"

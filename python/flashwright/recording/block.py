@@ -24,7 +24,6 @@ BUFFER_KIB = 16_384
 _ONE_READ = 1 << 16
 _IDLE_S = 0.05
 _TIDY_S = 5.0
-_TIDY_S = 5.0
 
 
 def is_there() -> bool:
@@ -65,10 +64,7 @@ class BlockTracer:
         Raises:
             InputError: somebody else is tracing, or the kernel has no such tracer.
         """
-        # The settings of a recording that was killed come back a moment after its lock is free.
-        deadline = time.monotonic() + _TIDY_S
-        while (tracer := current(ROOT / "current_tracer")) != "nop" and time.monotonic() < deadline:
-            time.sleep(_IDLE_S)
+        tracer = _free_tracer()
         if tracer != "nop":
             raise InputError(f"{ROOT}/current_tracer is {tracer}: end the other tracing first (write nop into it)")
         if not is_there():

@@ -201,16 +201,32 @@ def _run_here(
     observer.warming_up(gathering.windows)
     start_ns = time.monotonic_ns()
     begins_ns = start_ns + int(config.warm_up_seconds * 1e9)
-    begun = threading.Timer(config.warm_up_seconds, observer.measurement_begins, (begins_ns,))
+    failed: list[BaseException] = []
+
+    def begin() -> None:
+        try:
+            observer.measurement_begins(begins_ns)
+        except BaseException as error:
+            # Of a thread of its own nobody would learn it. There is nothing to measure any more.
+            failed.append(error)
+
+    begun = threading.Timer(config.warm_up_seconds, begin)
     begun.daemon = True
     if config.warm_up_seconds > 0:
         begun.start()
     else:
         observer.measurement_begins(begins_ns)
     try:
-        gathering.seconds = run_client(_start(database, load, config, 0), start_ns, gathering.take, stop.is_set)
+        gathering.seconds = run_client(
+            _start(database, load, config, 0), start_ns, gathering.take, lambda: bool(failed) or stop.is_set()
+        )
     finally:
         begun.cancel()
+        if begun.ident is not None:
+            # It may be at it just now: what begins is to begin before it ends.
+            begun.join()
+    if failed:
+        raise failed[0]
     observer.measurement_ends(time.monotonic_ns())
 
 

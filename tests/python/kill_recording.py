@@ -8,6 +8,7 @@ Killed is our command, its supervisor, or the database (PostgreSQL's first proce
 from __future__ import annotations
 
 import argparse
+import fcntl
 import os
 import random
 import signal
@@ -19,6 +20,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from flashwright.recording.tracefs import LOCK
 from processes import command_of, descendants, is_alive, processes_of, until
 
 TRACEFS = Path("/sys/kernel/tracing")
@@ -49,12 +51,21 @@ def settings() -> dict[str, str]:
     return {**told, "traced": " ".join(traced)}
 
 
+def settings_at_rest() -> dict[str, str]:
+    """Give the settings while nobody records: others on this machine may, and change them for so long."""
+    with LOCK.open("a") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        # Of one that was killed they come back a moment after its lock is free.
+        until(lambda: settings()["current_tracer"] == "nop")
+        return settings()
+
+
 def kill(one: Kill, work: Path) -> str:
     """Run, kill, and check; say what there is of the recording.
 
     Raises AssertionError with what is left behind, or cannot be read.
     """
-    before = settings()
+    before = settings_at_rest()
     place, recording = work / "place", work / "recording"
     place.mkdir(mode=0o777)
     place.chmod(0o777)
@@ -81,7 +92,7 @@ def kill(one: Kill, work: Path) -> str:
     assert until(lambda: processes_of(str(place)) == []), f"{one}: processes left: {processes_of(str(place))}"
     assert until(lambda: str(place) not in Path("/proc/self/mounts").read_text()), f"{one}: still mounted"
     assert until(lambda: list(place.iterdir()) == []), f"{one}: left in the folder: {list(place.iterdir())}"
-    assert until(lambda: settings() == before), f"{one}: tracing was {before} and is {settings()}"
+    assert until(lambda: settings_at_rest() == before), f"{one}: tracing was {before} and is {settings()}"
     loops = subprocess.run(["losetup", "--all"], capture_output=True, text=True, check=True).stdout
     assert str(place) not in loops, f"{one}: loop device left: {loops}"
     return _read(one, recording)

@@ -18,7 +18,7 @@ from flashwright.recording import file_systems
 from flashwright.recording.tracefs import Tracefs
 from flashwright.recording.volume import Volume
 from flashwright.workloads.supervisor import Supervisor
-from kill_recording import Kill, kill, settings
+from kill_recording import Kill, kill, settings, settings_at_rest
 from processes import until
 from servers import find_server
 from support import Cli, find_program
@@ -52,9 +52,9 @@ def dd(target: Path) -> list[str]:
 
 def test_what_a_command_writes_is_recorded(volume: Volume, cli: Cli, tmp_path: Path) -> None:
     find_program("blkparse")
-    before = settings()
+    before = settings_at_rest()
     done = cli("record", volume.mount_point, "--out", "rec", "--check", "--", *dd(volume.mount_point / "file"))
-    assert settings() == before
+    assert settings_at_rest() == before
     assert "blkparse reads the same" in done.stdout
     result = json.loads((tmp_path / "rec" / "result.json").read_text())
     assert result["recording"]["lost_events"] == 0
@@ -101,7 +101,7 @@ def test_ctrl_c_is_the_end_of_a_recording(volume: Volume, tmp_path: Path) -> Non
 
 
 def test_a_killed_recording_is_finished_later(volume: Volume, cli: Cli, tmp_path: Path) -> None:
-    before = settings()
+    before = settings_at_rest()
     command = [
         sys.executable,
         "-m",
@@ -121,7 +121,7 @@ def test_a_killed_recording_is_finished_later(volume: Volume, cli: Cli, tmp_path
     assert until(lambda: stream.stat().st_size > PAGES * 48)
     process.kill()
     process.wait()
-    assert until(lambda: settings() == before)
+    assert until(lambda: settings_at_rest() == before)
     # As if it had been cut within a record.
     with stream.open("ab") as raw:
         raw.write(stream.read_bytes()[:20])
@@ -251,12 +251,12 @@ def test_a_device_that_gets_nothing_is_told(volume: Volume, cli: Cli) -> None:
 
 def test_blktrace_records_where_it_is_allowed_and_tells_where_not(volume: Volume, cli: Cli, tmp_path: Path) -> None:
     find_program("blktrace")
-    before = settings()
+    before = settings_at_rest()
     target = volume.mount_point
     done = cli(
         "record", target, "--tracer", "blktrace", "--out", "rec", "--check", "--", *dd(target / "file"), code=None
     )
-    assert settings() == before
+    assert settings_at_rest() == before
     if done.returncode == 0:
         assert "blkparse reads the same" in done.stdout
         assert len(pl.read_parquet(tmp_path / "rec" / "requests.parquet")) >= PAGES

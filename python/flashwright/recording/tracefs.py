@@ -14,7 +14,8 @@ from flashwright.workloads.supervisor import Supervisor
 from .tools import need_root, tool
 
 ROOT = Path("/sys/kernel/tracing")
-_LOCK = Path("/run/lock/flashwright-tracing")
+LOCK = Path("/run/lock/flashwright-tracing")
+"""Whoever records holds it (flock)."""
 _LOSSES = ("overrun", "commit overrun", "dropped events")
 _WAIT_S = 0.1
 
@@ -31,12 +32,16 @@ class Tracefs:
         need_root("recording what the kernel does")
         self._supervisor = supervisor
         self._saved: list[tuple[int, Path, str]] = []
+        if not ROOT.is_dir():
+            raise InputError("this kernel has no tracefs: it needs CONFIG_FTRACE")
         self._lock: int | None = _locked(patience_s)
-        if not (ROOT / "current_tracer").exists():
-            if not ROOT.is_dir():
-                raise InputError("this kernel has no tracefs: it needs CONFIG_FTRACE")
-            supervisor.undo("umount", ROOT)
-            tool("mount", "-t", "tracefs", "nodev", ROOT)
+        try:
+            if not (ROOT / "current_tracer").exists():
+                supervisor.undo("umount", ROOT)
+                tool("mount", "-t", "tracefs", "nodev", ROOT)
+        except BaseException:
+            self.close()
+            raise
 
     def set(self, path: Path, value: str) -> None:
         """Write a setting, and put it back at the end.
@@ -97,7 +102,9 @@ def commands() -> dict[int, str]:
 
 
 def _locked(patience_s: float) -> int:
-    handle = os.open(_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    # A container may have nothing but /run.
+    LOCK.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     deadline = time.monotonic() + patience_s
     while True:
         try:

@@ -29,6 +29,8 @@ REPORT_FILE = "report.html"
 PROFILE_FILE = "profile.toml"
 TIMELINE_FILE = "timeline.json"
 TEXT_FILES = (PROFILE_FILE, TIMELINE_FILE)
+RECORDING = "record"
+"""The command of a recording: what was measured once, and cannot be made again from its inputs."""
 
 
 @dataclass
@@ -53,8 +55,11 @@ class Run:
     def write(self, folder: Path) -> None:
         """Write the result and the tables into the folder, which is made if it is missing.
 
-        Raises InputError if the folder cannot be written, or holds something that is no run folder.
+        Raises InputError if the folder cannot be written, or holds something that is no run folder, or a recording, which only
+        another recording replaces.
         """
+        if self.command != RECORDING and (folder / RESULT_FILE).is_file():
+            refuse_recording(folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if any(folder.iterdir()) and not (folder / RESULT_FILE).is_file():
@@ -101,6 +106,16 @@ class Run:
             raise InputError(f"{folder}: no run folder: it has no {RESULT_FILE}") from None
         except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
             raise InputError(f"{path}: not the result of a run: {error}") from error
+
+
+def refuse_recording(folder: Path) -> None:
+    """Raise InputError if a run folder holds a recording."""
+    try:
+        is_recording = Run.read_result(folder).command == RECORDING
+    except InputError:
+        return
+    if is_recording:
+        raise InputError(f"{folder}: a recording is there, and would be lost; choose another --out")
 
 
 def table(columns: Columns) -> pa.Table:

@@ -145,6 +145,10 @@ def _run_folder(context: click.Context, option: click.Parameter, value: Path | N
     if value is not None:
         existing = next(path for path in (value.absolute(), *value.absolute().parents) if path.exists())
         _check_folder(existing, str(value), option, context)
+        if (value / "result.json").is_file():
+            from flashwright.runs import refuse_recording
+
+            refuse_recording(value)
     return value
 
 

@@ -32,7 +32,7 @@ def default_folder() -> Path:
 
 
 @click.command(short_help="Record what a device gets while something runs.")
-@click.argument("target", type=click.Path(path_type=Path), required=False)
+@click.argument("target", type=click.Path(path_type=Path, readable=False), required=False)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.option(
     "--seconds", type=Number(0, min_open=True), metavar="S", help="Stop after so long.  [default: Ctrl-C stops]"
@@ -114,8 +114,10 @@ def _record(target: Path, command: Sequence[str], seconds: float | None, folder:
     from flashwright.cli.progress import StoppedError, follow
     from flashwright.recording import device
     from flashwright.recording.recorder import Recorder
+    from flashwright.recording.tools import need_root
     from flashwright.workloads.supervisor import Supervisor
 
+    need_root("recording what the kernel does")
     found = device.find(target)
     with Supervisor() as supervisor:
         recorder = Recorder(supervisor, found, folder, command=command_line(), patience_s=_PATIENCE_S, **how)

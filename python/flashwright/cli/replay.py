@@ -113,6 +113,7 @@ def replay(
     from flashwright import replays
     from flashwright.cli import probe_runs
     from flashwright.probing.targets import Target
+    from flashwright.recording.recorder import check_folder
 
     plan = plan_of(more)
     other = None if against is None else replays.read(against)
@@ -126,7 +127,10 @@ def replay(
     if more["create"] is not None:
         probe_runs.create(device, more["create"])
     asked = Asked(path, _reading(more), plan, target, more["endurance_tbw"], more["dry_run"], json_path)
-    recording = None if record_to is None else _recording(target, record_to, more, json_path)
+    recording = None
+    if record_to is not None:
+        check_folder(record_to, trace=path.parent, run=out)
+        recording = _recording(target, record_to, more, json_path)
     run, identity, ended = replay_on(asked, recording)
     if run is None:
         return

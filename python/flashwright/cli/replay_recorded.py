@@ -43,14 +43,15 @@ def recorded(target: Target, folder: Path, buffer_kib: int) -> Iterator[None]:
         recorder = Recorder(
             supervisor, found, folder, command=command_line(), buffer_kib=buffer_kib, patience_s=_PATIENCE_S
         )
-        with _unmerged(supervisor, found):
-            try:
-                recorder.prepare()
+        try:
+            # First: while another recording goes on, its device's setting is not ours to change, nor to remember.
+            recorder.prepare()
+            with _unmerged(supervisor, found):
                 recorder.start()
                 yield
                 recorder.stop()
-            finally:
-                recorder.close()
+        finally:
+            recorder.close()
 
 
 @contextlib.contextmanager

@@ -56,7 +56,7 @@ def run(workload: str, *, json_path: str | None, out: Path | None, **options: An
     from flashwright.workloads.session import Session
 
     plan, preset, remarks = plan_of(workload, options, DEFAULT_SECONDS)
-    recorder = recorder_of(options, command_line())
+    recorder = recorder_of(options, command_line(), out)
     session = Session(plan, recorder)
     stopped: StoppedError[Any] | None = None
     try:

@@ -110,14 +110,16 @@ def volume_of(options: dict[str, Any], workload: Workload, units: int) -> Volume
     return VolumePlan(name, size, None, options["mount_options"])
 
 
-def recorder_of(options: dict[str, Any], command: list[str]) -> RunRecorder | None:
-    """Give what records the run, if it was asked for."""
+def recorder_of(options: dict[str, Any], command: list[str], out: Path | None) -> RunRecorder | None:
+    """Give what records the run, if it was asked for. `out`: the run's own folder, if one was given."""
     if options["record_to"] is None:
         return None
     from flashwright.recording.of_run import RunRecorder
+    from flashwright.recording.recorder import check_folder
     from flashwright.recording.tools import need_root
 
     need_root("--record")
+    check_folder(options["record_to"], run=out)
     return RunRecorder(
         options["record_to"], command, max(1, options["trace_buffer_bytes"] // 1024), with_path=not options["no_calls"]
     )

@@ -6,6 +6,7 @@ is read by everything that reads blktrace. About 2 us of a processor's time for 
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import threading
@@ -126,6 +127,8 @@ class BlockTracer:
             pipe = os.open(ROOT / "trace_pipe", os.O_RDONLY | os.O_NONBLOCK)
             try:
                 with self._output.open("wb", buffering=0) as out:
+                    # Of this process alone, and gone with it: whoever would finish the recording sees that it goes on.
+                    fcntl.lockf(out, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     while True:
                         # Asked before the read: what was traced before `stop` is still read after it.
                         last = self._stopping.is_set()

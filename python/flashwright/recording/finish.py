@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,9 @@ def finish(folder: Path) -> Run:
     if run.command != "record" or not stream.is_file():
         raise InputError(f"{folder}: no recording to finish: it has no {RAW}/{BLOCK_STREAM}")
     about: dict[str, Any] = run.result["recording"]
+    if "provenance" in run.result:
+        raise InputError(f"{folder}: this recording is finished: its tables are there")
+    _check_nobody_writes(stream)
     if about.get("state") == "running":
         about["state"] = "killed"
     if stream.stat().st_size == 0:
@@ -55,6 +59,14 @@ def finish(folder: Path) -> Run:
     result["processes"] = _processes(files[REQUESTS], about.pop("commands", {}))
     result["provenance"] = provenance(about["command_line"], [], None)
     return run
+
+
+def _check_nobody_writes(stream: Path) -> None:
+    with stream.open("rb") as handle:
+        try:
+            fcntl.lockf(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError(f"{stream}: it is still being recorded; end that first") from None
 
 
 def _add_path(run: Run, raw: Path) -> None:

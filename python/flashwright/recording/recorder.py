@@ -81,8 +81,10 @@ class Recorder:
         Raises:
             InputError: this cannot be recorded here, or the folder will not do.
         """
-        self._make_folder()
+        check_folder(self.folder)
+        # Before anything in the folder is replaced: who is refused, or shares the folder with who records, loses nothing.
         self._tracefs = Tracefs(self._supervisor, self._patience_s)
+        self._make_folder()
         self._block = self._choose()
         self._about = {
             "state": "running",
@@ -155,23 +157,38 @@ class Recorder:
         folder = self.folder
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            if any(folder.iterdir()) and not (folder / RESULT_FILE).is_file():
-                raise InputError(f"{folder}: the folder is not empty and no run folder; choose another")
+            if _same_device(folder, self.device):
+                raise InputError(
+                    f"{folder} is on {self.device.path}, which is to be recorded: the recording would record itself; choose a "
+                    "folder on another device"
+                )
+            check_folder(folder)
             raw = folder / RAW
             raw.mkdir(exist_ok=True)
             for stale in (*folder.glob("*.parquet"), *raw.iterdir()):
                 stale.unlink()
         except OSError as error:
             raise InputError(f"{folder}: the recording cannot be written there: {error.strerror}") from error
-        if _same_device(folder, self.device):
-            raise InputError(
-                f"{folder} is on {self.device.path}, which is to be recorded: the recording would record itself; choose a "
-                "folder on another device"
-            )
 
     def _write_about(self) -> None:
         document = {"command": "record", "recording": self._about}
         (self.folder / RESULT_FILE).write_text(dump_json(document), encoding="utf-8")
+
+
+def check_folder(folder: Path, **others: Path | None) -> None:
+    """Refuse a folder for a recording before any work is done: `others` are folders by what they are for, which it must not be.
+
+    Raises:
+        InputError: it holds what is no run, or it is one of the others.
+    """
+    try:
+        if folder.exists() and any(folder.iterdir()) and not (folder / RESULT_FILE).is_file():
+            raise InputError(f"{folder}: the folder is not empty and no run folder; choose another")
+    except OSError as error:
+        raise InputError(f"{folder}: the recording cannot be written there: {error.strerror}") from error
+    for what, other in others.items():
+        if other is not None and other.resolve() == folder.resolve():
+            raise InputError(f"--record {folder}: that is the folder of the {what}, too; choose another")
 
 
 def _same_device(folder: Path, device: BlockDevice) -> bool:

@@ -1,0 +1,130 @@
+"""What a recording must never do: replace another one, or what it is made from; and what is told when it cannot begin."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from flashwright import InputError, RunError
+from flashwright.recording.device import BlockDevice
+from flashwright.recording.finish import finish
+from flashwright.recording.recorder import Recorder
+from flashwright.recording.tracefs import Tracefs
+from flashwright.runs import Run
+from flashwright.workloads import registry
+from flashwright.workloads.databases.sqlite import SqliteConfig
+from flashwright.workloads.driver import RunConfig, Unobserved, run
+from flashwright.workloads.supervisor import Supervisor
+from support import Cli
+
+HELD = """
+import fcntl, sys
+stream = open(sys.argv[1], "ab")
+fcntl.lockf(stream, fcntl.LOCK_EX)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    """A recording that is finished, with one table."""
+    folder = tmp_path / "rec"
+    Run("record", {"provenance": {}}, {"requests": pa.table({"time_ns": [0]})}).write(folder)
+    return folder
+
+
+def assert_whole(recording: Path) -> None:
+    assert (recording / "requests.parquet").exists()
+    assert Run.read_result(recording).command == "record"
+
+
+def test_no_other_run_replaces_a_recording(recording: Path) -> None:
+    with pytest.raises(InputError, match="a recording is there"):
+        Run("waterfall", {}).write(recording)
+    assert_whole(recording)
+    Run("record", {}, {"queued": pa.table({"time_ns": [0]})}).write(recording)
+    assert not (recording / "requests.parquet").exists()
+
+
+def test_out_names_no_recording(recording: Path, cli: Cli) -> None:
+    told = cli("simulate", "synth:uniform?pages=1k", "--device", "nvme-tlc", "--out", "rec", code=2).stderr
+    assert "a recording is there" in told
+    assert_whole(recording)
+
+
+def test_a_recording_that_is_refused_leaves_the_folder_as_it_was(
+    recording: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise InputError("another recording goes on")
+
+    monkeypatch.setattr(Tracefs, "__init__", refuse)
+    with Supervisor() as supervisor:
+        recorder = Recorder(supervisor, BlockDevice("none", "0:0"), recording, command=[])
+        with pytest.raises(InputError, match="goes on"):
+            recorder.prepare()
+        recorder.close()
+    assert_whole(recording)
+
+
+def test_a_replay_is_not_recorded_over_its_trace(recording: Path, cli: Cli) -> None:
+    told = cli("replay", "rec", "--device", "memory(bytes=1Mi)", "--record", "rec", code=2).stderr
+    assert "that is the folder of the trace" in told
+    told = cli("replay", "rec", "--device", "memory(bytes=1Mi)", "--record", "new", "--out", "./new", code=2).stderr
+    assert "that is the folder of the run" in told
+    assert_whole(recording)
+
+
+def test_a_recording_is_finished_once_and_not_while_it_goes_on(tmp_path: Path) -> None:
+    stream = tmp_path / "raw" / "block.blktrace"
+    stream.parent.mkdir()
+    stream.write_bytes(b"")
+    about = {"command": "record", "recording": {"state": "running", "device": {"name": "loop9"}}}
+    (tmp_path / "result.json").write_text(json.dumps(about))
+    with subprocess.Popen(
+        [sys.executable, "-c", HELD, str(stream)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as recorder:
+        assert recorder.stdout is not None
+        assert recorder.stdout.readline() == "held\n"
+        with pytest.raises(InputError, match="still being recorded"):
+            finish(tmp_path)
+        recorder.communicate()
+    with pytest.raises(RunError, match="got no request"):
+        finish(tmp_path)
+    (tmp_path / "result.json").write_text(json.dumps({**about, "provenance": {}}))
+    with pytest.raises(InputError, match="is finished"):
+        finish(tmp_path)
+
+
+def test_the_stream_is_held_while_it_is_written(tmp_path: Path) -> None:
+    # What the test above relies on: POSIX locks, which no child inherits and closing gives back.
+    stream = tmp_path / "stream"
+    with stream.open("wb") as out:
+        fcntl.lockf(out, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        child = "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'rb'), fcntl.LOCK_SH | fcntl.LOCK_NB)"
+        command = [sys.executable, "-c", child, str(stream)]
+        assert subprocess.run(command, capture_output=True, check=False).returncode == 1
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+class _CannotBegin(Unobserved):
+    def measurement_begins(self, at_ns: int) -> None:  # noqa: ARG002  (an observer's)
+        assert threading.current_thread() is not threading.main_thread()
+        raise InputError("the tracer is gone")
+
+
+def test_a_recording_that_cannot_begin_after_the_warm_up_ends_the_run(tmp_path: Path) -> None:
+    workload, given = registry.find("ycsb(records=100)")
+    load = workload.load(given, None)
+    config = SqliteConfig(str(tmp_path / "db"))
+    load.fill(config, 1, 1, lambda _done, _total: None)
+    with pytest.raises(InputError, match="the tracer is gone"):
+        run(config, load, RunConfig(1, seconds=600.0, warm_up_seconds=0.05), _CannotBegin(), threading.Event())

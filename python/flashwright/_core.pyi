@@ -319,6 +319,7 @@ def fit_profile(
     model: str = "",
     seed: int = 1,
     effort: int = 400,
+    seconds: float | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Find a profile that behaves as a device did, from a JSON list of findings: toml, notes, evaluations, cells."""

@@ -1,5 +1,7 @@
 //! Experiments on block devices.
 
+use std::time::Duration;
+
 use ::prober::fit::{FitError, Input, fit};
 use ::prober::matrix::{Access, Cell, measure};
 use ::prober::matrix_set::Matrix;
@@ -182,13 +184,13 @@ fn read_bytes_per_second(
 /// Finds a profile of a simulated drive that behaves, to its host, as a device did that was probed.
 ///
 /// `findings` is a JSON list of what experiments found: that of `matrix`, or of `matrix_reads`, is what the profile is fitted to, and others say what is
-/// known of the inside. `name` becomes the profile's name. `effort` is how long to search: simulations of the whole matrix, about. Progress counts
-/// cells simulated.
+/// known of the inside. `name` becomes the profile's name. `effort` is how much to search: simulations of the whole matrix at most, and one more;
+/// `seconds` how long at most, without a bound if it is None. Progress counts cells simulated.
 ///
 /// Returns a dict: toml, notes (what was assumed, and what could not be used), evaluations, and cells: a list of dicts with access, reads,
 /// size_bytes, depth, and ratio (how many times as fast the profile is). Raises InputError if there is nothing to fit to; RunError; Cancelled.
 #[pyfunction]
-#[pyo3(signature = (findings, *, name, capacity_bytes, model="", seed=1, effort=400, progress=None))]
+#[pyo3(signature = (findings, *, name, capacity_bytes, model="", seed=1, effort=400, seconds=None, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 fn fit_profile<'py>(
     py: Python<'py>,
@@ -198,13 +200,18 @@ fn fit_profile<'py>(
     model: &str,
     seed: u64,
     effort: usize,
+    seconds: Option<f64>,
     progress: Option<&Bound<'_, Progress>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let known = known_of(findings)?;
     let Some(target) = Matrix::from_findings(&known) else {
         return Err(errors::input_error("there is nothing to fit a profile to: run experiment `matrix`, or `matrix_reads`"));
     };
-    let input = Input { name, model, capacity_bytes, known: &known, target: &target, starts: &[], seed, effort };
+    let longest = match seconds.map(Duration::try_from_secs_f64) {
+        Some(Err(error)) => return Err(errors::input_error(format!("seconds is not a time to search for: {error}"))),
+        longest => longest.and_then(Result::ok),
+    };
+    let input = Input { name, model, capacity_bytes, known: &known, target: &target, starts: &[], seed, effort, longest };
     let progress = progress::shared(progress);
     let found = py.detach(|| fit(&input, &progress)).map_err(|error| match error {
         FitError::Cancelled(cancelled) => errors::cancelled(cancelled),

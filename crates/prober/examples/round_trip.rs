@@ -5,12 +5,15 @@
 //! built-in profiles, written as TOML and read again; a full-size drive of it is probed in the same way, with another seed; and the two
 //! matrices are compared.
 //!
-//! `cargo run --release -p flashwright-prober --example round_trip -- [effort=300] [inside=yes|no] [keep=FOLDER] [verbose] [profile ...]`
+//! `cargo run --release -p flashwright-prober --example round_trip -- [effort=120] [simulations=N] [inside=yes|no] [keep=FOLDER] [verbose]
+//! [profile ...]`
 //!
+//! `effort` is the real time of a search in seconds, `simulations` its length in simulations of the whole matrix: with it alone (`effort=0`) the
+//! outcome is the same on every machine.
 //! With `inside=no` nothing is known but the matrix. In the folder of `keep`, findings stay from one run to the next. The onset of cleaning
 //! is looked for only in drives of at most [`MOST_ONSET_BYTES`]: a full set has no time to fill larger ones.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use devices::{BlockDevice, Simulated, SimulatedSettings};
 use prober::fit::{Input, fit};
@@ -115,7 +118,8 @@ fn found(profile: &Profile, options: &Options) -> (Known, Matrix) {
 }
 
 struct Options {
-    effort: usize,
+    seconds: f64,
+    simulations: usize,
     verbose: bool,
     inside: bool,
     keep: Option<String>,
@@ -123,11 +127,13 @@ struct Options {
 
 #[allow(clippy::unwrap_used)]
 fn main() {
-    let mut options = Options { effort: 300, verbose: false, inside: true, keep: None };
+    let mut options = Options { seconds: 120.0, simulations: 1_000_000, verbose: false, inside: true, keep: None };
     let mut names: Vec<String> = Vec::new();
     for argument in std::env::args().skip(1) {
         if let Some(value) = argument.strip_prefix("effort=") {
-            options.effort = value.parse().unwrap();
+            options.seconds = value.parse().unwrap();
+        } else if let Some(value) = argument.strip_prefix("simulations=") {
+            options.simulations = value.parse().unwrap();
         } else if let Some(value) = argument.strip_prefix("inside=") {
             options.inside = value == "yes";
         } else if let Some(value) = argument.strip_prefix("keep=") {
@@ -153,11 +159,12 @@ fn one(name: &str, options: &Options) {
     let truth = profile::load(name).unwrap();
     let start = Instant::now();
     let (known, target) = found(&truth, options);
-    let effort = options.effort;
+    let longest = (options.seconds > 0.0).then(|| Duration::from_secs_f64(options.seconds));
+    let effort = options.simulations;
     eprintln!("  probed in {:.1} s", start.elapsed().as_secs_f64());
     let starts: Vec<Profile> = profile::PROFILES.iter().filter(|one| one.name != name).map(|one| one.profile()).collect();
-    let input =
-        Input { name, model: "", capacity_bytes: truth.capacity_bytes(), known: &known, target: &target, starts: &starts, seed: 2, effort };
+    let capacity_bytes = truth.capacity_bytes();
+    let input = Input { name, model: "", capacity_bytes, known: &known, target: &target, starts: &starts, seed: 2, effort, longest };
     let start = Instant::now();
     let found = fit(&input, &Progress::default()).unwrap();
     let seconds = start.elapsed().as_secs_f64();

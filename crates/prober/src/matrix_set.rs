@@ -172,12 +172,15 @@ impl Times {
     /// yet does fewer, and is wrong anyway.
     pub fn like(measured: &[CellMeasured], protocol: &Protocol) -> Self {
         const REQUESTS: f64 = 64.0;
+        /// What reads and writes do to each other comes in bursts.
+        const MIXED_REQUESTS: f64 = 128.0;
         const LEAST: f64 = 2e8;
         /// Below so many bytes a second no buffer is filled by warming up.
         const SLOW: f64 = 20e6;
         let most = protocol.cell_ns as f64;
         let of_cell = |one: &CellMeasured| {
-            let measure = (REQUESTS * 1e9 / one.iops).max(LEAST).min(most) as Nanos;
+            let requests = if one.cell.reads > 0.0 && one.cell.reads < 1.0 { MIXED_REQUESTS } else { REQUESTS };
+            let measure = (requests * 1e9 / one.iops).max(LEAST).min(most) as Nanos;
             let warm_up = if one.bytes_per_second() > SLOW { protocol.cell_ns } else { measure };
             (warm_up, measure)
         };

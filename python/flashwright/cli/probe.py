@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     "--fit",
     "effort",
     type=click.IntRange(0),
-    default=20,
+    default=120,
     show_default=True,
     metavar="N",
-    help="Search for a profile that behaves as the device does by simulating it N times; 0 for none.",
+    help="Search for a profile that behaves as the device does by simulating it N times at most; 0 for none.",
 )
 @click.option("--again", is_flag=True, help="Measure anew what the run folder holds already.")
 @output_options

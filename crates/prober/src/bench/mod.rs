@@ -136,6 +136,7 @@ pub struct Bench<'a> {
     progress: &'a Progress,
     sent: Sent,
     next_seed: u64,
+    is_given_up_when_stopped: bool,
 }
 
 impl<'a> Bench<'a> {
@@ -151,7 +152,15 @@ impl<'a> Bench<'a> {
             "the region of {length} bytes at byte {offset} is one of whole sectors of {sector} within the device's {} bytes",
             info.capacity_bytes
         );
-        Self { device, settings, progress, sent: Sent::default(), next_seed: settings.seed }
+        Self { device, settings, progress, sent: Sent::default(), next_seed: settings.seed, is_given_up_when_stopped: false }
+    }
+
+    /// The same for a simulated drive that is dropped if the work is stopped: what is under way then need not be brought to its end, which may
+    /// take long.
+    #[must_use]
+    pub(crate) fn given_up_when_stopped(mut self) -> Self {
+        self.is_given_up_when_stopped = true;
+        self
     }
 
     /// What the device is.

@@ -70,7 +70,8 @@ impl Bench<'_> {
             is_virtual,
         };
         let played = player.play();
-        if played.is_err() {
+        let is_given_up = self.is_given_up_when_stopped && matches!(played, Err(ProbeError::Cancelled(_)));
+        if played.is_err() && !is_given_up {
             self.let_end();
         }
         played

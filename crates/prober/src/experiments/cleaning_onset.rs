@@ -1,10 +1,12 @@
 //! After how many random overwrites a filled drive has to clean.
 //!
-//! The region is trimmed where the device can, so that all spare space is free, and written in order; then random writes are counted until their throughput falls for good, by at least a quarter: the first lasting
-//! change of level in windows of equally many bytes, by binary segmentation with F tests. Until then the drive writes to spare erase blocks;
-//! from then on each write pays for relocations. What was written up to there is about the spare space that is kept free of data (less what the drive
-//! keeps in reserve). The first two hundredths, and twice the write buffer, are left out, as buffers fill meanwhile; a
-//! buffer that fills slowly makes a smaller fall.
+//! The region is trimmed where the device can, so that all spare space is free, and written in order; then random writes are counted until
+//! their throughput falls for good, by at least a quarter: the first lasting change of level in windows of equally many bytes, by binary
+//! segmentation with F tests. Until then the drive writes to spare erase blocks; from then on each write waits for relocations. A drive that
+//! keeps a reserve cleans beside the writes before that: a first, smaller fall (`cleaning_begins_bytes`), and the reserve is what lies between.
+//! The first half per cent, and twice the write buffer, are left out, as buffers fill meanwhile; a buffer that fills slowly makes a smaller
+//! fall. Filling may take most of the time: in a drive that is not full nothing has to be cleaned. Where nothing falls, the drive has at least
+//! as much spare space as was written (`least_spare_bytes`).
 //!
 //! It writes the region once in order, and at most `most` at random. It holds only if the rest of the drive holds data too, which nobody
 //! but the user knows. Drives with log blocks show here when their logs are full; a drive that is always cleaning shows nothing.
@@ -49,8 +51,18 @@ pub(super) const ENTRY: Experiment = Experiment {
 /// By how much throughput has to fall.
 const LEAST_FALL: f64 = 0.25;
 
-/// Windows into which all random writes are divided.
-const WINDOWS: u64 = 200;
+/// A first fall may be so small: the drive takes erase blocks from its reserve while it cleans.
+const LEAST_FIRST_FALL: f64 = 0.05;
+
+/// Windows into which all random writes are divided: some drives begin to clean after 1.5 % of their size, and eight windows are needed
+/// before a change.
+const WINDOWS: u64 = 800;
+
+/// Windows that are left out, the first half per cent.
+const LEFT_OUT: u64 = 4;
+
+/// Windows after a change that show that it lasts.
+const LASTING: usize = 80;
 
 fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, ProbeError> {
     let region = bench.region().length;
@@ -59,14 +71,14 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
     let most = if args.integer("most") == 0 { region } else { args.integer("most") };
     let window = (most / WINDOWS / size).max(u64::from(2 * depth).min(most / size / 40)).max(1);
     let (start, time) = (bench.now(), bench.settings().budget);
-    let skipped = (2 * known.number("write_buffer_bytes").unwrap_or(0.0) as u64 / size).max(window * WINDOWS / 50).next_multiple_of(window);
+    let skipped = (2 * known.number("write_buffer_bytes").unwrap_or(0.0) as u64 / size).max(window * LEFT_OUT).next_multiple_of(window);
     let least = (skipped + 8 * window) * size;
     if least > most {
         let reason = format!("{most} bytes of random writes are too few beside the write buffer: at least {least} would do");
         return Err(writes::impossible(ENTRY.info.name, reason));
     }
     writes::purge(bench)?;
-    let filled = writes::prepare(bench, ENTRY.info.name, 0, 16 * size)?;
+    let filled = fill(bench, 16 * size, depth)?;
     let mut left_out = 0;
     let mut rates = Vec::new();
     while (left_out + (rates.len() as u64 + 1) * window) * size <= most && bench.now() - start < time {
@@ -79,7 +91,7 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
         }
         rates.push(measured.bytes_per_second());
         // Long enough after the change for it to be one.
-        if rates.len().is_multiple_of(10) && steps::first_change(&rates, LEAST_FALL).is_some_and(|at| rates.len() > at + 40) {
+        if rates.len().is_multiple_of(10) && steps::first_change(&rates, LEAST_FALL).is_some_and(|at| rates.len() > at + LASTING) {
             break;
         }
     }
@@ -105,6 +117,30 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
         ));
     }
     Ok(finding)
+}
+
+/// Writes the region in order, as fast as the drive takes it and as far as the time allows, but for what the random writes need. Returns the
+/// bytes that hold data now.
+fn fill(bench: &mut Bench<'_>, least: u64, depth: u32) -> Result<u64, ProbeError> {
+    const SHARE: f64 = 0.88;
+    let region = bench.region().length;
+    if region < least {
+        return Err(writes::impossible(ENTRY.info.name, format!("the region has {region} bytes; at least {least} would do")));
+    }
+    let unit = writes::request_bytes(bench, 256 << 10, region);
+    let all = region / unit * unit;
+    let (start, time) = (bench.now(), (bench.settings().budget as f64 * SHARE) as u64);
+    let mut filled = 0;
+    while filled < all && (filled < least || bench.now() - start < time) {
+        let part = (filled / 8).max(4 << 20).div_ceil(unit) * unit;
+        let part = part.min(all - filled);
+        let requests = part / unit;
+        let source = bench.pattern(&format!("sequential(size={unit},offset={filled},range={part},requests={requests})"))?;
+        bench.play(vec![Job::closed(source, depth)], Limit::requests(u64::MAX).after(0))?;
+        filled += part;
+    }
+    bench.flush()?;
+    Ok(filled)
 }
 
 fn finding(rates: &[f64], window_bytes: u64, left_out: u64, is_partly_filled: bool) -> Finding {
@@ -145,5 +181,20 @@ fn finding(rates: &[f64], window_bytes: u64, left_out: u64, is_partly_filled: bo
             ),
         ),
     };
-    Finding { values: vec![value], charts: vec![chart], ..Finding::default() }
+    let mut values = vec![value];
+    // Before the drive waits for cleaning it may clean beside the writes, for as long as its reserve lasts.
+    if let Some(at) = change
+        && let Some(first) = steps::first_change(&rates[..at], LEAST_FIRST_FALL)
+        && mean(&rates[first..at]) < mean(&rates[..first])
+    {
+        let (bytes, grain) = (at_bytes(first), 2.0 * window_bytes as f64);
+        let (before, after) = (mean(&rates[..first]) / 1e6, mean(&rates[first..at]) / 1e6);
+        let why = format!("a first fall, from {before:.1} MB/s to {after:.1} MB/s: it cleans, but writes do not wait for it");
+        values.push(Value::number("cleaning_begins_bytes", bytes, why).within(bytes - grain, bytes + grain));
+    }
+    if change.is_none() && !is_partly_filled {
+        let why = "random overwrites of a full drive, none of which had to wait for cleaning";
+        values.push(Value::number("least_spare_bytes", written, why));
+    }
+    Finding { values, charts: vec![chart], ..Finding::default() }
 }

@@ -169,6 +169,9 @@ fn cleaning_begins_when_spare_space_is_used_up_and_comes_to_rest() {
     let spare = 134_217_728.0 * (0.6 / 1.6 - 0.05);
     let onset = found(&known, "cleaning_onset_bytes");
     assert!(onset.number.is_some_and(|bytes| bytes > 0.6 * spare && bytes < 1.1 * spare), "{spare}: {onset:?}");
+    // Until then it cleans beside the writes, from when a twentieth is all that is free.
+    let begins = known.number("cleaning_begins_bytes");
+    assert!(begins.is_none_or(|bytes| bytes < onset.number.unwrap_or(0.0)), "{begins:?} {onset:?}");
     assert_eq!((found(&known, "is_steady").word.as_deref(), found(&known, "is_steady").verdict), (Some("yes"), Verdict::Sure));
 }
 

@@ -47,6 +47,15 @@ pub(super) fn widen(profile: &Profile, least: f64) -> Profile {
     if wide.check().is_ok() { wide } else { profile.clone() }
 }
 
+/// The profile with a single die, whose channel is as fast as all were: a drive that takes one request at a time may well have no more.
+pub(super) fn narrow(profile: &Profile) -> Profile {
+    let mut narrow = profile.clone();
+    let m = &mut narrow.media;
+    m.channel_mt_per_second = (m.channel_mt_per_second * f64::from(m.channels)).min(1e5);
+    (m.channels, m.packages_per_channel, m.dies_per_package) = (1, 1, 1);
+    if narrow.check().is_ok() { narrow } else { profile.clone() }
+}
+
 /// The profile with rates of channels and link that are not so high that they show nowhere: from there a search by slopes finds no way down.
 ///
 /// How much longer a random read of 4 KiB takes than one of a sector is the time of the bytes between, on a channel and on the link, or less

@@ -4,9 +4,18 @@ use ssd::drive::profile::{EnergyConfig, Profile, WearLevellingConfig};
 
 use super::{Input, parameters, scheme::Scheme};
 use crate::known::Known;
+use crate::matrix::Cell;
+use crate::matrix_set::Matrix;
 
 /// Share of the erase blocks that is spare where nothing was found: GiB of flash for GB of addresses.
 const USUAL_OVER_PROVISIONING: f64 = 0.0737;
+/// How many times what the matrix wrote is spare at least, where no more is known, and the most over-provisioning that is assumed for it.
+const MATRIX_TIMES: f64 = 1.5;
+const MOST_FOR_MATRIX: f64 = 0.3;
+/// Most erase blocks of a plane.
+const MOST_ROWS: f64 = 65_536.0;
+/// Erase blocks of each plane that are never free for data: that being written, and those that cleaning writes to.
+const OPEN_ROWS: f64 = 2.5;
 /// Most pages of a profile: a drive of more is described with larger erase-block counts left out.
 const MOST_PAGES: f64 = 2_147_483_648.0;
 
@@ -18,13 +27,18 @@ pub(super) fn finish(profile: &mut Profile, input: &Input<'_>, notes: &mut Vec<S
     profile.media.endurance_spread = 0.0;
     profile.media.factory_bad_share = 0.0;
     notes.push("endurance and energy cannot be measured from outside: the profile sets no limit and counts none".to_owned());
-    let onset_bytes = onset(input.known);
-    let over_provisioning = size(profile, input.capacity_bytes, onset_bytes, notes);
-    match onset_bytes {
-        Some(bytes) => notes.push(format!("over-provisioning is {over_provisioning:.3}, as cleaning began after {bytes:.0} bytes")),
-        None => notes
-            .push(format!("over-provisioning was not found out: {USUAL_OVER_PROVISIONING} is assumed, GiB of flash for GB of addresses")),
-    }
+    let spare = Spare::of(input.known, input.target);
+    let over_provisioning = size(profile, input.capacity_bytes, spare, notes);
+    notes.push(match spare {
+        Spare::Onset { bytes, .. } => format!("over-provisioning is {over_provisioning:.3}, as cleaning began after {bytes:.0} bytes"),
+        Spare::AtLeast(bytes) => format!(
+            "over-provisioning was not found out: {over_provisioning:.3} is assumed, as {bytes:.0} bytes were overwritten without cleaning"
+        ),
+        Spare::Unknown { .. } => format!(
+            "over-provisioning was not found out: {over_provisioning:.3} is assumed: GiB of flash for GB of addresses, or what the matrix \
+             can be written to without cleaning"
+        ),
+    });
     profile.name = name(input.name);
     let known = if input.model.is_empty() { input.name } else { input.model };
     profile.summary = format!("fitted to measurements of {}", one_line(known));
@@ -71,29 +85,56 @@ pub(super) fn finish(profile: &mut Profile, input: &Input<'_>, notes: &mut Vec<S
     profile.fitted = fitted;
 }
 
-/// What a drive that was full could be overwritten at random before it had to clean, in bytes, if it was found.
-pub(super) fn onset(known: &Known) -> Option<f64> {
-    known.number("cleaning_onset_bytes").filter(|bytes| bytes.is_finite() && *bytes > 0.0)
+/// What is known of how much a drive that was full could be overwritten at random before it had to clean, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Spare {
+    /// Writes had to wait for cleaning after so many bytes; it began earlier, if that was seen.
+    Onset { bytes: f64, begins: Option<f64> },
+    /// So much was overwritten, and it did not have to.
+    AtLeast(f64),
+    /// Nothing but how much the matrix wrote.
+    Unknown { matrix_bytes: f64 },
+}
+
+impl Spare {
+    pub fn of(known: &Known, target: &Matrix) -> Self {
+        let number = |key: &str| known.number(key).filter(|bytes| bytes.is_finite() && *bytes > 0.0);
+        match (number("cleaning_onset_bytes"), number("least_spare_bytes")) {
+            (Some(bytes), _) => Self::Onset { bytes, begins: number("cleaning_begins_bytes").filter(|begins| *begins < bytes) },
+            (None, Some(bytes)) => Self::AtLeast(bytes),
+            (None, None) => {
+                let cells: Vec<Cell> = target.cells.iter().map(|one| one.cell).collect();
+                Self::Unknown { matrix_bytes: target.protocol.written_bytes(&cells) as f64 }
+            }
+        }
+    }
 }
 
 /// Erase blocks and over-provisioning such that the device's addresses come out, to within a page, and cleaning begins where it was found
 /// to. The over-provisioning that it aims at.
-pub(super) fn size(profile: &mut Profile, capacity_bytes: u64, onset_bytes: Option<f64>, notes: &mut Vec<String>) -> f64 {
+pub(super) fn size(profile: &mut Profile, capacity_bytes: u64, spare: Spare, notes: &mut Vec<String>) -> f64 {
     let page = f64::from(profile.media.page_bytes);
     let logical = (capacity_bytes as f64 / page).floor().max(1.0);
-    // Cleaning begins before all spare space is in use.
-    let kept_free = if Scheme::of(profile).is_log_block() { 0.0 } else { profile.cleaning.start_below_free.min(0.3) };
-    let physical = |bytes: f64| (logical + bytes / page) / (1.0 - kept_free);
-    let over_provisioning = onset_bytes.map_or(USUAL_OVER_PROVISIONING, |bytes| physical(bytes) / logical - 1.0).clamp(0.02, 1.0);
+    enlarge_erase_blocks(profile, logical * 1.5);
     let m = &profile.media;
     let planes = m.channels * m.packages_per_channel * m.dies_per_package * m.planes_per_die;
     let row = f64::from(planes) * f64::from(m.pages_per_erase_block);
+    let over_provisioning = match spare {
+        Spare::Onset { bytes, .. } => (bytes / page + OPEN_ROWS * row) / logical,
+        Spare::AtLeast(bytes) => ((bytes / page + OPEN_ROWS * row) / logical).max(USUAL_OVER_PROVISIONING),
+        Spare::Unknown { matrix_bytes } => {
+            // Not a drive that cleans where it was not seen to; a small one may well have.
+            let enough = (matrix_bytes * MATRIX_TIMES / page + OPEN_ROWS * row) / logical;
+            if enough < MOST_FOR_MATRIX { enough.max(USUAL_OVER_PROVISIONING) } else { USUAL_OVER_PROVISIONING }
+        }
+    }
+    .clamp(0.02, 1.0);
     let scheme = Scheme::of(profile);
     let wide = if scheme.interleave == 0 { planes } else { scheme.interleave };
     let superblocks = f64::from(scheme.logs + scheme.merges_at_once + 2) * f64::from(wide) / f64::from(planes);
     let least_spare_rows = if scheme.is_log_block() { superblocks.ceil() + 2.0 } else { 8.0 };
     let rows = (logical * (1.0 + over_provisioning) / row).ceil().max((logical / row).ceil() + least_spare_rows);
-    let most_rows = 65_536.0_f64.min((MOST_PAGES / row).floor());
+    let most_rows = MOST_ROWS.min((MOST_PAGES / row).floor());
     if rows > most_rows {
         notes
             .push(format!("the device is larger than a profile can be with these erase blocks: it has {most_rows} of {rows} rows of them"));
@@ -110,6 +151,26 @@ pub(super) fn size(profile: &mut Profile, capacity_bytes: u64, onset_bytes: Opti
         cleaning.idle_us = cleaning.idle_us.max(1.0);
     }
     over_provisioning
+}
+
+/// Erase blocks so large that a profile can have all of these pages, where larger ones are possible.
+fn enlarge_erase_blocks(profile: &mut Profile, pages: f64) {
+    let m = &mut profile.media;
+    let planes = f64::from(m.channels * m.packages_per_channel * m.dies_per_package * m.planes_per_die);
+    while pages / (planes * f64::from(m.pages_per_erase_block)) > MOST_ROWS && m.pages_per_erase_block <= 2048 {
+        m.pages_per_erase_block *= 2;
+    }
+}
+
+/// Has cleaning begin as long before writes wait for it as it was seen to.
+pub(super) fn reserve(profile: &mut Profile, spare: Spare) {
+    if let Spare::Onset { bytes, begins: Some(begins) } = spare
+        && !Scheme::of(profile).is_log_block()
+    {
+        let free = profile.ftl.over_provisioning / (1.0 + profile.ftl.over_provisioning);
+        let all = profile.physical_pages() as f64 * f64::from(profile.media.page_bytes);
+        profile.cleaning.start_below_free = ((bytes - begins) / all).min(free * 0.9);
+    }
 }
 
 fn one_line(text: &str) -> String {

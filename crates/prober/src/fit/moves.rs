@@ -1,6 +1,6 @@
 //! Discrete changes to a profile: what least squares cannot find.
 
-use ssd::drive::profile::{CommandOrder, Detector, FlushOrder, FlushRule, InterfaceKind, Profile};
+use ssd::drive::profile::{CommandOrder, Detector, FlushOrder, FlushRule, InterfaceKind, MediaConfig, Profile};
 
 use super::parameters::{MIXES, READS, WRITES};
 use super::scheme::Scheme;
@@ -225,6 +225,9 @@ fn ftl(moves: &mut Moves) {
     }
 }
 
+/// An erase of the chips that data sheets are of, or longer, in microseconds.
+const USUAL_ERASE_US: f64 = 3_500.0;
+
 fn programs(moves: &mut Moves) {
     let m = moves.from.media.clone();
     let (reads, programs) = (mean(&m.read_us), mean(&m.program_us));
@@ -234,22 +237,34 @@ fn programs(moves: &mut Moves) {
             profile.media.read_us = vec![reads; shape.len()];
         });
     }
-    // Planes that take turns: writes in a row meet in a die.
-    for planes in [m.planes_per_die * 2, halved(m.planes_per_die)] {
-        moves.add(|profile| profile.media.planes_per_die = planes);
-    }
-    // As many planes, in fewer dies, and the other way round.
-    for is_multi in [false, true] {
-        moves.add(|profile| {
-            let m = &mut profile.media;
-            (m.packages_per_channel, m.dies_per_package) = (halved(m.packages_per_channel * m.dies_per_package), 1);
-            (m.planes_per_die, m.multi_plane) = (m.planes_per_die * 2, is_multi);
+    // What the times were fitted to with the wrong dies is far from what they are with the right ones.
+    for factor in [1.0, 0.6, 1.6] {
+        let mut add = |change: &dyn Fn(&mut MediaConfig)| {
+            moves.add(|profile| {
+                let m = &mut profile.media;
+                change(m);
+                if factor != 1.0 {
+                    m.program_us.iter_mut().for_each(|time| *time *= factor);
+                    m.erase_us = m.erase_us.min(USUAL_ERASE_US);
+                }
+            });
+        };
+        // Planes that take turns: writes in a row meet in a die.
+        for planes in [m.planes_per_die * 2, halved(m.planes_per_die)] {
+            add(&|m| m.planes_per_die = planes);
+        }
+        // As many planes, in fewer dies, and the other way round.
+        for is_multi in [false, true] {
+            add(&|m| {
+                (m.packages_per_channel, m.dies_per_package) = (halved(m.packages_per_channel * m.dies_per_package), 1);
+                (m.planes_per_die, m.multi_plane) = (m.planes_per_die * 2, is_multi);
+            });
+        }
+        add(&|m| {
+            m.packages_per_channel *= 2;
+            m.planes_per_die = halved(m.planes_per_die);
         });
     }
-    moves.add(|profile| {
-        profile.media.packages_per_channel *= 2;
-        profile.media.planes_per_die = halved(profile.media.planes_per_die);
-    });
     for factor in [0.25, 0.5, 2.0, 4.0] {
         let pages = (f64::from(m.pages_per_erase_block) * factor) as u32;
         moves.add(|profile| profile.media.pages_per_erase_block = pages);

@@ -4,6 +4,7 @@ use ssd::drive::profile::{Detector, Profile};
 
 use super::scheme::Scheme;
 use crate::analysis::estimate::mean;
+use crate::matrix_set::CellMeasured;
 
 /// Kinds of load, as bits.
 pub(super) const READS: u8 = 1;
@@ -12,6 +13,7 @@ pub(super) const MIXES: u8 = 4;
 const ALL: u8 = READS | WRITES | MIXES;
 
 /// A value that is fitted.
+#[derive(Clone, Copy)]
 pub(super) struct Parameter {
     pub key: &'static str,
     /// In which kinds of load it shows.
@@ -73,6 +75,60 @@ impl Parameter {
     pub fn is_active(&self, profile: &Profile) -> bool {
         (self.is_active)(profile)
     }
+
+    /// The parameter for a drive of these shortest times: a step of a time that is next to nothing must still be a few hundredths of what a
+    /// request takes, or no slope shows in which it could grow.
+    pub fn for_times(mut self, shortest: ShortestTimes) -> Self {
+        const SHARE: f64 = 0.5;
+        let time_us = match self.key {
+            "controller.page_us" | "media.command_us" => shortest.page_us,
+            "interface.host_us"
+            | "interface.read_frames_us"
+            | "interface.write_frames_us"
+            | "controller.read_command_us"
+            | "controller.write_command_us"
+            | "controller.turnaround_us"
+            | "controller.write_hold_us"
+            | "controller.drain_us"
+            | "media.suspend_us" => shortest.request_us,
+            _ => return self,
+        };
+        self.floor = (SHARE * time_us).clamp(0.02, 50.0);
+        self
+    }
+
+    /// Puts it to a place that is the same for all profiles that have it.
+    fn level(&self, profile: &mut Profile) {
+        (self.set)(profile, self.range.0.max(1.0));
+    }
+}
+
+/// The shortest times that were measured, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct ShortestTimes {
+    /// From the end of one request to that of the next.
+    pub request_us: f64,
+    /// The same by 4 KiB of the request.
+    pub page_us: f64,
+}
+
+impl ShortestTimes {
+    pub fn of(cells: &[CellMeasured]) -> Self {
+        let shortest = |units: fn(&CellMeasured) -> f64| cells.iter().map(|one| 1e6 / one.iops / units(one)).fold(f64::INFINITY, f64::min);
+        Self { request_us: shortest(|_| 1.0), page_us: shortest(|one| f64::from(one.cell.size_bytes.div_ceil(4096))) }
+    }
+}
+
+/// The profile without what is fitted: two that are the same here differ in values alone.
+pub(super) fn structure_of(profile: &Profile) -> Profile {
+    let mut levelled = profile.clone();
+    levelled.fitted.clear();
+    // What was scaled and rounded several times keeps its shape but for the last digits.
+    all().filter(|one| one.is_active(profile)).for_each(|one| one.level(&mut levelled));
+    for times in [&mut levelled.media.read_us, &mut levelled.media.program_us] {
+        times.iter_mut().for_each(|time| *time = (*time * 20.0).round() / 20.0);
+    }
+    levelled
 }
 
 fn round(value: f64) -> f64 {
@@ -180,6 +236,6 @@ static OF_TYPES: &[Parameter] = &[
 ];
 
 /// All that are fitted.
-pub(super) fn all() -> impl Iterator<Item = &'static Parameter> {
-    SIMPLE.iter().chain(OF_TYPES)
+pub(super) fn all() -> impl Iterator<Item = Parameter> {
+    SIMPLE.iter().chain(OF_TYPES).copied()
 }

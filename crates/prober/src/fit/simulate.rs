@@ -7,7 +7,9 @@ use ssd::drive::profile::Profile;
 use ssd::drive::state::State;
 use units::{Cancelled, Progress};
 
-use super::finish;
+use super::allowance::Allowance;
+use super::finish::{self, Spare};
+use super::scheme::Scheme;
 use super::stand_in::stand_in;
 use crate::bench::{Bench, Region, Settings};
 use crate::error::ProbeError;
@@ -23,56 +25,61 @@ pub(super) struct Simulator<'a> {
     pub seed: u64,
     /// What candidates address: a change to their insides must not change their spare space.
     pub capacity_bytes: u64,
-    /// When they have to clean, if it is known.
-    pub onset_bytes: Option<f64>,
+    /// What is known of when they have to clean.
+    pub spare: Spare,
     pub progress: &'a Progress,
-    /// Cells simulated so far.
-    pub cells: AtomicUsize,
+    pub allowance: &'a Allowance,
 }
 
 impl Simulator<'_> {
-    /// The matrix of a profile over these cells; `None` if such a drive cannot be made, or fails.
-    pub fn matrix(&self, profile: &Profile, cells: &[Cell]) -> Option<Matrix> {
-        let time = self.protocol.cell_ns;
-        let times = Times { cells: vec![(time, time); cells.len()], condition: time.saturating_mul(8) };
-        self.measure(profile, cells, &times).ok()
+    /// The matrix of a profile over these cells, though nothing may be spent any more; `None` if such a drive cannot be made, or fails.
+    pub fn matrix(&self, profile: &Profile, target: &[CellMeasured]) -> Option<Matrix> {
+        let cells: Vec<Cell> = target.iter().map(|one| one.cell).collect();
+        self.measure(profile, &cells, &Times::like(target, &self.protocol), &self.allowance.outcome).ok()
     }
 
-    fn measure(&self, profile: &Profile, cells: &[Cell], times: &Times) -> Result<Matrix, ProbeError> {
-        self.cells.fetch_add(cells.len(), Ordering::Relaxed);
+    fn measure(&self, profile: &Profile, cells: &[Cell], times: &Times, progress: &Progress) -> Result<Matrix, ProbeError> {
         let mut sized = profile.clone();
-        finish::size(&mut sized, self.capacity_bytes, self.onset_bytes, &mut Vec::new());
+        finish::size(&mut sized, self.capacity_bytes, self.spare, &mut Vec::new());
         let profile = if sized.check().is_ok() { &sized } else { profile };
-        let small = stand_in(profile, self.protocol.area_bytes, self.protocol.written_bytes(cells));
+        let written = self.protocol.written_bytes(cells);
+        let small = stand_in(profile, self.protocol.area_bytes, written);
+        let is_log_block = Scheme::of(profile).is_log_block();
+        // The target's area was written over a drive that held data: that much less of the spare space was free from then on. Where all that
+        // is written does not use it up, or is merged into place, it makes no difference.
+        let spare = (profile.physical_pages() - u64::from(profile.logical_pages())) * u64::from(profile.media.page_bytes);
+        let is_used_up = spare < written * 2 && !is_log_block;
+        let has_writes = cells.iter().any(|cell| cell.reads < 1.0);
+        let preparation = if is_used_up && has_writes { Preparation::Fill } else { Preparation::IsFilled };
         let pages = self.protocol.area_bytes.div_ceil(u64::from(small.media.page_bytes)) as u32;
-        let settings = SimulatedSettings { state: State::Loaded { pages }, seed: self.seed };
-        let mut device = Simulated::new("candidate", &small, settings, self.progress)?;
+        let state = if is_log_block { State::Loaded { pages } } else { State::Filled };
+        let settings = SimulatedSettings { state, seed: self.seed };
+        let mut device = Simulated::new("candidate", &small, settings, progress)?;
         let region = Region { offset: 0, length: self.protocol.area_bytes.min(device.info().capacity_bytes) };
-        // Its own progress: what a candidate takes in device time is of no interest.
-        let own = Progress::default();
         let settings = Settings { region, seed: self.seed, may_write: true, budget: u64::MAX };
-        let mut bench = Bench::new(&mut device, settings, &own);
-        measure_within(&mut bench, &self.protocol, cells, times, Preparation::IsFilled)
+        let mut bench = Bench::new(&mut device, settings, progress).given_up_when_stopped();
+        measure_within(&mut bench, &self.protocol, cells, times, preparation)
     }
 
-    /// The matrices of several profiles over the cells of a target, in their order, simulated side by side. Slow cells take less time than in
-    /// the target.
+    /// The matrices of several profiles over the cells of a target, in their order, simulated side by side; of those for which there is no
+    /// allowance left, `None`. Slow cells take less time than in the target.
     ///
     /// # Errors
     /// [`Cancelled`] if it was asked to stop.
     pub fn matrices(&self, profiles: &[Profile], target: &[CellMeasured]) -> Result<Vec<Option<Matrix>>, Cancelled> {
         let times = Times::like(target, &self.protocol);
         let cells: Vec<Cell> = target.iter().map(|one| one.cell).collect();
+        let taken = self.allowance.take(profiles.len(), cells.len());
         let next = AtomicUsize::new(0);
         let work = || {
             let mut found = Vec::new();
             loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
-                let Some(profile) = profiles.get(index) else { return found };
+                let Some(profile) = profiles[..taken].get(index) else { return found };
                 if self.progress.advance(cells.len() as u64).is_err() {
                     return found;
                 }
-                found.push((index, self.measure(profile, &cells, &times).ok()));
+                found.push((index, self.measure(profile, &cells, &times, &self.allowance.search).ok()));
             }
         };
         let mut results: Vec<Option<Matrix>> = vec![None; profiles.len()];

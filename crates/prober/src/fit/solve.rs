@@ -26,9 +26,11 @@ pub(super) struct Goal {
 impl Goal {
     pub fn new(measured: Vec<CellMeasured>) -> Self {
         // The interval is one of independent repetitions; the same protocol on the same drive repeats itself better.
+        // What too few batches gave no interval for is no worse than half a cell.
+        const LEAST: f64 = 0.5;
         let weight = |one: &CellMeasured| {
             let error = (one.interval[1] - one.interval[0]) / 2.0 / one.iops;
-            if error.is_finite() { 1.0 / (1.0 + (error / 0.5).powi(2)) } else { 0.25 }
+            if error.is_finite() { (1.0 / (1.0 + (error / 0.5).powi(2))).max(LEAST) } else { LEAST }
         };
         let weights = measured.iter().map(weight).collect();
         Self { cells: measured.iter().map(|one| one.cell).collect(), measured, weights }
@@ -93,6 +95,12 @@ impl Candidate {
     }
 }
 
+/// Whether two profiles do the same, as far as these errors tell.
+pub(super) fn is_alike(one: &[f64], other: &[f64]) -> bool {
+    const DIFFERENCE: f64 = 0.004;
+    one.len() == other.len() && one.iter().zip(other).map(|(a, b)| (a - b).abs()).sum::<f64>() < DIFFERENCE * one.len() as f64
+}
+
 /// Brings values into the ranges that others set.
 pub(super) fn tidy(profile: &mut Profile) {
     let page = u64::from(profile.media.page_bytes);
@@ -127,45 +135,94 @@ pub(super) fn evaluate(simulator: &Simulator<'_>, goal: &Goal, profiles: Vec<Pro
     Ok(profiles.into_iter().zip(matrices).map(candidate).collect())
 }
 
+/// A candidate with the slopes of its errors there.
+#[derive(Clone)]
+pub(super) struct Local {
+    pub candidate: Candidate,
+    active: Vec<Parameter>,
+    jacobian: Jacobian,
+    damping: f64,
+}
+
+impl Local {
+    /// Measures the slopes.
+    pub fn measure(simulator: &Simulator<'_>, goal: &Goal, candidate: Candidate, parameters: &[Parameter]) -> Result<Self, Cancelled> {
+        let active: Vec<Parameter> = parameters.iter().copied().filter(|one| one.is_active(&candidate.profile)).collect();
+        let jacobian = Jacobian::measure(simulator, goal, &candidate, &active)?;
+        Ok(Self { candidate, active, jacobian, damping: 0.03 })
+    }
+
+    /// Steps down, each with the slopes that the last one left.
+    pub fn descend(&mut self, simulator: &Simulator<'_>, goal: &Goal, steps: usize) -> Result<(), Cancelled> {
+        for _ in 0..steps {
+            if self.active.is_empty() || self.candidate.cost < 2e-5 || self.candidate.worst() < 0.015 || simulator.allowance.is_over() {
+                break;
+            }
+            let best = &mut self.candidate;
+            let steps = [self.damping, self.damping * 12.0].map(|damping| self.jacobian.step(goal, &best.errors, damping));
+            let profiles = steps.iter().map(|step| moved(&best.profile, &self.active, step)).collect();
+            let tried = evaluate(simulator, goal, profiles)?;
+            let (index, better) = if tried[1].cost < tried[0].cost { (1, &tried[1]) } else { (0, &tried[0]) };
+            let did: Vec<f64> =
+                self.active.iter().map(|parameter| parameter.position(&better.profile) - parameter.position(&best.profile)).collect();
+            if better.cost < 1.0 {
+                self.jacobian.update(&did, &best.errors, &better.errors);
+            }
+            if better.cost >= best.cost {
+                self.damping *= 30.0;
+                if self.damping > 1e3 {
+                    break;
+                }
+                continue;
+            }
+            self.damping = if index == 0 { (self.damping / 6.0).max(1e-4) } else { self.damping * 3.0 };
+            let gain = 1.0 - better.cost / best.cost;
+            *best = better.clone();
+            if gain < 0.04 {
+                break;
+            }
+        }
+        self.damping = self.damping.clamp(0.03, 1.0);
+        Ok(())
+    }
+
+    /// The same values' slopes at a change to the profile, for some of the cells; those that the change brings into play are measured.
+    fn at(&self, simulator: &Simulator<'_>, goal: &Goal, rows: &[usize], changed: Candidate, all: &[Parameter]) -> Result<Self, Cancelled> {
+        let (mut active, mut columns) = (Vec::new(), Vec::new());
+        let mut fresh = Vec::new();
+        for parameter in all.iter().filter(|one| one.is_active(&changed.profile)) {
+            match self.active.iter().position(|one| one.key == parameter.key) {
+                Some(index) => {
+                    active.push(*parameter);
+                    columns.push(rows.iter().map(|&row| self.jacobian.columns[index][row]).collect());
+                }
+                None => fresh.push(*parameter),
+            }
+        }
+        if !fresh.is_empty() {
+            columns.extend(Jacobian::measure(simulator, goal, &changed, &fresh)?.columns);
+            active.extend(fresh);
+        }
+        Ok(Self { candidate: changed, active, jacobian: Jacobian { columns }, damping: 0.05 })
+    }
+}
+
 /// Improves the values of these parameters, with so many Jacobians at most.
 pub(super) fn refine(
     simulator: &Simulator<'_>,
     goal: &Goal,
     mut best: Candidate,
-    parameters: &[&'static Parameter],
+    parameters: &[Parameter],
     jacobians: usize,
 ) -> Result<Candidate, Cancelled> {
-    let mut damping = 0.03;
     for _ in 0..jacobians {
-        let active: Vec<&'static Parameter> = parameters.iter().copied().filter(|one| one.is_active(&best.profile)).collect();
         let before = best.cost;
-        if before < 2e-5 || best.worst() < 0.015 || active.is_empty() {
+        if before < 2e-5 || best.worst() < 0.015 || simulator.allowance.is_over() {
             break;
         }
-        let mut jacobian = Jacobian::measure(simulator, goal, &best, &active)?;
-        for _ in 0..4 {
-            let steps = [damping, damping * 12.0].map(|damping| jacobian.step(goal, &best.errors, damping));
-            let profiles = steps.iter().map(|step| moved(&best.profile, &active, step)).collect();
-            let tried = evaluate(simulator, goal, profiles)?;
-            let (index, better) = if tried[1].cost < tried[0].cost { (1, &tried[1]) } else { (0, &tried[0]) };
-            let did: Vec<f64> =
-                active.iter().map(|parameter| parameter.position(&better.profile) - parameter.position(&best.profile)).collect();
-            if better.cost >= best.cost {
-                damping *= 30.0;
-                if damping > 1e3 {
-                    break;
-                }
-                continue;
-            }
-            jacobian.update(&did, &best.errors, &better.errors);
-            damping = if index == 0 { (damping / 6.0).max(1e-4) } else { damping * 3.0 };
-            let gain = 1.0 - better.cost / best.cost;
-            best = better.clone();
-            if gain < 0.05 {
-                break;
-            }
-        }
-        damping = damping.min(1.0);
+        let mut local = Local::measure(simulator, goal, best, parameters)?;
+        local.descend(simulator, goal, 4)?;
+        best = local.candidate;
         if best.cost > before * 0.97 {
             break;
         }
@@ -174,36 +231,68 @@ pub(super) fn refine(
 }
 
 /// The most promising of many changes to a candidate, best first, over all cells. A change is judged by what the values of `parameters` can
-/// make of it, as far as their slopes at the candidate tell: it is simulated over a few cells only, and the step that mends its errors best is
-/// taken with it.
+/// make of it: it is simulated over a few cells only, those for which a step along the candidate's slopes mends most are fitted to these cells
+/// a little, and the best of them to all.
 pub(super) fn promising(
     simulator: &Simulator<'_>,
     goal: &Goal,
-    from: &Candidate,
+    from: &Local,
     changes: Vec<Profile>,
-    parameters: &[&'static Parameter],
+    parameters: &[Parameter],
 ) -> Result<Vec<Candidate>, Cancelled> {
-    const KEPT: usize = 6;
+    const SCREENED: usize = 12;
+    const KEPT: usize = 4;
     const DAMPING: f64 = 0.05;
-    let active: Vec<&'static Parameter> = parameters.iter().copied().filter(|one| one.is_active(&from.profile)).collect();
-    let jacobian = Jacobian::measure(simulator, goal, from, &active)?;
-    let (screen, rows) = goal.screen(&from.errors);
-    let slopes = jacobian.rows(&rows);
-    let mut ranked: Vec<(f64, Profile)> = Vec::new();
+    let (screen, rows) = goal.screen(&from.candidate.errors);
+    let slopes = from.jacobian.rows(&rows);
+    let mut ranked: Vec<(f64, Candidate)> = Vec::new();
     for change in evaluate(simulator, &screen, changes)? {
+        if change.cost >= 1.0 {
+            continue;
+        }
         let step = slopes.step(&screen, &change.errors, DAMPING);
         let hoped = screen.cost(&slopes.after(&change.errors, &step));
-        ranked.push((change.cost, change.profile.clone()));
-        ranked.push((hoped, moved(&change.profile, &active, &step)));
+        ranked.push((hoped.min(change.cost), change));
     }
     ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let profiles = ranked.into_iter().map(|(_, profile)| profile).filter(|profile| profile.check().is_ok()).take(KEPT).collect();
-    let mut candidates = evaluate(simulator, goal, profiles)?;
+    // What shows nowhere helps nowhere, and what shows alike is tried once.
+    let mut shown: Vec<Vec<f64>> = vec![rows.iter().map(|&row| from.candidate.errors[row]).collect()];
+    ranked.retain(|(_, change)| {
+        let is_new = !shown.iter().any(|other| is_alike(other, &change.errors));
+        if is_new {
+            shown.push(change.errors.clone());
+        }
+        is_new
+    });
+    let mut fitted: Vec<(f64, Local)> = Vec::new();
+    for (_, change) in ranked.into_iter().take(SCREENED) {
+        if simulator.allowance.is_over() {
+            break;
+        }
+        let mut local = from.at(simulator, &screen, &rows, change, parameters)?;
+        local.descend(simulator, &screen, 2)?;
+        fitted.push((local.candidate.cost, local));
+    }
+    fitted.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let profiles =
+        fitted.into_iter().map(|(_, local)| local.candidate.profile).filter(|profile| profile.check().is_ok()).take(KEPT).collect();
+    let every: Vec<usize> = (0..goal.cells.len()).collect();
+    let mut candidates = Vec::new();
+    for candidate in evaluate(simulator, goal, profiles)? {
+        // Far above, there are not the steps to get below.
+        if candidate.cost > from.candidate.cost * 4.0 || simulator.allowance.is_over() {
+            candidates.push(candidate);
+            continue;
+        }
+        let mut local = from.at(simulator, goal, &every, candidate, parameters)?;
+        local.descend(simulator, goal, 3)?;
+        candidates.push(local.candidate);
+    }
     candidates.sort_by(|a, b| a.cost.total_cmp(&b.cost));
     Ok(candidates)
 }
 
-fn moved(profile: &Profile, parameters: &[&'static Parameter], step: &[f64]) -> Profile {
+fn moved(profile: &Profile, parameters: &[Parameter], step: &[f64]) -> Profile {
     let mut moved = profile.clone();
     for (parameter, by) in parameters.iter().zip(step) {
         // What does not move is not rounded either.
@@ -216,13 +305,14 @@ fn moved(profile: &Profile, parameters: &[&'static Parameter], step: &[f64]) -> 
 }
 
 /// How errors change with positions: a column for each parameter.
+#[derive(Clone)]
 struct Jacobian {
     columns: Vec<Vec<f64>>,
 }
 
 impl Jacobian {
-    fn measure(simulator: &Simulator<'_>, goal: &Goal, at: &Candidate, parameters: &[&'static Parameter]) -> Result<Self, Cancelled> {
-        let shifted = |parameter: &&'static Parameter| {
+    fn measure(simulator: &Simulator<'_>, goal: &Goal, at: &Candidate, parameters: &[Parameter]) -> Result<Self, Cancelled> {
+        let shifted = |parameter: &Parameter| {
             let here = parameter.position(&at.profile);
             let step = parameter.step(&at.profile);
             // At the upper end of its range a value can only fall.

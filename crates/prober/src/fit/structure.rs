@@ -64,7 +64,7 @@ impl Structure {
             cache_bytes: number("read_cache_bytes", 0.0, 6e10),
             streams: number("read_ahead_streams", 1.0, 1e4),
             is_ascending: known.word("log_order") == Some("ascending"),
-            has_no_logs: is_missing(known, "log_blocks") && known.value("mapping").is_some(),
+            has_no_logs: is_missing(known, "log_blocks") && known.value("mapping").is_some() && known.value("log_bytes").is_none(),
             has_no_buffer: is_missing(known, "write_buffer_bytes"),
             has_no_read_ahead: is_missing(known, "read_ahead_window_bytes"),
             has_no_cache: is_missing(known, "read_cache_bytes"),
@@ -84,6 +84,16 @@ impl Structure {
         }
         structure.notes = notes;
         structure
+    }
+
+    /// The same without what is a guess of how the media are made up: reads tell better which of the starts is right.
+    pub fn without_guesses(&self) -> Self {
+        let sure = |found: Option<Found>| found.filter(|found| found.is_sure);
+        let mut without = self.clone();
+        for found in [&mut without.page_bytes, &mut without.chunk_bytes, &mut without.domains, &mut without.sub_domains] {
+            *found = sure(*found);
+        }
+        without
     }
 
     /// The profile with all that was found. What cannot be brought together with the rest is left as it was.

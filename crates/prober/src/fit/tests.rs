@@ -42,7 +42,7 @@ fn measured(profile: &Profile, cells: &[Cell]) -> Matrix {
 }
 
 fn input<'a>(capacity_bytes: u64, known: &'a Known, target: &'a Matrix, starts: &'a [Profile]) -> Input<'a> {
-    Input { name: "/dev/sdz", model: "Some  Drive\n1", capacity_bytes, known, target, starts, seed: 3, effort: 100 }
+    Input { name: "/dev/sdz", model: "Some  Drive\n1", capacity_bytes, known, target, starts, seed: 3, effort: 200, longest: None }
 }
 
 #[test]
@@ -98,6 +98,76 @@ fn a_stand_in_does_what_the_whole_drive_does() {
         let ratios = large.ratios(&small);
         assert!(ratios.iter().all(|(_, ratio)| (ratio - 1.0).abs() < 0.03), "{name}: {ratios:?}");
     }
+}
+
+#[test]
+fn no_more_is_simulated_than_was_asked_for() {
+    let target = measured(&small("intel-x25m"), &few_cells());
+    let (known, starts) = (Known::default(), [small("intel-x25e"), small("usb-stick")]);
+    for effort in [0, 1, 3, 10] {
+        let fitted = fit(&Input { effort, ..input(1 << 27, &known, &target, &starts) }, &Progress::default()).unwrap();
+        assert!(fitted.evaluations <= effort.max(1), "{} of {effort}", fitted.evaluations);
+        fitted.profile.check().unwrap();
+        assert_eq!(fitted.matrix.cells.len(), target.cells.len());
+    }
+}
+
+#[test]
+fn at_the_end_of_its_time_the_best_so_far_is_returned() {
+    let target = measured(&small("intel-x25m"), &few_cells());
+    let (known, starts) = (Known::default(), [small("usb-stick")]);
+    let longest = Some(Duration::from_millis(1));
+    let input = Input { effort: usize::MAX, longest, ..input(1 << 27, &known, &target, &starts) };
+    let fitted = fit(&input, &Progress::default()).unwrap();
+    fitted.profile.check().unwrap();
+    assert!(fitted.notes.iter().any(|note| note.contains("ended after 0.001 s")), "{:?}", fitted.notes);
+}
+
+#[test]
+fn a_stand_in_keeps_as_much_free_as_the_whole_drive() {
+    let whole = profile::load("a16").unwrap();
+    let small = stand_in::stand_in(&whole, 256 << 20, 1 << 30);
+    let kept = |profile: &Profile| {
+        let rows = f64::from(profile.media.erase_blocks_per_plane);
+        let spare = (profile.physical_pages() - u64::from(profile.logical_pages())) as f64 / profile.physical_pages() as f64;
+        (profile.cleaning.start_below_free * rows, spare * rows)
+    };
+    let ((a, all_a), (b, all_b)) = (kept(&whole), kept(&small));
+    assert!(small.media.erase_blocks_per_plane * 4 < whole.media.erase_blocks_per_plane);
+    assert!((a - b).abs() < 0.6 && (all_a - all_b).abs() < 0.6, "{a} {b} of {all_a} {all_b}");
+}
+
+#[test]
+fn spare_space_contradicts_no_finding() {
+    let capacity_bytes = 1_u64 << 30;
+    let spare = |values: Vec<Value>| {
+        let known = Known::new(vec![Finding { values, ..Finding::default() }]);
+        let spare = finish::Spare::of(&known, &Matrix { protocol: PROTOCOL, cells: Vec::new() });
+        let mut profile = small("intel-x25m");
+        finish::size(&mut profile, capacity_bytes, spare, &mut Vec::new());
+        finish::reserve(&mut profile, spare);
+        profile.check().unwrap();
+        assert_eq!(profile.capacity_bytes(), capacity_bytes);
+        let all = profile.physical_pages() as f64 * f64::from(profile.media.page_bytes);
+        (all - capacity_bytes as f64, profile.cleaning.start_below_free * all)
+    };
+    let usual = spare(Vec::new()).0;
+    assert!((0.05e9..0.2e9).contains(&usual), "{usual}");
+    // Not a drive that would have had to clean before.
+    let least = spare(vec![Value::number("least_spare_bytes", 4e8, "written without cleaning")]).0;
+    assert!((4e8..5.5e8).contains(&least), "{least}");
+    let values = [("cleaning_onset_bytes", 4e8), ("cleaning_begins_bytes", 3e8), ("least_spare_bytes", 1e6)];
+    let (onset, reserve) = spare(values.map(|(key, bytes)| Value::number(key, bytes, "seen")).into());
+    assert!((4e8..5.5e8).contains(&onset) && (0.9e8..1.1e8).contains(&reserve), "{onset} {reserve}");
+}
+
+#[test]
+fn profiles_that_differ_in_values_alone_are_of_one_structure() {
+    let one = small("intel-x25e");
+    let same = one.with_overrides(&["interface.host_us=50", "media.program_us=[777]", "write_buffer.in_flight_pages=7"]).unwrap();
+    let other = one.with_overrides(&["media.channels=5"]).unwrap();
+    assert_eq!(parameters::structure_of(&one), parameters::structure_of(&same));
+    assert_ne!(parameters::structure_of(&one), parameters::structure_of(&other));
 }
 
 #[test]
@@ -171,7 +241,7 @@ fn cells_that_cannot_be_simulated_do_not_stop_the_fit() {
     };
     let known = Known::default();
     let starts = [small("intel-x25m")];
-    let fitted = fit(&Input { effort: 3, ..input(1 << 20, &known, &target, &starts) }, &Progress::default()).unwrap();
+    let fitted = fit(&Input { effort: 200, ..input(1 << 20, &known, &target, &starts) }, &Progress::default()).unwrap();
     assert_eq!(fitted.profile.capacity_bytes(), 1 << 20);
     assert!(fitted.share_within(0.1) > 0.9, "{:?}", fitted.ratios);
 }

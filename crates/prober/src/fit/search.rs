@@ -1,0 +1,93 @@
+//! The search over structures: best first, with those that were left behind for when it goes no further.
+
+use ssd::drive::profile::Profile;
+use units::Cancelled;
+
+use super::parameters::{Parameter, structure_of};
+use super::simulate::Simulator;
+use super::solve::{Candidate, Goal, Local, is_alike, promising, refine};
+use super::structure::Structure;
+use super::{GOOD, moves};
+
+/// Structures that are kept.
+const KEPT: usize = 8;
+/// Those with costs above so many times the best one's are not looked into.
+const FAR: f64 = 3.0;
+
+struct Entry {
+    candidate: Candidate,
+    structure: Profile,
+    /// The cost at which its neighbours were looked at; infinite if they were not.
+    expanded_at: f64,
+}
+
+/// What is searched in, and with which values.
+pub(super) struct Pool<'a> {
+    pub simulator: &'a Simulator<'a>,
+    pub structure: &'a Structure,
+    pub goal: &'a Goal,
+    pub parameters: &'a [Parameter],
+    entries: Vec<Entry>,
+}
+
+impl<'a> Pool<'a> {
+    pub fn new(simulator: &'a Simulator<'a>, structure: &'a Structure, goal: &'a Goal, parameters: &'a [Parameter]) -> Self {
+        Self { simulator, structure, goal, parameters, entries: Vec::new() }
+    }
+
+    /// Adds a candidate; of two of one structure, or that do the same, the better one stays.
+    pub fn add(&mut self, candidate: Candidate) {
+        let structure = structure_of(&candidate.profile);
+        let is_same = |one: &Entry| one.structure == structure || is_alike(&one.candidate.errors, &candidate.errors);
+        match self.entries.iter_mut().find(|one| is_same(one)) {
+            Some(known) if known.candidate.cost <= candidate.cost => return,
+            Some(known) => (known.candidate, known.structure) = (candidate, structure),
+            None => self.entries.push(Entry { candidate, structure, expanded_at: f64::INFINITY }),
+        }
+        self.entries.sort_by(|a, b| a.candidate.cost.total_cmp(&b.candidate.cost));
+        self.entries.truncate(KEPT);
+    }
+
+    /// The best so far.
+    pub fn best(&self) -> Option<&Candidate> {
+        self.entries.first().map(|one| &one.candidate)
+    }
+
+    /// Takes discrete changes, the best structure's first, until the stage's share is spent, all are good, or none is left.
+    pub fn climb(&mut self) -> Result<(), Cancelled> {
+        const BETTER: f64 = 0.9;
+        while !self.simulator.allowance.is_over() && self.best().is_some_and(|best| best.worst() > GOOD) {
+            let limit = self.best().map_or(0.0, |best| best.cost * FAR);
+            let open = |one: &Entry| one.candidate.cost <= limit && one.candidate.cost < one.expanded_at * BETTER;
+            let Some(index) = self.entries.iter().position(open) else { break };
+            let from = self.entries[index].candidate.clone();
+            self.entries[index].expanded_at = from.cost;
+            let mut local = Local::measure(self.simulator, self.goal, from, self.parameters)?;
+            local.descend(self.simulator, self.goal, 4)?;
+            let cost = local.candidate.cost;
+            self.add(local.candidate.clone());
+            let structure = structure_of(&local.candidate.profile);
+            if let Some(entry) = self.entries.iter_mut().find(|one| one.structure == structure) {
+                entry.expanded_at = cost;
+            }
+            self.expand(&local)?;
+        }
+        Ok(())
+    }
+
+    fn expand(&mut self, from: &Local) -> Result<(), Cancelled> {
+        let candidate = &from.candidate;
+        let mut tried = moves::moves(&candidate.profile, self.goal.missed(&candidate.errors));
+        tried.retain(|profile| self.structure.allows(&candidate.profile, profile));
+        for found in promising(self.simulator, self.goal, from, tried, self.parameters)? {
+            self.add(found);
+        }
+        Ok(())
+    }
+
+    /// The best of all, its values refined to the end.
+    pub fn end(self) -> Result<Option<Candidate>, Cancelled> {
+        let Some(best) = self.entries.into_iter().next() else { return Ok(None) };
+        refine(self.simulator, self.goal, best.candidate, self.parameters, 3).map(Some)
+    }
+}

@@ -244,6 +244,19 @@ def test_kill_9_leaves_nothing_but_the_trace(one: Kill, tmp_path: Path) -> None:
     assert told == ("read" if one.is_recording and one.victim != "database" else told)
 
 
+def test_ctrl_c_in_the_warm_up_of_a_recorded_run_is_told_as_such(tmp_path: Path) -> None:
+    run = ["run", "tpcc(items=300,customers=30)", "--warm-up", "300", "--duration", "300", "--volume", "200M"]
+    command = [sys.executable, "-m", "flashwright", *run, "--record", "rec", "--out", "out"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # Calls are recorded from the warm-up on.
+    assert until((tmp_path / "rec" / "raw" / "calls.copier.json").exists, 120)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert "got no request while it was recorded" in stdout
+    assert json.loads((tmp_path / "out" / "result.json").read_text())["transactions"] == 0
+
+
 def test_a_device_that_gets_nothing_is_told(volume: Volume, cli: Cli) -> None:
     volume.unmount()
     assert "got no request" in cli("record", volume.device.path, "--seconds", "0.5", "--out", "idle", code=1).stderr

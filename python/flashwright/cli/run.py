@@ -74,7 +74,13 @@ def run(workload: str, *, json_path: str | None, out: Path | None, **options: An
         from flashwright.cli.record import conclude
 
         recorder.tell(finding.result.transactions_log, finding.checkpoints)
-        conclude(recorder.folder, keep_raw=options["keep_raw"], check=options["check"], json_path=json_path)
+        try:
+            conclude(recorder.folder, keep_raw=options["keep_raw"], check=options["check"], json_path=json_path)
+        except RunError as error:
+            if stopped is None:
+                raise
+            # Stopped before it was measured, mostly: it stays a run that was stopped.
+            say(f"The recording: {error}", json_path=json_path)
     if stopped is not None:
         kept = f", and is kept in {folder}" if folder else ""
         raise StoppedError(round(finding.result.seconds), 0, f"s of the run; what it measured is right{kept}", None)

@@ -378,6 +378,7 @@ def replay(
     region_offset: int = 0,
     region_bytes: int | None = None,
     keep_going: bool = False,
+    record_to: _Path | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Replay a trace on a device; gives the figures with `tables`, and what ended it early."""

@@ -201,9 +201,17 @@ def warning(
 
 
 def play(
-    device: Device, trace: ReplayTrace, region: Region, plan: Plan, progress: Progress | None = None
+    device: Device,
+    trace: ReplayTrace,
+    region: Region,
+    plan: Plan,
+    progress: Progress | None = None,
+    record_to: Path | None = None,
 ) -> dict[str, Any]:
-    """Play the trace; gives the figures with `tables`, and how it ended."""
+    """Play the trace; gives the figures with `tables`, and how it ended.
+
+    `record_to`: the Parquet file that a layer of ours above the device writes what it is sent into.
+    """
     pace = plan.pace
     return _core.replay(
         device,
@@ -216,6 +224,7 @@ def play(
         region_offset=region.offset,
         region_bytes=region.length,
         keep_going=plan.keep_going,
+        record_to=record_to,
         progress=progress,
     )
 

@@ -28,7 +28,7 @@ from flashwright.sources import Reading
 from flashwright.workloads.supervisor import Supervisor
 from processes import descendants, is_alive, until
 from recordings import require
-from support import Cli, find_program, wait_until_used
+from support import ROOT, Cli, find_program, wait_until_used
 
 MIB = 1 << 20
 DRIVE = ["--device", "intel-x25e", "--set", "media.erase_blocks_per_plane=64"]
@@ -58,6 +58,7 @@ def trace(tmp_path: Path) -> Path:
     return write_trace(tmp_path / "small.parquet", mixed(500, 100_000))
 
 
+SHIPPED = ROOT / "data" / "traces" / "tpcc_postgres.parquet"
 WRONG_USE = [
     (["small.parquet"], "Missing option '--device'"),
     (["nope.parquet", *MEMORY], "no such file"),
@@ -270,7 +271,28 @@ def test_the_device_gets_exactly_what_was_recorded(cli: Cli, tmp_path: Path) -> 
         )
         assert (told["same"], told["first_difference"]["request"]) == (False, 10)
         assert "did not get" in replay_words.recorded_line(told)
-        assert "is no block device" in cli("replay", "rec", *MEMORY, "--record", "no", code=2).stderr
+
+
+def test_a_layer_of_ours_records_where_the_kernel_cannot(cli: Cli, tmp_path: Path) -> None:
+    pq.write_table(pl.read_parquet(SHIPPED).head(5000).to_arrow(), tmp_path / "part.parquet")
+    for number, device in enumerate((["--device", "memory(bytes=4Gi)"], ["--device", "nvme-tlc"])):
+        into = f"rec{number}"
+        done = cli("replay", "part.parquet", *device, "--depth", "8", "--record", into, "--out", f"run{number}")
+        result = json.loads((tmp_path / f"run{number}" / "result.json").read_text())
+        assert result["recorded"]["same"], done.stdout
+        recorded = pl.read_parquet(tmp_path / into / "requests.parquet")
+        assert len(recorded) == result["sent"]
+        assert recorded["latency_ns"].null_count() == 0
+        assert recorded["time_ns"].is_sorted()
+        by_op = dict(recorded.group_by("op").len().iter_rows())
+        assert {name: count for name, count in result["requests"].items() if count} == by_op
+        assert cli("trace", "stats", f"{into}/requests.parquet")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "notes").touch()
+    assert (
+        "the folder is not empty"
+        in cli("replay", "part.parquet", "--device", "nvme-tlc", "--record", "full", code=2).stderr
+    )
 
 
 def test_a_recorded_replay_that_is_killed_leaves_nothing(tmp_path: Path, loop_device: str) -> None:

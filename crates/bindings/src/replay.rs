@@ -1,16 +1,18 @@
 //! Replays of recorded traces on block devices.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use ::devices::BlockDevice;
 use ::registry::Spec;
 use ::replay::{
-    Ahead, Fit, Fitted, FittedCounts, Measured, OpMeasured, Pace, Region, Remap, ReplayError, ReplayTrace, Selection, Settings, play,
+    Ahead, Fit, Fitted, FittedCounts, Measured, OpMeasured, Pace, Played, Recorded, Region, Remap, ReplayError, ReplayTrace, Selection,
+    Settings, play,
 };
 use hdrhistogram::Histogram;
 use numpy::IntoPyArray as _;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use traces::OpenOptions;
+use traces::{OpenOptions, TraceError};
 use units::{IoOp, Nanos};
 
 use crate::devices::{Device, device_error};
@@ -156,15 +158,16 @@ fn remap_of(remap: &str) -> PyResult<Remap> {
 /// `pace` is "open": each request at its time in the trace divided by `factor`; or "closed": up to `depth` outstanding, with `waiting` not before the
 /// trace's interval divided by `factor` has passed since the request before was sent. `remap` says what becomes of addresses that the region
 /// does not have: "refuse", "fold" or "scale". With `keep_going` a request that fails is only counted.
+/// `record_to` is the Parquet file of a trace of what the device was sent, as told by a layer above it.
 ///
 /// Gives the figures with `tables`. A replay that is stopped or fails gives what it measured: `ended` is "cancelled" or "failed", with `error`. Raises
 /// InputError before the first request. Progress counts requests.
 #[pyfunction]
 #[pyo3(name = "replay", signature = (
     device, trace, *, pace="open", factor=1.0, depth=1, waiting=false, remap="refuse", region_offset=0, region_bytes=None, keep_going=false,
-    progress=None
+    record_to=None, progress=None
 ))]
-#[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+#[allow(clippy::too_many_arguments, clippy::needless_pass_by_value, reason = "keyword arguments of Python")]
 fn replay_on<'py>(
     py: Python<'py>,
     device: &Device,
@@ -177,6 +180,7 @@ fn replay_on<'py>(
     region_offset: u64,
     region_bytes: Option<u64>,
     keep_going: bool,
+    record_to: Option<PathBuf>,
     progress: Option<&Bound<'py, Progress>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let about = device.about();
@@ -195,7 +199,12 @@ fn replay_on<'py>(
     let mut held = device.lock()?;
     let held = &mut **held;
     let settings = Settings { pace, keeps_going: keep_going };
-    let played = py.detach(|| play(held, &mut Ahead::new(Box::new(source)), settings, &progress));
+    let mut requests = Ahead::new(Box::new(source));
+    let played = py.detach(|| match &record_to {
+        None => Ok(play(held, &mut requests, settings, &progress)),
+        Some(path) => recorded(held, path, |device| play(device, &mut requests, settings, &progress)),
+    });
+    let played = played.map_err(trace_error)?;
     let dict = figures(py, &played.measured, &counts(), pace)?;
     let (ended, error) = match played.ended {
         None => (None, None),
@@ -205,6 +214,13 @@ fn replay_on<'py>(
     dict.set_item("ended", ended)?;
     dict.set_item("error", error)?;
     Ok(dict)
+}
+
+fn recorded(device: &mut dyn BlockDevice, path: &Path, play: impl FnOnce(&mut dyn BlockDevice) -> Played) -> Result<Played, TraceError> {
+    let mut recorded = Recorded::new(device, path)?;
+    let played = play(&mut recorded);
+    recorded.finish()?;
+    Ok(played)
 }
 
 fn figures<'py>(py: Python<'py>, measured: &Measured, fitted: &FittedCounts, pace: Pace) -> PyResult<Bound<'py, PyDict>> {

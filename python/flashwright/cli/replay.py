@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from flashwright._core import RunError
+from flashwright.cli import replay_recorded
 from flashwright.cli.options import Count, Number, Size, output_options, read_options
 from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say, write_json
 from flashwright.cli.target_options import check_targets, target_options
@@ -64,7 +65,8 @@ if TYPE_CHECKING:
     "record_to",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Record what a block device gets meanwhile, as `flashwright record` does, and hold it against the trace. Needs root.",
+    help="Record what the device gets meanwhile, and hold it against the trace: of a block device as `flashwright record` does, which "
+    "needs root; of any other by a layer of our own above it.",
 )
 @click.option(
     "--trace-buffer",
@@ -130,7 +132,10 @@ def replay(
     recording = None
     if record_to is not None:
         check_folder(record_to, trace=path.parent, run=out)
-        recording = _recording(target, record_to, more, json_path)
+        if replay_recorded.is_recorded_by_us(target):
+            asked = replace(asked, record_to=replay_recorded.file_in(record_to))
+        else:
+            recording = _recording(target, record_to, more, json_path)
     run, identity, ended = replay_on(asked, recording)
     if run is None:
         return
@@ -148,11 +153,9 @@ def replay(
 def _recording(
     target: Target, folder: Path, more: dict[str, Any], json_path: str | None
 ) -> AbstractContextManager[None] | None:
-    from flashwright.cli import replay_recorded
-
     if prints_only_json(json_path):
         raise click.UsageError("--record: it prints what it recorded; give --json a path")
-    replay_recorded.check(target)
+    replay_recorded.check()
     if more["dry_run"]:
         return None
     return replay_recorded.recorded(target, folder, max(1, more["trace_buffer_bytes"] // 1024))
@@ -164,8 +167,10 @@ def _add_recording(run: Run, asked: Asked, folder: Path) -> None:
     from flashwright.cli.record import conclude
     from flashwright.recording import device
 
-    conclude(folder, keep_raw=False, check=False, json_path=None)
-    shift_bytes = device.find(Path(asked.target.given)).start_bytes + asked.plan.region.offset
+    shift_bytes = asked.plan.region.offset
+    if asked.record_to is None:
+        conclude(folder, keep_raw=False, check=False, json_path=None)
+        shift_bytes += device.find(Path(asked.target.given)).start_bytes
     recorded = folder / replays.REQUESTS_FILE
     compared = replays.compare(asked.path, asked.reading, run, recorded, shift_bytes)
     run.result["recorded"] = {"folder": str(folder), **compared}
@@ -184,6 +189,8 @@ class Asked:
     json_path: str | None = None
     is_silent: bool = False
     """Whether it is known already what is going to be written."""
+    record_to: Path | None = None
+    """Where a layer of ours writes what the device is sent."""
 
 
 def replay_on(
@@ -221,7 +228,7 @@ def replay_on(
             outcome = work(
                 f"Replaying {asked.path.name} on {target.name}",
                 "requests",
-                lambda progress: replays.play(device, trace, region, plan, progress),
+                lambda progress: replays.play(device, trace, region, plan, progress, asked.record_to),
             )
         except StoppedError as stop:
             if stop.result is None:

@@ -15,16 +15,34 @@ if TYPE_CHECKING:
     from flashwright.recording.device import BlockDevice
     from flashwright.workloads.supervisor import Supervisor
 
+REQUESTS_FILE = "requests.parquet"
 _PATIENCE_S = 60.0
 _NO_MERGES = "2"
 
 
-def check(target: Target) -> None:
-    """Raise InputError if what a device gets cannot be recorded."""
+def is_recorded_by_us(target: Target) -> bool:
+    """Tell whether a layer of ours has to record: the kernel traces its own block devices alone."""
+    return not Path(target.given).is_block_device()
+
+
+def file_in(folder: Path) -> Path:
+    """Give the file for such a recording in a folder, which is made.
+
+    Raises InputError if there is something in it, or it cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(path.name != REQUESTS_FILE for path in folder.iterdir()):
+            raise InputError(f"--record {folder}: the folder is not empty; choose another")
+    except OSError as error:
+        raise InputError(f"--record {folder}: {error.strerror}") from error
+    return folder / REQUESTS_FILE
+
+
+def check() -> None:
+    """Raise InputError if what a block device gets cannot be recorded."""
     from flashwright.recording.tools import need_root
 
-    if not Path(target.given).is_block_device():
-        raise InputError(f"--record: {target.given} is no block device of the kernel, which alone are recorded")
     need_root("--record")
 
 

@@ -192,6 +192,14 @@ def test_flash_programs_what_a_recording_wrote(tmp_path: Path) -> None:
     assert sum(found["by_part"].values()) / found["by_part"]["host"] == pytest.approx(found["write_amplification"])
 
 
+def test_a_device_that_issues_nothing_is_not_called_idle() -> None:
+    tables = by_hand()
+    tables |= {name: tables[name].slice(0, 0) for name in ("requests", "owners")}
+    told = report.headline(waterfall(tables, ABOUT).result)
+    assert "were queued by the file system" in told
+    assert "issued no write" in told
+
+
 def test_the_report_shows_every_layer() -> None:
     found = waterfall(by_hand(), ABOUT)
     about: dict[str, Any] = {

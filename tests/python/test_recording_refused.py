@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import struct
 import subprocess
 import sys
 import threading
@@ -13,10 +14,12 @@ import pyarrow as pa
 import pytest
 
 from flashwright import InputError, RunError
+from flashwright.cli.record import tables_of
 from flashwright.recording.device import BlockDevice
 from flashwright.recording.finish import finish
-from flashwright.recording.recorder import Recorder
+from flashwright.recording.recorder import Mark, Recorder
 from flashwright.recording.tracefs import Tracefs
+from flashwright.reports.recording import losses, rows
 from flashwright.runs import Run
 from flashwright.workloads import registry
 from flashwright.workloads.databases.sqlite import SqliteConfig
@@ -128,3 +131,33 @@ def test_a_recording_that_cannot_begin_after_the_warm_up_ends_the_run(tmp_path: 
     load.fill(config, 1, 1, lambda _done, _total: None)
     with pytest.raises(InputError, match="the tracer is gone"):
         run(config, load, RunConfig(1, seconds=600.0, warm_up_seconds=0.05), _CannotBegin(), threading.Event())
+
+
+def test_a_device_that_issues_nothing_is_told(tmp_path: Path) -> None:
+    # Queued writes alone, as of zram and the device mapper: linux/blktrace_api.h, struct blk_io_trace.
+    queued_write = 1 | (1 << 1 | 1 << 4) << 16
+    event = struct.Struct("=LLQQLLLLLHH")
+    rows = [(0x65617407, n, 1000 + n, 8 * n, 4096, queued_write, 7, 0, 0, 0, 0) for n in range(1, 4)]
+    stream = tmp_path / "raw" / "block.blktrace"
+    stream.parent.mkdir()
+    stream.write_bytes(b"".join(event.pack(*row) for row in rows))
+    about = {"state": "stopped", "device": {"name": "zram9"}, "tracer": "ftrace", "command_line": [], "seconds": 1.0}
+    (tmp_path / "result.json").write_text(json.dumps({"command": "record", "recording": about}))
+    found = tables_of(tmp_path).result
+    assert found["recording"]["start_monotonic_ns"] == found["recording"]["queued_start_monotonic_ns"] == 1001
+    assert "zram9 got 3 requests, but the kernel issued NONE" in losses(found)
+
+
+def test_what_is_lost_of_a_killed_recording_is_not_called_nothing() -> None:
+    counted = dict.fromkeys(("reads", "writes", "trims", "flushes", "read_bytes", "write_bytes", "trim_bytes"), 0)
+    about = {"recording": {"state": "killed", "device": {"name": "loop9"}}, "requests": counted, "queued": counted}
+    assert rows(about)[-1] == ["events lost", "not known"]
+
+
+def test_a_full_disk_is_told_in_one_line(tmp_path: Path) -> None:
+    with Supervisor() as supervisor:
+        recorder = Recorder(supervisor, BlockDevice("none", "0:0"), tmp_path / "gone", command=[])
+        with pytest.raises(RunError, match="No such file"):
+            recorder.mark(Mark("measurement", 0, 1))
+        with pytest.raises(RunError, match="No such file"):
+            recorder.add(file_system={})

@@ -21,6 +21,7 @@ REQUESTS, QUEUED = "requests", "queued"
 _MARK_COLUMNS = {"time_ns": pa.int64(), "end_ns": pa.int64(), "kind": pa.string(), "name": pa.string()}
 _MOST_ROWS_IN_MEMORY = 1000
 _ACTIONS = {REQUESTS: "D", QUEUED: "Q"}
+_ZEROS = {REQUESTS: "start_monotonic_ns", QUEUED: "queued_start_monotonic_ns"}
 
 
 def finish(folder: Path) -> Run:
@@ -50,15 +51,24 @@ def finish(folder: Path) -> Run:
     for name, action in _ACTIONS.items():
         files[name] = raw / f"{name}.parquet"
         told = convert_trace(stream, files[name], from_format=f"blktrace(action={action})", skip_bad=skip_bad)
-        zero = "start_monotonic_ns" if name == REQUESTS else "queued_start_monotonic_ns"
-        about[zero] = told["start_ns"]
+        about[_ZEROS[name]] = told["start_ns"]
         about["torn_records"] = told.get("skipped", 0)
+    _set_zeros(about)
     run = Run("record", result, table_files=files)
     _add_path(run, raw)
     run.tables["marks"] = _marks(raw, about["start_monotonic_ns"])
     result["processes"] = _processes(files[REQUESTS], about.pop("commands", {}))
     result["provenance"] = provenance(about["command_line"], [], None)
     return run
+
+
+def _set_zeros(about: dict[str, Any]) -> None:
+    """Give a layer that had no request the other's zero: a device may pass requests on without issuing any."""
+    zeros = [about[name] for name in _ZEROS.values()]
+    if zeros == [None, None]:
+        raise RunError(f"{about['device']['name']} got no request while it was recorded")
+    for name, other in zip(_ZEROS.values(), reversed(zeros), strict=True):
+        about[name] = other if about[name] is None else about[name]
 
 
 def _check_nobody_writes(stream: Path) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flashwright._core import InputError, __version__
+from flashwright._core import InputError, RunError, __version__
 from flashwright.runs import RESULT_FILE, dump_json
 from flashwright.workloads.supervisor import Supervisor
 
@@ -106,9 +106,17 @@ class Recorder:
         self._block.start()
 
     def mark(self, mark: Mark) -> None:
-        """Note something that happened."""
-        with (self.folder / RAW / MARKS).open("a", encoding="utf-8") as out:
-            out.write(json.dumps(vars(mark)) + "\n")
+        """Note something that happened.
+
+        Raises:
+            RunError: it cannot be written.
+        """
+        path = self.folder / RAW / MARKS
+        try:
+            with path.open("a", encoding="utf-8") as out:
+                out.write(json.dumps(vars(mark)) + "\n")
+        except OSError as error:
+            raise RunError(f"{path}: {error.strerror}") from error
 
     def stop(self) -> None:
         """Record no more; the folder holds everything that was seen.
@@ -172,7 +180,13 @@ class Recorder:
 
     def _write_about(self) -> None:
         document = {"command": "record", "recording": self._about}
-        (self.folder / RESULT_FILE).write_text(dump_json(document), encoding="utf-8")
+        path = self.folder / RESULT_FILE
+        whole = path.with_suffix(".new")
+        try:
+            whole.write_text(dump_json(document), encoding="utf-8")
+            whole.replace(path)
+        except OSError as error:
+            raise RunError(f"{path}: {error.strerror}") from error
 
 
 def check_folder(folder: Path, **others: Path | None) -> None:

@@ -20,7 +20,7 @@ def page(run: Run) -> Page:
     figures, about = result["requests"], result["recording"]
     facts = [
         *trace.facts(figures),
-        Fact("events lost", count(about.get("lost_events", 0)), "in the kernel's buffer"),
+        Fact("events lost", _lost(about), "in the kernel's buffer"),
     ]
     return Page(
         kind="recording",
@@ -62,6 +62,12 @@ def losses(result: dict[str, Any]) -> str:
         )
     if torn:
         told.append(f"{count(torn)} record at the end is cut off.")
+    asked = sum(result["queued"][kind] for kind in KINDS)
+    if asked and not any(result["requests"][kind] for kind in KINDS):
+        told.append(
+            f"{about['device']['name']} got {count(asked)} requests, but the kernel issued NONE in its queue, as for devices that "
+            "pass them on (device mapper, RAID, zram): what came is in queued.parquet; for issued ones record the disk below."
+        )
     return " ".join(told)
 
 
@@ -92,8 +98,12 @@ def rows(result: dict[str, Any]) -> list[list[str]]:
         found.append([kind, f"{count(figures[kind])}{volume} (queued: {count(queued[kind])})"])
     if "checked" in result:
         found.append(["checked", result["checked"]])
-    found.append(["events lost", count(about.get("lost_events", 0)) if "lost_events" in about else "not known"])
+    found.append(["events lost", _lost(about)])
     return found
+
+
+def _lost(about: dict[str, Any]) -> str:
+    return count(about["lost_events"]) if "lost_events" in about else "not known"
 
 
 def _with_checkpoints(section: Section, run: Run) -> Section:

@@ -94,7 +94,12 @@ def headline(result: Mapping[str, Any]) -> str:
     written = layers["calls"]["write"]["bytes"]
     if not written:
         return "The database wrote nothing by its calls while it was recorded."
-    device = layers["device"]["write"]
+    device, queued = layers["device"]["write"], layers["queued"]["write"]
+    if queued["bytes"] and not device["bytes"]:
+        return (
+            f"Of each byte that the database wrote, {significant(queued['to_first'])} were queued by the file system. The device's own "
+            "queue issued no write: it passes them on, or the recording ended before."
+        )
     own = sum(device["by_purpose"].get(name, 0) for name in ("journal", "metadata"))
     told = f"Of each byte that the database wrote, {significant(device['to_first'])} came to the device"
     told += f", {significant(own / written)} of them the file system's own" if own else ""

@@ -244,6 +244,28 @@ def test_kill_9_leaves_nothing_but_the_trace(one: Kill, tmp_path: Path) -> None:
     assert told == ("read" if one.is_recording and one.victim != "database" else told)
 
 
+def test_what_the_kernel_had_no_room_for_is_counted_and_the_rest_is_read(volume: Volume, tmp_path: Path) -> None:
+    find_program("blkparse")
+    options = ["--out", "rec", "--trace-buffer", "4k", "--check"]
+    command = [sys.executable, "-m", "flashwright", "record", str(volume.device.path), *options]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert until(lambda: bool(settings()["traced"]))
+    # Nobody reads meanwhile, and the buffer holds some hundred events.
+    process.send_signal(signal.SIGSTOP)
+    for _ in range(4):
+        subprocess.run(dd(volume.mount_point / "file"), check=True)
+    process.send_signal(signal.SIGCONT)
+    subprocess.run(dd(volume.mount_point / "file"), check=True)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 0, stderr
+    assert "blkparse reads the same" in stdout
+    assert "events were LOST" in stdout
+    result = json.loads((tmp_path / "rec" / "result.json").read_text())
+    assert result["recording"]["lost_events"] > PAGES
+    assert len(pl.read_parquet(tmp_path / "rec" / "requests.parquet")) > 0
+
+
 def test_ctrl_c_in_the_warm_up_of_a_recorded_run_is_told_as_such(tmp_path: Path) -> None:
     run = ["run", "tpcc(items=300,customers=30)", "--warm-up", "300", "--duration", "300", "--volume", "200M"]
     command = [sys.executable, "-m", "flashwright", *run, "--record", "rec", "--out", "out"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import select
 import threading
 import time
@@ -24,6 +25,9 @@ BUFFER_KIB = 16_384
 """Of the kernel's buffer, for each processor: some 170,000 events."""
 _ONE_READ = 1 << 16
 _IDLE_S = 0.05
+_LOST_END = b"EVENTS]\n"
+_LOST = re.compile(rb"CPU:\d+ \[LOST (?:\d+ )?EVENTS\]\n")
+"""Linux kernel/trace/trace.c, print_trace_line."""
 _TIDY_S = 5.0
 
 
@@ -39,6 +43,14 @@ def _free_tracer() -> str:
     while (tracer := current(ROOT / "current_tracer")) == "blk" and time.monotonic() < deadline:
         time.sleep(_IDLE_S)
     return tracer
+
+
+def without_losses(data: bytes) -> bytes:
+    """Take out the lines of text that the kernel puts between binary records where it lost some; how many, it tells at the end.
+
+    `data` is what one read of trace_pipe gave: lines are whole in it.
+    """
+    return _LOST.sub(b"", data) if _LOST_END in data else data
 
 
 class BlockTracer:
@@ -137,6 +149,7 @@ class BlockTracer:
                         except BlockingIOError:
                             data = b""
                         if data:
+                            data = without_losses(data)
                             out.write(data)
                             self.bytes += len(data)
                         elif last:

@@ -48,7 +48,9 @@ def check_source(source: str) -> str:
             f"{source}: no such file; a SOURCE is a trace file, or a synthetic workload such as `synth:uniform?pages=1M`"
         )
     if Path(source).is_dir():
-        raise InputError(f"{source}: is a folder; a SOURCE is a trace file")
+        requests = Path(source) / "requests.parquet"
+        right = f"of this recording take {requests}" if requests.exists() else "a SOURCE is a trace file"
+        raise InputError(f"{source}: is a folder; {right}")
     return source
 
 

@@ -100,6 +100,21 @@ def test_ctrl_c_is_the_end_of_a_recording(volume: Volume, tmp_path: Path) -> Non
     assert len(pl.read_parquet(tmp_path / "rec" / "requests.parquet")) >= PAGES
 
 
+def test_a_recording_is_not_replaced(volume: Volume, cli: Cli, tmp_path: Path) -> None:
+    record = ["record", volume.mount_point, "--out", "rec"]
+    cli(*record, "--", *dd(volume.mount_point / "file"))
+    before = (tmp_path / "rec" / "requests.parquet").read_bytes()
+    assert "holds a recording" in cli(*record, "--seconds", "0.2", code=2).stderr
+    told = cli("run", "tpcc(items=300,customers=30)", "--duration", "0.2", "--record", "rec", code=2).stderr
+    assert "holds a recording" in told
+    assert (tmp_path / "rec" / "requests.parquet").read_bytes() == before
+    # One that came to nothing is in nobody's way.
+    volume.unmount()
+    idle = ["record", volume.device.path, "--seconds", "0.2", "--out", "idle"]
+    assert "got no request" in cli(*idle, code=1).stderr
+    assert "got no request" in cli(*idle, code=1).stderr
+
+
 def test_a_killed_recording_is_finished_later(volume: Volume, cli: Cli, tmp_path: Path) -> None:
     before = settings_at_rest()
     command = [
@@ -303,7 +318,7 @@ def test_blktrace_records_where_it_is_allowed_and_tells_where_not(volume: Volume
 
 
 def test_the_demo_records_a_database_and_studies_what_it_got(cli: Cli, tmp_path: Path) -> None:
-    done = cli("demo", "--seconds", "2", "--op", "0.28", "--out", "out")
+    done = cli("demo", "--seconds", "3", "--op", "0.28", "--out", "out")
     assert "recorded just now" in done.stdout
     result = json.loads((tmp_path / "out" / "result.json").read_text())
     data_pages, whole = result["workloads"]

@@ -252,8 +252,8 @@ def test_the_device_gets_exactly_what_was_recorded(cli: Cli, tmp_path: Path) -> 
         cli("record", device, "--out", "rec", "--", "sh", "-c", work)
         volume.unmount()
         write = ["--device", device, "--write", "--destroy-data", device]
-        for pace in (["--one-by-one"], ["--depth", "16"]):
-            done = cli("replay", "rec", *write, *pace, "--record", "again", "--out", "run")
+        for number, pace in enumerate((["--one-by-one"], ["--depth", "16"])):
+            done = cli("replay", "rec", *write, *pace, "--record", f"again{number}", "--out", "run")
             result = json.loads((tmp_path / "run" / "result.json").read_text())
             assert result["recorded"]["same"], done.stdout
             assert result["recorded"]["trace_requests"] == result["sent"] > 400
@@ -267,7 +267,7 @@ def test_the_device_gets_exactly_what_was_recorded(cli: Cli, tmp_path: Path) -> 
         pq.write_table(swapped.to_arrow(), tmp_path / "other" / "requests.parquet")
         run = Run.read(tmp_path / "run")
         told = replays.compare(
-            tmp_path / "other" / "requests.parquet", Reading(), run, tmp_path / "again" / "requests.parquet", 0
+            tmp_path / "other" / "requests.parquet", Reading(), run, tmp_path / "again1" / "requests.parquet", 0
         )
         assert (told["same"], told["first_difference"]["request"]) == (False, 10)
         assert "did not get" in replay_words.recorded_line(told)

@@ -5,6 +5,7 @@ Exit codes: 0 done; 1 a run failed; 2 wrong use or wrong input; 130 stopped by C
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import NoReturn
@@ -69,6 +70,10 @@ for command in (
     cli.add_command(command)
 
 
+_REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
+"""What a disk may refuse at any moment. All else of the system that nobody expected is a bug, and shows where."""
+
+
 def main() -> NoReturn:
     """Run the command line and leave with its exit code."""
     try:
@@ -86,12 +91,16 @@ def main() -> NoReturn:
         code = _fail("stopped", 130)
     except FlashwrightError as error:
         code = _fail(str(error), 1)
-    except MemoryError:
-        code = _fail("out of memory: take a smaller workload, or fewer --jobs at once", 1)
     except BrokenPipeError:
         # The reader of our output went away, as `head` does: nothing more can be said there, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
+    except OSError as error:
+        if error.errno not in _REFUSED:
+            raise
+        code = _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror), 1)
+    except MemoryError:
+        code = _fail("out of memory: take a smaller workload, or fewer --jobs at once", 1)
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -59,7 +59,7 @@ def record(seconds: float, command: list[str]) -> tuple[Path, str]:
     load = workload.load(given, None)
     config = RunConfig(_CLIENTS, seconds, think_seconds=_THINK_SECONDS)
     ground = VolumePlan("ext4", _VOLUME_BYTES)
-    recorder = RunRecorder(FOLDER, command, _BUFFER_KIB)
+    recorder = RunRecorder(FOLDER, command, _BUFFER_KIB, may_replace=True)
     session = Session(Plan(workload, load, "sqlite", Settings(), config, DEFAULT_FOLDER, ground=ground), recorder)
     finding = follow_session(session)
     if finding.violations:

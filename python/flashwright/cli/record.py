@@ -112,7 +112,7 @@ def record(
 def _record(target: Path, command: Sequence[str], seconds: float | None, folder: Path, how: dict[str, Any]) -> int:
     """Record until the end; give the exit code of the command."""
     from flashwright.cli.progress import StoppedError, follow
-    from flashwright.recording import device
+    from flashwright.recording import device, tracefs
     from flashwright.recording.recorder import Recorder
     from flashwright.recording.tools import need_root
     from flashwright.workloads.supervisor import Supervisor
@@ -122,6 +122,8 @@ def _record(target: Path, command: Sequence[str], seconds: float | None, folder:
     with Supervisor() as supervisor:
         recorder = Recorder(supervisor, found, folder, command=command_line(), patience_s=_PATIENCE_S, **how)
         try:
+            if tracefs.is_busy():
+                click.echo(f"Another recording goes on: waiting up to {_PATIENCE_S:.0f} s for its end.", err=True)
             recorder.prepare()
             recorder.start()
             watch = _Watch(supervisor, recorder, command, seconds)
@@ -217,10 +219,10 @@ def conclude(folder: Path, *, keep_raw: bool, check: bool, json_path: str | None
         raise RunError(f"{differs}; the stream is kept in {folder / RAW}")
     if not keep_raw:
         drop_raw(folder)
-    say(
-        f"Next:   flashwright simulate {shlex.quote(str(folder / 'requests.parquet'))} --device nvme-tlc",
-        json_path=json_path,
-    )
+    following = f"waterfall {shlex.quote(str(folder))}"
+    if "path" not in run.result:
+        following = f"simulate {shlex.quote(str(folder / 'requests.parquet'))}"
+    say(f"Next:   flashwright {following} --device nvme-tlc", json_path=json_path)
     return run
 
 

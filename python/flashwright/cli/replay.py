@@ -123,11 +123,11 @@ def replay(
         (device,), more["destroy_data"], write=more["write"], state=more["state"], overwrites=more["overwrites"]
     )
     path = replays.trace_path(trace)
+    if more["create"] is not None:
+        probe_runs.create(device, more["create"])
     target = Target.find(device, more["overrides"], state=more["state"], overwrites=more["overwrites"])
     access = "destroy_data" if device in more["destroy_data"] else "write" if more["write"] else "read_only"
     target = target.opened_by(access, more["seed"], is_polled=more["polled"])
-    if more["create"] is not None:
-        probe_runs.create(device, more["create"])
     asked = Asked(path, _reading(more), plan, target, more["endurance_tbw"], more["dry_run"], json_path)
     recording = None
     if record_to is not None:

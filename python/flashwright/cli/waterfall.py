@@ -19,7 +19,8 @@ _MOST_PLAYS = 40
 @click.argument("recording", type=click.Path(path_type=Path, file_okay=False, exists=True))
 @click.option(
     "--device",
-    "profile",
+    "profiles",
+    multiple=True,
     metavar="PROFILE",
     help="What the flash of this drive programs for it: a profile of `flashwright list profile`, or the path of a TOML file.",
 )
@@ -41,7 +42,7 @@ _MOST_PLAYS = 40
 @output_options
 def waterfall(
     recording: Path,
-    profile: str | None,
+    profiles: tuple[str, ...],
     overrides: tuple[str, ...],
     state: str,
     seed: int,
@@ -68,6 +69,9 @@ def waterfall(
     from flashwright.reports.waterfall import HEADINGS, headline, remarks, rows
     from flashwright.runs import Run, provenance
 
+    if len(profiles) > 1:
+        raise InputError(f"--device {profiles[1]}: one drive at a time; run it again for the other")
+    profile = profiles[0] if profiles else None
     about = Run.read_result(recording).result
     if "path" not in about:
         raise InputError(

@@ -31,17 +31,19 @@ class RunRecorder(Unobserved):
         buffer_kib: int,
         *,
         with_path: bool = True,
+        may_replace: bool = False,
         patience_s: float = _PATIENCE_S,
     ) -> None:
         """Do nothing yet; `folder` is that of the recording. `with_path`: also the database's calls, and where its files lie.
 
-        `patience_s`: how long to wait for another recording on this machine.
+        `may_replace`: a recording that is in the folder. `patience_s`: how long to wait for another recording on this machine.
         """
         self.folder = folder
         self.recorder: Recorder | None = None
         self._path: PathRecorder | None = None
         self._place: Place | None = None
         self._with_path = with_path
+        self._may_replace = may_replace
         self._patience_s = patience_s
         self._command = command
         self._buffer_kib = buffer_kib
@@ -61,6 +63,7 @@ class RunRecorder(Unobserved):
             command=self._command,
             buffer_kib=self._buffer_kib,
             patience_s=self._patience_s,
+            may_replace=self._may_replace,
         )
         self.recorder.prepare()
         point, _, kind, options = devices.mount_of(place.files()[0])

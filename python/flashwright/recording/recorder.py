@@ -23,6 +23,7 @@ from .tracefs import Tracefs
 AUTO = "auto"
 TRACERS = (AUTO, BlockTracer.name, Blktrace.name)
 RAW = "raw"
+REQUESTS_FILE = "requests.parquet"
 BLOCK_STREAM = "block.blktrace"
 MARKS = "marks.jsonl"
 MARKS_OF_RUN = "marks_of_run.parquet"
@@ -51,6 +52,7 @@ class Recorder:
         tracer: str = AUTO,
         buffer_kib: int = BUFFER_KIB,
         patience_s: float = 0.0,
+        may_replace: bool = False,
     ) -> None:
         """Do nothing yet. `tracer` is one of `TRACERS`; `patience_s`: how long to wait for another recording on this machine."""
         self.device = device
@@ -60,6 +62,7 @@ class Recorder:
         self._tracer = tracer
         self._buffer_kib = buffer_kib
         self._patience_s = patience_s
+        self._may_replace = may_replace
         self._tracefs: Tracefs | None = None
         self._block: BlockTracer | Blktrace | None = None
         self._about: dict[str, Any] = {}
@@ -81,7 +84,7 @@ class Recorder:
         Raises:
             InputError: this cannot be recorded here, or the folder will not do.
         """
-        check_folder(self.folder)
+        check_folder(self.folder, may_replace=self._may_replace)
         # Before anything in the folder is replaced: who is refused, or shares the folder with who records, loses nothing.
         self._tracefs = Tracefs(self._supervisor, self._patience_s)
         self._make_folder()
@@ -170,7 +173,7 @@ class Recorder:
                     f"{folder} is on {self.device.path}, which is to be recorded: the recording would record itself; choose a "
                     "folder on another device"
                 )
-            check_folder(folder)
+            check_folder(folder, may_replace=self._may_replace)
             raw = folder / RAW
             raw.mkdir(exist_ok=True)
             for stale in (*folder.glob("*.parquet"), *raw.iterdir()):
@@ -189,15 +192,23 @@ class Recorder:
             raise RunError(f"{path}: {error.strerror}") from error
 
 
-def check_folder(folder: Path, **others: Path | None) -> None:
+def check_folder(folder: Path, *, may_replace: bool = False, **others: Path | None) -> None:
     """Refuse a folder for a recording before any work is done: `others` are folders by what they are for, which it must not be.
 
+    What was recorded cannot be had again, as a simulation can: so a recording is replaced only where `may_replace` says so.
+
     Raises:
-        InputError: it holds what is no run, or it is one of the others.
+        InputError: it holds a recording or what is no run, or it is one of the others.
     """
     try:
         if folder.exists() and any(folder.iterdir()) and not (folder / RESULT_FILE).is_file():
             raise InputError(f"{folder}: the folder is not empty and no run folder; choose another")
+        if not may_replace and (folder / REQUESTS_FILE).exists():
+            raise InputError(f"{folder} holds a recording, which would be lost: choose another folder, or remove it")
+        if not may_replace and any(path.stat().st_size for path in (folder / RAW).glob(f"{BLOCK_STREAM}*")):
+            raise InputError(
+                f"{folder} holds a recording that was killed: `flashwright record --finish {folder}`, or choose another folder"
+            )
     except OSError as error:
         raise InputError(f"{folder}: the recording cannot be written there: {error.strerror}") from error
     for what, other in others.items():

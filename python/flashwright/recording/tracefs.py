@@ -101,6 +101,15 @@ def commands() -> dict[int, str]:
     return {int(pid): command for pid, _, command in (line.partition(" ") for line in lines)}
 
 
+def is_busy() -> bool:
+    """Tell whether another recording of ours goes on at this moment."""
+    try:
+        os.close(_locked(0.0))
+    except InputError:
+        return True
+    return False
+
+
 def _locked(patience_s: float) -> int:
     # A container may have nothing but /run.
     LOCK.parent.mkdir(parents=True, exist_ok=True)

@@ -106,7 +106,14 @@ def run_as(account: Account | None, *command: str | Path, check: bool = True) ->
     if account is not None:
         as_user = {"user": account.uid, "group": account.gid, "extra_groups": []}
     done = subprocess.run(
-        [str(word) for word in command], capture_output=True, text=True, check=False, cwd="/", **as_user
+        [str(word) for word in command],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd="/",
+        # Ctrl-C is for us: what it interrupts half-way would be told as an error.
+        start_new_session=True,
+        **as_user,
     )
     if check and done.returncode != 0:
         said = done.stderr.strip() or done.stdout.strip()

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from flashwright import InputError
+from flashwright.recording import call_copier
 from flashwright.recording.calls import ROOT, CallRecorder, CallsFound, read_calls
 from flashwright.recording.files import FileTable, Named, postgres_namer, postgres_relations, sqlite_namer
 from flashwright.recording.tracefs import Tracefs
@@ -346,3 +347,14 @@ def test_files_of_postgres_are_named_by_its_catalog(tmp_path: Path) -> None:
     }
     assert {path: name(PurePosixPath(tmp_path, path)) for path in told} == told
     assert name(PurePosixPath("/wal/000000010000000000000001")) == Named("wal")
+
+
+def test_lost_opens_are_counted_by_their_number(tmp_path: Path) -> None:
+    looker = call_copier.Looker(tmp_path / "sightings", tmp_path / "threads")
+    begin, end = os.pipe()
+    os.set_blocking(begin, False)
+    os.write(end, b"CPU:1 [LOST 12 EVENTS]\nanother form\nCPU:0 [LOST EVENTS]\nhalf")
+    assert call_copier.see_opened(begin, looker, b"") == b"half"
+    assert looker.lost_opens == 14
+    os.close(end)
+    os.close(begin)

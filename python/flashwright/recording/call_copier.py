@@ -27,6 +27,7 @@ _PIPE_BYTES = 1 << 20
 _AT_ONCE_BYTES = 32 << 20
 """After so much there is a look at the other processors and at what was opened."""
 _OPENED = re.compile(rb"-(\d+)\s+\[\d+\][^>]*-> 0x([0-9a-f]+)\s*$")
+_LOST = re.compile(rb"\[LOST (\d+) EVENTS\]")
 _LOSSES = ("overrun", "commit overrun", "dropped events")
 
 
@@ -238,8 +239,9 @@ def see_opened(pipe: int, looker: Looker, rest: bytes) -> bytes:
         for line in lines:
             found = _OPENED.search(line)
             if found is None:
-                # Of a kernel that writes them otherwise, or `CPU:1 [LOST 12 EVENTS]`.
-                looker.lost_opens += 1
+                # Of a kernel that writes them otherwise, or a line that tells how many were lost.
+                lost = _LOST.search(line)
+                looker.lost_opens += 1 if lost is None else int(lost[1])
             else:
                 looker.opened(int(found[1]), int(found[2], 16))
 

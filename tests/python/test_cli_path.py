@@ -376,6 +376,14 @@ def test_wrong_use_is_told_in_one_line(arguments: list[str], told: str, cli: Cli
     assert left_behind(tmp_path) == []
 
 
+def test_recordings_of_an_earlier_study_are_not_mixed_with_others(cli: Cli, tmp_path: Path) -> None:
+    kept = tmp_path / "out" / "recordings" / "001-ext4"
+    kept.mkdir(parents=True)
+    told = cli("path", "file_systems", "--file-systems", "ext4", "--keep", "--out", "out", code=2).stderr
+    assert "recordings of an earlier study" in told
+    assert kept.exists()
+
+
 def test_every_study_is_listed_and_has_levels(cli_json: Any) -> None:
     listed = {entry["name"] for entry in cli_json("list", "studies")["studies"]}
     assert listed == set(registry.STUDIES)

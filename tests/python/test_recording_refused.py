@@ -71,7 +71,7 @@ def test_a_recording_that_is_refused_leaves_the_folder_as_it_was(
 
     monkeypatch.setattr(Tracefs, "__init__", refuse)
     with Supervisor() as supervisor:
-        recorder = Recorder(supervisor, BlockDevice("none", "0:0"), recording, command=[])
+        recorder = Recorder(supervisor, BlockDevice("none", "0:0"), recording, command=[], may_replace=True)
         with pytest.raises(InputError, match="goes on"):
             recorder.prepare()
         recorder.close()
@@ -80,7 +80,7 @@ def test_a_recording_that_is_refused_leaves_the_folder_as_it_was(
 
 def test_a_replay_is_not_recorded_over_its_trace(recording: Path, cli: Cli) -> None:
     told = cli("replay", "rec", "--device", "memory(bytes=1Mi)", "--record", "rec", code=2).stderr
-    assert "that is the folder of the trace" in told
+    assert "holds a recording, which would be lost" in told
     told = cli("replay", "rec", "--device", "memory(bytes=1Mi)", "--record", "new", "--out", "./new", code=2).stderr
     assert "that is the folder of the run" in told
     assert_whole(recording)

@@ -113,6 +113,10 @@ def path(study: str, workload: str, *, json_path: str | None, out: Path | None, 
         [one.label for one in asked_for.variants],
     ]
     folder = None if prints_only_json(json_path) and out is None else out or default_folder("path", identity)
+    if options["keep"] and folder is not None and any((folder / "recordings").glob("*")):
+        raise InputError(
+            f"{folder / 'recordings'} holds the recordings of an earlier study; choose another --out, or remove it"
+        )
     keeper = _Keeper(asked_for, folder)
     with ExitStack() as stack:
         if options["keep"] and folder is not None:

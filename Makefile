@@ -14,7 +14,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 # The tests of the extension are in Python: it cannot be linked into a Rust test.
 RUST_TESTS := --workspace --exclude flashwright-bindings
 
-.PHONY: help demo test test-rust test-python bench bars bars-drive bars-replay figures-prober kills check format build packages readme clean
+.PHONY: help demo test test-rust test-python bench bars bars-drive bars-recording bars-replay figures-prober kills check format build packages readme clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -44,6 +44,9 @@ bars-drive: build ## Measure the simulated drives beside the papers' figures (a 
 
 bars-replay: build ## Measure the bars of replaying: lateness, and what the device gets (root; minutes on an idle machine; docs/replay.md has the last)
 	@$(BIN)/python -m flashwright.reproduce.replay_bars
+
+bars-recording: build ## Measure what recording costs a database (root; minutes on an idle machine; docs/recording.md has the last)
+	@$(BIN)/python -m flashwright.reproduce.recording_bars
 
 figures-prober: build ## Draw the papers' figures with the prober (minutes; docs/figures-prober.md has the last numbers)
 	@$(BIN)/python -m flashwright.reproduce.prober_figures

@@ -364,7 +364,6 @@ fn the_judge_of_servers_lets_pass_what_fits() {
 
 /// Found at random: of a drive this small, one plane may come to hold nearly nothing but valid pages, and is then cleaned without gain for ever.
 #[test]
-#[ignore = "a fault that is known and not mended yet: cleaning of a plane that is full of valid pages never ends"]
 fn a_plane_that_is_full_of_valid_pages_is_not_cleaned_for_ever() {
     let keys = [
         ("media.channels", "1"),

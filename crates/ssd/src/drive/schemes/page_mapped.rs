@@ -315,11 +315,34 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         }
         let free = self.ftl.lanes().free(lane);
         let must = !self.lanes[lane as usize].waiting.is_empty();
+        if must && !self.gains(lane) {
+            if let Some(other) = self.lane_to_take_over(lane) {
+                self.hand_over(lane, other, media);
+                return;
+            }
+        }
         if must || (free < self.thresholds.start_below && self.gains(lane)) {
             self.start(lane, media);
         } else if free < self.thresholds.background_below {
             self.wake_later(lane, media.now());
         }
+    }
+
+    /// A lane that can gain something, for the writes that wait in one that cannot: their older versions may all lie in the other, and cleaning
+    /// this one would go on for ever.
+    fn lane_to_take_over(&self, lane: u32) -> Option<u32> {
+        if self.allocation.is_static() {
+            return None;
+        }
+        (0..self.lanes.len() as u32).find(|&other| other != lane && self.gains(other))
+    }
+
+    /// Moves all writes that wait in a lane into another.
+    fn hand_over(&mut self, from: u32, to: u32, media: &mut Media) {
+        let waiting = std::mem::take(&mut self.lanes[from as usize].waiting);
+        self.lanes[to as usize].waiting.extend(waiting);
+        self.admit(to, media);
+        self.consider(to, media);
     }
 
     /// Whether a lane holds an erase block's worth of pages that are not valid, so that cleaning can gain something.

@@ -315,11 +315,12 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         }
         let free = self.ftl.lanes().free(lane);
         let must = !self.lanes[lane as usize].waiting.is_empty();
-        if must && !self.gains(lane) {
-            if let Some(other) = self.lane_to_take_over(lane) {
-                self.hand_over(lane, other, media);
-                return;
-            }
+        if must
+            && !self.gains(lane)
+            && let Some(other) = self.lane_to_take_over(lane)
+        {
+            self.hand_over(lane, other, media);
+            return;
         }
         if must || (free < self.thresholds.start_below && self.gains(lane)) {
             self.start(lane, media);

@@ -268,33 +268,22 @@ def test_schedulers_are_set_and_put_back(cli: Cli, tmp_path: Path) -> None:
     assert "the kernel offers" in cli("path", "schedulers", "--levels", "anticipatory", code=2).stderr
 
 
-@pytest.mark.usefixtures("_recordable")
-def test_ctrl_c_keeps_the_runs_before(tmp_path: Path) -> None:
-    made_here("ext4")
-    arguments = [
-        "path",
-        "buffers",
-        TINY,
-        "--duration",
-        "1",
-        "--volume",
-        "128M",
-        "--on",
-        ".",
-        "--file-systems",
-        "ext4",
-        "--repeat",
-        "50",
-        "--out",
-        "out",
-    ]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "flashwright", *arguments],
-        cwd=tmp_path,
+def start_long(study: str, cwd: Path) -> subprocess.Popen[str]:
+    """Start a study of more runs than any test waits for."""
+    arguments = ["path", study, TINY, "--duration", "1", "--volume", "128M", "--on", ".", "--file-systems", "ext4"]
+    return subprocess.Popen(
+        [sys.executable, "-m", "flashwright", *arguments, "--repeat", "50", "--out", "out"],
+        cwd=cwd,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+@pytest.mark.usefixtures("_recordable")
+def test_ctrl_c_keeps_the_runs_before(tmp_path: Path) -> None:
+    made_here("ext4")
+    process = start_long("buffers", tmp_path)
     table = tmp_path / "out" / "runs.parquet"
     assert until(table.exists, 60)
     process.send_signal(signal.SIGINT)
@@ -312,30 +301,11 @@ def test_ctrl_c_keeps_the_runs_before(tmp_path: Path) -> None:
 def test_kill_9_leaves_the_runs_before_and_nothing_else(tmp_path: Path) -> None:
     made_here("ext4")
     before = untraced()
-    arguments = [
-        "path",
-        "schedulers",
-        TINY,
-        "--duration",
-        "1",
-        "--volume",
-        "128M",
-        "--on",
-        ".",
-        "--file-systems",
-        "ext4",
-        "--repeat",
-        "50",
-        "--out",
-        "out",
-    ]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "flashwright", *arguments], cwd=tmp_path, stderr=subprocess.DEVNULL
-    )
+    process = start_long("schedulers", tmp_path)
     assert until((tmp_path / "out" / "runs.parquet").exists, 60)
     assert until(lambda: settings() != before)
     process.kill()
-    process.wait()
+    process.communicate()
     assert until(lambda: settings() == before and left_behind(tmp_path) == [], 240)
     assert len(pl.read_parquet(tmp_path / "out" / "runs.parquet")) > 0
     # A study that was killed has all that its report needs.

@@ -13,6 +13,7 @@ pub mod fast;
 mod hybrid;
 #[cfg(test)]
 mod hybrid_tests;
+mod lane;
 mod log_maps;
 mod merge;
 pub mod page_mapped;

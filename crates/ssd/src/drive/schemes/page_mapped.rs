@@ -7,13 +7,14 @@ use registry::{Args, Info, Param, ParamKind};
 use units::{EraseBlockId, Lpn, Ppn, StreamId};
 
 use super::allocation::Allocation;
+use super::lane::{Job, Lane, Thresholds, Waiting};
 use super::watch::Watch;
 use super::wear::StaticWear;
 use super::{ReadPath, Scheme, SchemeCounters, WornOut};
 use crate::drive::media::{Cause, Command, Done, FlashOp, Layout, Media, Tag};
 use crate::drive::profile::{CleaningConfig, WearLevellingConfig};
 use crate::drive::time::{Picos, picos_of_micros};
-use crate::ftl::{CountingMedium, PageMapped, Scratch};
+use crate::ftl::{CountingMedium, PageMapped};
 
 /// What the registry knows.
 pub const INFO: Info = Info {
@@ -49,44 +50,6 @@ pub struct Settings<'a> {
     pub copy_back: bool,
     /// Erases that each erase block stands; empty for no limit.
     pub endurance: Vec<u32>,
-}
-
-/// A write that found no room.
-#[derive(Clone, Copy, Debug)]
-struct Waiting {
-    lpn: Lpn,
-    tag: Tag,
-    /// Written again or trimmed since: it still takes a page, but no one will read it.
-    is_dead: bool,
-}
-
-/// Cleaning in one lane: one erase block at a time.
-#[derive(Debug, Default)]
-struct Job {
-    victim: Option<EraseBlockId>,
-    cause: Option<Cause>,
-    pages: Scratch,
-    next: usize,
-    /// The page that is being read or copied.
-    copying: Ppn,
-    /// Where it goes.
-    target: Ppn,
-}
-
-#[derive(Debug)]
-struct Lane {
-    job: Job,
-    waiting: VecDeque<Waiting>,
-    /// When to look whether the die is idle enough for background cleaning.
-    wake_at: Picos,
-}
-
-/// When cleaning starts, in free erase blocks of a lane.
-#[derive(Clone, Copy, Debug)]
-struct Thresholds {
-    start_below: usize,
-    background_below: usize,
-    idle: Picos,
 }
 
 /// Where the newest version of a page is.

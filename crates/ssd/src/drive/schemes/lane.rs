@@ -1,0 +1,47 @@
+//! What a page-mapped scheme keeps for each plane: the writes that wait for room there, and the cleaning that is under way.
+
+use std::collections::VecDeque;
+
+use units::{EraseBlockId, Lpn, Ppn};
+
+use crate::drive::media::{Cause, Tag};
+use crate::drive::time::Picos;
+use crate::ftl::Scratch;
+
+/// A write that found no room.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    pub(super) lpn: Lpn,
+    pub(super) tag: Tag,
+    /// Written again or trimmed since: it still takes a page, but no one will read it.
+    pub(super) is_dead: bool,
+}
+
+/// Cleaning in one lane: one erase block at a time.
+#[derive(Debug, Default)]
+pub(super) struct Job {
+    pub(super) victim: Option<EraseBlockId>,
+    pub(super) cause: Option<Cause>,
+    pub(super) pages: Scratch,
+    pub(super) next: usize,
+    /// The page that is being read or copied.
+    pub(super) copying: Ppn,
+    /// Where it goes.
+    pub(super) target: Ppn,
+}
+
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub(super) job: Job,
+    pub(super) waiting: VecDeque<Waiting>,
+    /// When to look whether the die is idle enough for background cleaning.
+    pub(super) wake_at: Picos,
+}
+
+/// When cleaning starts, in free erase blocks of a lane.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Thresholds {
+    pub(super) start_below: usize,
+    pub(super) background_below: usize,
+    pub(super) idle: Picos,
+}

@@ -1,0 +1,84 @@
+//! What a layer wants to know of the device below it: measured by the prober, or told by hand.
+
+use units::Nanos;
+
+/// What is known of a device's writes. What is not known is none, and a layer that needs it says which parameter would tell it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts {
+    /// Size of a write from which on larger ones bring little more bytes a second: what converted writes are aligned to.
+    pub write_bytes: Option<u32>,
+    /// Bytes of an erase block, or of the reclaim unit that the drive writes across its dies.
+    pub erase_block_bytes: Option<u64>,
+    /// Largest area in which random writes are about as fast as sequential ones (STABLEBUFFER 1: "focused area").
+    pub focused_area_bytes: Option<u64>,
+    /// Mean times of a page's write in each pattern (STABLEBUFFER 3.2: `T_x`).
+    pub times: Option<PatternTimes>,
+    /// Pages from which on an instance of a pattern is worth flushing (STABLEBUFFER 3.2: `theta_x`).
+    pub thresholds: Option<Thresholds>,
+    /// Time of a write by its length, sequential ones: pieces by ascending length (SCHEDULER 4.3.4, eq. 4.3).
+    pub sequential_write: Vec<Piece>,
+    /// The same of random ones (SCHEDULER eq. 4.4).
+    pub random_write: Vec<Piece>,
+}
+
+/// Mean time of a page's write, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PatternTimes {
+    /// In a sequential run.
+    pub sequential_ns: f64,
+    /// In one of several sequential runs that take turns.
+    pub partitioned_ns: f64,
+    /// At random within the focused area.
+    pub focused_ns: f64,
+}
+
+/// Least pages of an instance that is worth flushing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Thresholds {
+    /// Sequential writes.
+    pub sequential_pages: f64,
+    /// Partitioned writes.
+    pub partitioned_pages: f64,
+    /// Focused writes.
+    pub focused_pages: f64,
+}
+
+/// A performance equation on a range of lengths: `time = intercept + slope * length`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Piece {
+    /// Longest length to which it applies, in bytes; the last piece applies beyond, too.
+    pub to_bytes: u64,
+    /// Nanoseconds of a write whatever its length.
+    pub intercept_ns: f64,
+    /// Nanoseconds a byte.
+    pub slope_ns: f64,
+}
+
+impl Facts {
+    /// Time of one write of this length by the equations; none if there are none.
+    #[must_use]
+    pub fn write_time(pieces: &[Piece], length: u64) -> Option<Nanos> {
+        let piece = pieces.iter().find(|piece| length <= piece.to_bytes).or(pieces.last())?;
+        Some((piece.intercept_ns + piece.slope_ns * length as f64).max(0.0).round() as Nanos)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SCHEDULER eq. 4.4, in sectors of 512 bytes and microseconds.
+    #[test]
+    fn equations_apply_piece_by_piece() {
+        let piece = |sectors: u64, us: f64, slope: f64| Piece {
+            to_bytes: sectors * 512,
+            intercept_ns: us * 1000.0,
+            slope_ns: slope * 1000.0 / 512.0,
+        };
+        let random = [piece(128, 7298.8, 0.0), piece(1024, 7043.9, 4.6076), piece(2048, 7083.6, 4.4768)];
+        assert_eq!(Facts::write_time(&random, 4096), Some(7_298_800));
+        assert_eq!(Facts::write_time(&random, 512 * 1024), Some(11_762_082));
+        assert_eq!(Facts::write_time(&random, 512 * 4096), Some(25_420_573));
+        assert_eq!(Facts::write_time(&[], 512), None);
+    }
+}

@@ -1,0 +1,93 @@
+//! All layers, by name, and stacks of them.
+
+use registry::{Args, Info, Spec, SpecError, find};
+
+use crate::{Facts, Layer, LayerError, Stack, Store, Through};
+
+/// What a layer is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Making<'a> {
+    /// Its parameters, checked.
+    pub args: &'a Args,
+    /// What is known of the device.
+    pub facts: &'a Facts,
+    /// Seed of whatever its policies draw.
+    pub seed: u64,
+}
+
+/// Something that a layer counts, in the order of [`Layer::count`].
+#[derive(Clone, Copy, Debug)]
+pub struct Counter {
+    /// The name in tables, with its unit last.
+    pub name: &'static str,
+    /// One line.
+    pub help: &'static str,
+    /// Whether it is a level that goes up and down, not a sum.
+    pub is_level: bool,
+}
+
+/// A layer that was opened.
+pub type Opened = Result<Box<dyn Layer>, LayerError>;
+
+/// One layer in the registry.
+pub struct Entry {
+    /// Name, parameters, source.
+    pub info: Info,
+    /// What it counts.
+    pub counters: &'static [Counter],
+    /// Writes its empty form on what is below.
+    pub format: fn(&Making<'_>, &mut dyn Store) -> Result<(), LayerError>,
+    /// Opens what is there, recovered if need be.
+    pub open: fn(&Making<'_>, &mut dyn Store) -> Opened,
+}
+
+/// All layers.
+pub static LAYERS: &[&Entry] = &[];
+
+/// A stack as it is written: layers from the top to the bottom, with `|` between them; `direct` or nothing for none.
+///
+/// # Errors
+/// [`SpecError`] for an unknown layer or parameter.
+pub fn parse(text: &str) -> Result<Vec<(&'static Entry, Args)>, SpecError> {
+    if matches!(text.trim(), "" | "direct") {
+        return Ok(Vec::new());
+    }
+    text.split('|')
+        .map(|part| {
+            let spec = Spec::parse(part)?;
+            let entry = *find("layer", LAYERS, |entry| &entry.info, &spec)?;
+            Ok((entry, entry.info.accept(&spec)?))
+        })
+        .collect()
+}
+
+/// Writes the empty forms of a stack's layers, from the bottom up. What was there is lost.
+///
+/// # Errors
+/// [`LayerError`].
+pub fn format(text: &str, facts: &Facts, seed: u64, below: &mut dyn Store) -> Result<(), LayerError> {
+    build(text, facts, seed, below, true).map(|_| ())
+}
+
+/// Opens a stack that was formatted with the same text: each layer is recovered, from the bottom up.
+///
+/// # Errors
+/// [`LayerError`].
+pub fn open(text: &str, facts: &Facts, seed: u64, below: &mut dyn Store) -> Result<Stack, LayerError> {
+    build(text, facts, seed, below, false)
+}
+
+fn build(text: &str, facts: &Facts, seed: u64, below: &mut dyn Store, is_formatting: bool) -> Result<Stack, LayerError> {
+    let mut stack = Stack::new(below.limits());
+    for (entry, args) in parse(text)?.iter().rev() {
+        let making = Making { args, facts, seed };
+        let mut through = Through::new(&mut stack, below);
+        if is_formatting {
+            (entry.format)(&making, &mut through)?;
+            through.flush()?;
+        }
+        let layer = (entry.open)(&making, &mut through)?;
+        stack.push(layer);
+    }
+    Ok(stack)
+}

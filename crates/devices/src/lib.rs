@@ -40,13 +40,16 @@ mod open;
 mod real;
 mod ring;
 mod simulated;
+mod stacked;
 
 use units::{IoOp, Nanos};
 
 pub use error::DeviceError;
+pub use layers::Signal;
 pub use memory::Memory;
 pub use open::{Access, Opening, create_file, open};
 pub use simulated::{Simulated, SimulatedSettings};
+pub use stacked::{Sample, Sent, Stacked, limits};
 
 /// What kind of device it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,4 +195,13 @@ pub trait BlockDevice: Send {
     /// # Panics
     /// If nothing is outstanding and `until` is `Nanos::MAX`.
     fn wait(&mut self, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), DeviceError>;
+
+    /// Told beside requests: a checkpoint of the database began or ended. Only layers ([`Stacked`]) take notice.
+    ///
+    /// # Errors
+    /// [`DeviceError`] of what the layers do then.
+    fn signal(&mut self, signal: Signal) -> Result<(), DeviceError> {
+        let _ = signal;
+        Ok(())
+    }
 }

@@ -4,6 +4,7 @@
 //! the device for every request, a thread of its own reads ahead, and [`play`] sends the requests in the order of the trace.
 
 mod ahead;
+mod checkpoints;
 mod error;
 mod fit;
 mod measured;
@@ -15,11 +16,12 @@ mod trace;
 mod windows;
 
 pub use ahead::{Ahead, Next, ReadAhead};
+pub use checkpoints::Flushing;
 pub use error::ReplayError;
 pub use fit::{Fit, Fitted, FittedCounts, Region, Remap};
 pub use measured::{Failure, Measured, OpMeasured};
 pub use pace::Pace;
-pub use play::{Played, Settings, play};
+pub use play::{Played, Settings, play, play_with};
 pub use recorded::Recorded;
 pub use selection::{Selected, Selection};
 pub use trace::{ReplayTrace, Totals};

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU64;
 
-use devices::{BlockDevice, Completion, DeviceError, Request};
+use devices::{BlockDevice, Completion, DeviceError, Request, Signal};
 use rustix::thread::{current_timer_slack, set_current_timer_slack};
 use units::{IoOp, IoRequest, Nanos, Progress};
 
@@ -36,6 +36,20 @@ pub struct Played {
 /// # Panics
 /// If a pace has a factor that is not above 0 or a depth of 0, or a request is none that the device takes (see [`BlockDevice::submit`]).
 pub fn play(device: &mut dyn BlockDevice, requests: &mut dyn ReadAhead, settings: Settings, progress: &Progress) -> Played {
+    play_with(device, requests, &[], settings, progress)
+}
+
+/// As [`play`], and tells the device each signal before the first request that is not earlier. Their times are nanoseconds of the trace, ascending.
+///
+/// # Panics
+/// As [`play`].
+pub fn play_with(
+    device: &mut dyn BlockDevice,
+    requests: &mut dyn ReadAhead,
+    signals: &[(Nanos, Signal)],
+    settings: Settings,
+    progress: &Progress,
+) -> Played {
     let (factor, depth) = match settings.pace {
         Pace::Open { factor } => (factor, 1),
         Pace::Closed { depth, waiting } => (waiting.unwrap_or(1.0), depth),
@@ -45,6 +59,7 @@ pub fn play(device: &mut dyn BlockDevice, requests: &mut dyn ReadAhead, settings
     let mut player = Player {
         device,
         requests,
+        signals,
         settings,
         progress,
         most,
@@ -122,6 +137,8 @@ const REPORTED_EVERY: Nanos = 10_000_000;
 struct Player<'a> {
     device: &'a mut dyn BlockDevice,
     requests: &'a mut dyn ReadAhead,
+    /// Not told yet.
+    signals: &'a [(Nanos, Signal)],
     settings: Settings,
     progress: &'a Progress,
     /// Requests that may be outstanding.
@@ -226,6 +243,10 @@ impl Player<'_> {
     }
 
     fn send(&mut self, request: &IoRequest, due: Option<Nanos>, now: Nanos) -> Result<(), ReplayError> {
+        while let Some(&(_, signal)) = self.signals.first().filter(|(at, _)| *at <= request.time_ns) {
+            self.signals = &self.signals[1..];
+            self.device.signal(signal).or_else(|error| self.failed(error))?;
+        }
         if std::mem::take(&mut self.is_full) {
             self.full_until = Some(now);
         }

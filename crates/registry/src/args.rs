@@ -69,20 +69,29 @@ pub struct Args {
 
 impl Args {
     pub(crate) fn fill(info: &Info, spec: &Spec) -> Result<Self, SpecError> {
-        for (index, (key, _)) in spec.given.iter().enumerate() {
-            if !info.params.iter().any(|p| p.name == key) {
+        let given: Vec<(&str, &str)> = spec
+            .given
+            .iter()
+            .map(|(key, value)| match (key.as_str(), info.params.first()) {
+                ("", Some(first)) => (first.name, value.as_str()),
+                ("", None) => (value.as_str(), ""),
+                (key, _) => (key, value.as_str()),
+            })
+            .collect();
+        for (index, (key, _)) in given.iter().enumerate() {
+            if !info.params.iter().any(|p| p.name == *key) {
                 let names: Vec<&str> = info.params.iter().map(|p| p.name).collect();
                 let known = if names.is_empty() { "it has none".to_owned() } else { format!("known are: {}", names.join(", ")) };
-                return Err(SpecError::UnknownKey { name: info.name, key: key.clone(), known });
+                return Err(SpecError::UnknownKey { name: info.name, key: (*key).to_owned(), known });
             }
-            if spec.given[..index].iter().any(|(other, _)| other == key) {
-                return Err(SpecError::Repeated { name: info.name, key: key.clone() });
+            if given[..index].iter().any(|(other, _)| other == key) {
+                return Err(SpecError::Repeated { name: info.name, key: (*key).to_owned() });
             }
         }
         let mut values = Vec::with_capacity(info.params.len());
         for param in info.params {
-            let given = spec.given.iter().find(|(key, _)| key == param.name).map(|(_, value)| value.as_str());
-            values.push((param.name, param.parse(info.name, given.unwrap_or(param.default))?));
+            let value = given.iter().find(|(key, _)| *key == param.name).map_or(param.default, |(_, value)| value);
+            values.push((param.name, param.parse(info.name, value)?));
         }
         Ok(Self { values })
     }
@@ -196,6 +205,17 @@ mod tests {
     fn defaults_are_filled_and_suffixes_read() {
         let args = INFO.accept(&Spec::parse("sample(window=20%)").unwrap()).unwrap();
         assert_eq!((args.number("window"), args.integer("pages"), args.text("how")), (0.2, 1 << 20, "a"));
+    }
+
+    #[test]
+    fn words_without_a_key_are_the_first_parameters() {
+        let args = INFO.accept(&Spec::parse("sample(20%,how=b)").unwrap()).unwrap();
+        assert_eq!((args.number("window"), args.text("how")), (0.2, "b"));
+        let none = Info { params: &[], ..INFO };
+        let refused = |info: &Info, text| info.accept(&Spec::parse(text).unwrap()).unwrap_err().to_string();
+        assert_eq!(refused(&none, "sample(b)"), "`sample` has no parameter `b`; it has none");
+        assert_eq!(refused(&INFO, "sample(0.1,window=0.2)"), "`sample`: `window` is given twice");
+        assert_eq!(refused(&INFO, "sample(b)"), "`sample`: window=b is not a number from 0 to 1");
     }
 
     #[test]

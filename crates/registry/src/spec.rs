@@ -9,7 +9,8 @@ use thiserror::Error;
 pub struct Spec {
     /// The name as it was given.
     pub name: String,
-    /// Keys and values in the order given, not yet checked.
+    /// Keys and values in the order given, not yet checked. Words before the first key belong to the variant's first parameter: their
+    /// key is empty.
     pub given: Vec<(String, String)>,
 }
 
@@ -72,14 +73,16 @@ impl fmt::Display for Spec {
         if self.given.is_empty() {
             return Ok(());
         }
-        let given: Vec<String> = self.given.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let written = |(key, value): &(String, String)| if key.is_empty() { value.clone() } else { format!("{key}={value}") };
+        let given: Vec<String> = self.given.iter().map(written).collect();
         write!(f, "({})", given.join(","))
     }
 }
 
 impl Spec {
     /// Reads either form. In brackets, a part without `=` belongs to the value before it, and so does everything in inner brackets:
-    /// `kmodal(sets=0.2:0.8,0.8:0.2,pages=1Mi)`, `mixed(of=zipf(s=1),share=0.5)`.
+    /// `kmodal(sets=0.2:0.8,0.8:0.2,pages=1Mi)`, `mixed(of=zipf(s=1),share=0.5)`. Words before the first key are the value of the
+    /// variant's first parameter: `scheduler(defer,coalesce,buffer=1Mi)`.
     ///
     /// # Errors
     /// [`SpecError::Malformed`].
@@ -99,12 +102,14 @@ impl Spec {
         let mut given: Vec<(String, String)> = Vec::new();
         for part in parts(inside, separator).map(str::trim).filter(|part| !part.is_empty()) {
             match (part.split_once('='), given.last_mut()) {
+                (Some(("", _)), _) => return Err(malformed("a value has no key")),
                 (Some((key, value)), _) => given.push((key.trim().to_owned(), value.trim().to_owned())),
                 // A list, such as the sets of a k-modal workload, has commas of its own.
                 (None, Some((_, value))) if separator == ',' => {
                     value.push(',');
                     value.push_str(part);
                 }
+                (None, None) if separator == ',' => given.push((String::new(), part.to_owned())),
                 (None, _) => return Err(malformed("a key has no `=value`")),
             }
         }
@@ -140,8 +145,15 @@ mod tests {
     }
 
     #[test]
+    fn words_before_the_first_key_have_no_key() {
+        let spec = Spec::parse("scheduler(defer, coalesce, buffer=1Mi)").unwrap();
+        assert_eq!(spec.given, [(String::new(), "defer,coalesce".into()), ("buffer".into(), "1Mi".into())]);
+        assert_eq!(Spec::parse(&spec.to_string()).unwrap(), spec);
+    }
+
+    #[test]
     fn malformed_specs_say_why() {
-        for text in ["", "a(b=1", "a(b)", "a b"] {
+        for text in ["", "a(b=1", "a?b", "a(=b)", "a b"] {
             assert!(matches!(Spec::parse(text), Err(SpecError::Malformed { .. })), "{text}");
         }
     }

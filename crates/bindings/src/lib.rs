@@ -7,6 +7,7 @@ mod drive;
 mod drive_result;
 mod errors;
 mod ftrace;
+mod layers;
 mod models;
 mod probe;
 mod progress;
@@ -38,6 +39,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     requests::register(module)?;
     drive::register(module)?;
     devices::register(module)?;
+    layers::register(module)?;
     probe::register(module)?;
     replay::register(module)
 }

@@ -7,6 +7,8 @@ use pyo3::types::PyDict;
 use traces::{formats, synth};
 use units::Geometry;
 
+use crate::layers::layer_dicts;
+
 fn param_dict<'py>(py: Python<'py>, param: &Param) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("name", param.name)?;
@@ -78,7 +80,7 @@ fn format_dicts(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
 
 /// Every variant that can be named: kind -> list of dicts with name, aliases, summary, source, usage and params.
 /// A placement also has victim (the victim policy of its authors) and oracle (whether it knows the update frequencies of all pages),
-/// a trace format endings (of file names) and writable.
+/// a layer counters, a trace format endings (of file names) and writable.
 #[pyfunction]
 #[pyo3(name = "registry")]
 fn listing(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
@@ -86,6 +88,7 @@ fn listing(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     all.set_item("placement", placement_dicts(py)?)?;
     all.set_item("victim", info_dicts(py, VICTIMS.iter())?)?;
     all.set_item("workload", info_dicts(py, synth::REGISTRY.iter().map(|entry| &entry.info))?)?;
+    all.set_item("layer", layer_dicts(py)?)?;
     all.set_item("trace_format", format_dicts(py)?)?;
     Ok(all)
 }

@@ -22,7 +22,7 @@ use crate::traces::{source_dicts, trace_error};
 
 /// A trace that was read once, to be replayed.
 #[pyclass(frozen, name = "ReplayTrace", module = "flashwright._core")]
-struct LoadedTrace(ReplayTrace);
+pub struct LoadedTrace(pub ReplayTrace);
 
 #[pymethods]
 impl LoadedTrace {
@@ -117,7 +117,8 @@ fn load_replay(
     loaded.map(LoadedTrace).map_err(replay_error)
 }
 
-fn replay_error(error: ReplayError) -> PyErr {
+/// What the sender of a replay did wrong, or what failed, as Python's exception.
+pub fn replay_error(error: ReplayError) -> PyErr {
     match error {
         ReplayError::Device(error) => device_error(error),
         ReplayError::Trace(error) => trace_error(error),
@@ -127,7 +128,8 @@ fn replay_error(error: ReplayError) -> PyErr {
     }
 }
 
-fn pace_of(pace: &str, factor: f64, depth: u32, waiting: bool, queue_depth: u32) -> PyResult<Pace> {
+/// The pace of these words, for a device that takes so many requests.
+pub fn pace_of(pace: &str, factor: f64, depth: u32, waiting: bool, queue_depth: u32) -> PyResult<Pace> {
     if !(factor > 0.0 && factor <= 1e9) {
         return Err(errors::input_error(format!("factor is {factor}: it must be above 0 and at most 1e9")));
     }
@@ -143,7 +145,8 @@ fn pace_of(pace: &str, factor: f64, depth: u32, waiting: bool, queue_depth: u32)
     }
 }
 
-fn remap_of(remap: &str) -> PyResult<Remap> {
+/// What becomes of addresses that the region does not have.
+pub fn remap_of(remap: &str) -> PyResult<Remap> {
     match remap {
         "refuse" => Ok(Remap::Refuse),
         "fold" => Ok(Remap::Fold),
@@ -206,14 +209,19 @@ fn replay_on<'py>(
     });
     let played = played.map_err(trace_error)?;
     let dict = figures(py, &played.measured, &counts(), pace)?;
-    let (ended, error) = match played.ended {
+    ended(&dict, played.ended.as_ref())?;
+    Ok(dict)
+}
+
+/// How a replay ended: None, "cancelled" or "failed" with the error.
+pub fn ended(dict: &Bound<'_, PyDict>, why: Option<&ReplayError>) -> PyResult<()> {
+    let (ended, error) = match why {
         None => (None, None),
         Some(ReplayError::Cancelled(_)) => (Some("cancelled"), None),
         Some(error) => (Some("failed"), Some(error.to_string())),
     };
     dict.set_item("ended", ended)?;
-    dict.set_item("error", error)?;
-    Ok(dict)
+    dict.set_item("error", error)
 }
 
 fn recorded(device: &mut dyn BlockDevice, path: &Path, play: impl FnOnce(&mut dyn BlockDevice) -> Played) -> Result<Played, TraceError> {
@@ -223,7 +231,8 @@ fn recorded(device: &mut dyn BlockDevice, path: &Path, play: impl FnOnce(&mut dy
     Ok(played)
 }
 
-fn figures<'py>(py: Python<'py>, measured: &Measured, fitted: &FittedCounts, pace: Pace) -> PyResult<Bound<'py, PyDict>> {
+/// What was measured, with `tables`.
+pub fn figures<'py>(py: Python<'py>, measured: &Measured, fitted: &FittedCounts, pace: Pace) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     let (requests, bytes) = (PyDict::new(py), PyDict::new(py));
     let (latency, response) = (PyDict::new(py), PyDict::new(py));

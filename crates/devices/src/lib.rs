@@ -166,6 +166,19 @@ pub struct Completion {
     pub completed_at: Nanos,
 }
 
+/// What the flash of a device did since it was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlashWork {
+    /// Bytes of a flash page.
+    pub page_bytes: u32,
+    /// Pages read, for the host and for the drive itself.
+    pub page_reads: u64,
+    /// Pages programmed, for the host and for the drive itself.
+    pub page_programs: u64,
+    /// Erase blocks erased.
+    pub erases: u64,
+}
+
 /// A device that takes requests and tells of their ends, on a clock of its own.
 pub trait BlockDevice: Send {
     /// What it is.
@@ -195,6 +208,11 @@ pub trait BlockDevice: Send {
     /// # Panics
     /// If nothing is outstanding and `until` is `Nanos::MAX`.
     fn wait(&mut self, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), DeviceError>;
+
+    /// What its flash did since it was opened; `None` where nobody can tell.
+    fn flash_work(&self) -> Option<FlashWork> {
+        None
+    }
 
     /// Told beside requests: a checkpoint of the database began or ended. Only layers ([`Stacked`]) take notice.
     ///

@@ -1,6 +1,7 @@
 //! A simulated drive as a block device, in virtual time: hours of requests in seconds.
 
 use ssd::drive::device::{Drive, Submission};
+use ssd::drive::media::{FlashOp, MediaCounters};
 use ssd::drive::profile::Profile;
 use ssd::drive::schemes::Scheme;
 use ssd::drive::state::{State, prepare};
@@ -8,7 +9,7 @@ use ssd::drive::time::{PICOS_PER_NANO, Picos};
 use ssd::drive::{DriveVisitor, device, visit_drive};
 use units::{Cancelled, IoOp, Nanos, Progress};
 
-use crate::{BlockDevice, Completion, DeviceError, DeviceInfo, Kind, Request};
+use crate::{BlockDevice, Completion, DeviceError, DeviceInfo, FlashWork, Kind, Request};
 
 /// How a simulated drive is made.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,6 +29,9 @@ pub struct Simulated {
     done: Vec<device::Completion>,
     queues: u32,
     sent: u32,
+    page_bytes: u32,
+    /// Operations of the media that the state before the first request took.
+    before: MediaCounters,
 }
 
 /// Most requests outstanding: what a host's driver keeps, not the drive, which takes as many as its queues hold.
@@ -40,6 +44,7 @@ trait AnyDrive: Send {
     fn step_to(&mut self, until: Picos, completed: &mut Vec<device::Completion>);
     fn outstanding(&self) -> u32;
     fn worn_out(&self) -> Option<String>;
+    fn media(&self) -> &MediaCounters;
 }
 
 impl<S: Scheme> AnyDrive for Drive<S> {
@@ -58,6 +63,10 @@ impl<S: Scheme> AnyDrive for Drive<S> {
 
     fn outstanding(&self) -> u32 {
         Self::outstanding(self)
+    }
+
+    fn media(&self) -> &MediaCounters {
+        Self::media(self).counters()
     }
 
     fn worn_out(&self) -> Option<String> {
@@ -101,7 +110,9 @@ impl Simulated {
             has_trim: true,
             is_virtual: true,
         };
-        Ok(Self { info, drive, now: 0, done: Vec::with_capacity(64), queues: profile.interface.queues, sent: 0 })
+        let before = *drive.media();
+        let (queues, page_bytes) = (profile.interface.queues, profile.media.page_bytes);
+        Ok(Self { info, drive, now: 0, done: Vec::with_capacity(64), queues, sent: 0, page_bytes, before })
     }
 
     fn hand_over(&mut self, completed: &mut Vec<Completion>) {
@@ -143,6 +154,17 @@ impl BlockDevice for Simulated {
         let Request { op, offset, length, is_fua, handle } = *request;
         self.drive.submit(self.now, Submission { op, offset, length, queue, is_fua, handle }, &mut self.done);
         Ok(())
+    }
+
+    fn flash_work(&self) -> Option<FlashWork> {
+        let work = self.drive.media().since(&self.before);
+        let copied = work.of(FlashOp::CopyBack);
+        Some(FlashWork {
+            page_bytes: self.page_bytes,
+            page_reads: work.of(FlashOp::Read) + copied,
+            page_programs: work.of(FlashOp::Program) + copied,
+            erases: work.of(FlashOp::Erase),
+        })
     }
 
     fn wait(&mut self, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), DeviceError> {
@@ -192,6 +214,8 @@ mod tests {
         device.wait(Nanos::MAX, &mut completed).unwrap();
         assert_eq!((completed[0].handle, completed[0].submitted_at, completed[0].completed_at), (7, 5_000, device.now()));
         assert!(device.now() > 5_000 && device.outstanding() == 0);
+        let work = device.flash_work().unwrap();
+        assert_eq!((work.page_reads, work.page_programs, work.erases), (1, 0, 0), "filling is not counted");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use layers::{Actions, Command, Data, Failure, Limits, Reply, Signal, Stack};
 use rustc_hash::FxHashMap;
 use units::{IoOp, Nanos};
 
-use crate::{BlockDevice, Completion, DeviceError, DeviceInfo, Request};
+use crate::{BlockDevice, Completion, DeviceError, DeviceInfo, FlashWork, Request};
 
 /// What the device below the layers was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -273,6 +273,10 @@ impl BlockDevice for Stacked<'_> {
             }
             self.step(until)?;
         }
+    }
+
+    fn flash_work(&self) -> Option<FlashWork> {
+        self.device.flash_work()
     }
 
     fn signal(&mut self, signal: Signal) -> Result<(), DeviceError> {

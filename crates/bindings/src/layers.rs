@@ -1,0 +1,337 @@
+//! Stacks of layers: what there is, and traces played on them.
+
+use std::sync::Arc;
+
+use ::devices::{BlockDevice, FlashWork, Signal, Stacked, limits};
+use ::layers::{Facts, LAYERS, LayerError, PatternTimes, Piece, Sparse, Stack, Thresholds};
+use ::replay::{Ahead, Fit, Fitted, FittedCounts, Flushing, Played, Region, ReplayError, Settings, play_with};
+use numpy::IntoPyArray as _;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use units::{IoOp, Nanos, Progress, RequestSource};
+
+use crate::devices::Device;
+use crate::errors;
+use crate::progress;
+use crate::registry::info_dict;
+use crate::replay::{LoadedTrace, ended, figures, pace_of, remap_of, replay_error};
+
+/// Every layer, with its counters: a list of dicts with name, unit-bearing names and help.
+pub fn layer_dicts(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    LAYERS
+        .iter()
+        .map(|entry| {
+            let dict = info_dict(py, &entry.info)?;
+            let counters = entry.counters.iter().map(|counter| {
+                let dict = PyDict::new(py);
+                dict.set_item("name", counter.name)?;
+                dict.set_item("help", counter.help)?;
+                dict.set_item("is_level", counter.is_level)?;
+                Ok(dict)
+            });
+            dict.set_item("counters", counters.collect::<PyResult<Vec<_>>>()?)?;
+            Ok(dict)
+        })
+        .collect()
+}
+
+/// A stack that cannot be made is wrong use, a device that fails meanwhile a failed run.
+fn layer_error(error: LayerError) -> PyErr {
+    match error {
+        LayerError::Device(failure) => errors::run_error(failure),
+        other => errors::input_error(other),
+    }
+}
+
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct GivenTimes {
+    sequential_ns: f64,
+    partitioned_ns: f64,
+    focused_ns: f64,
+}
+
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct GivenThresholds {
+    sequential_pages: f64,
+    partitioned_pages: f64,
+    focused_pages: f64,
+}
+
+/// What is known of a device, as Python tells it: every key may be left out.
+pub fn facts_of(given: Option<&Bound<'_, PyDict>>) -> PyResult<Facts> {
+    const KEYS: [&str; 7] =
+        ["write_bytes", "erase_block_bytes", "focused_area_bytes", "times", "thresholds", "sequential_write", "random_write"];
+    let Some(given) = given else { return Ok(Facts::default()) };
+    if let Some(key) = given.keys().iter().find(|key| !KEYS.iter().any(|known| key.eq(*known).unwrap_or(false))) {
+        return Err(errors::input_error(format!("facts has no `{key}`; known are: {}", KEYS.join(", "))));
+    }
+    let item = |key: &str| -> PyResult<Option<Bound<'_, PyAny>>> { Ok(given.get_item(key)?.filter(|value| !value.is_none())) };
+    let number = |key: &str| item(key)?.map(|value| value.extract::<u64>()).transpose();
+    let pieces = |key: &str| -> PyResult<Vec<Piece>> {
+        let all = item(key)?.map(|value| value.extract::<Vec<(u64, f64, f64)>>()).transpose()?;
+        let piece = |(to_bytes, intercept_ns, slope_ns)| Piece { to_bytes, intercept_ns, slope_ns };
+        Ok(all.unwrap_or_default().into_iter().map(piece).collect())
+    };
+    Ok(Facts {
+        write_bytes: item("write_bytes")?.map(|value| value.extract::<u32>()).transpose()?,
+        erase_block_bytes: number("erase_block_bytes")?,
+        focused_area_bytes: number("focused_area_bytes")?,
+        times: item("times")?
+            .map(|value| value.extract::<GivenTimes>())
+            .transpose()?
+            .map(|GivenTimes { sequential_ns, partitioned_ns, focused_ns }| PatternTimes { sequential_ns, partitioned_ns, focused_ns }),
+        thresholds: item("thresholds")?.map(|value| value.extract::<GivenThresholds>()).transpose()?.map(
+            |GivenThresholds { sequential_pages, partitioned_pages, focused_pages }| Thresholds {
+                sequential_pages,
+                partitioned_pages,
+                focused_pages,
+            },
+        ),
+        sequential_write: pieces("sequential_write")?,
+        random_write: pieces("random_write")?,
+    })
+}
+
+/// When checkpoints of the database end, and how layers are told.
+struct Checkpoints {
+    times: Arc<[Nanos]>,
+    are_flushes: bool,
+}
+
+impl Checkpoints {
+    fn new(mut times: Vec<Nanos>, told: &str) -> PyResult<Self> {
+        times.sort_unstable();
+        let are_flushes = match told {
+            "flush" => true,
+            "signal" => false,
+            other => return Err(errors::input_error(format!("checkpoints_as is `{other}`: it must be flush or signal"))),
+        };
+        Ok(Self { times: times.into(), are_flushes })
+    }
+
+    fn among(&self, source: Box<dyn RequestSource>) -> Box<dyn RequestSource> {
+        if self.are_flushes { Box::new(Flushing::new(source, Arc::clone(&self.times))) } else { source }
+    }
+
+    fn signals(&self) -> Vec<(Nanos, Signal)> {
+        let told = if self.are_flushes { &[][..] } else { &self.times };
+        told.iter().map(|at| (*at, Signal::CheckpointEnds)).collect()
+    }
+}
+
+/// How a stack is measured.
+struct Measuring<'a> {
+    stack: Stack,
+    fit: Fit,
+    checkpoints: Checkpoints,
+    settings: Settings,
+    drains: bool,
+    sample_every: Nanos,
+    progress: &'a Progress,
+}
+
+/// What came of it.
+struct Outcome {
+    played: Played,
+    fitted: FittedCounts,
+    below: [::devices::Sent; IoOp::ALL.len()],
+    samples: Vec<::devices::Sample>,
+    computing_ns: u64,
+    drained_ns: Nanos,
+    capacity_bytes: u64,
+    work: Option<FlashWork>,
+    layers: Vec<&'static str>,
+}
+
+impl Measuring<'_> {
+    fn run(self, device: &mut dyn BlockDevice, trace: &LoadedTrace) -> Result<Outcome, ReplayError> {
+        let before = device.flash_work();
+        let mut stacked = Stacked::new(device, self.stack, self.sample_every);
+        let fitted = Fitted::new(trace.0.source()?, self.fit);
+        let counts = fitted.counts();
+        let mut requests = Ahead::new(self.checkpoints.among(Box::new(fitted)));
+        let mut played = play_with(&mut stacked, &mut requests, &self.checkpoints.signals(), self.settings, self.progress);
+        let ended_at = stacked.now();
+        if self.drains && played.ended.is_none() {
+            let progress = self.progress;
+            played.ended = stacked.drain(&mut || progress.advance(0).is_ok()).err().map(ReplayError::Device);
+        }
+        Ok(Outcome {
+            played,
+            fitted: counts(),
+            below: *stacked.below(),
+            samples: stacked.samples().to_vec(),
+            computing_ns: stacked.computing().as_nanos() as u64,
+            drained_ns: stacked.now() - ended_at,
+            capacity_bytes: stacked.info().capacity_bytes,
+            work: stacked.flash_work().zip(before).map(|(now, before)| FlashWork {
+                page_bytes: now.page_bytes,
+                page_reads: now.page_reads - before.page_reads,
+                page_programs: now.page_programs - before.page_programs,
+                erases: now.erases - before.erases,
+            }),
+            layers: stacked.stack().layers().iter().map(|layer| layer.name()).collect(),
+        })
+    }
+}
+
+/// Formats a stack of layers over a device, and plays a trace on it: `replay` with layers between.
+///
+/// `stack` are layers from the top to the bottom with `|` between them, or "direct"; `facts` what is known of the device (`layer_facts`), for parameters
+/// that are `auto`. At `checkpoints_ns`, times of the trace, a checkpoint of the database ends: a flush among the requests, or a signal to the
+/// layers, as `checkpoints_as` says. With `drain` layers write back what they hold at the end, after what is measured of requests.
+/// Counters are sampled every `sample_every_ns` of the device's time, or less often if that is too many.
+///
+/// Gives the figures of `replay` and `layers`: capacity_bytes (above), below (what the device was sent by operation: requests, bytes,
+/// latency_ns, a sum), flash (what its flash did: page_bytes, page_reads, page_programs, erases; None if nobody can tell), computing_seconds (time of this
+/// machine's processor in the layers), drain_seconds, counters (one dict a layer), and `tables.samples`. Raises InputError before the first request.
+#[pyfunction]
+#[pyo3(signature = (
+    device, trace, stack, *, facts=None, seed=1, pace="closed", factor=1.0, depth=1, waiting=false, remap="refuse", checkpoints_ns=None,
+    checkpoints_as="flush", drain=true, sample_every_ns=1_000_000, progress=None
+))]
+#[allow(clippy::too_many_arguments, clippy::needless_pass_by_value, reason = "keyword arguments of Python")]
+fn replay_layers<'py>(
+    py: Python<'py>,
+    device: &Device,
+    trace: &LoadedTrace,
+    stack: &str,
+    facts: Option<&Bound<'py, PyDict>>,
+    seed: u64,
+    pace: &str,
+    factor: f64,
+    depth: u32,
+    waiting: bool,
+    remap: &str,
+    checkpoints_ns: Option<Vec<Nanos>>,
+    checkpoints_as: &str,
+    drain: bool,
+    sample_every_ns: Nanos,
+    progress: Option<&Bound<'py, progress::Progress>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let about = device.about();
+    let pace = pace_of(pace, factor, depth, waiting, about.queue_depth)?;
+    let checkpoints = Checkpoints::new(checkpoints_ns.unwrap_or_default(), checkpoints_as)?;
+    if (pace.is_timed() || !checkpoints.times.is_empty()) && trace.0.facts.timeless {
+        let name = trace.0.path.display();
+        return Err(errors::input_error(format!("{name}: it has no times; right would be a closed pace without waiting or checkpoints")));
+    }
+    let facts = facts_of(facts)?;
+    let stack = open_blank(stack, &facts, seed, about)?;
+    let mut above = about.clone();
+    above.capacity_bytes = stack.limits().capacity_bytes;
+    let region = Region { offset: 0, length: above.capacity_bytes };
+    let fit = Fit::new(&trace.0.totals, &above, region, remap_of(remap)?).map_err(replay_error)?;
+    let progress = progress::shared(progress);
+    progress.set_total(trace.0.totals.requests());
+    let mut held = device.lock()?;
+    let held = &mut **held;
+    let settings = Settings { pace, keeps_going: false };
+    let measuring = Measuring { stack, fit, checkpoints, settings, drains: drain, sample_every: sample_every_ns, progress: &progress };
+    let outcome = py.detach(|| measuring.run(held, trace)).map_err(replay_error)?;
+    let dict = figures(py, &outcome.played.measured, &outcome.fitted, pace)?;
+    ended(&dict, outcome.played.ended.as_ref())?;
+    dict.set_item("layers", layers_dict(py, &outcome)?)?;
+    let tables: Bound<'_, PyDict> =
+        dict.get_item("tables")?.map(|tables| tables.cast_into()).transpose()?.unwrap_or_else(|| PyDict::new(py));
+    tables.set_item("samples", samples(py, &outcome)?)?;
+    Ok(dict)
+}
+
+/// A stack as it is when it has just been formatted. Requests carry no data, so that the device itself need not be written for that.
+fn open_blank(text: &str, facts: &Facts, seed: u64, about: &::devices::DeviceInfo) -> PyResult<Stack> {
+    let mut blank = Sparse::new(limits(about));
+    ::layers::format(text, facts, seed, &mut blank).map_err(layer_error)?;
+    ::layers::open(text, facts, seed, &mut blank).map_err(layer_error)
+}
+
+/// Bytes that a stack offers over a device. Raises InputError if it cannot be made.
+#[pyfunction]
+#[pyo3(signature = (device, stack, *, facts=None, seed=1))]
+fn stack_capacity_bytes(device: &Device, stack: &str, facts: Option<&Bound<'_, PyDict>>, seed: u64) -> PyResult<u64> {
+    Ok(open_blank(stack, &facts_of(facts)?, seed, device.about())?.limits().capacity_bytes)
+}
+
+/// The names of a stack's counters, in the order in which they are counted.
+fn counters(layers: &[&'static str]) -> impl Iterator<Item = (usize, &'static str)> {
+    let entry = |name: &str| LAYERS.iter().find(|entry| entry.info.name == name);
+    let all: Vec<_> = layers
+        .iter()
+        .enumerate()
+        .flat_map(|(level, name)| entry(name).into_iter().flat_map(move |entry| entry.counters.iter().map(move |one| (level, one.name))))
+        .collect();
+    all.into_iter()
+}
+
+fn layers_dict<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
+    let (dict, below) = (PyDict::new(py), PyDict::new(py));
+    for (op, sent) in IoOp::ALL.into_iter().zip(&outcome.below).filter(|(_, sent)| sent.requests > 0) {
+        let one = PyDict::new(py);
+        one.set_item("requests", sent.requests)?;
+        one.set_item("bytes", sent.bytes)?;
+        one.set_item("latency_ns", sent.latency_ns)?;
+        below.set_item(op.name(), one)?;
+    }
+    let flash = outcome.work.map(|work| -> PyResult<_> {
+        let flash = PyDict::new(py);
+        flash.set_item("page_bytes", work.page_bytes)?;
+        flash.set_item("page_reads", work.page_reads)?;
+        flash.set_item("page_programs", work.page_programs)?;
+        flash.set_item("erases", work.erases)?;
+        Ok(flash)
+    });
+    dict.set_item("capacity_bytes", outcome.capacity_bytes)?;
+    dict.set_item("below", below)?;
+    dict.set_item("flash", flash.transpose()?)?;
+    dict.set_item("computing_seconds", outcome.computing_ns as f64 / 1e9)?;
+    dict.set_item("drain_seconds", outcome.drained_ns as f64 / 1e9)?;
+    let each: Vec<_> = outcome.layers.iter().map(|name| (name, PyDict::new(py))).collect();
+    if let Some(last) = outcome.samples.last() {
+        for ((level, name), value) in counters(&outcome.layers).zip(&last.counts) {
+            each[level].1.set_item(name, value)?;
+        }
+    }
+    let list = PyList::empty(py);
+    for (name, counts) in each {
+        let one = PyDict::new(py);
+        one.set_item("layer", name)?;
+        one.set_item("counters", counts)?;
+        list.append(one)?;
+    }
+    dict.set_item("counters", list)?;
+    Ok(dict)
+}
+
+/// Counters over time, one row a sample and counter.
+fn samples<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
+    let names: Vec<_> = counters(&outcome.layers).collect();
+    let (mut at, mut levels, mut layers) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut counter, mut values) = (Vec::new(), Vec::new());
+    for sample in &outcome.samples {
+        for ((level, name), value) in names.iter().zip(&sample.counts) {
+            at.push(sample.at as f64 / 1e9);
+            levels.push(*level as u32);
+            layers.push(outcome.layers[*level]);
+            counter.push(*name);
+            values.push(*value);
+        }
+    }
+    let dict = PyDict::new(py);
+    dict.set_item("time_s", at.into_pyarray(py))?;
+    dict.set_item("level", levels.into_pyarray(py))?;
+    dict.set_item("layer", layers)?;
+    dict.set_item("counter", counter)?;
+    dict.set_item("value", values.into_pyarray(py))?;
+    Ok(dict)
+}
+
+/// Adds the functions to the module.
+///
+/// # Errors
+/// Whatever Python raises.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(stack_capacity_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(replay_layers, module)?)
+}

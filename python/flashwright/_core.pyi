@@ -383,6 +383,42 @@ def replay(
 ) -> dict[str, Any]:
     """Replay a trace on a device; gives the figures with `tables`, and what ended it early."""
 
+# Layers
+
+def stack_capacity_bytes(
+    device: Device,
+    stack: str,
+    *,
+    facts: dict[str, Any] | None = None,
+    seed: int = 1,
+    region_offset: int = 0,
+    region_bytes: int | None = None,
+) -> int:
+    """Bytes that a stack of layers offers over a device, or over a region of it."""
+
+def replay_layers(
+    device: Device,
+    trace: ReplayTrace,
+    stack: str,
+    *,
+    facts: dict[str, Any] | None = None,
+    seed: int = 1,
+    pace: str = "closed",
+    factor: float = 1.0,
+    depth: int = 1,
+    waiting: bool = False,
+    remap: str = "refuse",
+    region_offset: int = 0,
+    region_bytes: int | None = None,
+    above_bytes: int | None = None,
+    checkpoints_ns: Sequence[int] | None = None,
+    checkpoints_as: str = "flush",
+    drain: bool = True,
+    sample_every_ns: int = 1_000_000,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Format a stack of layers (or "direct") over a device, and play a trace on it: the figures of `replay`, and `layers`."""
+
 # The models of MULTILOG. Those of one number take a float and give a float, or take an array and give one of the same shape.
 
 @overload

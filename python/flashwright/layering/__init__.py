@@ -1,0 +1,1 @@
+"""Layers between a database and a device: what they need to know of it, and what they gain or lose on it."""

@@ -1,0 +1,95 @@
+"""Checkpoints of a database in a trace: assumed at even intervals, or as a recording marked them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from flashwright._core import InputError
+from flashwright.replays import REQUESTS_FILE
+
+if TYPE_CHECKING:
+    from flashwright._core import ReplayTrace
+    from flashwright.replays import Part
+
+MARKS = "marks"
+MARKS_FILE = "marks.parquet"
+TOLD_AS = ("flush", "signal")
+"""How layers learn of a checkpoint's end: by a flush among the requests, or beside them."""
+_MOST = 1_000_000
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """When checkpoints of the database end, on the clock of the part of a trace that is played."""
+
+    times_ns: tuple[int, ...] = ()
+    told_as: str = TOLD_AS[0]
+    origin: str = "none"
+    """What tells the times, for people."""
+
+    def document(self) -> dict[str, Any]:
+        """Tell them for a result."""
+        return {"number": len(self.times_ns), "told_as": self.told_as, "origin": self.origin}
+
+
+def every(seconds: float, trace: ReplayTrace, told_as: str = TOLD_AS[0]) -> Checkpoints:
+    """Assume a checkpoint that ends each `seconds` of the trace.
+
+    Raises InputError if the trace has no times, or so many checkpoints would be more than a million.
+    """
+    if not trace.has_times:
+        raise InputError("--checkpoint-every: the trace has no times; leave it out")
+    step, duration_ns = round(seconds * 1e9), int(trace.totals["duration_ns"])
+    if step < 1 or duration_ns // step > _MOST:
+        raise InputError(
+            f"--checkpoint-every {seconds:g}: more than {_MOST} checkpoints in {duration_ns / 1e9:g} s of the trace; take longer intervals"
+        )
+    return Checkpoints(tuple(range(step, duration_ns + 1, step)), told_as, f"assumed every {seconds:g} s")
+
+
+def marked(trace_path: Path, part: Part, told_as: str = TOLD_AS[0]) -> Checkpoints:
+    """Take the ends of the checkpoints that a recording marked, within the part that is played.
+
+    Raises InputError if the trace is not of a recording, or that has no checkpoint in this part.
+    """
+    path = trace_path.with_name(MARKS_FILE)
+    if trace_path.name != REQUESTS_FILE or not path.is_file():
+        raise InputError(
+            f"--checkpoints {MARKS}: {trace_path} is not of a recording with marks; right would be its folder, or --checkpoint-every S"
+        )
+    marks = pq.read_table(path, columns=["kind", "end_ns"])
+    ends = marks.filter(pc.field("kind") == "checkpoint")["end_ns"].to_pylist()
+    first_ns, last_ns = _span(pq.read_table(trace_path, columns=["time_ns", "op", "length"]), part)
+    times = tuple(sorted(end - first_ns for end in ends if first_ns < end <= last_ns))
+    if not times:
+        raise InputError(
+            f"--checkpoints {MARKS}: of {len(ends)} checkpoints in {path} none ends within the part of the trace that is played; "
+            "right would be --checkpoint-every S"
+        )
+    return Checkpoints(times, told_as, f"{len(times)} of {len(ends)} that the recording marked")
+
+
+def _span(requests: pa.Table, part: Part) -> tuple[int, int]:
+    """Give the times of the first and the last request that a selection takes."""
+    flush = pc.equal(requests["op"].cast("string"), "flush")
+    taken = pc.and_(
+        pc.is_in(requests["op"].cast("string"), value_set=_strings(part.ops)),
+        pc.or_(flush, pc.greater(requests["length"], 0)),
+    )
+    times = requests["time_ns"].filter(taken)
+    begins_ns = round(part.skip_seconds * 1e9)
+    times = times.filter(pc.greater_equal(times, begins_ns))
+    if part.seconds is not None:
+        times = times.filter(pc.less(times, begins_ns + round(part.seconds * 1e9)))
+    times = times if part.limit is None else times.slice(0, part.limit)
+    return (int(times[0].as_py()), int(times[-1].as_py())) if len(times) else (0, -1)
+
+
+def _strings(values: tuple[str, ...]) -> pa.Array:
+    return pa.array(values, pa.string())

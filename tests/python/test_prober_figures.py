@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from flashwright.reproduce import prober_figures
-from flashwright.reproduce.figures import parallelism, scheduler
+from flashwright.reproduce.figures import book, parallelism, scheduler
 from flashwright.reproduce.figures.drawing import Drawing
 
 
@@ -31,8 +31,8 @@ def test_a_figure_is_drawn_with_what_was_published_on_it(number: str) -> None:
     made = one.figure(paper.name)
     assert made.data
     assert len(one.chart()["marks"]) >= len(one.marks) > 0
-    rows = prober_figures.rows_of(paper, [one])
+    rows = book.rows_of(paper, [one])
     assert rows
     assert not [row.what for row in rows if row.falls_short]
-    text = prober_figures.document([(paper, [one], rows)], "command")
+    text = book.document(prober_figures.BOOK, [(paper, [one], rows)], "command")
     assert all(row.what in text for row in rows)

@@ -1,0 +1,254 @@
+"""A book of figures: what papers published beside ours, as a Markdown page, a report with all charts, and JSON."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import click
+
+from flashwright._core import InputError
+from flashwright._text import significant
+from flashwright.cli.output import write_json
+from flashwright.reports.page import Fact, Page, Section, Table, render
+from flashwright.reproduce.figures.drawing import SEED, Drawing, Published, Shape
+from flashwright.reproduce.pages import command_of, errors_told, made_with, markdown_table
+from flashwright.runs import dump_json, provenance
+
+FAR = 0.2
+"""Deviation beyond which a number is told as one that falls short: bar 2 of the simulated drive."""
+
+
+class Spent(Protocol):
+    """What was run to draw figures."""
+
+    @property
+    def device_seconds(self) -> float:
+        """Device time, in seconds."""
+
+    @property
+    def requests(self) -> int:
+        """Requests."""
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper and its figures."""
+
+    name: str
+    title: str
+    drawings: Callable[[], list[Drawing]]
+    spent: Callable[[], Sequence[Spent]]
+    """What was run for them."""
+    remark: str = ""
+
+
+@dataclass(frozen=True)
+class Book:
+    """A set of papers whose figures one command draws."""
+
+    module: str
+    """Of this package, that is run."""
+    title: str
+    papers: Sequence[Paper]
+    introduction: str
+    """What stands at the top of the page."""
+    inputs: Callable[[], list[dict[str, Any]]] = list
+    """Files that went in, for the provenance."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A published number or word, and ours."""
+
+    paper: str
+    figure: str
+    what: str
+    where: str
+    published: float | str
+    ours: float | str
+    unit: str = ""
+    agrees: bool | None = None
+    remark: str = ""
+
+    @property
+    def deviation(self) -> float | None:
+        """Ours / published - 1 of a number."""
+        if isinstance(self.published, str) or isinstance(self.ours, str):
+            return None
+        return self.ours / self.published - 1
+
+    @property
+    def falls_short(self) -> bool:
+        """Whether it is far from what was published."""
+        return self.agrees is False or (self.deviation is not None and abs(self.deviation) > FAR)
+
+
+def _number_row(paper: str, figure: str, point: Published) -> Row:
+    return Row(paper, figure, point.what, point.where, point.published, point.ours(), point.unit, remark=point.remark)
+
+
+def _word_row(paper: str, figure: str, shape: Shape) -> Row:
+    ours, agrees = shape.ours()
+    return Row(paper, figure, shape.what, shape.where, shape.published, ours, agrees=agrees)
+
+
+def rows_of(paper: Paper, drawings: Sequence[Drawing]) -> list[Row]:
+    """Give all that a paper printed beside ours."""
+    found: list[Row] = []
+    for drawing in drawings:
+        found += [_number_row(paper.name, drawing.number, point) for point in drawing.published]
+        found += [_word_row(paper.name, drawing.number, shape) for shape in drawing.shapes]
+    return found
+
+
+Found = tuple[Paper, Sequence[Drawing], Sequence[Row]]
+
+NUMBERS = ("figure", "where", "what", "published", "ours", "error", "remark")
+WORDS = ("figure", "where", "what", "published", "ours", "agrees")
+
+
+def _amount(value: float | str, unit: str) -> str:
+    return f"{significant(float(value), 3)} {unit}".strip()
+
+
+def _number_cells(row: Row) -> list[str]:
+    error = f"{row.deviation:+.1%}" if row.deviation is not None else ""
+    return [
+        row.figure,
+        row.where,
+        row.what,
+        _amount(row.published, row.unit),
+        _amount(row.ours, row.unit),
+        f"**{error}**" if row.falls_short else error,
+        row.remark,
+    ]
+
+
+def _word_cells(row: Row) -> list[str]:
+    agrees = {True: "yes", False: "**no**", None: "cannot be told"}[row.agrees]
+    return [row.figure, row.where, row.what, str(row.published), str(row.ours), agrees]
+
+
+def _numbers(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if row.deviation is not None]
+
+
+def _words(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if row.deviation is None]
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """Say how much agrees."""
+    numbers, words = _numbers(rows), _words(rows)
+    near = sum(not row.falls_short for row in numbers)
+    agree = sum(row.agrees is True for row in words)
+    return f"{near} of {len(numbers)} numbers within {FAR:.0%}, {agree} of {len(words)} statements"
+
+
+def _spent(drives: Sequence[Spent]) -> str:
+    minutes = sum(drive.device_seconds for drive in drives) / 60
+    return f"{minutes:.0f} min, {sum(drive.requests for drive in drives) / 1e6:.1f} million"
+
+
+def document(book: Book, found: Sequence[Found], command: str) -> str:
+    """Give all that was found as a Markdown page."""
+    overview = [
+        [paper.name, str(len(drawings)), summary(rows), _spent(paper.spent())] for paper, drawings, rows in found
+    ]
+    parts = [
+        f"# {book.title}",
+        f"    {command}",
+        f"{made_with()} Seed {SEED}. {book.introduction}",
+        markdown_table(("paper", "figures drawn", "agree", "device time and requests"), overview),
+    ]
+    for paper, drawings, rows in found:
+        parts += [f"## {paper.title}", paper.remark]
+        if _numbers(rows):
+            parts += ["Numbers:", markdown_table(NUMBERS, list(map(_number_cells, _numbers(rows))))]
+        if _words(rows):
+            parts += ["Statements:", markdown_table(WORDS, list(map(_word_cells, _words(rows))))]
+        drawn = [[drawing.number, drawing.title, f"`{drawing.profile}`"] for drawing in drawings]
+        parts += ["Figures drawn:", markdown_table(("figure", "what", "profile"), drawn)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def report(book: Book, found: Sequence[Found], made_by: dict[str, Any]) -> Page:
+    """Give the report with all figures."""
+    rows = [row for _, _, rows in found for row in rows]
+    sections = []
+    for paper, drawings, of_paper in found:
+        blocks: list[Any] = [drawing.figure(paper.name) for drawing in drawings]
+        blocks.append(_table("Published numbers and ours", NUMBERS, [_number_cells(row) for row in _numbers(of_paper)]))
+        blocks.append(_table("Published statements and ours", WORDS, [_word_cells(row) for row in _words(of_paper)]))
+        sections.append(Section(paper.name, blocks, paper.remark))
+    return Page(
+        kind="figures",
+        title=book.title,
+        headline=f"{summary(rows)} of what was published agree.",
+        facts=[Fact(paper.name, str(len(drawings)), "figures drawn") for paper, drawings, _ in found],
+        sections=sections,
+        provenance=made_by,
+    )
+
+
+def _table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    plain = [[cell.replace("**", "") for cell in row] for row in rows]
+    return Table(
+        title, [(heading, "prose" if heading in ("what", "remark") else "left") for heading in headings], plain
+    )
+
+
+def _json_row(row: Row) -> dict[str, Any]:
+    return {**row.__dict__, "deviation": row.deviation, "falls_short": row.falls_short}
+
+
+def command(book: Book, folder: Path) -> click.Command:
+    """Give the command that draws the figures of a book; its report goes to `folder` if nothing else is asked."""
+
+    @click.command(help=f"{book.title}: draw them, and print published numbers beside ours as a Markdown page.")
+    @click.option(
+        "--only",
+        multiple=True,
+        type=click.Choice([paper.name for paper in book.papers]),
+        help="Only this paper; may be given again.",
+    )
+    @click.option(
+        "--figure", "figures", multiple=True, metavar="NUMBER", help="Only this figure (`4.19`); may be given again."
+    )
+    @click.option(
+        "--out", type=click.Path(path_type=Path), default=folder, show_default=True, help="Folder of the report."
+    )
+    @click.option("--json", "json_path", metavar="PATH", help="Write all numbers to PATH; `-` prints only JSON.")
+    def draw(*, only: tuple[str, ...], figures: tuple[str, ...], out: Path, json_path: str | None) -> None:
+        with errors_told("figures"):
+            _draw(book, only, figures, out, json_path)
+
+    return draw
+
+
+def _draw(book: Book, only: Sequence[str], figures: Sequence[str], out: Path, json_path: str | None) -> None:
+    command_line = command_of(book.module)
+    found: list[Found] = []
+    for paper in book.papers:
+        drawings = [drawing for drawing in paper.drawings() if not figures or drawing.number in figures]
+        if drawings and (not only or paper.name in only):
+            sys.stderr.write(f"figures: {paper.name} ...\n")
+            found.append((paper, drawings, rows_of(paper, drawings)))
+    if not found:
+        raise InputError(
+            f"no figure {', '.join(figures)}: {', '.join(d.number for paper in book.papers for d in paper.drawings())}"
+        )
+    made_by = provenance(shlex.split(command_line), book.inputs(), SEED)
+    rows = [_json_row(row) for _, _, rows in found for row in rows]
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "report.html").write_text(render(report(book, found, made_by)), encoding="utf-8")
+    (out / "numbers.json").write_text(dump_json({"rows": rows, "provenance": made_by}), encoding="utf-8")
+    write_json({"rows": rows, "provenance": made_by}, json_path)
+    sys.stderr.write(f"figures: report in {out / 'report.html'}\n")
+    if json_path != "-":
+        click.echo(document(book, found, command_line), nl=False)

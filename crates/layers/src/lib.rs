@@ -13,6 +13,7 @@ mod facts;
 mod gather;
 mod layer;
 mod registered;
+pub mod scheduler;
 mod stack;
 mod store;
 

@@ -2,6 +2,7 @@
 
 use registry::{Args, Info, Spec, SpecError, find};
 
+use crate::scheduler::{self, Expansion};
 use crate::{Facts, Layer, LayerError, Stack, Store, Through};
 
 /// What a layer is made from.
@@ -42,9 +43,10 @@ pub struct Entry {
 }
 
 /// All layers.
-pub static LAYERS: &[&Entry] = &[];
+pub static LAYERS: &[&Entry] = &[&scheduler::ENTRY];
 
-/// A stack as it is written: layers from the top to the bottom, with `|` between them; `direct` or nothing for none.
+/// A stack as it is written: layers from the top to the bottom, with `|` between them; `direct` or nothing for none. A scheduler that
+/// converts stands for two layers, the other of which is a log.
 ///
 /// # Errors
 /// [`SpecError`] for an unknown layer or parameter.
@@ -52,13 +54,23 @@ pub fn parse(text: &str) -> Result<Vec<(&'static Entry, Args)>, SpecError> {
     if matches!(text.trim(), "" | "direct") {
         return Ok(Vec::new());
     }
-    text.split('|')
-        .map(|part| {
-            let spec = Spec::parse(part)?;
-            let entry = *find("layer", LAYERS, |entry| &entry.info, &spec)?;
-            Ok((entry, entry.info.accept(&spec)?))
-        })
-        .collect()
+    let mut layers = Vec::new();
+    for part in text.split('|') {
+        let (entry, args) = accept(&Spec::parse(part)?)?;
+        let expansion = if entry.info.name == scheduler::ENTRY.info.name { scheduler::expand(&args)? } else { Expansion::Alone };
+        if expansion != Expansion::Direct {
+            layers.push((entry, args));
+        }
+        if let Expansion::Over(log) = expansion {
+            layers.push(accept(&log)?);
+        }
+    }
+    Ok(layers)
+}
+
+fn accept(spec: &Spec) -> Result<(&'static Entry, Args), SpecError> {
+    let entry = *find("layer", LAYERS, |entry| &entry.info, spec)?;
+    Ok((entry, entry.info.accept(spec)?))
 }
 
 /// Writes the empty forms of a stack's layers, from the bottom up. What was there is lost.

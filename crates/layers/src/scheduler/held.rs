@@ -1,0 +1,296 @@
+//! What is held in memory: the writes, and for each sector the newest of them.
+
+use rustc_hash::FxHashMap;
+use slab::Slab;
+
+use super::batch::Part;
+use crate::Data;
+
+/// Sectors of a block, which is the unit in which the newest writes are found.
+const BLOCK: u64 = 8;
+/// No write.
+const NONE: u32 = u32::MAX;
+
+/// One write that is held.
+#[derive(Debug)]
+struct Record {
+    /// First sector.
+    start: u64,
+    sectors: u32,
+    /// Sectors of which it is the newest, and parts of a batch that are of it: it is dropped with the last.
+    uses: u32,
+    /// Its number among all commands.
+    number: u64,
+    /// Estimated time of writing it out, in nanoseconds.
+    cost_ns: u64,
+    data: Data,
+}
+
+/// The newest writes of a block's sectors.
+#[derive(Debug)]
+struct Slot {
+    newest: [u32; BLOCK as usize],
+    /// It is in the list of the window.
+    is_listed: bool,
+}
+
+/// Sectors in a row that are in one held write, or in none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// First sector.
+    pub start: u64,
+    /// The one behind the last.
+    pub end: u64,
+    /// Where they are held.
+    pub record: Option<u32>,
+}
+
+/// All writes that are held: those of the batch that is written out, and those of the window, which is open.
+#[derive(Debug)]
+pub struct Held {
+    records: Slab<Record>,
+    /// Number of a block -> its slot. Flat tables by a hash: a page costs a look-up or two, however much is held.
+    blocks: FxHashMap<u64, u32>,
+    slots: Slab<Slot>,
+    /// Blocks of the window and their slots, where writes are merged.
+    listed: Vec<(u64, u32)>,
+    /// Writes of the window in their order, where they are not.
+    window: Vec<Part>,
+    is_merging: bool,
+    sector_bytes: usize,
+    /// Number of the last command before the window.
+    sealed: u64,
+    /// Estimated time of writing out the window.
+    cost_ns: u64,
+    sectors: u64,
+    merged_sectors: u64,
+}
+
+impl Held {
+    /// Nothing. Where writes are merged, older ones are dropped when newer ones come within a window.
+    pub fn new(is_merging: bool, sector_bytes: u32) -> Self {
+        Self {
+            records: Slab::new(),
+            blocks: FxHashMap::default(),
+            slots: Slab::new(),
+            listed: Vec::new(),
+            window: Vec::new(),
+            is_merging,
+            sector_bytes: sector_bytes as usize,
+            sealed: 0,
+            cost_ns: 0,
+            sectors: 0,
+            merged_sectors: 0,
+        }
+    }
+
+    /// Sectors whose bytes are in memory.
+    pub const fn sectors(&self) -> u64 {
+        self.sectors
+    }
+
+    /// Sectors that were merged with newer ones of the same window, since the beginning.
+    pub const fn merged_sectors(&self) -> u64 {
+        self.merged_sectors
+    }
+
+    /// Estimated time of writing out the window, in nanoseconds: each write for itself.
+    pub const fn cost_ns(&self) -> u64 {
+        self.cost_ns
+    }
+
+    /// Whether the window has taken nothing.
+    pub fn is_window_empty(&self) -> bool {
+        self.listed.is_empty() && self.window.is_empty()
+    }
+
+    /// Number of a held write among all commands.
+    pub fn number(&self, record: u32) -> u64 {
+        self.records[record as usize].number
+    }
+
+    /// Takes a write into the window.
+    pub fn put(&mut self, start: u64, sectors: u32, number: u64, cost_ns: u64, data: Data) {
+        let listing = u32::from(!self.is_merging);
+        let record = self.records.insert(Record { start, sectors, uses: sectors + listing, number, cost_ns, data }) as u32;
+        self.sectors += u64::from(sectors);
+        self.cost_ns += cost_ns;
+        if !self.is_merging {
+            self.window.push(Part { start, end: start + u64::from(sectors), left: sectors, record });
+        }
+        let end = start + u64::from(sectors);
+        for block in start / BLOCK..end.div_ceil(BLOCK) {
+            let slots = &mut self.slots;
+            let slot =
+                *self.blocks.entry(block).or_insert_with(|| slots.insert(Slot { newest: [NONE; BLOCK as usize], is_listed: false }) as u32);
+            let found = &mut self.slots[slot as usize];
+            if self.is_merging && !found.is_listed {
+                found.is_listed = true;
+                self.listed.push((block, slot));
+            }
+            let (from, to) = within(block, start, end);
+            let first = found.newest[from];
+            if found.newest[from..to].iter().all(|newest| *newest == first) {
+                found.newest[from..to].fill(record);
+                self.supersede(first, (to - from) as u32);
+            } else {
+                let before = found.newest;
+                found.newest[from..to].fill(record);
+                before[from..to].iter().for_each(|older| self.supersede(*older, 1));
+            }
+        }
+    }
+
+    fn supersede(&mut self, record: u32, sectors: u32) {
+        if record != NONE {
+            if self.is_merging && self.records[record as usize].number > self.sealed {
+                self.merged_sectors += u64::from(sectors);
+            }
+            self.release(record, sectors);
+        }
+    }
+
+    /// So many uses of a write have ended.
+    pub fn release(&mut self, record: u32, uses: u32) {
+        let found = &mut self.records[record as usize];
+        found.uses -= uses;
+        if found.uses == 0 {
+            if found.number > self.sealed {
+                self.cost_ns -= found.cost_ns;
+            }
+            self.sectors -= u64::from(found.sectors);
+            self.records.remove(record as usize);
+        }
+    }
+
+    /// Where sectors are: runs in ascending order.
+    pub fn find(&self, start: u64, end: u64, runs: &mut Vec<Run>) {
+        runs.clear();
+        if self.blocks.is_empty() {
+            runs.push(Run { start, end, record: None });
+            return;
+        }
+        for block in start / BLOCK..end.div_ceil(BLOCK) {
+            let newest = self.blocks.get(&block).map_or(&[NONE; BLOCK as usize], |slot| &self.slots[*slot as usize].newest);
+            let (from, to) = within(block, start, end);
+            for (place, record) in newest.iter().enumerate().take(to).skip(from) {
+                let (sector, record) = (block * BLOCK + place as u64, (*record != NONE).then_some(*record));
+                match runs.last_mut() {
+                    Some(run) if run.record == record => run.end = sector + 1,
+                    _ => runs.push(Run { start: sector, end: sector + 1, record }),
+                }
+            }
+        }
+    }
+
+    /// The bytes of sectors of a held write; absent if it came without.
+    pub fn data(&self, record: u32, start: u64, end: u64) -> Data {
+        let record = &self.records[record as usize];
+        if start == record.start && end - start == u64::from(record.sectors) {
+            return record.data.clone();
+        }
+        let byte = |sector: u64| (sector - record.start) as usize * self.sector_bytes;
+        record.data.slice(byte(start)..byte(end))
+    }
+
+    /// These sectors of a write are on the device: from now on they are read there, unless there is a newer write.
+    pub fn written(&mut self, record: u32, start: u64, end: u64) {
+        self.clear_where(start, end, |_, newest| newest == record);
+    }
+
+    /// A command of this number went past what is held, and older writes are void. Tells how many sectors of the window were
+    /// dropped, and whether anything was held of these sectors.
+    pub fn pass(&mut self, start: u64, end: u64, number: u64) -> (u64, bool) {
+        if end - start <= BLOCK * self.blocks.len() as u64 {
+            return self.clear_where(start, end, |records, newest| records[newest as usize].number < number);
+        }
+        // A trim of more than is held.
+        let blocks: Vec<u64> = self.blocks.keys().copied().filter(|block| (start / BLOCK..end.div_ceil(BLOCK)).contains(block)).collect();
+        let mut sum = (0, false);
+        for block in blocks {
+            let (from, to) = within(block, start, end);
+            let (from, to) = (block * BLOCK + from as u64, block * BLOCK + to as u64);
+            let (dropped, is_held) = self.clear_where(from, to, |records, newest| records[newest as usize].number < number);
+            sum = (sum.0 + dropped, sum.1 | is_held);
+        }
+        sum
+    }
+
+    fn clear_where(&mut self, start: u64, end: u64, is_void: impl Fn(&Slab<Record>, u32) -> bool) -> (u64, bool) {
+        let (mut cleared, mut is_held) = (0, false);
+        for block in start / BLOCK..end.div_ceil(BLOCK) {
+            let Some(slot) = self.blocks.get(&block).copied() else { continue };
+            let (from, to) = within(block, start, end);
+            for place in from..to {
+                let newest = self.slots[slot as usize].newest[place];
+                is_held |= newest != NONE;
+                if newest != NONE && is_void(&self.records, newest) {
+                    self.slots[slot as usize].newest[place] = NONE;
+                    cleared += u64::from(self.records[newest as usize].number > self.sealed);
+                    self.release(newest, 1);
+                }
+            }
+            self.free_if_empty(block, slot);
+        }
+        (cleared, is_held)
+    }
+
+    fn free_if_empty(&mut self, block: u64, slot: u32) {
+        let found = &self.slots[slot as usize];
+        if !found.is_listed && found.newest == [NONE; BLOCK as usize] {
+            self.slots.remove(slot as usize);
+            self.blocks.remove(&block);
+        }
+    }
+
+    /// Closes the window after command `number`, and gives its writes in the order in which they are to be written: as they came, or
+    /// merged and ascending. No batch is being written.
+    pub fn seal(&mut self, number: u64, parts: &mut Vec<Part>) {
+        parts.clear();
+        self.sealed = number;
+        self.cost_ns = 0;
+        std::mem::swap(&mut self.window, parts);
+        let mut listed = std::mem::take(&mut self.listed);
+        listed.sort_unstable();
+        for (block, slot) in listed.drain(..) {
+            let found = &mut self.slots[slot as usize];
+            found.is_listed = false;
+            let newest = found.newest;
+            let mut place = 0;
+            while place < newest.len() {
+                let record = newest[place];
+                let length = newest[place..].iter().take_while(|other| **other == record).count();
+                let start = block * BLOCK + place as u64;
+                place += length;
+                if record == NONE {
+                    continue;
+                }
+                match parts.last_mut() {
+                    Some(part) if part.record == record && part.end == start => {
+                        part.end += length as u64;
+                        part.left += length as u32;
+                    }
+                    _ => {
+                        self.records[record as usize].uses += 1;
+                        parts.push(Part { start, end: start + length as u64, left: length as u32, record });
+                    }
+                }
+            }
+            self.free_if_empty(block, slot);
+        }
+        self.listed = listed;
+    }
+
+    /// Drops everything.
+    pub fn clear(&mut self) {
+        *self = Self { merged_sectors: self.merged_sectors, ..Self::new(self.is_merging, self.sector_bytes as u32) };
+    }
+}
+
+/// The places in a block that a range of sectors covers.
+const fn within(block: u64, start: u64, end: u64) -> (usize, usize) {
+    let first = block * BLOCK;
+    let from = start.saturating_sub(first);
+    let to = if end < first + BLOCK { end - first } else { BLOCK };
+    (from as usize, to as usize)
+}

@@ -1,0 +1,467 @@
+//! The scheduler as a layer: what comes, what goes below, and who waits for what.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use slab::Slab;
+use units::{IoOp, Nanos};
+
+use super::INFO;
+use super::batch::{Batch, Piece};
+use super::cuts::Cuts;
+use super::held::{Held, Run};
+use super::methods::{Settings, Window};
+use crate::{Actions, Command, Data, Failure, Gather, Layer, Limits, Part, Reply, Signal};
+
+/// A command of the layer's own, below.
+#[derive(Debug)]
+enum Own {
+    /// A read from above as it is: its id.
+    Read(u32),
+    /// A part of a read.
+    ReadPart(Part),
+    /// Of the batch.
+    Piece(Piece),
+    /// A write with FUA or a trim: its key among those.
+    Passing(u32),
+    /// A flush for these flushes from above.
+    Flush(Vec<u32>),
+}
+
+/// A write with FUA, or a trim: it goes past what is held.
+#[derive(Debug)]
+struct Passing {
+    id: u32,
+    op: IoOp,
+    start: u64,
+    end: u64,
+    number: u64,
+    /// Not sent yet: a write of the batch to the same sectors is on its way.
+    waiting: Option<Command>,
+}
+
+/// A flush that waits until all that it covers is written below.
+#[derive(Debug)]
+struct Flushing {
+    id: u32,
+    /// Number of the last command before it.
+    covers: u64,
+}
+
+/// Why a window closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reason {
+    Checkpoint,
+    Flush,
+    Buffer,
+    FlushTime,
+    Drain,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    taken_writes: u64,
+    taken_bytes: u64,
+    void_sectors: u64,
+    fua_writes: u64,
+    written_commands: u64,
+    written_bytes: u64,
+    batches: [u64; 5],
+    waits: u64,
+    memory_reads: u64,
+    memory_read_bytes: u64,
+    batch_estimated_ns: u64,
+    batch_ns: u64,
+    held_most_sectors: u64,
+}
+
+/// See the module's description.
+pub struct Scheduler {
+    settings: Settings,
+    limits: Limits,
+    /// Sector of a byte: `byte >> shift`.
+    shift: u32,
+    held: Held,
+    batch: Batch,
+    cuts: Cuts,
+    passing: Slab<Passing>,
+    flushing: VecDeque<Flushing>,
+    /// Writes for which there is no room.
+    waiting: VecDeque<Command>,
+    own: Slab<Own>,
+    gather: Gather,
+    runs: Vec<Run>,
+    /// Number of the last command.
+    number: u64,
+    /// All up to this number is written below.
+    written: u64,
+    /// Estimated time of the batch, in nanoseconds.
+    estimated_ns: Nanos,
+    /// The window is to be closed when the batch ends.
+    wanted: Option<Reason>,
+    /// Writes that wait and are to be written out as soon as they are taken.
+    draining: usize,
+    poisoned: Option<Failure>,
+    counts: Counts,
+}
+
+impl Scheduler {
+    /// Holds nothing.
+    pub fn new(settings: Settings, limits: Limits) -> Self {
+        let shift = limits.sector_bytes.trailing_zeros();
+        Self {
+            held: Held::new(settings.is_merging, limits.sector_bytes),
+            batch: Batch::new(settings.is_merging, u64::from(limits.most_bytes >> shift)),
+            settings,
+            limits,
+            shift,
+            cuts: Cuts::default(),
+            passing: Slab::new(),
+            flushing: VecDeque::new(),
+            waiting: VecDeque::new(),
+            own: Slab::new(),
+            gather: Gather::default(),
+            runs: Vec::new(),
+            number: 0,
+            written: 0,
+            estimated_ns: 0,
+            wanted: None,
+            draining: 0,
+            poisoned: None,
+            counts: Counts::default(),
+        }
+    }
+
+    const fn sectors(&self, command: &Command) -> (u64, u64) {
+        (command.offset >> self.shift, command.end() >> self.shift)
+    }
+
+    fn send(&mut self, own: Own, mut command: Command, actions: &mut Actions) {
+        command.id = self.own.insert(own) as u32;
+        actions.send(command);
+    }
+
+    fn send_range(&mut self, own: Own, op: IoOp, (start, end): (u64, u64), data: Data, actions: &mut Actions) {
+        let (offset, length) = (start << self.shift, ((end - start) << self.shift) as u32);
+        self.send(own, Command { id: 0, op, offset, length, is_fua: false, data }, actions);
+    }
+
+    fn read(&mut self, command: Command, actions: &mut Actions) {
+        let (start, end) = self.sectors(&command);
+        let mut runs = std::mem::take(&mut self.runs);
+        self.held.find(start, end, &mut runs);
+        let below = runs.iter().filter(|run| run.record.is_none()).count() as u32;
+        if below < runs.len() as u32 {
+            self.counts.memory_reads += 1;
+            let sectors: u64 = runs.iter().filter(|run| run.record.is_some()).map(|run| run.end - run.start).sum();
+            self.counts.memory_read_bytes += sectors << self.shift;
+        }
+        let held = |run: &Run, held: &super::held::Held| run.record.map(|record| held.data(record, run.start, run.end));
+        match (below, runs.len()) {
+            (1, 1) => self.send(Own::Read(command.id), command, actions),
+            (0, _) => {
+                let mut data = Data::Absent;
+                runs.iter().filter_map(|run| held(run, &self.held)).for_each(|more| data.append(more));
+                actions.reply(command.id, Ok(data));
+            }
+            (_, places) => {
+                let parent = self.gather.begin(command.id, places as u32);
+                for (place, run) in runs.iter().enumerate() {
+                    let part = Gather::part(parent, place as u32);
+                    match held(run, &self.held) {
+                        Some(data) => self.gather.ended(part, Ok(data), actions),
+                        None => self.send_range(Own::ReadPart(part), IoOp::Read, (run.start, run.end), Data::Absent, actions),
+                    }
+                }
+            }
+        }
+        self.runs = runs;
+    }
+
+    /// Whether there is room for a write, and if not, which limit it is.
+    fn room(&self, length: u32) -> Result<(), Reason> {
+        let sectors = self.held.sectors();
+        if sectors > 0 && self.settings.buffer_bytes.is_some_and(|most| (sectors << self.shift) + u64::from(length) > most) {
+            return Err(Reason::Buffer);
+        }
+        let cost_ns = self.held.cost_ns();
+        let longest = |most| cost_ns + self.settings.estimate.time_ns(u64::from(length)) > most;
+        if cost_ns > 0 && self.settings.flush_time.is_some_and(longest) {
+            return Err(Reason::FlushTime);
+        }
+        Ok(())
+    }
+
+    /// Defers a write: it is acknowledged, and in memory.
+    fn defer(&mut self, command: Command, actions: &mut Actions) {
+        let (start, end) = self.sectors(&command);
+        self.number += 1;
+        self.counts.taken_writes += 1;
+        self.counts.taken_bytes += u64::from(command.length);
+        let cost_ns = if self.settings.flush_time.is_some() { self.settings.estimate.time_ns(u64::from(command.length)) } else { 0 };
+        self.held.put(start, (end - start) as u32, self.number, cost_ns, command.data);
+        self.counts.held_most_sectors = self.counts.held_most_sectors.max(self.held.sectors());
+        actions.reply(command.id, Ok(Data::Absent));
+    }
+
+    fn write(&mut self, command: Command, now: Nanos, actions: &mut Actions) {
+        if self.waiting.is_empty() && self.room(command.length).is_ok() {
+            return self.defer(command, actions);
+        }
+        self.waiting.push_back(command);
+        self.run(now, actions);
+        // What was acknowledged at once after all did not wait.
+        self.counts.waits += u64::from(!self.waiting.is_empty());
+    }
+
+    /// Sends a write with FUA or a trim below, as soon as no write of the batch to the same sectors is on its way.
+    fn pass(&mut self, command: Command, actions: &mut Actions) {
+        let (start, end) = self.sectors(&command);
+        self.number += 1;
+        self.counts.fua_writes += u64::from(command.op == IoOp::Write);
+        let is_free = !self.batch.outstanding.iter().any(|piece| piece.overlaps(start, end));
+        let (id, op, number) = (command.id, command.op, self.number);
+        let (sent, waiting) = if is_free { (Some(command), None) } else { (None, Some(command)) };
+        let key = self.passing.insert(Passing { id, op, start, end, number, waiting }) as u32;
+        if let Some(command) = sent {
+            self.send(Own::Passing(key), command, actions);
+        }
+    }
+
+    /// A write of the batch has ended: what waited for it is sent.
+    fn pass_waiting(&mut self, actions: &mut Actions) {
+        let mut freed = Vec::new();
+        for (key, passing) in &mut self.passing {
+            let (start, end) = (passing.start, passing.end);
+            if passing.waiting.is_some() && !self.batch.outstanding.iter().any(|piece| piece.overlaps(start, end)) {
+                freed.extend(passing.waiting.take().map(|command| (passing.number, key as u32, command)));
+            }
+        }
+        freed.sort_unstable_by_key(|(number, ..)| *number);
+        for (_, key, command) in freed {
+            self.send(Own::Passing(key), command, actions);
+        }
+    }
+
+    fn passed(&mut self, key: u32, outcome: Result<Data, Failure>, now: Nanos, actions: &mut Actions) {
+        let Passing { id, op, start, end, number, .. } = self.passing.remove(key as usize);
+        // A flush that waits may cover what would be dropped, and a trim does not make anything durable in its place.
+        let is_newest = op == IoOp::Write || self.flushing.is_empty();
+        if outcome.is_ok() && is_newest && self.poisoned.is_none() {
+            let (dropped, is_held) = self.held.pass(start, end, number);
+            // What is in a list is counted when its turn comes.
+            if self.settings.is_merging {
+                self.counts.void_sectors += dropped;
+            }
+            if is_held && (self.batch.is_running || !self.settings.is_merging) {
+                self.cuts.add(start, end, number);
+            }
+        }
+        actions.reply(id, outcome);
+        self.run(now, actions);
+    }
+
+    fn flush(&mut self, id: u32, now: Nanos, actions: &mut Actions) {
+        self.flushing.push_back(Flushing { id, covers: self.number });
+        self.run(now, actions);
+    }
+
+    /// Closes the window, now or when the batch ends.
+    fn close(&mut self, reason: Reason, now: Nanos, actions: &mut Actions) {
+        if reason == Reason::Drain {
+            self.draining = self.waiting.len();
+        }
+        if !self.held.is_window_empty() || self.draining > 0 {
+            self.wanted = self.wanted.or(Some(reason));
+            self.run(now, actions);
+        }
+    }
+
+    /// Does all that can be done now.
+    fn run(&mut self, now: Nanos, actions: &mut Actions) {
+        if self.poisoned.is_some() {
+            return;
+        }
+        loop {
+            self.write_out(actions);
+            if self.batch.is_running && self.batch.is_done() {
+                self.end_batch(now);
+            }
+            self.admit(actions);
+            if self.batch.is_running {
+                break;
+            }
+            if self.held.is_window_empty() {
+                (self.written, self.wanted) = (self.number, None);
+                break;
+            }
+            let Some(reason) = self.reason_to_close() else { break };
+            self.begin_batch(reason, now);
+        }
+        self.flush_what_is_written(actions);
+    }
+
+    /// Defers what waits, as far as there is room.
+    fn admit(&mut self, actions: &mut Actions) {
+        while self.waiting.front().is_some_and(|command| self.room(command.length).is_ok()) {
+            let Some(command) = self.waiting.pop_front() else { break };
+            self.draining = self.draining.saturating_sub(1);
+            self.defer(command, actions);
+        }
+    }
+
+    fn reason_to_close(&self) -> Option<Reason> {
+        if self.flushing.back().is_some_and(|flush| flush.covers > self.written) {
+            return Some(Reason::Flush);
+        }
+        self.wanted.or_else(|| self.waiting.front().and_then(|command| self.room(command.length).err()))
+    }
+
+    fn begin_batch(&mut self, reason: Reason, now: Nanos) {
+        self.held.seal(self.number, &mut self.batch.parts);
+        self.batch.begin(self.number, now);
+        self.wanted = (self.draining > 0).then_some(Reason::Drain);
+        self.estimated_ns = 0;
+        self.counts.batches[reason as usize] += u64::from(!self.batch.parts.is_empty());
+    }
+
+    /// Sends what of the batch may be on its way now.
+    fn write_out(&mut self, actions: &mut Actions) {
+        while self.batch.is_running && self.batch.outstanding.len() < self.settings.depth {
+            let Some(piece) = self.batch.peek(&mut self.held, &self.cuts, &mut self.counts.void_sectors) else { break };
+            let (start, end) = (piece.start, piece.end);
+            let is_passed = self.passing.iter().any(|(_, passing)| piece.overlaps(passing.start, passing.end));
+            let is_overtaking = || !self.settings.is_merging && self.batch.outstanding.iter().any(|other| other.overlaps(start, end));
+            if is_passed || is_overtaking() {
+                break;
+            }
+            let length = (end - start) << self.shift;
+            self.counts.written_commands += 1;
+            self.counts.written_bytes += length;
+            self.estimated_ns += self.settings.estimate.time_ns(length);
+            let data = self.batch.data(piece, &self.held);
+            self.batch.take(piece);
+            self.send_range(Own::Piece(piece), IoOp::Write, (start, end), data, actions);
+        }
+    }
+
+    fn end_batch(&mut self, now: Nanos) {
+        self.written = self.batch.sealed;
+        self.batch.is_running = false;
+        self.counts.batch_ns += now.saturating_sub(self.batch.began);
+        self.counts.batch_estimated_ns += self.estimated_ns;
+        if self.settings.is_merging || self.held.is_window_empty() {
+            self.cuts.clear();
+        } else {
+            self.cuts.forget_up_to(self.written);
+        }
+    }
+
+    fn flush_what_is_written(&mut self, actions: &mut Actions) {
+        let ready = self.flushing.iter().take_while(|flush| flush.covers <= self.written).count();
+        if ready > 0 {
+            let above = self.flushing.drain(..ready).map(|flush| flush.id).collect();
+            self.send_range(Own::Flush(above), IoOp::Flush, (0, 0), Data::Absent, actions);
+        }
+    }
+
+    /// Something that was acknowledged may be lost.
+    fn poison(&mut self, cause: &Failure, actions: &mut Actions) {
+        if self.poisoned.is_some() {
+            return;
+        }
+        let failure = Failure::Poisoned { layer: INFO.name, cause: Arc::from(cause.to_string()) };
+        let unsent: Vec<u32> = self.passing.iter().filter(|(_, passing)| passing.waiting.is_some()).map(|(key, _)| key as u32).collect();
+        let passing = unsent.into_iter().map(|key| self.passing.remove(key as usize).id);
+        let waiting = self.waiting.drain(..).map(|command| command.id);
+        let flushing = self.flushing.drain(..).map(|flush| flush.id);
+        passing.chain(waiting).chain(flushing).for_each(|id| actions.reply(id, Err(failure.clone())));
+        self.poisoned = Some(failure);
+        self.held.clear();
+        self.cuts.clear();
+        self.batch.abandon();
+    }
+}
+
+impl Layer for Scheduler {
+    fn name(&self) -> &'static str {
+        INFO.name
+    }
+
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    fn submit(&mut self, command: Command, now: Nanos, actions: &mut Actions) {
+        command.check(self.limits);
+        if let Some(failure) = &self.poisoned {
+            return actions.reply(command.id, Err(failure.clone()));
+        }
+        match command.op {
+            IoOp::Read => self.read(command, actions),
+            IoOp::Write if !command.is_fua => self.write(command, now, actions),
+            IoOp::Write | IoOp::Trim => self.pass(command, actions),
+            IoOp::Flush => self.flush(command.id, now, actions),
+        }
+    }
+
+    fn replied(&mut self, reply: Reply, now: Nanos, actions: &mut Actions) {
+        match (self.own.remove(reply.id as usize), reply.outcome) {
+            (Own::Read(id), outcome) => actions.reply(id, outcome),
+            (Own::ReadPart(part), outcome) => self.gather.ended(part, outcome, actions),
+            (Own::Passing(key), outcome) => self.passed(key, outcome, now, actions),
+            (Own::Piece(piece), Ok(_)) => {
+                if self.poisoned.is_none() {
+                    self.batch.written(piece, &mut self.held);
+                    self.pass_waiting(actions);
+                    self.run(now, actions);
+                }
+            }
+            (Own::Piece(_), Err(failure)) => self.poison(&failure, actions),
+            (Own::Flush(above), outcome) => {
+                above.into_iter().for_each(|id| actions.reply(id, outcome.clone()));
+                if let Err(failure) = outcome {
+                    self.poison(&failure, actions);
+                }
+            }
+        }
+    }
+
+    fn signal(&mut self, signal: Signal, now: Nanos, actions: &mut Actions) {
+        match (signal, self.settings.window) {
+            (Signal::CheckpointBegins, Window::CheckpointBegin) | (Signal::CheckpointEnds, Window::CheckpointEnd) => {
+                self.close(Reason::Checkpoint, now, actions);
+            }
+            (Signal::Drain, _) => self.close(Reason::Drain, now, actions),
+            (Signal::CheckpointBegins | Signal::CheckpointEnds, _) => (),
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.held.sectors() == 0 && self.own.is_empty() && self.waiting.is_empty() && self.passing.is_empty() && self.flushing.is_empty()
+    }
+
+    fn count(&self, into: &mut Vec<u64>) {
+        let counts = &self.counts;
+        let bytes = |sectors: u64| sectors << self.shift;
+        into.extend([
+            counts.taken_writes,
+            counts.taken_bytes,
+            bytes(self.held.merged_sectors()),
+            bytes(counts.void_sectors),
+            counts.fua_writes,
+            counts.written_commands,
+            counts.written_bytes,
+        ]);
+        into.extend(counts.batches);
+        into.extend([
+            counts.waits,
+            counts.memory_reads,
+            counts.memory_read_bytes,
+            counts.batch_estimated_ns,
+            counts.batch_ns,
+            bytes(self.held.sectors()),
+            bytes(counts.held_most_sectors),
+        ]);
+    }
+}

@@ -1,0 +1,274 @@
+//! What of the scheduler's techniques is combined (SCHEDULER table 7.2), and its limits.
+
+use registry::{Args, Spec, SpecError, parse_integer};
+use units::Nanos;
+
+use super::INFO;
+use super::estimate::Estimate;
+use crate::registered::Making;
+use crate::{Facts, LayerError};
+
+/// Which techniques. Deferring is the base of all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Methods {
+    is_direct: bool,
+    coalesces: bool,
+    converts: bool,
+    aligns: bool,
+}
+
+/// The layers that a scheduler stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expansion {
+    /// None: requests go on as they come.
+    Direct,
+    /// The scheduler alone.
+    Alone,
+    /// The scheduler, and the log below it that converts and aligns.
+    Over(Spec),
+}
+
+/// What a scheduler is told.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Overlapping writes of a window are merged, and adjacent ones concatenated.
+    pub is_merging: bool,
+    /// What closes the window.
+    pub window: Window,
+    /// Most bytes held; none if any number may be.
+    pub buffer_bytes: Option<u64>,
+    /// Longest estimated time of writing out a window.
+    pub flush_time: Option<Nanos>,
+    /// Time of a write.
+    pub estimate: Estimate,
+    /// Writes of a batch that are outstanding together.
+    pub depth: usize,
+}
+
+/// What closes the window beside FLUSH and the limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Window {
+    /// The end of a checkpoint.
+    CheckpointEnd,
+    /// The beginning of one.
+    CheckpointBegin,
+    /// Nothing.
+    Flush,
+}
+
+fn bad(key: &str, value: &str, right: &str) -> SpecError {
+    SpecError::BadValue { name: INFO.name, key: key.to_owned(), value: value.to_owned(), right: right.to_owned() }
+}
+
+impl Methods {
+    /// Reads `defer,coalesce`, in any order, or the paper's `dfr_cls`.
+    fn parse(text: &str) -> Result<Self, SpecError> {
+        let wrong = |right| Err(bad("methods", text, right));
+        let mut methods = Self { is_direct: false, coalesces: false, converts: false, aligns: false };
+        let words: Vec<&str> = text.split([',', '_', '+']).map(str::trim).collect();
+        for (number, word) in words.iter().enumerate() {
+            if words[..number].contains(word) {
+                return wrong("a list without a word that is there twice");
+            }
+            match *word {
+                "direct" | "drt" => methods.is_direct = true,
+                "defer" | "dfr" => (),
+                "coalesce" | "cls" => methods.coalesces = true,
+                "convert" | "cnv" => methods.converts = true,
+                "align" | "aln" => methods.aligns = true,
+                _ => return wrong("a list of defer, coalesce, convert, align, nor a name such as dfr_cls_cnv_aln"),
+            }
+        }
+        if methods.is_direct && words.len() > 1 {
+            return wrong("possible: drt means none of the others");
+        }
+        if methods.aligns && !methods.converts {
+            return wrong("possible: what is aligned are converted writes; write convert,align");
+        }
+        Ok(methods)
+    }
+}
+
+/// Which layers a scheduler with these parameters stands for.
+///
+/// # Errors
+/// [`SpecError`] if they make no sense.
+pub fn expand(args: &Args) -> Result<Expansion, SpecError> {
+    let methods = Methods::parse(args.text("methods"))?;
+    let log = args.text("log");
+    let mut spec = Spec::parse(log)?;
+    let aligned = spec.given.iter().position(|(key, _)| key == "align");
+    if methods.is_direct {
+        return Ok(Expansion::Direct);
+    }
+    if !methods.converts {
+        return match log {
+            "log_volume" => Ok(Expansion::Alone),
+            _ => Err(bad("log", log, "possible without convert among the methods")),
+        };
+    }
+    match (methods.aligns, aligned.map(|place| spec.given[place].1.as_str())) {
+        (false, None | Some("off")) => {
+            spec.given.retain(|(key, _)| key != "align");
+            spec.given.push(("align".to_owned(), "off".to_owned()));
+        }
+        (false, Some(_)) => return Err(bad("log", log, "possible without align among the methods")),
+        (true, None) => spec.given.push(("align".to_owned(), "auto".to_owned())),
+        (true, Some("off")) => return Err(bad("log", log, "possible with align among the methods")),
+        (true, Some(_)) => (),
+    }
+    Ok(Expansion::Over(spec))
+}
+
+/// Settings from parameters, and from what is known of the device.
+///
+/// # Errors
+/// [`LayerError`] for values that cannot be read, and for a limit of time without anything to estimate by.
+pub fn settings(making: &Making<'_>) -> Result<Settings, LayerError> {
+    let args = making.args;
+    let methods = Methods::parse(args.text("methods"))?;
+    let flush_time = time(args, "flush_time", "off")?;
+    let estimate = match time(args, "write_time", "auto")? {
+        Some(time_ns) => Estimate::Constant(time_ns),
+        None => estimate(methods, args, making.facts)?,
+    };
+    if flush_time.is_some() && estimate == Estimate::Unknown {
+        return Err(LayerError::Unknown { layer: INFO.name, what: "the time of a write by its length", parameter: "write_time" });
+    }
+    Ok(Settings {
+        is_merging: methods.coalesces,
+        window: match args.text("window") {
+            "checkpoint_begin" => Window::CheckpointBegin,
+            "flush" => Window::Flush,
+            _ => Window::CheckpointEnd,
+        },
+        buffer_bytes: buffer(args)?,
+        flush_time,
+        estimate,
+        depth: args.integer("depth") as usize,
+    })
+}
+
+fn estimate(methods: Methods, args: &Args, facts: &Facts) -> Result<Estimate, SpecError> {
+    if !methods.converts {
+        return Ok(Estimate::of_writes(&facts.random_write));
+    }
+    let log = Spec::parse(args.text("log"))?;
+    let given = log.given.iter().find(|(key, _)| key == "align").and_then(|(_, value)| parse_integer(value));
+    let gathered = given.and_then(|bytes| u32::try_from(bytes).ok()).filter(|bytes| *bytes > 0).or(facts.write_bytes);
+    Ok(match gathered {
+        Some(gathered) if methods.aligns => Estimate::of_gathered(&facts.sequential_write, gathered),
+        _ => Estimate::of_writes(&facts.sequential_write),
+    })
+}
+
+fn buffer(args: &Args) -> Result<Option<u64>, SpecError> {
+    match args.text("buffer") {
+        "off" => Ok(None),
+        text => parse_integer(text)
+            .filter(|bytes| *bytes > 0)
+            .map(Some)
+            .ok_or_else(|| bad("buffer", text, "a number of bytes of at least 1, such as 64Mi, nor `off`")),
+    }
+}
+
+/// A time with its unit, or the word that stands for none.
+fn time(args: &Args, key: &str, none: &str) -> Result<Option<Nanos>, SpecError> {
+    let text = args.text(key);
+    if text == none {
+        return Ok(None);
+    }
+    // `s` comes last: the others end in it, too.
+    let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+    units
+        .iter()
+        .find_map(|(unit, ns)| Some((text.strip_suffix(unit)?.trim().parse::<f64>().ok()?, ns)))
+        .map(|(count, ns)| (count * ns).round())
+        .filter(|ns| (1.0..=1e18).contains(ns))
+        .map(|ns| Some(ns as Nanos))
+        .ok_or_else(|| bad(key, text, &format!("a time above 0 such as 3s, 250ms or 80us, nor `{none}`")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expanded(text: &str) -> Result<Expansion, String> {
+        let args = INFO.accept(&Spec::parse(text).unwrap()).map_err(|error| error.to_string())?;
+        expand(&args).map_err(|error| error.to_string())
+    }
+
+    /// SCHEDULER table 7.2.
+    #[test]
+    fn the_papers_names_and_words_mean_the_same() {
+        for (name, words) in [
+            ("drt", "direct"),
+            ("dfr", "defer"),
+            ("dfr_cls", "defer,coalesce"),
+            ("dfr_cnv", "defer,convert"),
+            ("dfr_cls_cnv", "defer,coalesce,convert"),
+            ("dfr_cnv_aln", "defer,convert,align"),
+            ("dfr_cls_cnv_aln", "defer,coalesce,convert,align"),
+        ] {
+            assert_eq!(Methods::parse(name), Methods::parse(words));
+            assert_eq!(expanded(&format!("scheduler({name})")), expanded(&format!("scheduler({words},buffer=1Mi)")));
+        }
+        assert_eq!(Methods::parse("convert,align"), Methods::parse("dfr_cnv_aln"));
+        assert_eq!(expanded("scheduler(drt)"), Ok(Expansion::Direct));
+        assert_eq!(expanded("scheduler"), Ok(Expansion::Alone));
+    }
+
+    #[test]
+    fn what_converts_lies_over_a_log() {
+        let over = |text| match expanded(text) {
+            Ok(Expansion::Over(spec)) => spec.to_string(),
+            other => panic!("{text}: {other:?}"),
+        };
+        assert_eq!(over("scheduler(dfr_cnv)"), "log_volume(align=off)");
+        assert_eq!(over("scheduler(convert,align)"), "log_volume(align=auto)");
+        assert_eq!(over("scheduler(convert,align,log=log_volume(segment=4Mi,align=64Ki))"), "log_volume(segment=4Mi,align=64Ki)");
+    }
+
+    #[test]
+    fn combinations_that_make_no_sense_are_refused() {
+        for (text, part) in [
+            ("scheduler(defer,align)", "write convert,align"),
+            ("scheduler(drt,cls)", "drt means none"),
+            ("scheduler(cls,cls)", "there twice"),
+            ("scheduler(merge)", "methods=merge is not a list of defer"),
+            ("scheduler(convert,log=log_volume(align=64Ki))", "without align"),
+            ("scheduler(convert,align,log=log_volume(align=off))", "with align"),
+            ("scheduler(defer,log=log_volume(page=8Ki))", "without convert"),
+        ] {
+            let error = expanded(text).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn limits_are_read_and_wrong_ones_told() {
+        let made = |text: &str, facts: &Facts| {
+            let args = INFO.accept(&Spec::parse(text).unwrap()).unwrap();
+            settings(&Making { args: &args, facts, seed: 0 }).map_err(|error| error.to_string())
+        };
+        let none = Facts::default();
+        let set = made("scheduler(dfr,buffer=off,flush_time=250ms,write_time=8ms)", &none).unwrap();
+        assert_eq!((set.buffer_bytes, set.flush_time, set.estimate.time_ns(4096)), (None, Some(250_000_000), 8_000_000));
+        for (text, part) in [
+            ("scheduler(buffer=0)", "buffer=0 is not a number of bytes of at least 1"),
+            ("scheduler(flush_time=3)", "flush_time=3 is not a time above 0 such as 3s"),
+            ("scheduler(flush_time=-1s)", "is not a time above 0"),
+            ("scheduler(flush_time=3s)", "give write_time=..."),
+        ] {
+            let error = made(text, &none).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+        let piece = |intercept_ns| crate::facts::Piece { to_bytes: 1 << 20, intercept_ns, slope_ns: 1.0 };
+        let facts =
+            Facts { random_write: vec![piece(8e6)], sequential_write: vec![piece(1e5)], write_bytes: Some(65536), ..Facts::default() };
+        let estimated = |text| made(text, &facts).unwrap().estimate.time_ns(4096);
+        assert_eq!(estimated("scheduler(dfr_cls,flush_time=3s)"), 8_004_096);
+        assert_eq!(estimated("scheduler(dfr_cnv)"), 104_096);
+        assert_eq!(estimated("scheduler(dfr_cnv_aln)"), 10_346);
+    }
+}

@@ -1,0 +1,126 @@
+//! The flash-oriented scheduler (SCHEDULER chapters 6 and 7): writes are deferred while an I/O management window is open, and written out
+//! in a batch when it closes; reads pass, and see what is deferred.
+//!
+//! # What is durable when
+//! It is a volatile write cache that honours FLUSH and FUA exactly.
+//!
+//! - A write is acknowledged when it is in memory. Until the next FLUSH is replied to, a power cut may take it.
+//! - A FLUSH closes the window. It is replied to when everything that was acknowledged before it came has been written below, and a
+//!   flush below that was sent after that has been replied to.
+//! - A write with FUA is sent below with FUA at once, past what is deferred. When it is replied to, older deferred writes of its sectors are void:
+//!   they are neither written nor read any more. If it fails, they stay as they were.
+//! - A trim is sent below at once. When it is replied to, older deferred writes of its sectors are dropped, unless a FLUSH waits that may
+//!   cover them.
+//! - A write of the batch or a flush below that fails poisons the layer: what was acknowledged may be lost. Commands from then on fail.
+//! - Nothing of it is on the device: it is formatted and recovered by doing nothing.
+//!
+//! Converting and aligning (section 6.3.1) are done by `log_volume` below: [`expand`].
+
+mod batch;
+mod cuts;
+mod estimate;
+mod held;
+mod layer;
+mod methods;
+#[cfg(test)]
+mod tests;
+
+use registry::{Info, Param, ParamKind};
+
+use crate::registered::{Counter, Entry, Making, Opened};
+use crate::{LayerError, Store};
+
+pub use methods::{Expansion, expand};
+
+/// In the registry.
+pub static ENTRY: Entry = Entry { info: INFO, counters: COUNTERS, format: |making, below| open(making, below).map(|_| ()), open };
+
+const INFO: Info = Info {
+    name: "scheduler",
+    aliases: &["sched"],
+    summary: "defers writes until a checkpoint ends, merges them, and writes them out in a batch; converts them to sequential ones",
+    source: "SCHEDULER 6.3, 7.2.3, 7.2.4",
+    params: &[
+        Param {
+            name: "methods",
+            kind: ParamKind::Text,
+            default: "defer,coalesce",
+            help: "any of defer, coalesce, convert, align, or a name of SCHEDULER table 7.2 (drt, dfr, dfr_cls, ... dfr_cls_cnv_aln)",
+        },
+        Param {
+            name: "window",
+            kind: ParamKind::Choice(&["checkpoint_end", "checkpoint_begin", "flush"]),
+            default: "checkpoint_end",
+            help: "what closes the window, beside FLUSH and the limits: a checkpoint's end, its beginning, or nothing",
+        },
+        Param {
+            name: "buffer",
+            kind: ParamKind::Text,
+            default: "64Mi",
+            help: "most bytes held in memory (theta_n), which close the window; off: as many as there are writes",
+        },
+        Param {
+            name: "flush_time",
+            kind: ParamKind::Text,
+            default: "off",
+            help: "longest time of writing out a window (theta_t), such as 3s or 250ms, as estimated: each write for itself; off: any",
+        },
+        Param {
+            name: "write_time",
+            kind: ParamKind::Text,
+            default: "auto",
+            help: "time of one write for that estimate, such as 8ms; auto: by the device's equations, sequential ones where writes are converted",
+        },
+        Param {
+            name: "depth",
+            kind: ParamKind::Integer { min: 1, max: 1024 },
+            default: "1",
+            help: "writes of a batch that are outstanding together; 1 is one by one, as in SCHEDULER 7.3",
+        },
+        Param {
+            name: "log",
+            kind: ParamKind::Text,
+            default: "log_volume",
+            help: "the log that converted writes go to, with its parameters: log=log_volume(segment=4Mi)",
+        },
+    ],
+};
+
+macro_rules! counters {
+    ($($name:literal $kind:ident $help:literal;)*) => {
+        &[$(Counter { name: $name, help: $help, is_level: counters!($kind) },)*]
+    };
+    (sum) => { false };
+    (level) => { true };
+}
+
+const COUNTERS: &[Counter] = counters! {
+    "taken_writes" sum "writes that were deferred";
+    "taken_bytes" sum "bytes of them";
+    "coalesced_bytes" sum "bytes that were overwritten within their window and never written below";
+    "void_bytes" sum "bytes that were not written below because a write with FUA or a trim came past them";
+    "fua_writes" sum "writes with FUA, which are not deferred";
+    "written_commands" sum "writes of batches that were sent below";
+    "written_bytes" sum "bytes of them";
+    "batches_checkpoint" sum "windows that a checkpoint closed";
+    "batches_flush" sum "windows that a FLUSH closed";
+    "batches_buffer" sum "windows that the limit of bytes closed";
+    "batches_flush_time" sum "windows that the limit of time closed";
+    "batches_drain" sum "windows that were closed because all was to be written out";
+    "waits" sum "writes that waited for room";
+    "memory_reads" sum "reads of which at least a part came from memory";
+    "memory_read_bytes" sum "bytes that were read from memory";
+    "batch_estimated_ns" sum "estimated time of writing out the batches that have ended; 0 where nothing is known of the device";
+    "batch_ns" sum "real time of the same";
+    "held_bytes" level "bytes in memory now";
+    "held_bytes_most" level "most bytes that were in memory at any time";
+};
+
+fn open(making: &Making<'_>, below: &mut dyn Store) -> Opened {
+    let limits = below.limits();
+    if !limits.sector_bytes.is_power_of_two() {
+        let reason = format!("sectors of {} bytes are not a power of two", limits.sector_bytes);
+        return Err(LayerError::Refused { layer: INFO.name, reason });
+    }
+    Ok(Box::new(layer::Scheduler::new(methods::settings(making)?, limits)))
+}

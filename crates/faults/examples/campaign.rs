@@ -1,0 +1,179 @@
+//! Cuts the power of stacks of layers at every write of the device, and judges what they recover.
+//!
+//! ```text
+//! cargo run --release -p flashwright-faults --example campaign -- [KEY=VALUE ...]
+//! ```
+//!
+//! `stack` (a stack's text, `planted:BUG`, or `all`: every stack of `faults::subjects`), `cuts` (in all, divided among them; 10,000), `seed` (1),
+//! `device` and `sector` (bytes, with `stack`), `errors`, `trims`, `fua`, `signals`, `orderly` (`yes`, `no`), `operations`, `links`, `volumes`, `depth`
+//! (of [`faults::Options`]), `exactly` (`yes`: the options as they are, which the replay of a fault wants), `shrink` (tries; 40).
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use faults::{Bug, Fault, Kind, Options, Subject, Tally, campaign, shrink, subjects, try_episode};
+
+struct Arguments {
+    subjects: Vec<Subject>,
+    options: Options,
+    cuts: u64,
+    seed: u64,
+    is_exact: bool,
+    tries: u64,
+}
+
+fn number(key: &str, value: &str) -> Result<u64, String> {
+    let plain: String = value.chars().filter(|c| *c != '_' && *c != ',').collect();
+    plain.parse().map_err(|_| format!("{key}={value}: a whole number is needed"))
+}
+
+fn yes(key: &str, value: &str) -> Result<bool, String> {
+    match value {
+        "yes" => Ok(true),
+        "no" => Ok(false),
+        _ => Err(format!("{key}={value}: `yes` or `no` is needed")),
+    }
+}
+
+fn planted(name: &str) -> Result<Subject, String> {
+    let bug = Bug::ALL.into_iter().find(|bug| format!("{bug:?}") == name);
+    let names: Vec<String> = Bug::ALL.iter().map(|bug| format!("{bug:?}")).collect();
+    Ok(Subject::planted(bug.ok_or_else(|| format!("no such bug is planted: {name}; there are {}", names.join(", ")))?))
+}
+
+fn parse(arguments: &[String]) -> Result<Arguments, String> {
+    let mut parsed = Arguments {
+        subjects: subjects(),
+        options: Options { with_errors: true, ..Options::default() },
+        cuts: 10_000,
+        seed: 1,
+        is_exact: false,
+        tries: 40,
+    };
+    let (mut device, mut sector, mut tail) = (None, None, None);
+    for argument in arguments {
+        let (key, value) = argument.split_once('=').ok_or_else(|| format!("`{argument}` is not KEY=VALUE"))?;
+        let options = &mut parsed.options;
+        match key {
+            "stack" if value == "all" => parsed.subjects = subjects(),
+            "stack" => {
+                parsed.subjects = match value.strip_prefix("planted:") {
+                    Some(name) => vec![planted(name)?],
+                    None => {
+                        let known: Vec<Subject> = subjects().into_iter().filter(|subject| subject.to_string() == value).collect();
+                        if known.is_empty() { vec![Subject::registered(value, 1 << 20, 512)] } else { known }
+                    }
+                };
+            }
+            "only" => parsed.subjects.retain(|subject| subject.to_string().contains(value)),
+            "cuts" => parsed.cuts = number(key, value)?,
+            "seed" => parsed.seed = number(key, value)?,
+            "shrink" => parsed.tries = number(key, value)?,
+            "device" => device = Some(number(key, value)?),
+            "sector" => sector = Some(number(key, value)? as u32),
+            "tail" => tail = Some(number(key, value)? as u32),
+            "operations" => options.operations = number(key, value)? as usize,
+            "links" => options.links = number(key, value)? as usize,
+            "volumes" => options.volumes = number(key, value)? as usize,
+            "depth" => options.depth = number(key, value)? as usize,
+            "errors" => options.with_errors = yes(key, value)?,
+            "trims" => options.with_trims = yes(key, value)?,
+            "fua" => options.with_fua = yes(key, value)?,
+            "signals" => options.with_signals = yes(key, value)?,
+            "orderly" => options.is_orderly = yes(key, value)?,
+            "exactly" => parsed.is_exact = yes(key, value)?,
+            _ => return Err(format!("`{key}` is unknown: see the head of examples/campaign.rs")),
+        }
+    }
+    for subject in &mut parsed.subjects {
+        subject.device_bytes = device.unwrap_or(subject.device_bytes);
+        subject.sector_bytes = sector.unwrap_or(subject.sector_bytes);
+        subject.tail_bytes = tail.unwrap_or(subject.tail_bytes);
+    }
+    Ok(parsed)
+}
+
+fn command(subject: &Subject, fault: &Fault) -> String {
+    let yes = |value: bool| if value { "yes" } else { "no" };
+    let Options { operations, links, volumes, depth, is_orderly, with_trims, with_fua, with_signals, with_errors, .. } = fault.options;
+    let size = match subject.kind {
+        Kind::Registered(_) => format!(" device={} sector={} tail={}", subject.device_bytes, subject.sector_bytes, subject.tail_bytes),
+        Kind::Planted(_) => String::new(),
+    };
+    format!(
+        "cargo run --release -p flashwright-faults --example campaign -- 'stack={subject}'{size} exactly=yes cuts=1 shrink=0 seed={} \
+         operations={operations} links={links} volumes={volumes} depth={depth} orderly={} trims={} fua={} signals={} errors={}",
+        fault.seed,
+        yes(is_orderly),
+        yes(with_trims),
+        yes(with_fua),
+        yes(with_signals),
+        yes(with_errors)
+    )
+}
+
+fn tell(subject: &Subject, fault: &Fault, tries: u64) {
+    println!("FAULT in {subject} after {} cuts:\n  {}\n  {}", fault.cuts, fault.what, command(subject, fault));
+    if tries > 0 {
+        let small = shrink(subject, fault, tries);
+        println!("smaller, after {} cuts:\n  {}\n  {}", small.cuts, small.what, command(subject, &small));
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Arguments { subjects, options, cuts, seed, is_exact, tries } = match parse(&arguments) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::from(2);
+        }
+    };
+    // A panic is told as a fault, with the command that shows it.
+    if tries > 0 {
+        std::panic::set_hook(Box::new(|_| {}));
+    }
+    let (began, mut all, mut faults) = (Instant::now(), Tally::default(), 0);
+    let share = cuts.div_ceil(subjects.len().max(1) as u64);
+    for subject in &subjects {
+        let (start, mut told) = (Instant::now(), Instant::now());
+        let outcome = if is_exact {
+            let mut tally = Tally::default();
+            let fault = |what, cuts| Box::new(Fault { what, seed, options, cuts });
+            try_episode(subject, &options, seed, &mut tally).map_err(|wrong| fault(wrong.0, tally.cuts)).map(|()| tally)
+        } else {
+            campaign(subject, &options, seed, share, &mut |tally, seed| {
+                if told.elapsed().as_secs() >= 10 {
+                    told = Instant::now();
+                    eprintln!("  {subject}: {} of {share} cuts, {:.0} s, seed {seed}", tally.cuts, start.elapsed().as_secs_f64());
+                }
+                true
+            })
+        };
+        match outcome {
+            Ok(tally) => {
+                all.add(&tally);
+                println!(
+                    "{subject} ({} KiB, sectors of {}): {} cuts ({} in recoveries), {} chained, {} errors, {} host commands, {} device writes, \
+                     {} sectors judged, {:.1} s: no fault",
+                    subject.device_bytes / 1024,
+                    subject.sector_bytes,
+                    tally.cuts,
+                    tally.recovery_cuts,
+                    tally.lasting_cuts,
+                    tally.errors,
+                    tally.host_commands,
+                    tally.device_writes,
+                    tally.sectors_judged,
+                    start.elapsed().as_secs_f64()
+                );
+            }
+            Err(fault) => {
+                faults += 1;
+                tell(subject, &fault, tries);
+            }
+        }
+    }
+    println!("{} cuts over {} stacks in {:.0} s: {faults} with faults", all.cuts, subjects.len(), began.elapsed().as_secs_f64());
+    if faults == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

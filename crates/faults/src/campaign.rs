@@ -1,0 +1,109 @@
+//! Episodes until there were enough power cuts; and what to do with a fault: the one command that shows it again, and a smaller form of it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::{Options, Subject, Tally, Wrong, live};
+
+/// A fault that was found.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    /// What is wrong.
+    pub what: String,
+    /// Seed of the episode.
+    pub seed: u64,
+    /// What the episode was made of.
+    pub options: Options,
+    /// Cuts until it was found.
+    pub cuts: u64,
+}
+
+/// Lives an episode; a panic is a fault, too.
+///
+/// # Errors
+/// [`Wrong`].
+pub fn try_episode(subject: &Subject, options: &Options, seed: u64, tally: &mut Tally) -> Result<(), Wrong> {
+    let lived = catch_unwind(AssertUnwindSafe(|| live(subject, options, seed, tally)));
+    lived.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        Err(Wrong(format!("panics: {}", text.unwrap_or_default())))
+    })
+}
+
+/// Episodes from this seed on, until there were so many power cuts. `told` hears the state after each, and ends it with `false`.
+///
+/// # Errors
+/// The first [`Fault`].
+pub fn campaign(
+    subject: &Subject,
+    options: &Options,
+    seed: u64,
+    cuts: u64,
+    told: &mut dyn FnMut(&Tally, u64) -> bool,
+) -> Result<Tally, Box<Fault>> {
+    let mut tally = Tally::default();
+    for number in 0.. {
+        let seed = seed.wrapping_add(number);
+        // Every third episode has errors, some are quiet in one way or another: each finds what the others hide.
+        let varied = vary(options, seed);
+        let fault = |wrong: Wrong, tally: &Tally| Box::new(Fault { what: wrong.0, seed, options: varied, cuts: tally.cuts });
+        try_episode(subject, &varied, seed, &mut tally).map_err(|wrong| fault(wrong, &tally))?;
+        if tally.cuts >= cuts || !told(&tally, seed) {
+            break;
+        }
+    }
+    Ok(tally)
+}
+
+/// The options of the episode of this seed.
+#[must_use]
+pub const fn vary(options: &Options, seed: u64) -> Options {
+    Options {
+        with_errors: options.with_errors && seed % 3 == 2,
+        with_trims: options.with_trims && seed % 4 != 1,
+        with_fua: options.with_fua && seed % 5 != 2,
+        is_orderly: options.is_orderly || seed.is_multiple_of(7),
+        ..*options
+    }
+}
+
+/// A smaller episode with a fault, as far as it is found in a few tries with each change: seeds near the fault's own.
+#[must_use]
+pub fn shrink(subject: &Subject, fault: &Fault, tries: u64) -> Fault {
+    let mut best = fault.clone();
+    let changes: [fn(&mut Options); 8] = [
+        |options| options.volumes = 1,
+        |options| options.with_errors = false,
+        |options| options.with_trims = false,
+        |options| options.with_signals = false,
+        |options| options.with_fua = false,
+        |options| options.is_orderly = true,
+        |options| options.links = 1.max(options.links / 2),
+        |options| options.operations = 4.max(options.operations / 2),
+    ];
+    let depths: [usize; 3] = [1, 2, 4];
+    let try_with = |options: Options, best: &mut Fault| {
+        if options == best.options {
+            return;
+        }
+        for seed in best.seed..best.seed + tries {
+            let mut tally = Tally::default();
+            if let Err(wrong) = try_episode(subject, &options, seed, &mut tally) {
+                *best = Fault { what: wrong.0, seed, options, cuts: tally.cuts };
+                return;
+            }
+        }
+    };
+    for _ in 0..4 {
+        for change in changes {
+            let mut options = best.options;
+            change(&mut options);
+            try_with(options, &mut best);
+        }
+    }
+    for depth in depths {
+        if depth < best.options.depth {
+            try_with(Options { depth, ..best.options }, &mut best);
+        }
+    }
+    best
+}

@@ -1,0 +1,496 @@
+//! One life of a volume: formatted, written at random, its power cut at every write, and recovered.
+
+use std::ops::Range;
+
+use layers::{Actions, Command, Data, Failure, Reply, Signal, Stack, Store as _, Through};
+use rustc_hash::FxHashSet;
+use units::{IoOp, Nanos};
+
+use crate::workload::{Act, Workload};
+use crate::{CrashDevice, Dice, ErrorPlan, Manners, Media, Oracle, Subject, Value, Wrong};
+
+/// What an episode is made of: with the subject and the seed, it is the same in every run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// Host operations between two power cuts that are for good.
+    pub operations: usize,
+    /// Power cuts that are for good, on one volume.
+    pub links: usize,
+    /// Volumes made one after the other on the same device.
+    pub volumes: usize,
+    /// Most commands of the host under way.
+    pub depth: usize,
+    /// Whether the device replies in order.
+    pub is_orderly: bool,
+    /// Whether the host trims.
+    pub with_trims: bool,
+    /// Whether it writes with FUA.
+    pub with_fua: bool,
+    /// Whether it tells the layers signals.
+    pub with_signals: bool,
+    /// Whether commands of the device fail.
+    pub with_errors: bool,
+    /// Share of the device's writes at which a power cut is tried.
+    pub cut_share: f64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            operations: 120,
+            links: 4,
+            volumes: 2,
+            depth: 12,
+            is_orderly: false,
+            with_trims: true,
+            with_fua: true,
+            with_signals: true,
+            with_errors: false,
+            cut_share: 1.0,
+        }
+    }
+}
+
+/// What was done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Power cuts, each followed by a recovery.
+    pub cuts: u64,
+    /// Those among them during a recovery, or right after one.
+    pub recovery_cuts: u64,
+    /// Those after which the volume was used on.
+    pub lasting_cuts: u64,
+    /// Commands of the host.
+    pub host_commands: u64,
+    /// Writes that the device was sent.
+    pub device_writes: u64,
+    /// Faults of the device.
+    pub errors: u64,
+    /// Sectors that were read and judged.
+    pub sectors_judged: u64,
+}
+
+impl Tally {
+    /// Adds another.
+    pub const fn add(&mut self, other: &Self) {
+        self.cuts += other.cuts;
+        self.recovery_cuts += other.recovery_cuts;
+        self.lasting_cuts += other.lasting_cuts;
+        self.host_commands += other.host_commands;
+        self.device_writes += other.device_writes;
+        self.errors += other.errors;
+        self.sectors_judged += other.sectors_judged;
+    }
+}
+
+/// A limit on what a recovery may read, in devices.
+const MOST_READS: u64 = 32;
+
+/// Whoever runs a volume.
+struct Run<'a> {
+    subject: &'a Subject,
+    options: &'a Options,
+    tally: &'a mut Tally,
+    dice: Dice,
+    seed: u64,
+    device: CrashDevice,
+    spare: Option<CrashDevice>,
+    stack: Stack,
+    oracle: Oracle,
+    workload: Workload,
+    now: Nanos,
+    next_id: u32,
+    /// Number of the next write of the host.
+    next_write: u64,
+    actions: Actions,
+    /// The power is out for good.
+    is_out: bool,
+    is_poisoned: bool,
+    must_fail: FxHashSet<u32>,
+    flights: Vec<(u32, IoOp, bool)>,
+    recovery_writes: u64,
+    first: Vec<Value>,
+    second: Vec<Value>,
+    buffer: Vec<u8>,
+}
+
+/// Lives one episode.
+///
+/// # Errors
+/// [`Wrong`]: what came out that must not.
+pub fn live(subject: &Subject, options: &Options, seed: u64, tally: &mut Tally) -> Result<(), Wrong> {
+    let mut dice = Dice::new(seed);
+    let limits = subject.limits();
+    let mut media = Media::new(limits.sector_bytes, (limits.capacity_bytes / u64::from(limits.sector_bytes)) as usize);
+    if dice.chance(0.3) {
+        let sector = limits.sector_bytes as usize;
+        for (number, bytes) in media.raw().chunks_mut(sector).enumerate() {
+            Value::of_write(1).fill(number as u64, subject.tail_bytes as usize, bytes);
+        }
+    }
+    let manners = Manners { is_orderly: options.is_orderly, is_trim_unstable: options.with_trims && dice.chance(0.25) };
+    let mut device = CrashDevice::new(limits, manners, media, dice.seed());
+    let mut volume_seed = dice.seed();
+    let mut next_write = 2;
+    for volume in 0..options.volumes {
+        // A volume that is made anew may get the seed of the one before.
+        if volume > 0 && dice.chance(0.7) {
+            volume_seed = dice.seed();
+        }
+        (device, next_write) = live_volume(subject, options, dice.split(), volume_seed, device, next_write, tally)?;
+    }
+    Ok(())
+}
+
+fn live_volume(
+    subject: &Subject,
+    options: &Options,
+    mut dice: Dice,
+    seed: u64,
+    mut device: CrashDevice,
+    next_write: u64,
+    tally: &mut Tally,
+) -> Result<(CrashDevice, u64), Wrong> {
+    device.forget_trims();
+    subject.format(seed, &mut device).map_err(|error| Wrong(format!("cannot be formatted: {error}")))?;
+    let mut stack = subject.open(seed, &mut device).map_err(|error| Wrong(format!("cannot be opened when it is new: {error}")))?;
+    let mut values = Vec::new();
+    read_all(&mut stack, &mut device, &mut Vec::new(), &mut values)?;
+    let sector_bytes = subject.sector_bytes;
+    let most = (stack.limits().most_bytes / sector_bytes) as usize;
+    let run = Run {
+        subject,
+        options,
+        tally,
+        seed,
+        device,
+        spare: None,
+        stack,
+        oracle: Oracle::new(&values),
+        workload: Workload::new(values.len(), sector_bytes, most.min(values.len() / 3).max(1)),
+        now: 1 << 40,
+        next_id: 0,
+        next_write,
+        actions: Actions::default(),
+        is_out: false,
+        is_poisoned: false,
+        must_fail: FxHashSet::default(),
+        flights: Vec::new(),
+        recovery_writes: 0,
+        first: Vec::new(),
+        second: Vec::new(),
+        buffer: Vec::new(),
+        dice: dice.split(),
+    };
+    run.live()
+}
+
+/// Reads the whole volume.
+fn read_all(stack: &mut Stack, device: &mut CrashDevice, buffer: &mut Vec<u8>, values: &mut Vec<Value>) -> Result<(), Wrong> {
+    let limits = stack.limits();
+    buffer.resize(limits.capacity_bytes as usize, 0);
+    let read = Through::new(stack, device).read(0, buffer);
+    read.map_err(|failure| Wrong(format!("cannot be read after it was opened: {failure}")))?;
+    values.clear();
+    let sectors = buffer.chunks_exact(limits.sector_bytes as usize).enumerate();
+    values.extend(sectors.map(|(number, bytes)| Value::read(number as u64, bytes)));
+    Ok(())
+}
+
+impl Run<'_> {
+    fn live(mut self) -> Result<(CrashDevice, u64), Wrong> {
+        for _ in 0..self.options.links {
+            self.link()?;
+            self.cut_for_good()?;
+        }
+        self.tally.device_writes += self.device.writes;
+        self.device.writes = 0;
+        Ok((self.device, self.next_write))
+    }
+
+    /// Operations until the power goes.
+    fn link(&mut self) -> Result<(), Wrong> {
+        self.begin_link();
+        let pace = self.dice.pick(&[0.1, 0.3, 0.6, 0.9]);
+        let depth = 1 + self.dice.below(self.options.depth);
+        let mut left = 1 + self.dice.below(self.options.operations);
+        let mut steps = 0u64;
+        while !self.is_out && (left > 0 || self.oracle.pending() > 0) {
+            steps += 1;
+            if steps > 2_000_000 {
+                return Err(Wrong(format!("goes on for ever: {} commands of the host are under way", self.oracle.pending())));
+            }
+            self.now += self.dice.below(40_000) as u64;
+            self.wake()?;
+            let can_send = left > 0 && self.oracle.pending() < depth;
+            if can_send && (self.device.pending() == 0 || self.dice.chance(pace)) {
+                left -= 1;
+                self.act()?;
+            } else if self.device.pending() > 0 {
+                self.step()?;
+            } else {
+                self.wait()?;
+            }
+        }
+        if !self.is_out && !self.device.has_failed() && self.dice.chance(0.3) {
+            self.drain()?;
+        }
+        Ok(())
+    }
+
+    fn begin_link(&mut self) {
+        let options = self.options;
+        let flush = self.dice.pick(&[0, 2, 8, 20]);
+        let trim = if options.with_trims { self.dice.pick(&[0, 3, 15]) } else { 0 };
+        let signal = if options.with_signals { self.dice.pick(&[0, 2, 8]) } else { 0 };
+        self.workload.weights = [60, self.dice.pick(&[5, 15, 40]), trim, flush, signal];
+        self.workload.fua = if options.with_fua { self.dice.pick(&[0.0, 0.1, 0.5]) } else { 0.0 };
+        (self.is_out, self.is_poisoned) = (false, false);
+        self.must_fail.clear();
+        self.flights.clear();
+        if options.with_errors {
+            let at = self.dice.below(1 + self.dice.clone().below(200)) as u64;
+            let op = self.dice.pick(&[None, Some(IoOp::Write), Some(IoOp::Flush), Some(IoOp::Read), Some(IoOp::Trim)]);
+            self.device.fail(Some(ErrorPlan { at, op, is_lasting: self.dice.chance(0.3) }));
+        }
+    }
+
+    /// Nothing is under way below: time has to pass, or the layers hang.
+    fn wait(&mut self) -> Result<(), Wrong> {
+        let Some(at) = self.stack.wakes_at() else {
+            return Err(Wrong(format!("{} commands of the host are never replied to: nothing is under way below", self.oracle.pending())));
+        };
+        self.now = self.now.max(at);
+        self.wake()
+    }
+
+    fn wake(&mut self) -> Result<(), Wrong> {
+        if self.stack.wakes_at().is_some_and(|at| at <= self.now) {
+            self.stack.wake(self.now, &mut self.actions);
+            self.pump()?;
+        }
+        Ok(())
+    }
+
+    fn step(&mut self) -> Result<(), Wrong> {
+        if let Some(reply) = self.device.step() {
+            self.stack.replied(reply, self.now, &mut self.actions);
+            self.pump()?;
+        }
+        Ok(())
+    }
+
+    /// The host does something.
+    fn act(&mut self) -> Result<(), Wrong> {
+        match self.workload.next(&mut self.dice) {
+            Act::Signal(signal) => self.stack.signal(signal, self.now, &mut self.actions),
+            Act::Command { op, sectors, is_fua } => self.send(op, sectors, is_fua),
+        }
+        self.pump()
+    }
+
+    fn send(&mut self, op: IoOp, sectors: Range<usize>, is_fua: bool) {
+        let size = self.subject.sector_bytes as usize;
+        let id = self.next_id;
+        self.next_id = self.next_id.wrapping_add(1) % 1_000_000;
+        let value = Value::of_write(self.next_write);
+        let mut data = Data::Absent;
+        if op == IoOp::Write {
+            self.next_write += 1;
+            let mut bytes = vec![0; sectors.len() * size];
+            for (sector, part) in sectors.clone().zip(bytes.chunks_exact_mut(size)) {
+                value.fill(sector as u64, self.subject.tail_bytes as usize, part);
+            }
+            data = Data::Whole(bytes.into());
+        }
+        let (offset, length) = ((sectors.start * size) as u64, (sectors.len() * size) as u32);
+        self.oracle.sent(id, op, sectors, is_fua, value);
+        self.flights.push((id, op, is_fua));
+        if self.is_poisoned && op != IoOp::Read && self.stack.layers().len() == 1 {
+            self.must_fail.insert(id);
+        }
+        self.tally.host_commands += 1;
+        self.stack.submit(Command { id, op, offset, length, is_fua, data }, self.now, &mut self.actions);
+    }
+
+    /// Does what the layers want done: the host hears first, then the device gets one command after the other, with a cut at each write.
+    fn pump(&mut self) -> Result<(), Wrong> {
+        let mut actions = std::mem::take(&mut self.actions);
+        let mut is_acknowledged = false;
+        for reply in actions.up.drain(..) {
+            is_acknowledged |= self.host_reply(reply)?;
+        }
+        if is_acknowledged && self.dice.chance(0.5) {
+            self.try_cut()?;
+        }
+        for command in actions.down.drain(..) {
+            if self.is_out {
+                break;
+            }
+            let is_write = command.op == IoOp::Write;
+            self.device.submit(command);
+            if is_write {
+                self.try_cut()?;
+            }
+        }
+        self.actions = actions;
+        Ok(())
+    }
+
+    /// A reply to the host: whether something is durable that was not.
+    fn host_reply(&mut self, reply: Reply) -> Result<bool, Wrong> {
+        let Some(at) = self.flights.iter().position(|flight| flight.0 == reply.id) else {
+            return Err(Wrong(format!("a reply to {}, which the host did not send or has had a reply to", reply.id)));
+        };
+        let (id, op, is_fua) = self.flights.swap_remove(at);
+        let must_fail = self.must_fail.remove(&id);
+        match reply.outcome {
+            Ok(_) if must_fail => Err(Wrong(format!("a {} is taken by a layer that told it was poisoned", op.name()))),
+            Ok(data) => {
+                let mut values = Vec::new();
+                if op == IoOp::Read {
+                    let bytes = data.joined().ok_or_else(|| Wrong("a read without bytes".to_owned()))?;
+                    let first = self.oracle.first_sector(id);
+                    let sectors = bytes.chunks_exact(self.subject.sector_bytes as usize).enumerate();
+                    values.extend(sectors.map(|(index, bytes)| Value::read((first + index) as u64, bytes)));
+                    self.tally.sectors_judged += values.len() as u64;
+                }
+                self.oracle.done(id, &values)?;
+                Ok(op == IoOp::Flush || is_fua)
+            }
+            Err(failure) => {
+                if !self.device.has_failed() {
+                    return Err(Wrong(format!("fails though nothing failed below: {failure}")));
+                }
+                self.is_poisoned |= matches!(failure, Failure::Poisoned { .. });
+                self.oracle.failed(id)?;
+                Ok(false)
+            }
+        }
+    }
+
+    /// The layers write back all that they hold, one after the other.
+    fn drain(&mut self) -> Result<(), Wrong> {
+        for level in 0..self.stack.layers().len() {
+            self.stack.signal_at(level, Signal::Drain, self.now, &mut self.actions);
+            self.pump()?;
+            for _ in 0..1_000_000 {
+                if self.is_out || (self.device.pending() == 0 && self.stack.layers()[level].is_idle()) {
+                    break;
+                }
+                if self.device.pending() > 0 { self.step()? } else { self.wait_to_drain(level)? }
+            }
+        }
+        if !self.is_out && !self.stack.is_idle() {
+            return Err(Wrong("is not idle though it was drained".to_owned()));
+        }
+        Ok(())
+    }
+
+    fn wait_to_drain(&mut self, level: usize) -> Result<(), Wrong> {
+        if self.stack.wakes_at().is_none() {
+            let name = self.stack.layers()[level].name();
+            return Err(Wrong(format!("`{name}` is drained, not idle, and waits for nothing")));
+        }
+        self.wait()
+    }
+
+    /// Tries what a power cut now would leave, and goes on as if nothing had happened; or it is for good.
+    fn try_cut(&mut self) -> Result<(), Wrong> {
+        if self.dice.chance(0.5 / self.options.operations as f64) {
+            self.is_out = true;
+            return Ok(());
+        }
+        if !self.dice.chance(self.options.cut_share) {
+            return Ok(());
+        }
+        let loss = self.device.draw_loss();
+        let mut spare = self.spare.take();
+        let mut fork = self.device.fork(&loss, &mut spare);
+        let outcome = self.recover_and_judge(&mut fork);
+        self.device.join(fork, &mut spare);
+        self.spare = spare;
+        outcome.map_err(|wrong| Wrong(format!("{}\n  the cut left {loss:?}", wrong.0)))
+    }
+
+    fn recover_and_judge(&mut self, fork: &mut CrashDevice) -> Result<(), Wrong> {
+        let (mut first, mut second, mut buffer) =
+            (std::mem::take(&mut self.first), std::mem::take(&mut self.second), std::mem::take(&mut self.buffer));
+        let mut stack = self.recover(fork)?;
+        read_all(&mut stack, fork, &mut buffer, &mut first)?;
+        self.tally.sectors_judged += first.len() as u64;
+        self.oracle.judge_cut(&first)?;
+        if self.dice.chance(0.25) {
+            let loss = fork.draw_loss();
+            fork.cut(&loss);
+            self.tally.recovery_cuts += 1;
+            let mut stack = self.recover(fork)?;
+            read_all(&mut stack, fork, &mut buffer, &mut second)?;
+            let judged = self.oracle.judge_again(&first, &second);
+            judged.map_err(|wrong| Wrong(format!("{}\n  the cut after the first recovery left {loss:?}", wrong.0)))?;
+        }
+        (self.first, self.second, self.buffer) = (first, second, buffer);
+        Ok(())
+    }
+
+    /// Opens what a cut left; the power may go meanwhile, or commands fail, and then once more.
+    fn recover(&mut self, device: &mut CrashDevice) -> Result<Stack, Wrong> {
+        for _ in 0..3 {
+            self.tally.cuts += 1;
+            if self.options.with_errors && self.dice.chance(0.3) {
+                let at = self.dice.below(12) as u64;
+                device.fail(Some(ErrorPlan { at, op: None, is_lasting: self.dice.chance(0.3) }));
+            }
+            let is_stopped = self.recovery_writes > 0 && self.dice.chance(0.3);
+            let stop = is_stopped.then(|| self.dice.below(self.recovery_writes as usize + 1) as u64);
+            device.stop_after(stop);
+            (device.bytes_read, device.writes) = (0, 0);
+            let opened = self.subject.open(self.seed, device);
+            let (is_off, has_failed) = (device.is_off(), device.has_failed());
+            self.recovery_writes = self.recovery_writes.max(device.writes);
+            if device.bytes_read > MOST_READS * self.subject.device_bytes {
+                return Err(Wrong(format!("recovery read {} bytes of a device of {}", device.bytes_read, self.subject.device_bytes)));
+            }
+            device.stop_after(None);
+            match opened {
+                Ok(stack) if !is_off && !has_failed => {
+                    device.fail(None);
+                    return Ok(stack);
+                }
+                Err(error) if !is_off && !has_failed => return Err(Wrong(format!("cannot be recovered: {error}"))),
+                _ => {
+                    let loss = device.draw_loss();
+                    device.cut(&loss);
+                    self.tally.recovery_cuts += 1;
+                    self.tally.errors += u64::from(has_failed);
+                }
+            }
+        }
+        self.tally.cuts += 1;
+        self.subject.open(self.seed, device).map_err(|error| Wrong(format!("cannot be recovered: {error}")))
+    }
+
+    /// The power goes, the volume is recovered, and goes on from what is there.
+    fn cut_for_good(&mut self) -> Result<(), Wrong> {
+        self.tally.errors += u64::from(self.device.has_failed());
+        self.tally.device_writes += self.device.writes;
+        let loss = self.device.draw_loss();
+        let mut device = std::mem::replace(&mut self.device, CrashDevice::nothing());
+        device.cut(&loss);
+        let outcome = self.recover(&mut device);
+        let mut first = std::mem::take(&mut self.first);
+        let judge = || {
+            self.stack = outcome?;
+            read_all(&mut self.stack, &mut device, &mut self.buffer, &mut first)?;
+            self.oracle.cut(&first)
+        };
+        let judged = judge();
+        self.device = device;
+        self.device.writes = 0;
+        self.first = first;
+        self.actions = Actions::default();
+        self.now = (1 << 40) + self.dice.below(1 << 30) as u64;
+        self.tally.lasting_cuts += 1;
+        judged.map_err(|wrong| Wrong(format!("{}\n  the cut, for good, left {loss:?}", wrong.0)))
+    }
+}

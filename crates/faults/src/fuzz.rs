@@ -1,0 +1,161 @@
+//! Mutilated images for recovery: whatever a device holds, opening it ends, panics nowhere, and reads no more than a device has.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use layers::{Data, LayerError, Limits, Store as _, Through};
+use units::IoOp;
+
+use crate::workload::{Act, Workload};
+use crate::{CrashDevice, Dice, Loss, Manners, Media, Subject, Value, Wrong};
+
+/// What a device held at several times of a volume's life, and what it held of another volume.
+#[derive(Clone, Debug)]
+pub struct Images {
+    limits: Limits,
+    seed: u64,
+    /// Of this volume, from the oldest on.
+    own: Vec<Vec<u8>>,
+    /// Of another.
+    other: Vec<u8>,
+}
+
+/// What became of mutilated images.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcomes {
+    /// Images.
+    pub tried: u64,
+    /// Those that were opened, and then read and written.
+    pub opened: u64,
+    /// Those that were refused with an error.
+    pub refused: u64,
+}
+
+impl Images {
+    /// Volumes that were formatted and written.
+    ///
+    /// # Errors
+    /// [`Wrong`] if that fails.
+    pub fn new(subject: &Subject, seed: u64) -> Result<Self, Wrong> {
+        let other = grow(subject, seed ^ 1, 1)?.pop().unwrap_or_default();
+        Ok(Self { limits: subject.limits(), seed, own: grow(subject, seed, 4)?, other })
+    }
+
+    /// One of them, mutilated.
+    #[must_use]
+    pub fn mutilate(&self, dice: &mut Dice) -> Vec<u8> {
+        let mut image = self.own[dice.below(self.own.len())].clone();
+        for _ in 0..=dice.below(4) {
+            self.change(&mut image, dice);
+        }
+        image
+    }
+
+    fn change(&self, image: &mut [u8], dice: &mut Dice) {
+        let size = self.limits.sector_bytes as usize;
+        let sectors = image.len() / size;
+        // What lies first is what is read first: half of the changes go there.
+        let at = if dice.chance(0.5) { dice.below(sectors.min(16)) } else { dice.below(sectors) };
+        let most = if dice.chance(0.5) { 1 } else { (sectors - at).min(64) };
+        let count = 1 + dice.below(most);
+        let range = at * size..((at + count).min(sectors)) * size;
+        let from = dice.below(sectors - range.len() / size + 1) * size;
+        match dice.below(9) {
+            0 => {
+                for _ in 0..=dice.below(8) {
+                    let byte = range.start + dice.below(range.len());
+                    image[byte] ^= 1 << dice.below(8);
+                }
+            }
+            1 => image[range].fill(dice.pick(&[0, 0xff, 0xa5])),
+            2 => image[range].iter_mut().for_each(|byte| *byte = dice.below(256) as u8),
+            3 => image[range.start..].fill(0),
+            4 => image.copy_within(from..from + range.len(), range.start),
+            5 => image[range.clone()].copy_from_slice(&self.other[range]),
+            6 | 7 => {
+                let older = &self.own[dice.below(self.own.len())];
+                image[range.clone()].copy_from_slice(&older[range]);
+            }
+            _ => {
+                let word = range.start + 4 * dice.below(size / 4 - 1).min(dice.below(size / 4 - 1)).min(24);
+                let wild =
+                    [0, 1, 2, 0xff, 0xffff, 1 << 31, u64::MAX, u64::MAX - 1, 1 << 63, self.limits.capacity_bytes, image.len() as u64 - 1];
+                image[word..word + 8].copy_from_slice(&dice.pick(&wild).to_le_bytes());
+            }
+        }
+    }
+
+    /// Opens an image; where that goes, reads it all and writes on it.
+    ///
+    /// # Errors
+    /// [`Wrong`] if something panics, or more is read than makes sense.
+    pub fn open(&self, subject: &Subject, image: Vec<u8>, dice: &mut Dice, outcomes: &mut Outcomes) -> Result<(), Wrong> {
+        outcomes.tried += 1;
+        let mut media = Media::new(self.limits.sector_bytes, image.len() / self.limits.sector_bytes as usize);
+        *media.raw() = image;
+        let mut device = CrashDevice::new(self.limits, Manners::default(), media, dice.seed());
+        let tried = catch_unwind(AssertUnwindSafe(|| match subject.open(self.seed, &mut device) {
+            Ok(_) if device.bytes_read > 32 * self.limits.capacity_bytes => {
+                Err(Wrong(format!("opening read {} bytes of a device of {}", device.bytes_read, self.limits.capacity_bytes)))
+            }
+            Ok(mut stack) => {
+                outcomes.opened += 1;
+                let _ = write_on(subject, &mut Through::new(&mut stack, &mut device), dice, 60, 1 << 40);
+                Ok(())
+            }
+            Err(LayerError::Spec(error)) => Err(Wrong(error.to_string())),
+            Err(_) => {
+                outcomes.refused += 1;
+                Ok(())
+            }
+        }));
+        tried.unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+            Err(Wrong(format!("panics: {}", text.unwrap_or_default())))
+        })
+    }
+}
+
+/// Images of a volume that is written on between them.
+fn grow(subject: &Subject, seed: u64, images: usize) -> Result<Vec<Vec<u8>>, Wrong> {
+    let limits = subject.limits();
+    let media = Media::new(limits.sector_bytes, (limits.capacity_bytes / u64::from(limits.sector_bytes)) as usize);
+    let mut dice = Dice::new(seed);
+    let mut device = CrashDevice::new(limits, Manners::default(), media, dice.seed());
+    let wrong = |error: LayerError| Wrong(format!("cannot be made: {error}"));
+    subject.format(seed, &mut device).map_err(wrong)?;
+    let mut stack = subject.open(seed, &mut device).map_err(wrong)?;
+    let mut grown = Vec::new();
+    for image in 0..images {
+        let first_write = 1 + 1000 * image as u64;
+        write_on(subject, &mut Through::new(&mut stack, &mut device), &mut dice, 80, first_write)
+            .map_err(|failure| Wrong(format!("cannot be written: {failure}")))?;
+        let mut fork = device.fork(&Loss::All, &mut None);
+        let mut image = vec![0; limits.capacity_bytes as usize];
+        fork.read(0, &mut image).map_err(|failure| Wrong(failure.to_string()))?;
+        device.join(fork, &mut None);
+        grown.push(image);
+    }
+    Ok(grown)
+}
+
+/// Reads all, and then does something at random, one thing after the other.
+fn write_on(subject: &Subject, volume: &mut Through<'_>, dice: &mut Dice, acts: usize, first_write: u64) -> Result<(), layers::Failure> {
+    let limits = volume.limits();
+    let (size, sectors) = (limits.sector_bytes as usize, (limits.capacity_bytes / u64::from(limits.sector_bytes)) as usize);
+    volume.read(0, &mut vec![0; limits.capacity_bytes as usize])?;
+    let most = (limits.most_bytes / limits.sector_bytes) as usize;
+    let mut workload = Workload::new(sectors, limits.sector_bytes, most.min(sectors / 3).max(1));
+    for number in 0..acts as u64 {
+        let Act::Command { op, sectors, .. } = workload.next(dice) else { continue };
+        let mut data = Data::Absent;
+        if op == IoOp::Write {
+            let mut bytes = vec![0; sectors.len() * size];
+            for (sector, part) in sectors.clone().zip(bytes.chunks_exact_mut(size)) {
+                Value::of_write(first_write + number).fill(sector as u64, subject.tail_bytes as usize, part);
+            }
+            data = Data::Whole(bytes.into());
+        }
+        volume.run(op, (sectors.start * size) as u64, (sectors.len() * size) as u32, data)?;
+    }
+    Ok(())
+}

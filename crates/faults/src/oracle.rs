@@ -1,0 +1,504 @@
+//! What a host may read back, by the contract of [`layers::Layer`]: while things go on, and after a power cut.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use rustc_hash::FxHashMap;
+use units::IoOp;
+
+use crate::Value;
+
+/// Not yet, and perhaps never.
+const NEVER: u64 = u64::MAX;
+
+/// Something that gave a sector its content, or may have.
+#[derive(Clone, Copy, Debug)]
+struct Version {
+    value: Value,
+    is_trim: bool,
+    /// When it was sent, or a later time before which it did not take effect: what was read may tell that.
+    sent: u64,
+    /// When it was replied to.
+    replied: u64,
+    /// Whatever is sent from here on comes after it.
+    end: u64,
+    /// Acknowledged as durable, and not trimmed.
+    is_firm: bool,
+    /// A flush failed that should have covered it: a later one does not.
+    is_doubtful: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Sector {
+    versions: Vec<Version>,
+    /// Latest time at which one was sent that is firm: what ended before is gone for good.
+    firm: u64,
+}
+
+impl Sector {
+    fn of(value: Value, now: u64) -> Self {
+        let version = Version { value, is_trim: false, sent: now, replied: now + 1, end: now + 1, is_firm: true, is_doubtful: false };
+        Self { versions: vec![version], firm: now }
+    }
+
+    /// Whether a trim may have come after this version.
+    fn is_trimmed(&self, version: &Version) -> bool {
+        self.versions.iter().any(|trim| trim.is_trim && trim.end > version.sent)
+    }
+
+    /// What ended before this cannot be read by a read that was sent at `at`.
+    fn horizon(&self, at: u64) -> u64 {
+        let covers = |version: &&Version| !version.is_trim && version.replied < at && (version.is_firm || !self.is_trimmed(version));
+        self.versions.iter().filter(covers).map(|version| version.sent).max().unwrap_or(0)
+    }
+
+    /// What a power cut may leave.
+    fn survivors(&self) -> impl Iterator<Item = &Version> {
+        self.versions.iter().filter(|version| version.end > self.firm)
+    }
+
+    fn make_firm(&mut self, is_covered: impl Fn(&Version) -> bool) {
+        for index in 0..self.versions.len() {
+            let version = self.versions[index];
+            if !version.is_trim && !version.is_firm && is_covered(&version) && !self.is_trimmed(&version) {
+                self.versions[index].is_firm = true;
+                self.firm = self.firm.max(version.sent);
+            }
+        }
+    }
+
+    /// After a power cut and recovery, that gave `value`: what it may give from then on. None if it must not give that.
+    fn after_cut(&self, value: Value, now: u64) -> Option<Self> {
+        self.survivors().find(|version| version.value == value)?;
+        let trims = || self.survivors().filter(|version| version.is_trim);
+        let is_loose = |version: &Version| trims().any(|trim| trim.end > version.sent);
+        if !self.survivors().any(|version| version.value == value && is_loose(version)) {
+            return Some(Self::of(value, now));
+        }
+        // It was trimmed: what it held then may still come back.
+        let again = |version: &Version| Version { sent: now, replied: now + 1, end: now + 1, is_firm: false, ..*version };
+        Some(Self { versions: self.survivors().filter(|version| is_loose(version)).map(again).collect(), firm: 0 })
+    }
+}
+
+/// A command of the host under way.
+#[derive(Clone, Debug)]
+struct Pending {
+    op: IoOp,
+    sectors: Range<usize>,
+    is_fua: bool,
+    sent: u64,
+}
+
+/// What came out that must not.
+#[derive(Clone, Debug)]
+pub struct Wrong(pub String);
+
+/// Follows what the host sends and is told, and judges what it reads.
+#[derive(Clone, Debug)]
+pub struct Oracle {
+    sectors: Vec<Sector>,
+    pending: FxHashMap<u32, Pending>,
+    clock: u64,
+    /// Sectors with more than one version, each once.
+    dirty: Vec<u32>,
+    is_dirty: Vec<bool>,
+}
+
+impl Oracle {
+    /// A volume that holds this, durably.
+    #[must_use]
+    pub fn new(values: &[Value]) -> Self {
+        Self {
+            sectors: values.iter().map(|value| Sector::of(*value, 1)).collect(),
+            pending: FxHashMap::default(),
+            clock: 2,
+            dirty: Vec::new(),
+            is_dirty: vec![false; values.len()],
+        }
+    }
+
+    /// Sectors of the volume.
+    #[must_use]
+    pub const fn sectors(&self) -> usize {
+        self.sectors.len()
+    }
+
+    /// Commands under way.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// The first sector of a command under way; 0 if there is no such one.
+    #[must_use]
+    pub fn first_sector(&self, id: u32) -> usize {
+        self.pending.get(&id).map_or(0, |pending| pending.sectors.start)
+    }
+
+    /// The host sends a command; a write gives its sectors `value`.
+    ///
+    /// # Panics
+    /// If the id is that of another under way.
+    pub fn sent(&mut self, id: u32, op: IoOp, sectors: Range<usize>, is_fua: bool, value: Value) {
+        self.clock += 1;
+        let sent = self.clock;
+        if matches!(op, IoOp::Write | IoOp::Trim) {
+            let is_trim = op == IoOp::Trim;
+            let value = if is_trim { Value::ZEROS } else { value };
+            for sector in sectors.clone() {
+                self.sectors[sector].versions.push(Version {
+                    value,
+                    is_trim,
+                    sent,
+                    replied: NEVER,
+                    end: NEVER,
+                    is_firm: false,
+                    is_doubtful: false,
+                });
+                if !std::mem::replace(&mut self.is_dirty[sector], true) {
+                    self.dirty.push(sector as u32);
+                }
+            }
+        }
+        let before = self.pending.insert(id, Pending { op, sectors, is_fua, sent });
+        assert!(before.is_none(), "two commands of one id");
+    }
+
+    /// The end of a command that did not fail, with what was read.
+    ///
+    /// # Errors
+    /// [`Wrong`] if that could not be there; or no such command is under way.
+    pub fn done(&mut self, id: u32, read: &[Value]) -> Result<(), Wrong> {
+        let Pending { op, sectors, is_fua, sent } = self.take(id)?;
+        self.clock += 1;
+        match op {
+            IoOp::Read => {
+                if read.len() != sectors.len() {
+                    return Err(Wrong(format!("a read of {} sectors brought {}", sectors.len(), read.len())));
+                }
+                for (sector, value) in sectors.zip(read) {
+                    self.judge(sector, *value, sent)?;
+                }
+            }
+            IoOp::Flush => self.flushed(sent),
+            IoOp::Write | IoOp::Trim => {
+                let now = self.clock;
+                for sector in sectors {
+                    let sector = &mut self.sectors[sector];
+                    if let Some(version) = sector.versions.iter_mut().find(|version| version.sent == sent) {
+                        (version.replied, version.end) = (now, now);
+                    }
+                    if is_fua {
+                        sector.make_firm(|version| version.sent == sent);
+                    }
+                }
+                self.prune_some();
+            }
+        }
+        Ok(())
+    }
+
+    /// The end of a command that failed: whether it took effect is unknown for ever, and what a flush should have covered no later one covers.
+    ///
+    /// # Errors
+    /// [`Wrong`] if no such command is under way.
+    pub fn failed(&mut self, id: u32) -> Result<(), Wrong> {
+        self.clock += 1;
+        let Pending { op, sent, .. } = self.take(id)?;
+        if op == IoOp::Flush {
+            let others: Vec<u64> = self.pending.values().filter(|other| other.op == IoOp::Flush).map(|other| other.sent).collect();
+            for &sector in &self.dirty {
+                for version in &mut self.sectors[sector as usize].versions {
+                    let is_covered = others.iter().any(|&other| version.replied < other);
+                    version.is_doubtful |= version.replied < sent && !is_covered;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, id: u32) -> Result<Pending, Wrong> {
+        self.pending.remove(&id).ok_or_else(|| Wrong(format!("command {id} is replied to, and no such one is under way")))
+    }
+
+    fn flushed(&mut self, sent: u64) {
+        for &sector in &self.dirty {
+            self.sectors[sector as usize].make_firm(|version| version.replied < sent && !version.is_doubtful);
+        }
+        let oldest_read = self.oldest_read();
+        let mut dirty = std::mem::take(&mut self.dirty);
+        dirty.retain(|&sector| {
+            self.prune(sector as usize, oldest_read);
+            self.is_dirty[sector as usize] = self.sectors[sector as usize].versions.len() > 1;
+            self.is_dirty[sector as usize]
+        });
+        self.dirty = dirty;
+    }
+
+    fn oldest_read(&self) -> u64 {
+        self.pending.values().filter(|pending| pending.op == IoOp::Read).map(|pending| pending.sent).min().unwrap_or(NEVER)
+    }
+
+    /// Forgets what neither a read nor a power cut may bring back.
+    fn prune(&mut self, sector: usize, oldest_read: u64) {
+        let sector = &mut self.sectors[sector];
+        let seen = |version: &&Version| version.is_firm && version.replied < oldest_read;
+        let horizon = sector.versions.iter().filter(seen).map(|version| version.sent).max().unwrap_or(0);
+        sector.versions.retain(|version| version.end > horizon);
+    }
+
+    fn prune_some(&mut self) {
+        if self.clock.is_multiple_of(64) {
+            let oldest_read = self.oldest_read();
+            for index in 0..self.dirty.len() {
+                self.prune(self.dirty[index] as usize, oldest_read);
+            }
+        }
+    }
+
+    /// Judges what a read that was sent then found.
+    fn judge(&mut self, number: usize, value: Value, sent: u64) -> Result<(), Wrong> {
+        let sector = &mut self.sectors[number];
+        let horizon = sector.horizon(sent);
+        let Some(found) = sector.versions.iter().find(|version| version.end > horizon && version.value == value).copied() else {
+            return Err(self.wrong(number, value, "read", |version| version.end > horizon));
+        };
+        // With nothing under way and no trim, what was read is what it holds: whatever it could have been instead came before.
+        let is_quiet = sector.versions.iter().all(|version| version.replied < sent)
+            && !sector.versions.iter().any(|version| version.is_trim && version.end > horizon);
+        if is_quiet {
+            let is_found = |version: &&mut Version| version.sent == found.sent && version.value == value && version.sent < sent;
+            for version in sector.versions.iter_mut().filter(is_found) {
+                (version.sent, version.end) = (sent, sent + 1);
+                sector.firm = sector.firm.max(if version.is_firm { sent } else { 0 });
+            }
+        }
+        Ok(())
+    }
+
+    fn wrong(&self, number: usize, value: Value, when: &str, is_allowed: impl Fn(&Version) -> bool) -> Wrong {
+        let sector = &self.sectors[number];
+        let mut text = format!("sector {number}: {value} {when}; right would be");
+        for version in sector.versions.iter().filter(|version| is_allowed(version)) {
+            let _ = write!(text, " {}{}", version.value, if version.is_trim { " (trim)," } else { "," });
+        }
+        let _ = write!(text, " of all that may have been there (sent, replied to, firm):");
+        for version in &sector.versions {
+            let time = |at: u64| if at == NEVER { "never".to_owned() } else { at.to_string() };
+            let firm = if version.is_firm { " firm" } else { "" };
+            let _ = write!(text, " {} ({} {}{firm}),", version.value, version.sent, time(version.replied));
+        }
+        let _ = write!(text, " now {}", self.clock);
+        Wrong(text)
+    }
+
+    /// Judges what is on the volume after a power cut now and recovery.
+    ///
+    /// # Errors
+    /// [`Wrong`] if a sector holds something older than what was durable, or something that was never written there.
+    pub fn judge_cut(&self, values: &[Value]) -> Result<(), Wrong> {
+        if values.len() != self.sectors.len() {
+            return Err(Wrong(format!("{} sectors after recovery, {} before", values.len(), self.sectors.len())));
+        }
+        for (number, (sector, value)) in self.sectors.iter().zip(values).enumerate() {
+            if sector.versions.len() == 1 && sector.versions[0].value == *value {
+                continue;
+            }
+            if !sector.survivors().any(|version| version.value == *value) {
+                return Err(self.wrong(number, *value, "after recovery", |version| version.end > sector.firm));
+            }
+        }
+        Ok(())
+    }
+
+    /// Judges what is there after a second recovery, where the first one gave `first` and nothing was written since.
+    ///
+    /// # Errors
+    /// [`Wrong`] if a sector holds something else that the first recovery excluded.
+    pub fn judge_again(&self, first: &[Value], second: &[Value]) -> Result<(), Wrong> {
+        if first.len() != second.len() {
+            return Err(Wrong(format!("{} sectors after a second recovery, {} after the first", second.len(), first.len())));
+        }
+        for (number, (one, two)) in first.iter().zip(second).enumerate().filter(|(_, (one, two))| one != two) {
+            let sector = &self.sectors[number];
+            let is_right =
+                sector.after_cut(*one, self.clock).is_some_and(|after| after.versions.iter().any(|version| version.value == *two));
+            if !is_right {
+                return Err(self
+                    .wrong(number, *two, &format!("after a second recovery, and {one} after the first"), |version| version.value == *one));
+            }
+        }
+        Ok(())
+    }
+
+    /// The power went, and recovery gave this: it is what holds from now on.
+    ///
+    /// # Errors
+    /// As [`Oracle::judge_cut`].
+    pub fn cut(&mut self, values: &[Value]) -> Result<(), Wrong> {
+        self.judge_cut(values)?;
+        self.pending.clear();
+        self.clock += 2;
+        let now = self.clock;
+        for sector in std::mem::take(&mut self.dirty) {
+            let number = sector as usize;
+            let after = self.sectors[number].after_cut(values[number], now).expect("it was judged");
+            self.is_dirty[number] = after.versions.len() > 1;
+            if self.is_dirty[number] {
+                self.dirty.push(sector);
+            }
+            self.sectors[number] = after;
+        }
+        self.clock += 2;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: u64 = 1;
+    const B: u64 = 2;
+
+    fn value(number: u64) -> Value {
+        Value::of_write(number)
+    }
+
+    /// One sector that holds write 1.
+    struct One(Oracle);
+
+    impl One {
+        fn new() -> Self {
+            Self(Oracle::new(&[value(A)]))
+        }
+
+        fn send(&mut self, id: u32, op: IoOp, number: u64) {
+            let sectors = if op == IoOp::Flush { 0..0 } else { 0..1 };
+            self.0.sent(id, op, sectors, false, value(number));
+        }
+
+        fn done(&mut self, id: u32) {
+            self.0.done(id, &[]).unwrap();
+        }
+
+        fn reads(&mut self, found: Value) -> bool {
+            self.send(99, IoOp::Read, A);
+            self.0.done(99, &[found]).is_ok()
+        }
+
+        fn survives(&self) -> Vec<bool> {
+            [Value::ZEROS, value(1), value(2), value(3)].iter().map(|value| self.0.judge_cut(&[*value]).is_ok()).collect()
+        }
+    }
+
+    #[test]
+    fn what_is_acknowledged_is_read_and_what_is_flushed_survives() {
+        let mut one = One::new();
+        one.send(1, IoOp::Write, B);
+        assert_eq!(one.survives(), [false, true, true, false], "under way");
+        one.done(1);
+        assert!(!one.reads(value(A)) && one.0.pending() == 0 && one.reads(value(B)));
+        assert_eq!(one.survives(), [false, true, true, false], "acknowledged");
+        one.send(2, IoOp::Flush, A);
+        one.send(3, IoOp::Write, 3);
+        one.done(3);
+        one.done(2);
+        assert_eq!(one.survives(), [false, false, true, true], "flushed, and another that the flush did not cover");
+    }
+
+    #[test]
+    fn a_flush_covers_only_what_was_acknowledged_before_it_came() {
+        let mut one = One::new();
+        one.send(1, IoOp::Write, B);
+        one.send(2, IoOp::Flush, A);
+        one.done(1);
+        one.done(2);
+        assert_eq!(one.survives(), [false, true, true, false]);
+    }
+
+    #[test]
+    fn of_two_at_once_either_holds_until_one_is_read() {
+        let mut one = One::new();
+        one.send(1, IoOp::Write, B);
+        one.send(2, IoOp::Write, 3);
+        one.done(1);
+        one.done(2);
+        let mut other = one.0.clone();
+        assert!(one.reads(value(B)) && !one.reads(value(3)) && one.reads(value(B)), "what was read stays");
+        other.sent(9, IoOp::Flush, 0..0, false, value(A));
+        other.done(9, &[]).unwrap();
+        assert!(other.judge_cut(&[value(B)]).is_ok() && other.judge_cut(&[value(3)]).is_ok() && other.judge_cut(&[value(A)]).is_err());
+        one.send(3, IoOp::Flush, A);
+        one.done(3);
+        assert_eq!(one.survives(), [false, false, true, false], "what was read and flushed");
+    }
+
+    #[test]
+    fn what_was_trimmed_is_zeros_or_what_it_held_since_it_was_durable_until_it_is_written() {
+        let mut one = One::new();
+        one.send(1, IoOp::Write, B);
+        one.done(1);
+        one.send(2, IoOp::Trim, A);
+        one.done(2);
+        one.send(3, IoOp::Flush, A);
+        one.done(3);
+        assert_eq!(one.survives(), [true, true, true, false]);
+        assert!(one.reads(Value::ZEROS) && one.reads(value(A)) && one.reads(value(B)));
+        one.send(4, IoOp::Write, 3);
+        one.done(4);
+        assert!(!one.reads(Value::ZEROS) && !one.reads(value(A)) && one.reads(value(3)));
+        assert_eq!(one.survives(), [true; 4]);
+        one.send(5, IoOp::Flush, A);
+        one.done(5);
+        assert_eq!(one.survives(), [false, false, false, true]);
+    }
+
+    #[test]
+    fn what_recovery_gave_is_durable() {
+        let mut one = One::new();
+        one.send(1, IoOp::Write, B);
+        one.done(1);
+        one.0.cut(&[value(B)]).unwrap();
+        assert_eq!(one.survives(), [false, false, true, false]);
+        one.send(1, IoOp::Write, 3);
+        one.done(1);
+        assert_eq!(one.survives(), [false, false, true, true]);
+        assert!(one.0.judge_again(&[value(B)], &[value(3)]).is_err(), "a second recovery that gives a later write");
+        assert!(one.0.judge_again(&[value(3)], &[value(3)]).is_ok());
+    }
+
+    #[test]
+    fn a_trimmed_sector_stays_loose_after_a_cut() {
+        let mut one = One::new();
+        one.send(1, IoOp::Trim, A);
+        one.done(1);
+        one.send(2, IoOp::Write, B);
+        assert!(one.0.judge_again(&[Value::ZEROS], &[value(A)]).is_ok());
+        assert!(one.0.judge_again(&[Value::ZEROS], &[value(B)]).is_err(), "the write was lost, and comes back");
+        assert!(one.0.judge_again(&[value(B)], &[value(A)]).is_err());
+        one.0.cut(&[Value::ZEROS]).unwrap();
+        assert_eq!(one.survives(), [true, true, false, false]);
+        assert!(one.reads(value(A)) && one.reads(Value::ZEROS));
+    }
+
+    #[test]
+    fn a_write_that_failed_may_come_or_not() {
+        let mut one = One::new();
+        one.send(1, IoOp::Write, B);
+        one.0.failed(1).unwrap();
+        one.send(2, IoOp::Flush, A);
+        one.done(2);
+        assert_eq!(one.survives(), [false, true, true, false]);
+        assert!(one.reads(value(A)) && one.reads(value(B)));
+    }
+
+    #[test]
+    fn nothing_is_replied_to_twice() {
+        let mut one = One::new();
+        one.send(1, IoOp::Write, B);
+        one.done(1);
+        assert!(one.0.done(1, &[]).is_err());
+    }
+}

@@ -1,0 +1,102 @@
+//! What is tried: a stack by its text, on a device of a size.
+
+use layers::{Facts, LayerError, Limits, PatternTimes, Piece, Stack, Store, Thresholds};
+
+use crate::Bug;
+use crate::planted;
+
+/// Whose layers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind {
+    /// Those of the registry.
+    Registered(String),
+    /// The small one of this crate, with a bug or without.
+    Planted(Bug),
+}
+
+/// A stack on a device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Subject {
+    /// The stack.
+    pub kind: Kind,
+    /// Bytes of the device.
+    pub device_bytes: u64,
+    /// Bytes of a sector.
+    pub sector_bytes: u32,
+    /// Bytes at the end of each sector that the host leaves zero.
+    pub tail_bytes: u32,
+}
+
+impl Subject {
+    /// A stack of the registry.
+    #[must_use]
+    pub fn registered(stack: &str, device_bytes: u64, sector_bytes: u32) -> Self {
+        Self { kind: Kind::Registered(stack.to_owned()), device_bytes, sector_bytes, tail_bytes: 0 }
+    }
+
+    /// The small layer.
+    #[must_use]
+    pub const fn planted(bug: Bug) -> Self {
+        Self { kind: Kind::Planted(bug), device_bytes: 192 * 512, sector_bytes: 512, tail_bytes: 0 }
+    }
+
+    /// What the device takes.
+    #[must_use]
+    pub const fn limits(&self) -> Limits {
+        Limits { capacity_bytes: self.device_bytes, sector_bytes: self.sector_bytes, most_bytes: 64 * 1024 }
+    }
+
+    /// Makes its empty form.
+    ///
+    /// # Errors
+    /// [`LayerError`].
+    pub fn format(&self, seed: u64, below: &mut dyn Store) -> Result<(), LayerError> {
+        match &self.kind {
+            Kind::Registered(stack) => layers::format(stack, &facts(), seed, below),
+            Kind::Planted(_) => planted::format(seed, below),
+        }
+    }
+
+    /// Opens it, recovered.
+    ///
+    /// # Errors
+    /// [`LayerError`].
+    pub fn open(&self, seed: u64, below: &mut dyn Store) -> Result<Stack, LayerError> {
+        match &self.kind {
+            Kind::Registered(stack) => layers::open(stack, &facts(), seed, below),
+            Kind::Planted(bug) => planted::open(*bug, seed, below),
+        }
+    }
+}
+
+impl std::fmt::Display for Subject {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.kind {
+            Kind::Registered(stack) => write!(to, "{stack}"),
+            Kind::Planted(bug) => write!(to, "planted:{bug:?}"),
+        }
+    }
+}
+
+/// A device on which everything is known and small.
+#[must_use]
+pub fn facts() -> Facts {
+    let piece = |intercept_ns: f64| vec![Piece { to_bytes: u64::MAX, intercept_ns, slope_ns: 10.0 }];
+    Facts {
+        write_bytes: Some(8192),
+        erase_block_bytes: Some(32 * 1024),
+        focused_area_bytes: Some(32 * 1024),
+        times: Some(PatternTimes { sequential_ns: 50_000.0, partitioned_ns: 60_000.0, focused_ns: 80_000.0 }),
+        thresholds: Some(Thresholds { sequential_pages: 4.0, partitioned_pages: 4.0, focused_pages: 4.0 }),
+        sequential_write: piece(100_000.0),
+        random_write: piece(1_000_000.0),
+    }
+}
+
+/// What the campaign runs: small devices, on which everything wraps and fills.
+#[must_use]
+pub fn subjects() -> Vec<Subject> {
+    let mut all = vec![Subject::registered("direct", 128 * 1024, 512), Subject::registered("direct", 256 * 1024, 4096)];
+    all.push(Subject::planted(Bug::None));
+    all
+}

@@ -1,0 +1,32 @@
+//! Mutilated images are opened or refused: no panic, no endless reading, no more memory than the device has bytes.
+
+use faults::fuzz::{Images, Outcomes};
+use faults::{Dice, subjects};
+use peak_alloc::PeakAlloc;
+
+#[global_allocator]
+static PEAK: PeakAlloc = PeakAlloc;
+
+const IMAGES: usize = 2_000;
+
+/// One test, for memory is counted for the whole process.
+#[test]
+fn mutilated_images_are_opened_or_refused_in_bounded_memory() {
+    for subject in subjects() {
+        let images = Images::new(&subject, 1).unwrap_or_else(|wrong| panic!("{subject}: {}", wrong.0));
+        let (mut dice, mut outcomes, mut most) = (Dice::new(7), Outcomes::default(), 0);
+        for number in 0..IMAGES / subjects().len() {
+            let image = images.mutilate(&mut dice);
+            let before = PEAK.current_usage();
+            PEAK.reset_peak_usage();
+            if let Err(wrong) = images.open(&subject, image, &mut dice, &mut outcomes) {
+                panic!("{subject}, image {number}: {}", wrong.0);
+            }
+            most = most.max(PEAK.peak_usage().saturating_sub(before));
+        }
+        // The device below, in memory, and the host's own buffers take several times its size.
+        let limit = 8 * subject.device_bytes as usize + (4 << 20);
+        assert!(most < limit, "{subject}: {most} bytes of memory for a device of {}", subject.device_bytes);
+        assert_eq!(outcomes.opened + outcomes.refused, outcomes.tried, "{subject}");
+    }
+}

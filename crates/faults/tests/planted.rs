@@ -1,0 +1,40 @@
+//! Bugs that were planted on purpose are found, and where there are none, none is found.
+
+use faults::{Bug, Options, Subject, campaign};
+
+/// Cuts within which each is found from this seed: what was measured, three times over.
+const SEED: u64 = 1;
+const WITHIN: u64 = 6_000;
+
+fn options() -> Options {
+    Options { with_errors: true, ..Options::default() }
+}
+
+#[test]
+fn every_planted_bug_is_found() {
+    for bug in Bug::ALL.into_iter().filter(|bug| *bug != Bug::None) {
+        let found = campaign(&Subject::planted(bug), &options(), SEED, WITHIN, &mut |_, _| true);
+        assert!(found.is_err(), "{bug:?} is not found by {WITHIN} cuts");
+    }
+}
+
+#[test]
+fn the_honest_layer_and_the_device_alone_are_faultless() {
+    for subject in [Subject::planted(Bug::None), Subject::registered("direct", 128 * 1024, 512), Subject::registered("", 256 * 1024, 4096)]
+    {
+        let tally =
+            campaign(&subject, &options(), SEED, 5_000, &mut |_, _| true).unwrap_or_else(|fault| panic!("{subject}: {}", fault.what));
+        assert!(tally.cuts >= 5_000 && tally.errors > 0 && tally.recovery_cuts > 500, "{tally:?}");
+    }
+}
+
+#[test]
+fn a_fault_is_found_again_by_its_seed_and_made_smaller() {
+    let subject = Subject::planted(Bug::FreesEarly);
+    let fault = campaign(&subject, &options(), SEED, WITHIN, &mut |_, _| true).expect_err("it is planted");
+    let again = faults::try_episode(&subject, &fault.options, fault.seed, &mut faults::Tally::default()).expect_err("by its seed");
+    assert_eq!(again.0, fault.what);
+    let small = faults::shrink(&subject, &fault, 10);
+    assert!(small.options.operations < fault.options.operations && small.options.links == 1, "{:?}", small.options);
+    assert!(faults::try_episode(&subject, &small.options, small.seed, &mut faults::Tally::default()).is_err());
+}

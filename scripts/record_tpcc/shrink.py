@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes a recording's requests as small as they get: times to the microsecond, and without latencies, which are of the machine that recorded."""
+"""Makes a recording's requests as small as they get: times to the microsecond, and no latencies: those are of the machine that recorded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def shrink(recorded: Path, parquet: Path) -> int:
         place = table.schema.get_field_index(name)
         table = table.set_column(place, table.schema.field(name), column)
     write_small(table, parquet, few_latencies=True)
-    return table.num_rows
+    return int(table.num_rows)
 
 
 if __name__ == "__main__":

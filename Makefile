@@ -14,7 +14,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 # The tests of the extension are in Python: it cannot be linked into a Rust test.
 RUST_TESTS := --workspace --exclude flashwright-bindings
 
-.PHONY: help demo test test-rust test-python bench bars bars-drive bars-recording bars-replay figures-prober kills check format build packages readme clean
+.PHONY: help demo test test-rust test-python bench bars bars-drive bars-recording bars-replay figures-prober figures-layers kills check format build packages readme clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -50,6 +50,9 @@ bars-recording: build ## Measure what recording costs a database (root; minutes 
 
 figures-prober: build ## Draw the papers' figures with the prober (minutes; docs/figures-prober.md has the last numbers)
 	@$(BIN)/python -m flashwright.reproduce.prober_figures
+
+figures-layers: build ## Draw the papers' figures of StableBuffer and the scheduler (half an hour; docs/figures-layers.md has the last numbers)
+	@$(BIN)/python -m flashwright.reproduce.layer_figures
 
 kills: build ## Kill recorded benchmarks 50 times at random points: nothing may be left behind (root, minutes)
 	@$(BIN)/python tests/python/kill_recording.py --kills 50

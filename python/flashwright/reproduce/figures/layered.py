@@ -1,0 +1,143 @@
+"""Stacks of layers under a recorded trace on a simulated drive: each run once, two at a time, for all figures that show it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flashwright import replays
+from flashwright._core import RunError
+from flashwright.layering import facts as device_facts
+from flashwright.layering.checkpoints import Checkpoints, every
+from flashwright.layering.measure import DIRECT, Measured, measure
+from flashwright.probing.targets import Target
+from flashwright.replays import Pace, Part, Plan
+from flashwright.reproduce.figures.drawing import SEED
+from flashwright.sources import Reading
+from flashwright.sweeps.pool import Pool
+
+if TYPE_CHECKING:
+    from flashwright._core import Progress, ReplayTrace
+
+TRACE = Path(__file__).resolve().parents[4] / "data" / "traces" / "tpcc_postgres_data.parquet"
+"""TPC-C on PostgreSQL, what the device of its data alone got: its log lay elsewhere."""
+THREADS = 2
+
+
+@dataclass(frozen=True)
+class Case:
+    """A stack on a drive under a part of the trace."""
+
+    profile: str
+    stack: str = DIRECT
+    ops: tuple[str, ...] = ("read", "write")
+    limit: int | None = None
+    """Requests of the trace."""
+    seconds: float | None = None
+    """Of the trace."""
+    checkpoint_s: float | None = None
+    """Interval at which the window of deferring closes."""
+    waits: bool = False
+    """Whether requests keep the intervals of the trace."""
+
+
+@cache
+def trace(ops: tuple[str, ...], limit: int | None, seconds: float | None) -> ReplayTrace:
+    """Read a part of the trace."""
+    return replays.load(TRACE, Reading(), Plan(Pace("one_by_one"), Part(limit=limit, seconds=seconds, ops=ops)))
+
+
+@cache
+def target(profile: str) -> Target:
+    """Give a drive, filled in order."""
+    return Target.find(profile).opened_by("read_only", SEED)
+
+
+@cache
+def known(profile: str) -> dict[str, Any]:
+    """Give what the prober finds out about a drive."""
+    drive = target(profile)
+    if not device_facts.is_cached(drive):
+        sys.stderr.write(f"figures: probing {profile} ...\n")
+        return dict(device_facts.measured(drive, device_facts.session(drive, drive.open()).run()).values)
+    return dict(device_facts.of_cache(drive).values)
+
+
+class Runs:
+    """All runs that were made."""
+
+    def __init__(self) -> None:
+        self._made: dict[Case, Measured] = {}
+
+    def of(self, case: Case) -> Measured:
+        """Give what came of a case, which is run if it was not."""
+        self.make([case])
+        return self._made[case]
+
+    def make(self, cases: Iterable[Case]) -> None:
+        """Run the cases that were not, two at a time.
+
+        Raises RunError if one fails.
+        """
+        missing = [case for case in dict.fromkeys(cases) if case not in self._made]
+        if not missing:
+            return
+        for profile in dict.fromkeys(case.profile for case in missing if case.stack != DIRECT):
+            known(profile)
+        for case in missing:
+            trace(case.ops, case.limit, case.seconds)
+        sys.stderr.write(f"figures: {len(missing)} runs ...\n")
+        pool = Pool([partial(_measure, case) for case in missing], [0] * len(missing), THREADS)
+        for case, ended in zip(missing, pool.run(), strict=True):
+            if ended.result is None:
+                raise RunError(f"{case.stack} on {case.profile}: {ended.error}")
+            if not ended.result.is_complete:
+                raise RunError(f"{case.stack} on {case.profile}: {ended.result.outcome['error']}")
+            self._made[case] = ended.result
+
+    @property
+    def device_seconds(self) -> float:
+        """Device time of all runs."""
+        return sum(float(run.figures["seconds"]) for run in self._made.values())
+
+    @property
+    def requests(self) -> int:
+        """Requests of all runs."""
+        return sum(int(run.outcome["sent"]) for run in self._made.values())
+
+
+def _measure(case: Case, progress: Progress) -> Measured:
+    played = trace(case.ops, case.limit, case.seconds)
+    checkpoints = Checkpoints() if case.checkpoint_s is None else every(case.checkpoint_s, played)
+    return measure(
+        target(case.profile),
+        played,
+        case.stack,
+        facts={} if case.stack == DIRECT else known(case.profile),
+        pace=Pace("one_by_one", waiting=case.waits),
+        checkpoints=checkpoints,
+        progress=progress,
+    )
+
+
+RUNS = Runs()
+
+
+def latency_ms(run: Measured, op: str) -> float:
+    """Mean time from sending a request to its end, in milliseconds."""
+    return float(run.outcome["latency_ns"][op]["mean"]) / 1e6
+
+
+def axis(label: str, unit: str, *, is_log: bool = False) -> dict[str, Any]:
+    """Give an axis of a chart."""
+    return {"label": label, "unit": unit, "is_log": is_log}
+
+
+def named_bars(name: str, y: dict[str, Any], values: dict[str, float]) -> dict[str, Any]:
+    """Give a chart of one value for each name."""
+    series = [{"name": one, "points": [{"x": place, "y": value}]} for place, (one, value) in enumerate(values.items())]
+    return {"name": name, "title": name, "x": axis("", ""), "y": y, "series": series}

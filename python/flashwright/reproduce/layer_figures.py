@@ -1,7 +1,7 @@
 """The papers' figures of layers: `python -m flashwright.reproduce.layer_figures`.
 
-Every stack runs over a simulated drive of the matching profile under the shipped trace of a database's data. The report has each figure; the
-page that is printed has the published numbers beside ours. Curves that the papers show as images only are not compared.
+Every stack runs over a simulated drive of the matching profile under the shipped trace of a database's data. The report has each figure;
+the page that is printed has the published numbers beside ours. Curves that the papers show as images only are not compared.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ BOOK = Book(
     "The papers' figures of layers",
     PAPERS,
     "All figures but shares of processor time are of virtual time: they are the same on any machine. An error is ours / published - 1; "
-    f"beyond {FAR:.0%} it is in bold. The trace is ours (`data/traces/README.md`): no published one is at hand. The report with the figures is made by the "
-    "command and not kept here. Curves that are only images in the papers have no numbers to compare.",
+    f"beyond {FAR:.0%} it is in bold. The trace is ours (`data/traces/README.md`): no published one is at hand. "
+    "The report with the figures is made by the command and not kept here. Curves that are only images in the papers have no numbers to compare.",
     _inputs,
 )
 

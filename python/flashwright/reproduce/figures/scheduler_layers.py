@@ -1,8 +1,8 @@
 """SCHEDULER figures 7.4-7.21: what deferring, coalescing, converting and aligning gain on the Mtron SSD.
 
 As in chapter 7: the reads and writes of a database's data in 600 s, one by one, on a raw device. The window of deferring closes at a
-checkpoint each 30 ... 600 s, told by a flush, so that a batch is alone on the device (7.3.2, static). The write time is that of all that the
-device was sent but reads.
+checkpoint each 30 ... 600 s, told by a flush, so that a batch is alone on the device (7.3.2, static). The write time is that of all that
+the device was sent but reads.
 """
 
 from __future__ import annotations

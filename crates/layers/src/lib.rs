@@ -14,6 +14,7 @@ mod gather;
 mod layer;
 mod registered;
 pub mod scheduler;
+mod stable_buffer;
 mod stack;
 mod store;
 

@@ -3,7 +3,7 @@
 use registry::{Args, Info, Spec, SpecError, find};
 
 use crate::scheduler::{self, Expansion};
-use crate::{Facts, Layer, LayerError, Stack, Store, Through};
+use crate::{Facts, Layer, LayerError, Stack, Store, Through, stable_buffer};
 
 /// What a layer is made from.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +43,7 @@ pub struct Entry {
 }
 
 /// All layers.
-pub static LAYERS: &[&Entry] = &[&scheduler::ENTRY];
+pub static LAYERS: &[&Entry] = &[&scheduler::ENTRY, &stable_buffer::ENTRY];
 
 /// A stack as it is written: layers from the top to the bottom, with `|` between them; `direct` or nothing for none. A scheduler that
 /// converts stands for two layers, the other of which is a log.

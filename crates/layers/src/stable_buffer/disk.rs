@@ -1,0 +1,329 @@
+//! What lies on the device: the superblock and the slots, byte by byte as `docs/formats/stable_buffer.md` draws them.
+
+use bytes::{Buf, BufMut, BytesMut};
+use twox_hash::XxHash3_64;
+
+use super::NAME;
+use crate::{Data, LayerError, Limits};
+
+const SUPERBLOCK_MAGIC: [u8; 8] = *b"FWSTBUF\0";
+const SLOT_MAGIC: [u8; 4] = *b"FWSL";
+const VERSION: u16 = 1;
+/// Bytes of the superblock that its checksum covers.
+const SUPERBLOCK_COVERED: usize = 56;
+/// Bytes of a slot's header.
+pub const HEADER_BYTES: usize = 40;
+/// Bytes of a header that the checksum covers beside the page.
+const HEADER_COVERED: usize = 32;
+/// Sequence numbers end here: no device lives to see it.
+const LAST_SEQUENCE: u64 = u64::MAX >> 1;
+
+/// Where a slot's header is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// In a sector of its own before the page.
+    Beside,
+    /// In the last bytes of the page, which whoever writes it leaves zero (STABLEBUFFER 2.2).
+    Embedded,
+}
+
+/// Where everything lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Of the device.
+    pub sector_bytes: u32,
+    /// Bytes of a page.
+    pub page_bytes: u32,
+    /// Slots.
+    pub slots: u32,
+    /// Where a slot's header is.
+    pub layout: Layout,
+    /// First byte of the area, behind the last page that can be addressed from above.
+    pub area_offset: u64,
+}
+
+impl Geometry {
+    /// The area at the end of a device.
+    ///
+    /// # Errors
+    /// [`LayerError::TooSmall`] if no page is left before it.
+    pub fn at_end(limits: Limits, page_bytes: u32, slots: u32, layout: Layout) -> Result<Self, LayerError> {
+        let mut geometry = Self { sector_bytes: limits.sector_bytes, page_bytes, slots, layout, area_offset: 0 };
+        let page = u64::from(page_bytes);
+        // The superblock has a page to itself, so that the slots of whole pages begin at a whole page; its copy takes the last sector.
+        let area = page + u64::from(slots) * geometry.slot_bytes() + u64::from(limits.sector_bytes);
+        let needed = area.next_multiple_of(page) + page;
+        if limits.capacity_bytes < needed {
+            let remedy = "take a smaller size=, or a larger device";
+            return Err(LayerError::TooSmall { layer: NAME, needed, there: limits.capacity_bytes, remedy });
+        }
+        geometry.area_offset = (limits.capacity_bytes - area) / page * page;
+        Ok(geometry)
+    }
+
+    /// Bytes of a slot.
+    pub fn slot_bytes(&self) -> u64 {
+        u64::from(self.page_bytes) + u64::from(self.header_bytes_before())
+    }
+
+    /// Bytes of a slot before its page.
+    const fn header_bytes_before(&self) -> u32 {
+        match self.layout {
+            Layout::Beside => self.sector_bytes,
+            Layout::Embedded => 0,
+        }
+    }
+
+    /// First byte of a slot.
+    pub fn slot_offset(&self, slot: u32) -> u64 {
+        self.area_offset + u64::from(self.page_bytes) + u64::from(slot) * self.slot_bytes()
+    }
+
+    /// First byte of a slot's page.
+    pub fn page_offset(&self, slot: u32) -> u64 {
+        self.slot_offset(slot) + u64::from(self.header_bytes_before())
+    }
+
+    /// Bytes at the end of each page that whoever writes it leaves zero.
+    pub const fn reserved_bytes(&self) -> usize {
+        match self.layout {
+            Layout::Beside => 0,
+            Layout::Embedded => HEADER_BYTES,
+        }
+    }
+
+    /// A page's bytes from `from` on as they were written, of what lies in a slot: the header's place in it reads as zeros again.
+    pub fn without_header(&self, from: u32, data: Data) -> Data {
+        let limit = self.page_bytes as usize - self.reserved_bytes();
+        let (start, end) = (from as usize, from as usize + data.len());
+        if data.is_absent() || end <= limit {
+            return data;
+        }
+        let at = limit.max(start) - start;
+        data.patched(at, &Data::zeros(end - start - at))
+    }
+
+    /// What a slot is written with: header and page in one command. Absent where the page is.
+    pub fn slot_data(&self, header: &Header, page: &Data) -> Data {
+        if page.is_absent() {
+            return Data::Absent;
+        }
+        match self.layout {
+            Layout::Beside => {
+                let mut sector = BytesMut::with_capacity(self.sector_bytes as usize);
+                header.put(XxHash3_64::oneshot(&page.joined().unwrap_or_default()), &mut sector);
+                sector.resize(self.sector_bytes as usize, 0);
+                let mut data = Data::Whole(sector.freeze());
+                data.append(page.clone());
+                data
+            }
+            Layout::Embedded => {
+                let bytes = page.slice(0..self.page_bytes as usize - HEADER_BYTES);
+                let mut whole = BytesMut::with_capacity(self.page_bytes as usize);
+                bytes.pieces().iter().for_each(|piece| whole.extend_from_slice(piece));
+                let checksum = XxHash3_64::oneshot(&whole);
+                header.put(checksum, &mut whole);
+                Data::Whole(whole.freeze())
+            }
+        }
+    }
+
+    /// What the bytes of a slot hold; none if nothing whole of this volume.
+    pub fn slot_header(&self, identity: u64, slot: &[u8]) -> Option<Header> {
+        let (header, page) = match self.layout {
+            Layout::Beside => (&slot[..HEADER_BYTES], &slot[self.sector_bytes as usize..]),
+            Layout::Embedded => {
+                let (page, header) = slot.split_at(slot.len() - HEADER_BYTES);
+                (header, page)
+            }
+        };
+        Header::get(identity, header, page)
+    }
+}
+
+/// What is written beside a page in its slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Of the volume.
+    pub identity: u64,
+    /// Where the page belongs: its number on the device.
+    pub page: u64,
+    /// Of two slots with the same page, the greater is the newer.
+    pub sequence: u64,
+}
+
+impl Header {
+    /// Puts it behind what is there.
+    fn put(&self, page_checksum: u64, to: &mut BytesMut) {
+        let begin = to.len();
+        to.put_slice(&SLOT_MAGIC);
+        to.put_u16_le(VERSION);
+        to.put_u16_le(0);
+        to.put_u64_le(self.identity);
+        to.put_u64_le(self.page);
+        to.put_u64_le(self.sequence);
+        let checksum = Self::checksum(&to[begin..], page_checksum);
+        to.put_u64_le(checksum);
+    }
+
+    /// Of a header and its page: that of the header's bytes and the page's checksum behind them.
+    fn checksum(header: &[u8], page_checksum: u64) -> u64 {
+        let mut bytes = [0; HEADER_COVERED + 8];
+        bytes[..HEADER_COVERED].copy_from_slice(header);
+        bytes[HEADER_COVERED..].copy_from_slice(&page_checksum.to_le_bytes());
+        XxHash3_64::oneshot(&bytes)
+    }
+
+    fn get(identity: u64, mut header: &[u8], page: &[u8]) -> Option<Self> {
+        let covered = &header[..HEADER_COVERED];
+        let mut magic = [0; 4];
+        header.copy_to_slice(&mut magic);
+        let (version, kind) = (header.get_u16_le(), header.get_u16_le());
+        let found = Self { identity: header.get_u64_le(), page: header.get_u64_le(), sequence: header.get_u64_le() };
+        let is_ours = magic == SLOT_MAGIC && version == VERSION && kind == 0 && found.identity == identity;
+        // The page is hashed only where that can matter.
+        (is_ours && header.get_u64_le() == Self::checksum(covered, XxHash3_64::oneshot(page))).then_some(found)
+    }
+
+    /// Refuses what no volume writes.
+    ///
+    /// # Errors
+    /// [`LayerError::Corrupt`].
+    pub fn check(&self, geometry: &Geometry, slot: u32) -> Result<(), LayerError> {
+        let pages = geometry.area_offset / u64::from(geometry.page_bytes);
+        if self.page < pages && (1..LAST_SEQUENCE).contains(&self.sequence) {
+            return Ok(());
+        }
+        let reason = format!("slot {slot} says page {} of {pages}, sequence {}", self.page, self.sequence);
+        Err(LayerError::Corrupt { layer: NAME, offset: geometry.slot_offset(slot), reason })
+    }
+}
+
+/// What the superblock says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Superblock {
+    /// Drawn when the volume was formatted: what was on the device before is not taken for this volume's.
+    pub identity: u64,
+    /// Where everything lies.
+    pub geometry: Geometry,
+}
+
+impl Superblock {
+    /// One sector.
+    pub fn to_sector(self) -> Vec<u8> {
+        let Geometry { sector_bytes, page_bytes, slots, layout, area_offset } = self.geometry;
+        let mut sector = Vec::with_capacity(sector_bytes as usize);
+        sector.put_slice(&SUPERBLOCK_MAGIC);
+        sector.put_u16_le(VERSION);
+        sector.put_u16_le(u16::from(layout == Layout::Embedded));
+        sector.put_u32_le(sector_bytes);
+        sector.put_u32_le(page_bytes);
+        sector.put_u32_le(slots);
+        sector.put_u64_le(area_offset);
+        sector.put_u64_le(self.identity);
+        sector.resize(SUPERBLOCK_COVERED, 0);
+        let checksum = XxHash3_64::oneshot(&sector);
+        sector.put_u64_le(checksum);
+        sector.resize(sector_bytes as usize, 0);
+        sector
+    }
+
+    /// What a sector says.
+    ///
+    /// # Errors
+    /// Why it is no superblock.
+    pub fn from_sector(sector: &[u8], limits: Limits) -> Result<Self, String> {
+        let (covered, mut after) = sector.split_at(SUPERBLOCK_COVERED);
+        let mut from = covered;
+        let mut magic = [0; 8];
+        from.copy_to_slice(&mut magic);
+        if magic != SUPERBLOCK_MAGIC {
+            return Err("there is other data, or none".to_owned());
+        }
+        let version = from.get_u16_le();
+        if version != VERSION {
+            return Err(format!("its format is of version {version}, and {VERSION} is known"));
+        }
+        if after.get_u64_le() != XxHash3_64::oneshot(covered) {
+            return Err("its checksum is wrong".to_owned());
+        }
+        let layout = if from.get_u16_le() == 0 { Layout::Beside } else { Layout::Embedded };
+        let (sector_bytes, page_bytes, slots) = (from.get_u32_le(), from.get_u32_le(), from.get_u32_le());
+        let (area_offset, identity) = (from.get_u64_le(), from.get_u64_le());
+        let is_sound =
+            sector_bytes == limits.sector_bytes && page_bytes >= sector_bytes && page_bytes.is_multiple_of(sector_bytes) && slots > 0;
+        let geometry = Geometry { sector_bytes, page_bytes, slots, layout, area_offset };
+        let expected = if is_sound { Geometry::at_end(limits, page_bytes, slots, layout).ok() } else { None };
+        if expected != Some(geometry) {
+            return Err(format!(
+                "it was written for a device of other size or sectors than {} bytes in sectors of {}",
+                limits.capacity_bytes, limits.sector_bytes
+            ));
+        }
+        Ok(Self { identity, geometry })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    const LIMITS: Limits = Limits { capacity_bytes: 1 << 20, sector_bytes: 512, most_bytes: 1 << 16 };
+
+    fn geometry(layout: Layout) -> Geometry {
+        Geometry::at_end(LIMITS, 4096, 16, layout).unwrap()
+    }
+
+    #[test]
+    fn a_superblock_is_read_as_it_was_written_and_not_if_a_bit_differs() {
+        for layout in [Layout::Beside, Layout::Embedded] {
+            let superblock = Superblock { identity: 77, geometry: geometry(layout) };
+            let sector = superblock.to_sector();
+            assert_eq!(Superblock::from_sector(&sector, LIMITS), Ok(superblock));
+            for bit in 0..8 * (SUPERBLOCK_COVERED + 8) {
+                let mut other = sector.clone();
+                other[bit / 8] ^= 1 << (bit % 8);
+                assert!(Superblock::from_sector(&other, LIMITS).is_err(), "bit {bit}");
+            }
+            assert!(Superblock::from_sector(&sector, Limits { capacity_bytes: 2 << 20, ..LIMITS }).is_err(), "of another device");
+        }
+    }
+
+    #[test]
+    fn a_slot_is_read_as_it_was_written_and_not_if_torn_or_of_another_volume() {
+        for layout in [Layout::Beside, Layout::Embedded] {
+            let geometry = geometry(layout);
+            let mut page = vec![7; 4096];
+            page[4096 - HEADER_BYTES..].fill(0);
+            let header = Header { identity: 5, page: 3, sequence: 9 };
+            let pieces = Data::Pieces(vec![Bytes::copy_from_slice(&page[..1000]), Bytes::copy_from_slice(&page[1000..])]);
+            let slot = geometry.slot_data(&header, &pieces).joined().unwrap();
+            assert_eq!(slot.len() as u64, geometry.slot_bytes());
+            assert_eq!(geometry.slot_header(5, &slot), Some(header));
+            assert_eq!(geometry.slot_header(6, &slot), None, "of another volume");
+            for sector in 0..slot.len() / 512 {
+                let mut torn = slot.to_vec();
+                torn[sector * 512..(sector + 1) * 512].fill(9);
+                assert_eq!(geometry.slot_header(5, &torn), None, "torn at sector {sector}");
+            }
+            let inside = (geometry.page_offset(2) - geometry.slot_offset(2)) as usize;
+            let read = geometry.without_header(0, Data::copy_of(&slot[inside..inside + 4096]));
+            assert_eq!(read.joined().unwrap(), page);
+            let last = geometry.without_header(3584, Data::copy_of(&slot[inside + 3584..inside + 4096]));
+            assert_eq!(last.joined().unwrap(), page[3584..]);
+        }
+    }
+
+    #[test]
+    fn the_area_lies_at_the_end_and_pages_before_it() {
+        for layout in [Layout::Beside, Layout::Embedded] {
+            let geometry = geometry(layout);
+            assert!(geometry.area_offset.is_multiple_of(4096));
+            let end = geometry.slot_offset(15) + geometry.slot_bytes() + 512;
+            assert!(end <= LIMITS.capacity_bytes && end + 4096 > LIMITS.capacity_bytes);
+        }
+        assert!(matches!(Geometry::at_end(LIMITS, 4096, 256, Layout::Embedded), Err(LayerError::TooSmall { .. })));
+    }
+}

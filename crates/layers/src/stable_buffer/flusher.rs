@@ -1,0 +1,184 @@
+//! Flushing an instance of a pattern: its pages are read from their slots, written to their destinations in the pattern's order,
+//! made durable there, and their slots freed (STABLEBUFFER 2.1).
+
+use units::IoOp;
+
+use super::layer::{Sent, StableBuffer};
+use super::patterns::{Candidate, Pattern};
+use crate::{Actions, Data};
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Phase {
+    #[default]
+    Idle,
+    Reading,
+    Writing,
+    Flushing,
+}
+
+#[derive(Debug)]
+struct Item {
+    number: u64,
+    page: u32,
+    slot: u32,
+    /// What is to be written, once it is there.
+    data: Option<Data>,
+}
+
+/// The instance that is being flushed; one at a time.
+#[derive(Debug, Default)]
+pub struct Flusher {
+    phase: Phase,
+    is_sequential: bool,
+    items: Vec<Item>,
+    /// The first item whose command was not sent.
+    next: usize,
+    /// Commands under way.
+    under_way: u32,
+    numbers: Vec<u64>,
+    /// What each slot was written with, where pages are not read again; none of those that were recovered.
+    kept: Vec<Option<Data>>,
+}
+
+impl Flusher {
+    /// Whether nothing is being flushed.
+    pub fn is_idle(&self) -> bool {
+        self.phase == Phase::Idle
+    }
+
+    /// Keeps what a slot is written with.
+    pub fn keep(&mut self, slot: u32, data: Data) {
+        if self.kept.len() <= slot as usize {
+            self.kept.resize_with(slot as usize + 1, || None);
+        }
+        self.kept[slot as usize] = Some(data);
+    }
+}
+
+impl StableBuffer {
+    /// A page was written to its slot: it may be flushed from now on, and is if that is worth it.
+    pub(super) fn page_came(&mut self, page: u32, actions: &mut Actions) {
+        let entry = self.table.page_mut(page);
+        if entry.is_candidate {
+            return;
+        }
+        entry.is_candidate = true;
+        let number = entry.number;
+        self.candidates += 1;
+        let qualified = self.recognition.insert(number, &self.settings.tuning);
+        if let Some(candidate) = qualified.filter(|_| self.settings.is_proactive && self.flusher.is_idle()) {
+            self.begin_instance(candidate, actions);
+        }
+    }
+
+    /// The instance of most worth of all pages that may be flushed.
+    pub(super) fn best_instance(&mut self) -> Option<Candidate> {
+        let all = self.table.pages().filter(|page| page.is_candidate).map(|page| page.number);
+        self.recognition.best(all, &self.settings.tuning)
+    }
+
+    pub(super) fn begin_instance(&mut self, candidate: Candidate, actions: &mut Actions) {
+        debug_assert!(self.flusher.is_idle());
+        let (instances, pages) = &mut self.counts.flushed[candidate.pattern as usize];
+        *instances += 1;
+        *pages += u64::from(candidate.pages);
+        let mut numbers = std::mem::take(&mut self.flusher.numbers);
+        self.recognition.write_down(candidate, &self.settings.tuning, &mut numbers);
+        for &number in &numbers {
+            let page = self.table.find(number).expect("what may be flushed is in the buffer");
+            let entry = self.table.page_mut(page);
+            entry.is_candidate = false;
+            let slot = entry.slot;
+            self.table.flush_begins(slot);
+            self.recognition.remove(number);
+            let data = self.flusher.kept.get_mut(slot as usize).and_then(Option::take);
+            self.flusher.items.push(Item { number, page, slot, data });
+        }
+        self.candidates -= numbers.len() as u32;
+        self.flusher.numbers = numbers;
+        self.flusher.is_sequential = candidate.pattern == Pattern::Sequential;
+        self.flusher.next = 0;
+        self.flusher.phase = Phase::Reading;
+        self.send_reads(actions);
+    }
+
+    fn send_reads(&mut self, actions: &mut Actions) {
+        while self.flusher.next < self.flusher.items.len() && self.flusher.under_way < self.settings.outstanding {
+            let item = self.flusher.next as u32;
+            self.flusher.next += 1;
+            if self.flusher.items[item as usize].data.is_some() {
+                continue;
+            }
+            let offset = self.superblock.geometry.page_offset(self.flusher.items[item as usize].slot);
+            let range = (offset, offset + self.page_bytes());
+            self.flusher.under_way += 1;
+            self.send(Sent::FlushRead { item }, IoOp::Read, range, false, Data::Absent, actions);
+        }
+        if self.flusher.under_way == 0 {
+            self.flusher.phase = Phase::Writing;
+            self.flusher.next = 0;
+            self.send_writes(actions);
+        }
+    }
+
+    pub(super) fn flush_read_ended(&mut self, item: u32, data: Data, actions: &mut Actions) {
+        self.flusher.items[item as usize].data = Some(self.superblock.geometry.without_header(0, data));
+        self.flusher.under_way -= 1;
+        self.send_reads(actions);
+    }
+
+    fn send_writes(&mut self, actions: &mut Actions) {
+        let most = if self.flusher.is_sequential { u64::from(self.below.most_bytes) / self.page_bytes() } else { 1 };
+        while self.flusher.next < self.flusher.items.len() && self.flusher.under_way < self.settings.outstanding {
+            let begin = self.flusher.next;
+            let end = self.flusher.items.len().min(begin + most as usize);
+            let mut data = Data::Absent;
+            for item in &mut self.flusher.items[begin..end] {
+                data.append(item.data.take().expect("it was read"));
+            }
+            let offset = self.flusher.items[begin].number * self.page_bytes();
+            let range = (offset, offset + (end - begin) as u64 * self.page_bytes());
+            self.flusher.next = end;
+            self.flusher.under_way += 1;
+            self.send(Sent::FlushWrite, IoOp::Write, range, false, data, actions);
+        }
+    }
+
+    pub(super) fn flush_write_ended(&mut self, actions: &mut Actions) {
+        self.flusher.under_way -= 1;
+        self.send_writes(actions);
+        if self.flusher.under_way == 0 {
+            self.flusher.phase = Phase::Flushing;
+            self.send_flush(None, true, actions);
+        }
+    }
+
+    /// The destinations hold the pages durably.
+    pub(super) fn instance_ended(&mut self, actions: &mut Actions) {
+        let mut items = std::mem::take(&mut self.flusher.items);
+        for Item { number, page, slot, .. } in items.drain(..) {
+            let entry = self.table.page(page);
+            if entry.slot == slot {
+                let trims_late = entry.is_trimmed && !entry.is_locked;
+                if trims_late {
+                    self.table.page_mut(page).is_locked = true;
+                }
+                self.table.flushed(slot);
+                if trims_late {
+                    let range = (number * self.page_bytes(), (number + 1) * self.page_bytes());
+                    self.send(Sent::LateTrim { page }, IoOp::Trim, range, false, Data::Absent, actions);
+                }
+            } else {
+                self.counts.outdated_pages += 1;
+                self.table.flushed(slot);
+            }
+        }
+        self.flusher.items = items;
+        self.flusher.phase = Phase::Idle;
+        if self.settings.is_proactive
+            && let Some(candidate) = self.recognition.best_qualified(&self.settings.tuning)
+        {
+            self.begin_instance(candidate, actions);
+        }
+    }
+}

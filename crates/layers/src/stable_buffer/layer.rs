@@ -1,0 +1,455 @@
+//! What the layer holds, and the roads of a command and of a reply through it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use slab::Slab;
+use units::{IoOp, Nanos};
+
+use super::NAME;
+use super::counts::Counts;
+use super::disk::Superblock;
+use super::flusher::Flusher;
+use super::patterns::{Incremental, OnDemand, Recognition};
+use super::sequential::Sequential;
+use super::settings::{Ack, Settings};
+use super::table::{NONE, Table};
+use crate::{Actions, Command, Data, Failure, Gather, Layer, Limits, Part, Reply, Signal};
+
+/// The part of a host's write that lies in one page.
+#[derive(Debug)]
+pub(super) struct Piece {
+    pub part: Part,
+    /// Number of the page on the device.
+    pub page: u64,
+    /// First byte within the page.
+    pub from: u32,
+    pub length: u32,
+    pub is_fua: bool,
+    pub data: Data,
+}
+
+/// A piece that waits for its page.
+#[derive(Debug)]
+struct Waiting {
+    piece: Piece,
+    next: u32,
+}
+
+/// What a command that was sent below is for.
+#[derive(Debug)]
+pub(super) enum Sent {
+    /// A host's read, or its trim, of what is not in the buffer.
+    Destination { part: Part },
+    /// A host's read of a page in a slot, from byte `from` of the page on.
+    Slot { part: Part, slot: u32, from: u32 },
+    /// The page of which a piece replaces a part, from its slot (none if from its destination), to be written to `slot`.
+    Base { piece: Piece, page: u32, from_slot: u32, slot: u32 },
+    /// A page's write to its slot.
+    Write { part: Part, page: u32, slot: u32, is_fua: bool },
+    /// A host's write that goes past the buffer, of the pages from `first` to `last`.
+    Past { part: Part, first: u64, last: u64, is_fua: bool },
+    /// A flush, and which of those under way it is.
+    Flush { cover: u32 },
+    /// A page to be flushed is read from its slot.
+    FlushRead { item: u32 },
+    /// Pages are written to their destination.
+    FlushWrite,
+    /// A page that was trimmed while it was in the buffer is trimmed at its destination.
+    LateTrim { page: u32 },
+}
+
+/// What a flush makes durable.
+#[derive(Debug, Default)]
+struct Cover {
+    slots: Vec<u32>,
+    /// Replied to when it is.
+    parts: Vec<Part>,
+    /// It is the last step of flushing an instance.
+    ends_instance: bool,
+}
+
+/// A StableBuffer that was opened.
+pub struct StableBuffer {
+    pub(super) settings: Settings,
+    pub(super) superblock: Superblock,
+    pub(super) below: Limits,
+    pub(super) table: Table,
+    pub(super) recognition: Recognition,
+    /// Pages that the recognition knows.
+    pub(super) candidates: u32,
+    pub(super) flusher: Flusher,
+    pub(super) counts: Counts,
+    sequential: Option<Sequential>,
+    pub(super) sequence: u64,
+    pub(super) gather: Gather,
+    sent: Slab<Sent>,
+    /// Pieces that wait for a slot, in order.
+    pub(super) pending: VecDeque<Piece>,
+    waiting: Slab<Waiting>,
+    /// Slots whose write was replied to and that no flush covers yet.
+    volatile: Vec<u32>,
+    /// Writes that are replied to after the next flush.
+    unacknowledged: Vec<Part>,
+    covers: Slab<Cover>,
+    /// Vectors of covers that ended, to be used again.
+    spare: Vec<Cover>,
+    pub(super) is_draining: bool,
+    pub(super) poison: Option<Failure>,
+    /// First byte, last byte and whether they go past the buffer, of the parts of one command.
+    pub(super) segments: Vec<(u64, u64, bool)>,
+}
+
+impl StableBuffer {
+    /// Nothing is in the buffer.
+    pub(super) fn new(settings: Settings, superblock: Superblock, below: Limits) -> Self {
+        let slots = superblock.geometry.slots;
+        let recognition = if settings.is_incremental {
+            Recognition::Incremental(Box::new(Incremental::new(slots, &settings.tuning)))
+        } else {
+            Recognition::OnDemand(OnDemand::default())
+        };
+        Self {
+            table: Table::new(slots),
+            recognition,
+            candidates: 0,
+            flusher: Flusher::default(),
+            counts: Counts::default(),
+            sequential: settings.sequential_bytes.map(Sequential::new),
+            sequence: 1,
+            gather: Gather::default(),
+            sent: Slab::new(),
+            pending: VecDeque::new(),
+            waiting: Slab::new(),
+            volatile: Vec::new(),
+            unacknowledged: Vec::new(),
+            covers: Slab::new(),
+            spare: Vec::new(),
+            is_draining: false,
+            poison: None,
+            segments: Vec::new(),
+            settings,
+            superblock,
+            below,
+        }
+    }
+
+    pub(super) fn page_bytes(&self) -> u64 {
+        u64::from(self.settings.page_bytes)
+    }
+
+    /// Sends a command below.
+    pub(super) fn send(&mut self, sent: Sent, op: IoOp, range: (u64, u64), is_fua: bool, data: Data, actions: &mut Actions) {
+        let id = self.sent.insert(sent) as u32;
+        let (offset, end) = range;
+        actions.send(Command { id, op, offset, length: (end - offset) as u32, is_fua, data });
+    }
+
+    /// Sends a flush, which covers what was replied to by now.
+    pub(super) fn send_flush(&mut self, host: Option<Part>, ends_instance: bool, actions: &mut Actions) {
+        let mut cover = self.spare.pop().unwrap_or_default();
+        std::mem::swap(&mut cover.slots, &mut self.volatile);
+        std::mem::swap(&mut cover.parts, &mut self.unacknowledged);
+        cover.parts.extend(host);
+        cover.ends_instance = ends_instance;
+        self.counts.flushes += 1;
+        let cover = self.covers.insert(cover) as u32;
+        self.send(Sent::Flush { cover }, IoOp::Flush, (0, 0), false, Data::Absent, actions);
+    }
+
+    fn flush_ended(&mut self, cover: u32, outcome: Result<Data, Failure>, actions: &mut Actions) {
+        let mut cover = self.covers.remove(cover as usize);
+        if let Err(failure) = outcome {
+            self.poison(&failure, actions);
+        }
+        let result = self.poison.clone().map_or(Ok(Data::Absent), Err);
+        if result.is_ok() {
+            cover.slots.iter().for_each(|&slot| self.table.durable(slot));
+        }
+        for part in cover.parts.drain(..) {
+            self.gather.ended(part, result.clone(), actions);
+        }
+        if cover.ends_instance && result.is_ok() {
+            self.instance_ended(actions);
+        }
+        cover.slots.clear();
+        self.spare.push(cover);
+    }
+
+    /// Something that was acknowledged cannot be kept: nothing is taken any more.
+    fn poison(&mut self, failure: &Failure, actions: &mut Actions) {
+        if self.poison.is_some() {
+            return;
+        }
+        let cause: Arc<str> = failure.to_string().into();
+        let poisoned = Failure::Poisoned { layer: NAME, cause };
+        self.poison = Some(poisoned.clone());
+        let waiting = self.waiting.drain().map(|waiting| waiting.piece.part);
+        let parts = self.pending.drain(..).map(|piece| piece.part).chain(waiting).chain(self.unacknowledged.drain(..));
+        for part in parts {
+            self.gather.ended(part, Err(poisoned.clone()), actions);
+        }
+    }
+
+    /// Lets the pieces that wait for a slot have one, in order, as long as there are any.
+    pub(super) fn serve(&mut self, actions: &mut Actions) {
+        while let Some(piece) = self.pending.pop_front() {
+            let page = self.table.find(piece.page);
+            if let Some(page) = page.filter(|&page| self.table.page(page).is_locked) {
+                self.wait_for_page(piece, page);
+                continue;
+            }
+            let Some(slot) = self.table.take() else {
+                self.pending.push_front(piece);
+                return;
+            };
+            self.begin_write(piece, slot, actions);
+        }
+    }
+
+    fn wait_for_page(&mut self, piece: Piece, page: u32) {
+        let waiting = self.waiting.insert(Waiting { piece, next: NONE }) as u32;
+        let page = self.table.page_mut(page);
+        match std::mem::replace(&mut page.last_waiting, waiting) {
+            NONE => page.first_waiting = waiting,
+            last => self.waiting[last as usize].next = waiting,
+        }
+    }
+
+    /// A page's write, or what else it was locked for, has ended: the next that waits for it goes on.
+    pub(super) fn unlock(&mut self, page: u32) {
+        let entry = self.table.page_mut(page);
+        let first = entry.first_waiting;
+        if first != NONE && self.poison.is_none() {
+            let Waiting { piece, next } = self.waiting.remove(first as usize);
+            entry.first_waiting = next;
+            if next == NONE {
+                entry.last_waiting = NONE;
+            }
+            self.pending.push_front(piece);
+        }
+        self.table.unlock(page);
+    }
+
+    /// A piece has a slot: the rest of its page is read, if there is one, and the whole written.
+    fn begin_write(&mut self, piece: Piece, slot: u32, actions: &mut Actions) {
+        let page = self.table.find_or_add(piece.page);
+        self.table.page_mut(page).is_locked = true;
+        let from_slot = self.table.page(page).slot;
+        if from_slot != NONE {
+            self.counts.rewritten_pages += 1;
+        }
+        if u64::from(piece.length) == self.page_bytes() {
+            self.write_slot(piece, page, slot, actions);
+            return;
+        }
+        self.counts.completed_pages += 1;
+        let offset = if from_slot == NONE {
+            piece.page * self.page_bytes()
+        } else {
+            self.table.read_begins(from_slot);
+            self.superblock.geometry.page_offset(from_slot)
+        };
+        let range = (offset, offset + self.page_bytes());
+        self.send(Sent::Base { piece, page, from_slot, slot }, IoOp::Read, range, false, Data::Absent, actions);
+    }
+
+    /// The page of which a piece replaces a part was read.
+    fn base_ended(&mut self, base: (Piece, u32, u32, u32), outcome: Result<Data, Failure>, actions: &mut Actions) {
+        let (mut piece, page, from_slot, slot) = base;
+        if from_slot != NONE {
+            self.table.read_ends(from_slot);
+        }
+        match self.poison.clone().map_or(outcome, Err) {
+            Ok(data) => {
+                let whole = if from_slot == NONE { data } else { self.superblock.geometry.without_header(0, data) };
+                piece.data = whole.patched(piece.from as usize, &piece.data);
+                self.write_slot(piece, page, slot, actions);
+            }
+            Err(failure) => {
+                self.table.give_back(slot);
+                self.gather.ended(piece.part, Err(failure), actions);
+                self.unlock(page);
+            }
+        }
+    }
+
+    fn write_slot(&mut self, piece: Piece, page: u32, slot: u32, actions: &mut Actions) {
+        let header = self.superblock.header(piece.page, self.sequence);
+        self.sequence += 1;
+        self.table.sent(slot, page);
+        let geometry = &self.superblock.geometry;
+        let data = geometry.slot_data(&header, &piece.data);
+        let range = (geometry.slot_offset(slot), geometry.slot_offset(slot) + geometry.slot_bytes());
+        if !self.settings.rereads {
+            self.flusher.keep(slot, piece.data);
+        }
+        self.counts.buffered_pages += 1;
+        let is_fua = self.settings.ack == Ack::Fua || (self.settings.ack == Ack::Written && piece.is_fua);
+        self.send(Sent::Write { part: piece.part, page, slot, is_fua }, IoOp::Write, range, is_fua, data, actions);
+    }
+
+    fn write_ended(&mut self, write: (Part, u32, u32, bool), outcome: Result<Data, Failure>, actions: &mut Actions) {
+        let (part, page, slot, is_fua) = write;
+        if let Err(failure) = outcome {
+            self.poison(&failure, actions);
+        }
+        if let Some(poison) = self.poison.clone() {
+            self.gather.ended(part, Err(poison), actions);
+            return;
+        }
+        self.table.written(slot);
+        if is_fua {
+            self.table.durable(slot);
+        } else {
+            self.volatile.push(slot);
+        }
+        self.acknowledge(part, is_fua, actions);
+        self.page_came(page, actions);
+        self.unlock(page);
+    }
+
+    /// Replies to a write that was carried out, now or after the next flush.
+    fn acknowledge(&mut self, part: Part, is_durable: bool, actions: &mut Actions) {
+        if self.settings.ack == Ack::Flush && !is_durable {
+            self.unacknowledged.push(part);
+        } else {
+            self.gather.ended(part, Ok(Data::Absent), actions);
+        }
+    }
+
+    fn past_ended(&mut self, past: (Part, u64, u64, bool), outcome: Result<Data, Failure>, actions: &mut Actions) {
+        let (part, first, last, is_fua) = past;
+        for number in first..=last {
+            let page = self.table.find(number).expect("a page is locked as long as it is written");
+            self.unlock(page);
+        }
+        match self.poison.clone().map_or(outcome, Err) {
+            Ok(_) => self.acknowledge(part, is_fua, actions),
+            Err(failure) => self.gather.ended(part, Err(failure), actions),
+        }
+    }
+
+    /// Whether a write is part of a run that goes past the buffer.
+    pub(super) fn is_sequential(&mut self, command: &Command) -> bool {
+        self.sequential.as_mut().is_some_and(|sequential| sequential.is_long(command.offset, command.length))
+    }
+
+    /// Slots whose content nobody needs, or will not need once it is known to be durable elsewhere.
+    fn slots_to_come(&self) -> u32 {
+        let being_written = self.sent.iter().filter(|(_, sent)| matches!(sent, Sent::Write { .. } | Sent::Base { .. })).count() as u32;
+        self.table.len().saturating_sub(self.candidates + being_written)
+    }
+
+    /// Does whatever can be done now.
+    fn go_on(&mut self, actions: &mut Actions) {
+        if self.poison.is_some() {
+            return;
+        }
+        self.serve(actions);
+        if !self.unacknowledged.is_empty() && self.covers.is_empty() {
+            self.send_flush(None, false, actions);
+        }
+        if !self.flusher.is_idle() {
+            return;
+        }
+        if !self.pending.is_empty() {
+            self.make_room(actions);
+        } else if self.is_draining {
+            match self.best_instance() {
+                Some(candidate) => self.begin_instance(candidate, actions),
+                None if self.sent.is_empty() => self.is_draining = false,
+                None => {}
+            }
+        }
+    }
+
+    /// A write waits for a slot, and nothing is being flushed.
+    fn make_room(&mut self, actions: &mut Actions) {
+        let best = self.best_instance();
+        // Slots that only wait to be durable come with less work than an instance of fewer pages.
+        let can_flush = !self.volatile.is_empty() || !self.covers.is_empty();
+        if can_flush && best.is_none_or(|best| self.slots_to_come() >= best.pages) {
+            if self.covers.is_empty() {
+                self.send_flush(None, false, actions);
+            }
+        } else if let Some(best) = best {
+            self.begin_instance(best, actions);
+        } else {
+            assert!(!self.sent.is_empty(), "a write waits for a slot and nothing that frees one is under way");
+        }
+    }
+}
+
+impl Layer for StableBuffer {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn limits(&self) -> Limits {
+        Limits { capacity_bytes: self.superblock.geometry.area_offset, ..self.below }
+    }
+
+    fn submit(&mut self, command: Command, _now: Nanos, actions: &mut Actions) {
+        command.check(self.limits());
+        if let Some(poison) = &self.poison {
+            actions.reply(command.id, Err(poison.clone()));
+            return;
+        }
+        match command.op {
+            IoOp::Read => self.read(&command, actions),
+            IoOp::Write => self.write(&command, actions),
+            IoOp::Trim => self.trim(&command, actions),
+            IoOp::Flush if self.settings.ack == Ack::Written => {
+                let part = Gather::part(self.gather.begin(command.id, 1), 0);
+                self.send_flush(Some(part), false, actions);
+            }
+            // Whatever was replied to is durable.
+            IoOp::Flush => actions.reply(command.id, Ok(Data::Absent)),
+        }
+        self.go_on(actions);
+    }
+
+    fn replied(&mut self, reply: Reply, _now: Nanos, actions: &mut Actions) {
+        let Reply { id, outcome } = reply;
+        match self.sent.remove(id as usize) {
+            Sent::Destination { part } => self.gather.ended(part, outcome, actions),
+            Sent::Slot { part, slot, from } => {
+                self.table.read_ends(slot);
+                let outcome = outcome.map(|data| self.superblock.geometry.without_header(from, data));
+                self.gather.ended(part, outcome, actions);
+            }
+            Sent::Base { piece, page, from_slot, slot } => self.base_ended((piece, page, from_slot, slot), outcome, actions),
+            Sent::Write { part, page, slot, is_fua } => self.write_ended((part, page, slot, is_fua), outcome, actions),
+            Sent::Past { part, first, last, is_fua } => self.past_ended((part, first, last, is_fua), outcome, actions),
+            Sent::Flush { cover } => self.flush_ended(cover, outcome, actions),
+            Sent::LateTrim { page } => self.unlock(page),
+            Sent::FlushRead { .. } | Sent::FlushWrite if self.poison.is_some() => {}
+            Sent::FlushRead { item } => match outcome {
+                Ok(data) => self.flush_read_ended(item, data, actions),
+                Err(failure) => self.poison(&failure, actions),
+            },
+            Sent::FlushWrite => match outcome {
+                Ok(_) => self.flush_write_ended(actions),
+                Err(failure) => self.poison(&failure, actions),
+            },
+        }
+        self.go_on(actions);
+    }
+
+    fn signal(&mut self, signal: Signal, _now: Nanos, actions: &mut Actions) {
+        if signal == Signal::Drain {
+            self.is_draining = true;
+            self.go_on(actions);
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        let has_nothing = self.candidates == 0 && self.pending.is_empty() && self.flusher.is_idle();
+        self.sent.is_empty() && (has_nothing || self.poison.is_some())
+    }
+
+    fn count(&self, into: &mut Vec<u64>) {
+        self.counts.list(self.table.used_slots(), into);
+    }
+}

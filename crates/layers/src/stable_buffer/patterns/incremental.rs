@@ -1,0 +1,73 @@
+//! Incremental recognition: every candidate is kept up with each page that comes or goes, in O(log n) (STABLEBUFFER 3.1).
+
+use super::clusters::Clusters;
+use super::runs::Runs;
+use super::{Candidate, Pattern, Tuning, take_turns};
+
+/// Runs, runs by length, and focused clusters of the pages that may be flushed.
+#[derive(Debug)]
+pub struct Incremental {
+    runs: Runs,
+    clusters: Clusters,
+}
+
+impl Incremental {
+    /// For at most this many pages.
+    pub fn new(most_pages: u32, tuning: &Tuning) -> Self {
+        Self { runs: Runs::new(most_pages), clusters: Clusters::new(most_pages, tuning.focused_pages) }
+    }
+
+    /// A page comes. Gives the instances that it changed: one of each pattern.
+    pub fn insert(&mut self, page: u64, tuning: &Tuning) -> [Candidate; 3] {
+        let run = self.runs.insert(page);
+        let cluster = self.clusters.insert(page);
+        let in_partitions = if run.length < tuning.least_partition_pages { 0 } else { self.runs.pages_of_length(run.length) };
+        [
+            Candidate { pattern: Pattern::Sequential, pages: run.length, key: run.start },
+            Candidate { pattern: Pattern::Partitioned, pages: in_partitions, key: u64::from(run.length) },
+            Candidate { pattern: Pattern::Focused, pages: cluster.pages, key: cluster.min },
+        ]
+    }
+
+    /// A page goes.
+    pub fn remove(&mut self, page: u64) {
+        self.runs.remove(page);
+        self.clusters.remove(page, &self.runs);
+    }
+
+    /// The largest instance of each pattern; with 0 pages where there is none.
+    pub fn candidates(&self, tuning: &Tuning) -> [Candidate; 3] {
+        let longest = self.runs.longest();
+        let (length, in_partitions) = self.runs.most_pages_of_a_length(tuning.least_partition_pages);
+        let cluster = self.clusters.largest();
+        [
+            Candidate { pattern: Pattern::Sequential, pages: longest, key: self.runs.first_of_length(longest).unwrap_or(0) },
+            Candidate { pattern: Pattern::Partitioned, pages: in_partitions, key: u64::from(length) },
+            Candidate {
+                pattern: Pattern::Focused,
+                pages: cluster.map_or(0, |cluster| cluster.pages),
+                key: cluster.map_or(0, |cluster| cluster.min),
+            },
+        ]
+    }
+
+    /// Writes down an instance, in the order in which it is to be written.
+    pub fn write_down(&self, candidate: Candidate, tuning: &Tuning, pages: &mut Vec<u64>) {
+        match candidate.pattern {
+            Pattern::Sequential => pages.extend(candidate.key..candidate.key + u64::from(candidate.pages)),
+            Pattern::Partitioned => {
+                let starts = self.runs.starts_of_length(candidate.key as u32);
+                take_turns(&starts, candidate.key, tuning.partitions, pages);
+            }
+            Pattern::Focused => {
+                let cluster = self.clusters.of_min(candidate.key).expect("the instance was found just now");
+                self.runs.write_down(cluster.min, cluster.max, pages);
+            }
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn parts(&self) -> (&Runs, &Clusters) {
+        (&self.runs, &self.clusters)
+    }
+}

@@ -1,0 +1,139 @@
+//! The write patterns that a device likes, and the choice among their instances (STABLEBUFFER 3).
+
+mod clusters;
+mod incremental;
+mod on_demand;
+mod runs;
+mod sizes;
+#[cfg(test)]
+mod tests;
+
+pub use incremental::Incremental;
+pub use on_demand::OnDemand;
+
+/// A pattern in which writes are fast (STABLEBUFFER 1); of instances with equal worth, the first is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// One page after the other.
+    Sequential,
+    /// Several such runs, of equal length, that take turns.
+    Partitioned,
+    /// Anywhere within a focused area.
+    Focused,
+}
+
+/// What is known of the patterns on the device.
+#[derive(Clone, Debug)]
+pub struct Tuning {
+    /// Mean time of a page's write in each pattern: `T_x`.
+    pub time_ns: [f64; 3],
+    /// An instance is worth flushing at once if it has more pages than this: `theta_x`.
+    pub threshold_pages: [f64; 3],
+    /// Pages of a focused area.
+    pub focused_pages: u64,
+    /// Runs that take turns at a time.
+    pub partitions: u32,
+    /// Shortest runs that are taken for partitions.
+    pub least_partition_pages: u32,
+}
+
+impl Tuning {
+    /// What decides between instances: `|WP| / T` (STABLEBUFFER 3.2).
+    fn worth(&self, candidate: Candidate) -> f64 {
+        f64::from(candidate.pages) / self.time_ns[candidate.pattern as usize]
+    }
+
+    /// The instance of most worth; of equals, the first pattern.
+    fn best(&self, candidates: impl IntoIterator<Item = Candidate>) -> Option<Candidate> {
+        let mut best: Option<Candidate> = None;
+        for candidate in candidates {
+            if candidate.pages > 0 && best.is_none_or(|best| self.worth(candidate) > self.worth(best)) {
+                best = Some(candidate);
+            }
+        }
+        best
+    }
+
+    /// Whether an instance is worth flushing without need.
+    fn qualifies(&self, candidate: Candidate) -> bool {
+        f64::from(candidate.pages) > self.threshold_pages[candidate.pattern as usize]
+    }
+}
+
+/// An instance of a pattern, found but not written down page by page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Which pattern.
+    pub pattern: Pattern,
+    /// Its pages.
+    pub pages: u32,
+    /// Which instance: the first page of a sequential or focused one, the length of a partitioned one's runs.
+    pub key: u64,
+}
+
+/// Writes down runs of equal length in the order in which they are written: `partitions` at a time take turns page by page
+/// (STABLEBUFFER 1: "1, 50, 2, 51, 3, 52, ...").
+fn take_turns(starts: &[u64], length: u64, partitions: u32, pages: &mut Vec<u64>) {
+    for together in starts.chunks(partitions as usize) {
+        for step in 0..length {
+            pages.extend(together.iter().map(|start| start + step));
+        }
+    }
+}
+
+/// How instances are recognised.
+#[derive(Debug)]
+pub enum Recognition {
+    /// When one is asked for.
+    OnDemand(OnDemand),
+    /// With each page that comes or goes.
+    Incremental(Box<Incremental>),
+}
+
+impl Recognition {
+    /// A page may be flushed. Tells the best instance that it is part of now and that is worth flushing at once, if that is known.
+    pub fn insert(&mut self, page: u64, tuning: &Tuning) -> Option<Candidate> {
+        match self {
+            Self::OnDemand(_) => None,
+            Self::Incremental(incremental) => {
+                let affected = incremental.insert(page, tuning);
+                tuning.best(affected.into_iter().filter(|&candidate| tuning.qualifies(candidate)))
+            }
+        }
+    }
+
+    /// A page may not be flushed any more.
+    pub fn remove(&mut self, page: u64) {
+        if let Self::Incremental(incremental) = self {
+            incremental.remove(page);
+        }
+    }
+
+    /// The best instance. `all` are the pages that may be flushed, in any order, if they have to be looked at.
+    pub fn best(&mut self, all: impl Iterator<Item = u64>, tuning: &Tuning) -> Option<Candidate> {
+        match self {
+            Self::OnDemand(on_demand) => on_demand.best(all, tuning),
+            Self::Incremental(incremental) => tuning.best(incremental.candidates(tuning)),
+        }
+    }
+
+    /// The best instance that is worth flushing at once, where that is known.
+    pub fn best_qualified(&self, tuning: &Tuning) -> Option<Candidate> {
+        match self {
+            Self::OnDemand(_) => None,
+            Self::Incremental(incremental) => {
+                tuning.best(incremental.candidates(tuning).into_iter().filter(|&candidate| tuning.qualifies(candidate)))
+            }
+        }
+    }
+
+    /// Writes down an instance that was found last, in the order in which it is to be written.
+    pub fn write_down(&self, candidate: Candidate, tuning: &Tuning, pages: &mut Vec<u64>) {
+        pages.clear();
+        match self {
+            Self::OnDemand(on_demand) => on_demand.write_down(candidate, tuning, pages),
+            Self::Incremental(incremental) => incremental.write_down(candidate, tuning, pages),
+        }
+        debug_assert_eq!(pages.len(), candidate.pages as usize);
+    }
+}

@@ -1,0 +1,233 @@
+//! The parameters of the layer, and what they mean together with what is known of the device.
+
+use registry::{Args, Param, ParamKind, parse_integer, parse_number};
+
+use super::NAME;
+use super::disk::{HEADER_BYTES, Layout};
+use super::patterns::Tuning;
+use crate::{LayerError, Limits, Making};
+
+/// Bytes of pages that the buffer holds if nothing else is known: what STABLEBUFFER 4.1 takes on a drive.
+const SIZE_BYTES: u64 = 4 << 20;
+
+const fn text(name: &'static str, default: &'static str, help: &'static str) -> Param {
+    Param { name, kind: ParamKind::Text, default, help }
+}
+
+/// All parameters.
+pub const PARAMS: &[Param] = &[
+    text("size", "auto", "bytes of pages that the buffer holds; auto: the device's focused area, or 4Mi"),
+    Param { name: "page", kind: ParamKind::Integer { min: 512, max: 1 << 20 }, default: "4Ki", help: "bytes of a page" },
+    Param {
+        name: "patterns",
+        kind: ParamKind::Choice(&["on_demand", "incremental"]),
+        default: "incremental",
+        help: "patterns are recognised when one is asked for, or with each page that comes or goes",
+    },
+    Param {
+        name: "flushing",
+        kind: ParamKind::Choice(&["passive", "proactive"]),
+        default: "passive",
+        help: "pages are flushed when the buffer is full, or as soon as an instance of a pattern is large enough",
+    },
+    Param {
+        name: "ack",
+        kind: ParamKind::Choice(&["fua", "flush", "written"]),
+        default: "fua",
+        help: "when a write is replied to: its slot was written with FUA; with a flush that writes share; or is still volatile",
+    },
+    Param {
+        name: "layout",
+        kind: ParamKind::Choice(&["beside", "embedded"]),
+        default: "beside",
+        help: "a slot's header has a sector of its own, or the last 40 bytes of the page, which must be zero",
+    },
+    text("focused_area", "auto", "bytes of the area in which random writes are fast; auto: from the device's profile"),
+    text("t_sequential", "auto", "time of a page's write in a sequential run, in us; auto: from the device's profile"),
+    text("t_partitioned", "auto", "time of a page's write in runs that take turns, in us; auto: from the device's profile"),
+    text("t_focused", "auto", "time of a page's write within the focused area, in us; auto: from the device's profile"),
+    text("theta_sequential", "auto", "pages above which a run is flushed at once; auto: from the device's profile"),
+    text("theta_partitioned", "auto", "pages above which runs of equal length are; auto: theta_sequential * t_partitioned / t_sequential"),
+    text("theta_focused", "auto", "pages above which a focused cluster is; auto: theta_sequential * t_focused / t_sequential"),
+    Param {
+        name: "partitions",
+        kind: ParamKind::Integer { min: 1, max: 1024 },
+        default: "4",
+        help: "runs of equal length that take turns at a time",
+    },
+    Param {
+        name: "partition_pages",
+        kind: ParamKind::Integer { min: 1, max: 1 << 20 },
+        default: "2",
+        help: "pages of the shortest run that is taken for a partition; 1 as in STABLEBUFFER, where single pages are partitions, too",
+    },
+    text(
+        "sequential",
+        "auto",
+        "bytes of a sequential run from which on it goes past the buffer; off; auto: the device's write size or theta_sequential pages, else off",
+    ),
+    Param {
+        name: "reread",
+        kind: ParamKind::Choice(&["yes", "no"]),
+        default: "yes",
+        help: "pages to be flushed are read from their slots, or kept in memory",
+    },
+    Param {
+        name: "outstanding",
+        kind: ParamKind::Integer { min: 1, max: 1024 },
+        default: "8",
+        help: "reads or writes of a flush that are under way at a time",
+    },
+];
+
+/// When a write is replied to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ack {
+    /// Its slot was written with FUA.
+    Fua,
+    /// Its slot was written, and a flush that came after.
+    Flush,
+    /// Its slot was written.
+    Written,
+}
+
+/// What the parameters say.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Bytes of a page.
+    pub page_bytes: u32,
+    /// Slots.
+    pub slots: u32,
+    /// Whether the slots are as given, not what a default says.
+    pub is_size_given: bool,
+    /// Where a slot's header is.
+    pub layout: Layout,
+    /// Patterns are kept up with each page.
+    pub is_incremental: bool,
+    /// Instances are flushed before there is need.
+    pub is_proactive: bool,
+    /// When a write is replied to.
+    pub ack: Ack,
+    /// Pages to be flushed are read from their slots.
+    pub rereads: bool,
+    /// Commands of a flush that are under way at a time.
+    pub outstanding: u32,
+    /// Bytes of a sequential run from which on it goes past the buffer.
+    pub sequential_bytes: Option<u64>,
+    /// What is known of the patterns.
+    pub tuning: Tuning,
+}
+
+fn refused(reason: String) -> LayerError {
+    LayerError::Refused { layer: NAME, reason }
+}
+
+/// Bytes, as given or as known.
+fn bytes(args: &Args, name: &'static str, known: Option<u64>) -> Result<Option<u64>, LayerError> {
+    let given = args.text(name);
+    if given == "auto" {
+        return Ok(known);
+    }
+    let value = parse_integer(given.strip_suffix('B').unwrap_or(given)).filter(|&value| value > 0);
+    value.map(Some).ok_or_else(|| refused(format!("{name}={given} is no number of bytes, such as 4Mi, and not auto")))
+}
+
+/// A number above 0, as given or as known.
+fn number(args: &Args, name: &'static str, known: Option<f64>) -> Result<Option<f64>, LayerError> {
+    let given = args.text(name);
+    if given == "auto" {
+        return Ok(known);
+    }
+    let value = parse_number(given).filter(|&value| value > 0.0);
+    value.map(Some).ok_or_else(|| refused(format!("{name}={given} is no number above 0, and not auto")))
+}
+
+const fn unknown(what: &'static str, parameter: &'static str) -> LayerError {
+    LayerError::Unknown { layer: NAME, what, parameter }
+}
+
+impl Settings {
+    /// What the parameters say over a device of these limits.
+    ///
+    /// # Errors
+    /// [`LayerError::Unknown`] for what neither parameters nor profile tell, [`LayerError::Refused`] for what does not go together.
+    pub fn new(making: &Making<'_>, limits: Limits) -> Result<Self, LayerError> {
+        let Making { args, facts, .. } = making;
+        let page_bytes = args.integer("page") as u32;
+        let layout = if args.text("layout") == "embedded" { Layout::Embedded } else { Layout::Beside };
+        let (sector, page) = (limits.sector_bytes, u64::from(page_bytes));
+        if page_bytes < sector || !page_bytes.is_multiple_of(sector) || page_bytes as usize <= HEADER_BYTES {
+            return Err(refused(format!("page={page_bytes} is not of whole sectors of {sector} bytes")));
+        }
+        if u64::from(page_bytes) + u64::from(sector) > u64::from(limits.most_bytes) {
+            return Err(refused(format!("a slot of a page of {page_bytes} bytes is longer than the longest write, {}", limits.most_bytes)));
+        }
+        let size = bytes(args, "size", facts.focused_area_bytes)?;
+        let slots = size.unwrap_or(SIZE_BYTES) / page;
+        if slots == 0 || slots > u64::from(u32::MAX / 4) {
+            return Err(refused(format!("size={} is not from one page of {page} bytes to {} of them", args.text("size"), u32::MAX / 4)));
+        }
+        let is_proactive = args.text("flushing") == "proactive";
+        let is_incremental = args.text("patterns") == "incremental";
+        if is_proactive && !is_incremental {
+            return Err(refused("flushing=proactive needs patterns=incremental (STABLEBUFFER 3.2)".to_owned()));
+        }
+        let tuning = Self::tuning(making, page, is_proactive)?;
+        let sequential_bytes = match args.text("sequential") {
+            "off" => None,
+            "auto" => facts.write_bytes.map(u64::from).or(facts.thresholds.map(|least| (least.sequential_pages * page as f64) as u64)),
+            _ => bytes(args, "sequential", None)?,
+        };
+        Ok(Self {
+            page_bytes,
+            slots: slots as u32,
+            is_size_given: args.text("size") != "auto",
+            layout,
+            is_incremental,
+            is_proactive,
+            ack: match args.text("ack") {
+                "fua" => Ack::Fua,
+                "flush" => Ack::Flush,
+                _ => Ack::Written,
+            },
+            rereads: args.text("reread") == "yes",
+            outstanding: args.integer("outstanding") as u32,
+            sequential_bytes,
+            tuning,
+        })
+    }
+
+    fn tuning(making: &Making<'_>, page: u64, is_proactive: bool) -> Result<Tuning, LayerError> {
+        let Making { args, facts, .. } = making;
+        let focused = bytes(args, "focused_area", facts.focused_area_bytes)?;
+        let focused = focused.ok_or_else(|| unknown("the size of its focused area", "focused_area"))?;
+        let us = |pick: fn(&crate::PatternTimes) -> f64| facts.times.as_ref().map(|times| pick(times) / 1000.0);
+        let time = |name, what, known| number(args, name, known)?.map(|us| us * 1000.0).ok_or_else(|| unknown(what, name));
+        let time_ns = [
+            time("t_sequential", "the time of a page's write in a sequential run", us(|times| times.sequential_ns))?,
+            time("t_partitioned", "the time of a page's write in runs that take turns", us(|times| times.partitioned_ns))?,
+            time("t_focused", "the time of a page's write within a focused area", us(|times| times.focused_ns))?,
+        ];
+        let known = |pick: fn(&crate::Thresholds) -> f64| facts.thresholds.as_ref().map(pick);
+        let sequential = number(args, "theta_sequential", known(|least| least.sequential_pages))?;
+        if is_proactive && sequential.is_none() {
+            return Err(unknown("the pages from which on a sequential run is worth flushing", "theta_sequential"));
+        }
+        let sequential = sequential.unwrap_or(f64::INFINITY);
+        // In proportion to the times, unless told (STABLEBUFFER 3.2).
+        let is_given = args.text("theta_sequential") != "auto";
+        let of = |name, told: Option<f64>, x: usize| {
+            let told = if is_given { None } else { told };
+            number(args, name, told).map(|pages| pages.unwrap_or(sequential * time_ns[x] / time_ns[0]))
+        };
+        let partitioned = of("theta_partitioned", known(|least| least.partitioned_pages), 1)?;
+        let focused_threshold = of("theta_focused", known(|least| least.focused_pages), 2)?;
+        Ok(Tuning {
+            time_ns,
+            threshold_pages: [sequential, partitioned, focused_threshold],
+            focused_pages: (focused / page).max(1),
+            partitions: args.integer("partitions") as u32,
+            least_partition_pages: args.integer("partition_pages") as u32,
+        })
+    }
+}

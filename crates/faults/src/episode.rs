@@ -152,7 +152,12 @@ fn live_volume(
     tally: &mut Tally,
 ) -> Result<(CrashDevice, u64), Wrong> {
     device.forget_trims();
+    if dice.chance(0.5) {
+        cut_while_formatting(subject, &mut dice, seed, &mut device);
+        tally.cuts += 1;
+    }
     subject.format(seed, &mut device).map_err(|error| Wrong(format!("cannot be formatted: {error}")))?;
+    let seed = subject.seed_of_opening(seed, &mut dice);
     let mut stack = subject.open(seed, &mut device).map_err(|error| Wrong(format!("cannot be opened when it is new: {error}")))?;
     let mut values = Vec::new();
     read_all(&mut stack, &mut device, &mut Vec::new(), &mut values)?;
@@ -183,6 +188,16 @@ fn live_volume(
         dice: dice.split(),
     };
     run.live()
+}
+
+/// The power goes while a volume is made: whatever is left is opened or refused, and can be formatted.
+fn cut_while_formatting(subject: &Subject, dice: &mut Dice, seed: u64, device: &mut CrashDevice) {
+    let writes = dice.pick(&[4, 40]);
+    device.stop_after(Some(dice.below(writes) as u64));
+    let _ = subject.format(seed, device);
+    let loss = device.draw_loss();
+    device.cut(&loss);
+    let _ = subject.open(seed, device);
 }
 
 /// Reads the whole volume.
@@ -249,8 +264,9 @@ impl Run<'_> {
         self.must_fail.clear();
         self.flights.clear();
         if options.with_errors {
-            let at = self.dice.below(1 + self.dice.clone().below(200)) as u64;
-            let op = self.dice.pick(&[None, Some(IoOp::Write), Some(IoOp::Flush), Some(IoOp::Read), Some(IoOp::Trim)]);
+            let within = self.dice.pick(&[2, 8, 30, 100]);
+            let at = self.dice.below(within) as u64;
+            let op = self.dice.pick(&[None, Some(IoOp::Write), Some(IoOp::Write), Some(IoOp::Flush), Some(IoOp::Read), Some(IoOp::Trim)]);
             self.device.fail(Some(ErrorPlan { at, op, is_lasting: self.dice.chance(0.3) }));
         }
     }

@@ -2,8 +2,7 @@
 
 use layers::{Facts, LayerError, Limits, PatternTimes, Piece, Stack, Store, Thresholds};
 
-use crate::Bug;
-use crate::planted;
+use crate::{Bug, Dice, planted};
 
 /// Whose layers.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,6 +43,11 @@ impl Subject {
     #[must_use]
     pub const fn limits(&self) -> Limits {
         Limits { capacity_bytes: self.device_bytes, sector_bytes: self.sector_bytes, most_bytes: 64 * 1024 }
+    }
+
+    /// A seed to open it with: not always that with which it was formatted, where the volume itself tells whose it is.
+    pub fn seed_of_opening(&self, seed: u64, dice: &mut Dice) -> u64 {
+        if matches!(self.kind, Kind::Planted(_)) || dice.chance(0.5) { seed } else { dice.seed() }
     }
 
     /// Makes its empty form.
@@ -96,7 +100,18 @@ pub fn facts() -> Facts {
 /// What the campaign runs: small devices, on which everything wraps and fills.
 #[must_use]
 pub fn subjects() -> Vec<Subject> {
-    let mut all = vec![Subject::registered("direct", 128 * 1024, 512), Subject::registered("direct", 256 * 1024, 4096)];
+    let mut all: Vec<Subject> = STACKS.iter().map(|(stack, kib, sector)| Subject::registered(stack, kib * 1024, *sector)).collect();
     all.push(Subject::planted(Bug::None));
     all
 }
+
+/// Stacks, with KiB of the device and bytes of a sector.
+const STACKS: &[(&str, u64, u32)] = &[
+    ("direct", 128, 512),
+    ("direct", 256, 4096),
+    ("scheduler(defer,buffer=64Ki,depth=4)", 192, 512),
+    ("scheduler(defer,coalesce,buffer=32Ki,depth=3)", 192, 512),
+    ("scheduler(defer,coalesce,buffer=off,flush_time=20ms,window=checkpoint_begin)", 192, 512),
+    ("scheduler(defer,coalesce,buffer=off,window=flush,depth=16)", 256, 4096),
+    ("scheduler(defer,coalesce,buffer=64Ki,depth=2)|scheduler(defer,buffer=32Ki)", 128, 512),
+];

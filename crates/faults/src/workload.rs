@@ -63,7 +63,11 @@ impl Workload {
             3 => return Act::Command { op: IoOp::Flush, sectors: 0..0, is_fua: false },
             _ => return Act::Signal(dice.pick(&[Signal::CheckpointBegins, Signal::CheckpointEnds, Signal::Drain])),
         };
-        let sectors = self.place(dice);
+        let mut sectors = self.place(dice);
+        // Trims may be longer than any other command.
+        if op == IoOp::Trim && dice.chance(0.1) {
+            sectors.end = sectors.start + 1 + dice.below(self.sectors - sectors.start);
+        }
         Act::Command { op, is_fua: op == IoOp::Write && dice.chance(self.fua), sectors }
     }
 

@@ -43,9 +43,10 @@ BOOK = Book(
     "layer_figures",
     "The papers' figures of layers",
     PAPERS,
-    "All figures but shares of processor time are of virtual time: they are the same on any machine. An error is ours / published - 1; "
+    "All figures but shares of processor time are of virtual time: the same on any machine. An error is ours / published - 1; "
     f"beyond {FAR:.0%} it is in bold. The trace is ours (`data/traces/README.md`): no published one is at hand. "
-    "The report with the figures is made by the command and not kept here. Curves that are only images in the papers have no numbers to compare.",
+    "The report with the figures is made by the command and not kept here. Curves that the papers show as images only have no numbers to "
+    "compare.",
     _inputs,
 )
 

@@ -28,8 +28,10 @@ pub struct Options {
     pub with_fua: bool,
     /// Whether it tells the layers signals.
     pub with_signals: bool,
-    /// Whether commands of the device fail.
+    /// Whether commands of the device fail, as chance wants it.
     pub with_errors: bool,
+    /// Which one fails, in each link, where chance is not asked.
+    pub plan: Option<ErrorPlan>,
     /// Share of the device's writes at which a power cut is tried.
     pub cut_share: f64,
 }
@@ -46,6 +48,7 @@ impl Default for Options {
             with_fua: true,
             with_signals: true,
             with_errors: false,
+            plan: None,
             cut_share: 1.0,
         }
     }
@@ -263,7 +266,8 @@ impl Run<'_> {
         (self.is_out, self.is_poisoned) = (false, false);
         self.must_fail.clear();
         self.flights.clear();
-        if options.with_errors {
+        self.device.fail(options.plan);
+        if options.with_errors && options.plan.is_none() {
             let within = self.dice.pick(&[2, 8, 30, 100]);
             let at = self.dice.below(within) as u64;
             let op = self.dice.pick(&[None, Some(IoOp::Write), Some(IoOp::Write), Some(IoOp::Flush), Some(IoOp::Read), Some(IoOp::Trim)]);

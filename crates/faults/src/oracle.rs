@@ -41,7 +41,8 @@ impl Sector {
         Self { versions: vec![version], firm: now }
     }
 
-    /// Whether a trim may have come after this version.
+    /// Whether a trim may have come after this version. Then a flush that has not been replied to does not make it durable, even one that
+    /// was sent before the trim: a layer sends its flush below later than it got it, and the trim may be there first.
     fn is_trimmed(&self, version: &Version) -> bool {
         self.versions.iter().any(|trim| trim.is_trim && trim.end > version.sent)
     }

@@ -30,7 +30,9 @@ impl Subject {
     /// A stack of the registry.
     #[must_use]
     pub fn registered(stack: &str, device_bytes: u64, sector_bytes: u32) -> Self {
-        Self { kind: Kind::Registered(stack.to_owned()), device_bytes, sector_bytes, tail_bytes: 0 }
+        // The layout that keeps headers in pages wants their last bytes zero.
+        let tail_bytes = if stack.contains("layout=embedded") { 64 } else { 0 };
+        Self { kind: Kind::Registered(stack.to_owned()), device_bytes, sector_bytes, tail_bytes }
     }
 
     /// The small layer.
@@ -114,4 +116,14 @@ const STACKS: &[(&str, u64, u32)] = &[
     ("scheduler(defer,coalesce,buffer=off,flush_time=20ms,window=checkpoint_begin)", 192, 512),
     ("scheduler(defer,coalesce,buffer=off,window=flush,depth=16)", 256, 4096),
     ("scheduler(defer,coalesce,buffer=64Ki,depth=2)|scheduler(defer,buffer=32Ki)", 128, 512),
+    ("stable_buffer(size=16Ki,page=1Ki)", 96, 512),
+    ("stable_buffer(size=16Ki,page=1Ki,ack=flush,flushing=proactive,outstanding=3)", 96, 512),
+    ("stable_buffer(size=32Ki,page=2Ki,ack=written,patterns=on_demand,sequential=off)", 128, 512),
+    ("stable_buffer(size=16Ki,page=1Ki,ack=written,sequential=8Ki,reread=no)", 96, 512),
+    ("stable_buffer(size=8Ki,page=512,ack=flush,sequential=2Ki,partition_pages=1)", 64, 512),
+    ("stable_buffer(size=32Ki,page=4Ki,layout=embedded,ack=written,sequential=16Ki)", 192, 512),
+    ("stable_buffer(size=64Ki,page=8Ki,layout=embedded,ack=flush,flushing=proactive)", 256, 4096),
+    ("scheduler(defer,coalesce,buffer=16Ki,depth=3)|stable_buffer(size=16Ki,page=1Ki,ack=written)", 96, 512),
+    ("stable_buffer(size=8Ki,page=1Ki,ack=flush)|scheduler(defer,buffer=32Ki,depth=4)", 96, 512),
+    ("stable_buffer(size=4Ki,page=1Ki,ack=written)|stable_buffer(size=16Ki,page=2Ki,ack=written,reread=no)", 128, 512),
 ];

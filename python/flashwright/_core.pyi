@@ -385,6 +385,9 @@ def replay(
 
 # Layers
 
+def check_stack(stack: str) -> list[str]:
+    """The layers of a stack, from the top to the bottom. Raises InputError if one is unknown, or has no such parameter."""
+
 def stack_capacity_bytes(
     device: Device,
     stack: str,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ::devices::{BlockDevice, FlashWork, Signal, Stacked, limits};
+use ::devices::{BlockDevice, DeviceInfo, FlashWork, Part, Signal, Stacked, limits};
 use ::layers::{Facts, LAYERS, LayerError, PatternTimes, Piece, Sparse, Stack, Thresholds};
 use ::replay::{Ahead, Fit, Fitted, FittedCounts, Flushing, Played, Region, ReplayError, Settings, play_with};
 use numpy::IntoPyArray as _;
@@ -180,7 +180,8 @@ impl Measuring<'_> {
 /// Formats a stack of layers over a device, and plays a trace on it: `replay` with layers between.
 ///
 /// `stack` are layers from the top to the bottom with `|` between them, or "direct"; `facts` what is known of the device (`layer_facts`), for parameters
-/// that are `auto`. At `checkpoints_ns`, times of the trace, a checkpoint of the database ends: a flush among the requests, or a signal to the
+/// that are `auto`. The stack has `region_bytes` of the device (to its end if left out) from `region_offset` on, and of what it offers the first
+/// `above_bytes` are used (all if left out): stacks that offer different capacities play the same requests then. At `checkpoints_ns`, times of the trace, a checkpoint of the database ends: a flush among the requests, or a signal to the
 /// layers, as `checkpoints_as` says. With `drain` layers write back what they hold at the end, after what is measured of requests.
 /// Counters are sampled every `sample_every_ns` of the device's time, or less often if that is too many.
 ///
@@ -189,8 +190,8 @@ impl Measuring<'_> {
 /// machine's processor in the layers), drain_seconds, counters (one dict a layer), and `tables.samples`. Raises InputError before the first request.
 #[pyfunction]
 #[pyo3(signature = (
-    device, trace, stack, *, facts=None, seed=1, pace="closed", factor=1.0, depth=1, waiting=false, remap="refuse", checkpoints_ns=None,
-    checkpoints_as="flush", drain=true, sample_every_ns=1_000_000, progress=None
+    device, trace, stack, *, facts=None, seed=1, pace="closed", factor=1.0, depth=1, waiting=false, remap="refuse", region_offset=0,
+    region_bytes=None, above_bytes=None, checkpoints_ns=None, checkpoints_as="flush", drain=true, sample_every_ns=1_000_000, progress=None
 ))]
 #[allow(clippy::too_many_arguments, clippy::needless_pass_by_value, reason = "keyword arguments of Python")]
 fn replay_layers<'py>(
@@ -205,13 +206,16 @@ fn replay_layers<'py>(
     depth: u32,
     waiting: bool,
     remap: &str,
+    region_offset: u64,
+    region_bytes: Option<u64>,
+    above_bytes: Option<u64>,
     checkpoints_ns: Option<Vec<Nanos>>,
     checkpoints_as: &str,
     drain: bool,
     sample_every_ns: Nanos,
     progress: Option<&Bound<'py, progress::Progress>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let about = device.about();
+    let about = &part_of(device.about(), region_offset, region_bytes)?;
     let pace = pace_of(pace, factor, depth, waiting, about.queue_depth)?;
     let checkpoints = Checkpoints::new(checkpoints_ns.unwrap_or_default(), checkpoints_as)?;
     if (pace.is_timed() || !checkpoints.times.is_empty()) && trace.0.facts.timeless {
@@ -222,15 +226,22 @@ fn replay_layers<'py>(
     let stack = open_blank(stack, &facts, seed, about)?;
     let mut above = about.clone();
     above.capacity_bytes = stack.limits().capacity_bytes;
-    let region = Region { offset: 0, length: above.capacity_bytes };
+    let length = above_bytes.unwrap_or(above.capacity_bytes);
+    if length == 0 || length > above.capacity_bytes || !length.is_multiple_of(u64::from(above.sector_bytes)) {
+        let whole = above.capacity_bytes;
+        return Err(errors::input_error(format!(
+            "above_bytes is {length}: it must be whole sectors of the {whole} bytes that the stack offers"
+        )));
+    }
+    let region = Region { offset: 0, length };
     let fit = Fit::new(&trace.0.totals, &above, region, remap_of(remap)?).map_err(replay_error)?;
     let progress = progress::shared(progress);
     progress.set_total(trace.0.totals.requests());
     let mut held = device.lock()?;
-    let held = &mut **held;
+    let mut part = Part::new(&mut **held, region_offset, about.capacity_bytes);
     let settings = Settings { pace, keeps_going: false };
     let measuring = Measuring { stack, fit, checkpoints, settings, drains: drain, sample_every: sample_every_ns, progress: &progress };
-    let outcome = py.detach(|| measuring.run(held, trace)).map_err(replay_error)?;
+    let outcome = py.detach(|| measuring.run(&mut part, trace)).map_err(replay_error)?;
     let dict = figures(py, &outcome.played.measured, &outcome.fitted, pace)?;
     ended(&dict, outcome.played.ended.as_ref())?;
     dict.set_item("layers", layers_dict(py, &outcome)?)?;
@@ -240,6 +251,20 @@ fn replay_layers<'py>(
     Ok(dict)
 }
 
+/// What is known of a part of a device.
+fn part_of(about: &DeviceInfo, offset: u64, length: Option<u64>) -> PyResult<DeviceInfo> {
+    let (capacity, sector) = (about.capacity_bytes, u64::from(about.sector_bytes));
+    let length = length.unwrap_or(capacity.saturating_sub(offset));
+    let is_within = offset.checked_add(length).is_some_and(|end| end <= capacity);
+    if length == 0 || !is_within || !offset.is_multiple_of(sector) || !length.is_multiple_of(sector) {
+        let name = &about.name;
+        return Err(errors::input_error(format!(
+            "{name}: a region of {length} bytes from byte {offset} on is not of whole sectors of its {capacity} bytes"
+        )));
+    }
+    Ok(DeviceInfo { capacity_bytes: length, ..about.clone() })
+}
+
 /// A stack as it is when it has just been formatted. Requests carry no data, so that the device itself need not be written for that.
 fn open_blank(text: &str, facts: &Facts, seed: u64, about: &::devices::DeviceInfo) -> PyResult<Stack> {
     let mut blank = Sparse::new(limits(about));
@@ -247,11 +272,26 @@ fn open_blank(text: &str, facts: &Facts, seed: u64, about: &::devices::DeviceInf
     ::layers::open(text, facts, seed, &mut blank).map_err(layer_error)
 }
 
-/// Bytes that a stack offers over a device. Raises InputError if it cannot be made.
+/// The layers of a stack, from the top to the bottom. Raises InputError if one is unknown, or has no such parameter.
 #[pyfunction]
-#[pyo3(signature = (device, stack, *, facts=None, seed=1))]
-fn stack_capacity_bytes(device: &Device, stack: &str, facts: Option<&Bound<'_, PyDict>>, seed: u64) -> PyResult<u64> {
-    Ok(open_blank(stack, &facts_of(facts)?, seed, device.about())?.limits().capacity_bytes)
+fn check_stack(stack: &str) -> PyResult<Vec<&'static str>> {
+    let parsed = ::layers::parse(stack).map_err(errors::input_error)?;
+    Ok(parsed.into_iter().map(|(entry, _)| entry.info.name).collect())
+}
+
+/// Bytes that a stack offers over a device, or over a region of it. Raises InputError if it cannot be made.
+#[pyfunction]
+#[pyo3(signature = (device, stack, *, facts=None, seed=1, region_offset=0, region_bytes=None))]
+fn stack_capacity_bytes(
+    device: &Device,
+    stack: &str,
+    facts: Option<&Bound<'_, PyDict>>,
+    seed: u64,
+    region_offset: u64,
+    region_bytes: Option<u64>,
+) -> PyResult<u64> {
+    let about = part_of(device.about(), region_offset, region_bytes)?;
+    Ok(open_blank(stack, &facts_of(facts)?, seed, &about)?.limits().capacity_bytes)
 }
 
 /// The names of a stack's counters, in the order in which they are counted.
@@ -332,6 +372,7 @@ fn samples<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDic
 /// # Errors
 /// Whatever Python raises.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(check_stack, module)?)?;
     module.add_function(wrap_pyfunction!(stack_capacity_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(replay_layers, module)?)
 }

@@ -37,6 +37,7 @@ mod error;
 mod health;
 mod memory;
 mod open;
+mod part;
 mod real;
 mod ring;
 mod simulated;
@@ -48,6 +49,7 @@ pub use error::DeviceError;
 pub use layers::Signal;
 pub use memory::Memory;
 pub use open::{Access, Opening, create_file, open};
+pub use part::Part;
 pub use simulated::{Simulated, SimulatedSettings};
 pub use stacked::{Sample, Sent, Stacked, limits};
 

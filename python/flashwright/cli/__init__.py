@@ -16,6 +16,7 @@ from flashwright._core import Cancelled, FlashwrightError, InputError, __version
 from flashwright.cli.compare import compare
 from flashwright.cli.demo import demo
 from flashwright.cli.device import device
+from flashwright.cli.layers import layers
 from flashwright.cli.listing import listing
 from flashwright.cli.model import model
 from flashwright.cli.path import path
@@ -44,6 +45,7 @@ def cli() -> None:
       flashwright simulate my.blktrace.0 --device intel-x25e    latencies on a simulated drive
       flashwright probe /dev/sdb                        measure a drive, and find out how it is made
       flashwright replay my.blktrace.0 --device sd-card play a trace on any device
+      flashwright layers my.blktrace.0 --device sd-card --stack 'scheduler(defer,coalesce)'    what a layer would gain
 
     SOURCE is a trace file (its format is told by its content; .gz, .zst and .xz are read too; .u32 is a plain list of
     pages) or a synthetic workload such as `synth:zipf?s=0.99&pages=1M`; on a drive also a pattern of requests such as
@@ -60,6 +62,7 @@ for command in (
     record,
     waterfall,
     replay,
+    layers,
     path,
     device,
     model,

@@ -11,6 +11,7 @@ import click
 from flashwright._core import InputError, RunError
 from flashwright.cli.drive import DriveOptions, check_patterns, check_use, is_given
 from flashwright.cli.drive_comparison import compare_drives
+from flashwright.cli.layers import stack_option
 from flashwright.cli.options import (
     Fractions,
     device_options,
@@ -21,6 +22,7 @@ from flashwright.cli.options import (
     workload_options,
 )
 from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say
+from flashwright.cli.stack_comparison import compare_stacks_on_drives
 
 if TYPE_CHECKING:
     from flashwright.runs import Run
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     metavar="PROFILE",
     help="Compare simulated drives instead: a profile of `flashwright list profile`, or a TOML file. Again for each drive.",
 )
+@stack_option
 @drive_options
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Simulations at a time.  [default: one a core]")
 @output_options
@@ -67,6 +70,7 @@ def compare(
     writes_per_day: float | str,
     jobs: int | None,
     profiles: tuple[str, ...],
+    stacks: tuple[str, ...],
     json_path: str | None,
     out: Path | None,
     **drive: Any,
@@ -83,9 +87,11 @@ def compare(
       flashwright compare tpcc.parquet --placements multi_log,dac,none --victims greedy,lru --json -
       flashwright compare 'io:random(reads=1)' --device intel-x25e --device intel-x25m
       flashwright compare tpcc.parquet --device nvme-tlc --placements none,multi_log --op 0.1,0.3 --state aged
+      flashwright compare tpcc.parquet --device sd-card --device nvme-tlc --stack 'scheduler(defer,coalesce)' --fold
 
     With --device the same requests are played on each drive, and --placements, --victims and --op, if they are given, are
-    changes to each profile. Latencies, throughput and what the dies did stand side by side.
+    changes to each profile. Latencies, throughput and what the dies did stand side by side. With --stack, too, one trace is played
+    on each stack of layers over each drive, one by one if nothing else is said; `flashwright layers` has more options for that.
 
     Ctrl-C stops it and keeps what is finished.
     """
@@ -99,17 +105,36 @@ def compare(
     if twice is not None:
         raise InputError(f"{twice}: it is given twice; name each SOURCE once")
     check_use(with_device=bool(profiles))
+    if stacks and not profiles:
+        raise InputError("--stack: layers lie on a device, so give --device PROFILE too")
     named = _names(placements, "--placements")
     chosen_victims = None if victims is None else _all_victims(victims)
     if profiles:
         check_patterns(source_names)
+        over = over_provisionings if is_given("over_provisionings") else (None,)
+        changes = _policy_changes(named, chosen_victims)
+        how = sources.Reading(page_size, format_name, skip_bad, seed, repeat)
+        if stacks:
+            compare_stacks_on_drives(
+                DriveOptions(**drive),
+                profiles,
+                source_names,
+                stacks,
+                changes,
+                over,
+                how,
+                jobs,
+                json_path=json_path,
+                out=out,
+            )
+            return
         compare_drives(
             DriveOptions(**drive),
             profiles,
             list(source_names),
-            _policy_changes(named, chosen_victims),
-            over_provisionings if is_given("over_provisionings") else (None,),
-            sources.Reading(page_size, format_name, skip_bad, seed, repeat),
+            changes,
+            over,
+            how,
             endurance if is_given("endurance") else None,
             writes_per_day,
             jobs,

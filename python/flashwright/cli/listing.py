@@ -19,6 +19,7 @@ WORDS = {
     "profile": ("profile", "profiles of simulated drives"),
     "scheme": ("FTL scheme", "FTL schemes of simulated drives"),
     "pattern": ("request pattern", "request patterns (io:...)"),
+    "layer": ("layer", "layers between a database and a device"),
     "workloads": ("database workload", "database workloads of `run`"),
     "preset": ("preset", "presets of `run`: the papers' set-ups"),
     "studies": ("study", "studies of `path`"),

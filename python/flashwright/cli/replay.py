@@ -11,13 +11,14 @@ import click
 
 from flashwright._core import RunError
 from flashwright.cli import replay_recorded
-from flashwright.cli.options import Count, Number, Size, output_options, read_options
+from flashwright.cli.options import Size, output_options, read_options
 from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say, write_json
 from flashwright.cli.target_options import check_targets, target_options
+from flashwright.cli.trace_options import OPEN_LOOP, pace_options, part_options, plan_of, reading_of
 
 if TYPE_CHECKING:
     from flashwright.probing.targets import Target
-    from flashwright.replays import Pace, Part, Plan
+    from flashwright.replays import Plan
     from flashwright.runs import Run
     from flashwright.sources import Reading
 
@@ -25,39 +26,8 @@ if TYPE_CHECKING:
 @click.command(short_help="Play a recorded trace on any device, and measure its answers.")
 @click.argument("trace")
 @click.option("--device", metavar="DEVICE", required=True, help="What it is played on.")
-@click.option(
-    "--open-loop",
-    is_flag=True,
-    help="Send each request at its time in the trace, however late the device is.  [default]",
-)
-@click.option("--depth", type=click.IntRange(1, 4096), metavar="N", help="Keep so many requests outstanding.")
-@click.option("--one-by-one", is_flag=True, help="Send a request when the one before it is done: --depth 1.")
-@click.option(
-    "--waiting",
-    is_flag=True,
-    help="With --depth or --one-by-one: not before the trace's interval since the request before was sent.",
-)
-@click.option(
-    "--factor",
-    type=Number(0, 1e9, min_open=True),
-    metavar="F",
-    help="Times as fast as recorded: 2 plays an hour in half an hour.  [default: 1]",
-)
-@click.option(
-    "--remap",
-    type=click.Choice(["refuse", "fold", "scale", "dense"]),
-    default="refuse",
-    show_default=True,
-    help="Addresses that the device does not have: an error; taken modulo its size; all shrunk (or stretched) onto it; or what "
-    "the trace touches moved together, in extents of 1 MiB.",
-)
-@click.option("--skip", type=Number(0), default=0.0, metavar="S", help="Begin so many seconds into the trace.")
-@click.option(
-    "--seconds", type=Number(0, min_open=True), metavar="S", help="Play so many seconds of the trace.  [default: all]"
-)
-@click.option("--limit", type=Count(), metavar="N", help="Play at most so many requests.")
-@click.option("--reads-only", is_flag=True, help="Play the reads alone: nothing is written.")
-@click.option("--writes-only", is_flag=True, help="Play all but the reads.")
+@pace_options(OPEN_LOOP)
+@part_options
 @click.option("--keep-going", is_flag=True, help="Count requests that fail, instead of stopping at the first.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and send nothing.")
 @click.option(
@@ -117,7 +87,7 @@ def replay(
     from flashwright.probing.targets import Target
     from flashwright.recording.recorder import check_folder
 
-    plan = plan_of(more)
+    plan = plan_of(more, OPEN_LOOP)
     other = None if against is None else replays.read(against)
     check_targets(
         (device,), more["destroy_data"], write=more["write"], state=more["state"], overwrites=more["overwrites"]
@@ -128,7 +98,7 @@ def replay(
     target = Target.find(device, more["overrides"], state=more["state"], overwrites=more["overwrites"])
     access = "destroy_data" if device in more["destroy_data"] else "write" if more["write"] else "read_only"
     target = target.opened_by(access, more["seed"], is_polled=more["polled"])
-    asked = Asked(path, _reading(more), plan, target, more["endurance_tbw"], more["dry_run"], json_path)
+    asked = Asked(path, reading_of(more), plan, target, more["endurance_tbw"], more["dry_run"], json_path)
     recording = None
     if record_to is not None:
         check_folder(record_to, trace=path.parent, run=out)
@@ -246,60 +216,6 @@ def _tell_dry(found: dict[str, Any], asked: Asked) -> None:
     line = f"{words.trace_line(found['trace'])}, on {found['device']['name']}, {words.pace(found['pace'])}"
     say(f"{line}: not played, as asked.", json_path=asked.json_path)
     write_json(found, asked.json_path)
-
-
-def plan_of(more: dict[str, Any]) -> Plan:
-    """Give the plan that options ask for.
-
-    Raises click.UsageError if they contradict each other.
-    """
-    from flashwright.probing.targets import Region
-    from flashwright.replays import Plan
-
-    region = Region() if more["region"] is None else Region(*more["region"])
-    return Plan(_pace(more), _part(more), more["remap"], region, more["keep_going"])
-
-
-def _pace(more: dict[str, Any]) -> Pace:
-    from flashwright.replays import Pace
-
-    given = {
-        "--open-loop": more["open_loop"],
-        "--depth": more["depth"] is not None,
-        "--one-by-one": more["one_by_one"],
-    }
-    names = [name for name, is_given in given.items() if is_given]
-    if len(names) > 1:
-        raise click.UsageError(f"{' and '.join(names)}: a replay has one pace, so give one of them")
-    is_open = not names or more["open_loop"]
-    if is_open and more["waiting"]:
-        raise click.UsageError(
-            "--waiting: it is of --depth and --one-by-one; an open loop keeps the trace's times anyhow"
-        )
-    if more["factor"] is not None and not is_open and not more["waiting"]:
-        raise click.UsageError("--factor: without --waiting a closed loop takes no notice of the trace's times")
-    factor = 1.0 if more["factor"] is None else more["factor"]
-    if is_open:
-        return Pace("open_loop", 1, factor)
-    depth = more["depth"] or 1
-    return Pace("one_by_one" if depth == 1 else "closed_loop", depth, factor, more["waiting"])
-
-
-def _part(more: dict[str, Any]) -> Part:
-    from flashwright.replays import OPERATIONS, Part
-
-    if more["reads_only"] and more["writes_only"]:
-        raise click.UsageError("--reads-only and --writes-only: together they leave nothing")
-    if more["limit"] == 0:
-        raise click.UsageError("--limit 0: nothing would be played; write 1 or more")
-    ops = ("read",) if more["reads_only"] else OPERATIONS[1:] if more["writes_only"] else OPERATIONS
-    return Part(more["skip"], more["seconds"], more["limit"], ops)
-
-
-def _reading(more: dict[str, Any]) -> Reading:
-    from flashwright.sources import Reading
-
-    return Reading(format=more["format_name"], skip_bad=more["skip_bad"])
 
 
 def print_run(run: Run) -> None:

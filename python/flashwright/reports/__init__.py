@@ -18,6 +18,7 @@ def write_report(folder: Path) -> Path:
         demo,
         drive,
         drive_comparison,
+        layers,
         model,
         path,
         probe,
@@ -44,11 +45,16 @@ def write_report(folder: Path) -> Path:
         "path": path.page,
         "run": benchmark.page,
         "replay": replay.page,
+        "layers": layers.page,
     }
     of_drives = {"simulate": drive.page, "compare": drive_comparison.page}
     run = Run.read(folder)
+    if run.command == "compare" and "stacks" in run.result:
+        of_drives["compare"] = layers.page
     # A run of `simulate` or `compare` is of drives if it was given --device.
-    if run.command in of_drives and ("device" in run.result if run.command == "simulate" else "drives" in run.result):
+    if run.command in of_drives and (
+        "device" in run.result if run.command == "simulate" else {"drives", "stacks"} & run.result.keys()
+    ):
         builders |= of_drives
     if run.command not in builders:
         raise InputError(f"{folder}: a run of `{run.command}`, which has no report; known are: {', '.join(builders)}")

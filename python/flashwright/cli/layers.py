@@ -1,0 +1,298 @@
+"""`flashwright layers`: a trace played on stacks of layers over a device, beside the device alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from flashwright._core import InputError, RunError
+from flashwright.cli.options import Number, output_options, read_options
+from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say
+from flashwright.cli.target_options import check_targets, target_options
+from flashwright.cli.trace_options import ONE_BY_ONE, pace_options, part_options, plan_of, reading_of
+
+if TYPE_CHECKING:
+    from flashwright._core import ReplayTrace
+    from flashwright.layering.checkpoints import Checkpoints
+    from flashwright.layering.comparison import LayersComparison, LayersPlan, Place
+    from flashwright.layering.facts import Facts
+    from flashwright.probing.targets import Target
+    from flashwright.replays import Plan
+    from flashwright.runs import Run
+    from flashwright.sources import Reading
+
+stack_option = click.option(
+    "--stack",
+    "stacks",
+    multiple=True,
+    metavar="STACK",
+    help="Layers from the top to the bottom with | between them, such as 'stable_buffer(size=4MiB)'; `flashwright list layer` has "
+    "them. Again for each stack.",
+)
+
+
+@click.command(short_help="Play a trace on layers over any device, beside the device alone.")
+@click.argument("trace")
+@click.option("--device", metavar="DEVICE", required=True, help="What the layers lie on.")
+@stack_option
+@click.option("--no-direct", is_flag=True, help="Leave out the device alone, which else is the first of the stacks.")
+@click.option(
+    "--facts",
+    "facts_given",
+    metavar="DIR|measure|none",
+    help="What layers know of the device: the run folder of a probe; measured on a second simulated drive of the same profile, "
+    "once; or nothing.  [default: measure if it is simulated, else none]",
+)
+@click.option(
+    "--checkpoint-every",
+    type=Number(0, min_open=True),
+    metavar="S",
+    help="Let a checkpoint of the database end each so many seconds of the trace.",
+)
+@click.option(
+    "--checkpoints",
+    "checkpoints_given",
+    type=click.Choice(["marks"]),
+    help="Let checkpoints end where the recording marked them.",
+)
+@click.option(
+    "--checkpoints-as",
+    type=click.Choice(["flush", "signal"]),
+    default="flush",
+    show_default=True,
+    help="How a checkpoint's end is told: by a flush among the requests, or to the layers alone.",
+)
+@click.option(
+    "--drop-flushes/--keep-flushes",
+    help="Leave out the flushes of the trace, as the papers do: what was acknowledged may then be lost with the power.  "
+    "[default: keep]",
+)
+@click.option(
+    "--no-drain", is_flag=True, help="Do not count what layers write back at the end, after the last request."
+)
+@click.option(
+    "--threads",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Stacks at a time, on simulated drives.  [default: one a core]",
+)
+@pace_options(ONE_BY_ONE)
+@part_options
+@target_options
+@read_options
+@output_options
+def layers(
+    trace: str,
+    *,
+    device: str,
+    stacks: tuple[str, ...],
+    no_direct: bool,
+    json_path: str | None,
+    out: Path | None,
+    **more: Any,
+) -> None:
+    """Play TRACE on each STACK of layers over a device, and tell what is gained and lost against the device alone.
+
+    TRACE is a trace file or the folder of a recording; DEVICE is a simulated drive (a profile of `flashwright list profile` or a TOML
+    file), a block device, a file, or `memory(bytes=1Gi)`. A block device or file needs --write: layers write to it.
+
+    \b
+    Examples:
+      flashwright layers my.blktrace.0 --device mtron-sata7035 --stack 'stable_buffer(size=4MiB)'
+      flashwright layers my.blktrace.0 --device mtron-pro-7500 --drop-flushes --checkpoint-every 60 \\
+          --stack 'scheduler(defer)' --stack 'scheduler(defer,coalesce)' --stack 'scheduler(defer,coalesce,convert,align)'
+      flashwright layers runs/tpcc --device nvme-tlc --checkpoints marks --stack 'scheduler(defer,coalesce)'
+      flashwright layers my.parquet --device usb-stick --remap fold --stack 'stable_buffer(patterns=incremental)' --depth 8
+      flashwright layers my.parquet --device /dev/sdb --write --facts runs/probe-1f2e3d4c5b6a --stack 'stable_buffer'
+
+    Each stack gets a new simulated drive in the same state; on a real device stacks run one after another. Parameters that are `auto`
+    are taken from what is known of the device (--facts). Requests are sent one by one unless another pace is chosen, as both papers
+    measure. Ctrl-C keeps the stacks that are done. What layers are and do is in docs/layers.md.
+    """
+    from flashwright import replays
+    from flashwright.cli import probe_runs
+    from flashwright.probing.targets import Target
+
+    asked = asked_of(stacks, more, with_direct=not no_direct)
+    check_targets(
+        (device,), more["destroy_data"], write=more["write"], state=more["state"], overwrites=more["overwrites"]
+    )
+    path = replays.trace_path(trace)
+    if more["create"] is not None:
+        probe_runs.create(device, more["create"])
+    target = Target.find(device, more["overrides"], state=more["state"], overwrites=more["overwrites"])
+    access = "destroy_data" if device in more["destroy_data"] else "write" if more["write"] else "read_only"
+    target = target.opened_by(access, more["seed"], is_polled=more["polled"])
+    compare_stacks(asked, path, [(target.name, target)], "layers", json_path=json_path, out=out)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Stacks that are to be compared, and how."""
+
+    stacks: tuple[str, ...]
+    plan: Plan
+    reading: Reading
+    facts: str | None = None
+    checkpoint_every: float | None = None
+    checkpoints: str | None = None
+    checkpoints_as: str = "flush"
+    drain: bool = True
+    threads: int | None = None
+    endurance_tbw: float | None = None
+
+
+def asked_of(stacks: Sequence[str], more: dict[str, Any], *, with_direct: bool) -> Asked:
+    """Read the options.
+
+    Raises click.UsageError or InputError if they contradict each other.
+    """
+    from flashwright.layering.comparison import stacks_of
+
+    if more["checkpoint_every"] is not None and more["checkpoints_given"] is not None:
+        raise click.UsageError("--checkpoint-every and --checkpoints: both say when checkpoints end; give one of them")
+    return Asked(
+        stacks_of(stacks, with_direct=with_direct),
+        plan_of(more, ONE_BY_ONE),
+        reading_of(more),
+        more["facts_given"],
+        more["checkpoint_every"],
+        more["checkpoints_given"],
+        more["checkpoints_as"],
+        not more["no_drain"],
+        more["threads"],
+        more["endurance_tbw"],
+    )
+
+
+def compare_stacks(
+    asked: Asked,
+    path: Path,
+    targets: Sequence[tuple[str, Target]],
+    command: str,
+    *,
+    json_path: str | None,
+    out: Path | None,
+) -> None:
+    """Play the trace on each stack over each device (label, device), print what came of it, and write the run folder."""
+    from flashwright import _core, replays
+    from flashwright.cli.progress import StoppedError, follow, work
+    from flashwright.layering.comparison import LayersComparison, LayersPlan
+
+    for text in asked.stacks:
+        # Before a trace is read, which may take long.
+        _core.check_stack(text)
+    trace = work(f"Reading {path}", "bytes", lambda progress: replays.load(path, asked.reading, asked.plan, progress))
+    threads = asked.threads or os.cpu_count() or 1
+    plan = LayersPlan(path, asked.stacks, asked.plan, _checkpoints(asked, path, trace), asked.drain, threads)
+    comparison = LayersComparison(plan, trace, [_place(label, target, asked, trace, plan) for label, target in targets])
+    stopped: StoppedError[Any] | None = None
+    try:
+        ended = follow(
+            f"Playing {comparison.planned} stacks",
+            "requests",
+            comparison.pool,
+            comparison.pool.run,
+            preparing="Making drives",
+        )
+    except StoppedError as stop:
+        if not stop.result:
+            raise
+        stopped, ended = stop, stop.result
+    comparison.take(ended)
+    run = comparison.run(command_line(), command)
+    if not prints_only_json(json_path):
+        print_run(run)
+    folder = finish(run, out=out, json_path=json_path, identity=comparison.identity())
+    if stopped is not None:
+        kept = f"{len(comparison.rows)} of {comparison.planned} stacks are kept" + (f" in {folder}" if folder else "")
+        raise StoppedError(stopped.done, stopped.total, f"{stopped.unit}; {kept}", None)
+    _fail_if_any_failed(comparison)
+
+
+def _checkpoints(asked: Asked, path: Path, trace: ReplayTrace) -> Checkpoints:
+    from flashwright.layering import checkpoints
+
+    if asked.checkpoint_every is not None:
+        return checkpoints.every(asked.checkpoint_every, trace, asked.checkpoints_as)
+    if asked.checkpoints is not None:
+        return checkpoints.marked(path, asked.plan.part, asked.checkpoints_as)
+    return checkpoints.Checkpoints(told_as=asked.checkpoints_as)
+
+
+def _place(label: str, target: Target, asked: Asked, trace: ReplayTrace, plan: LayersPlan) -> Place:
+    from flashwright.cli.progress import work
+    from flashwright.layering import comparison
+    from flashwright.replays import warning
+
+    target = comparison.target_for(target, trace, plan)
+    device = work(f"Opening {target.name}", "page writes", comparison.describing(target).open)
+    found = comparison.place(label, target, facts_for(target, asked), device, trace, plan)
+    if target.is_real:
+        # Standard output may belong to the JSON alone.
+        told = warning(target, trace, found.region, asked.endurance_tbw, device.info)
+        click.echo(f"{told} That is for each of {len(plan.stacks)} stacks; layers may write more or less.", err=True)
+    return found
+
+
+def facts_for(target: Target, asked: Asked) -> Facts:
+    """Find out what is to be known of a device.
+
+    Raises InputError if the folder that was given has nothing of it, or nothing can be measured.
+    """
+    from flashwright.cli.progress import follow, work
+    from flashwright.layering import comparison, facts
+
+    given = asked.facts or ("measure" if target.is_simulated else "none")
+    if given == "none" or not comparison.has_layers(asked.stacks):
+        return facts.Facts()
+    if given != "measure":
+        return facts.of_folder(Path(given))
+    if not target.is_simulated:
+        raise InputError(
+            f"--facts measure: {target.given} is a real device; probe it first, with `flashwright probe {target.given} --write --full`, "
+            "and give --facts its run folder"
+        )
+    if facts.is_cached(target):
+        return facts.of_cache(target)
+    second = work(f"Making a second {target.name}", "page writes", target.open)
+    session = facts.session(target, second)
+    outcome = follow(lambda: f"Measuring {target.name}: {session.label()}", "", session, session.run)
+    if outcome.error is not None:
+        raise RunError(
+            f"{target.name}: measuring what layers have to know failed: {outcome.error}; --facts none does without"
+        )
+    return facts.measured(target, outcome)
+
+
+def _fail_if_any_failed(comparison: LayersComparison) -> None:
+    failed = comparison.failures
+    if failed:
+        first = failed[0]
+        more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+        raise RunError(f"{first['stack']} on {first['drive']}: {first['error']}{more}")
+
+
+def print_run(run: Run) -> None:
+    """Print what each stack did, and what it gains and loses."""
+    from flashwright.reports import layer_words as words
+
+    result = run.result
+    for drive in words.drives(result):
+        rows = words.rows_of(result, drive)
+        print_table(words.COLUMNS, [words.cells(row, rows) for row in rows], words.title(result, drive))
+        print_table(words.LATENCY_COLUMNS, [line for row in rows for line in words.latencies(row)])
+        counters = [line for row in rows for line in words.counters(row)]
+        if counters:
+            print_table(words.COUNTER_COLUMNS, counters)
+        for row in rows:
+            line = words.verdict_line(row)
+            if line:
+                say(line)
+    for line in words.remarks(result):
+        say(line)

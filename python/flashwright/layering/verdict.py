@@ -1,0 +1,159 @@
+"""What a stack of layers gains on a device, and what it loses, against the device alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from flashwright._text import count, percent, short_time, significant, size, span
+
+NOTICED = 0.02
+"""Share by which a figure has to differ to be called a gain or a loss."""
+AS_FAST_AT_RANDOM = 1.5
+"""Times as long as a sequential write that one at random may take for a drive to be called as fast at it."""
+MUCH = 1.2
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure that stacks are judged by."""
+
+    key: str
+    name: str
+    write: Callable[[float], str]
+    more_is_better: bool = False
+
+    def of(self, row: Mapping[str, Any]) -> float | None:
+        """Give it of a stack; None if it has none."""
+        value: Any = row
+        for part in self.key.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+        return None if value is None else float(value)
+
+
+def _latencies(op: str) -> tuple[Figure, ...]:
+    names = {"mean": f"mean {op}", "p50": f"median {op}", "p99": f"99 % of the {op}s", "max": f"longest {op}"}
+    return tuple(Figure(f"latency_ns.{op}.{key}", name, short_time) for key, name in names.items())
+
+
+TOTAL = Figure("total_write_seconds", "time of all writes and flushes at the device", span)
+FIGURES = (
+    TOTAL,
+    Figure("seconds_with_drain", "time until all is on the device", span),
+    Figure("iops", "requests a second", significant, more_is_better=True),
+    *_latencies("read"),
+    *_latencies("write"),
+    *_latencies("flush"),
+    Figure("programmed_bytes", "bytes that the flash programs", size),
+    Figure("erases", "erases", count),
+    Figure("capacity_bytes", "capacity", size, more_is_better=True),
+)
+
+
+def verdict(row: Mapping[str, Any], direct: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Judge a stack by its row and that of the device alone, both complete.
+
+    Gives `times_faster` (of `total_write_seconds`; None if nothing was written), `gain` and `lost` (each figure with both values and their
+    ratio), `reasons`, and `line`, all of it in a sentence.
+    """
+    gain: list[dict[str, Any]] = []
+    lost: list[dict[str, Any]] = []
+    for figure in FIGURES:
+        mine, theirs = figure.of(row), figure.of(direct)
+        if mine is None or theirs is None or not _differs(figure, mine, theirs):
+            continue
+        found = {
+            "figure": figure.key,
+            "name": figure.name,
+            "direct": theirs,
+            "stack": mine,
+            "ratio": mine / theirs if theirs else None,
+            "told": f"{figure.name}: {figure.write(mine)} instead of {figure.write(theirs)}",
+        }
+        (gain if (mine > theirs) == figure.more_is_better else lost).append(found)
+    mine, theirs = TOTAL.of(row) or 0.0, TOTAL.of(direct) or 0.0
+    times_faster = theirs / mine if mine and theirs else None
+    reasons = _reasons(row, direct, facts, times_faster)
+    return {
+        "against": "direct",
+        "times_faster": times_faster,
+        "is_gain": None if times_faster is None else times_faster > 1 + NOTICED,
+        "gain": gain,
+        "lost": lost,
+        "reasons": reasons,
+        "line": _line(times_faster, mine, theirs, reasons, row, direct),
+    }
+
+
+def _differs(figure: Figure, mine: float, theirs: float) -> bool:
+    if figure.key == "capacity_bytes":
+        # Of the capacity any loss is told: it is what the user's data need.
+        return mine < theirs
+    return abs(mine - theirs) > NOTICED * max(abs(mine), abs(theirs))
+
+
+def _line(
+    times_faster: float | None,
+    mine: float,
+    theirs: float,
+    reasons: list[str],
+    row: Mapping[str, Any],
+    direct: Mapping[str, Any],
+) -> str:
+    if times_faster is None:
+        return "nothing was written: there is nothing to gain or lose"
+    if abs(times_faster - 1) <= NOTICED:
+        told = "as fast as direct"
+    elif times_faster > 1:
+        told = f"{significant(times_faster)} times faster than direct"
+    else:
+        told = f"{significant(1 / times_faster)} times slower than direct"
+    told += f" ({span(mine)} of writing instead of {span(theirs)})"
+    if reasons:
+        told += f": {'; '.join(reasons)}"
+    return f"{told}.{_tails(row, direct)}"
+
+
+def _tails(row: Mapping[str, Any], direct: Mapping[str, Any]) -> str:
+    """Tell of reads and writes whose longest waits changed much: what a mean of writes does not show."""
+    told = []
+    for op, name in (("read", "reads"), ("write", "writes"), ("flush", "flushes")):
+        mine, theirs = (one["latency_ns"].get(op) for one in (row, direct))
+        if mine and theirs and not 1 / MUCH <= mine["p99"] / max(theirs["p99"], 1) <= MUCH:
+            told.append(f"99 % of the {name} take {_time(mine['p99'])} instead of {_time(theirs['p99'])}")
+    return f" {'; '.join(told)}." if told else ""
+
+
+def _time(nanoseconds: float) -> str:
+    return f"up to {short_time(nanoseconds)}" if nanoseconds else "no time"
+
+
+def _reasons(
+    row: Mapping[str, Any], direct: Mapping[str, Any], facts: Mapping[str, Any], times_faster: float | None
+) -> list[str]:
+    told: list[str] = []
+    if times_faster is None:
+        return told
+    ratio = facts.get("random_over_sequential")
+    is_slower = times_faster < 1 - NOTICED
+    if ratio is not None and ratio <= AS_FAST_AT_RANDOM and times_faster < MUCH:
+        told.append("this drive writes at random as fast as in sequence")
+    if ratio is not None and ratio > AS_FAST_AT_RANDOM and times_faster > 1 + NOTICED:
+        told.append(f"this drive takes {significant(ratio)} times as long for a write at random as for one in sequence")
+    amplification = row["layer_write_amplification"]
+    if amplification is not None and abs(amplification - 1) > NOTICED:
+        told.append(f"the layers write {significant(amplification)} bytes for each that they are given")
+    reads_more = row["reads_below_bytes"] - direct["reads_below_bytes"]
+    if is_slower and direct["writes_above_bytes"] and reads_more > NOTICED * direct["writes_above_bytes"]:
+        told.append(f"they read {size(reads_more)} more")
+    if direct["writes_below"] and row["writes_below"] and row["writes_below"] < direct["writes_below"] / MUCH:
+        means = [one["writes_below_bytes"] / one["writes_below"] for one in (row, direct)]
+        told.append(f"writes are of {size(means[0])} on average instead of {size(means[1])}")
+    flushes = row["flush_seconds_below"]
+    if is_slower and flushes > 0.5 * row["total_write_seconds"]:
+        told.append(f"flushes take {percent(flushes / row['total_write_seconds'])} of that time")
+    mine, theirs = row["programmed_bytes"], direct["programmed_bytes"]
+    if mine is not None and theirs and not 1 / MUCH <= mine / theirs <= MUCH:
+        told.append(f"the flash programs {significant(mine / theirs)} times as much")
+    return told

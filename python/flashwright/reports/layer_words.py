@@ -1,0 +1,164 @@
+"""What the figures of stacks of layers are called, and how they are written: the same on the terminal and in reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from flashwright._core import registry
+from flashwright._text import count, short_time, significant, size, span
+from flashwright.reports import replay_words
+from flashwright.reports.drive_words import iops, rate, several
+
+DIRECT = "direct"
+COLUMNS = (
+    ("stack", "left"),
+    ("requests/s", "right"),
+    ("throughput", "right"),
+    ("writing", "right"),
+    ("to direct", "right"),
+    ("writes", "right"),
+    ("mean", "right"),
+    ("layers' WA", "right"),
+    ("drive's WA", "right"),
+    ("CPU", "right"),
+    ("I/O", "right"),
+)
+"""`writing`: time of all writes, trims and flushes at the device; `writes`, `mean`: how many the device got, of which mean size; WA: bytes
+written below per byte above, and programmed per byte below; CPU in the layers and time at the device, per request."""
+EXPLAINED = (
+    "Writing: the time of all writes, trims and flushes at the device, what layers write back at the end included. Writes and mean: "
+    "how many the device got, and their size. Layers' WA: bytes written below the layers for each above. Drive's WA: bytes that the "
+    "flash programs for each that the drive is sent. CPU: of this machine, in the layers, for each request; I/O: at the device."
+)
+LATENCY_COLUMNS = (
+    ("stack", "left"),
+    ("operation", "left"),
+    ("requests", "right"),
+    ("mean", "right"),
+    ("median", "right"),
+    ("99 %", "right"),
+    ("longest", "right"),
+)
+COUNTER_COLUMNS = (("stack", "left"), ("layer", "left"), ("what", "left"), ("number", "right"))
+OPERATIONS = ("read", "write", "trim", "flush")
+
+
+def drives(result: Mapping[str, Any]) -> list[str]:
+    """Give the names of the devices."""
+    return list(dict.fromkeys(row["drive"] for row in result["results"]))
+
+
+def rows_of(result: Mapping[str, Any], drive: str) -> list[dict[str, Any]]:
+    """Give the rows of one device."""
+    return [row for row in result["results"] if row["drive"] == drive]
+
+
+def title(result: Mapping[str, Any], drive: str) -> str:
+    """Name what was played where."""
+    told = f"{result['trace']['name']} on {drive}, {replay_words.pace(result['pace'])}"
+    checkpoints = result["checkpoints"]
+    if checkpoints["number"]:
+        told += f", {several(checkpoints['number'], 'checkpoint')} ({checkpoints['origin']}, told as a {checkpoints['told_as']})"
+    return told
+
+
+def ratio_to_direct(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> float | None:
+    """Give the writing time as a multiple of that of the device alone."""
+    alone = next((one for one in rows if one["stack"] == DIRECT and one["error"] is None), None)
+    if alone is None or not alone["total_write_seconds"]:
+        return None
+    return float(row["total_write_seconds"] / alone["total_write_seconds"])
+
+
+def cells(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Give a stack's row of the table of stacks."""
+    if row["error"] is not None:
+        return (row["stack"], "failed", *[""] * (len(COLUMNS) - 2))
+    writes = row["writes_below"]
+    return (
+        row["stack"],
+        iops(row["iops"]),
+        rate(row["bytes_per_second"]),
+        span(row["total_write_seconds"]),
+        significant(ratio_to_direct(row, rows)),
+        count(writes),
+        size(row["writes_below_bytes"] / writes) if writes else significant(None),
+        significant(row["layer_write_amplification"]),
+        significant(row["drive_write_amplification"]),
+        short_time(row["computing_ns_per_request"]) if row["stack"] != DIRECT else significant(None),
+        short_time(row["device_ns_per_request"]),
+    )
+
+
+def latencies(row: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Give a stack's rows of the table of response times: from when a request was due where the trace's clock says when."""
+    if row["error"] is not None:
+        return []
+    found = times(row)
+    return [
+        (
+            row["stack"] if number == 0 else "",
+            op,
+            count(found[op]["count"]),
+            *(short_time(found[op][key]) for key in ("mean", "p50", "p99", "max")),
+        )
+        for number, op in enumerate(op for op in OPERATIONS if op in found)
+    ]
+
+
+def times(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the response times by operation."""
+    return {op: one for op, one in (row["response_ns"] or row["latency_ns"]).items() if one}
+
+
+def counters(row: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Give what each layer of a stack has counted, but for what is zero."""
+    if row["error"] is not None:
+        return
+    helps = {(entry["name"], one["name"]): one for entry in registry()["layer"] for one in entry["counters"]}
+    first = True
+    for layer in row["counters"]:
+        is_first_of_layer = True
+        for name, number in layer["counters"].items():
+            known = helps.get((layer["layer"], name))
+            if not number:
+                continue
+            what = name if known is None else known["help"]
+            what += " (at the end)" if known is not None and known["is_level"] else ""
+            told = (
+                size(number)
+                if name.endswith("_bytes")
+                else short_time(number)
+                if name.endswith("_ns")
+                else count(number)
+            )
+            yield (row["stack"] if first else "", layer["layer"] if is_first_of_layer else "", what, told)
+            first = is_first_of_layer = False
+
+
+def verdict_line(row: Mapping[str, Any]) -> str | None:
+    """Say what a stack gains and loses; None of the device alone."""
+    return f"{row['stack']}: {row['verdict']['line']}" if row["verdict"] is not None else None
+
+
+def remarks(result: Mapping[str, Any]) -> list[str]:
+    """Tell what a reader must know before trusting the figures."""
+    told = list(result["remarks"])
+    told += [f"{row['stack']} on {row['drive']} failed: {row['error']}." for row in result["results"] if row["error"]]
+    done = next((row for row in result["results"] if row["error"] is None), None)
+    if done is not None:
+        as_replay = {**result, "fitted": done["fitted"], "failures": [], "starved": 0, "complete": True}
+        told += replay_words.remarks(as_replay)
+    return told
+
+
+def headline(result: Mapping[str, Any]) -> str:
+    """Give the answer: a line for each stack that was judged."""
+    names = drives(result)
+    lines = []
+    for row in result["results"]:
+        line = verdict_line(row)
+        if line:
+            lines.append(line if len(names) == 1 else f"{row['drive']}: {line}")
+    return "\n".join(lines) or "Nothing was compared."

@@ -1,0 +1,128 @@
+"""The report of stacks of layers: what each gains and loses against the device alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from flashwright._text import significant, span
+from flashwright.reports import layer_figures as figures
+from flashwright.reports import layer_words as words
+from flashwright.reports import replay_words
+from flashwright.reports.figures import Colours
+from flashwright.reports.page import Fact, Figure, Page, Section, Table
+from flashwright.runs import Run
+
+MOST_FACTS = 4
+
+
+def page(run: Run) -> Page:
+    """Build the report."""
+    result = run.result
+    drives = words.drives(result)
+    return Page(
+        kind="layers",
+        title=words.title(result, ", ".join(drives)),
+        headline=words.headline(result),
+        facts=_facts(result),
+        sections=[
+            section
+            for number, drive in enumerate(drives)
+            for section in _sections(run, drive, f"d{number}", "" if len(drives) == 1 else f"{drive}: ")
+        ],
+        provenance=result["provenance"],
+        remarks=words.remarks(result),
+    )
+
+
+def _facts(result: dict[str, Any]) -> list[Fact]:
+    done = [row for row in result["results"] if row["error"] is None]
+    several = len(words.drives(result)) > 1
+    return [
+        Fact(
+            f"{row['drive']}: {row['stack']}" if several else row["stack"],
+            span(row["total_write_seconds"]),
+            "of writing"
+            if row["verdict"] is None or row["verdict"]["times_faster"] is None
+            else f"of writing: direct takes {significant(row['verdict']['times_faster'])} times as long",
+        )
+        for row in done[:MOST_FACTS]
+    ]
+
+
+def _sections(run: Run, drive: str, key: str, prefix: str) -> list[Section]:
+    result = run.result
+    rows = [row for row in words.rows_of(result, drive) if row["error"] is None]
+    if not rows:
+        return []
+    colours = Colours(result["stacks"])
+    answers: list[Figure | None] = [
+        figures.writing(rows, key),
+        *(figures.tails(run, drive, op, key, colours) for op in ("read", "write", "flush")),
+        figures.amplification(rows, key),
+    ]
+    inside: list[Figure | None] = [
+        figures.over_time(run, drive, key, colours),
+        *figures.levels(run, drive, key, colours),
+        *figures.sums(run, drive, key),
+    ]
+    tables = [
+        _gains(rows),
+        Table("Stacks", words.COLUMNS, [words.cells(row, rows) for row in rows], note=words.EXPLAINED),
+        Table("Response times", words.LATENCY_COLUMNS, [line for row in rows for line in words.latencies(row)]),
+        _counted(rows),
+        _known(result, drive),
+    ]
+    return [
+        Section(f"{prefix}What is gained and lost", [figure for figure in answers if figure]),
+        Section(f"{prefix}Over time", [figure for figure in inside if figure]),
+        Section(f"{prefix}All figures", [table for table in tables if table is not None]),
+    ]
+
+
+def _gains(rows: Sequence[dict[str, Any]]) -> Table | None:
+    lines = []
+    for row in rows:
+        first = True
+        for kind in ("gain", "lost"):
+            for found in (row["verdict"] or {}).get(kind, []):
+                told = "gained" if kind == "gain" else "lost"
+                lines.append((row["stack"] if first else "", told, found["told"], significant(found["ratio"])))
+                first = False
+    if not lines:
+        return None
+    columns = (("stack", "left"), ("", "left"), ("what", "left"), ("to direct", "right"))
+    note = "What differs by 2 % or less is neither gained nor lost; of the capacity any loss is told."
+    return Table("Gained and lost", columns, lines, note=note)
+
+
+def _counted(rows: Sequence[dict[str, Any]]) -> Table | None:
+    lines = [line for row in rows for line in words.counters(row)]
+    return (
+        Table("Counted in the layers", words.COUNTER_COLUMNS, lines, note="What is zero is left out.")
+        if lines
+        else None
+    )
+
+
+def _known(result: dict[str, Any], drive: str) -> Table:
+    device = next(one for one in result["devices"] if one["label"] == drive)
+    facts, totals = device["facts"], result["trace"]["totals"]
+    lines = [("trace", replay_words.trace_line(result["trace"]))]
+    lines += [(f"SHA-256 of {one['name']}", one["sha256"]) for one in result["trace"]["sources"]]
+    lines += [
+        ("its highest address", f"{totals['end_bytes']:,}".replace(",", "\u202f")),
+        ("region", replay_words.region_line({"region": device["region"]})),
+        ("remap", result["remap"]),
+        ("what layers know of the device", facts["origin"]),
+    ]
+    lines += [(name.replace("_", " "), _told(value)) for name, value in facts["values"].items()]
+    return Table("What was played, on what", (("", "left"), ("", "left")), lines)
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key.replace('_', ' ')} {significant(number)}" for key, number in value.items())
+    if isinstance(value, list):
+        return "; ".join(f"{significant(at_zero)} ns + {significant(slope)} ns a byte" for _, at_zero, slope in value)
+    return f"{value:,}".replace(",", "\u202f")

@@ -1,0 +1,452 @@
+"""`layers`: traces on stacks over simulated drives, memory and files; what is measured, told, refused, and kept when it is stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from playwright.sync_api import Browser
+
+from browsing import check_report
+from flashwright import _core, replays
+from flashwright.layering import checkpoints, comparison, facts, verdict
+from flashwright.layering.measure import measure
+from flashwright.probing.targets import Region, Target
+from flashwright.replays import Pace, Part, Plan
+from flashwright.reports import layer_words
+from flashwright.sources import Reading
+from support import Cli
+
+MIB = 1 << 20
+SMALL = ("media.erase_blocks_per_plane=256",)
+PROFILE = "mtron-sata7035"
+DRIVE = ["--device", PROFILE, "--set", *SMALL]
+LAYERS = [entry["name"] for entry in _core.registry()["layer"]]
+STACK = "scheduler(defer,coalesce,buffer=64Ki)"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What is measured for layers is kept for the other tests, and not in the user's cache."""
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+
+
+def write_trace(path: Path, count: int = 600, gap_ns: int = 100_000, pages: int = 2048) -> Path:
+    """Write reads and writes of pages at random, each so long after the one before, with a flush now and then."""
+    random = np.random.default_rng(7)
+    ops = ["flush" if number % 100 == 99 else ("write", "write", "read")[number % 3] for number in range(count)]
+    offsets = [0 if op == "flush" else int(random.integers(pages)) * 4096 for op in ops]
+    lengths = [0 if op == "flush" else 4096 for op in ops]
+    columns = {"time_ns": [number * gap_ns for number in range(count)], "op": ops, "offset": offsets, "length": lengths}
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    return write_trace(tmp_path / "small.parquet")
+
+
+WRONG_USE = [
+    (["small.parquet"], "Missing option '--device'"),
+    (["nope.parquet", *DRIVE], "no such file"),
+    (["small.parquet", *DRIVE, "--stack", "nope"], "nope"),
+    (["small.parquet", *DRIVE, "--stack", "scheduler(nope=1)"], "nope"),
+    (["small.parquet", *DRIVE, "--stack", STACK, "--stack", STACK], "it is given twice"),
+    (["small.parquet", *DRIVE, "--no-direct"], "no --stack is left"),
+    (["small.parquet", *DRIVE, "--checkpoint-every", "1", "--checkpoints", "marks"], "give one of them"),
+    (["small.parquet", *DRIVE, "--checkpoints", "marks"], "not of a recording"),
+    (["small.parquet", *DRIVE, "--checkpoint-every", "1e-9"], "take longer intervals"),
+    (["small.parquet", *DRIVE, "--open-loop", "--depth", "2"], "give one of them"),
+    (["small.parquet", *DRIVE, "--factor", "2"], "without --waiting"),
+    (["small.parquet", *DRIVE, "--stack", STACK, "--facts", "nope"], "no run folder"),
+    (["small.parquet", "--device", "file", "--stack", STACK], "add --write"),
+    (["reads.parquet", "--device", "file", "--stack", STACK], "layers write to it; add --write"),
+    (["small.parquet", "--device", "file", "--write", "--facts", "measure", "--stack", STACK], "probe it first"),
+    (["small.parquet", "--device", "data", "--write", "--stack", STACK], "--destroy-data data"),
+    (["small.parquet", *DRIVE, "--region", "1Mi"], "choose --remap fold"),
+    (["small.parquet", *DRIVE, "--state", "filled", "--overwrites", "1"], "--overwrites: it is of --state aged"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "told"), WRONG_USE)
+def test_wrong_use_is_one_line_and_nothing_is_left_behind(
+    cli: Cli, trace: Path, tmp_path: Path, arguments: list[str], told: str
+) -> None:
+    (tmp_path / "file").write_bytes(bytes(16 * MIB))
+    (tmp_path / "data").write_bytes(b"somebody's data " * MIB)
+    pq.write_table(
+        pa.table({"time_ns": [0], "op": ["read"], "offset": [0], "length": [4096]}), tmp_path / "reads.parquet"
+    )
+    before = sorted(path.name for path in tmp_path.iterdir())
+    done = cli("layers", *arguments, code=2)
+    assert told in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_without_layers_it_is_a_replay(cli_json: Callable[..., Any], trace: Path) -> None:
+    replayed = cli_json("replay", trace, *DRIVE, "--one-by-one")
+    found = cli_json("layers", trace, *DRIVE)
+    (row,) = found["results"]
+    assert row["stack"] == "direct"
+    for key in ("requests", "bytes", "latency_ns", "seconds", "iops", "sent"):
+        assert row[key] == replayed[key], key
+    assert row["writes_below"] == row["writes_above"] == replayed["requests"]["write"]
+    assert row["layer_write_amplification"] == 1
+    programmed_bytes = row["flash"]["page_programs"] * row["flash"]["page_bytes"]
+    assert row["drive_write_amplification"] == pytest.approx(programmed_bytes / row["bytes"]["write"])
+    measured = row["latency_ns"]["write"]["mean"] * row["writes_below"] + row["latency_ns"]["flush"]["mean"] * 6
+    assert row["total_write_seconds"] == pytest.approx(measured / 1e9, rel=1e-3)
+
+
+def test_the_run_folder_holds_what_was_measured(cli: Cli, trace: Path, tmp_path: Path, browser: Browser) -> None:
+    done = cli("layers", trace, *DRIVE, "--stack", STACK, "--checkpoint-every", "0.01", "--out", "run")
+    assert "Report: run/report.html" in done.stdout
+    assert done.stderr == ""
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert (result["command"], result["complete"], result["stacks"]) == ("layers", True, ["direct", STACK])
+    assert result["checkpoints"] == {"number": 5, "told_as": "flush", "origin": "assumed every 0.01 s"}
+    direct, layered = result["results"]
+    assert direct["verdict"] is None
+    assert direct["flushes_below"] == 6 + 5
+    assert layered["requests"] == direct["requests"]
+    assert layered["verdict"]["times_faster"] == pytest.approx(
+        direct["total_write_seconds"] / layered["total_write_seconds"]
+    )
+    assert layered["verdict"]["line"] in done.stdout
+    (told,) = result["devices"]
+    assert told["facts"]["values"]["times"]["sequential_ns"] > 0
+    assert (
+        "measured on a second simulated drive" in told["facts"]["origin"]
+        or "measured before" in told["facts"]["origin"]
+    )
+    stacks = pl.read_parquet(tmp_path / "run" / "stacks.parquet")
+    assert stacks["stack"].to_list() == ["direct", STACK]
+    assert stacks["requests_write"].to_list() == [direct["requests"]["write"]] * 2
+    classes = pl.read_parquet(tmp_path / "run" / "latency.parquet")
+    of_writes = classes.filter((pl.col("of") == "latency") & (pl.col("op") == "write"))
+    assert (
+        of_writes.group_by("stack").agg(pl.col("count").sum())["count"].to_list() == [direct["requests"]["write"]] * 2
+    )
+    samples = pl.read_parquet(tmp_path / "run" / "samples.parquet")
+    assert set(samples["layer"]) == {"scheduler"}
+    (tmp_path / "run" / "report.html").unlink()
+    cli("report", tmp_path / "run")
+    check_report(browser, tmp_path / "run" / "report.html", least_plots=5)
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_each_layer_plays_the_whole_trace_and_the_same_again(
+    cli_json: Callable[..., Any], trace: Path, layer: str
+) -> None:
+    command = ("layers", trace, *DRIVE, "--stack", layer, "--no-direct", "--depth", "4")
+    first, again = cli_json(*command), cli_json(*command)
+    (row,) = first["results"]
+    assert row["error"] is None
+    assert row["requests"] == {"read": 198, "write": 396, "flush": 6}
+    for one in (row, again["results"][0]):
+        # Time of this machine's processor is the only figure that differs.
+        for key in ("computing_ns_per_request", "starved", "starved_seconds"):
+            one.pop(key)
+    assert row == again["results"][0]
+
+
+def test_a_layer_without_a_key_is_named_by_its_first_parameter(cli_json: Callable[..., Any], trace: Path) -> None:
+    (row,) = cli_json("layers", trace, *DRIVE, "--stack", "direct", "--no-direct")["results"]
+    assert row["stack"] == "direct"
+
+
+def test_a_region_is_all_that_is_touched(cli: Cli, trace: Path, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(bytes(24 * MIB))
+    more = ["--region", f"{4 * MIB}+{12 * MIB}", "--write", "--stack", STACK, "--json", "-"]
+    done = cli("layers", trace, "--device", "file", *more)
+    assert "of 2 stacks" in done.stderr
+    result = json.loads(done.stdout)
+    assert all(row["requests"]["write"] == 396 for row in result["results"])
+    assert any("on the same device" in remark for remark in result["remarks"])
+    content = file.read_bytes()
+    assert not any(content[: 4 * MIB])
+    assert not any(content[16 * MIB :])
+    assert any(content[4 * MIB : 12 * MIB])
+
+
+def test_stacks_of_different_capacity_play_the_same_requests(cli_json: Callable[..., Any], trace: Path) -> None:
+    if "stable_buffer" not in LAYERS:
+        pytest.skip("there is no layer that takes room yet")
+    result = cli_json(
+        "layers", trace, "--device", "memory(bytes=8Mi)", "--stack", "stable_buffer(size=1Mi)", "--remap", "fold"
+    )
+    direct, layered = result["results"]
+    assert layered["capacity_bytes"] < direct["capacity_bytes"] == 8 * MIB
+    assert result["devices"][0]["above_bytes"] <= layered["capacity_bytes"]
+    assert layered["fitted"] == direct["fitted"]
+
+
+def recording(folder: Path) -> Path:
+    """Make what a recording is: requests, and marks on the same clock."""
+    folder.mkdir()
+    write_trace(folder / "requests.parquet")
+    ends = [-5, 10_000_000, 30_000_000, 99_000_000]
+    marks = {"time_ns": [0] * 4, "end_ns": ends, "kind": ["checkpoint"] * 4, "name": [""] * 4}
+    pq.write_table(pa.table(marks), folder / "marks.parquet")
+    return folder
+
+
+def test_checkpoints_are_those_that_the_recording_marked(cli_json: Callable[..., Any], tmp_path: Path) -> None:
+    folder = recording(tmp_path / "recording")
+    result = cli_json("layers", folder, *DRIVE, "--checkpoints", "marks")
+    assert result["checkpoints"]["origin"] == "2 of 4 that the recording marked"
+    assert result["results"][0]["flushes_below"] == 6 + 2
+    as_signal = cli_json("layers", folder, *DRIVE, "--checkpoints", "marks", "--checkpoints-as", "signal")
+    assert as_signal["results"][0]["flushes_below"] == 6
+    dropped = cli_json("layers", folder, *DRIVE, "--checkpoints", "marks", "--drop-flushes")
+    assert dropped["results"][0]["flushes_below"] == 2
+
+
+def test_marks_are_counted_from_the_first_request_that_is_taken(tmp_path: Path) -> None:
+    path = recording(tmp_path / "recording") / "requests.parquet"
+    assert checkpoints.marked(path, Part()).times_ns == (10_000_000, 30_000_000)
+    assert checkpoints.marked(path, Part(skip_seconds=0.005)).times_ns == (5_000_000, 25_000_000)
+    # The first read is the third request.
+    assert checkpoints.marked(path, Part(ops=("read",))).times_ns == (9_800_000, 29_800_000)
+    assert checkpoints.marked(path, Part(seconds=0.02)).times_ns == (10_000_000,)
+    assert checkpoints.marked(path, Part(limit=200)).times_ns == (10_000_000,)
+    with pytest.raises(_core.InputError, match="none ends within"):
+        checkpoints.marked(path, Part(skip_seconds=0.04))
+
+
+def test_what_layers_know_is_measured_once(cli: Cli, trace: Path, tmp_path: Path) -> None:
+    own = ["--set", "media.read_us=31"]
+    command = ["layers", trace, *DRIVE, *own, "--stack", STACK, "--json", "-"]
+    first, again = (json.loads(cli(*command).stdout) for _ in range(2))
+    told = [result["devices"][0]["facts"] for result in (first, again)]
+    assert "measured on a second simulated drive" in told[0]["origin"]
+    assert "measured before" in told[1]["origin"]
+    assert told[0]["values"] == told[1]["values"]
+    assert {"times", "sequential_write", "random_write", "write_bytes"} <= told[0]["values"].keys()
+    assert told[0]["random_over_sequential"] > 10
+    nothing = json.loads(cli(*command, "--facts", "none").stdout)["devices"][0]["facts"]
+    assert nothing["values"] == {}
+
+
+def test_what_layers_know_is_from_a_probe(cli: Cli, cli_json: Callable[..., Any], trace: Path) -> None:
+    only = [part for spec in facts.EXPERIMENTS for part in ("--only", spec)]
+    cli("probe", PROFILE, "--set", *SMALL, *only, "--minutes", "2", "--out", "probed")
+    result = cli_json("layers", trace, *DRIVE, "--stack", STACK, "--facts", "probed")
+    told = result["devices"][0]["facts"]
+    assert told["origin"] == f"`flashwright probe` of {PROFILE}, probed"
+    assert {"times", "sequential_write", "random_write", "write_bytes"} <= told["values"].keys()
+    assert all(any(remark in line for line in result["remarks"]) for remark in told["remarks"])
+
+
+def value(key: str, number: float | None, verdict_: str = "sure", word: str | None = None) -> dict[str, Any]:
+    return {"key": key, "number": number, "word": word, "verdict": verdict_, "why": "of the test"}
+
+
+def test_what_is_not_sure_is_told() -> None:
+    patterns = [value(f"{name}_write_us", us) for name, us in (("sequential", 60.0), ("partitioned", 70.0))]
+    findings = {
+        "focused(size=32768)": {"values": [value("focused_area_bytes", 8.4e6, "unsure")], "charts": []},
+        "erase_block_size(size=1)": {"values": [value("superblock_bytes", None, "not_found")], "charts": []},
+        "write_patterns(size=32768)": {"values": [*patterns, value("focused_write_us", 99.0)], "charts": []},
+    }
+    found = facts.of_findings(findings, "the test")
+    assert found.values == {
+        "focused_area_bytes": 8_400_000,
+        "times": {"sequential_ns": 60_000.0, "partitioned_ns": 70_000.0, "focused_ns": 99_000.0},
+    }
+    assert found.remarks == (
+        "focused_area_bytes is not sure (of the test)",
+        "superblock_bytes was not found (of the test)",
+        "times of patterns are those of writes of 32 KiB, not of pages of 4 KiB",
+    )
+
+
+def test_performance_equations_are_taken_piece_by_piece() -> None:
+    keys = {
+        "random_write_piece_1_us_per_sector": 0.0,
+        "random_write_piece_1_us_at_zero": 7298.8,
+        "random_write_piece_2_us_per_sector": 4.6076,
+        "random_write_piece_2_us_at_zero": 7043.9,
+        "random_write_piece_2_from_sectors": 128.0,
+        "random_write_us_per_sector": 9.0,
+        "random_write_us_at_zero": 9.0,
+    }
+    values = [
+        value("random_write_shape", None, "sure", "pieces"),
+        *(value(key, number) for key, number in keys.items()),
+    ]
+    found = facts.of_findings({"equations_write": {"values": values, "charts": []}}, "the test")
+    first, second = found.values["random_write"]
+    assert first == (65_536, pytest.approx(7_298_800), 0.0)
+    assert second[0] > 1 << 50
+    assert second[1:] == (pytest.approx(7_043_900), pytest.approx(4607.6 / 512))
+    assert found.remarks == ()
+
+
+@pytest.mark.parametrize(
+    ("rates", "kib"),
+    [
+        # Those of our Mtron drives and of an NVMe drive.
+        ([60.1, 70.3, 75.4, 77.1, 76.0, 77.3, 77.8, 76.0, 94.8], 16),
+        ([68.1, 85.6, 91.8, 99.3, 98.8, 102.5, 104.5, 109.4, 119.8], 32),
+        ([428.1, 777.4, 1130.0, 1103.6, 1104.6], 16),
+        ([1.0, 2.0, 4.0, 8.0], 32),
+    ],
+)
+def test_the_size_from_which_on_larger_writes_bring_little_more(rates: list[float], kib: int) -> None:
+    points = [{"x": float(4096 << power), "y": (4096 << power) / rate} for power, rate in enumerate(rates)]
+    chart = {"name": "equations_write", "series": [{"name": "sequential write", "is_scatter": True, "points": points}]}
+    found = facts.of_findings({"equations_write": {"values": [], "charts": [chart]}}, "the test")
+    assert found.values == {"write_bytes": kib * 1024}
+
+
+def row_of(**changed: Any) -> dict[str, Any]:
+    latency = {op: {"mean": 1e6, "p50": 1e6, "p99": 2e6, "max": 4e6} for op in ("read", "write")}
+    return {
+        "total_write_seconds": 10.0,
+        "seconds_with_drain": 12.0,
+        "iops": 100.0,
+        "latency_ns": latency,
+        "programmed_bytes": 8 * MIB,
+        "erases": 8,
+        "capacity_bytes": 64 * MIB,
+        "layer_write_amplification": 1.0,
+        "reads_below_bytes": MIB,
+        "writes_above_bytes": 4 * MIB,
+        "writes_below": 1024,
+        "writes_below_bytes": 4 * MIB,
+        "flush_seconds_below": 0.0,
+        **changed,
+    }
+
+
+def test_a_verdict_says_what_is_gained_and_what_is_lost() -> None:
+    reads = {"read": {"mean": 3e6, "p50": 1e6, "p99": 9e6, "max": 4e6}, "write": row_of()["latency_ns"]["write"]}
+    row = row_of(total_write_seconds=2.0, capacity_bytes=60 * MIB, latency_ns=reads, programmed_bytes=4 * MIB)
+    found = verdict.verdict(row, row_of(), {"random_over_sequential": 120.0})
+    assert (found["times_faster"], found["is_gain"]) == (5.0, True)
+    assert [one["figure"] for one in found["gain"]] == ["total_write_seconds", "programmed_bytes"]
+    assert [one["figure"] for one in found["lost"]] == ["latency_ns.read.mean", "latency_ns.read.p99", "capacity_bytes"]
+    assert found["gain"][0]["ratio"] == pytest.approx(0.2)
+    assert found["line"].startswith(
+        "5.00 times faster than direct (2.00 s of writing instead of 10.0 s): this drive takes 120 times"
+    )
+    assert "99 % of the reads take up to 9.00 ms instead of up to 2.00 ms" in found["line"]
+
+
+def test_a_verdict_says_when_a_stack_is_slower_and_why() -> None:
+    row = row_of(total_write_seconds=20.0, layer_write_amplification=2.0, reads_below_bytes=5 * MIB)
+    found = verdict.verdict(row, row_of(), {"random_over_sequential": 1.0})
+    assert (found["times_faster"], found["is_gain"]) == (0.5, False)
+    assert found["reasons"] == [
+        "this drive writes at random as fast as in sequence",
+        "the layers write 2.00 bytes for each that they are given",
+        "they read 4 MiB more",
+    ]
+    assert found["line"].startswith(
+        "2.00 times slower than direct (20.0 s of writing instead of 10.0 s): this drive writes"
+    )
+    same = verdict.verdict(row_of(total_write_seconds=10.1), row_of(), {})
+    assert same["line"].startswith("as fast as direct")
+    assert same["gain"] == same["lost"] == []
+    nothing = verdict.verdict(row_of(total_write_seconds=0.0), row_of(total_write_seconds=0.0), {})
+    assert (nothing["times_faster"], nothing["is_gain"]) == (None, None)
+
+
+def small_comparison(path: Path, stacks: tuple[str, ...]) -> comparison.LayersComparison:
+    target = Target.find(PROFILE, SMALL)
+    plan = comparison.LayersPlan(path, stacks, Plan(Pace("one_by_one")), checkpoints.Checkpoints())
+    trace = replays.load(path, Reading(), plan.plan)
+    device = comparison.describing(target).open()
+    place = comparison.place("the drive", target, facts.Facts(), device, trace, plan)
+    return comparison.LayersComparison(plan, trace, [place])
+
+
+def test_stopping_keeps_the_stacks_that_are_done(tmp_path: Path) -> None:
+    path = write_trace(tmp_path / "long.parquet", count=60_000)
+    made = small_comparison(path, ("direct", STACK, "scheduler(defer)"))
+    found: list[Any] = []
+    worker = threading.Thread(target=lambda: found.extend(made.pool.run()))
+    worker.start()
+    deadline = time.monotonic() + 120
+    while made.pool.state()[0] <= 60_000 and worker.is_alive() and time.monotonic() < deadline:
+        time.sleep(0.001)
+    made.pool.cancel()
+    worker.join(60)
+    made.take(found)
+    run = made.run(["flashwright", "layers"])
+    assert [row["stack"] for row in run.result["results"]] == ["direct"]
+    assert run.result["complete"] is False
+    assert "2 of 3 runs are missing" in run.result["remarks"][0]
+    assert layer_words.headline(run.result) == "Nothing was compared."
+
+
+def test_a_stack_that_fails_does_not_cost_the_others_their_results(tmp_path: Path) -> None:
+    made = small_comparison(write_trace(tmp_path / "small.parquet"), ("direct", STACK))
+    made.pool.run()
+    ended = made.pool.run()
+    made.take([ended[0], type(ended[1])(1, None, "it broke")])
+    run = made.run(["flashwright", "layers"])
+    assert [row["error"] for row in run.result["results"]] == [None, "it broke"]
+    assert [row["stack"] for row in made.failures] == [STACK]
+    assert f"{STACK} on the drive failed: it broke." in layer_words.remarks(run.result)
+
+
+def test_a_part_of_a_device_is_measured_as_a_device(tmp_path: Path) -> None:
+    target = Target.find(PROFILE, SMALL)
+    trace = replays.load(write_trace(tmp_path / "small.parquet"), Reading(), Plan())
+    whole = measure(target, trace)
+    part = measure(target, trace, region=Region(0, 16 * MIB))
+    assert whole.figures["writes_below"] == part.figures["writes_below"]
+    assert part.outcome["layers"]["capacity_bytes"] == 16 * MIB
+    with pytest.raises(_core.InputError, match="a region of"):
+        measure(target, trace, region=Region(100, 16 * MIB))
+    with pytest.raises(_core.InputError, match="above_bytes"):
+        measure(target, trace, above_bytes=1)
+
+
+def test_drives_and_stacks_are_compared(cli: Cli, trace: Path, tmp_path: Path) -> None:
+    drives = ["--device", PROFILE, "--device", "sd-card", "--set", *SMALL]
+    done = cli("compare", trace, *drives, "--stack", STACK, "--jobs", "2", "--out", "run")
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert (result["command"], result["pace"]["kind"]) == ("compare", "one_by_one")
+    pairs = [(row["drive"], row["stack"]) for row in result["results"]]
+    assert pairs == [(drive, stack) for drive in (PROFILE, "sd-card") for stack in ("direct", STACK)]
+    assert [row["verdict"] is None for row in result["results"]] == [True, False, True, False]
+    assert done.stdout.count("times faster") + done.stdout.count("slower") + done.stdout.count("as fast as") >= 2
+    cli("report", tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--stack", STACK], "give --device PROFILE too"),
+        (["other.parquet", *DRIVE, "--stack", STACK], "give one SOURCE"),
+        ([*DRIVE, "--stack", STACK, "--think-time", "5"], "--think-time: it is not for --stack"),
+        ([*DRIVE, "--stack", STACK, "--state", "loaded"], "--state loaded"),
+    ],
+)
+def test_what_compare_does_not_take_with_stacks(cli: Cli, trace: Path, arguments: list[str], told: str) -> None:
+    done = cli("compare", trace, *arguments, code=2)
+    assert told in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_layers_are_listed(cli: Cli, cli_json: Callable[..., Any]) -> None:
+    listed = cli_json("list", "layer")["layer"]
+    assert [entry["name"] for entry in listed] == LAYERS
+    shown = cli("list", "layer").stdout
+    assert all(name in shown for name in LAYERS)

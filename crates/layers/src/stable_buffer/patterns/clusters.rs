@@ -105,9 +105,14 @@ impl Clusters {
         self.change(index, shrunk);
     }
 
-    /// The cluster with most pages; of equals, the first.
-    pub fn largest(&self) -> Option<Cluster> {
-        self.by_pages.of(self.by_pages.greatest()).map(|index| self.clusters[index as usize]).min_by_key(|cluster| cluster.min)
+    /// Pages of the largest cluster; 0 if there is none.
+    pub fn most_pages(&self) -> u32 {
+        self.by_pages.greatest()
+    }
+
+    /// The first page of the first cluster with this many pages.
+    pub fn first_of_pages(&self, pages: u32) -> Option<u64> {
+        self.by_pages.of(pages).map(|index| self.clusters[index as usize].min).min()
     }
 
     /// The cluster that begins with this page.

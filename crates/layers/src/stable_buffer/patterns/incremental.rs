@@ -35,20 +35,24 @@ impl Incremental {
         self.clusters.remove(page, &self.runs);
     }
 
-    /// The largest instance of each pattern; with 0 pages where there is none.
+    /// The size of the largest instance of each pattern, 0 where there is none. Which of equal ones that is, [`Incremental::first_of`] tells.
     pub fn candidates(&self, tuning: &Tuning) -> [Candidate; 3] {
-        let longest = self.runs.longest();
         let (length, in_partitions) = self.runs.most_pages_of_a_length(tuning.least_partition_pages);
-        let cluster = self.clusters.largest();
         [
-            Candidate { pattern: Pattern::Sequential, pages: longest, key: self.runs.first_of_length(longest).unwrap_or(0) },
+            Candidate { pattern: Pattern::Sequential, pages: self.runs.longest(), key: 0 },
             Candidate { pattern: Pattern::Partitioned, pages: in_partitions, key: u64::from(length) },
-            Candidate {
-                pattern: Pattern::Focused,
-                pages: cluster.map_or(0, |cluster| cluster.pages),
-                key: cluster.map_or(0, |cluster| cluster.min),
-            },
+            Candidate { pattern: Pattern::Focused, pages: self.clusters.most_pages(), key: 0 },
         ]
+    }
+
+    /// The first instance by address of a largest one's size.
+    pub fn first_of(&self, candidate: Candidate) -> Candidate {
+        let key = match candidate.pattern {
+            Pattern::Sequential => self.runs.first_of_length(candidate.pages),
+            Pattern::Partitioned => Some(candidate.key),
+            Pattern::Focused => self.clusters.first_of_pages(candidate.pages),
+        };
+        Candidate { key: key.expect("there is one of that size"), ..candidate }
     }
 
     /// Writes down an instance, in the order in which it is to be written.

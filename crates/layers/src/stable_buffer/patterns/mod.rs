@@ -113,7 +113,7 @@ impl Recognition {
     pub fn best(&mut self, all: impl Iterator<Item = u64>, tuning: &Tuning) -> Option<Candidate> {
         match self {
             Self::OnDemand(on_demand) => on_demand.best(all, tuning),
-            Self::Incremental(incremental) => tuning.best(incremental.candidates(tuning)),
+            Self::Incremental(incremental) => tuning.best(incremental.candidates(tuning)).map(|best| incremental.first_of(best)),
         }
     }
 
@@ -122,7 +122,8 @@ impl Recognition {
         match self {
             Self::OnDemand(_) => None,
             Self::Incremental(incremental) => {
-                tuning.best(incremental.candidates(tuning).into_iter().filter(|&candidate| tuning.qualifies(candidate)))
+                let qualified = incremental.candidates(tuning).into_iter().filter(|&candidate| tuning.qualifies(candidate));
+                tuning.best(qualified).map(|best| incremental.first_of(best))
             }
         }
     }

@@ -76,7 +76,7 @@ proptest! {
                 let candidate = found[pattern as usize];
                 let mut pages = Vec::new();
                 if candidate.pages > 0 {
-                    incremental.write_down(candidate, &tuning, &mut pages);
+                    incremental.write_down(incremental.first_of(candidate), &tuning, &mut pages);
                 }
                 assert_eq!(pages, searched[pattern as usize], "{pattern:?}");
             }
@@ -124,6 +124,7 @@ proptest! {
             let largest = incremental.candidates(&tuning)[Pattern::Focused as usize];
             assert_eq!(largest.pages, clusters.iter().map(|cluster| cluster.pages).max().unwrap_or(0));
             if largest.pages > 0 {
+                let largest = incremental.first_of(largest);
                 let mut written = Vec::new();
                 incremental.write_down(largest, &tuning, &mut written);
                 assert_eq!(written.first(), Some(&largest.key));

@@ -22,6 +22,7 @@ METHODS = {
     "incremental+proactive": "patterns=incremental,flushing=proactive",
 }
 MIB = 1 << 20
+PAGE_BYTES = 8192
 SCALES = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Sizes of the buffer in figure 7, as shares of the default."""
 
@@ -40,6 +41,8 @@ class Device:
     cpu_share: Mapping[str, float]
     parallel: str
     """Published of figure 5: two threads against one."""
+    thresholds: str = ""
+    """Parameters of the layer that the paper gives."""
 
 
 DEVICES = (
@@ -51,6 +54,7 @@ DEVICES = (
         {"ondemand+passive": 0.33, "incremental+proactive": 0.29},
         {"ondemand+passive": 0.243, "incremental+passive": 0.315},
         "faster",
+        ",theta_sequential=8,theta_partitioned=12,theta_focused=16",
     ),
     Device(
         "USB stick",
@@ -78,7 +82,8 @@ def case(device: Device, method: str, scale: float = 1.0) -> Case:
     size = round(device.default_bytes * scale)
     stack = DIRECT
     if method != DIRECT:
-        stack = f"stable_buffer(size={size},layout=embedded,ack=written,{METHODS[method]})"
+        told = f"page={PAGE_BYTES},sequential=off,layout=embedded,ack=written,{METHODS[method]}{device.thresholds}"
+        stack = f"stable_buffer(size={size},{told})"
     return Case(device.profile, stack, ops=("write",), limit=WRITES)
 
 
@@ -188,8 +193,8 @@ def slots_in_use(device: Device, scale: float) -> float:
     """Give the mean share of slots in use of the proactive method, over the samples of the run."""
     run = cases(device, SCALES)["incremental+proactive", scale]
     samples = run.tables["samples"].to_pydict()
-    found = [count for name, count in zip(samples["counter"], samples["value"], strict=True) if name == "slots_in_use"]
-    return 100 * float(sum(found)) / len(found) / (device.default_bytes * scale / 4096)
+    found = [count for name, count in zip(samples["counter"], samples["value"], strict=True) if name == "used_slots"]
+    return 100 * float(sum(found)) / len(found) / (device.default_bytes * scale / PAGE_BYTES)
 
 
 def _figure_4(device: Device) -> list[Drawing]:

@@ -12,6 +12,7 @@ mod error;
 mod facts;
 mod gather;
 mod layer;
+mod log_volume;
 mod registered;
 pub mod scheduler;
 mod stable_buffer;

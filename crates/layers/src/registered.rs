@@ -43,7 +43,7 @@ pub struct Entry {
 }
 
 /// All layers.
-pub static LAYERS: &[&Entry] = &[&scheduler::ENTRY, &stable_buffer::ENTRY];
+pub static LAYERS: &[&Entry] = &[&scheduler::ENTRY, &stable_buffer::ENTRY, &crate::log_volume::ENTRY];
 
 /// A stack as it is written: layers from the top to the bottom, with `|` between them; `direct` or nothing for none. A scheduler that
 /// converts stands for two layers, the other of which is a log.

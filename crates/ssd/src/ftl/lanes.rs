@@ -135,6 +135,11 @@ impl Lanes {
         }
     }
 
+    /// Takes the erase blocks that were found in use out of the free ones.
+    pub fn occupy(&mut self, lane: u32, is_in_use: &[bool]) {
+        self.free[lane as usize].retain(|&block| !is_in_use[block as usize]);
+    }
+
     /// All free and retired erase blocks.
     pub fn not_in_use(&self) -> impl Iterator<Item = u32> {
         self.free.iter().chain(&self.retired).flatten().copied()

@@ -4,13 +4,14 @@ mod audit;
 mod divider;
 mod lanes;
 mod page_mapped;
+mod remains;
 mod steps;
 mod table;
 
 pub use audit::AuditError;
 pub(crate) use divider::Divider;
-pub(crate) use page_mapped::Scratch;
-pub use page_mapped::{FtlCounters, PageMapped};
+pub use page_mapped::{FtlCounters, PageMapped, Scratch};
+pub use remains::{BlockRemains, Remains, RemainsError};
 
 use units::{EraseBlockId, Ppn};
 

@@ -59,7 +59,7 @@ pub struct PageMapped<P, V, M> {
     /// By stream, then lane.
     pub(super) frontiers: Vec<Frontier>,
     pub(super) lanes: Lanes,
-    reserve: usize,
+    pub(super) reserve: usize,
     /// Victims chosen by the policies in a row that gained nothing, by lane: what another lane gains is of no use.
     without_gain: Vec<u32>,
     divider: Divider,
@@ -68,13 +68,18 @@ pub struct PageMapped<P, V, M> {
     medium: M,
     pub(super) counters: FtlCounters,
     scratch: Scratch,
+    /// Erase blocks that were emptied and are not erased yet: no victims.
+    pub(super) emptied: Vec<EraseBlockId>,
 }
 
 /// The survivors of the victim at hand, kept between cleanings so that none allocates.
 #[derive(Debug, Default)]
-pub(crate) struct Scratch {
+pub struct Scratch {
+    /// Places within the erase block, ascending.
     pub offsets: Vec<u16>,
+    /// The logical pages.
     pub lpns: Vec<u32>,
+    /// The streams that they go to.
     pub to: Vec<StreamId>,
 }
 
@@ -130,6 +135,7 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
                 rescues: 0,
             },
             scratch: Scratch::default(),
+            emptied: Vec::new(),
         })
     }
 
@@ -223,7 +229,7 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
 
     /// The stream that a page goes to if the host writes it now.
     #[inline]
-    pub(crate) fn host_stream(&mut self, lpn: Lpn) -> StreamId {
+    pub fn host_stream(&mut self, lpn: Lpn) -> StreamId {
         let previous = if P::USES_PREVIOUS { self.previous(lpn) } else { None };
         self.placement.host_stream(lpn, previous, &self.device)
     }
@@ -239,9 +245,9 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         self.medium.program(ppn);
     }
 
-    /// Puts a page that the host writes at a frontier, which has room.
+    /// Puts a page that the host writes at a frontier, which has room ([`PageMapped::make_room`]). The medium is not told.
     #[inline]
-    pub(crate) fn place_for_host(&mut self, lpn: Lpn, stream: StreamId, lane: u32) -> Ppn {
+    pub fn place_for_host(&mut self, lpn: Lpn, stream: StreamId, lane: u32) -> Ppn {
         // Looked up only now, since cleaning may have moved the last version.
         let old = self.map.get(lpn.index());
         if old != UNMAPPED {
@@ -328,7 +334,8 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
 
     /// Whether [`PageMapped::make_room`] would say yes.
     #[inline]
-    pub(crate) fn can_make_room(&self, stream: StreamId, lane: u32) -> bool {
+    #[must_use]
+    pub fn can_make_room(&self, stream: StreamId, lane: u32) -> bool {
         let free = self.lanes.free(lane);
         if self.has_room(stream, lane) { free >= self.reserve } else { free > self.reserve }
     }
@@ -336,7 +343,7 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
     /// Whether the host can write a page of this stream to the lane now: opens an erase block if more than the reserve is free. While
     /// a cleaning that takes time has broken into the reserve the host has to wait, or it would use up what the survivors need.
     #[inline]
-    pub(crate) fn make_room(&mut self, stream: StreamId, lane: u32) -> bool {
+    pub fn make_room(&mut self, stream: StreamId, lane: u32) -> bool {
         if self.has_room(stream, lane) { self.lanes.free(lane) >= self.reserve } else { self.open_if_free(stream, lane) }
     }
 
@@ -364,7 +371,10 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
 
     /// The victim that the policies choose in a lane. After as many without gain as there are erase blocks, no choice of theirs can gain
     /// any more, and the FTL chooses one itself.
-    pub(crate) fn choose_victim(&mut self, needy: StreamId, lane: u32) -> EraseBlockId {
+    ///
+    /// # Panics
+    /// If no erase block is closed.
+    pub fn choose_victim(&mut self, needy: StreamId, lane: u32) -> EraseBlockId {
         let pages = self.device.geometry.pages_per_erase_block;
         let most = self.lanes.blocks_of(lane).len() as u32;
         let domain = if P::PER_STREAM { self.placement.donor(needy, &self.device) } else { 0 };
@@ -381,12 +391,16 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
     }
 
     /// The closed erase block of a lane whose cleaning gains most, of all streams: for policies that find nothing to gain.
+    ///
+    /// # Panics
+    /// If no erase block is closed.
     #[cold]
-    fn rescue(&mut self, lane: u32) -> EraseBlockId {
+    pub fn rescue(&mut self, lane: u32) -> EraseBlockId {
         self.counters.rescues += 1;
         let pages = self.device.geometry.pages_per_erase_block;
         let mut is_closed = vec![true; self.device.blocks.len()];
         self.lanes.not_in_use().for_each(|block| is_closed[block as usize] = false);
+        self.emptied.iter().for_each(|block| is_closed[block.index()] = false);
         self.frontiers.iter().filter(|f| f.next < f.end).for_each(|f| is_closed[(f.next / pages) as usize] = false);
         let closed = self.lanes.blocks_of(lane).filter(|&block| is_closed[block as usize]);
         let fewest = closed.min_by_key(|&block| self.device.blocks[block as usize].valid);
@@ -424,9 +438,15 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
     }
 
     /// An erase block that holds nothing valid was erased: it is free again, or retired if that was its last erase.
-    pub(crate) fn reclaim(&mut self, victim: EraseBlockId, lane: u32) {
+    ///
+    /// # Panics
+    /// If it holds valid pages.
+    pub fn reclaim(&mut self, victim: EraseBlockId, lane: u32) {
         let block = self.device.block(victim);
         assert!(block.valid == 0, "erase block {} is erased with {} valid pages", victim.0, block.valid);
+        if !self.emptied.is_empty() {
+            self.emptied.retain(|&emptied| emptied != victim);
+        }
         self.erased[victim.index()] += 1;
         self.device.streams[usize::from(block.stream)].erase_blocks -= 1;
         self.counters.erases += 1;
@@ -434,7 +454,7 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
     }
 
     /// The valid pages of a victim, and the streams that they go to.
-    pub(crate) fn survivors(&mut self, victim: EraseBlockId, scratch: &mut Scratch) {
+    pub fn survivors(&mut self, victim: EraseBlockId, scratch: &mut Scratch) {
         self.collect(victim, scratch);
         let survivors = scratch.lpns.len();
         scratch.to.resize(survivors, StreamId(0));

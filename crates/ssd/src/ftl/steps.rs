@@ -1,4 +1,5 @@
-//! The steps of a cleaning that takes time: between them the host reads, writes and trims.
+//! The steps of a cleaning that takes time: between them the host reads, writes and trims. A drive with a clock takes them, and so does a
+//! log-structured volume, whose medium is a device below it.
 
 use placement::{Placement, Victim};
 use units::{EraseBlockId, Lpn, Ppn, StreamId};
@@ -18,16 +19,41 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         &mut self.lanes
     }
 
+    /// Free erase blocks of a lane.
+    #[inline]
+    #[must_use]
+    pub fn free_blocks(&self, lane: u32) -> usize {
+        self.lanes.free(lane)
+    }
+
+    /// Free erase blocks that are kept for cleaning: the host gets one only if more are free.
+    #[inline]
+    #[must_use]
+    pub fn reserve(&self) -> usize {
+        self.reserve
+    }
+
+    /// Pages that can be written at the write frontiers of a lane before an erase block has to be opened.
+    #[must_use]
+    pub fn frontier_room(&self, lane: u32) -> u32 {
+        let of_lane = self.frontiers.iter().skip(lane as usize).step_by(self.lanes.count() as usize);
+        of_lane.map(|frontier| frontier.end - frontier.next).sum()
+    }
+
     /// Whether a page holds the newest version of a logical page.
     #[inline]
-    pub(crate) fn is_valid(&self, page: Ppn) -> bool {
+    #[must_use]
+    pub fn is_valid(&self, page: Ppn) -> bool {
         let (block, offset) = self.split(page.0);
         self.valid[block as usize * self.words + (offset / 64) as usize] >> (offset % 64) & 1 == 1
     }
 
     /// Moves a valid page out of an erase block that is being cleaned, to the stream if there is room for it. Nothing is copied here: the
     /// caller does that.
-    pub(crate) fn relocate(&mut self, from: Ppn, lpn: Lpn, to: StreamId, lane: u32) -> Ppn {
+    ///
+    /// # Panics
+    /// If the page does not hold the logical page, or there is no room in the whole lane.
+    pub fn relocate(&mut self, from: Ppn, lpn: Lpn, to: StreamId, lane: u32) -> Ppn {
         assert!(self.map.get(lpn.index()) == from.0, "logical page {} lies at {}", lpn.0, from.0);
         self.invalidate(from.0);
         let to = self.stream_with_room(to, lane);
@@ -35,8 +61,14 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         Ppn(self.place(to, lane, lpn.0))
     }
 
-    /// Passes over the next page of a frontier, which has room: for data that was overwritten before it could be written.
-    pub(crate) fn place_dead(&mut self, stream: StreamId, lane: u32) -> Ppn {
+    /// A victim has no valid pages any more, and is reclaimed only later: until what superseded them is durable.
+    pub fn hold(&mut self, victim: EraseBlockId) {
+        self.emptied.push(victim);
+    }
+
+    /// Passes over the next page of a frontier, which has room: for data that was overwritten before it could be written, and
+    /// for padding.
+    pub fn place_dead(&mut self, stream: StreamId, lane: u32) -> Ppn {
         // It is placed and invalidated at once, so that the frontier and the indexes see what they always see.
         let frontier = self.frontiers[self.lanes.of_stream(stream, lane)];
         let ppn = self.take_page(stream, lane, frontier);

@@ -1,0 +1,222 @@
+//! Checkpoints of the map: pages of the tables that changed are written beside their last versions, a few at a time while the host goes on,
+//! and then a root that tells where each lies.
+//!
+//! The host changes the map meanwhile, so that a page of the tables may hold more than was there when the checkpoint began. That is no
+//! harm: all entries from the beginning on are replayed over it, and the root is written only when they are durable as far as any page holds them.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use placement::Placement;
+use units::{IoOp, Lpn};
+
+use super::disk::{NOWHERE, Root, make_table};
+use super::layout::Layout;
+use super::runs::Op;
+use super::settings::Settings;
+use super::volume::LogVolume;
+use crate::{Actions, Data};
+
+/// Pages of the tables in one write, and writes of them at once.
+const AT_ONCE: usize = 16;
+const OUTSTANDING: u32 = 4;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Idle,
+    /// Writes of tables that are not ended.
+    Tables(u32),
+    /// Waits for a commit after this one.
+    Commit(u64),
+    /// Writes the root.
+    Root,
+    /// Parts of the root that are not written.
+    RootParts(u32),
+    Flush,
+}
+
+/// The state of checkpoints.
+#[derive(Debug)]
+pub(super) struct Checkpoint {
+    /// The root that is durable; while a checkpoint goes on, what the next one will be.
+    root: Root,
+    phase: Phase,
+    /// Pages of the tables that changed since they were written.
+    changed: Vec<bool>,
+    to_write: VecDeque<u32>,
+    every_bytes: u64,
+    since_bytes: u64,
+    is_urgent: bool,
+}
+
+impl Checkpoint {
+    pub fn new(layout: &Layout, settings: &Settings, root: Root) -> Self {
+        let auto = (16 * u64::from(layout.tables) * u64::from(layout.page_bytes)).max(64 << 20);
+        Self {
+            root,
+            phase: Phase::Idle,
+            changed: vec![false; layout.tables as usize],
+            to_write: VecDeque::new(),
+            every_bytes: settings.checkpoint_every_bytes.unwrap_or(auto),
+            since_bytes: 0,
+            is_urgent: false,
+        }
+    }
+
+    #[inline]
+    pub fn page_changed(&mut self, layout: &Layout, lpn: u32) {
+        self.changed[(lpn / layout.lpns_per_table()) as usize] = true;
+    }
+
+    #[inline]
+    pub fn segment_changed(&mut self, layout: &Layout, segment: u32) {
+        self.changed[(layout.map_tables + segment / layout.segments_per_table()) as usize] = true;
+    }
+
+    #[inline]
+    pub fn count_bytes(&mut self, bytes: u32) {
+        self.since_bytes += u64::from(bytes);
+    }
+
+    /// One is wanted now, for the room that it makes.
+    pub fn hurry(&mut self) {
+        self.is_urgent |= self.phase == Phase::Idle;
+    }
+
+    /// Whether it waits for a commit.
+    pub fn wants_commit(&self) -> bool {
+        matches!(self.phase, Phase::Commit(_))
+    }
+
+    /// A commit ended, of those that were begun the last.
+    pub fn committed(&mut self, begun: u64) {
+        if let Phase::Commit(after) = self.phase
+            && begun > after
+        {
+            self.phase = Phase::Root;
+        }
+    }
+
+    pub fn table_ended(&mut self) {
+        if let Phase::Tables(outstanding) = &mut self.phase {
+            *outstanding -= 1;
+        }
+    }
+
+    pub fn root_ended(&mut self) {
+        if let Phase::RootParts(parts) = &mut self.phase {
+            *parts -= 1;
+        }
+    }
+}
+
+impl<P: Placement> LogVolume<P> {
+    /// Begins a checkpoint that is due, or goes on with the one that is under way. Whether something was done.
+    pub fn go_on_with_checkpoint(&mut self, actions: &mut Actions) -> bool {
+        match self.checkpoint.phase {
+            Phase::Idle => {
+                let is_due =
+                    self.checkpoint.since_bytes >= self.checkpoint.every_bytes || self.log.is_half_full() || self.checkpoint.is_urgent;
+                if is_due {
+                    self.begin_checkpoint();
+                }
+                is_due
+            }
+            Phase::Tables(outstanding) => self.write_tables(outstanding, actions),
+            Phase::Commit(_) | Phase::Flush => false,
+            Phase::Root => {
+                self.write_root(actions);
+                true
+            }
+            Phase::RootParts(0) => {
+                self.checkpoint.phase = Phase::Flush;
+                self.counted.flushes += 1;
+                self.send(Op::RootFlush, IoOp::Flush, 0, 0, actions);
+                true
+            }
+            Phase::RootParts(_) => false,
+        }
+    }
+
+    fn begin_checkpoint(&mut self) {
+        let (replay_from, replay_index) = self.log.replay_from();
+        let clock = self.ftl.device().clock;
+        let kept = &mut self.checkpoint;
+        kept.since_bytes = 0;
+        kept.is_urgent = false;
+        kept.root.number += 1;
+        (kept.root.replay_from, kept.root.replay_index, kept.root.clock) = (replay_from, replay_index, clock);
+        kept.to_write.extend((0..).zip(&kept.changed).filter(|(_, changed)| **changed).map(|(index, _)| index));
+        kept.changed.fill(false);
+        kept.phase = Phase::Tables(0);
+    }
+
+    fn write_tables(&mut self, mut outstanding: u32, actions: &mut Actions) -> bool {
+        let before = outstanding;
+        let page = self.layout.page_bytes as usize;
+        let most = AT_ONCE.min(self.below.most_bytes as usize / page);
+        while outstanding < OUTSTANDING
+            && self.can_send()
+            && let Some(&first) = self.checkpoint.to_write.front()
+        {
+            let other = |area: u8| if area == 1 { 2 } else { 1 };
+            let area = other(self.checkpoint.root.areas[first as usize]);
+            let mut pages = 0;
+            while let Some(&index) = self.checkpoint.to_write.front()
+                && index == first + pages
+                && (pages as usize) < most
+                && other(self.checkpoint.root.areas[index as usize]) == area
+            {
+                self.checkpoint.to_write.pop_front();
+                self.checkpoint.root.areas[index as usize] = area;
+                pages += 1;
+            }
+            let data = if self.is_absent { Data::Absent } else { Data::Whole(self.tables(first, pages)) };
+            let turn = self.commit.count_write();
+            let op = Op::Own { turn, is_table: true };
+            self.send_write(op, self.layout.table(first, area), pages * page as u32, data, actions);
+            self.counted.checkpoint_pages += u64::from(pages);
+            outstanding += 1;
+        }
+        let are_written = outstanding == 0 && self.checkpoint.to_write.is_empty();
+        self.checkpoint.phase = if are_written { Phase::Commit(self.commit.begun) } else { Phase::Tables(outstanding) };
+        outstanding != before || are_written
+    }
+
+    fn tables(&self, first: u32, pages: u32) -> Bytes {
+        let page = self.layout.page_bytes as usize;
+        let mut bytes = vec![0; pages as usize * page];
+        let map = |lpn: u32| self.ftl.lookup(Lpn(lpn)).map_or(NOWHERE, |ppn| ppn.0);
+        for (index, to) in (first..).zip(bytes.chunks_mut(page)) {
+            make_table(&self.layout, self.volume, self.checkpoint.root.number, index, to, map, &self.segments);
+        }
+        bytes.into()
+    }
+
+    fn write_root(&mut self, actions: &mut Actions) {
+        self.checkpoint.root.durable = self.log.durable;
+        let mut bytes = Vec::new();
+        if !self.is_absent {
+            bytes.resize(self.layout.root_bytes(), 0);
+            self.checkpoint.root.encode(self.volume, &mut bytes);
+        }
+        let data = if self.is_absent { Data::Absent } else { Data::Whole(bytes.into()) };
+        let (at, page) = (self.layout.root(self.checkpoint.root.number), self.layout.page_bytes);
+        let most = (self.below.most_bytes / page * page) as usize;
+        let mut parts = 0;
+        for from in (0..self.layout.root_bytes()).step_by(most) {
+            let to = self.layout.root_bytes().min(from + most);
+            self.send_write(Op::Root, at + from as u64, (to - from) as u32, data.slice(from..to), actions);
+            parts += 1;
+        }
+        self.counted.checkpoint_pages += u64::from(self.layout.root_pages);
+        self.checkpoint.phase = Phase::RootParts(parts);
+    }
+
+    /// The root is durable.
+    pub fn checkpoint_ended(&mut self) {
+        self.checkpoint.phase = Phase::Idle;
+        self.counted.checkpoints += 1;
+        self.log.checkpointed(&self.checkpoint.root);
+    }
+}

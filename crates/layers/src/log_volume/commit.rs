@@ -1,0 +1,305 @@
+//! What was changed since the last checkpoint, and how it becomes durable.
+//!
+//! Each change is an entry of the log. Entries go into summaries, which are written when a commit needs them, or when there are many. A
+//! commit makes all entries durable that were made before it began: it waits until their pages and summaries are written, and flushes
+//! what is below. Both are written at once, in any order: a page that is told of and was not written in time is known by its checksum.
+
+use std::collections::VecDeque;
+
+use placement::Placement;
+use units::{EraseBlockId, IoOp, StreamId};
+
+use super::disk::{Entry, Root, SummaryHead, encode_summary};
+use super::layout::Layout;
+use super::runs::Op;
+use super::volume::LogVolume;
+use crate::{Actions, Data};
+
+/// Summaries that are written at once when no commit asks for them earlier.
+const AT_ONCE: usize = 16;
+/// Summaries that there is always room for: those of commits that only tell what is durable.
+const SPARE_SUMMARIES: usize = 2;
+
+/// The entries.
+#[derive(Debug)]
+pub(super) struct Log {
+    /// Not in a summary yet.
+    entries: Vec<Entry>,
+    /// The number of the next entry.
+    pub next: u64,
+    /// All entries before this one are durable.
+    pub durable: u64,
+    /// All entries before this one are known to be durable whatever happens: a summary or root that says so is durable itself. A segment that
+    /// they emptied may be written to again; recovery will not look for what was there.
+    pub known_durable: u64,
+    /// What the last summary says of that.
+    said: u64,
+    next_summary: u64,
+    /// The first summary that is still needed.
+    oldest_summary: u64,
+    epoch: u64,
+    per_summary: usize,
+    ring: usize,
+    /// Entries of pages that are being read: there will be room for them.
+    promised: usize,
+}
+
+impl Log {
+    pub fn new(layout: &Layout, root: &Root) -> Self {
+        Self {
+            entries: Vec::new(),
+            next: root.durable,
+            durable: root.durable,
+            known_durable: root.durable,
+            said: root.durable,
+            next_summary: root.replay_from,
+            oldest_summary: root.replay_from,
+            epoch: root.epoch,
+            per_summary: layout.entries_per_summary(),
+            ring: layout.ring_pages as usize,
+            promised: 0,
+        }
+    }
+
+    #[inline]
+    pub fn push(&mut self, entry: Entry) {
+        self.entries.push(entry);
+        self.next += 1;
+    }
+
+    /// Whether all entries are durable.
+    pub fn is_durable(&self) -> bool {
+        self.next == self.durable
+    }
+
+    /// Whether there are so many entries that they are written.
+    #[inline]
+    pub fn is_long(&self) -> bool {
+        self.entries.len() >= AT_ONCE.min(self.ring / 8) * self.per_summary
+    }
+
+    fn used(&self) -> usize {
+        (self.next_summary - self.oldest_summary) as usize
+    }
+
+    /// Whether a checkpoint should make room.
+    #[inline]
+    pub fn is_half_full(&self) -> bool {
+        self.used() > self.ring / 2
+    }
+
+    #[inline]
+    fn has_room_for(&self, more: usize) -> bool {
+        (self.entries.len() + self.promised + more).div_ceil(self.per_summary) + SPARE_SUMMARIES <= self.ring - self.used()
+    }
+
+    pub fn promise(&mut self, entries: usize) {
+        self.promised += entries;
+    }
+
+    pub fn keep_promise(&mut self, entries: usize) {
+        self.promised -= entries;
+    }
+
+    /// Where replaying would begin if all that was made so far were in a checkpoint: the next summary, and the number of its first entry.
+    pub fn replay_from(&self) -> (u64, u64) {
+        (self.next_summary, self.next - self.entries.len() as u64)
+    }
+
+    /// A checkpoint is durable.
+    pub fn checkpointed(&mut self, root: &Root) {
+        self.oldest_summary = root.replay_from;
+        self.known_durable = self.known_durable.max(root.durable);
+    }
+}
+
+/// Who waits for a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waiter {
+    /// A flush of the host.
+    Flush(u32),
+    /// A write of the host with FUA.
+    Write(usize),
+    /// Nobody is told.
+    Drain,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Phase {
+    #[default]
+    Idle,
+    Writing,
+    Flushing,
+}
+
+/// Commits: one at a time. Those who ask while one goes on wait for the next.
+#[derive(Debug, Default)]
+pub(super) struct Commit {
+    phase: Phase,
+    /// Entries before this one are durable when it ends.
+    covers: u64,
+    /// What the summaries that it makes durable say of durable entries.
+    says: u64,
+    /// How many were begun.
+    pub begun: u64,
+    waiters: VecDeque<(u64, Waiter)>,
+    /// Writes that are not ended: those that the commit waits for are counted apart from later ones.
+    turn: u8,
+    writes: [u32; 2],
+}
+
+impl Commit {
+    /// Another write is on its way: its turn.
+    pub fn count_write(&mut self) -> u8 {
+        self.writes[usize::from(self.turn)] += 1;
+        self.turn
+    }
+
+    pub fn ended(&mut self, turn: u8) {
+        self.writes[usize::from(turn)] -= 1;
+    }
+
+    /// Someone wants all entries before this one durable.
+    pub fn wait_for(&mut self, entry: u64, waiter: Waiter) {
+        self.waiters.push_back((entry, waiter));
+    }
+
+    /// The flushes that wait.
+    pub fn flushes(&mut self) -> Vec<u32> {
+        self.waiters.drain(..).filter_map(|(_, waiter)| if let Waiter::Flush(id) = waiter { Some(id) } else { None }).collect()
+    }
+}
+
+impl<P: Placement> LogVolume<P> {
+    /// Whether there is room for so many more entries. If not, a checkpoint is due or under way.
+    #[inline]
+    pub fn can_log(&self, entries: usize) -> bool {
+        self.log.has_room_for(entries)
+    }
+
+    /// Writes the entries into summaries; with `even_if_empty`, one that only tells what is durable.
+    fn seal_all(&mut self, even_if_empty: bool, actions: &mut Actions) {
+        let entries = std::mem::take(&mut self.log.entries);
+        let count = entries.len().div_ceil(self.log.per_summary).max(usize::from(even_if_empty));
+        let page = self.layout.page_bytes as usize;
+        let most = AT_ONCE.min(self.below.most_bytes as usize / page);
+        let mut sealed = 0;
+        while sealed < count {
+            let number = self.log.next_summary;
+            let to_end = self.log.ring - (number % self.log.ring as u64) as usize;
+            let now = (count - sealed).min(most).min(to_end);
+            let data = if self.is_absent { Data::Absent } else { self.summaries(&entries, sealed, now) };
+            let turn = self.commit.count_write();
+            let op = Op::Own { turn, is_table: false };
+            self.send_write(op, self.layout.summary(number), (now * page) as u32, data, actions);
+            self.counted.summary_pages += now as u64;
+            self.log.next_summary += now as u64;
+            sealed += now;
+        }
+        if count > 0 {
+            self.log.said = self.log.durable;
+        }
+        // The memory is used again.
+        self.log.entries = entries;
+        self.log.entries.clear();
+        assert!(self.log.used() <= self.log.ring, "summaries are never written over those that are needed");
+    }
+
+    /// The bytes of some summaries.
+    fn summaries(&self, entries: &[Entry], sealed: usize, now: usize) -> Data {
+        let page = self.layout.page_bytes as usize;
+        let (per, first) = (self.log.per_summary, self.log.next - entries.len() as u64);
+        let mut bytes = vec![0; now * page];
+        for (place, to) in bytes.chunks_mut(page).enumerate() {
+            let from = (sealed + place) * per;
+            let head = SummaryHead {
+                epoch: self.log.epoch,
+                number: self.log.next_summary + place as u64,
+                first: first + from as u64,
+                durable: self.log.durable,
+            };
+            encode_summary(self.volume, head, &entries[from..entries.len().min(from + per)], to);
+        }
+        Data::Whole(bytes.into())
+    }
+
+    /// Writes the entries into summaries, since there are many.
+    pub fn seal(&mut self, actions: &mut Actions) {
+        self.seal_all(false, actions);
+    }
+
+    /// Begins a commit that someone waits for, or goes on with the one that is under way. Whether something was done.
+    pub fn go_on_with_commit(&mut self, actions: &mut Actions) -> bool {
+        match self.commit.phase {
+            Phase::Idle => {
+                let is_for_space = self.wants_segments();
+                if self.commit.waiters.is_empty() && !self.checkpoint.wants_commit() && !is_for_space {
+                    return false;
+                }
+                if is_for_space && !self.log.has_room_for(0) {
+                    // The summary that tells what is durable has no room; the root of a checkpoint tells as much.
+                    self.checkpoint.hurry();
+                    if self.commit.waiters.is_empty() && !self.checkpoint.wants_commit() {
+                        return false;
+                    }
+                }
+                self.begin_commit(is_for_space && self.log.has_room_for(0), actions);
+                true
+            }
+            Phase::Writing if self.commit.writes[usize::from(self.commit.turn ^ 1)] == 0 => {
+                self.commit.phase = Phase::Flushing;
+                self.counted.flushes += 1;
+                self.send(Op::Flush, IoOp::Flush, 0, 0, actions);
+                true
+            }
+            Phase::Writing | Phase::Flushing => false,
+        }
+    }
+
+    fn begin_commit(&mut self, is_for_space: bool, actions: &mut Actions) {
+        let is_for_host = !self.commit.waiters.is_empty();
+        for stream in 0..self.runs.len() {
+            if self.runs[stream].pages > 0 {
+                if is_for_host && self.settings.pads {
+                    self.pad(StreamId(stream as u32), actions);
+                }
+                self.send_run(StreamId(stream as u32), actions);
+            }
+        }
+        let tells_anew = is_for_space && self.log.durable > self.log.said;
+        self.seal_all(tells_anew, actions);
+        self.commit.covers = self.log.next;
+        self.commit.says = self.log.said;
+        self.commit.begun += 1;
+        self.commit.turn ^= 1;
+        self.commit.phase = Phase::Writing;
+    }
+
+    /// Fills a gathered write up to its alignment with pages that hold nothing. Not where that would take room that cleaning needs.
+    fn pad(&mut self, stream: StreamId, actions: &mut Actions) {
+        while self.runs[stream.index()].pages > 0 && self.ftl.free_blocks(0) >= self.ftl.reserve() {
+            let ppn = self.ftl.place_dead(stream, 0).0;
+            debug_assert_eq!(self.ftl.stream_of(EraseBlockId(self.segment_of(ppn))), stream);
+            self.counted.padding_pages += 1;
+            self.gather(ppn, self.zeros(u64::from(self.layout.page_bytes)), None, actions);
+        }
+    }
+
+    /// The flush of a commit came back.
+    pub fn commit_ended(&mut self, actions: &mut Actions) {
+        self.commit.phase = Phase::Idle;
+        self.log.durable = self.commit.covers;
+        self.log.known_durable = self.log.known_durable.max(self.commit.says);
+        self.checkpoint.committed(self.commit.begun);
+        while let Some(&(entry, waiter)) = self.commit.waiters.front()
+            && entry <= self.log.durable
+        {
+            self.commit.waiters.pop_front();
+            match waiter {
+                Waiter::Flush(id) => actions.reply(id, Ok(Data::Absent)),
+                Waiter::Write(write) => self.reply_to(write, actions),
+                Waiter::Drain => {}
+            }
+        }
+    }
+}

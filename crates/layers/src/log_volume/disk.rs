@@ -1,0 +1,316 @@
+//! The structures on the device, as docs/formats/log_volume.md draws them. All numbers are little endian; each structure begins with
+//! the XXH3-64 of all that follows, with the volume's identity for its seed.
+
+use bytes::{Buf, BufMut};
+use twox_hash::XxHash3_64;
+
+use super::layout::Layout;
+
+pub(super) const SUPERBLOCK_BYTES: usize = 64;
+pub(super) const ROOT_HEADER_BYTES: usize = 72;
+pub(super) const SUMMARY_HEADER_BYTES: usize = 64;
+pub(super) const SUMMARY_ENTRY_BYTES: usize = 16;
+pub(super) const TABLE_HEADER_BYTES: usize = 40;
+pub(super) const MAP_ENTRY_BYTES: usize = 4;
+pub(super) const SEGMENT_ENTRY_BYTES: usize = 16;
+
+pub(super) const SUPERBLOCK_MAGIC: u64 = u64::from_le_bytes(*b"FWLOGVOL");
+const ROOT_MAGIC: u64 = u64::from_le_bytes(*b"FWLOGROT");
+const SUMMARY_MAGIC: u64 = u64::from_le_bytes(*b"FWLOGSUM");
+const TABLE_MAGIC: u64 = u64::from_le_bytes(*b"FWLOGTAB");
+pub(super) const VERSION: u16 = 1;
+
+/// A logical page that lies nowhere.
+pub(super) const NOWHERE: u32 = u32::MAX;
+
+/// Of a page of data, and of structures.
+#[inline]
+pub(super) fn checksum(seed: u64, bytes: &[u8]) -> u64 {
+    XxHash3_64::oneshot_with_seed(seed, bytes)
+}
+
+fn seal(seed: u64, bytes: &mut [u8]) {
+    let sum = checksum(seed, &bytes[8..]);
+    bytes[..8].copy_from_slice(&sum.to_le_bytes());
+}
+
+fn is_sealed(seed: u64, bytes: &[u8]) -> bool {
+    bytes.len() > 8 && (&bytes[..8]).get_u64_le() == checksum(seed, &bytes[8..])
+}
+
+/// What never changes after formatting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Superblock {
+    pub volume: u64,
+    pub page_bytes: u32,
+    pub pages_per_segment: u32,
+    pub segments: u32,
+    pub logical_pages: u32,
+    pub ring_pages: u32,
+}
+
+impl Superblock {
+    pub fn encode(&self, to: &mut [u8]) {
+        let mut at = &mut to[8..SUPERBLOCK_BYTES];
+        at.put_u64_le(SUPERBLOCK_MAGIC);
+        at.put_u16_le(VERSION);
+        at.put_u16_le(0);
+        at.put_u32_le(self.page_bytes);
+        at.put_u64_le(self.volume);
+        at.put_u32_le(self.pages_per_segment);
+        at.put_u32_le(self.segments);
+        at.put_u32_le(self.logical_pages);
+        at.put_u32_le(self.ring_pages);
+        at.fill(0);
+        seal(0, &mut to[..SUPERBLOCK_BYTES]);
+    }
+
+    /// What is there, or why it is no superblock.
+    pub fn decode(from: &[u8]) -> Result<Self, String> {
+        let bytes = &from[..SUPERBLOCK_BYTES];
+        let mut at = &bytes[8..];
+        if at.get_u64_le() != SUPERBLOCK_MAGIC {
+            return Err("there is no superblock".to_owned());
+        }
+        let version = at.get_u16_le();
+        if !is_sealed(0, bytes) {
+            return Err("the checksum of the superblock is wrong".to_owned());
+        }
+        if version != VERSION {
+            return Err(format!("its version is {version}, and {VERSION} is known"));
+        }
+        at.advance(2);
+        let page_bytes = at.get_u32_le();
+        let volume = at.get_u64_le();
+        Ok(Self {
+            volume,
+            page_bytes,
+            pages_per_segment: at.get_u32_le(),
+            segments: at.get_u32_le(),
+            logical_pages: at.get_u32_le(),
+            ring_pages: at.get_u32_le(),
+        })
+    }
+}
+
+/// The head of a checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Root {
+    /// Grows by one with each root.
+    pub number: u64,
+    /// Grows by one each time that the volume is opened.
+    pub epoch: u64,
+    /// All entries before this one are durable.
+    pub durable: u64,
+    /// The first summary that has to be replayed.
+    pub replay_from: u64,
+    /// The number of its first entry.
+    pub replay_index: u64,
+    /// Host page writes up to there.
+    pub clock: u64,
+    /// Of each page of the tables, the area in which its present version lies; 0 if it was never written.
+    pub areas: Vec<u8>,
+}
+
+impl Root {
+    pub fn encode(&self, volume: u64, to: &mut [u8]) {
+        to.fill(0);
+        let mut at = &mut to[8..];
+        at.put_u64_le(ROOT_MAGIC);
+        at.put_u64_le(volume);
+        for field in [self.number, self.epoch, self.durable, self.replay_from, self.replay_index, self.clock] {
+            at.put_u64_le(field);
+        }
+        for four in self.areas.chunks(4) {
+            at.put_u8(four.iter().rev().fold(0, |byte, area| byte << 2 | area));
+        }
+        seal(volume, to);
+    }
+
+    /// None if there is no valid root.
+    pub fn decode(volume: u64, tables: u32, from: &[u8]) -> Option<Self> {
+        let mut at = &from[8..];
+        if at.get_u64_le() != ROOT_MAGIC || at.get_u64_le() != volume || !is_sealed(volume, from) {
+            return None;
+        }
+        let [number, epoch, durable, replay_from, replay_index, clock] = std::array::from_fn(|_| at.get_u64_le());
+        let areas: Vec<u8> = (0..tables as usize).map(|index| at[index / 4] >> (index % 4 * 2) & 3).collect();
+        // So large that nothing grows beyond what fits.
+        let is_sound = [number, epoch, durable, replay_from, replay_index, clock].iter().all(|&field| field < 1 << 62);
+        (is_sound && areas.iter().all(|&area| area < 3)).then_some(Self { number, epoch, durable, replay_from, replay_index, clock, areas })
+    }
+}
+
+/// One change, in the order in which they were made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entry {
+    /// A logical page was written to a physical one.
+    Placed { lpn: u32, ppn: u32, is_relocated: bool, check: u64 },
+    /// Logical pages hold nothing any more.
+    Trimmed { lpn: u32, pages: u64 },
+    /// A segment was taken for a stream.
+    Opened { segment: u32, stream: u16, opened_at: u32 },
+}
+
+const TRIMMED: u32 = u32::MAX;
+const OPENED: u32 = u32::MAX - 1;
+const RELOCATED: u32 = 1 << 31;
+
+impl Entry {
+    fn encode(self, to: &mut impl BufMut) {
+        let (first, second, third) = match self {
+            Self::Placed { lpn, ppn, is_relocated, check } => (lpn, if is_relocated { ppn | RELOCATED } else { ppn }, check),
+            Self::Trimmed { lpn, pages } => (lpn, TRIMMED, pages),
+            Self::Opened { segment, stream, opened_at } => (segment, OPENED, u64::from(opened_at) << 32 | u64::from(stream)),
+        };
+        to.put_u32_le(first);
+        to.put_u32_le(second);
+        to.put_u64_le(third);
+    }
+
+    fn decode(from: &mut &[u8]) -> Self {
+        let (first, second, third) = (from.get_u32_le(), from.get_u32_le(), from.get_u64_le());
+        match second {
+            TRIMMED => Self::Trimmed { lpn: first, pages: third },
+            OPENED => Self::Opened { segment: first, stream: third as u16, opened_at: (third >> 32) as u32 },
+            place => Self::Placed { lpn: first, ppn: place & !RELOCATED, is_relocated: place & RELOCATED != 0, check: third },
+        }
+    }
+}
+
+/// The head of a summary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SummaryHead {
+    pub epoch: u64,
+    /// Grows by one with each summary; tells the place in the ring.
+    pub number: u64,
+    /// The number of the first entry.
+    pub first: u64,
+    /// All entries before this one were durable when the summary was made.
+    pub durable: u64,
+}
+
+pub(super) fn encode_summary(volume: u64, head: SummaryHead, entries: &[Entry], to: &mut [u8]) {
+    to.fill(0);
+    let mut at = &mut to[8..];
+    at.put_u64_le(SUMMARY_MAGIC);
+    for field in [volume, head.epoch, head.number, head.first, head.durable] {
+        at.put_u64_le(field);
+    }
+    at.put_u32_le(entries.len() as u32);
+    at.put_u32_le(0);
+    entries.iter().for_each(|entry| entry.encode(&mut at));
+    seal(volume, to);
+}
+
+/// None if there is no valid summary.
+pub(super) fn decode_summary(volume: u64, from: &[u8], entries: &mut Vec<Entry>) -> Option<SummaryHead> {
+    let mut at = &from[8..];
+    if at.get_u64_le() != SUMMARY_MAGIC || at.get_u64_le() != volume || !is_sealed(volume, from) {
+        return None;
+    }
+    let head = SummaryHead { epoch: at.get_u64_le(), number: at.get_u64_le(), first: at.get_u64_le(), durable: at.get_u64_le() };
+    let count = at.get_u32_le() as usize;
+    at.advance(4);
+    if count > at.len() / SUMMARY_ENTRY_BYTES {
+        return None;
+    }
+    entries.extend((0..count).map(|_| Entry::decode(&mut at)));
+    Some(head)
+}
+
+/// What is kept of a segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Segment {
+    /// The number of the entry with which it was opened.
+    pub opened: u64,
+    /// The clock then.
+    pub opened_at: u32,
+    pub stream: u16,
+    /// Pages written since.
+    pub filled: u16,
+}
+
+/// A page of the tables: its head, and then what `fill` puts there.
+pub(super) fn encode_table(volume: u64, number: u64, index: u32, to: &mut [u8], fill: impl FnOnce(&mut &mut [u8])) {
+    to.fill(0);
+    let mut at = &mut to[8..];
+    at.put_u64_le(TABLE_MAGIC);
+    at.put_u64_le(volume);
+    at.put_u64_le(number);
+    at.put_u32_le(index);
+    at.put_u32_le(0);
+    fill(&mut at);
+    seal(volume, to);
+}
+
+/// The contents of a page of the tables; none if it is not the one that is looked for.
+pub(super) fn decode_table(volume: u64, newest: u64, index: u32, from: &[u8]) -> Option<&[u8]> {
+    let mut at = &from[8..];
+    let is_this = at.get_u64_le() == TABLE_MAGIC && at.get_u64_le() == volume && at.get_u64_le() <= newest && at.get_u32_le() == index;
+    (is_this && is_sealed(volume, from)).then_some(&from[TABLE_HEADER_BYTES..])
+}
+
+impl Segment {
+    pub fn encode(self, to: &mut impl BufMut) {
+        to.put_u64_le(self.opened);
+        to.put_u32_le(self.opened_at);
+        to.put_u16_le(self.stream);
+        to.put_u16_le(self.filled);
+    }
+
+    pub fn decode(from: &mut &[u8]) -> Self {
+        Self { opened: from.get_u64_le(), opened_at: from.get_u32_le(), stream: from.get_u16_le(), filled: from.get_u16_le() }
+    }
+}
+
+/// The page `index` of the tables of a map and segments, made by asking for each.
+pub(super) fn make_table(
+    layout: &Layout,
+    volume: u64,
+    number: u64,
+    index: u32,
+    to: &mut [u8],
+    map: impl Fn(u32) -> u32,
+    segments: &[Segment],
+) {
+    encode_table(volume, number, index, to, |at| {
+        if index < layout.map_tables {
+            layout.lpns_of(index).for_each(|lpn| at.put_u32_le(map(lpn)));
+        } else {
+            layout.segments_of(index).for_each(|segment| segments[segment as usize].encode(at));
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let mut page = vec![7; 512];
+        let superblock = Superblock { volume: 5, page_bytes: 512, pages_per_segment: 16, segments: 20, logical_pages: 200, ring_pages: 8 };
+        superblock.encode(&mut page);
+        assert_eq!(Superblock::decode(&page), Ok(superblock));
+        let root = Root { number: 3, epoch: 2, durable: 77, replay_from: 6, replay_index: 70, clock: 50, areas: vec![0, 1, 2, 2, 1, 0, 2] };
+        root.encode(5, &mut page);
+        assert_eq!(Root::decode(5, 7, &page), Some(root.clone()));
+        assert_eq!(Root::decode(6, 7, &page), None, "another volume's");
+        let entries = [
+            Entry::Placed { lpn: 3, ppn: 9, is_relocated: true, check: u64::MAX },
+            Entry::Placed { lpn: 4, ppn: 0, is_relocated: false, check: 0 },
+            Entry::Trimmed { lpn: 0, pages: 1 << 40 },
+            Entry::Opened { segment: 1, stream: 65_535, opened_at: u32::MAX },
+        ];
+        let head = SummaryHead { epoch: 1, number: 2, first: 3, durable: 4 };
+        encode_summary(5, head, &entries, &mut page);
+        let mut read = Vec::new();
+        assert_eq!((decode_summary(5, &page, &mut read), &read[..]), (Some(head), &entries[..]));
+        for bit in [0, 8 * 9, 8 * 63 + 3, 8 * 120, 8 * 511] {
+            let mut wrong = page.clone();
+            wrong[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(decode_summary(5, &wrong, &mut Vec::new()), None, "bit {bit}");
+        }
+    }
+}

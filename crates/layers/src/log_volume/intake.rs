@@ -1,0 +1,353 @@
+//! What the host asks: reads, writes of any whole sectors, trims.
+
+use std::ops::Range;
+
+use placement::Placement;
+use units::{IoOp, Lpn};
+
+use super::commit::Waiter;
+use super::disk::{Entry, checksum};
+use super::runs::Op;
+use super::volume::LogVolume;
+use crate::{Actions, Command, Data, Failure, Gather};
+
+/// A command that waits for room.
+#[derive(Debug)]
+pub(super) enum Task {
+    Write(usize),
+    Trim { id: u32, offset: u64, length: u32 },
+}
+
+/// A write of the host that is not replied to.
+#[derive(Debug)]
+pub(super) struct HostWrite {
+    pub id: u32,
+    pub bytes: Range<u64>,
+    pub data: Data,
+    pub is_fua: bool,
+    /// The next page to be placed.
+    next: u32,
+    /// Pages that have no place yet.
+    unplaced: u32,
+    /// Pages that are not on the device yet.
+    unwritten: u32,
+    failure: Option<Failure>,
+}
+
+impl HostWrite {
+    pub fn new(command: Command, page_bytes: u32) -> Self {
+        let page = u64::from(page_bytes);
+        let bytes = command.offset..command.end();
+        let next = (bytes.start / page) as u32;
+        let pages = bytes.end.div_ceil(page) as u32 - next;
+        Self { id: command.id, bytes, data: command.data, is_fua: command.is_fua, next, unplaced: pages, unwritten: pages, failure: None }
+    }
+
+    fn end(&self, page_bytes: u32) -> u32 {
+        self.bytes.end.div_ceil(u64::from(page_bytes)) as u32
+    }
+}
+
+/// A page as it was read, of which a part will be written.
+#[derive(Debug)]
+pub(super) struct Fill {
+    write: usize,
+    lpn: u32,
+    /// Where it was read.
+    ppn: u32,
+    data: Data,
+}
+
+/// A piece of what the host reads.
+enum Piece {
+    Here(Data),
+    Below { ppn: u32, offset: u64, length: u32 },
+}
+
+impl<P: Placement> LogVolume<P> {
+    /// The part of a page that these bytes cover, counted within the page.
+    fn within(&self, bytes: &Range<u64>, lpn: u32) -> Range<u64> {
+        let page = u64::from(self.layout.page_bytes);
+        let start = u64::from(lpn) * page;
+        bytes.start.max(start) - start..bytes.end.min(start + page) - start
+    }
+
+    /// Reads: from memory what is not on the device yet, zeros where nothing is, and all else below.
+    pub fn read(&mut self, command: &Command, actions: &mut Actions) {
+        let bytes = command.offset..command.end();
+        let mut pieces: Vec<Piece> = Vec::new();
+        for lpn in self.pages_of(bytes.clone()) {
+            let within = self.within(&bytes, lpn);
+            let length = within.end - within.start;
+            let Some(ppn) = self.ftl.lookup(Lpn(lpn)) else {
+                self.counted.unmapped_reads += 1;
+                pieces.push(Piece::Here(self.zeros(length)));
+                continue;
+            };
+            if let Some(data) = self.in_memory(ppn.0) {
+                pieces.push(Piece::Here(data.slice(within.start as usize..within.end as usize)));
+                continue;
+            }
+            let at = self.layout.page(ppn.0) + within.start;
+            match pieces.last_mut() {
+                // Not beyond the segment, for which the read is counted.
+                Some(Piece::Below { ppn: first, offset, length: before })
+                    if *offset + u64::from(*before) == at
+                        && *first / self.layout.pages_per_segment == ppn.0 / self.layout.pages_per_segment
+                        && u64::from(*before) + length <= u64::from(self.below.most_bytes) =>
+                {
+                    *before += length as u32;
+                }
+                _ => pieces.push(Piece::Below { ppn: ppn.0, offset: at, length: length as u32 }),
+            }
+        }
+        let parent = self.reads.begin(command.id, pieces.len() as u32);
+        for (place, piece) in (0..).zip(pieces) {
+            let part = Gather::part(parent, place);
+            match piece {
+                Piece::Here(data) => self.reads.ended(part, Ok(data), actions),
+                Piece::Below { ppn, offset, length } => {
+                    let segment = self.segment_of(ppn);
+                    self.pins[segment as usize] += 1;
+                    self.send(Op::Read { part, segment }, IoOp::Read, offset, length, actions);
+                }
+            }
+        }
+    }
+
+    /// Zeros, unless a trace without bytes is played.
+    pub fn zeros(&self, length: u64) -> Data {
+        if self.is_absent { Data::Absent } else { Data::zeros(length as usize) }
+    }
+
+    /// Takes in what there is room for. Whether anything was.
+    pub fn take_in(&mut self, actions: &mut Actions) -> bool {
+        let mut went_on = false;
+        while !self.fills.is_empty() && self.fill(actions) {
+            went_on = true;
+        }
+        self.send_touched(actions);
+        while let Some(task) = self.tasks.front() {
+            let is_done = match *task {
+                Task::Write(slot) => self.take_write(slot, actions),
+                Task::Trim { id, offset, length } => self.take_trim(id, offset..offset + u64::from(length), actions),
+            };
+            if !is_done {
+                break;
+            }
+            self.tasks.pop_front();
+            went_on = true;
+        }
+        went_on
+    }
+
+    /// Whether the host has room for a page: the stream that it goes to. What was chosen for a page that had to wait stays chosen.
+    fn room_for(&mut self, lpn: Lpn) -> bool {
+        // What is cheap to ask comes first; policies count how often they are asked.
+        if !self.can_send() || !self.can_log(2) || self.ftl.free_blocks(0) < self.ftl.reserve() {
+            return false;
+        }
+        let stream = match self.chosen {
+            Some((chosen, stream)) if chosen == lpn => stream,
+            _ => self.ftl.host_stream(lpn),
+        };
+        self.chosen = Some((lpn, stream));
+        self.last_stream = stream;
+        self.ftl.make_room(stream, 0)
+    }
+
+    /// Puts a page at the frontier of the stream that was chosen for it.
+    fn place(&mut self, lpn: Lpn, data: Data, write: usize, actions: &mut Actions) {
+        let (_, stream) = self.chosen.take().expect("a stream was chosen");
+        self.mapped += u32::from(self.ftl.lookup(lpn).is_none());
+        let ppn = self.ftl.place_for_host(lpn, stream, 0).0;
+        self.counted.host_pages += 1;
+        self.cleaner.paid();
+        self.note(lpn, ppn, &data, false, actions);
+        let waits = self.settings.align_bytes.is_none() && !self.writes[write].is_fua;
+        // A run is of one write of the host, which is told when it is written.
+        self.gather(ppn, data, waits.then_some(write), actions);
+        let kept = &mut self.writes[write];
+        kept.unplaced -= 1;
+        if kept.unplaced > 0 {
+            return;
+        }
+        if kept.is_fua {
+            self.commit.wait_for(self.log.next, Waiter::Write(write));
+        } else if !waits {
+            self.reply_to(write, actions);
+        }
+    }
+
+    /// Tells the log of a page and its segment.
+    pub fn note(&mut self, lpn: Lpn, ppn: u32, data: &Data, is_relocated: bool, actions: &mut Actions) {
+        let pages = self.layout.pages_per_segment;
+        let segment = ppn / pages;
+        if ppn.is_multiple_of(pages) {
+            let block = self.ftl.device().blocks[segment as usize];
+            let kept = &mut self.segments[segment as usize];
+            (kept.opened, kept.opened_at, kept.stream) = (self.log.next, block.opened_at, block.stream);
+            self.log.push(Entry::Opened { segment, stream: block.stream, opened_at: block.opened_at });
+        }
+        self.segments[segment as usize].filled = (ppn % pages) as u16 + 1;
+        self.checkpoint.segment_changed(&self.layout, segment);
+        self.checkpoint.page_changed(&self.layout, lpn.0);
+        self.checkpoint.count_bytes(self.layout.page_bytes);
+        let check = match data {
+            Data::Absent => 0,
+            Data::Whole(bytes) => checksum(self.volume, bytes),
+            Data::Pieces(_) => checksum(self.volume, &data.joined().unwrap_or_default()),
+        };
+        self.log.push(Entry::Placed { lpn: lpn.0, ppn, is_relocated, check });
+        if self.log.is_long() {
+            self.seal(actions);
+        }
+    }
+
+    /// Places as many pages of a write as there is room for. Whether all are placed or read for that.
+    fn take_write(&mut self, slot: usize, actions: &mut Actions) -> bool {
+        let page = u64::from(self.layout.page_bytes);
+        let end = self.writes[slot].end(self.layout.page_bytes);
+        let mut is_done = true;
+        while self.writes.get(slot).is_some_and(|write| write.next < end) {
+            let lpn = Lpn(self.writes[slot].next);
+            let within = self.within(&self.writes[slot].bytes, lpn.0);
+            let base = if within.end - within.start == page { None } else { Some(self.rest_of(lpn)) };
+            if let Some(Err(ppn)) = base {
+                self.writes[slot].next += 1;
+                self.read_rest(slot, lpn.0, ppn, actions);
+                continue;
+            }
+            if !self.room_for(lpn) {
+                is_done = false;
+                break;
+            }
+            self.writes[slot].next += 1;
+            let part = self.part_of(slot, lpn.0, &within);
+            let data = match base {
+                Some(Ok(base)) => self.patched(&base, within.start, &part),
+                _ => part,
+            };
+            self.place(lpn, data, slot, actions);
+        }
+        self.send_touched(actions);
+        is_done
+    }
+
+    /// What a write says of a page.
+    fn part_of(&self, slot: usize, lpn: u32, within: &Range<u64>) -> Data {
+        let write = &self.writes[slot];
+        let from = (u64::from(lpn) * u64::from(self.layout.page_bytes) + within.start - write.bytes.start) as usize;
+        write.data.slice(from..from + (within.end - within.start) as usize)
+    }
+
+    fn patched(&mut self, base: &Data, at: u64, part: &Data) -> Data {
+        self.counted.patched_pages += 1;
+        if self.is_absent { Data::Absent } else { base.patched(at as usize, part) }
+    }
+
+    /// What a page holds, if that is in memory; or where it has to be read.
+    fn rest_of(&self, lpn: Lpn) -> Result<Data, u32> {
+        match self.ftl.lookup(lpn) {
+            None => Ok(self.zeros(u64::from(self.layout.page_bytes))),
+            Some(ppn) => self.in_memory(ppn.0).ok_or(ppn.0),
+        }
+    }
+
+    fn read_rest(&mut self, write: usize, lpn: u32, ppn: u32, actions: &mut Actions) {
+        let segment = self.segment_of(ppn);
+        self.pins[segment as usize] += 1;
+        self.send(Op::Fill { write, lpn, ppn }, IoOp::Read, self.layout.page(ppn), self.layout.page_bytes, actions);
+    }
+
+    /// The rest of a page came.
+    pub fn fill_ended(&mut self, write: usize, lpn: u32, ppn: u32, outcome: Result<Data, Failure>, actions: &mut Actions) {
+        let segment = self.segment_of(ppn);
+        self.pins[segment as usize] -= 1;
+        match outcome {
+            Ok(data) => self.fills.push_back(Fill { write, lpn, ppn, data }),
+            Err(failure) => {
+                let kept = &mut self.writes[write];
+                kept.failure = Some(failure);
+                kept.unplaced -= 1;
+                kept.unwritten -= 1;
+                self.reply_if_done(write, actions);
+            }
+        }
+    }
+
+    /// Writes a part of a page whose rest was read, if there is room. If the page has changed meanwhile, it is read again: so that what
+    /// others wrote beside it stays.
+    fn fill(&mut self, actions: &mut Actions) -> bool {
+        let Some(&Fill { write, lpn, ppn, .. }) = self.fills.front() else { return false };
+        let base = match self.ftl.lookup(Lpn(lpn)) {
+            Some(now) if now.0 == ppn => None,
+            _ => match self.rest_of(Lpn(lpn)) {
+                Ok(base) => Some(base),
+                Err(now) => {
+                    self.fills.pop_front();
+                    self.read_rest(write, lpn, now, actions);
+                    return true;
+                }
+            },
+        };
+        if !self.room_for(Lpn(lpn)) {
+            return false;
+        }
+        let Some(fill) = self.fills.pop_front() else { return false };
+        let within = self.within(&self.writes[write].bytes, lpn);
+        let part = self.part_of(write, lpn, &within);
+        let data = self.patched(&base.unwrap_or(fill.data), within.start, &part);
+        self.place(Lpn(lpn), data, write, actions);
+        self.send_touched(actions);
+        true
+    }
+
+    /// Pages of a write are on the device.
+    pub fn written(&mut self, write: usize, pages: u32, actions: &mut Actions) {
+        self.writes[write].unwritten -= pages;
+        self.reply_if_done(write, actions);
+    }
+
+    fn reply_if_done(&mut self, write: usize, actions: &mut Actions) {
+        let kept = &self.writes[write];
+        if kept.unplaced > 0 {
+            return;
+        }
+        if kept.is_fua && kept.failure.is_none() {
+            self.commit.wait_for(self.log.next, Waiter::Write(write));
+        } else if kept.unwritten == 0 || kept.is_fua || self.settings.align_bytes.is_some() {
+            self.reply_to(write, actions);
+        }
+    }
+
+    /// The end of a write.
+    pub fn reply_to(&mut self, write: usize, actions: &mut Actions) {
+        let write = self.writes.remove(write);
+        actions.reply(write.id, write.failure.map_or(Ok(Data::Absent), Err));
+    }
+
+    /// Forgets whole pages. Of parts of pages nothing is forgotten, which a trim allows.
+    fn take_trim(&mut self, id: u32, bytes: Range<u64>, actions: &mut Actions) -> bool {
+        if !self.can_log(1) {
+            return false;
+        }
+        let page = u64::from(self.layout.page_bytes);
+        let pages = bytes.start.div_ceil(page) as u32..(bytes.end / page) as u32;
+        let mut forgotten = 0;
+        for lpn in pages.clone() {
+            if self.ftl.lookup(Lpn(lpn)).is_some() {
+                self.ftl.trim(Lpn(lpn));
+                self.checkpoint.page_changed(&self.layout, lpn);
+                forgotten += 1;
+            }
+        }
+        if forgotten > 0 {
+            self.mapped -= forgotten;
+            self.counted.trimmed_pages += u64::from(forgotten);
+            self.log.push(Entry::Trimmed { lpn: pages.start, pages: u64::from(pages.end - pages.start) });
+        }
+        actions.reply(id, Ok(Data::Absent));
+        true
+    }
+}

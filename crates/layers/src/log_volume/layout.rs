@@ -1,0 +1,190 @@
+//! What lies where on the device.
+
+use units::Geometry;
+
+use super::NAME;
+use super::disk::{MAP_ENTRY_BYTES, ROOT_HEADER_BYTES, SEGMENT_ENTRY_BYTES, SUMMARY_ENTRY_BYTES, SUMMARY_HEADER_BYTES, TABLE_HEADER_BYTES};
+use super::settings::Settings;
+use crate::{LayerError, Limits};
+
+/// Page numbers have the highest bit for other purposes, and a few values there are words.
+const MOST_PAGES: u64 = (1 << 31) - 16;
+const MOST_PAGES_PER_SEGMENT: u64 = 32_768;
+
+/// The sizes that a superblock tells, and what follows from them. Offsets are in bytes from the start of the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    pub page_bytes: u32,
+    pub pages_per_segment: u32,
+    pub segments: u32,
+    pub logical_pages: u32,
+    pub ring_pages: u32,
+    /// Pages of one root; there are two.
+    pub root_pages: u32,
+    /// Pages of tables that hold the map.
+    pub map_tables: u32,
+    /// All pages of tables: after those of the map come those of the segments. Each has room for two versions.
+    pub tables: u32,
+    roots_at: u64,
+    tables_at: u64,
+    ring_at: u64,
+    pub data_at: u64,
+}
+
+impl Layout {
+    /// What follows from the sizes. All are above 0 and within their limits.
+    pub fn of(page_bytes: u32, pages_per_segment: u32, segments: u32, logical_pages: u32, ring_pages: u32) -> Self {
+        let page = u64::from(page_bytes);
+        let map_tables = logical_pages.div_ceil(per_page(page_bytes, TABLE_HEADER_BYTES, MAP_ENTRY_BYTES));
+        let tables = map_tables + segments.div_ceil(per_page(page_bytes, TABLE_HEADER_BYTES, SEGMENT_ENTRY_BYTES));
+        let root_pages = (ROOT_HEADER_BYTES as u32 + tables.div_ceil(4)).div_ceil(page_bytes);
+        let roots_at = page;
+        let tables_at = roots_at + 2 * u64::from(root_pages) * page;
+        let ring_at = tables_at + 2 * u64::from(tables) * page;
+        let segment_bytes = u64::from(pages_per_segment) * page;
+        let data_at = (ring_at + u64::from(ring_pages) * page).next_multiple_of(segment_bytes);
+        let sizes = Self {
+            page_bytes,
+            pages_per_segment,
+            segments,
+            logical_pages,
+            ring_pages,
+            root_pages,
+            map_tables,
+            tables,
+            roots_at,
+            tables_at,
+            ring_at,
+            data_at,
+        };
+        debug_assert!(sizes.pages_per_segment > 0);
+        sizes
+    }
+
+    /// The largest volume that a device holds.
+    pub fn plan(settings: &Settings, below: Limits) -> Result<Self, LayerError> {
+        let page = u64::from(settings.page_bytes);
+        let refused = |reason: String| LayerError::Refused { layer: NAME, reason };
+        if !page.is_multiple_of(u64::from(below.sector_bytes)) || settings.page_bytes > below.most_bytes {
+            let (sector, most) = (below.sector_bytes, below.most_bytes);
+            return Err(refused(format!(
+                "a page of {page} bytes is not of whole sectors of {sector} bytes, or longer than a command's {most}: give page=..."
+            )));
+        }
+        let pages_per_segment = settings.segment_bytes / page;
+        if !(2..=MOST_PAGES_PER_SEGMENT).contains(&pages_per_segment) {
+            return Err(refused(format!(
+                "a segment of {pages_per_segment} pages is not of 2 to {MOST_PAGES_PER_SEGMENT}: give segment=... or page=..."
+            )));
+        }
+        let all = below.capacity_bytes / settings.segment_bytes;
+        if all * pages_per_segment > MOST_PAGES {
+            return Err(refused(format!(
+                "a device of {} bytes has more than {MOST_PAGES} pages of {page} bytes: give page=...",
+                below.capacity_bytes
+            )));
+        }
+        let ring_pages = settings.summary_pages.unwrap_or(((all * pages_per_segment / 128) as u32).max(64));
+        // What the tables take depends on how many segments are left.
+        for segments in (2..=all as u32).rev() {
+            let physical = f64::from(segments) * pages_per_segment as f64;
+            let logical_pages = (physical / (1.0 + settings.over_provisioning)) as u32;
+            if logical_pages == 0 {
+                break;
+            }
+            let layout = Self::of(settings.page_bytes, pages_per_segment as u32, segments, logical_pages, ring_pages);
+            if layout.end() <= below.capacity_bytes {
+                return Ok(layout);
+            }
+        }
+        Err(LayerError::TooSmall {
+            layer: NAME,
+            needed: 4 * settings.segment_bytes + u64::from(ring_pages + 8) * page,
+            there: below.capacity_bytes,
+            remedy: "take a larger device, or give segment=... or summary_pages=...",
+        })
+    }
+
+    /// Whether sizes that were read from a device make sense there.
+    pub fn is_sound(page_bytes: u32, pages_per_segment: u32, segments: u32, logical_pages: u32, ring_pages: u32, below: Limits) -> bool {
+        let pages = u64::from(segments) * u64::from(pages_per_segment);
+        page_bytes.is_power_of_two()
+            && (512..=65_536).contains(&page_bytes)
+            && page_bytes.is_multiple_of(below.sector_bytes)
+            && page_bytes <= below.most_bytes
+            && (2..=MOST_PAGES_PER_SEGMENT).contains(&u64::from(pages_per_segment))
+            && segments >= 2
+            && pages <= MOST_PAGES
+            && (1..pages).contains(&u64::from(logical_pages))
+            && (8..=1 << 24).contains(&ring_pages)
+            && Self::of(page_bytes, pages_per_segment, segments, logical_pages, ring_pages).end() <= below.capacity_bytes
+    }
+
+    pub fn geometry(&self) -> Geometry {
+        Geometry {
+            page_bytes: self.page_bytes,
+            pages_per_erase_block: self.pages_per_segment,
+            logical_pages: self.logical_pages,
+            erase_blocks: self.segments,
+        }
+    }
+
+    fn end(&self) -> u64 {
+        self.page(self.segments * self.pages_per_segment)
+    }
+
+    /// Where a physical page lies.
+    #[inline]
+    pub fn page(&self, ppn: u32) -> u64 {
+        self.data_at + u64::from(ppn) * u64::from(self.page_bytes)
+    }
+
+    /// Where the root of this number lies.
+    pub fn root(&self, number: u64) -> u64 {
+        self.roots_at + (number % 2) * self.root_bytes() as u64
+    }
+
+    pub fn root_bytes(&self) -> usize {
+        (self.root_pages * self.page_bytes) as usize
+    }
+
+    /// Where a page of the tables lies, in the first (1) or second (2) area.
+    pub fn table(&self, index: u32, area: u8) -> u64 {
+        self.tables_at + (u64::from(area - 1) * u64::from(self.tables) + u64::from(index)) * u64::from(self.page_bytes)
+    }
+
+    /// Where the summary of this number lies.
+    pub fn summary(&self, number: u64) -> u64 {
+        self.ring_at + (number % u64::from(self.ring_pages)) * u64::from(self.page_bytes)
+    }
+
+    /// Entries in a summary.
+    pub fn entries_per_summary(&self) -> usize {
+        per_page(self.page_bytes, SUMMARY_HEADER_BYTES, SUMMARY_ENTRY_BYTES) as usize
+    }
+
+    pub fn lpns_per_table(&self) -> u32 {
+        per_page(self.page_bytes, TABLE_HEADER_BYTES, MAP_ENTRY_BYTES)
+    }
+
+    pub fn segments_per_table(&self) -> u32 {
+        per_page(self.page_bytes, TABLE_HEADER_BYTES, SEGMENT_ENTRY_BYTES)
+    }
+
+    /// The logical pages in a page of the tables of the map.
+    pub fn lpns_of(&self, table: u32) -> std::ops::Range<u32> {
+        let per = self.lpns_per_table();
+        table * per..((table + 1) * per).min(self.logical_pages)
+    }
+
+    /// The segments in a page of the tables of the segments.
+    pub fn segments_of(&self, table: u32) -> std::ops::Range<u32> {
+        let per = self.segments_per_table();
+        let place = table - self.map_tables;
+        place * per..((place + 1) * per).min(self.segments)
+    }
+}
+
+const fn per_page(page_bytes: u32, header_bytes: usize, entry_bytes: usize) -> u32 {
+    (page_bytes - header_bytes as u32) / entry_bytes as u32
+}

@@ -1,0 +1,153 @@
+//! A log-structured volume: whatever the host writes goes to the ends of a few logs, in segments of the size of the device's erase blocks
+//! (SCHEDULER 6.3, "converting" and "aligning"; MULTILOG for which log).
+//!
+//! Mapping, placement, victim choice and the bookkeeping of cleaning are those of [`ssd::ftl::PageMapped`], taken step by step as a drive
+//! with a clock takes them: a segment is its erase block, and its medium is what is below. Here is what a volume needs beyond: any sectors, bytes
+//! that are on their way, durability, and recovery.
+//!
+//! # Durability
+//! - A write is acknowledged when it is written below; with `align`, when it is gathered. It is volatile until a flush, either way.
+//! - FLUSH and FUA end with a *commit*: all pages written before it, and the summaries that tell of them, are written; what is below is flushed;
+//!   then it is replied to. A FLUSH with nothing to make durable is replied to at once.
+//! - After a power cut each page holds what it held at the last commit, or a later version whose checksum fits; in each
+//!   stream, later versions are taken up to the first one that was lost.
+//! - A trim drops whole pages; it is durable with the next commit. Pages without data read as zeros.
+//! - A segment is written to again only when everything that superseded its pages is durable, and a durable summary or root says so:
+//!   recovery never looks for a page that may have been overwritten.
+//! - A write or flush below that fails poisons the volume, and so does a page that cleaning cannot read three times. A read of the host that fails is
+//!   the failure of that read.
+//!
+//! # Summaries
+//! LFS writes a segment's summary into the segment. Here all summaries go to a ring of their own, for three reasons. A FLUSH costs one
+//! page, however many streams were written to. Segments hold nothing but data, so that cleaning is exactly that which the placement policies
+//! were made for, and never needs room for itself. And recovery reads one ring, not the head of every segment.
+
+mod checkpoint;
+mod cleaning;
+mod commit;
+mod disk;
+mod intake;
+mod layout;
+mod recovery;
+mod runs;
+mod settings;
+#[cfg(test)]
+mod tests;
+mod volume;
+
+use placement::{BuildError, Context, Placement, PlacementVisitor, build_victim, visit_placement};
+use registry::{Info, Spec, find};
+use ssd::ftl::{CountingMedium, PageMapped, Remains};
+
+use self::layout::Layout;
+use self::recovery::Recovered;
+use self::settings::{PARAMS, Settings};
+use self::volume::LogVolume;
+use crate::{Counter, Entry, Layer, LayerError, Limits, Making, Opened, Store};
+
+const NAME: &str = "log_volume";
+
+const fn sum(name: &'static str, help: &'static str) -> Counter {
+    Counter { name, help, is_level: false }
+}
+
+const fn level(name: &'static str, help: &'static str) -> Counter {
+    Counter { name, help, is_level: true }
+}
+
+/// What it counts.
+pub(super) const COUNTERS: &[Counter] = &[
+    sum("host_pages", "pages written for the host"),
+    sum("patched_pages", "of them, those of which the host wrote a part"),
+    sum("relocated_pages", "pages moved by cleaning"),
+    sum("padding_pages", "pages without data that filled aligned writes"),
+    sum("summary_pages", "pages of summaries"),
+    sum("checkpoint_pages", "pages of tables and roots"),
+    sum("flushes", "flushes sent below"),
+    sum("checkpoints", "checkpoints of the map"),
+    sum("cleanings", "segments that cleaning emptied"),
+    sum("trimmed_pages", "pages with data that the host trimmed"),
+    sum("unmapped_reads", "pages read that hold nothing, without a read below"),
+    sum("lost_pages", "pages written before the volume was opened, not flushed, and not found"),
+    level("segments_free", "segments that can be written to"),
+    level("segments_held", "segments that are being emptied, or are empty and not yet free"),
+    level("gathered_pages", "pages that wait in memory for an aligned write"),
+];
+
+/// The layer.
+pub(super) static ENTRY: Entry = Entry {
+    info: Info {
+        name: NAME,
+        aliases: &["converting", "log"],
+        summary: "a log-structured volume: writes go to the ends of a few logs, placed and cleaned by any policy",
+        source: "SCHEDULER 6.3; MULTILOG; Rosenblum & Ousterhout, TOCS 1992",
+        params: PARAMS,
+    },
+    counters: COUNTERS,
+    format,
+    open,
+};
+
+fn format(making: &Making<'_>, store: &mut dyn Store) -> Result<(), LayerError> {
+    let settings = Settings::read(making.args, making.facts)?;
+    let layout = Layout::plan(&settings, store.limits())?;
+    // Whether the policies fit is known before anything is written.
+    let empty = Recovered::empty(layout);
+    make(empty, &settings, making.seed, store.limits())?;
+    recovery::format(&settings, &layout, making.seed, store)
+}
+
+fn open(making: &Making<'_>, store: &mut dyn Store) -> Opened {
+    let settings = Settings::read(making.args, making.facts)?;
+    let recovered = recovery::recover(store)?;
+    make(recovered, &settings, making.seed, store.limits())
+}
+
+fn make(recovered: Recovered, settings: &Settings, seed: u64, below: Limits) -> Opened {
+    let refused = |error: BuildError| match error {
+        BuildError::Spec(error) => LayerError::Spec(error),
+        error => LayerError::Refused { layer: NAME, reason: format!("{error} (over_provisioning=..., segment=..., placement=...)") },
+    };
+    let context = Context { geometry: recovered.layout.geometry(), seed, page_weights: None };
+    let making = MakeVolume { recovered, settings, context, below };
+    visit_placement(&settings.placement, &context, making).map_err(refused)?
+}
+
+/// Makes the volume for the placement policy that was asked for.
+struct MakeVolume<'a> {
+    recovered: Recovered,
+    settings: &'a Settings,
+    context: Context<'a>,
+    below: Limits,
+}
+
+impl PlacementVisitor for MakeVolume<'_> {
+    type Output = Opened;
+
+    fn visit<P: Placement + 'static>(self, policy: P) -> Opened {
+        let Self { recovered, settings, context, below } = self;
+        let refused = |reason: String| LayerError::Refused { layer: NAME, reason };
+        let victim = match &settings.victim {
+            Some(victim) => victim.clone(),
+            None => {
+                let entry = find("placement policy", placement::PLACEMENTS, |entry| &entry.info, &settings.placement)?;
+                Spec::parse(entry.victim)?
+            }
+        };
+        let remedy = "give over_provisioning=..., segment=... or placement=...";
+        let victims = build_victim(&victim, &context, policy.domains()).map_err(|error| refused(format!("{error} ({remedy})")))?;
+        let streams = policy.streams();
+        let mut ftl = PageMapped::new(context.geometry, &settings.placement.name, policy, victims, CountingMedium)
+            .map_err(|error| refused(format!("{error} ({remedy})")))?;
+        let mut blocks = recovered.blocks();
+        // A volume may be opened with another policy than that which wrote it.
+        blocks.iter_mut().for_each(|block| block.stream = block.stream.min(streams as u16 - 1));
+        ftl.go_on_from(Remains { map: &recovered.map, blocks: &blocks, clock: recovered.clock }).map_err(|error| LayerError::Corrupt {
+            layer: NAME,
+            offset: 0,
+            reason: error.to_string(),
+        })?;
+        let volume: Box<dyn Layer> = Box::new(LogVolume::new(recovered, settings.clone(), below, ftl));
+        Ok(volume)
+    }
+}

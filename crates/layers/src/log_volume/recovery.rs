@@ -1,0 +1,332 @@
+//! Making a volume, and finding again what one holds: the newest checkpoint, and what the summaries since then tell.
+
+use bytes::Buf;
+use ssd::ftl::BlockRemains;
+
+use super::NAME;
+use super::disk::{Entry, NOWHERE, Root, SUPERBLOCK_BYTES, Segment, Superblock, checksum, decode_summary, decode_table, make_table};
+use super::layout::Layout;
+use super::settings::Settings;
+use crate::{LayerError, Store};
+
+/// Pages that are read or written at once.
+const AT_ONCE: usize = 64;
+
+/// All that is known of a volume that was opened.
+pub(super) struct Recovered {
+    pub layout: Layout,
+    pub volume: u64,
+    /// The root that opens this life; it is durable.
+    pub root: Root,
+    pub map: Vec<u32>,
+    pub segments: Vec<Segment>,
+    /// Host page writes.
+    pub clock: u64,
+    /// Pages that summaries tell of, and that are not there.
+    pub lost_pages: u64,
+}
+
+impl Recovered {
+    /// A volume that holds nothing.
+    pub fn empty(layout: Layout) -> Self {
+        let root =
+            Root { number: 1, epoch: 0, durable: 0, replay_from: 0, replay_index: 0, clock: 0, areas: vec![0; layout.tables as usize] };
+        let (map, segments) = (vec![NOWHERE; layout.logical_pages as usize], vec![Segment::default(); layout.segments as usize]);
+        Self { layout, volume: 0, root, map, segments, clock: 0, lost_pages: 0 }
+    }
+
+    pub fn blocks(&self) -> Vec<BlockRemains> {
+        let remains = |segment: &Segment| BlockRemains {
+            stream: segment.stream,
+            opened_at: segment.opened_at,
+            order: segment.opened,
+            filled: u32::from(segment.filled),
+        };
+        self.segments.iter().map(remains).collect()
+    }
+}
+
+/// Writes an empty volume.
+pub(super) fn format(settings: &Settings, layout: &Layout, seed: u64, store: &mut dyn Store) -> Result<(), LayerError> {
+    // What was there goes into the identity, so that no volume is taken for an earlier one in its place.
+    let mut remains = vec![0; (2 * layout.root_pages as usize + 1) * layout.page_bytes as usize];
+    store.read(0, &mut remains)?;
+    let volume = checksum(seed, &remains);
+    let mut areas = vec![0; layout.tables as usize];
+    let mut first = 0;
+    if settings.is_filled {
+        first = u64::from(layout.segments);
+        areas.fill(1);
+        let pages = layout.pages_per_segment;
+        let filled = |segment: u32| layout.logical_pages.saturating_sub(segment * pages).min(pages) as u16;
+        let segment = |segment: u32| Segment { opened: u64::from(segment), opened_at: 0, stream: 0, filled: filled(segment) };
+        let segments: Vec<Segment> = (0..layout.segments).map(segment).collect();
+        let all: Vec<u32> = (0..layout.tables).collect();
+        write_tables(layout, volume, 1, &all, &areas, |lpn| lpn, &segments, store)?;
+    }
+    let root = Root { number: 1, epoch: 0, durable: first, replay_from: 0, replay_index: first, clock: 0, areas };
+    write_root(layout, volume, &root, store)?;
+    let mut page = vec![0; layout.page_bytes as usize];
+    let Layout { page_bytes, pages_per_segment, segments, logical_pages, ring_pages, .. } = *layout;
+    Superblock { volume, page_bytes, pages_per_segment, segments, logical_pages, ring_pages }.encode(&mut page);
+    store.write(0, &page)?;
+    store.flush()?;
+    Ok(())
+}
+
+#[allow(clippy::too_many_arguments)]
+fn write_tables(
+    layout: &Layout,
+    volume: u64,
+    number: u64,
+    indices: &[u32],
+    areas: &[u8],
+    map: impl Fn(u32) -> u32,
+    segments: &[Segment],
+    store: &mut dyn Store,
+) -> Result<(), LayerError> {
+    let page = layout.page_bytes as usize;
+    for run in indices.chunk_by(|a, b| a + 1 == *b && areas[*a as usize] == areas[*b as usize]).flat_map(|run| run.chunks(AT_ONCE)) {
+        let mut bytes = vec![0; run.len() * page];
+        for (&index, to) in run.iter().zip(bytes.chunks_mut(page)) {
+            make_table(layout, volume, number, index, to, &map, segments);
+        }
+        store.write(layout.table(run[0], areas[run[0] as usize]), &bytes)?;
+    }
+    Ok(store.flush()?)
+}
+
+fn write_root(layout: &Layout, volume: u64, root: &Root, store: &mut dyn Store) -> Result<(), LayerError> {
+    let mut bytes = vec![0; layout.root_bytes()];
+    root.encode(volume, &mut bytes);
+    store.write(layout.root(root.number), &bytes)?;
+    Ok(store.flush()?)
+}
+
+/// Opens what is there. Nothing is written but a new checkpoint, beside the one that is valid: so a power cut leaves what is found again.
+pub(super) fn recover(store: &mut dyn Store) -> Result<Recovered, LayerError> {
+    let limits = store.limits();
+    let unformatted = |reason: String| LayerError::NotFormatted { layer: NAME, offset: 0, reason };
+    let first = SUPERBLOCK_BYTES.next_multiple_of(limits.sector_bytes as usize);
+    if limits.capacity_bytes < first as u64 {
+        return Err(unformatted(format!("the device has {} bytes", limits.capacity_bytes)));
+    }
+    let mut bytes = vec![0; first];
+    store.read(0, &mut bytes)?;
+    let found = Superblock::decode(&bytes).map_err(unformatted)?;
+    let Superblock { volume, page_bytes, pages_per_segment, segments, logical_pages, ring_pages } = found;
+    if !Layout::is_sound(page_bytes, pages_per_segment, segments, logical_pages, ring_pages, limits) {
+        return Err(unformatted(format!("its superblock tells of a volume that is none, or does not fit {} bytes", limits.capacity_bytes)));
+    }
+    let layout = Layout::of(page_bytes, pages_per_segment, segments, logical_pages, ring_pages);
+    let old = newest_root(&layout, volume, store)?;
+    let mut replay = Replay::from(&layout, volume, &old, store)?;
+    replay.run(&old, store)?;
+    let Replay { map, segments, clock, lost, changed, next_summary, next_entry, .. } = replay;
+
+    let mut root = old;
+    root.number += 1;
+    root.epoch += 1;
+    (root.durable, root.replay_from, root.replay_index, root.clock) = (next_entry, next_summary, next_entry, clock);
+    let changed: Vec<u32> = (0..layout.tables).filter(|&index| changed[index as usize]).collect();
+    for &index in &changed {
+        let area = &mut root.areas[index as usize];
+        *area = if *area == 1 { 2 } else { 1 };
+    }
+    if !changed.is_empty() {
+        write_tables(&layout, volume, root.number, &changed, &root.areas, |lpn| map[lpn as usize], &segments, store)?;
+    }
+    write_root(&layout, volume, &root, store)?;
+    Ok(Recovered { layout, volume, root, map, segments, clock, lost_pages: lost })
+}
+
+fn newest_root(layout: &Layout, volume: u64, store: &mut dyn Store) -> Result<Root, LayerError> {
+    let mut newest: Option<Root> = None;
+    let mut bytes = vec![0; layout.root_bytes()];
+    for slot in 0..2 {
+        store.read(layout.root(slot), &mut bytes)?;
+        let found = Root::decode(volume, layout.tables, &bytes).filter(|root| root.number % 2 == slot);
+        if let Some(root) = found
+            && newest.as_ref().is_none_or(|newest| root.number > newest.number)
+        {
+            newest = Some(root);
+        }
+    }
+    newest.ok_or(LayerError::Corrupt { layer: NAME, offset: layout.root(0), reason: "neither of the two roots is valid".to_owned() })
+}
+
+/// The state at a checkpoint, and what is made of it entry by entry.
+struct Replay<'a> {
+    layout: &'a Layout,
+    volume: u64,
+    map: Vec<u32>,
+    segments: Vec<Segment>,
+    clock: u64,
+    lost: u64,
+    /// Pages of the tables that differ from those of the checkpoint.
+    changed: Vec<bool>,
+    next_summary: u64,
+    next_entry: u64,
+    /// Streams in which a page was not found: none that was written there later is taken, so that the stream goes on at that place. A page
+    /// that was burnt there would be missing when the volume is as full as it may be.
+    stopped: Vec<bool>,
+}
+
+impl<'a> Replay<'a> {
+    fn from(layout: &'a Layout, volume: u64, root: &Root, store: &mut dyn Store) -> Result<Self, LayerError> {
+        let mut map = vec![NOWHERE; layout.logical_pages as usize];
+        let mut segments = vec![Segment::default(); layout.segments as usize];
+        let page = layout.page_bytes as usize;
+        let written: Vec<u32> = (0..layout.tables).filter(|&index| root.areas[index as usize] > 0).collect();
+        let area = |index: u32| root.areas[index as usize];
+        let mut bytes = vec![0; AT_ONCE * page];
+        for run in written.chunk_by(|a, b| a + 1 == *b && area(*a) == area(*b)).flat_map(|run| run.chunks(AT_ONCE)) {
+            let bytes = &mut bytes[..run.len() * page];
+            store.read(layout.table(run[0], area(run[0])), bytes)?;
+            for (&index, bytes) in run.iter().zip(bytes.chunks(page)) {
+                let offset = layout.table(index, area(index));
+                let reason = || format!("page {index} of the tables of checkpoint {} is not there", root.number);
+                let mut at = decode_table(volume, root.number, index, bytes).ok_or_else(|| LayerError::Corrupt {
+                    layer: NAME,
+                    offset,
+                    reason: reason(),
+                })?;
+                if index < layout.map_tables {
+                    layout.lpns_of(index).for_each(|lpn| map[lpn as usize] = at.get_u32_le());
+                } else {
+                    layout.segments_of(index).for_each(|segment| segments[segment as usize] = Segment::decode(&mut at));
+                }
+            }
+        }
+        Ok(Self {
+            layout,
+            volume,
+            map,
+            segments,
+            clock: root.clock,
+            lost: 0,
+            changed: vec![false; layout.tables as usize],
+            next_summary: root.replay_from,
+            next_entry: root.replay_index,
+            stopped: vec![false; 1 << 16],
+        })
+    }
+
+    /// Replays all summaries from the checkpoint on, as far as they follow each other.
+    fn run(&mut self, root: &Root, store: &mut dyn Store) -> Result<(), LayerError> {
+        let (entries, durable) = self.read_summaries(root, store)?;
+        let first = root.replay_index;
+        let to_check = entries.len().min(durable.saturating_sub(first) as usize);
+        let is_there = self.check_pages(&entries[to_check..], store)?;
+        for (place, &entry) in entries.iter().enumerate() {
+            let is_good = place < to_check || is_there[place - to_check];
+            self.apply(entry, first + place as u64, is_good)?;
+        }
+        Ok(())
+    }
+
+    /// All entries in order, and the number of those before which all are durable.
+    fn read_summaries(&mut self, root: &Root, store: &mut dyn Store) -> Result<(Vec<Entry>, u64), LayerError> {
+        let mut entries = Vec::new();
+        let mut durable = root.durable;
+        let mut bytes = vec![0; self.layout.page_bytes as usize];
+        for _ in 0..self.layout.ring_pages {
+            store.read(self.layout.summary(self.next_summary), &mut bytes)?;
+            let before = entries.len();
+            let Some(head) = decode_summary(self.volume, &bytes, &mut entries) else { break };
+            if head.epoch != root.epoch
+                || head.number != self.next_summary
+                || head.first != self.next_entry
+                || head.durable > self.next_entry
+            {
+                entries.truncate(before);
+                break;
+            }
+            durable = durable.max(head.durable);
+            self.next_entry += (entries.len() - before) as u64;
+            self.next_summary += 1;
+        }
+        if durable > self.next_entry {
+            let offset = self.layout.summary(self.next_summary);
+            let reason = format!("summary {} was durable and is not there", self.next_summary);
+            return Err(LayerError::Corrupt { layer: NAME, offset, reason });
+        }
+        Ok((entries, durable))
+    }
+
+    /// Which pages hold what their entries say.
+    fn check_pages(&self, entries: &[Entry], store: &mut dyn Store) -> Result<Vec<bool>, LayerError> {
+        let page = self.layout.page_bytes as usize;
+        let mut is_there = vec![true; entries.len()];
+        let physical = self.layout.segments * self.layout.pages_per_segment;
+        let mut placed = Vec::new();
+        for (place, &entry) in entries.iter().enumerate() {
+            match entry {
+                Entry::Placed { ppn, check, .. } if ppn < physical => placed.push((place, ppn, check)),
+                Entry::Placed { .. } => is_there[place] = false,
+                Entry::Trimmed { .. } | Entry::Opened { .. } => {}
+            }
+        }
+        placed.sort_unstable_by_key(|&(_, ppn, _)| ppn);
+        let mut bytes = vec![0; AT_ONCE * page];
+        // The same page may be told of twice only by what is not ours; then each is read for itself.
+        for run in placed.chunk_by(|a, b| a.1 + 1 == b.1).flat_map(|run| run.chunks(AT_ONCE)) {
+            let bytes = &mut bytes[..run.len() * page];
+            store.read(self.layout.page(run[0].1), bytes)?;
+            for (&(place, _, check), bytes) in run.iter().zip(bytes.chunks(page)) {
+                is_there[place] = checksum(self.volume, bytes) == check;
+            }
+        }
+        Ok(is_there)
+    }
+
+    fn apply(&mut self, entry: Entry, number: u64, is_good: bool) -> Result<(), LayerError> {
+        let corrupt = |what: &str| LayerError::Corrupt {
+            layer: NAME,
+            offset: self.layout.summary(self.next_summary),
+            reason: format!("entry {number} of the summaries before there tells of {what} that the volume does not have"),
+        };
+        match entry {
+            Entry::Placed { lpn, ppn, is_relocated, .. } => {
+                let (segment, place) = (ppn / self.layout.pages_per_segment, ppn % self.layout.pages_per_segment);
+                if lpn >= self.layout.logical_pages || segment >= self.layout.segments {
+                    return Err(corrupt("a page"));
+                }
+                self.clock += u64::from(!is_relocated);
+                let kept = &mut self.segments[segment as usize];
+                let stopped = &mut self.stopped[usize::from(kept.stream)];
+                if *stopped || !is_good {
+                    *stopped = true;
+                    self.lost += 1;
+                    return Ok(());
+                }
+                kept.filled = kept.filled.max(place as u16 + 1);
+                self.map[lpn as usize] = ppn;
+                self.changed[(lpn / self.layout.lpns_per_table()) as usize] = true;
+                self.changes_segment(segment);
+            }
+            Entry::Trimmed { lpn, pages } => {
+                let end = u64::from(lpn).saturating_add(pages);
+                if end > u64::from(self.layout.logical_pages) {
+                    return Err(corrupt("pages"));
+                }
+                for lpn in lpn..end as u32 {
+                    self.map[lpn as usize] = NOWHERE;
+                    self.changed[(lpn / self.layout.lpns_per_table()) as usize] = true;
+                }
+            }
+            Entry::Opened { segment, stream, opened_at } => {
+                if segment >= self.layout.segments {
+                    return Err(corrupt("a segment"));
+                }
+                self.segments[segment as usize] = Segment { opened: number, opened_at, stream, filled: 0 };
+                self.changes_segment(segment);
+            }
+        }
+        Ok(())
+    }
+
+    fn changes_segment(&mut self, segment: u32) {
+        self.changed[(self.layout.map_tables + segment / self.layout.segments_per_table()) as usize] = true;
+    }
+}

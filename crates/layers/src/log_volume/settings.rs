@@ -1,0 +1,133 @@
+//! What can be set.
+
+use registry::{Args, Param, ParamKind, Spec, SpecError, parse_integer};
+
+use super::NAME;
+use crate::{Facts, LayerError};
+
+/// What the registry knows of the parameters.
+pub(super) const PARAMS: &[Param] = &[
+    Param {
+        name: "page",
+        kind: ParamKind::Integer { min: 512, max: 65_536 },
+        default: "4Ki",
+        help: "bytes that are mapped as one; a power of two",
+    },
+    Param {
+        name: "segment",
+        kind: ParamKind::Text,
+        default: "auto",
+        help: "bytes that are cleaned as one; auto: the device's erase block or reclaim unit, 1Mi if that is not known",
+    },
+    Param {
+        name: "over_provisioning",
+        kind: ParamKind::Number { min: 0.001, max: 100.0 },
+        default: "10%",
+        help: "space beyond what the host is promised, as a fraction of that",
+    },
+    Param { name: "placement", kind: ParamKind::Text, default: "multi_log", help: "placement policy: which stream a page goes to" },
+    Param { name: "victim", kind: ParamKind::Text, default: "auto", help: "victim policy; auto: that of the placement policy's authors" },
+    Param {
+        name: "align",
+        kind: ParamKind::Text,
+        default: "off",
+        help: "bytes that writes are gathered to and aligned to; auto: from which on larger writes bring little; off: each write as it came",
+    },
+    Param {
+        name: "pad",
+        kind: ParamKind::Choice(&["yes", "no"]),
+        default: "yes",
+        help: "whether gathered writes that a flush sends early are filled up to their alignment",
+    },
+    Param {
+        name: "checkpoint_every",
+        kind: ParamKind::Text,
+        default: "auto",
+        help: "bytes written between checkpoints of the map; auto: 16 times its size, 64Mi at the least",
+    },
+    Param {
+        name: "summary_pages",
+        kind: ParamKind::Text,
+        default: "auto",
+        help: "pages for summaries of what was written since a checkpoint, 8 at the least; auto: 1/128 of all, 64 at the least",
+    },
+    Param { name: "outstanding", kind: ParamKind::Integer { min: 1, max: 4096 }, default: "64", help: "most writes outstanding below" },
+    Param {
+        name: "filled",
+        kind: ParamKind::Choice(&["no", "yes"]),
+        default: "no",
+        help: "whether all pages are mapped from the start, as if written in order: for traces played on a volume that is in use",
+    },
+];
+
+/// The parameters, read.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    pub page_bytes: u32,
+    pub segment_bytes: u64,
+    pub over_provisioning: f64,
+    pub placement: Spec,
+    /// None: that of the placement policy's authors.
+    pub victim: Option<Spec>,
+    /// None: not gathered.
+    pub align_bytes: Option<u32>,
+    pub pads: bool,
+    /// None: by the size of the map.
+    pub checkpoint_every_bytes: Option<u64>,
+    /// None: by the size of the device.
+    pub summary_pages: Option<u32>,
+    pub outstanding: usize,
+    pub is_filled: bool,
+}
+
+impl Settings {
+    pub fn read(args: &Args, facts: &Facts) -> Result<Self, LayerError> {
+        let page_bytes = args.integer("page") as u32;
+        if !page_bytes.is_power_of_two() {
+            return Err(bad("page", &page_bytes.to_string(), "a power of two").into());
+        }
+        let segment_bytes = match args.text("segment") {
+            "auto" => facts.erase_block_bytes.unwrap_or(1 << 20).next_multiple_of(u64::from(page_bytes)),
+            text => size("segment", text, u64::from(page_bytes) * 2, 1 << 40)?,
+        };
+        if !segment_bytes.is_multiple_of(u64::from(page_bytes)) {
+            return Err(bad("segment", &segment_bytes.to_string(), "whole pages").into());
+        }
+        let align_bytes = match args.text("align") {
+            "off" | "no" => None,
+            "auto" => Some(facts.write_bytes.ok_or(LayerError::Unknown {
+                layer: NAME,
+                what: "the size of writes from which on larger ones bring little",
+                parameter: "align",
+            })?),
+            text => Some(size("align", text, 512, 1 << 30)? as u32),
+        };
+        let auto = |key: &'static str, least: u64, most: u64| match args.text(key) {
+            "auto" => Ok(None),
+            text => size(key, text, least, most).map(Some),
+        };
+        Ok(Self {
+            page_bytes,
+            segment_bytes,
+            over_provisioning: args.number("over_provisioning"),
+            placement: Spec::parse(args.text("placement"))?,
+            victim: if args.text("victim") == "auto" { None } else { Some(Spec::parse(args.text("victim"))?) },
+            // A part of a page cannot be aligned.
+            align_bytes: align_bytes.map(|bytes| bytes.next_multiple_of(page_bytes)),
+            pads: args.text("pad") == "yes",
+            checkpoint_every_bytes: auto("checkpoint_every", 1, u64::MAX)?,
+            summary_pages: auto("summary_pages", 8, 1 << 20)?.map(|pages| pages as u32),
+            outstanding: args.integer("outstanding") as usize,
+            is_filled: args.text("filled") == "yes",
+        })
+    }
+}
+
+fn size(key: &'static str, text: &str, least: u64, most: u64) -> Result<u64, SpecError> {
+    let right = || format!("a whole number from {least} to {most}, or one of the words that its help names");
+    parse_integer(text).filter(|bytes| (least..=most).contains(bytes)).ok_or_else(|| bad(key, text, &right()))
+}
+
+fn bad(key: &str, value: &str, right: &str) -> SpecError {
+    SpecError::BadValue { name: NAME, key: key.to_owned(), value: value.to_owned(), right: right.to_owned() }
+}

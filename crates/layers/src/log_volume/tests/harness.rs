@@ -1,0 +1,424 @@
+//! A device that delays, reorders, forgets and tears, and an oracle that knows what may be read.
+
+use std::collections::HashMap;
+
+use rand::{RngExt as _, SeedableRng as _};
+use rand_pcg::Pcg64Mcg;
+use units::IoOp;
+
+use crate::{Actions, Command, Data, Facts, Failure, Limits, Reply, Signal, Stack, Store};
+
+pub(super) const SECTOR: u64 = 512;
+
+/// Memory that may stop taking writes.
+#[derive(Clone)]
+pub(super) struct Disk {
+    pub limits: Limits,
+    pub bytes: Vec<u8>,
+    /// Writes that it still takes.
+    pub writes_left: u64,
+}
+
+impl Disk {
+    pub fn new(capacity_bytes: u64) -> Self {
+        let limits = Limits { capacity_bytes, sector_bytes: SECTOR as u32, most_bytes: 16 << 10 };
+        Self { limits, bytes: vec![0; capacity_bytes as usize], writes_left: u64::MAX }
+    }
+}
+
+impl Store for Disk {
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    fn read(&mut self, offset: u64, to: &mut [u8]) -> Result<(), Failure> {
+        to.copy_from_slice(&self.bytes[offset as usize..offset as usize + to.len()]);
+        Ok(())
+    }
+
+    fn write(&mut self, offset: u64, from: &[u8]) -> Result<(), Failure> {
+        if self.writes_left == 0 {
+            let reason = "the power is cut".into();
+            return Err(Failure::Io { op: IoOp::Write, offset, length: from.len() as u32, reason });
+        }
+        self.writes_left -= 1;
+        self.bytes[offset as usize..offset as usize + from.len()].copy_from_slice(from);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+struct Cached {
+    command: Command,
+    replied_at: u64,
+}
+
+/// A version that a sector may hold.
+#[derive(Clone, Copy, Debug)]
+struct Version {
+    tag: u64,
+    submitted: u64,
+    acknowledged: u64,
+    /// Of a trim: it may show, and never has to.
+    is_weak: bool,
+    /// Something later is durable: after a power cut it does not show any more. A read that came before may still show it.
+    is_over: bool,
+}
+
+impl Version {
+    fn first(tag: u64) -> Self {
+        Self { tag, submitted: 0, acknowledged: 0, is_weak: false, is_over: false }
+    }
+}
+
+/// What a sector may hold.
+#[derive(Clone, Debug)]
+struct Sector(Vec<Version>);
+
+impl Sector {
+    /// Whether `version` is covered by one that was acknowledged before `time`.
+    fn is_covered(&self, version: Version, time: u64) -> bool {
+        self.0.iter().any(|later| !later.is_weak && later.submitted > version.acknowledged && later.acknowledged < time)
+    }
+
+    fn may_show(&self, tag: u64, time: u64) -> bool {
+        self.0.iter().any(|&version| version.tag == tag && !self.is_covered(version, time))
+    }
+
+    /// What was acknowledged before `time` is durable.
+    fn made_durable(&mut self, time: u64) {
+        for number in 0..self.0.len() {
+            self.0[number].is_over |= self.is_covered(self.0[number], time);
+        }
+    }
+
+    fn forget_what_is_over(&mut self) {
+        self.0.retain(|version| !version.is_over);
+    }
+
+    fn may_be_recovered(&self, tag: u64) -> bool {
+        self.0.iter().any(|version| version.tag == tag && !version.is_over)
+    }
+}
+
+/// A host, layers and a device, one step after the other.
+pub(super) struct World {
+    pub stack: Stack,
+    pub text: String,
+    stable: Vec<u8>,
+    current: Vec<u8>,
+    limits: Limits,
+    cached: Vec<Cached>,
+    below: Vec<(Command, u64)>,
+    outstanding: HashMap<u32, (Command, u64)>,
+    sectors: Vec<Sector>,
+    pub random: Pcg64Mcg,
+    time: u64,
+    next_id: u32,
+    next_tag: u64,
+    /// Commands of which the one with this number, from now on, fails.
+    pub fails_after: Option<(IoOp, u64)>,
+    pub sent: Vec<(IoOp, u64, u32)>,
+    pub has_failed: bool,
+}
+
+fn open(text: &str, disk: &mut Disk) -> Stack {
+    crate::open(text, &Facts::default(), 1, disk).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+impl World {
+    pub fn new(text: &str, capacity_bytes: u64, seed: u64) -> Self {
+        let mut disk = Disk::new(capacity_bytes);
+        crate::format(text, &Facts::default(), seed, &mut disk).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let stack = open(text, &mut disk);
+        let sectors = (stack.limits().capacity_bytes / SECTOR) as usize;
+        let empty = Sector(vec![Version::first(0)]);
+        Self {
+            stack,
+            text: text.to_owned(),
+            stable: disk.bytes.clone(),
+            current: disk.bytes,
+            limits: disk.limits,
+            cached: Vec::new(),
+            below: Vec::new(),
+            outstanding: HashMap::new(),
+            sectors: vec![empty; sectors],
+            random: Pcg64Mcg::seed_from_u64(seed),
+            time: 1,
+            next_id: 0,
+            next_tag: 1,
+            fails_after: None,
+            sent: Vec::new(),
+            has_failed: false,
+        }
+    }
+
+    pub fn capacity(&self) -> u64 {
+        self.stack.limits().capacity_bytes
+    }
+
+    pub fn waiting(&self) -> usize {
+        self.outstanding.len()
+    }
+
+    pub fn counter(&self, name: &str) -> u64 {
+        let mut counts = Vec::new();
+        self.stack.layers()[0].count(&mut counts);
+        counts[super::super::COUNTERS.iter().position(|counter| counter.name == name).expect("a counter")]
+    }
+
+    fn bytes_of(tag: u64, sectors: u64) -> Data {
+        let mut bytes = vec![0; (sectors * SECTOR) as usize];
+        bytes.chunks_mut(8).for_each(|chunk| chunk.copy_from_slice(&tag.to_le_bytes()));
+        Data::Whole(bytes.into())
+    }
+
+    pub fn submit(&mut self, op: IoOp, offset: u64, length: u64, is_fua: bool) {
+        self.time += 1;
+        let id = self.next_id;
+        self.next_id += 1;
+        let mut data = Data::Absent;
+        let sectors = (offset / SECTOR) as usize..((offset + length) / SECTOR) as usize;
+        if op == IoOp::Write || op == IoOp::Trim {
+            let tag = if op == IoOp::Write { self.next_tag } else { 0 };
+            if op == IoOp::Write {
+                self.next_tag += 1;
+                data = Self::bytes_of(tag, length / SECTOR);
+            }
+            let version = Version { tag, submitted: self.time, acknowledged: u64::MAX, is_weak: op == IoOp::Trim, is_over: false };
+            self.sectors[sectors].iter_mut().for_each(|sector| sector.0.push(version));
+        }
+        let command = Command { id, op, offset, length: length as u32, is_fua, data };
+        self.outstanding.insert(id, (command.clone(), self.time));
+        let mut actions = Actions::default();
+        self.stack.submit(command, self.time, &mut actions);
+        self.take(actions);
+    }
+
+    pub fn signal(&mut self, signal: Signal) {
+        let mut actions = Actions::default();
+        self.stack.signal(signal, self.time, &mut actions);
+        self.take(actions);
+    }
+
+    fn take(&mut self, actions: Actions) {
+        for command in actions.down {
+            command.check(self.limits);
+            self.time += 1;
+            self.sent.push((command.op, command.offset, command.length));
+            self.below.push((command, self.time));
+        }
+        for reply in actions.up {
+            self.host_reply(reply);
+        }
+    }
+
+    fn host_reply(&mut self, reply: Reply) {
+        self.time += 1;
+        let (command, submitted) = self.outstanding.remove(&reply.id).expect("each command is replied to once");
+        let sectors = (command.offset / SECTOR) as usize..(command.end() / SECTOR) as usize;
+        if let Err(failure) = reply.outcome {
+            assert!(self.fails_after.is_some(), "{failure}");
+            self.has_failed = true;
+            return;
+        }
+        match command.op {
+            IoOp::Read => {
+                let bytes = reply.outcome.unwrap().joined().unwrap();
+                for (place, sector) in sectors.enumerate() {
+                    self.check(sector, &bytes[place * SECTOR as usize..(place + 1) * SECTOR as usize], submitted);
+                }
+            }
+            IoOp::Write | IoOp::Trim => {
+                let (now, is_fua) = (self.time, command.is_fua);
+                for sector in &mut self.sectors[sectors] {
+                    sector.0.iter_mut().filter(|version| version.submitted == submitted).for_each(|version| version.acknowledged = now);
+                    if is_fua {
+                        // Only this write is known to be durable, and it covers what was acknowledged before it came.
+                        let over = sector.0.iter_mut().filter(|version| version.acknowledged < submitted);
+                        over.for_each(|version| version.is_over = true);
+                    }
+                }
+            }
+            IoOp::Flush => self.sectors.iter_mut().for_each(|sector| sector.made_durable(submitted)),
+        }
+        if !self.outstanding.values().any(|(command, _)| command.op == IoOp::Read) {
+            self.sectors.iter_mut().for_each(Sector::forget_what_is_over);
+        }
+    }
+
+    fn check(&self, sector: usize, bytes: &[u8], time: u64) {
+        let tag = u64::from_le_bytes(bytes[..8].try_into().unwrap());
+        assert!(bytes.chunks(8).all(|chunk| chunk == &bytes[..8]), "{}: sector {sector} is torn", self.text);
+        let versions = &self.sectors[sector];
+        assert!(versions.may_show(tag, time), "{}: a read of sector {sector} shows {tag} at {time}, of {versions:?}", self.text);
+    }
+
+    /// One command below is carried out and replied to.
+    pub fn step(&mut self) -> bool {
+        if self.below.is_empty() {
+            return false;
+        }
+        let chosen = self.random.random_range(0..self.below.len());
+        let (command, sent) = self.below.swap_remove(chosen);
+        self.time += 1;
+        let (op, offset, length) = (command.op, command.offset, command.length);
+        if let Some((failing, left)) = &mut self.fails_after
+            && *failing == op
+        {
+            if *left == 0 {
+                self.reply_below(Reply { id: command.id, outcome: Err(Failure::Io { op, offset, length, reason: "planted".into() }) });
+                return true;
+            }
+            *left -= 1;
+        }
+        let bytes = offset as usize..command.end() as usize;
+        let id = command.id;
+        let mut data = Data::Absent;
+        match op {
+            IoOp::Read => data = Data::copy_of(&self.current[bytes]),
+            IoOp::Write => {
+                command.data.copy_to(&mut self.current[bytes]);
+                self.cached.push(Cached { command, replied_at: self.time });
+            }
+            IoOp::Trim => {}
+            IoOp::Flush => {
+                let stable = &mut self.stable;
+                self.cached.retain(|cached| {
+                    let is_covered = cached.replied_at < sent;
+                    if is_covered {
+                        cached.command.data.copy_to(&mut stable[cached.command.offset as usize..cached.command.end() as usize]);
+                    }
+                    !is_covered
+                });
+            }
+        }
+        self.reply_below(Reply { id, outcome: Ok(data) });
+        true
+    }
+
+    fn reply_below(&mut self, reply: Reply) {
+        let mut actions = Actions::default();
+        self.stack.replied(reply, self.time, &mut actions);
+        self.take(actions);
+    }
+
+    /// Carries out all that is under way.
+    pub fn settle(&mut self) {
+        while self.step() {}
+        assert!(self.outstanding.is_empty(), "{}: {} commands are never replied to", self.text, self.outstanding.len());
+    }
+
+    /// What is on the device after a power cut: what was flushed, and any sectors of any other writes in any order.
+    fn after_cut(&mut self) -> Disk {
+        let mut disk = Disk { limits: self.limits, bytes: self.stable.clone(), writes_left: u64::MAX };
+        let mut writes: Vec<Command> = self.cached.drain(..).map(|cached| cached.command).collect();
+        writes.extend(self.below.drain(..).map(|(command, _)| command).filter(|command| command.op == IoOp::Write));
+        let how = self.random.random_range(0..4);
+        while !writes.is_empty() {
+            let command = writes.swap_remove(self.random.random_range(0..writes.len()));
+            let bytes = command.data.joined().unwrap();
+            for (place, sector) in bytes.chunks(SECTOR as usize).enumerate() {
+                let survives = match how {
+                    0 => false,
+                    1 => true,
+                    2 => self.random.random_bool(0.9),
+                    _ => self.random.random_bool(0.5),
+                };
+                if survives {
+                    let at = command.offset as usize + place * SECTOR as usize;
+                    disk.bytes[at..at + SECTOR as usize].copy_from_slice(sector);
+                }
+            }
+        }
+        disk
+    }
+
+    /// Cuts the power, opens the stack again, now and then after cuts while it opens, and checks all that it holds.
+    pub fn cut(&mut self) {
+        let mut disk = self.after_cut();
+        let mut whole = disk.clone();
+        let mut expected = open(&self.text, &mut whole);
+        let expected = read_all(&mut expected, &mut whole);
+        for _ in 0..self.random.random_range(0..3) {
+            disk.writes_left = self.random.random_range(0..4);
+            let _ = crate::open(&self.text, &Facts::default(), 1, &mut disk);
+        }
+        disk.writes_left = u64::MAX;
+        self.stack = open(&self.text, &mut disk);
+        self.outstanding.clear();
+        // What the volume writes of its own meanwhile is on the disk, too.
+        let found = read_all(&mut self.stack, &mut disk);
+        self.stable.clone_from(&disk.bytes);
+        self.current.clone_from(&disk.bytes);
+        assert!(found == expected, "{}: recovery that was cut finds something else", self.text);
+        for (number, bytes) in found.chunks(SECTOR as usize).enumerate() {
+            let tag = u64::from_le_bytes(bytes[..8].try_into().unwrap());
+            assert!(bytes.chunks(8).all(|chunk| chunk == &bytes[..8]), "{}: sector {number} is torn", self.text);
+            let versions = &self.sectors[number];
+            assert!(versions.may_be_recovered(tag), "{}: recovery finds {tag} in sector {number}, of {versions:?}", self.text);
+            self.sectors[number] = Sector(vec![Version::first(tag)]);
+        }
+    }
+
+    /// One random command or step.
+    pub fn play(&mut self, mix: Mix) {
+        let capacity = self.capacity() / SECTOR;
+        let roll = self.random.random_range(0..1000);
+        if roll < 500 || self.outstanding.len() > 12 {
+            if !self.step() && self.outstanding.is_empty() {
+                self.write_somewhere(mix, capacity);
+            }
+        } else if roll < 800 {
+            self.write_somewhere(mix, capacity);
+        } else if roll < 900 {
+            let length = self.random.random_range(1..=16).min(capacity);
+            let start = self.random.random_range(0..=capacity - length);
+            self.submit(IoOp::Read, start * SECTOR, length * SECTOR, false);
+        } else if roll < 900 + mix.flushes {
+            self.submit(IoOp::Flush, 0, 0, false);
+        } else if roll < 975 {
+            let length = self.random.random_range(1..=24).min(capacity);
+            let start = self.random.random_range(0..=capacity - length);
+            self.submit(IoOp::Trim, start * SECTOR, length * SECTOR, false);
+        } else if roll < 977 {
+            self.signal(Signal::Drain);
+        } else {
+            self.step();
+        }
+    }
+
+    fn write_somewhere(&mut self, mix: Mix, capacity: u64) {
+        let length =
+            if self.random.random_bool(0.1) { self.random.random_range(1..=32) } else { self.random.random_range(1..=mix.sectors) };
+        let length = length.min(capacity);
+        // Most writes go to a tenth of the volume.
+        let places = if self.random.random_bool(0.7) { (capacity - length) / 10 } else { capacity - length };
+        let mut start = self.random.random_range(0..=places);
+        if self.random.random_bool(0.5) {
+            start -= start % mix.sectors;
+        }
+        let is_fua = self.random.random_range(0..1000) < mix.fuas;
+        self.submit(IoOp::Write, start * SECTOR, length * SECTOR, is_fua);
+    }
+}
+
+/// What a random host does.
+#[derive(Clone, Copy)]
+pub(super) struct Mix {
+    pub sectors: u64,
+    /// Of a thousand, at most 75.
+    pub flushes: u64,
+    /// Of a thousand writes.
+    pub fuas: u64,
+}
+
+fn read_all(stack: &mut Stack, disk: &mut Disk) -> Vec<u8> {
+    let mut through = crate::Through::new(stack, disk);
+    let mut all = vec![0; through.limits().capacity_bytes as usize];
+    through.read(0, &mut all).unwrap();
+    all
+}

@@ -1,0 +1,181 @@
+//! The volume against a plain map, over a device that delays, reorders, forgets and tears.
+
+mod harness;
+
+use units::IoOp;
+
+use self::harness::{Disk, Mix, SECTOR, World};
+use crate::{Facts, LayerError, Signal};
+
+const KIB: u64 = 1 << 10;
+
+/// Small volumes, so that everything wraps and fills.
+const VOLUMES: &[&str] = &[
+    "log_volume(page=1Ki,segment=8Ki,over_provisioning=15%,placement=none,summary_pages=8,checkpoint_every=32Ki)",
+    "log_volume(page=512,segment=4Ki,over_provisioning=12%,placement=separate,summary_pages=8)",
+    "log_volume(page=2Ki,segment=8Ki,over_provisioning=40%,placement=multi_log,summary_pages=16,outstanding=2)",
+    "log_volume(page=1Ki,segment=4Ki,over_provisioning=30%,placement=container_marking(markers=3),summary_pages=12,align=2Ki)",
+    "log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,placement=dac(regions=3),summary_pages=64,align=4Ki,pad=no)",
+    "log_volume(page=512,segment=4Ki,over_provisioning=25%,placement=envy_hybrid(partitions=2),summary_pages=32,checkpoint_every=64Ki)",
+    "log_volume(page=1Ki,segment=8Ki,over_provisioning=30%,placement=separate,victim=random,summary_pages=8,align=8Ki,outstanding=1)",
+];
+
+fn campaign(volume: &str, seed: u64, steps: u32, cuts: f64, mix: Mix) {
+    use rand::RngExt as _;
+    let mut world = World::new(volume, 256 * KIB, seed);
+    for _ in 0..steps {
+        world.play(mix);
+        if world.random.random_bool(cuts) {
+            world.cut();
+        }
+    }
+    world.settle();
+    world.signal(Signal::Drain);
+    world.settle();
+    assert!(world.stack.is_idle(), "{volume}: after a drain it is idle");
+    world.cut();
+}
+
+const RARE: Mix = Mix { sectors: 4, flushes: 5, fuas: 2 };
+const OFTEN: Mix = Mix { sectors: 2, flushes: 60, fuas: 100 };
+
+#[test]
+fn nothing_is_lost_and_nothing_invented_by_power_cuts() {
+    for volume in VOLUMES {
+        for seed in 0..6 {
+            campaign(volume, seed, 4000, 0.01, if seed % 2 == 0 { RARE } else { OFTEN });
+        }
+    }
+}
+
+#[test]
+fn without_cuts_it_goes_on_for_ever_and_comes_to_rest() {
+    for volume in VOLUMES {
+        campaign(volume, 77, 40_000, 0.0, RARE);
+        campaign(volume, 78, 20_000, 0.0002, OFTEN);
+    }
+}
+
+/// Writes of the volume's data; what it writes of its own lies before.
+fn data_writes(world: &World, first_data_byte: u64) -> Vec<(u64, u32)> {
+    let writes = world.sent.iter().filter(|(op, offset, _)| *op == IoOp::Write && *offset >= first_data_byte);
+    writes.map(|&(_, offset, length)| (offset, length)).collect()
+}
+
+#[test]
+fn random_writes_become_sequential_ones_of_the_same_length() {
+    let mut world = World::new("log_volume(page=1Ki,segment=8Ki,placement=none,over_provisioning=40%)", 256 * KIB, 3);
+    for page in [7, 3, 90, 12, 50, 4, 33, 8] {
+        world.submit(IoOp::Write, page * KIB, KIB, false);
+    }
+    world.submit(IoOp::Write, 60 * KIB, 2 * KIB, false);
+    let writes = data_writes(&world, 0);
+    assert_eq!(writes[..8].iter().map(|&(_, length)| length).collect::<Vec<_>>(), [1024; 8]);
+    assert!(writes.windows(2).all(|pair| pair[0].0 + u64::from(pair[0].1) == pair[1].0), "{writes:?}");
+    assert_eq!(writes[8].1, 2048, "what the host wrote at once is written at once");
+    assert_eq!(world.waiting(), 9, "they are acknowledged when they are written below");
+    world.settle();
+}
+
+#[test]
+fn aligned_writes_are_whole_unless_a_flush_comes() {
+    let mut world = World::new("log_volume(page=1Ki,segment=8Ki,placement=none,over_provisioning=40%,align=4Ki)", 256 * KIB, 3);
+    for page in 0..11 {
+        world.submit(IoOp::Write, page * 5 * KIB, KIB, false);
+    }
+    assert_eq!(world.waiting(), 0, "they are acknowledged when they are gathered");
+    assert_eq!(world.counter("gathered_pages"), 3);
+    let writes = data_writes(&world, 0);
+    assert_eq!(writes.iter().map(|&(_, length)| length).collect::<Vec<_>>(), [4096; 2]);
+    world.submit(IoOp::Flush, 0, 0, false);
+    let writes = data_writes(&world, writes[0].0);
+    assert_eq!(writes.len(), 3);
+    assert!(writes.iter().all(|&(offset, length)| length == 4096 && offset % 4096 == 0), "{writes:?}");
+    assert_eq!((world.counter("padding_pages"), world.counter("gathered_pages")), (1, 0));
+    world.settle();
+}
+
+#[test]
+fn a_flush_costs_one_summary_and_without_anything_new_nothing() {
+    let mut world = World::new("log_volume(page=1Ki,segment=8Ki,over_provisioning=40%)", 256 * KIB, 3);
+    world.submit(IoOp::Flush, 0, 0, false);
+    assert_eq!((world.waiting(), world.sent.len()), (0, 0));
+    (0..20).for_each(|page| world.submit(IoOp::Write, page * KIB, KIB, false));
+    world.settle();
+    assert_eq!(world.counter("summary_pages"), 0);
+    world.submit(IoOp::Flush, 0, 0, false);
+    assert_eq!(world.waiting(), 1);
+    world.settle();
+    assert_eq!((world.counter("summary_pages"), world.counter("flushes")), (1, 1));
+}
+
+#[test]
+fn a_write_or_flush_that_fails_poisons_and_a_read_does_not() {
+    for (op, left) in [(IoOp::Write, 3), (IoOp::Flush, 0)] {
+        let mut world = World::new(VOLUMES[0], 256 * KIB, 5);
+        world.fails_after = Some((op, left));
+        (0..8).for_each(|page| world.submit(IoOp::Write, page * KIB, KIB, false));
+        world.submit(IoOp::Flush, 0, 0, false);
+        world.settle();
+        assert!(world.has_failed, "{op:?}");
+        world.has_failed = false;
+        world.submit(IoOp::Read, 0, 4096, false);
+        assert!(world.has_failed && world.waiting() == 0, "{op:?}");
+        assert!(world.stack.is_idle());
+        // What was durable before is still there.
+        world.cut();
+    }
+    let mut world = World::new(VOLUMES[0], 256 * KIB, 5);
+    (0..8).for_each(|page| world.submit(IoOp::Write, page * KIB, KIB, false));
+    world.settle();
+    world.fails_after = Some((IoOp::Read, 0));
+    world.submit(IoOp::Read, 0, 4096, false);
+    // A part of a page cannot be written either if the rest cannot be read.
+    world.submit(IoOp::Write, 0, SECTOR, false);
+    world.settle();
+    assert!(world.has_failed);
+    world.fails_after = None;
+    world.submit(IoOp::Read, 0, 4096, false);
+    world.submit(IoOp::Write, 0, SECTOR, false);
+    world.settle();
+}
+
+#[test]
+fn what_does_not_fit_is_refused_before_anything_is_written() {
+    let refused = |text: &str, bytes: u64| {
+        let mut disk = Disk::new(bytes);
+        let error = crate::format(text, &Facts::default(), 1, &mut disk).unwrap_err();
+        assert!(disk.bytes.iter().all(|&byte| byte == 0), "{text}");
+        error
+    };
+    assert!(matches!(refused("log_volume", 1 << 20), LayerError::TooSmall { .. }));
+    assert!(matches!(refused("log_volume(page=1Ki,segment=8Ki,over_provisioning=1%)", 1 << 20), LayerError::Refused { .. }));
+    assert!(matches!(refused("log_volume(page=1Ki,segment=9000)", 1 << 20), LayerError::Spec(_)));
+    assert!(matches!(refused("log_volume(page=1536)", 1 << 20), LayerError::Spec(_)));
+    assert!(matches!(refused("log_volume(align=auto)", 1 << 20), LayerError::Unknown { .. }));
+    assert!(matches!(refused("log_volume(placement=nosuch)", 64 << 20), LayerError::Spec(_)));
+    let optimal = refused("log_volume(placement=multi_log_optimal,segment=64Ki,over_provisioning=50%)", 16 << 20);
+    assert!(optimal.to_string().contains("how often each page is updated"), "{optimal}");
+    let mut empty = Disk::new(1 << 20);
+    assert!(matches!(crate::open("log_volume", &Facts::default(), 1, &mut empty), Err(LayerError::NotFormatted { .. })));
+}
+
+#[test]
+fn a_filled_volume_reads_what_is_there_and_is_cleaned() {
+    let text = "log_volume(page=1Ki,segment=8Ki,placement=separate,over_provisioning=35%,filled=yes)";
+    let mut disk = Disk::new(256 * KIB);
+    crate::format(text, &Facts::default(), 1, &mut disk).unwrap();
+    let mut stack = crate::open(text, &Facts::default(), 1, &mut disk).unwrap();
+    let capacity = stack.limits().capacity_bytes;
+    let mut through = crate::Through::new(&mut stack, &mut disk);
+    for number in 0..2000 {
+        let offset = number * 7919 % (capacity / KIB) * KIB;
+        through.run(IoOp::Write, offset, KIB as u32, crate::Data::Absent).unwrap();
+        assert!(through.run(IoOp::Read, offset, KIB as u32, crate::Data::Absent).is_ok());
+    }
+    let mut counts = Vec::new();
+    stack.layers()[0].count(&mut counts);
+    let counter = |name: &str| counts[super::COUNTERS.iter().position(|counter| counter.name == name).unwrap()];
+    assert_eq!((counter("host_pages"), counter("unmapped_reads")), (2000, 0));
+    assert!(counter("relocated_pages") > 100, "a volume that was full from the start: {counts:?}");
+}

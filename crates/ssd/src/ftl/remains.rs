@@ -1,0 +1,227 @@
+//! What is left of an FTL that was stopped, and going on from there: a log-structured volume is opened again.
+
+use placement::{Block, Placement, Victim};
+use thiserror::Error;
+use units::{EraseBlockId, StreamId};
+
+use super::page_mapped::{Frontier, UNMAPPED};
+use super::{Medium, PageMapped};
+
+/// What is known of one erase block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlockRemains {
+    /// The stream that it was opened for.
+    pub stream: u16,
+    /// The clock, modulo 2^32, when it was opened.
+    pub opened_at: u32,
+    /// Grows with each erase block that is opened.
+    pub order: u64,
+    /// Pages from its first on that were written, whatever became of them.
+    pub filled: u32,
+}
+
+/// What is known of an FTL that was stopped. The state of its policies is not part of it: they learn anew.
+#[derive(Clone, Copy, Debug)]
+pub struct Remains<'a> {
+    /// Where each logical page lies; `u32::MAX` for nowhere.
+    pub map: &'a [u32],
+    /// All erase blocks. Those that hold no valid page are free.
+    pub blocks: &'a [BlockRemains],
+    /// Host page writes so far.
+    pub clock: u64,
+}
+
+/// Remains that cannot be those of such an FTL.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RemainsError {
+    /// A table is of the wrong length.
+    #[error("{there} {what}, but there are {right}")]
+    Length {
+        /// What is counted.
+        what: &'static str,
+        /// How many there are.
+        there: usize,
+        /// How many there should be.
+        right: usize,
+    },
+    /// A logical page lies where nothing was written.
+    #[error("logical page {lpn} lies at physical page {ppn}, where nothing was written")]
+    Nowhere {
+        /// The logical page.
+        lpn: u32,
+        /// Where it should lie.
+        ppn: u32,
+    },
+    /// Two logical pages lie in the same place.
+    #[error("logical pages {first} and {second} both lie at physical page {ppn}")]
+    Twice {
+        /// One.
+        first: u32,
+        /// The other.
+        second: u32,
+        /// Where both should lie.
+        ppn: u32,
+    },
+    /// An erase block belongs to no stream of the placement policy.
+    #[error("erase block {block} belongs to stream {stream}, and there are {streams}")]
+    Stream {
+        /// The erase block.
+        block: u32,
+        /// Its stream.
+        stream: u16,
+        /// Streams of the policy.
+        streams: usize,
+    },
+}
+
+impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
+    /// Goes on from what is left of another one of the same geometry. Before the first write, with a single lane.
+    ///
+    /// The erase block that was opened last for a stream is its write frontier, unless it is full; all others are closed.
+    ///
+    /// # Errors
+    /// [`RemainsError`] if such an FTL cannot have left that behind; what this one holds is meaningless then.
+    ///
+    /// # Panics
+    /// If there are several lanes.
+    pub fn go_on_from(&mut self, remains: Remains<'_>) -> Result<(), RemainsError> {
+        assert!(self.lanes.count() == 1, "what remains is known of a single lane");
+        let (right, streams) = (self.device.blocks.len(), self.device.streams.len());
+        if remains.blocks.len() != right {
+            return Err(RemainsError::Length { what: "erase blocks", there: remains.blocks.len(), right });
+        }
+        self.device.clock = remains.clock;
+        self.take_over_map(remains)?;
+        let mut in_use: Vec<u32> = (0..right as u32).filter(|&block| self.device.blocks[block as usize].valid > 0).collect();
+        // In the order in which they were opened, which is about that in which they were closed.
+        in_use.sort_unstable_by_key(|&block| remains.blocks[block as usize].order);
+        let mut is_in_use = vec![false; right];
+        let mut last = vec![None; streams];
+        for &block in &in_use {
+            let BlockRemains { stream, opened_at, .. } = remains.blocks[block as usize];
+            if usize::from(stream) >= streams {
+                return Err(RemainsError::Stream { block, stream, streams });
+            }
+            let valid = self.device.blocks[block as usize].valid;
+            self.device.blocks[block as usize] = Block { valid, stream, opened_at };
+            let space = &mut self.device.streams[usize::from(stream)];
+            space.erase_blocks += 1;
+            if P::PER_STREAM {
+                space.valid_pages += u32::from(valid);
+            }
+            is_in_use[block as usize] = true;
+            last[usize::from(stream)] = Some(block);
+        }
+        self.lanes.occupy(0, &is_in_use);
+        let pages = self.device.geometry.pages_per_erase_block;
+        for block in in_use {
+            let BlockRemains { stream, filled, .. } = remains.blocks[block as usize];
+            if filled < pages && last[usize::from(stream)] == Some(block) {
+                self.frontiers[usize::from(stream)] = Frontier { next: block * pages + filled, end: (block + 1) * pages };
+            } else {
+                let domain = self.lanes.domain_in(P::domain_of(u32::from(stream)), 0);
+                self.victims.closed(EraseBlockId(block), domain, &self.device);
+            }
+        }
+        Ok(())
+    }
+
+    fn take_over_map(&mut self, remains: Remains<'_>) -> Result<(), RemainsError> {
+        let logical = self.map.all().len();
+        if remains.map.len() != logical {
+            return Err(RemainsError::Length { what: "logical pages", there: remains.map.len(), right: logical });
+        }
+        let pages = self.device.geometry.pages_per_erase_block;
+        for (lpn, &ppn) in (0u32..).zip(remains.map).filter(|&(_, &ppn)| ppn != UNMAPPED) {
+            let (block, offset) = (ppn / pages, ppn % pages);
+            if remains.blocks.get(block as usize).is_none_or(|block| offset >= block.filled) {
+                return Err(RemainsError::Nowhere { lpn, ppn });
+            }
+            let first = self.owner.get(ppn as usize);
+            if first != UNMAPPED {
+                return Err(RemainsError::Twice { first, second: lpn, ppn });
+            }
+            self.map.set(lpn as usize, ppn);
+            self.owner.set(ppn as usize, lpn);
+            self.valid[block as usize * self.words + (offset / 64) as usize] |= 1 << (offset % 64);
+            self.device.blocks[block as usize].valid += 1;
+        }
+        Ok(())
+    }
+
+    /// The stream of an erase block that is in use.
+    #[inline]
+    #[must_use]
+    pub fn stream_of(&self, block: EraseBlockId) -> StreamId {
+        StreamId(u32::from(self.device.block(block).stream))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use placement::policies::none::NoPlacement;
+    use placement::{AnyVictim, Context, build_victim};
+    use rand::{RngExt as _, SeedableRng as _};
+    use rand_pcg::Pcg64Mcg;
+    use registry::Spec;
+    use units::{Geometry, Lpn};
+
+    use super::super::CountingMedium;
+    use super::*;
+
+    const GEOMETRY: Geometry = Geometry { page_bytes: 4096, pages_per_erase_block: 16, logical_pages: 256, erase_blocks: 24 };
+
+    fn made() -> PageMapped<NoPlacement, AnyVictim, CountingMedium> {
+        let context = Context { geometry: GEOMETRY, seed: 1, page_weights: None };
+        let victims = build_victim(&Spec::parse("greedy").unwrap(), &context, 1).unwrap();
+        PageMapped::new(GEOMETRY, "none", NoPlacement, victims, CountingMedium).unwrap()
+    }
+
+    fn left_of(ftl: &PageMapped<NoPlacement, AnyVictim, CountingMedium>) -> (Vec<u32>, Vec<BlockRemains>) {
+        let written = ftl.written_pages();
+        let blocks = ftl.device().blocks.iter().zip(written).map(|(block, filled)| BlockRemains {
+            stream: block.stream,
+            opened_at: block.opened_at,
+            order: u64::from(block.opened_at),
+            filled,
+        });
+        (ftl.map.all().to_vec(), blocks.collect())
+    }
+
+    #[test]
+    fn an_ftl_goes_on_from_what_another_left() {
+        let mut random = Pcg64Mcg::seed_from_u64(3);
+        for writes in [1, 5, 300, 2000] {
+            let mut first = made();
+            (0..writes).for_each(|_| first.write(Lpn(random.random_range(0..256)), 0));
+            let (map, blocks) = left_of(&first);
+            let mut second = made();
+            second.go_on_from(Remains { map: &map, blocks: &blocks, clock: first.device().clock }).unwrap();
+            second.audit().unwrap();
+            for _ in 0..3000 {
+                second.write(Lpn(random.random_range(0..256)), 0);
+            }
+            second.audit().unwrap();
+        }
+    }
+
+    #[test]
+    fn impossible_remains_are_refused() {
+        let mut first = made();
+        (0..100).for_each(|lpn| first.write(Lpn(lpn), 0));
+        let (map, blocks) = left_of(&first);
+        let refused = |map: &[u32], blocks: &[BlockRemains]| made().go_on_from(Remains { map, blocks, clock: 100 }).unwrap_err();
+        assert!(matches!(refused(&map[1..], &blocks), RemainsError::Length { .. }));
+        let mut twice = map.clone();
+        twice[7] = twice[8];
+        assert!(matches!(refused(&twice, &blocks), RemainsError::Twice { .. }));
+        for wrong in [100, 16 * 24, u32::MAX - 1] {
+            let mut nowhere = map.clone();
+            nowhere[3] = wrong;
+            assert!(matches!(refused(&nowhere, &blocks), RemainsError::Nowhere { lpn: 3, .. }));
+        }
+        let mut strange = blocks;
+        strange[0].stream = 1;
+        assert!(matches!(refused(&map, &strange), RemainsError::Stream { .. }));
+    }
+}

@@ -87,7 +87,7 @@ impl Batch {
         loop {
             let part = *self.parts.get(self.next)?;
             let from = self.at.max(part.start);
-            let (start, end) = cuts.first_uncut(from, part.end, held.number(part.record));
+            let (start, end) = cuts.first_uncut(from, part.end, || held.number(part.record));
             if start > from {
                 *void += start - from;
                 self.done(self.next, (start - from) as u32, held);
@@ -109,7 +109,7 @@ impl Batch {
         let furthest = piece.start + self.most_sectors;
         while piece.end == self.parts[piece.last as usize].end && piece.end < furthest {
             let Some(part) = self.parts.get(piece.last as usize + 1).filter(|part| part.start == piece.end) else { break };
-            let (start, end) = cuts.first_uncut(part.start, part.end, held.number(part.record));
+            let (start, end) = cuts.first_uncut(part.start, part.end, || held.number(part.record));
             if start != part.start {
                 break;
             }

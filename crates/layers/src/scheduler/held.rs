@@ -1,5 +1,7 @@
 //! What is held in memory: the writes, and for each sector the newest of them.
 
+use std::collections::hash_map::Entry;
+
 use rustc_hash::FxHashMap;
 use slab::Slab;
 
@@ -11,6 +13,15 @@ const BLOCK: u64 = 8;
 /// No write.
 const NONE: u32 = u32::MAX;
 
+/// In which order merged writes are written out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// By address.
+    Ascending,
+    /// In the place of the first write of what was merged or lies side by side.
+    Arrival,
+}
+
 /// One write that is held.
 #[derive(Debug)]
 struct Record {
@@ -21,6 +32,8 @@ struct Record {
     uses: u32,
     /// Its number among all commands.
     number: u64,
+    /// Number of the first write of the window that it is merged with, or its own.
+    first: u64,
     /// Estimated time of writing it out, in nanoseconds.
     cost_ns: u64,
     data: Data,
@@ -56,7 +69,7 @@ pub struct Held {
     listed: Vec<(u64, u32)>,
     /// Writes of the window in their order, where they are not.
     window: Vec<Part>,
-    is_merging: bool,
+    order: Option<Order>,
     sector_bytes: usize,
     /// Number of the last command before the window.
     sealed: u64,
@@ -64,23 +77,26 @@ pub struct Held {
     cost_ns: u64,
     sectors: u64,
     merged_sectors: u64,
+    /// For putting a batch in order.
+    scratch: Vec<Part>,
 }
 
 impl Held {
-    /// Nothing. Where writes are merged, older ones are dropped when newer ones come within a window.
-    pub fn new(is_merging: bool, sector_bytes: u32) -> Self {
+    /// Nothing. Where writes are merged, older ones are dropped when newer ones come within a window, and come out in an order.
+    pub fn new(order: Option<Order>, sector_bytes: u32) -> Self {
         Self {
             records: Slab::new(),
             blocks: FxHashMap::default(),
             slots: Slab::new(),
             listed: Vec::new(),
             window: Vec::new(),
-            is_merging,
+            order,
             sector_bytes: sector_bytes as usize,
             sealed: 0,
             cost_ns: 0,
             sectors: 0,
             merged_sectors: 0,
+            scratch: Vec::new(),
         }
     }
 
@@ -111,11 +127,11 @@ impl Held {
 
     /// Takes a write into the window.
     pub fn put(&mut self, start: u64, sectors: u32, number: u64, cost_ns: u64, data: Data) {
-        let listing = u32::from(!self.is_merging);
-        let record = self.records.insert(Record { start, sectors, uses: sectors + listing, number, cost_ns, data }) as u32;
+        let listing = u32::from(self.order.is_none());
+        let record = self.records.insert(Record { start, sectors, uses: sectors + listing, number, first: number, cost_ns, data }) as u32;
         self.sectors += u64::from(sectors);
         self.cost_ns += cost_ns;
-        if !self.is_merging {
+        if self.order.is_none() {
             self.window.push(Part { start, end: start + u64::from(sectors), left: sectors, record });
         }
         let end = start + u64::from(sectors);
@@ -124,30 +140,32 @@ impl Held {
             let slot =
                 *self.blocks.entry(block).or_insert_with(|| slots.insert(Slot { newest: [NONE; BLOCK as usize], is_listed: false }) as u32);
             let found = &mut self.slots[slot as usize];
-            if self.is_merging && !found.is_listed {
+            if self.order.is_some() && !found.is_listed {
                 found.is_listed = true;
                 self.listed.push((block, slot));
             }
             let (from, to) = within(block, start, end);
-            let first = found.newest[from];
-            if found.newest[from..to].iter().all(|newest| *newest == first) {
-                found.newest[from..to].fill(record);
-                self.supersede(first, (to - from) as u32);
-            } else {
-                let before = found.newest;
-                found.newest[from..to].fill(record);
-                before[from..to].iter().for_each(|older| self.supersede(*older, 1));
+            let before = found.newest;
+            found.newest[from..to].fill(record);
+            let mut place = from;
+            while place < to {
+                let length = run_length(&before[place..to]);
+                if before[place] != NONE {
+                    self.supersede(before[place], length as u32, record);
+                }
+                place += length;
             }
         }
     }
 
-    fn supersede(&mut self, record: u32, sectors: u32) {
-        if record != NONE {
-            if self.is_merging && self.records[record as usize].number > self.sealed {
-                self.merged_sectors += u64::from(sectors);
-            }
-            self.release(record, sectors);
+    fn supersede(&mut self, older: u32, sectors: u32, newer: u32) {
+        let Record { number, first, .. } = self.records[older as usize];
+        if self.order.is_some() && number > self.sealed {
+            self.merged_sectors += u64::from(sectors);
+            let newer = &mut self.records[newer as usize];
+            newer.first = newer.first.min(first);
         }
+        self.release(older, sectors);
     }
 
     /// So many uses of a write have ended.
@@ -202,7 +220,7 @@ impl Held {
     /// dropped, and whether anything was held of these sectors.
     pub fn pass(&mut self, start: u64, end: u64, number: u64) -> (u64, bool) {
         if end - start <= BLOCK * self.blocks.len() as u64 {
-            return self.clear_where(start, end, |records, newest| records[newest as usize].number < number);
+            return self.clear_where(start, end, |older, _| older.number < number);
         }
         // A trim of more than is held.
         let blocks: Vec<u64> = self.blocks.keys().copied().filter(|block| (start / BLOCK..end.div_ceil(BLOCK)).contains(block)).collect();
@@ -210,41 +228,48 @@ impl Held {
         for block in blocks {
             let (from, to) = within(block, start, end);
             let (from, to) = (block * BLOCK + from as u64, block * BLOCK + to as u64);
-            let (dropped, is_held) = self.clear_where(from, to, |records, newest| records[newest as usize].number < number);
+            let (dropped, is_held) = self.clear_where(from, to, |older, _| older.number < number);
             sum = (sum.0 + dropped, sum.1 | is_held);
         }
         sum
     }
 
-    fn clear_where(&mut self, start: u64, end: u64, is_void: impl Fn(&Slab<Record>, u32) -> bool) -> (u64, bool) {
+    fn clear_where(&mut self, start: u64, end: u64, is_void: impl Fn(&Record, u32) -> bool) -> (u64, bool) {
         let (mut cleared, mut is_held) = (0, false);
         for block in start / BLOCK..end.div_ceil(BLOCK) {
-            let Some(slot) = self.blocks.get(&block).copied() else { continue };
+            let Entry::Occupied(entry) = self.blocks.entry(block) else { continue };
+            let found = &mut self.slots[*entry.get() as usize];
+            let before = found.newest;
             let (from, to) = within(block, start, end);
-            for place in from..to {
-                let newest = self.slots[slot as usize].newest[place];
-                is_held |= newest != NONE;
-                if newest != NONE && is_void(&self.records, newest) {
-                    self.slots[slot as usize].newest[place] = NONE;
-                    cleared += u64::from(self.records[newest as usize].number > self.sealed);
-                    self.release(newest, 1);
+            let mut place = from;
+            let mut voided = [(NONE, 0); BLOCK as usize];
+            while place < to {
+                let record = before[place];
+                let length = run_length(&before[place..to]);
+                if record != NONE {
+                    is_held = true;
+                    if is_void(&self.records[record as usize], record) {
+                        found.newest[place..place + length].fill(NONE);
+                        voided[place] = (record, length as u32);
+                    }
                 }
+                place += length;
             }
-            self.free_if_empty(block, slot);
+            if !found.is_listed && found.newest == [NONE; BLOCK as usize] {
+                self.slots.remove(entry.remove() as usize);
+            }
+            for (record, sectors) in voided.into_iter().filter(|(record, _)| *record != NONE) {
+                if self.records[record as usize].number > self.sealed {
+                    cleared += u64::from(sectors);
+                }
+                self.release(record, sectors);
+            }
         }
         (cleared, is_held)
     }
 
-    fn free_if_empty(&mut self, block: u64, slot: u32) {
-        let found = &self.slots[slot as usize];
-        if !found.is_listed && found.newest == [NONE; BLOCK as usize] {
-            self.slots.remove(slot as usize);
-            self.blocks.remove(&block);
-        }
-    }
-
     /// Closes the window after command `number`, and gives its writes in the order in which they are to be written: as they came, or
-    /// merged and ascending. No batch is being written.
+    /// merged and in the order that is set. No batch is being written.
     pub fn seal(&mut self, number: u64, parts: &mut Vec<Part>) {
         parts.clear();
         self.sealed = number;
@@ -259,7 +284,7 @@ impl Held {
             let mut place = 0;
             while place < newest.len() {
                 let record = newest[place];
-                let length = newest[place..].iter().take_while(|other| **other == record).count();
+                let length = run_length(&newest[place..]);
                 let start = block * BLOCK + place as u64;
                 place += length;
                 if record == NONE {
@@ -276,15 +301,38 @@ impl Held {
                     }
                 }
             }
-            self.free_if_empty(block, slot);
+            if newest == [NONE; BLOCK as usize] {
+                self.slots.remove(slot as usize);
+                self.blocks.remove(&block);
+            }
         }
         self.listed = listed;
+        if self.order == Some(Order::Arrival) {
+            self.order_by_arrival(parts);
+        }
+    }
+
+    /// Parts that lie side by side stay together, at the place of the first write among them.
+    fn order_by_arrival(&mut self, parts: &mut Vec<Part>) {
+        let mut rows: Vec<(u64, &[Part])> = parts
+            .chunk_by(|one, next| one.end == next.start)
+            .map(|row| (row.iter().map(|part| self.records[part.record as usize].first).min().unwrap_or(0), row))
+            .collect();
+        rows.sort_unstable_by_key(|(first, row)| (*first, row[0].start));
+        self.scratch.clear();
+        rows.iter().for_each(|(_, row)| self.scratch.extend_from_slice(row));
+        std::mem::swap(&mut self.scratch, parts);
     }
 
     /// Drops everything.
     pub fn clear(&mut self) {
-        *self = Self { merged_sectors: self.merged_sectors, ..Self::new(self.is_merging, self.sector_bytes as u32) };
+        *self = Self { merged_sectors: self.merged_sectors, ..Self::new(self.order, self.sector_bytes as u32) };
     }
+}
+
+/// How many at the beginning are the same.
+fn run_length(newest: &[u32]) -> usize {
+    newest.iter().take_while(|other| **other == newest[0]).count()
 }
 
 /// The places in a block that a range of sectors covers.

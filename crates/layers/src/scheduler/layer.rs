@@ -110,8 +110,8 @@ impl Scheduler {
     pub fn new(settings: Settings, limits: Limits) -> Self {
         let shift = limits.sector_bytes.trailing_zeros();
         Self {
-            held: Held::new(settings.is_merging, limits.sector_bytes),
-            batch: Batch::new(settings.is_merging, u64::from(limits.most_bytes >> shift)),
+            held: Held::new(settings.merging, limits.sector_bytes),
+            batch: Batch::new(settings.merging.is_some(), u64::from(limits.most_bytes >> shift)),
             settings,
             limits,
             shift,
@@ -250,10 +250,10 @@ impl Scheduler {
         if outcome.is_ok() && is_newest && self.poisoned.is_none() {
             let (dropped, is_held) = self.held.pass(start, end, number);
             // What is in a list is counted when its turn comes.
-            if self.settings.is_merging {
+            if self.settings.merging.is_some() {
                 self.counts.void_sectors += dropped;
             }
-            if is_held && (self.batch.is_running || !self.settings.is_merging) {
+            if is_held && (self.batch.is_running || self.settings.merging.is_none()) {
                 self.cuts.add(start, end, number);
             }
         }
@@ -331,7 +331,7 @@ impl Scheduler {
             let Some(piece) = self.batch.peek(&mut self.held, &self.cuts, &mut self.counts.void_sectors) else { break };
             let (start, end) = (piece.start, piece.end);
             let is_passed = self.passing.iter().any(|(_, passing)| piece.overlaps(passing.start, passing.end));
-            let is_overtaking = || !self.settings.is_merging && self.batch.outstanding.iter().any(|other| other.overlaps(start, end));
+            let is_overtaking = || self.settings.merging.is_none() && self.batch.outstanding.iter().any(|other| other.overlaps(start, end));
             if is_passed || is_overtaking() {
                 break;
             }
@@ -350,7 +350,7 @@ impl Scheduler {
         self.batch.is_running = false;
         self.counts.batch_ns += now.saturating_sub(self.batch.began);
         self.counts.batch_estimated_ns += self.estimated_ns;
-        if self.settings.is_merging || self.held.is_window_empty() {
+        if self.settings.merging.is_some() || self.held.is_window_empty() {
             self.cuts.clear();
         } else {
             self.cuts.forget_up_to(self.written);
@@ -406,7 +406,13 @@ impl Layer for Scheduler {
     }
 
     fn replied(&mut self, reply: Reply, now: Nanos, actions: &mut Actions) {
-        match (self.own.remove(reply.id as usize), reply.outcome) {
+        let own = self.own.remove(reply.id as usize);
+        // Below, what a failed flush was to make durable may be gone: neither what is read now nor another flush can be relied on.
+        let outcome = match (&self.poisoned, &own) {
+            (Some(failure), Own::Read(_) | Own::ReadPart(_) | Own::Flush(_)) => reply.outcome.and(Err(failure.clone())),
+            _ => reply.outcome,
+        };
+        match (own, outcome) {
             (Own::Read(id), outcome) => actions.reply(id, outcome),
             (Own::ReadPart(part), outcome) => self.gather.ended(part, outcome, actions),
             (Own::Passing(key), outcome) => self.passed(key, outcome, now, actions),

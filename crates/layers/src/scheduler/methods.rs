@@ -5,6 +5,7 @@ use units::Nanos;
 
 use super::INFO;
 use super::estimate::Estimate;
+use super::held::Order;
 use crate::registered::Making;
 use crate::{Facts, LayerError};
 
@@ -31,8 +32,8 @@ pub enum Expansion {
 /// What a scheduler is told.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Overlapping writes of a window are merged, and adjacent ones concatenated.
-    pub is_merging: bool,
+    /// If overlapping writes of a window are merged and adjacent ones concatenated: in which order they are written out.
+    pub merging: Option<Order>,
     /// What closes the window.
     pub window: Window,
     /// Most bytes held; none if any number may be.
@@ -136,7 +137,7 @@ pub fn settings(making: &Making<'_>) -> Result<Settings, LayerError> {
         return Err(LayerError::Unknown { layer: INFO.name, what: "the time of a write by its length", parameter: "write_time" });
     }
     Ok(Settings {
-        is_merging: methods.coalesces,
+        merging: methods.coalesces.then(|| if args.text("order") == "arrival" { Order::Arrival } else { Order::Ascending }),
         window: match args.text("window") {
             "checkpoint_begin" => Window::CheckpointBegin,
             "flush" => Window::Flush,
@@ -172,14 +173,14 @@ fn buffer(args: &Args) -> Result<Option<u64>, SpecError> {
     }
 }
 
-/// A time with its unit, or the word that stands for none.
+/// A time with its unit, in seconds if it has none, or the word that stands for none.
 fn time(args: &Args, key: &str, none: &str) -> Result<Option<Nanos>, SpecError> {
     let text = args.text(key);
     if text == none {
         return Ok(None);
     }
-    // `s` comes last: the others end in it, too.
-    let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+    // `s` comes after those that end in it, too.
+    let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9), ("", 1e9)];
     units
         .iter()
         .find_map(|(unit, ns)| Some((text.strip_suffix(unit)?.trim().parse::<f64>().ok()?, ns)))
@@ -254,9 +255,10 @@ mod tests {
         let none = Facts::default();
         let set = made("scheduler(dfr,buffer=off,flush_time=250ms,write_time=8ms)", &none).unwrap();
         assert_eq!((set.buffer_bytes, set.flush_time, set.estimate.time_ns(4096)), (None, Some(250_000_000), 8_000_000));
+        assert_eq!(made("scheduler(flush_time=1.5,write_time=80us)", &none).unwrap().flush_time, Some(1_500_000_000));
         for (text, part) in [
             ("scheduler(buffer=0)", "buffer=0 is not a number of bytes of at least 1"),
-            ("scheduler(flush_time=3)", "flush_time=3 is not a time above 0 such as 3s"),
+            ("scheduler(flush_time=3h)", "flush_time=3h is not a time above 0 such as 3s"),
             ("scheduler(flush_time=-1s)", "is not a time above 0"),
             ("scheduler(flush_time=3s)", "give write_time=..."),
         ] {

@@ -54,6 +54,12 @@ const INFO: Info = Info {
             help: "what closes the window, beside FLUSH and the limits: a checkpoint's end, its beginning, or nothing",
         },
         Param {
+            name: "order",
+            kind: ParamKind::Choice(&["ascending", "arrival"]),
+            default: "ascending",
+            help: "order of coalesced writes: by address, or at the place of the first write of what was merged (as in SCHEDULER 7.3)",
+        },
+        Param {
             name: "buffer",
             kind: ParamKind::Text,
             default: "64Mi",

@@ -6,12 +6,13 @@ use self::world::{World, made};
 use super::ENTRY;
 use crate::{Actions, Command, Data, Failure, Layer, Limits, Reply, Signal};
 
-const VARIANTS: [&str; 8] = [
+const VARIANTS: [&str; 9] = [
     "scheduler(dfr,buffer=off)",
     "scheduler(dfr,buffer=640,depth=3)",
     "scheduler(dfr,buffer=160,window=flush)",
     "scheduler(dfr_cls,buffer=off,depth=4)",
     "scheduler(dfr_cls,buffer=640)",
+    "scheduler(dfr_cls,buffer=2Ki,order=arrival,depth=2)",
     "scheduler(dfr_cls,buffer=100,depth=2,window=checkpoint_begin)",
     "scheduler(dfr,flush_time=3ms,write_time=1ms,depth=2)",
     "scheduler(dfr_cls,flush_time=5ms,write_time=1ms,depth=8)",
@@ -150,6 +151,15 @@ fn coalesced_writes_are_merged_and_ascend() {
     assert_eq!((bare.counter("coalesced_bytes"), bare.counter("written_commands"), bare.counter("written_bytes")), (4096, 4, 32768));
 }
 
+/// What lies side by side is one command, and comes where the first write among it was.
+#[test]
+fn coalesced_writes_may_keep_the_order_of_their_arrival() {
+    let mut bare = Bare::new("scheduler(dfr_cls,order=arrival)");
+    bare.write(&[7, 3, 7, 9, 4, 7, 2, 23, 21, 24, 20, 22, 1000, 9]);
+    bare.signal(Signal::CheckpointEnds);
+    assert_eq!(bare.carry_out(), writes(&[(7, 1), (2, 3), (9, 1), (20, 4), (24, 1), (1000, 1)]));
+}
+
 #[test]
 fn a_flush_is_not_replied_to_before_all_that_it_covers_is_durable_below() {
     for text in ["scheduler(dfr)", "scheduler(dfr_cls)"] {
@@ -200,6 +210,48 @@ fn a_write_with_fua_that_fails_leaves_what_is_older() {
     assert_eq!(bare.actions.up.pop().unwrap().outcome.unwrap_err(), failure);
     bare.submit(IoOp::Flush, 0, false);
     assert_eq!(bare.carry_out(), [(IoOp::Write, 1, 1), (IoOp::Flush, 0, 0)]);
+}
+
+#[test]
+fn a_trim_drops_what_no_flush_waits_for() {
+    for text in ["scheduler(dfr)", "scheduler(dfr_cls)"] {
+        for is_flushed in [false, true] {
+            let mut bare = Bare::new(text);
+            bare.write(&[1, 5]);
+            if is_flushed {
+                bare.submit(IoOp::Flush, 0, false);
+            }
+            let batch = std::mem::take(&mut bare.actions.down);
+            let trim = bare.submit(IoOp::Trim, 5, false);
+            assert_eq!((bare.carry_out(), bare.replies()), (vec![(IoOp::Trim, 5, 1)], vec![trim]));
+            bare.actions.down = batch;
+            bare.signal(Signal::Drain);
+            let flushed = [writes(&[(1, 1), (5, 1)]), vec![(IoOp::Flush, 0, 0)]].concat();
+            assert_eq!(bare.carry_out(), if is_flushed { flushed } else { writes(&[(1, 1)]) }, "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_flush_that_fails_poisons_and_no_other_one_makes_up_for_it() {
+    let mut bare = Bare::new("scheduler(dfr)");
+    bare.submit(IoOp::Flush, 0, false);
+    bare.submit(IoOp::Read, 0, false);
+    bare.submit(IoOp::Flush, 0, false);
+    let failure = Failure::Io { op: IoOp::Flush, offset: 0, length: 0, reason: "planned".into() };
+    for (number, command) in std::mem::take(&mut bare.actions.down).into_iter().enumerate() {
+        let outcome = if number == 0 { Err(failure.clone()) } else { Ok(Data::Absent) };
+        bare.layer.replied(Reply { id: command.id, outcome }, 0, &mut bare.actions);
+    }
+    assert_eq!(bare.actions.up.remove(0).outcome.unwrap_err(), failure);
+    for op in IoOp::ALL {
+        bare.submit(op, 1, false);
+    }
+    assert_eq!(bare.actions.up.len(), 6);
+    for reply in bare.actions.up {
+        assert!(matches!(reply.outcome, Err(Failure::Poisoned { layer: "scheduler", .. })));
+    }
+    assert!(bare.layer.is_idle());
 }
 
 #[test]

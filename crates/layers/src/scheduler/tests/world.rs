@@ -109,7 +109,8 @@ impl Device {
                     }
                 }
             }
-            IoOp::Flush => (),
+            // What a flush that failed has lost is gone.
+            IoOp::Flush => self.cells.iter_mut().for_each(|cell| cell.since.clear()),
         }
         Data::Absent
     }

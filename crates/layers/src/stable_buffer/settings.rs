@@ -53,7 +53,7 @@ pub const PARAMS: &[Param] = &[
         name: "partitions",
         kind: ParamKind::Integer { min: 1, max: 1024 },
         default: "4",
-        help: "runs of equal length that take turns at a time",
+        help: "most runs of equal length that take turns: as many as t_partitioned was measured with",
     },
     Param {
         name: "partition_pages",

@@ -21,7 +21,10 @@ impl Incremental {
     pub fn insert(&mut self, page: u64, tuning: &Tuning) -> [Candidate; 3] {
         let run = self.runs.insert(page);
         let cluster = self.clusters.insert(page);
-        let in_partitions = if run.length < tuning.least_partition_pages { 0 } else { self.runs.pages_of_length(run.length) };
+        let in_partitions = match run.length {
+            length if length < tuning.least_partition_pages => 0,
+            length => self.runs.pages_of_length(length, tuning.partitions),
+        };
         [
             Candidate { pattern: Pattern::Sequential, pages: run.length, key: run.start },
             Candidate { pattern: Pattern::Partitioned, pages: in_partitions, key: u64::from(run.length) },
@@ -37,7 +40,7 @@ impl Incremental {
 
     /// The size of the largest instance of each pattern, 0 where there is none. Which of equal ones that is, [`Incremental::first_of`] tells.
     pub fn candidates(&self, tuning: &Tuning) -> [Candidate; 3] {
-        let (length, in_partitions) = self.runs.most_pages_of_a_length(tuning.least_partition_pages);
+        let (length, in_partitions) = self.runs.most_pages_of_a_length(tuning.least_partition_pages, tuning.partitions);
         [
             Candidate { pattern: Pattern::Sequential, pages: self.runs.longest(), key: 0 },
             Candidate { pattern: Pattern::Partitioned, pages: in_partitions, key: u64::from(length) },
@@ -60,8 +63,7 @@ impl Incremental {
         match candidate.pattern {
             Pattern::Sequential => pages.extend(candidate.key..candidate.key + u64::from(candidate.pages)),
             Pattern::Partitioned => {
-                let starts = self.runs.starts_of_length(candidate.key as u32);
-                take_turns(&starts, candidate.key, tuning.partitions, pages);
+                take_turns(&self.runs.starts_of_length(candidate.key as u32, tuning.partitions), candidate.key, pages);
             }
             Pattern::Focused => {
                 let cluster = self.clusters.of_min(candidate.key).expect("the instance was found just now");

@@ -31,7 +31,7 @@ pub struct Tuning {
     pub threshold_pages: [f64; 3],
     /// Pages of a focused area.
     pub focused_pages: u64,
-    /// Runs that take turns at a time.
+    /// Runs that take turns in one instance, at most. STABLEBUFFER sets no limit, and takes the time of a page's write from four.
     pub partitions: u32,
     /// Shortest runs that are taken for partitions.
     pub least_partition_pages: u32,
@@ -71,13 +71,11 @@ pub struct Candidate {
     pub key: u64,
 }
 
-/// Writes down runs of equal length in the order in which they are written: `partitions` at a time take turns page by page
-/// (STABLEBUFFER 1: "1, 50, 2, 51, 3, 52, ...").
-fn take_turns(starts: &[u64], length: u64, partitions: u32, pages: &mut Vec<u64>) {
-    for together in starts.chunks(partitions as usize) {
-        for step in 0..length {
-            pages.extend(together.iter().map(|start| start + step));
-        }
+/// Writes down runs of equal length in the order in which they are written: page by page they take turns (STABLEBUFFER 1:
+/// "1, 50, 2, 51, 3, 52, ...").
+fn take_turns(starts: &[u64], length: u64, pages: &mut Vec<u64>) {
+    for step in 0..length {
+        pages.extend(starts.iter().map(|start| start + step));
     }
 }
 

@@ -8,7 +8,7 @@ pub struct OnDemand {
     sorted: Vec<u64>,
     /// Runs of adjacent pages, by ascending address: where they begin in `sorted`, and their length.
     runs: Vec<(u32, u32)>,
-    /// Pages in runs of each length.
+    /// Pages in the runs of each length that one instance has.
     of_length: Vec<u32>,
 }
 
@@ -44,12 +44,13 @@ impl OnDemand {
         Some(Candidate { pattern: Pattern::Sequential, pages, key: self.sorted[start as usize] })
     }
 
-    /// The length whose runs have most pages together; of equals, the longest.
+    /// The length whose runs have most pages together, of as many as take turns; of equals, the longest.
     fn partitioned(&mut self, tuning: &Tuning) -> Candidate {
         self.of_length.clear();
         self.of_length.resize(self.sorted.len() + 1, 0);
         for &(_, length) in &self.runs {
-            self.of_length[length as usize] += length;
+            let pages = &mut self.of_length[length as usize];
+            *pages = (*pages + length).min(length * tuning.partitions);
         }
         let mut best = Candidate { pattern: Pattern::Partitioned, pages: 0, key: 0 };
         for (length, &pages) in self.of_length.iter().enumerate().skip(tuning.least_partition_pages as usize) {
@@ -81,8 +82,8 @@ impl OnDemand {
             Pattern::Sequential => pages.extend(candidate.key..candidate.key + u64::from(candidate.pages)),
             Pattern::Partitioned => {
                 let runs = self.runs.iter().filter(|(_, length)| u64::from(*length) == candidate.key);
-                let starts: Vec<u64> = runs.map(|(start, _)| self.sorted[*start as usize]).collect();
-                take_turns(&starts, candidate.key, tuning.partitions, pages);
+                let starts: Vec<u64> = runs.map(|(start, _)| self.sorted[*start as usize]).take(tuning.partitions as usize).collect();
+                take_turns(&starts, candidate.key, pages);
             }
             Pattern::Focused => {
                 let begin = self.sorted.partition_point(|&page| page < candidate.key);

@@ -100,22 +100,24 @@ impl Runs {
         self.by_length.greatest()
     }
 
-    /// Pages in all runs of this length.
-    pub fn pages_of_length(&self, length: u32) -> u32 {
-        self.by_length.count(length) * length
+    /// Pages in the runs of this length, of at most so many of them.
+    pub fn pages_of_length(&self, length: u32, most_runs: u32) -> u32 {
+        self.by_length.count(length).min(most_runs) * length
     }
 
-    /// The length whose runs have most pages together, of those that are long enough, and how many they have; of equals, the longest.
-    pub fn most_pages_of_a_length(&self, least: u32) -> (u32, u32) {
-        let of_lengths = self.by_length.sizes().filter(|&length| length >= least).map(|length| (self.pages_of_length(length), length));
-        let (pages, length) = of_lengths.max().unwrap_or((0, 0));
+    /// The length whose runs, at most so many of them, have most pages together, of those that are long enough, and how many they have; of
+    /// equals, the longest.
+    pub fn most_pages_of_a_length(&self, least: u32, most_runs: u32) -> (u32, u32) {
+        let long_enough = self.by_length.sizes().filter(|&length| length >= least);
+        let (pages, length) = long_enough.map(|length| (self.pages_of_length(length, most_runs), length)).max().unwrap_or((0, 0));
         (length, pages)
     }
 
-    /// First pages of the runs of this length, ascending.
-    pub fn starts_of_length(&self, length: u32) -> Vec<u64> {
+    /// First pages of the runs of this length, the first so many of them, ascending.
+    pub fn starts_of_length(&self, length: u32, most_runs: u32) -> Vec<u64> {
         let mut starts: Vec<u64> = self.by_length.of(length).map(|index| self.runs[index as usize].start).collect();
         starts.sort_unstable();
+        starts.truncate(most_runs as usize);
         starts
     }
 

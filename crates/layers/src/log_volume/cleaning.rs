@@ -98,6 +98,9 @@ impl<P: Placement> LogVolume<P> {
     /// Segments may be written to again if everything that emptied them is known to be durable, and nobody reads there.
     fn free_emptied(&mut self) -> bool {
         let before = self.cleaner.emptied.len();
+        if self.cleaner.emptied.front().is_none_or(|&(_, entry)| entry > self.log.known_durable) {
+            return false;
+        }
         let mut emptied = std::mem::take(&mut self.cleaner.emptied);
         emptied.retain(|&(segment, entry)| {
             let is_free = entry <= self.log.known_durable && self.pins[segment.index()] == 0;

@@ -27,6 +27,8 @@ pub(super) struct Log {
     entries: Vec<Entry>,
     /// The number of the next entry.
     pub next: u64,
+    /// The number behind the last entry that the host caused.
+    of_host: u64,
     /// All entries before this one are durable.
     pub durable: u64,
     /// All entries before this one are known to be durable whatever happens: a summary or root that says so is durable itself. A segment that
@@ -49,6 +51,7 @@ impl Log {
         Self {
             entries: Vec::new(),
             next: root.durable,
+            of_host: root.durable,
             durable: root.durable,
             known_durable: root.durable,
             said: root.durable,
@@ -65,6 +68,9 @@ impl Log {
     pub fn push(&mut self, entry: Entry) {
         self.entries.push(entry);
         self.next += 1;
+        if !matches!(entry, Entry::Placed { is_relocated: true, .. } | Entry::Opened { .. }) {
+            self.of_host = self.next;
+        }
     }
 
     /// Whether all entries are durable.
@@ -72,9 +78,14 @@ impl Log {
         self.next == self.durable
     }
 
+    /// Whether all entries that the host caused are durable.
+    pub fn holds_nothing_of_the_host(&self) -> bool {
+        self.of_host <= self.durable
+    }
+
     /// Whether there are so many entries that they are written.
     #[inline]
-    pub fn is_long(&self) -> bool {
+    fn is_long(&self) -> bool {
         self.entries.len() >= AT_ONCE.min(self.ring / 8) * self.per_summary
     }
 
@@ -223,9 +234,12 @@ impl<P: Placement> LogVolume<P> {
         Data::Whole(bytes.into())
     }
 
-    /// Writes the entries into summaries, since there are many.
-    pub fn seal(&mut self, actions: &mut Actions) {
-        self.seal_all(false, actions);
+    /// Writes the entries into summaries if there are many.
+    #[inline]
+    pub fn seal_if_long(&mut self, actions: &mut Actions) {
+        if self.log.is_long() {
+            self.seal_all(false, actions);
+        }
     }
 
     /// Begins a commit that someone waits for, or goes on with the one that is under way. Whether something was done.

@@ -199,9 +199,7 @@ impl<P: Placement> LogVolume<P> {
             Data::Pieces(_) => checksum(self.volume, &data.joined().unwrap_or_default()),
         };
         self.log.push(Entry::Placed { lpn: lpn.0, ppn, is_relocated, check });
-        if self.log.is_long() {
-            self.seal(actions);
-        }
+        self.seal_if_long(actions);
     }
 
     /// Places as many pages of a write as there is room for. Whether all are placed or read for that.
@@ -346,6 +344,7 @@ impl<P: Placement> LogVolume<P> {
             self.mapped -= forgotten;
             self.counted.trimmed_pages += u64::from(forgotten);
             self.log.push(Entry::Trimmed { lpn: pages.start, pages: u64::from(pages.end - pages.start) });
+            self.seal_if_long(actions);
         }
         actions.reply(id, Ok(Data::Absent));
         true

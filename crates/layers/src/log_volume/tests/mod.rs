@@ -179,3 +179,19 @@ fn a_filled_volume_reads_what_is_there_and_is_cleaned() {
     assert_eq!((counter("host_pages"), counter("unmapped_reads")), (2000, 0));
     assert!(counter("relocated_pages") > 100, "a volume that was full from the start: {counts:?}");
 }
+
+#[test]
+fn trims_alone_do_not_fill_the_summaries() {
+    let mut world = World::new("log_volume(page=512,segment=4Ki,placement=none,over_provisioning=40%,summary_pages=8)", 512 * KIB, 3);
+    let pages = world.capacity() / SECTOR;
+    assert!(pages > 8 * 28, "more than the entries of all summaries");
+    world.submit(IoOp::Write, 0, 16 * KIB, false);
+    for start in (0..world.capacity()).step_by(16 << 10) {
+        world.submit(IoOp::Write, start, (world.capacity() - start).min(16 * KIB), false);
+        world.settle();
+    }
+    (0..pages).for_each(|page| world.submit(IoOp::Trim, page * SECTOR, SECTOR, false));
+    world.settle();
+    assert_eq!(world.counter("trimmed_pages"), pages);
+    world.cut();
+}

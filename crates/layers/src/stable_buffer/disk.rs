@@ -128,8 +128,16 @@ impl Geometry {
         }
     }
 
-    /// What the bytes of a slot hold; none if nothing whole of this volume.
-    pub fn slot_header(&self, identity: u64, slot: &[u8]) -> Option<Header> {
+    /// The sector of a slot in which its header is.
+    pub fn header_sector(&self, slot: u32) -> u64 {
+        match self.layout {
+            Layout::Beside => self.slot_offset(slot),
+            Layout::Embedded => self.slot_offset(slot) + self.slot_bytes() - u64::from(self.sector_bytes),
+        }
+    }
+
+    /// What the bytes of a slot hold.
+    pub fn slot_content(&self, identity: u64, slot: &[u8]) -> Content {
         let (header, page) = match self.layout {
             Layout::Beside => (&slot[..HEADER_BYTES], &slot[self.sector_bytes as usize..]),
             Layout::Embedded => {
@@ -139,6 +147,17 @@ impl Geometry {
         };
         Header::get(identity, header, page)
     }
+}
+
+/// What a slot holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Nothing of this volume.
+    Nothing,
+    /// A header of this volume, and not the page that belongs to it.
+    Torn,
+    /// A page.
+    Whole(Header),
 }
 
 /// What is written beside a page in its slot.
@@ -174,15 +193,17 @@ impl Header {
         XxHash3_64::oneshot(&bytes)
     }
 
-    fn get(identity: u64, mut header: &[u8], page: &[u8]) -> Option<Self> {
+    fn get(identity: u64, mut header: &[u8], page: &[u8]) -> Content {
         let covered = &header[..HEADER_COVERED];
         let mut magic = [0; 4];
         header.copy_to_slice(&mut magic);
         let (version, kind) = (header.get_u16_le(), header.get_u16_le());
         let found = Self { identity: header.get_u64_le(), page: header.get_u64_le(), sequence: header.get_u64_le() };
-        let is_ours = magic == SLOT_MAGIC && version == VERSION && kind == 0 && found.identity == identity;
-        // The page is hashed only where that can matter.
-        (is_ours && header.get_u64_le() == Self::checksum(covered, XxHash3_64::oneshot(page))).then_some(found)
+        if magic != SLOT_MAGIC || version != VERSION || kind != 0 || found.identity != identity {
+            return Content::Nothing;
+        }
+        let is_whole = header.get_u64_le() == Self::checksum(covered, XxHash3_64::oneshot(page));
+        if is_whole { Content::Whole(found) } else { Content::Torn }
     }
 
     /// Refuses what no volume writes.
@@ -301,12 +322,12 @@ mod tests {
             let pieces = Data::Pieces(vec![Bytes::copy_from_slice(&page[..1000]), Bytes::copy_from_slice(&page[1000..])]);
             let slot = geometry.slot_data(&header, &pieces).joined().unwrap();
             assert_eq!(slot.len() as u64, geometry.slot_bytes());
-            assert_eq!(geometry.slot_header(5, &slot), Some(header));
-            assert_eq!(geometry.slot_header(6, &slot), None, "of another volume");
+            assert_eq!(geometry.slot_content(5, &slot), Content::Whole(header));
+            assert_eq!(geometry.slot_content(6, &slot), Content::Nothing, "of another volume");
             for sector in 0..slot.len() / 512 {
                 let mut torn = slot.to_vec();
                 torn[sector * 512..(sector + 1) * 512].fill(9);
-                assert_eq!(geometry.slot_header(5, &torn), None, "torn at sector {sector}");
+                assert!(!matches!(geometry.slot_content(5, &torn), Content::Whole(_)), "torn at sector {sector}");
             }
             let inside = (geometry.page_offset(2) - geometry.slot_offset(2)) as usize;
             let read = geometry.without_header(0, Data::copy_of(&slot[inside..inside + 4096]));

@@ -3,7 +3,7 @@
 use twox_hash::XxHash3_64;
 
 use super::NAME;
-use super::disk::{Geometry, Header, Layout, Superblock};
+use super::disk::{Content, Geometry, Header, Layout, Superblock};
 use super::layer::StableBuffer;
 use super::settings::Settings;
 use crate::{LayerError, Making, Opened, Store};
@@ -92,20 +92,25 @@ fn read_superblock(settings: &Settings, store: &mut dyn Store) -> Result<Superbl
     Err(LayerError::Refused { layer: NAME, reason })
 }
 
-/// Whatever is whole in the slots: sequence, slot, page; by ascending sequence.
+/// Whatever is whole in the slots: sequence, slot, page; by ascending sequence. The headers of what is not whole are wiped, durably: what
+/// has to be taken for lost now must not be completed by parts of a later write of the same bytes.
 fn scan(superblock: &Superblock, store: &mut dyn Store) -> Result<Vec<(u64, u32, u64)>, LayerError> {
     let geometry = superblock.geometry;
     let at_a_time = (AT_A_TIME / geometry.slot_bytes()).max(1) as u32;
     let mut bytes = vec![0; (u64::from(at_a_time.min(geometry.slots)) * geometry.slot_bytes()) as usize];
-    let mut found = Vec::new();
+    let (mut found, mut torn) = (Vec::new(), Vec::new());
     for first in (0..geometry.slots).step_by(at_a_time as usize) {
         let slots = at_a_time.min(geometry.slots - first);
         let bytes = &mut bytes[..(u64::from(slots) * geometry.slot_bytes()) as usize];
         store.read(geometry.slot_offset(first), bytes)?;
         for (slot, bytes) in (first..).zip(bytes.chunks(geometry.slot_bytes() as usize)) {
-            if let Some(header) = geometry.slot_header(superblock.identity, bytes) {
-                header.check(&geometry, slot)?;
-                found.push((header.sequence, slot, header.page));
+            match geometry.slot_content(superblock.identity, bytes) {
+                Content::Nothing => {}
+                Content::Torn => torn.push(slot),
+                Content::Whole(header) => {
+                    header.check(&geometry, slot)?;
+                    found.push((header.sequence, slot, header.page));
+                }
             }
         }
     }
@@ -113,6 +118,13 @@ fn scan(superblock: &Superblock, store: &mut dyn Store) -> Result<Vec<(u64, u32,
     if let Some(pair) = found.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         let reason = format!("slots {} and {} have one sequence number, {}", pair[0].1, pair[1].1, pair[0].0);
         return Err(LayerError::Corrupt { layer: NAME, offset: geometry.slot_offset(pair[1].1), reason });
+    }
+    let zeros = vec![0; geometry.sector_bytes as usize];
+    for &slot in &torn {
+        store.write(geometry.header_sector(slot), &zeros)?;
+    }
+    if !torn.is_empty() {
+        store.flush()?;
     }
     Ok(found)
 }

@@ -1,6 +1,7 @@
 //! The layer against an oracle: random commands, replies in any order, cuts of the power.
 
 mod device;
+mod recovery;
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;

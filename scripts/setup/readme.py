@@ -1,10 +1,10 @@
-"""Writes the tables of README.md, docs/paths.md and docs/probing.md that come from the registry. A test fails when they are out of date."""
+"""Writes the tables of README.md and the docs that come from the registry. A test fails when they are out of date."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from flashwright.cli.listing import everything, experiments_in_full, markdown_table
+from flashwright.cli.listing import everything, experiments_in_full, layers_in_full, markdown_table
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -15,6 +15,7 @@ def main() -> None:
     replace(ROOT / "README.md", tables)
     replace(ROOT / "docs" / "paths.md", tables)
     replace(ROOT / "docs" / "probing.md", {"experiments": experiments_in_full()})
+    replace(ROOT / "docs" / "layers.md", {"layers": layers_in_full()})
 
 
 def replace(path: Path, tables: dict[str, str]) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -19,13 +22,14 @@ from playwright.sync_api import Browser
 
 from browsing import check_report
 from flashwright import _core, replays
+from flashwright.cli.listing import layers_in_full
 from flashwright.layering import checkpoints, comparison, facts, verdict
 from flashwright.layering.measure import measure
 from flashwright.probing.targets import Region, Target
 from flashwright.replays import Pace, Part, Plan
 from flashwright.reports import layer_words
 from flashwright.sources import Reading
-from support import Cli
+from support import ROOT, Cli, wait_until_used
 
 MIB = 1 << 20
 SMALL = ("media.erase_blocks_per_plane=256",)
@@ -183,11 +187,10 @@ def test_a_region_is_all_that_is_touched(cli: Cli, trace: Path, tmp_path: Path) 
 
 
 def test_stacks_of_different_capacity_play_the_same_requests(cli_json: Callable[..., Any], trace: Path) -> None:
-    if "stable_buffer" not in LAYERS:
-        pytest.skip("there is no layer that takes room yet")
-    result = cli_json(
-        "layers", trace, "--device", "memory(bytes=8Mi)", "--stack", "stable_buffer(size=1Mi)", "--remap", "fold"
-    )
+    # Of memory nothing is known.
+    given = "size=1Mi,focused_area=1Mi,t_sequential=60,t_partitioned=70,t_focused=99"
+    stack = f"stable_buffer({given},theta_sequential=4,theta_partitioned=5,theta_focused=7)"
+    result = cli_json("layers", trace, "--device", "memory(bytes=8Mi)", "--stack", stack, "--remap", "fold")
     direct, layered = result["results"]
     assert layered["capacity_bytes"] < direct["capacity_bytes"] == 8 * MIB
     assert result["devices"][0]["above_bytes"] <= layered["capacity_bytes"]
@@ -248,7 +251,9 @@ def test_what_layers_know_is_from_a_probe(cli: Cli, cli_json: Callable[..., Any]
     told = result["devices"][0]["facts"]
     assert told["origin"] == f"`flashwright probe` of {PROFILE}, probed"
     assert {"times", "sequential_write", "random_write", "write_bytes"} <= told["values"].keys()
-    assert all(any(remark in line for line in result["remarks"]) for remark in told["remarks"])
+    (line,) = (line for line in layer_words.remarks(result) if line.startswith("What layers know"))
+    assert told["remarks"]
+    assert all(remark.partition(" (")[0] in line for remark in told["remarks"])
 
 
 def value(key: str, number: float | None, verdict_: str = "sure", word: str | None = None) -> dict[str, Any]:
@@ -272,6 +277,18 @@ def test_what_is_not_sure_is_told() -> None:
         "superblock_bytes was not found (of the test)",
         "times of patterns are those of writes of 32 KiB, not of pages of 4 KiB",
     )
+
+
+@pytest.mark.parametrize(("ratio", "area"), [(1.2, 8 * MIB), (120.0, None)])
+def test_where_writes_at_random_are_as_fast_any_area_is_a_focused_one(ratio: float, area: int | None) -> None:
+    patterns = [value("random_over_sequential", ratio), value("focused_write_us", 10.0)]
+    findings = {
+        "focused(size=4096)": {"values": [value("focused_area_bytes", None, "not_found")], "charts": []},
+        f"write_patterns(size=4096,area={8 * MIB})": {"values": patterns, "charts": []},
+    }
+    found = facts.of_findings(findings, "the test")
+    assert found.values.get("focused_area_bytes") == area
+    assert ("the 8 MiB are taken" in found.remarks[-1]) == (area is not None)
 
 
 def test_performance_equations_are_taken_piece_by_piece() -> None:
@@ -329,6 +346,7 @@ def row_of(**changed: Any) -> dict[str, Any]:
         "writes_below": 1024,
         "writes_below_bytes": 4 * MIB,
         "flush_seconds_below": 0.0,
+        "write_seconds_below": 10.0,
         **changed,
     }
 
@@ -450,3 +468,37 @@ def test_layers_are_listed(cli: Cli, cli_json: Callable[..., Any]) -> None:
     assert [entry["name"] for entry in listed] == LAYERS
     shown = cli("list", "layer").stdout
     assert all(name in shown for name in LAYERS)
+
+
+def test_readme_and_docs_list_every_layer(cli: Cli) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = readme.partition("<!-- list layer -->\n")[2].partition("\n<!-- end of list layer -->")[0]
+    assert shown == cli("list", "layer", "--markdown").stdout.rstrip("\n"), (
+        "README.md is out of date: run `make readme`"
+    )
+    docs = (ROOT / "docs" / "layers.md").read_text(encoding="utf-8")
+    shown = docs.partition("<!-- layers -->\n")[2].partition("\n<!-- end of layers -->")[0]
+    assert shown == layers_in_full(), "docs/layers.md is out of date: run `make readme`"
+
+
+def test_ctrl_c_is_one_line_and_130(tmp_path: Path) -> None:
+    write_trace(tmp_path / "long.parquet", count=1_000_000)
+    command = [
+        sys.executable,
+        "-m",
+        "flashwright",
+        "layers",
+        "long.parquet",
+        *DRIVE,
+        "--threads",
+        "1",
+        "--stack",
+        STACK,
+    ]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_until_used(process, 3)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert stderr.startswith("flashwright: stopped")
+    assert stderr.count("\n") == 1

@@ -114,33 +114,13 @@ def compare(
         over = over_provisionings if is_given("over_provisionings") else (None,)
         changes = _policy_changes(named, chosen_victims)
         how = sources.Reading(page_size, format_name, skip_bad, seed, repeat)
+        options = DriveOptions(**drive)
+        to: dict[str, Any] = {"json_path": json_path, "out": out}
         if stacks:
-            compare_stacks_on_drives(
-                DriveOptions(**drive),
-                profiles,
-                source_names,
-                stacks,
-                changes,
-                over,
-                how,
-                jobs,
-                json_path=json_path,
-                out=out,
-            )
+            compare_stacks_on_drives(options, profiles, source_names, stacks, changes, over, how, jobs, **to)
             return
-        compare_drives(
-            DriveOptions(**drive),
-            profiles,
-            list(source_names),
-            changes,
-            over,
-            how,
-            endurance if is_given("endurance") else None,
-            writes_per_day,
-            jobs,
-            json_path=json_path,
-            out=out,
-        )
+        cycles = endurance if is_given("endurance") else None
+        compare_drives(options, profiles, list(source_names), changes, over, how, cycles, writes_per_day, jobs, **to)
         return
     policies = choose(named, chosen_victims)
     plan = Plan(

@@ -228,16 +228,25 @@ def _checkpoints(asked: Asked, path: Path, trace: ReplayTrace) -> Checkpoints:
 def _place(label: str, target: Target, asked: Asked, trace: ReplayTrace, plan: LayersPlan) -> Place:
     from flashwright.cli.progress import work
     from flashwright.layering import comparison
-    from flashwright.replays import warning
 
     target = comparison.target_for(target, trace, plan)
     device = work(f"Opening {target.name}", "page writes", comparison.describing(target).open)
     found = comparison.place(label, target, facts_for(target, asked), device, trace, plan)
-    if target.is_real:
+    if target.is_real and target.may_write:
         # Standard output may belong to the JSON alone.
-        told = warning(target, trace, found.region, asked.endurance_tbw, device.info)
-        click.echo(f"{told} That is for each of {len(plan.stacks)} stacks; layers may write more or less.", err=True)
+        click.echo(_warning(target, trace, found, asked), err=True)
     return found
+
+
+def _warning(target: Target, trace: ReplayTrace, found: Place, asked: Asked) -> str:
+    """Say what is going to be written to a real device."""
+    from flashwright import replays
+
+    number = len(asked.stacks)
+    if not replays.changes(trace):
+        return f"{target.given}: the trace writes nothing; what layers write overwrites data of the region."
+    told = replays.warning(target, trace, found.region, asked.endurance_tbw, found.device.info)
+    return f"{told} That is for each of {number} stacks; layers may write more or less." if number > 1 else told
 
 
 def facts_for(target: Target, asked: Asked) -> Facts:

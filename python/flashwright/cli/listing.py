@@ -27,6 +27,10 @@ WORDS = {
 }
 
 
+IN_FULL = ("experiment", "layer")
+"""Kinds whose parameters are many, and have a page of their own."""
+
+
 @click.command("list", short_help="Policies, workloads, formats, drives, experiments: all that has a name.")
 @click.argument("kind", required=False)
 @click.option("--markdown", is_flag=True, help="As tables for the docs.")
@@ -69,8 +73,7 @@ def everything() -> dict[str, list[dict[str, Any]]]:
 def markdown_table(kind: str, entries: list[dict[str, Any]]) -> str:
     """Give a kind as a table in Markdown."""
     lines = [f"| {WORDS[kind][0]} | {_heading(kind)} | source |", "|---|---|---|"]
-    # The parameters of experiments are many, and have a page of their own.
-    key = "name" if kind == "experiment" else "usage"
+    key = "name" if kind in IN_FULL else "usage"
     lines += [f"| `{entry[key]}` | {_cell(_summary(entry))} | {_cell(entry['source'])} |" for entry in entries]
     if not any(entry["source"] for entry in entries):
         lines = [line.rpartition("|")[0].rpartition("|")[0] + "|" for line in lines]
@@ -90,13 +93,32 @@ def experiments_in_full() -> str:
         lines = [
             f"**`{entry['name']}`**{also}: {entry['summary']}. {_upper(', '.join(facts))}. Source: {entry['source']}."
         ]
-        if entry["params"]:
-            lines += ["", "| parameter | default | what it is |", "|---|---|---|"]
-            lines += [
-                f"| `{param['name']}` | `{param['default']}` | {_cell(param['help'])} |" for param in entry["params"]
-            ]
+        lines += _parameters(entry)
         groups.setdefault(entry["group"], []).append("\n".join(lines))
     return "\n\n".join(f"### {_upper(group)}\n\n" + "\n\n".join(entries) for group, entries in groups.items())
+
+
+def layers_in_full() -> str:
+    """Give every layer with its parameters and what it counts, as Markdown for docs/layers.md."""
+    parts = []
+    for entry in registry()["layer"]:
+        lines = [f"**`{entry['name']}`**: {entry['summary']}. Source: {entry['source']}.", *_parameters(entry)]
+        if entry["counters"]:
+            lines += ["", "| counter | what it counts |", "|---|---|"]
+            levels = {True: " (a level)", False: ""}
+            lines += [
+                f"| `{counter['name']}` | {_cell(counter['help'])}{levels[counter['is_level']]} |"
+                for counter in entry["counters"]
+            ]
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
+def _parameters(entry: dict[str, Any]) -> list[str]:
+    if not entry["params"]:
+        return []
+    rows = [f"| `{param['name']}` | `{param['default']}` | {_cell(param['help'])} |" for param in entry["params"]]
+    return ["", "| parameter | default | what it is |", "|---|---|---|", *rows]
 
 
 def _upper(text: str) -> str:

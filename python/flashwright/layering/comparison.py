@@ -251,15 +251,13 @@ class LayersComparison:
         told = []
         if len(self.rows) < self.planned:
             told.append(f"Stopped: {count(self.planned - len(self.rows))} of {count(self.planned)} runs are missing.")
-        for place in self.places:
-            if has_layers(self.plan.stacks):
-                told.append(f"{place.name}: {place.facts.origin}.")
-                told += [f"{place.name}: {remark}." for remark in place.facts.remarks]
-            if place.target.is_real and len(self.plan.stacks) > 1:
-                told.append(
-                    f"{place.name}: the stacks ran one after another, in this order, on the same device: "
-                    "what the earlier ones wrote was on it."
-                )
+        if len(self.plan.stacks) > 1:
+            told += [
+                f"{place.name}: the stacks ran one after another, in this order, on the same device: "
+                "what the earlier ones wrote was on it."
+                for place in self.places
+                if place.target.is_real
+            ]
         return told
 
     def _tables(self) -> dict[str, Any]:

@@ -39,6 +39,8 @@ MINUTES = 2.0
 """Device time of all of them."""
 LITTLE_MORE = 0.05
 """Share by which twice and four times as large writes raise the throughput at most where the device is saturated."""
+AS_FAST_AT_RANDOM = 1.5
+"""Times as long as a sequential write that one at random may take for a drive to be called as fast at it."""
 _SECTOR_BYTES = 512
 _PATTERNS = ("sequential", "partitioned", "focused")
 
@@ -156,7 +158,7 @@ def of_findings(findings: Mapping[str, Finding], origin: str) -> Facts:
     """Take from findings what layers have to know."""
     reader = _Reader(findings)
     values: dict[str, Any] = {}
-    area, block = reader.number("focused_area_bytes"), reader.number("superblock_bytes")
+    area, block = reader.number("focused_area_bytes") or reader.any_area(), reader.number("superblock_bytes")
     if area is not None:
         values["focused_area_bytes"] = round(area)
     if block is not None:
@@ -220,6 +222,16 @@ class _Reader:
             self.remarks.append(value.told())
         self._tell_size(value)
         return value.number
+
+    def any_area(self) -> float | None:
+        """Give the area in which focused writes were measured, if random ones are as fast wherever they go: any area is as good."""
+        ratio, focused = self._values.get("random_over_sequential"), self._values.get("focused_write_us")
+        area = None if focused is None else re.search(r"\barea=(\d+)", focused.experiment)
+        if ratio is None or ratio.number is None or ratio.number > AS_FAST_AT_RANDOM or area is None:
+            return None
+        told = f"as writes at random are as fast as in sequence, the {size(int(area[1]))} are taken in which focused ones were measured"
+        self.remarks.append(told)
+        return float(area[1])
 
     def _tell_size(self, value: Value) -> None:
         request = re.search(r"\b(?:size|page)=(\d+)", value.experiment)

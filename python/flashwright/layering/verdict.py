@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from flashwright._text import count, percent, short_time, significant, size, span
+from flashwright.layering.facts import AS_FAST_AT_RANDOM
 
 NOTICED = 0.02
 """Share by which a figure has to differ to be called a gain or a loss."""
-AS_FAST_AT_RANDOM = 1.5
-"""Times as long as a sequential write that one at random may take for a drive to be called as fast at it."""
 MUCH = 1.2
 
 
@@ -37,7 +36,7 @@ def _latencies(op: str) -> tuple[Figure, ...]:
     return tuple(Figure(f"latency_ns.{op}.{key}", name, short_time) for key, name in names.items())
 
 
-TOTAL = Figure("total_write_seconds", "time of all writes and flushes at the device", span)
+TOTAL = Figure("total_write_seconds", "time in which the device writes", span)
 FIGURES = (
     TOTAL,
     Figure("seconds_with_drain", "time until all is on the device", span),
@@ -55,7 +54,7 @@ def verdict(row: Mapping[str, Any], direct: Mapping[str, Any], facts: Mapping[st
     """Judge a stack by its row and that of the device alone, both complete.
 
     Gives `times_faster` (of `total_write_seconds`; None if nothing was written), `gain` and `lost` (each figure with both values and their
-    ratio), `reasons`, and `line`, all of it in a sentence.
+    ratio), `reasons`, `summary` in a few words, and `line`, all of it.
     """
     gain: list[dict[str, Any]] = []
     lost: list[dict[str, Any]] = []
@@ -75,6 +74,8 @@ def verdict(row: Mapping[str, Any], direct: Mapping[str, Any], facts: Mapping[st
     mine, theirs = TOTAL.of(row) or 0.0, TOTAL.of(direct) or 0.0
     times_faster = theirs / mine if mine and theirs else None
     reasons = _reasons(row, direct, facts, times_faster)
+    summary = _summary(times_faster, mine, theirs)
+    because = f": {'; '.join(reasons)}" if reasons else ""
     return {
         "against": "direct",
         "times_faster": times_faster,
@@ -82,7 +83,8 @@ def verdict(row: Mapping[str, Any], direct: Mapping[str, Any], facts: Mapping[st
         "gain": gain,
         "lost": lost,
         "reasons": reasons,
-        "line": _line(times_faster, mine, theirs, reasons, row, direct),
+        "summary": summary,
+        "line": f"{summary}{because}.{_tails(row, direct)}",
     }
 
 
@@ -93,14 +95,7 @@ def _differs(figure: Figure, mine: float, theirs: float) -> bool:
     return abs(mine - theirs) > NOTICED * max(abs(mine), abs(theirs))
 
 
-def _line(
-    times_faster: float | None,
-    mine: float,
-    theirs: float,
-    reasons: list[str],
-    row: Mapping[str, Any],
-    direct: Mapping[str, Any],
-) -> str:
+def _summary(times_faster: float | None, mine: float, theirs: float) -> str:
     if times_faster is None:
         return "nothing was written: there is nothing to gain or lose"
     if abs(times_faster - 1) <= NOTICED:
@@ -109,10 +104,7 @@ def _line(
         told = f"{significant(times_faster)} times faster than direct"
     else:
         told = f"{significant(1 / times_faster)} times slower than direct"
-    told += f" ({span(mine)} of writing instead of {span(theirs)})"
-    if reasons:
-        told += f": {'; '.join(reasons)}"
-    return f"{told}.{_tails(row, direct)}"
+    return f"{told} ({span(mine)} of writing instead of {span(theirs)})"
 
 
 def _tails(row: Mapping[str, Any], direct: Mapping[str, Any]) -> str:
@@ -137,7 +129,7 @@ def _reasons(
         return told
     ratio = facts.get("random_over_sequential")
     is_slower = times_faster < 1 - NOTICED
-    if ratio is not None and ratio <= AS_FAST_AT_RANDOM and times_faster < MUCH:
+    if ratio is not None and ratio <= AS_FAST_AT_RANDOM and times_faster <= 1 + NOTICED:
         told.append("this drive writes at random as fast as in sequence")
     if ratio is not None and ratio > AS_FAST_AT_RANDOM and times_faster > 1 + NOTICED:
         told.append(f"this drive takes {significant(ratio)} times as long for a write at random as for one in sequence")
@@ -150,9 +142,9 @@ def _reasons(
     if direct["writes_below"] and row["writes_below"] and row["writes_below"] < direct["writes_below"] / MUCH:
         means = [one["writes_below_bytes"] / one["writes_below"] for one in (row, direct)]
         told.append(f"writes are of {size(means[0])} on average instead of {size(means[1])}")
-    flushes = row["flush_seconds_below"]
-    if is_slower and flushes > 0.5 * row["total_write_seconds"]:
-        told.append(f"flushes take {percent(flushes / row['total_write_seconds'])} of that time")
+    flushes = row["flush_seconds_below"] / max(row["flush_seconds_below"] + row["write_seconds_below"], 1e-9)
+    if is_slower and flushes > 0.5:
+        told.append(f"flushes take {percent(flushes)} of that time")
     mine, theirs = row["programmed_bytes"], direct["programmed_bytes"]
     if mine is not None and theirs and not 1 / MUCH <= mine / theirs <= MUCH:
         told.append(f"the flash programs {significant(mine / theirs)} times as much")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,40 +10,29 @@ import pyarrow.compute as pc
 
 from flashwright._core import registry
 from flashwright._text import count, size, span
-from flashwright.reports.drive_figures import OPERATION_COLOURS, tail, tail_axes, tail_line
-from flashwright.reports.figures import Colours, axes, title
+from flashwright.reports.drive_figures import tail, tail_axes, tail_line
+from flashwright.reports.figures import Colours, axes, bars, log_axis, title
 from flashwright.reports.page import Figure
 from flashwright.runs import Run
 
 Rows = Sequence[Mapping[str, Any]]
-_CHANGING = ("write", "flush", "trim")
+_LINE = 26
 _SECONDS = "seconds of the device's time"
 _MB = 1e6
 
 
-def writing(rows: Rows, key: str) -> Figure:
-    """Draw the time of all writes, trims and flushes at the device, by stack."""
-    labels = [row["stack"] for row in rows]
-    data = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "name": op,
-            "legendrank": -number,
-            "y": labels,
-            "x": [row[f"{op}_seconds_below"] for row in rows],
-            "customdata": [span(row[f"{op}_seconds_below"]) for row in rows],
-            "hovertemplate": "%{y}: %{customdata}<extra>" + op + "</extra>",
-            "marker": {"color": OPERATION_COLOURS[op]},
-        }
-        for number, op in enumerate(_CHANGING)
-        if any(row[f"{op}_seconds_below"] for row in rows)
-    ]
-    reading = (
-        "The time of all writes, trims and flushes at the device, what layers write back at the end included. A flush "
-        "takes what the drive's own write buffer had put off."
+def writing(rows: Rows, key: str, colours: Colours) -> Figure:
+    """Draw the time in which the device writes, by stack."""
+    labels = [in_lines(row["stack"]) for row in rows]
+    seconds = [row["total_write_seconds"] for row in rows]
+    texts = [span(value) for value in seconds]
+    data, layout = bars(
+        labels, seconds, texts, [colours[row["stack"]] for row in rows], "seconds in which the device writes"
     )
-    layout = axes(title("seconds at the device", rangemode="tozero"), _names(), barmode="stack", bargap=0.35)
+    reading = (
+        "The time in which the device had at least one write, trim or flush, what layers write back at the end included. A flush takes "
+        "what the drive's own write buffer had put off."
+    )
     return Figure(f"{key}-writing", "Writing", reading, data, layout, 150 + 44 * len(labels))
 
 
@@ -53,7 +43,7 @@ def amplification(rows: Rows, key: str) -> Figure | None:
         ("writes_below_bytes", "to the device", "@c0"),
         ("programmed_bytes", "by the flash", "@c1"),
     )
-    labels = [row["stack"] for row in rows]
+    labels = [in_lines(row["stack"]) for row in rows]
     data = [
         {
             "type": "bar",
@@ -118,7 +108,8 @@ def over_time(run: Run, drive: str, key: str, colours: Colours) -> Figure | None
     reading = (
         "Requests that ended, above the layers: where a line falls, the layers or the drive are busy with themselves."
     )
-    layout = axes(title(_SECONDS), title("requests a second", rangemode="tozero"))
+    values = [value for line in data for value in line["y"]]
+    layout = axes(title(_SECONDS), log_axis("requests a second", values))
     return Figure(f"{key}-rate", "Requests a second", reading, data, layout)
 
 
@@ -172,6 +163,16 @@ def sums(run: Run, drive: str, key: str) -> list[Figure]:
         layout = axes(title(_SECONDS), title("counted", rangemode="tozero"))
         figures.append(Figure(f"{key}-counted-{number}", f"Counted by {stack}", reading, data, layout, 480))
     return figures
+
+
+def in_lines(stack: str) -> str:
+    """Break the name of a stack into lines, so that it leaves room for the bars beside it."""
+    lines = [""]
+    for part in re.split(r"(?<=[,|(])", stack):
+        if len(lines[-1]) + len(part) > _LINE and lines[-1]:
+            lines.append("")
+        lines[-1] += part
+    return "<br>".join(lines)
 
 
 def _is_number(counter: str) -> bool:

@@ -24,12 +24,13 @@ COLUMNS = (
     ("CPU", "right"),
     ("I/O", "right"),
 )
-"""`writing`: time of all writes, trims and flushes at the device; `writes`, `mean`: how many the device got, of which mean size; WA: bytes
+"""`writing`: time in which the device had a write, trim or flush; `writes`, `mean`: how many the device got, of which mean size; WA: bytes
 written below per byte above, and programmed per byte below; CPU in the layers and time at the device, per request."""
 EXPLAINED = (
-    "Writing: the time of all writes, trims and flushes at the device, what layers write back at the end included. Writes and mean: "
-    "how many the device got, and their size. Layers' WA: bytes written below the layers for each above. Drive's WA: bytes that the "
-    "flash programs for each that the drive is sent. CPU: of this machine, in the layers, for each request; I/O: at the device."
+    "Writing: the time in which the device had at least one write, trim or flush, what layers write back at the end included. Writes "
+    "and mean: how many the device got, and their size. Layers' WA: bytes written below the layers for each above. Drive's WA: bytes "
+    "that the flash programs for each that the drive is sent. CPU: time of this machine's processor in the layers, for each request; "
+    "I/O: time in which the device had anything to do, for each request."
 )
 LATENCY_COLUMNS = (
     ("stack", "left"),
@@ -41,6 +42,7 @@ LATENCY_COLUMNS = (
     ("longest", "right"),
 )
 COUNTER_COLUMNS = (("stack", "left"), ("layer", "left"), ("what", "left"), ("number", "right"))
+MOST_HEADLINES = 4
 OPERATIONS = ("read", "write", "trim", "flush")
 
 
@@ -146,6 +148,8 @@ def remarks(result: Mapping[str, Any]) -> list[str]:
     """Tell what a reader must know before trusting the figures."""
     told = list(result["remarks"])
     told += [f"{row['stack']} on {row['drive']} failed: {row['error']}." for row in result["results"] if row["error"]]
+    if any(stack != DIRECT for stack in result["stacks"]):
+        told += [known(device) for device in result["devices"]]
     done = next((row for row in result["results"] if row["error"] is None), None)
     if done is not None:
         as_replay = {**result, "fitted": done["fitted"], "failures": [], "starved": 0, "complete": True}
@@ -153,12 +157,23 @@ def remarks(result: Mapping[str, Any]) -> list[str]:
     return told
 
 
+def known(device: Mapping[str, Any]) -> str:
+    """Say where what layers know of a device is from, and name what is not sure of it."""
+    facts = device["facts"]
+    told = f"What layers know of {device['label']}: {facts['origin']}"
+    if not facts["remarks"]:
+        return f"{told}."
+    return f"{told}; {', '.join(remark.partition(' (')[0] for remark in facts['remarks'])}; why is in the report's last table."
+
+
 def headline(result: Mapping[str, Any]) -> str:
-    """Give the answer: a line for each stack that was judged."""
-    names = drives(result)
-    lines = []
-    for row in result["results"]:
-        line = verdict_line(row)
-        if line:
-            lines.append(line if len(names) == 1 else f"{row['drive']}: {line}")
+    """Give the answer: a line for each stack that was judged, or for the best and the worst of many."""
+    judged = [row for row in result["results"] if row["verdict"] is not None]
+    if len(judged) > MOST_HEADLINES:
+        ordered = sorted(judged, key=lambda row: row["verdict"]["times_faster"] or 1.0)
+        judged = [ordered[-1], ordered[0]]
+    several_drives = len(drives(result)) > 1
+    lines = [
+        f"{row['drive'] + ', ' if several_drives else ''}{row['stack']}: {row['verdict']['summary']}." for row in judged
+    ]
     return "\n".join(lines) or "Nothing was compared."

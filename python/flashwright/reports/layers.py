@@ -56,8 +56,10 @@ def _sections(run: Run, drive: str, key: str, prefix: str) -> list[Section]:
     if not rows:
         return []
     colours = Colours(result["stacks"])
-    answers: list[Figure | None] = [
-        figures.writing(rows, key),
+    verdicts = [(row["stack"], row["verdict"]["line"]) for row in rows if row["verdict"] is not None]
+    answers: list[Figure | Table | None] = [
+        Table("Verdicts", (("stack", "left"), ("against the device alone", "prose")), verdicts) if verdicts else None,
+        figures.writing(rows, key, colours),
         *(figures.tails(run, drive, op, key, colours) for op in ("read", "write", "flush")),
         figures.amplification(rows, key),
     ]
@@ -74,7 +76,7 @@ def _sections(run: Run, drive: str, key: str, prefix: str) -> list[Section]:
         _known(result, drive),
     ]
     return [
-        Section(f"{prefix}What is gained and lost", [figure for figure in answers if figure]),
+        Section(f"{prefix}What is gained and lost", [block for block in answers if block is not None]),
         Section(f"{prefix}Over time", [figure for figure in inside if figure]),
         Section(f"{prefix}All figures", [table for table in tables if table is not None]),
     ]
@@ -117,7 +119,8 @@ def _known(result: dict[str, Any], drive: str) -> Table:
         ("what layers know of the device", facts["origin"]),
     ]
     lines += [(name.replace("_", " "), _told(value)) for name, value in facts["values"].items()]
-    return Table("What was played, on what", (("", "left"), ("", "left")), lines)
+    lines += [("not sure, or not known", remark) for remark in facts["remarks"]]
+    return Table("What was played, on what", (("", "left"), ("", "prose")), lines)
 
 
 def _told(value: Any) -> str:

@@ -51,7 +51,7 @@ pub(super) struct Checkpoint {
 
 impl Checkpoint {
     pub fn new(layout: &Layout, settings: &Settings, root: Root) -> Self {
-        let auto = (16 * u64::from(layout.tables) * u64::from(layout.page_bytes)).max(64 << 20);
+        let auto = (64 * u64::from(layout.tables) * u64::from(layout.page_bytes)).max(64 << 20);
         Self {
             root,
             phase: Phase::Idle,

@@ -53,7 +53,7 @@ impl Cleaner {
             job: None,
             scratch: Scratch::default(),
             emptied: VecDeque::new(),
-            headroom: ((spare - needed.min(spare)) / 4).clamp(1, 16),
+            headroom: ((spare - needed.min(spare)) / 16).clamp(1, 16),
             credit: 0,
             price: 1,
             longest_read: (READ_BYTES.min(below.most_bytes) / layout.page_bytes).max(1),

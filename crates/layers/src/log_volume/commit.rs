@@ -17,6 +17,8 @@ use crate::{Actions, Data};
 
 /// Summaries that are written at once when no commit asks for them earlier.
 const AT_ONCE: usize = 16;
+/// Entries after which a commit comes of itself, so that recovery never has more pages to check.
+const MOST_VOLATILE: u64 = 1 << 16;
 /// Summaries that there is always room for: those of commits that only tell what is durable.
 const SPARE_SUMMARIES: usize = 2;
 
@@ -247,7 +249,8 @@ impl<P: Placement> LogVolume<P> {
         match self.commit.phase {
             Phase::Idle => {
                 let is_for_space = self.wants_segments();
-                if self.commit.waiters.is_empty() && !self.checkpoint.wants_commit() && !is_for_space {
+                let is_overdue = self.log.next - self.log.durable > MOST_VOLATILE;
+                if self.commit.waiters.is_empty() && !self.checkpoint.wants_commit() && !is_for_space && !is_overdue {
                     return false;
                 }
                 if is_for_space && !self.log.has_room_for(0) {

@@ -20,6 +20,18 @@ const VOLUMES: &[&str] = &[
     "log_volume(page=1Ki,segment=8Ki,over_provisioning=30%,placement=separate,victim=random,summary_pages=8,align=8Ki,outstanding=1)",
 ];
 
+#[test]
+fn every_placement_and_victim_policy_of_the_registry_runs() {
+    let volume = |policies: &str| format!("log_volume(page=512,segment=4Ki,over_provisioning=150%,summary_pages=16,{policies})");
+    // That which knows the future is refused: the volume cannot tell it.
+    for entry in placement::PLACEMENTS.iter().filter(|entry| entry.info.name != "multi_log_optimal") {
+        campaign(&volume(&format!("placement={}", entry.info.name)), 5, 6000, 0.003, RARE);
+    }
+    for victim in placement::VICTIMS {
+        campaign(&volume(&format!("placement=separate,victim={}", victim.name)), 6, 6000, 0.003, OFTEN);
+    }
+}
+
 fn campaign(volume: &str, seed: u64, steps: u32, cuts: f64, mix: Mix) {
     use rand::RngExt as _;
     let mut world = World::new(volume, 256 * KIB, seed);
@@ -194,4 +206,44 @@ fn trims_alone_do_not_fill_the_summaries() {
     world.settle();
     assert_eq!(world.counter("trimmed_pages"), pages);
     world.cut();
+}
+
+/// The volume cleans as the simulator does: the same policies under the same writes move as many pages, but for the segments that are empty
+/// and not free yet, and those with which cleaning begins early.
+#[test]
+fn it_moves_as_many_pages_as_the_simulator() {
+    use rand::{RngExt as _, SeedableRng as _};
+    let text = "log_volume(page=512,segment=16Ki,over_provisioning=30%,placement=none,victim=greedy,filled=yes)";
+    let mut disk = Disk::new(16 << 20);
+    crate::format(text, &Facts::default(), 1, &mut disk).unwrap();
+    let mut stack = crate::open(text, &Facts::default(), 1, &mut disk).unwrap();
+    let pages = (stack.limits().capacity_bytes / 512) as u32;
+    let segments = (f64::from(pages) * 1.3 / 32.0).ceil() as u32;
+    let geometry = units::Geometry { page_bytes: 512, pages_per_erase_block: 32, logical_pages: pages, erase_blocks: segments };
+    let context = placement::Context { geometry, seed: 1, page_weights: None };
+    let victims = placement::build_victim(&registry::Spec::parse("greedy").unwrap(), &context, 1).unwrap();
+    let simulated = placement::policies::none::NoPlacement;
+    let mut simulated = ssd::ftl::PageMapped::new(geometry, "none", simulated, victims, ssd::ftl::CountingMedium).unwrap();
+    (0..pages).for_each(|page| simulated.write(units::Lpn(page), 0));
+    let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(2);
+    let relocated = |stack: &crate::Stack| {
+        let mut counts = Vec::new();
+        stack.layers()[0].count(&mut counts);
+        counts[super::COUNTERS.iter().position(|counter| counter.name == "relocated_pages").unwrap()]
+    };
+    let mut moved = (0, 0);
+    for round in 0..2 {
+        // The first round is for the state to become steady.
+        let before = (simulated.counters().relocated_pages, relocated(&stack));
+        for _ in 0..4 * pages {
+            let page = random.random_range(0..pages);
+            simulated.write(units::Lpn(page), 0);
+            let mut through = crate::Through::new(&mut stack, &mut disk);
+            through.run(IoOp::Write, u64::from(page) * 512, 512, crate::Data::Absent).unwrap();
+        }
+        moved = (simulated.counters().relocated_pages - before.0, relocated(&stack) - before.1);
+        println!("round {round}: {moved:?}");
+    }
+    let ratio = moved.1 as f64 / moved.0 as f64;
+    assert!((0.97..1.1).contains(&ratio), "{} pages moved, and {} in the simulator", moved.1, moved.0);
 }

@@ -137,6 +137,7 @@ struct Outcome {
     played: Played,
     fitted: FittedCounts,
     below: [::devices::Sent; IoOp::ALL.len()],
+    busy: ::devices::Busy,
     samples: Vec<::devices::Sample>,
     computing_ns: u64,
     drained_ns: Nanos,
@@ -162,6 +163,7 @@ impl Measuring<'_> {
             played,
             fitted: counts(),
             below: *stacked.below(),
+            busy: stacked.busy(),
             samples: stacked.samples().to_vec(),
             computing_ns: stacked.computing().as_nanos() as u64,
             drained_ns: stacked.now() - ended_at,
@@ -186,7 +188,7 @@ impl Measuring<'_> {
 /// Counters are sampled every `sample_every_ns` of the device's time, or less often if that is too many.
 ///
 /// Gives the figures of `replay` and `layers`: capacity_bytes (above), below (what the device was sent by operation: requests, bytes,
-/// latency_ns, a sum), flash (what its flash did: page_bytes, page_reads, page_programs, erases; None if nobody can tell), computing_seconds (time of this
+/// latency_ns, a sum), busy_ns (how long the device had something to do, with `reads` and with `changes`, all else: what overlaps counts once), flash (what its flash did: page_bytes, page_reads, page_programs, erases; None if nobody can tell), computing_seconds (time of this
 /// machine's processor in the layers), drain_seconds, counters (one dict a layer), and `tables.samples`. Raises InputError before the first request.
 #[pyfunction]
 #[pyo3(signature = (
@@ -324,6 +326,10 @@ fn layers_dict<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, P
     });
     dict.set_item("capacity_bytes", outcome.capacity_bytes)?;
     dict.set_item("below", below)?;
+    let busy = PyDict::new(py);
+    busy.set_item("reads", outcome.busy.reads_ns)?;
+    busy.set_item("changes", outcome.busy.changes_ns)?;
+    dict.set_item("busy_ns", busy)?;
     dict.set_item("flash", flash.transpose()?)?;
     dict.set_item("computing_seconds", outcome.computing_ns as f64 / 1e9)?;
     dict.set_item("drain_seconds", outcome.drained_ns as f64 / 1e9)?;

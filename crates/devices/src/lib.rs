@@ -51,7 +51,7 @@ pub use memory::Memory;
 pub use open::{Access, Opening, create_file, open};
 pub use part::Part;
 pub use simulated::{Simulated, SimulatedSettings};
-pub use stacked::{Sample, Sent, Stacked, limits};
+pub use stacked::{Busy, Sample, Sent, Stacked, limits};
 
 /// What kind of device it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,6 +20,39 @@ pub struct Sent {
     pub latency_ns: u64,
 }
 
+/// How long the device had something to do, in nanoseconds: two commands that overlap count once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Busy {
+    /// With reads.
+    pub reads_ns: u64,
+    /// With all else: writes, trims, and flushes.
+    pub changes_ns: u64,
+}
+
+/// Commands of one kind that the device has, and since when it has had any.
+#[derive(Clone, Copy, Debug, Default)]
+struct UnderWay {
+    commands: u32,
+    since: Nanos,
+    busy: Nanos,
+}
+
+impl UnderWay {
+    fn begins(&mut self, now: Nanos) {
+        if self.commands == 0 {
+            self.since = now;
+        }
+        self.commands += 1;
+    }
+
+    fn ends(&mut self, now: Nanos) {
+        self.commands -= 1;
+        if self.commands == 0 {
+            self.busy += now.saturating_sub(self.since);
+        }
+    }
+}
+
 /// What each layer had counted at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
@@ -49,6 +82,8 @@ pub struct Stacked<'a> {
     done: Vec<Completion>,
     failure: Option<DeviceError>,
     below: [Sent; IoOp::ALL.len()],
+    reads: UnderWay,
+    changes: UnderWay,
     samples: Vec<Sample>,
     sample_every: Nanos,
     next_sample: Nanos,
@@ -79,6 +114,8 @@ impl<'a> Stacked<'a> {
             done: Vec::new(),
             failure: None,
             below: Default::default(),
+            reads: UnderWay::default(),
+            changes: UnderWay::default(),
             samples: Vec::new(),
             sample_every: sample_every.max(1),
             next_sample,
@@ -90,6 +127,16 @@ impl<'a> Stacked<'a> {
     #[must_use]
     pub const fn below(&self) -> &[Sent; IoOp::ALL.len()] {
         &self.below
+    }
+
+    /// How long the device had something to do, as far as that has ended.
+    #[must_use]
+    pub const fn busy(&self) -> Busy {
+        Busy { reads_ns: self.reads.busy, changes_ns: self.changes.busy }
+    }
+
+    fn under_way(&mut self, op: IoOp) -> &mut UnderWay {
+        if op == IoOp::Read { &mut self.reads } else { &mut self.changes }
     }
 
     /// The layers.
@@ -161,6 +208,7 @@ impl<'a> Stacked<'a> {
             match self.device.submit(&Request { op, offset, length, is_fua, handle: id }) {
                 Ok(()) => {
                     self.sent.insert(id, (op, length));
+                    self.under_way(op).begins(now);
                 }
                 Err(DeviceError::Request { reason, .. }) => {
                     let outcome = Err(Failure::Io { op, offset, length, reason: reason.into() });
@@ -188,7 +236,10 @@ impl<'a> Stacked<'a> {
             let outcome = self.device.wait(until, &mut self.ended);
             let now = self.device.now();
             for completion in std::mem::take(&mut self.ended) {
-                let (op, length) = self.sent.remove(&completion.handle).unwrap_or((IoOp::Flush, 0));
+                let Some((op, length)) = self.sent.remove(&completion.handle) else {
+                    panic!("{}: the end of a command that was not sent, {}: a bug of the device", self.info.name, completion.handle)
+                };
+                self.under_way(op).ends(completion.completed_at);
                 let below = &mut self.below[op as usize];
                 below.requests += 1;
                 below.bytes += u64::from(length);
@@ -309,6 +360,8 @@ mod tests {
         assert_eq!(handles, (0..8).collect::<Vec<_>>());
         assert!(completed.iter().all(|one| one.completed_at >= one.submitted_at));
         assert_eq!(stacked.below()[IoOp::Write as usize].bytes, 4 * 4096);
+        let span = completed.iter().map(|one| one.completed_at).max().unwrap();
+        assert!(stacked.busy().reads_ns <= span && stacked.busy().changes_ns <= span);
         stacked.drain(&mut || true).unwrap();
     }
 }

@@ -45,8 +45,9 @@ class Measured:
     def figures(self) -> dict[str, Any]:
         """The figures that stacks are compared by; times in seconds or nanoseconds, as the key says; None where nobody can tell.
 
-        `total_write_seconds` is the sum of the times of all that the device was sent but reads: writes, trims, and flushes, which take
-        what a drive's write buffer had put off. What layers write back at the end is in it.
+        `total_write_seconds` is how long the device had something to do other than reads: writes, trims, and flushes, which take
+        what a drive's write buffer had put off. One by one it is the sum of their times; what overlaps counts once. What layers write
+        back at the end is in it.
         """
         return figures(self.outcome)
 
@@ -159,7 +160,7 @@ def figures(outcome: Mapping[str, Any]) -> dict[str, Any]:
         "reads_below_bytes": below["read"].get("bytes", 0),
         "flushes_below": below["flush"].get("requests", 0),
         **seconds,
-        "total_write_seconds": device_seconds - seconds["read_seconds_below"],
+        "total_write_seconds": layers["busy_ns"]["changes"] / 1e9,
         "device_seconds": device_seconds,
         "layer_write_amplification": below_bytes / above_bytes if above_bytes else None,
         "programmed_bytes": programmed_bytes,

@@ -44,7 +44,8 @@ def stack(name: str, *, buffer: str = NO_LIMIT, flush_time: str = NO_LIMIT) -> s
     if name == "drt":
         return DIRECT
     log = f",log=log_volume(align={ALIGNED_BYTES})" if name.endswith("aln") else ""
-    return f"scheduler({COMBINATIONS[name]},buffer={buffer},flush_time={flush_time}{log})"
+    # The paper merges what overlaps, and keeps the order in which writes came.
+    return f"scheduler({COMBINATIONS[name]},order=arrival,buffer={buffer},flush_time={flush_time}{log})"
 
 
 def static_case(name: str, interval: float) -> Case:

@@ -89,6 +89,11 @@ def decode_calls(
 ) -> dict[str, Any]:
     """Read the pages of `trace_pipe_raw`, a file for each processor: the calls on files as columns, and counts."""
 
+def write_blk_stream(
+    paths: Sequence[_Path], header_page: str, event: int, output: _Path, progress: Progress | None = None
+) -> dict[str, int]:
+    """Make the stream of the `blk` tracer of its raw pages, ordered by time. Gives counts."""
+
 def write_synthetic(
     spec: str,
     dst: _Path,

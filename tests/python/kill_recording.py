@@ -20,11 +20,12 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from flashwright.recording.recorder import recorded_bytes
 from flashwright.recording.tracefs import LOCK
 from processes import command_of, descendants, is_alive, processes_of, until
 
 TRACEFS = Path("/sys/kernel/tracing")
-SETTINGS = ("current_tracer", "trace_clock", "buffer_size_kb", "options/bin", "options/context-info")
+SETTINGS = ("current_tracer", "trace_clock", "buffer_size_kb", "tracing_on")
 VICTIMS = ("us", "supervisor", "database")
 DATABASES = ("sqlite", "postgres")
 SQUEEZED = "tpcc(items=300,customers=30)"
@@ -71,8 +72,7 @@ def kill(one: Kill, work: Path) -> str:
     place.chmod(0o777)
     process = _start(one.database, place, recording)
     if one.is_recording:
-        stream = recording / "raw" / "block.blktrace"
-        assert until(lambda: stream.exists() and stream.stat().st_size > 0, 120), f"{one}: it never recorded"
+        assert until(lambda: recorded_bytes(recording) > 0, 120), f"{one}: it never recorded"
     time.sleep(one.delay_s)
     everything = {process.pid} | descendants(process.pid)
     assert process.poll() is None, f"{one}: it ended by itself: {process.communicate()}"
@@ -131,8 +131,7 @@ def _victims(one: Kill, ours: int, everything: set[int]) -> list[int]:
 def _read(one: Kill, recording: Path) -> str:
     if (recording / "requests.parquet").exists():
         return "finished by itself"
-    stream = recording / "raw" / "block.blktrace"
-    if not stream.exists() or not stream.stat().st_size:
+    if not recorded_bytes(recording):
         return "nothing yet"
     command = [sys.executable, "-m", "flashwright", "record", "--finish", str(recording)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

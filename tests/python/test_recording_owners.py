@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sqlite3
@@ -9,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +18,7 @@ import pytest
 
 from flashwright import InputError
 from flashwright.recording import file_systems
+from flashwright.recording.extent_watcher import _MOST_LOOKS, _TIMES_APART_NS, Watcher
 from flashwright.recording.extents import ExtentHistory, Extents, ExtentWatcher, read_extents
 from flashwright.recording.files import PURPOSES, FileTable, Named, sqlite_namer
 from flashwright.recording.own_areas import own_areas
@@ -77,9 +80,9 @@ def test_a_place_is_of_who_has_it_at_the_next_look() -> None:
     assert told.table["file_offset"].to_pylist() == [0, 8192, 8192, 8192, 0, None]
     assert told.table["purpose"].to_pylist() == ["heap", "wal", "wal", "wal", "heap", "metadata"]
     assert told.counts == {"owned": 5, "by_sync": 0, "own": 0, "unowned": 1, "mixed": 0, "flushes": 0}
-    # Two files in one request, a flush, and a partition.
-    told = owners_of(requests([PAGE], length=2 * PAGE), history, files, start_bytes=PAGE)
-    assert (told.table["file"].to_pylist(), told.counts["mixed"]) == ([0], 1)
+    # Two files in one request, and a flush.
+    told = owners_of(requests([0], length=2 * PAGE, time_ns=[35]), history, files)
+    assert (told.table["file"].to_pylist(), told.counts["mixed"]) == ([1], 1)
     assert owners_of(requests([0], length=0), history, files).counts["flushes"] == 1
 
 
@@ -297,3 +300,59 @@ def test_a_million_requests_are_told() -> None:
     places = random.integers(0, 20_000 * 64, 1_000_000) * PAGE
     told = owners_of(requests(places.tolist(), time_ns=random.integers(0, 20, 1_000_000).tolist()), history, files)
     assert told.counts["owned"] == int((places // PAGE % 64 < 60).sum())
+
+
+class Looks:
+    """A watcher on a folder, and the lines that its last looks wrote."""
+
+    def __init__(self, data: Path, output: Path) -> None:
+        self._watcher, self._output, self._read = Watcher([data], None, output), output, 0
+
+    def look(self, times: int = 1, *, everything: bool = False) -> list[dict[str, Any]]:
+        for _ in range(times):
+            self._watcher.look(everything=everything)
+        lines = self._output.read_text().splitlines()
+        new, self._read = lines[self._read :], len(lines)
+        return [json.loads(line) for line in new]
+
+
+def append(path: Path) -> None:
+    with path.open("ab", buffering=0) as out:
+        out.write(bytes(PAGE))
+        os.fsync(out.fileno())
+
+
+def last_size(path: Path, told: list[dict[str, Any]]) -> int | None:
+    """Give the bytes that the last line about a file places; None if there is none."""
+    maps = [line["extents"] for line in told if line.get("path") == str(path)]
+    return sum(extent[2] for extent in maps[-1]) if maps else None
+
+
+def test_a_file_that_is_quiet_is_passed_over_and_its_change_is_seen_in_the_end(
+    supervisor: Supervisor, tmp_path: Path
+) -> None:
+    data = volume_of(supervisor, "ext4").mount_point / "data"
+    base = data / "base"
+    base.mkdir(parents=True)
+    quiet, gone, new = base / "quiet", base / "gone", base / "new"
+    append(quiet)
+    append(gone)
+    # So fresh that another change might have the same time, they would be looked at each time.
+    time.sleep(2 * _TIMES_APART_NS / 1e9)
+    looks = Looks(data, tmp_path / "maps")
+    assert last_size(quiet, looks.look()) == PAGE
+    assert last_size(quiet, looks.look(3 * _MOST_LOOKS)) is None
+    append(quiet)
+    seen = [last_size(quiet, looks.look()) for _ in range(_MOST_LOOKS + 1)]
+    assert [size for size in seen if size is not None] == [2 * PAGE]
+    # What comes and goes is seen at the next look, however quiet it was.
+    looks.look(3 * _MOST_LOOKS)
+    gone.unlink()
+    assert [line for line in looks.look() if line.get("gone")]
+    append(new)
+    assert last_size(new, looks.look()) == PAGE
+    time.sleep(2 * _TIMES_APART_NS / 1e9)
+    looks.look(3 * _MOST_LOOKS)
+    # In the end, everything is looked at.
+    append(quiet)
+    assert last_size(quiet, looks.look(everything=True)) == 3 * PAGE

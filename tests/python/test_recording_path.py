@@ -27,7 +27,7 @@ from flashwright.recording.path import Names, PathRecorder
 from flashwright.recording.recorder import RAW, Recorder
 from flashwright.recording.tracefs import Tracefs
 from flashwright.recording.volume import Volume
-from flashwright.recording.waterfall import program_flash, read_tables, waterfall
+from flashwright.recording.waterfall import program_flash, read_tables, requests_within, waterfall
 from flashwright.reports import waterfall as report
 from flashwright.reports.page import Page, render
 from flashwright.runs import Run
@@ -190,6 +190,23 @@ def test_flash_programs_what_a_recording_wrote(tmp_path: Path) -> None:
     assert found["by_part"]["host"] >= written
     assert found["device"]["name"] == "usb-stick"
     assert sum(found["by_part"].values()) / found["by_part"]["host"] == pytest.approx(found["write_amplification"])
+
+
+def test_flash_is_held_against_requests_of_the_same_time_as_calls(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "time_ns": pa.array([0, 10, 19, 20], pa.uint64()),
+            "op": pa.array(["write", "write", "read", "write"]).dictionary_encode(),
+            "offset": pa.array([0, 1, 2, 3], pa.uint64()),
+            "length": pa.array([1, 2, 4, 8], pa.uint32()),
+        }
+    )
+    pq.write_table(table, tmp_path / "all")
+    assert requests_within(tmp_path / "all", 10, 20, tmp_path / "part") == 2
+    assert pq.read_table(tmp_path / "part")["offset"].to_pylist() == [1, 2]
+    # A measurement may begin before the first request.
+    assert requests_within(tmp_path / "all", -5, 11, tmp_path / "part") == 3
+    assert requests_within(tmp_path / "all", -5, -1, tmp_path / "part") == 0
 
 
 def test_a_device_that_issues_nothing_is_not_called_idle() -> None:

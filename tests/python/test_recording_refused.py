@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import struct
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from flashwright import InputError, RunError
-from flashwright.cli.record import tables_of
+from flashwright.cli.record import _GATE, tables_of
 from flashwright.recording.device import BlockDevice
 from flashwright.recording.finish import finish
 from flashwright.recording.recorder import Mark, Recorder
@@ -22,8 +24,10 @@ from flashwright.recording.tracefs import Tracefs
 from flashwright.reports.recording import losses, rows
 from flashwright.runs import Run
 from flashwright.workloads import registry
+from flashwright.workloads.base import Load
 from flashwright.workloads.databases.sqlite import SqliteConfig
 from flashwright.workloads.driver import RunConfig, Unobserved, run
+from flashwright.workloads.measure import Windows
 from flashwright.workloads.supervisor import Supervisor
 from support import Cli
 
@@ -131,6 +135,66 @@ def test_a_recording_that_cannot_begin_after_the_warm_up_ends_the_run(tmp_path: 
     load.fill(config, 1, 1, lambda _done, _total: None)
     with pytest.raises(InputError, match="the tracer is gone"):
         run(config, load, RunConfig(1, seconds=600.0, warm_up_seconds=0.05), _CannotBegin(), threading.Event())
+
+
+class _Marks(Unobserved):
+    """Asks for the end in the warm-up, or fails in the measurement."""
+
+    def __init__(self, stop: threading.Event | None) -> None:
+        self.times: list[int] = []
+        self._stop = stop
+
+    def warming_up(self, windows: Windows) -> None:  # noqa: ARG002  (an observer's)
+        if self._stop is not None:
+            self._stop.set()
+
+    def measurement_begins(self, at_ns: int) -> None:
+        self.times.append(at_ns)
+
+    def has_failed(self) -> bool:
+        return self._stop is None and bool(self.times)
+
+    def measurement_ends(self, at_ns: int) -> None:
+        self.times.append(at_ns)
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path) -> tuple[SqliteConfig, Load]:
+    workload, given = registry.find("ycsb(records=100)")
+    load, config = workload.load(given, None), SqliteConfig(str(tmp_path / "db"))
+    load.fill(config, 1, 1, lambda _done, _total: None)
+    return config, load
+
+
+@pytest.mark.parametrize("clients", [1, 2])
+def test_a_measurement_that_is_stopped_in_its_warm_up_does_not_begin_after_its_end(
+    clients: int, sqlite: tuple[SqliteConfig, Load]
+) -> None:
+    stop = threading.Event()
+    marks = _Marks(stop)
+    run(*sqlite, RunConfig(clients, seconds=600.0, warm_up_seconds=600.0), marks, stop)
+    begin, end = marks.times
+    assert begin <= end <= time.monotonic_ns()
+
+
+@pytest.mark.parametrize("clients", [1, 2])
+def test_a_recording_that_fails_ends_the_run(clients: int, sqlite: tuple[SqliteConfig, Load]) -> None:
+    marks = _Marks(None)
+    run(*sqlite, RunConfig(clients, seconds=600.0), marks, threading.Event())
+    assert len(marks.times) == 2
+
+
+def test_a_command_begins_when_it_is_let_and_never_otherwise(tmp_path: Path) -> None:
+    for told, code in ((b"1", 0), (b"", 1)):
+        ready, tell = os.pipe()
+        made = tmp_path / f"made{code}"
+        command = [sys.executable, "-I", "-c", _GATE, str(ready), "/bin/sh", "-c", 'echo "$1" > "$0"', str(made), "a b"]
+        with subprocess.Popen(command, pass_fds=[ready]) as process:
+            os.close(ready)
+            os.write(tell, told)
+            os.close(tell)
+            assert process.wait(20) == code
+        assert (made.read_text() if made.exists() else None) == (None if code else "a b\n")
 
 
 def test_a_device_that_issues_nothing_is_told(tmp_path: Path) -> None:

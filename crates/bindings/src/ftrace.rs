@@ -1,4 +1,4 @@
-//! System calls out of the kernel's trace buffer in Python.
+//! System calls and events of the block layer out of the kernel's trace buffer in Python.
 
 use std::path::PathBuf;
 
@@ -90,11 +90,45 @@ fn decode_calls<'py>(
     Ok(dict)
 }
 
-/// Adds the function to the module.
+/// Reads the pages that `trace_pipe_raw` of tracefs gave of the `blk` tracer, one file for each processor, and writes the stream that the
+/// kernel's `bin` mode and blktrace have to the file `output`, ordered by time.
+///
+/// `header_page` is the kernel's text of that name, `event` its number of the tracer's events. Gives counts: records, other_events, gaps,
+/// missed_events, cut_bytes. Progress counts events. Raises InputError, Cancelled.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value, reason = "as Python hands them over")]
+#[pyo3(signature = (paths, header_page, event, output, progress=None))]
+fn write_blk_stream<'py>(
+    py: Python<'py>,
+    paths: Vec<PathBuf>,
+    header_page: &str,
+    event: u16,
+    output: PathBuf,
+    progress: Option<&Bound<'py, Progress>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let layout = PageLayout::parse(header_page).map_err(errors::input_error)?;
+    let progress = progress::shared(progress);
+    let found = py.detach(move || ftrace::write_blk_stream(&paths, layout, event, &output, &progress)).map_err(trace_error)?;
+    let dict = PyDict::new(py);
+    let counts = [
+        ("records", found.records),
+        ("other_events", found.other_events),
+        ("gaps", found.losses.gaps),
+        ("missed_events", found.losses.missed_events),
+        ("cut_bytes", found.losses.cut_bytes),
+    ];
+    for (name, count) in counts {
+        dict.set_item(name, count)?;
+    }
+    Ok(dict)
+}
+
+/// Adds the functions to the module.
 ///
 /// # Errors
 /// Whatever Python raises.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("NOT_WANTED_FILE", NOT_WANTED)?;
-    module.add_function(wrap_pyfunction!(decode_calls, module)?)
+    module.add_function(wrap_pyfunction!(decode_calls, module)?)?;
+    module.add_function(wrap_pyfunction!(write_blk_stream, module)?)
 }

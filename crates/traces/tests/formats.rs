@@ -242,6 +242,12 @@ fn blktrace_special_cases() {
     let both = [Blk { action: 1, category: WRITE | FLUSH, ..base }];
     let expected = [plain(0, IoOp::Flush, 0, 0, 1), plain(0, IoOp::Write, 4096, 512, 1)];
     assert_eq!(read(&both, "blktrace(action=Q)").unwrap(), expected);
+    // Of a partition: offsets count from its begin; a flush has none.
+    let flush = Blk { time_ns: 15, sector: 0, bytes: 0, category: WRITE | FLUSH, ..base };
+    let in_partition = [plain(0, IoOp::Write, 512, 512, 1), plain(5, IoOp::Flush, 0, 0, 1)];
+    assert_eq!(read(&[base, flush], "blktrace(start=3584)").unwrap(), in_partition);
+    let error = read(&[base], "blktrace(start=4608)").unwrap_err().to_string();
+    assert!(error.contains("sector 8 lies before byte 4608"), "{error}");
     // Zones.
     let reset = [Blk { category: WRITE | 1 << 17, ..base }];
     assert!(read(&reset, "blktrace").unwrap_err().to_string().contains("zone reset"));

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,6 +26,18 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.05
 _PATIENCE_S = 10.0
+_GATE = """
+import os, sys
+ready, program, *arguments = sys.argv[1:]
+if not os.read(int(ready), 1):
+    sys.exit(1)
+os.close(int(ready))
+try:
+    os.execv(program, [program, *arguments])
+except OSError as error:
+    sys.exit(f"{program}: cannot be started: {error.strerror}")
+"""
+"""Becomes a program as soon as a byte comes, and ends if none comes any more."""
 
 
 def default_folder() -> Path:
@@ -142,8 +156,6 @@ def _record(target: Path, command: Sequence[str], seconds: float | None, folder:
 class _Watch:
     """Waits for the end of a recording, in any thread."""
 
-    _EVENT_BYTES = 48
-
     def __init__(
         self, supervisor: Supervisor, recorder: Recorder, command: Sequence[str], seconds: float | None
     ) -> None:
@@ -153,8 +165,8 @@ class _Watch:
         self.code = 0
 
     def events(self) -> int:
-        """About how many events there were: each takes 48 bytes, and seldom more."""
-        return self._recorder.bytes // self._EVENT_BYTES
+        """How many events there were."""
+        return self._recorder.events
 
     def run(self) -> None:
         if self._command:
@@ -164,15 +176,23 @@ class _Watch:
             time.sleep(_POLL_S)
 
     def _is_over(self) -> bool:
-        return self._stopped or (self._seconds is not None and self._recorder.seconds >= self._seconds)
+        if self._stopped or self._recorder.has_failed:
+            return True
+        return self._seconds is not None and self._recorder.seconds >= self._seconds
 
     def _run_command(self) -> None:
-        try:
-            # A session of its own: Ctrl-C is for us, and we tell the command.
-            process = subprocess.Popen(list(self._command), start_new_session=True)
-        except OSError as error:
-            raise InputError(f"{self._command[0]}: cannot be started: {error.strerror}") from error
-        number = self._supervisor.undo("kill", "-TERM", "--", f"-{process.pid}")
+        program = shutil.which(self._command[0])
+        if program is None:
+            raise InputError(f"{self._command[0]}: cannot be started: no such program")
+        ready, tell = os.pipe()
+        # It begins when the supervisor knows of it, and never if we are killed before that.
+        gate = [sys.executable, "-I", "-c", _GATE, str(ready), program]
+        # A session of its own: Ctrl-C is for us, and we tell the command.
+        process = subprocess.Popen([*gate, *self._command[1:]], start_new_session=True, pass_fds=[ready])
+        os.close(ready)
+        with os.fdopen(tell, "w") as begin:
+            number = self._supervisor.undo("kill", "-TERM", "--", f"-{process.pid}")
+            begin.write("\n")
         try:
             self._wait(process)
         finally:
@@ -269,7 +289,9 @@ def _differs(run: Run, folder: Path) -> str | None:
     from flashwright.recording.finish import REQUESTS, block_stream
 
     try:
-        number = blkparse.compare(block_stream(folder), run.table_files[REQUESTS])
+        number = blkparse.compare(
+            block_stream(folder), run.table_files[REQUESTS], run.result["recording"]["subtracted_bytes"]
+        )
     except RunError as error:
         run.result["checked"] = f"NOT what blkparse reads: {error}"
         return str(error)

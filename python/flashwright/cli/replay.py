@@ -135,12 +135,10 @@ def _add_recording(run: Run, asked: Asked, folder: Path) -> None:
     """Make the recording's tables, and hold them against the trace."""
     from flashwright import replays
     from flashwright.cli.record import conclude
-    from flashwright.recording import device
 
     shift_bytes = asked.plan.region.offset
     if asked.record_to is None:
         conclude(folder, keep_raw=False, check=False, json_path=None)
-        shift_bytes += device.find(Path(asked.target.given)).start_bytes
     recorded = folder / replays.REQUESTS_FILE
     compared = replays.compare(asked.path, asked.reading, run, recorded, shift_bytes)
     run.result["recorded"] = {"folder": str(folder), **compared}

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from flashwright._core import InputError
 from flashwright.cli.options import output_options, set_option
 from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say
+
+if TYPE_CHECKING:
+    from flashwright.paths.drive import DrivePlan
 
 _CAPACITIES_WRITTEN = 3.0
 _MOST_PLAYS = 40
@@ -65,6 +69,7 @@ def waterfall(
       flashwright waterfall runs/tpcc --device nvme-tlc --whole-drive --state aged
     """
     from flashwright import devices
+    from flashwright.paths.drive import DrivePlan
     from flashwright.recording import waterfall as layers
     from flashwright.reports.waterfall import HEADINGS, headline, remarks, rows
     from flashwright.runs import Run, provenance
@@ -78,16 +83,14 @@ def waterfall(
             f"{recording}: no recording with the calls of a database; make one with `flashwright run ... --record`"
         )
     told = about["recording"]
+    tables = layers.read_tables(recording)
     flash = None
     if profile is not None:
-        flash = _flash(recording, about, (profile, overrides), state=state, seed=seed, whole_drive=whole_drive)
+        plan = DrivePlan(devices.Device.load(profile, overrides), whole_drive, state, seed)
+        flash = _flash(recording, plan, told["device"]["size_bytes"], layers.window(tables, about["path"]))
     elif overrides or whole_drive:
         raise InputError("--set and --whole-drive are for --device")
-    found = layers.waterfall(
-        layers.read_tables(recording),
-        about["path"],
-        flash=flash,
-    )
+    found = layers.waterfall(tables, about["path"], flash=flash)
     inputs = [devices.describe(str(recording / "requests.parquet"))]
     result = {
         "waterfall": found.result,
@@ -110,31 +113,23 @@ def waterfall(
     )
 
 
-def _flash(
-    recording: Path,
-    about: dict[str, Any],
-    asked: tuple[str, tuple[str, ...]],
-    *,
-    state: str,
-    seed: int,
-    whole_drive: bool,
-) -> dict[str, Any]:
-    """Give what a drive programs for a recording, played until the drive is written some times over."""
+def _flash(recording: Path, plan: DrivePlan, recorded_bytes: int, during_ns: tuple[int, int]) -> dict[str, Any]:
+    """Give what a drive programs for what was recorded in this time, played until the drive is written some times over."""
     from flashwright.cli.progress import work
-    from flashwright.devices import Device, Load
-    from flashwright.paths.drive import DrivePlan
-    from flashwright.recording.waterfall import program_flash
+    from flashwright.devices import Load
+    from flashwright.recording.waterfall import program_flash, requests_within
 
-    plan = DrivePlan(Device.load(*asked), whole_drive, state, seed)
-    drive = plan.drive_for(about["recording"]["device"]["size_bytes"])
-    written = about["requests"]["write_bytes"]
-    if not written:
-        raise InputError(f"{recording}: nothing was written while it was recorded")
-    wanted = _CAPACITIES_WRITTEN * drive.capacity_bytes / written
-    plays = 2 * max(1, min(_MOST_PLAYS, round(wanted)) // 2)
-    requests = recording / "requests.parquet"
-    return work(
-        f"Playing it {plays} times on {drive.name}",
-        "requests",
-        lambda progress: program_flash(requests, drive, Load(state=state, seed=seed), plays, progress),
-    )
+    drive = plan.drive_for(recorded_bytes)
+    load = Load(state=plan.state, seed=plan.seed)
+    with tempfile.TemporaryDirectory(prefix="flashwright-") as folder:
+        part = Path(folder) / "requests.parquet"
+        written = requests_within(recording / "requests.parquet", *during_ns, part)
+        if not written:
+            raise InputError(f"{recording}: nothing was written while it was recorded")
+        wanted = _CAPACITIES_WRITTEN * drive.capacity_bytes / written
+        plays = 2 * max(1, min(_MOST_PLAYS, round(wanted)) // 2)
+        return work(
+            f"Playing it {plays} times on {drive.name}",
+            "requests",
+            lambda progress: program_flash(part, drive, load, plays, progress),
+        )

@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from flashwright._core import Cancelled, FlashwrightError
 from flashwright.recording import device as devices
-from flashwright.recording.finish import QUEUED, REQUESTS, block_stream, finish
+from flashwright.recording.finish import QUEUED, REQUESTS, finish
 from flashwright.recording.of_run import RunRecorder
+from flashwright.recording.recorder import recorded_bytes
 from flashwright.runs import Run, table
 from flashwright.workloads.databases.place import Place
 from flashwright.workloads.session import Finding, Session
@@ -147,7 +148,7 @@ class StudySession:
         outcome.violations += [f"run {number}, {variant.label}: {one}" for one in finding.violations or ()]
 
     def _of_recording(self, folder: Path, row: dict[str, Any], outcome: Outcome) -> dict[str, Any]:
-        is_empty = block_stream(folder).stat().st_size == 0
+        is_empty = recorded_bytes(folder) == 0
         recording = None if is_empty else finish(folder)
         about = (Run.read_result(folder) if recording is None else recording).result["recording"]
         traces = {} if recording is None else recording.table_files

@@ -17,11 +17,11 @@ _FORMAT = "%a %d %S %N %p %T %t\n"
 Row = tuple[int, str, int, int, int]
 
 
-def compare(raw: Path, requests: Path) -> int:
+def compare(raw: Path, requests: Path, start_bytes: int = 0) -> int:
     """Compare a table of requests issued with what blkparse reads in the stream, and give their number.
 
     Time, kind, offset, length and process of every request, in order; requests of the same nanosecond, on two processors, have no
-    order.
+    order. `start_bytes`: where the partition whose offsets the table has begins on the disk.
 
     Raises:
         InputError: blkparse is not installed.
@@ -35,7 +35,7 @@ def compare(raw: Path, requests: Path) -> int:
         done = subprocess.run(command, stdin=stream, capture_output=True, check=False)
     if done.returncode != 0:
         raise RunError(f"blkparse: exit {done.returncode}: {done.stderr.decode(errors='replace').strip()}")
-    theirs = _read(done.stdout.decode())
+    theirs = _read(done.stdout.decode(), start_bytes)
     names = ("time_ns", "op", "offset", "length", "stream")
     table = pq.read_table(requests, columns=list(names))
     ours: list[Row] = list(zip(*(table[name].to_pylist() for name in names), strict=True))
@@ -50,7 +50,7 @@ def compare(raw: Path, requests: Path) -> int:
     return len(ours)
 
 
-def _read(text: str) -> list[Row]:
+def _read(text: str, start_bytes: int) -> list[Row]:
     rows: list[Row] = []
     first: int | None = None
     for line in text.splitlines():
@@ -60,7 +60,9 @@ def _read(text: str) -> list[Row]:
         time = int(seconds) * 10**9 + int(nanoseconds)
         first = time if first is None else min(first, time)
         op = _op(rwbs, int(length))
-        rows.append((time, op, 0 if op == "flush" else int(sector) * _SECTOR_BYTES, int(length), int(pid)))
+        rows.append(
+            (time, op, 0 if op == "flush" else int(sector) * _SECTOR_BYTES - start_bytes, int(length), int(pid))
+        )
     return [(time - (first or 0), *rest) for time, *rest in rows]  # type: ignore[misc]
 
 

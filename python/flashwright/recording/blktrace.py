@@ -7,13 +7,14 @@ import signal
 import time
 from pathlib import Path
 
-from flashwright._core import InputError
+from flashwright._core import InputError, RunError
 from flashwright.workloads.supervisor import Program, Supervisor
 
 from .tools import need
 
 _ACTIONS = ("queue", "issue", "complete", "requeue", "notify")
 _DROPPED = re.compile(r"(\d+) (?:events? )?dropped", re.IGNORECASE)
+_EVENT_BYTES = 48
 _BEGIN_S = 2.0
 _STOP = ((signal.SIGINT, 20.0), (signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0))
 
@@ -35,9 +36,15 @@ class Blktrace:
         self.commands: dict[int, str] = {}
 
     @property
-    def bytes(self) -> int:
-        """What was written so far."""
-        return sum(path.stat().st_size for path in self._output.parent.glob(f"{self._output.name}.*"))
+    def events(self) -> int:
+        """About how many there were so far: each takes 48 bytes, and seldom more."""
+        files = self._output.parent.glob(f"{self._output.name}.*")
+        return sum(path.stat().st_size for path in files) // _EVENT_BYTES
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it has ended by itself."""
+        return self._program is not None and self._program.poll() is not None
 
     def prepare(self) -> None:
         """See `BlockTracer`.
@@ -68,16 +75,25 @@ class Blktrace:
             raise InputError(f"blktrace cannot trace {self._device} here: {self._words()}")
 
     def stop(self) -> None:
-        """Record no more; the files hold all that was seen."""
+        """Record no more; the files hold all that was seen.
+
+        Raises:
+            RunError: it had ended by itself; the message has its own words.
+        """
         if self._program is None:
             return
+        has_failed = self.has_failed
         self._program.stop()
         self._program = None
+        if has_failed:
+            raise RunError(f"blktrace ended by itself: {self._words()}")
         self.lost = sum(int(number) for number in _DROPPED.findall(self._log.read_text(errors="replace")))
 
     def close(self) -> None:
         """End, whatever state it is in."""
-        self.stop()
+        if self._program is not None:
+            self._program.stop()
+            self._program = None
 
     def _words(self) -> str:
         return " ".join(self._log.read_text(errors="replace").split()) or "it ended without a word"

@@ -1,33 +1,33 @@
-"""Records the requests of a block device with the kernel's ftrace `blk` tracer, as a blktrace stream.
+"""Records the requests of a block device with the kernel's ftrace `blk` tracer.
 
-blktrace(8) needs relay files in debugfs, which a locked-down kernel refuses; the tracer in tracefs needs only root. What it writes
-is read by everything that reads blktrace. About 2 us of a processor's time for each request.
+blktrace(8) needs relay files in debugfs, which a locked-down kernel refuses; the tracer in tracefs needs only root. While it records,
+whole pages of the kernel's buffer move into a file for each processor, unread; `block_pages` makes a blktrace stream of them
+afterwards. What it costs is in docs/recording.md.
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
-import re
-import select
+import errno
 import threading
 import time
 from pathlib import Path
 
 from flashwright._core import InputError, RunError
 
-from .tracefs import ROOT, Tracefs, commands, current, lost_events
+from .block_pages import Header, name_of
+from .call_copier import Pages
+from .tracefs import ROOT, Tracefs, commands, current, entries, lost_events
 
 ACTIONS = "queue,issue,complete,requeue,notify"
 """`queue` (Q) is what the file system sends, before it is merged and split; `issue` (D) is what the device gets; `complete` (C)
 gives the latency."""
 BUFFER_KIB = 16_384
-"""Of the kernel's buffer, for each processor: some 170,000 events."""
-_ONE_READ = 1 << 16
-_IDLE_S = 0.05
-_LOST_END = b"EVENTS]\n"
-_LOST = re.compile(rb"CPU:\d+ \[LOST (?:\d+ )?EVENTS\]\n")
-"""Linux kernel/trace/trace.c, print_trace_line."""
+"""Of the kernel's buffer, for each processor: some 300,000 events."""
+_LOOK_S = 0.25
+"""Between two looks at the buffer: what came since is lost if we are killed."""
+_BUSY_S = 0.01
+"""The same, where a look found a good part of the buffer full."""
+_BUSY_SHARE = 1 / 8
 _TIDY_S = 5.0
 
 
@@ -41,41 +41,44 @@ def _free_tracer() -> str:
     """Give the tracer that is set; wait a moment for one that was killed, whose supervisor is about to put it back."""
     deadline = time.monotonic() + _TIDY_S
     while (tracer := current(ROOT / "current_tracer")) == "blk" and time.monotonic() < deadline:
-        time.sleep(_IDLE_S)
+        time.sleep(0.05)
     return tracer
 
 
-def without_losses(data: bytes) -> bytes:
-    """Take out the lines of text that the kernel puts between binary records where it lost some; how many, it tells at the end.
-
-    `data` is what one read of trace_pipe gave: lines are whole in it.
-    """
-    return _LOST.sub(b"", data) if _LOST_END in data else data
-
-
 class BlockTracer:
-    """Writes every event of one device into a file, from `start` to `stop`. In order: `prepare`, `start`, `stop`, `close`."""
+    """Writes every event of one device into files, from `start` to `stop`. In order: `prepare`, `start`, `stop`, `close`."""
 
     name = "ftrace"
 
-    def __init__(self, tracefs: Tracefs, device_trace: Path, output: Path, buffer_kib: int = BUFFER_KIB) -> None:
-        """Do nothing yet. `device_trace`: the folder `trace` of the device in /sys. `output` is appended to as events come."""
+    def __init__(self, tracefs: Tracefs, device_trace: Path, raw: Path, buffer_kib: int = BUFFER_KIB) -> None:
+        """Do nothing yet. `device_trace`: the folder `trace` of the device in /sys. The files in `raw` are appended to as events come."""
         self._tracefs = tracefs
         self._device = device_trace
-        self._output = output
+        self._raw = raw
         self._buffer_kib = buffer_kib
         self._stopping = threading.Event()
         self._reader: threading.Thread | None = None
-        self._reader_error: BaseException | None = None
-        self.bytes = 0
+        self._reader_error: OSError | None = None
+        self._header: Header | None = None
         self.lost = 0
         self.commands: dict[int, str] = {}
+
+    @property
+    def events(self) -> int:
+        """How many there were so far."""
+        return entries() if self._reader is not None else 0
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the files cannot be written any more; `stop` tells why."""
+        return self._reader_error is not None
 
     def prepare(self) -> None:
         """Set the tracer up, so that `start` takes no time.
 
         Raises:
             InputError: somebody else is tracing, or the kernel has no such tracer.
+            RunError: the files cannot be written.
         """
         tracer = _free_tracer()
         if tracer != "nop":
@@ -86,20 +89,25 @@ class BlockTracer:
             raise InputError(f"{self._device}: the device cannot be traced")
         if current(self._device / "enable") != "0":
             raise InputError(f"{self._device}/enable is on: end the other tracing first (write 0 into it)")
+        header = Header.of_kernel()
         for path, value in (
             # First, and so put back last: when it is free again, the supervisor of a recording that was killed has done the rest.
             (ROOT / "current_tracer", "blk"),
             (ROOT / "trace_clock", "mono"),
             (ROOT / "buffer_size_kb", str(self._buffer_kib)),
-            (ROOT / "options/bin", "1"),
-            # With it, every record would begin with ftrace's own header, which no reader of blktrace knows.
-            (ROOT / "options/context-info", "0"),
             (ROOT / "tracing_on", "1"),
         ):
             self._tracefs.set(path, value)
         (ROOT / "trace").write_text("")
         self._tracefs.at_end(self._device / "enable", "0")
-        self._reader = threading.Thread(target=self._read, name="trace reader", daemon=True)
+        try:
+            self._header = header.write(self._raw)
+            pages = [
+                Pages(cpu, self._raw / name_of(cpu), header.page_bytes) for cpu in sorted(ROOT.glob("per_cpu/cpu*"))
+            ]
+        except OSError as error:
+            raise RunError(f"{error.filename or self._raw}: {error.strerror}") from error
+        self._reader = threading.Thread(target=self._read, args=(pages,), name="trace reader", daemon=True)
         self._reader.start()
 
     def start(self) -> None:
@@ -109,17 +117,22 @@ class BlockTracer:
         (self._device / "enable").write_text("1")
 
     def stop(self) -> None:
-        """Record no more, and wait until all that was seen is in the file; `bytes`, `lost` and `commands` are right then.
+        """Record no more, and wait until all that was seen is in the files; `lost` and `commands` are right then.
 
         Raises:
-            RunError: the file could not be written.
+            RunError: the files could not be written.
         """
         (self._device / "enable").write_text("0")
         self._join()
         self.lost = lost_events()
         self.commands = commands()
-        if self._reader_error is not None:
-            raise RunError(f"{self._output}: {self._reader_error}") from self._reader_error
+        error = self._reader_error
+        if error is not None:
+            told = "the disk is full" if error.errno == errno.ENOSPC else error.strerror
+            raise RunError(
+                f"{self._raw}: {told}, and the recording ended there; `flashwright record --finish {self._raw.parent}` makes tables "
+                "of what it has"
+            ) from error
 
     def close(self) -> None:
         """End, whatever state it is in. The settings go back with the `Tracefs`."""
@@ -133,30 +146,24 @@ class BlockTracer:
             self._stopping.set()
             self._reader.join()
             self._reader = None
+        if self._header is not None:
+            self._header.close()
+            self._header = None
 
-    def _read(self) -> None:
+    def _read(self, cpus: list[Pages]) -> None:
+        much = self._buffer_kib * 1024 * _BUSY_SHARE
         try:
-            pipe = os.open(ROOT / "trace_pipe", os.O_RDONLY | os.O_NONBLOCK)
-            try:
-                with self._output.open("wb", buffering=0) as out:
-                    # Of this process alone, and gone with it: whoever would finish the recording sees that it goes on.
-                    fcntl.lockf(out, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    while True:
-                        # Asked before the read: what was traced before `stop` is still read after it.
-                        last = self._stopping.is_set()
-                        try:
-                            data = os.read(pipe, _ONE_READ)
-                        except BlockingIOError:
-                            data = b""
-                        if data:
-                            data = without_losses(data)
-                            out.write(data)
-                            self.bytes += len(data)
-                        elif last:
-                            return
-                        else:
-                            select.select([pipe], [], [], _IDLE_S)
-            finally:
-                os.close(pipe)
-        except BaseException as error:
+            while True:
+                # Asked before the look: what was traced before `stop` is still taken after it.
+                last = self._stopping.is_set()
+                moved = max(cpu.take_all() for cpu in cpus)
+                if last and not moved:
+                    break
+                self._stopping.wait(_BUSY_S if moved > much else 0.0 if last else _LOOK_S)
+        except OSError as error:
             self._reader_error = error
+        for cpu in cpus:
+            try:
+                cpu.close()
+            except OSError as error:
+                self._reader_error = self._reader_error or error

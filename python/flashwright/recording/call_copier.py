@@ -18,7 +18,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-_TICK_S = 0.05
+_TICK_S = 0.25
+"""The buffer has room for what comes between two looks at it; a file that is opened is looked at at once."""
 _PARTIAL_S = 1.0
 """Pages that are not full are taken so often: what a copier that is killed has not taken is lost."""
 _LOOK_S = 0.5
@@ -78,9 +79,11 @@ class Pages:
 
     def close(self) -> None:
         """Close all, so that the buffer can be removed."""
-        os.fsync(self._out)
-        for handle in (self._raw, self._out, self._from, self._to):
-            os.close(handle)
+        try:
+            os.fsync(self._out)
+        finally:
+            for handle in (self._raw, self._out, self._from, self._to):
+                os.close(handle)
 
 
 class Looker:
@@ -249,6 +252,9 @@ def see_opened(pipe: int, looker: Looker, rest: bytes) -> bytes:
 def main() -> None:
     """Arguments: the instance of the calls, that of the opens, the folder of the files, bytes of a page."""
     calls, opens, output = (Path(word) for word in sys.argv[1:4])
+    # A file that is closed before we look at it stays unknown: we go first, and have little to do.
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     try:
         copy(calls, opens, output, int(sys.argv[4]))
     finally:

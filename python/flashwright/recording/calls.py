@@ -30,7 +30,7 @@ from .tools import need_root, tool
 
 ROOT = Path("/sys/kernel/tracing")
 BUFFER_KIB = 8192
-"""For each processor: some 90,000 calls, of which the copier takes what there is twenty times a second."""
+"""For each processor: some 90,000 calls, of which the copier takes what there is four times a second."""
 
 _PAIRED = (
     *("pread64", "pwrite64", "preadv", "pwritev", "preadv2", "pwritev2", "read", "write", "readv", "writev"),
@@ -161,6 +161,11 @@ class CallRecorder:
                     f"the copier of system calls did not start: {(self._folder / 'calls.log').read_text()[-300:]}"
                 )
             time.sleep(0.01)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether its program has ended by itself; `stop` tells why."""
+        return self._copier is not None and self._copier.poll() is not None
 
     def stop(self) -> None:
         """Record no more; the folder then has all that was seen. `lost_events` is what the kernel had no room for.

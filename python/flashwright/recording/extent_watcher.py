@@ -17,6 +17,7 @@ import struct
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,10 @@ _LAST = 0x1
 _NO_PLACE = 0x2 | 0x200
 """Unknown, or within the inode."""
 _DELAYED = 0x4
+_TIMES_APART_NS = 20_000_000
+"""A file system's times may stand still for a tick of the kernel: two changes closer than this may have the same."""
+_MOST_LOOKS = 16
+"""A file that is not changed is passed over at so many looks at most."""
 _WORK_SHARE = 0.02
 """Looking takes no more of a processor than this."""
 
@@ -60,63 +65,139 @@ def extents_of(handle: int) -> tuple[list[Extent], bool]:
             return found, is_delayed
 
 
+@dataclass
+class Directory:
+    """What a directory held when it was read."""
+
+    ctime_ns: int = -1
+    directories: list[str] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Known:
+    """A file or directory as it was seen last, and when it is looked at again."""
+
+    key: tuple[int, int]
+    """Device and inode."""
+    ctime_ns: int
+    extents: list[Extent]
+    is_delayed: bool
+    next_look: int = 0
+    wait: int = 1
+
+
 class Watcher:
-    """Writes a line of JSON for each file whose map is new, and one for each look."""
+    """Writes a line of JSON for each file whose map is new, and one for each look.
+
+    A file that has not been changed for long is looked at less often: a database of a thousand files changes a few of them.
+    """
 
     def __init__(self, roots: list[Path], device: int | None, output: Path) -> None:
         """`device`: files of other file systems are left out; None if the file system has several numbers, as btrfs does."""
         self._roots, self._device = roots, device
         self._out = output.open("a", encoding="utf-8", buffering=1 << 16)
         self._failed: set[str] = set()
-        self._known: dict[tuple[int, int], tuple[int, str, list[Extent], bool]] = {}
+        self._number, self._begin_ns = 0, 0
+        self._directories: dict[str, Directory] = {}
+        self._known: dict[str, Known] = {}
+        self._maps: dict[tuple[int, int], tuple[str, list[Extent]]] = {}
 
-    def look(self) -> None:
-        """Look at all files."""
-        begin_ns, seen = time.monotonic_ns(), set()
-        for path, status in self._files():
-            key = (status.st_dev, status.st_ino)
-            seen.add(key)
-            known = self._known.get(key)
-            if known is not None and known[:2] == (status.st_ctime_ns, path) and not known[3]:
-                continue
-            try:
-                # Neither waiting for a lease nor changing when the file was read.
-                handle = os.open(path, os.O_RDONLY | os.O_NOATIME | os.O_NONBLOCK)
-            except OSError:
-                continue
-            try:
-                extents, is_delayed = extents_of(handle)
-            except OSError as error:
-                # Some file systems tell of files alone.
-                if not stat.S_ISDIR(status.st_mode) and path not in self._failed:
-                    self._failed.add(path)
-                    self._write(path=path, error=error.strerror)
-                continue
-            finally:
-                os.close(handle)
-            self._known[key] = (status.st_ctime_ns, path, extents, is_delayed)
-            if known is None or known[1:3] != (path, extents):
-                is_directory = stat.S_ISDIR(status.st_mode)
-                self._write(device=key[0], inode=key[1], path=path, is_directory=is_directory, extents=extents)
-        for gone in set(self._known) - seen:
-            del self._known[gone]
+    def look(self, *, everything: bool = False) -> None:
+        """Look at all files that may have changed, or at all."""
+        begin_ns, self._begin_ns = time.monotonic_ns(), time.time_ns()
+        self._number += 1
+        seen, paths = set[tuple[int, int]](), set[str]()
+        for path in self._paths():
+            known = self._known.get(path)
+            if known is None or everything or known.next_look <= self._number:
+                known = self._look_at(path, known)
+            if known is not None:
+                seen.add(known.key)
+                paths.add(path)
+        for path in self._known.keys() - paths:
+            del self._known[path]
+        for gone in self._maps.keys() - seen:
+            del self._maps[gone]
             self._write(device=gone[0], inode=gone[1], gone=True)
         self._write(ns=[begin_ns, time.monotonic_ns()], files=len(seen))
         self._out.flush()
 
-    def _files(self) -> Iterator[tuple[str, os.stat_result]]:
-        waiting = [str(root) for root in self._roots]
+    def _paths(self) -> Iterator[str]:
+        """Give all directories and files; those in a directory that has changed are due."""
+        waiting, there = [str(root) for root in self._roots], set[str]()
         while waiting:
             path = waiting.pop()
+            there.add(path)
             with contextlib.suppress(OSError):
                 status = os.lstat(path)
-                if self._device is not None and status.st_dev != self._device:
+                if stat.S_ISREG(status.st_mode):
+                    # A root may be a file.
+                    yield path
                     continue
-                if stat.S_ISDIR(status.st_mode):
-                    waiting += [entry.path for entry in os.scandir(path)]
-                elif not stat.S_ISREG(status.st_mode):
+                if not stat.S_ISDIR(status.st_mode) or self._device not in (None, status.st_dev):
                     continue
-                yield path, status
+                directory = self._directories.get(path)
+                if directory is None or directory.ctime_ns != status.st_ctime_ns:
+                    directory = self._read(path, status)
+                yield path
+                yield from directory.files
+                waiting += directory.directories
+        for gone in self._directories.keys() - there:
+            del self._directories[gone]
+
+    def _read(self, path: str, status: os.stat_result) -> Directory:
+        found = Directory(self._settled(status))
+        for entry in os.scandir(path):
+            if entry.is_dir(follow_symlinks=False):
+                found.directories.append(entry.path)
+            elif entry.is_file(follow_symlinks=False):
+                found.files.append(entry.path)
+        for due in (path, *found.files):
+            known = self._known.get(due)
+            if known is not None:
+                known.next_look = 0
+        self._directories[path] = found
+        return found
+
+    def _settled(self, status: os.stat_result) -> int:
+        """Give the time of a change; none of one so fresh that another may follow with the same time."""
+        return status.st_ctime_ns if self._begin_ns - status.st_ctime_ns > _TIMES_APART_NS else -1
+
+    def _look_at(self, path: str, known: Known | None) -> Known | None:
+        """Look at one, and write down its map if it is new; None if it is of no interest, or gone."""
+        try:
+            status = os.lstat(path)
+        except OSError:
+            return None
+        is_directory = stat.S_ISDIR(status.st_mode)
+        if self._device not in (None, status.st_dev) or not (is_directory or stat.S_ISREG(status.st_mode)):
+            return None
+        key = (status.st_dev, status.st_ino)
+        if known is not None and (known.key, known.ctime_ns) == (key, status.st_ctime_ns) and not known.is_delayed:
+            known.wait = min(known.wait * 2, _MOST_LOOKS)
+            known.next_look = self._number + known.wait
+            return known
+        try:
+            # Neither waiting for a lease nor changing when the file was read.
+            handle = os.open(path, os.O_RDONLY | os.O_NOATIME | os.O_NONBLOCK)
+        except OSError:
+            return known
+        try:
+            extents, is_delayed = extents_of(handle)
+        except OSError as error:
+            # Some file systems tell of files alone.
+            if not is_directory and path not in self._failed:
+                self._failed.add(path)
+                self._write(path=path, error=error.strerror)
+            return known
+        finally:
+            os.close(handle)
+        self._known[path] = known = Known(key, self._settled(status), extents, is_delayed)
+        if self._maps.get(key) != (path, extents):
+            self._maps[key] = (path, extents)
+            self._write(device=key[0], inode=key[1], path=path, is_directory=is_directory, extents=extents)
+        return known
 
     def _write(self, **line: Any) -> None:
         self._out.write(json.dumps(line, separators=(",", ":")) + "\n")
@@ -139,7 +220,7 @@ def main() -> None:
         until = time.monotonic() + pause
         while not told and time.monotonic() < until:
             time.sleep(0.05)
-    watcher.look()
+    watcher.look(everything=True)
 
 
 if __name__ == "__main__":

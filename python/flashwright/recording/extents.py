@@ -80,6 +80,11 @@ class ExtentWatcher:
                 raise RunError(f"the watcher of extents did not start: {(self._folder / _LOG).read_text()[-300:]}")
             time.sleep(0.01)
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether its program has ended by itself; `stop` tells why."""
+        return self._program is not None and self._program.poll() is not None
+
     def stop(self) -> None:
         """Look once more, and watch no more. Call `os.sync` before it, if what is not written yet shall have its place.
 

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from flashwright._core import InputError, RunError, convert_trace
 from flashwright.runs import Run, provenance
 
+from .block_pages import HEADER, make_stream, pages_in
 from .path import NAMES, finish_path
 from .recorder import BLOCK_STREAM, MARKS, MARKS_OF_RUN, RAW
 
@@ -33,26 +34,33 @@ def finish(folder: Path) -> Run:
     """
     run = Run.read_result(folder)
     raw = folder / RAW
-    stream = block_stream(folder)
-    if run.command != "record" or not stream.is_file():
+    pages, stream = pages_in(raw), block_stream(folder)
+    if run.command != "record" or not (pages or stream.is_file()):
         raise InputError(f"{folder}: no recording to finish: it has no {RAW}/{BLOCK_STREAM}")
     about: dict[str, Any] = run.result["recording"]
     if "provenance" in run.result:
         raise InputError(f"{folder}: this recording is finished: its tables are there")
-    _check_nobody_writes(stream)
+    _check_nobody_writes(raw / HEADER if pages else stream)
     if about.get("state") == "running":
         about["state"] = "killed"
+    if pages:
+        about |= _stream_of_pages(raw, stream)
     if stream.stat().st_size == 0:
         raise RunError(f"{about['device']['name']} got no request while it was recorded")
     # What was killed may have a part of a record at its end.
     skip_bad = 1 if about["state"] == "killed" else 0
     result: dict[str, Any] = {"recording": about}
+    # The kernel tells places on the disk; those of a partition are wanted on itself.
+    start_bytes = about["device"].get("start_bytes", 0)
+    about["subtracted_bytes"] = start_bytes
     files = {}
     for name, action in _ACTIONS.items():
         files[name] = raw / f"{name}.parquet"
-        told = convert_trace(stream, files[name], from_format=f"blktrace(action={action})", skip_bad=skip_bad)
+        told = convert_trace(
+            stream, files[name], from_format=f"blktrace(action={action},start={start_bytes})", skip_bad=skip_bad
+        )
         about[_ZEROS[name]] = told["start_ns"]
-        about["torn_records"] = told.get("skipped", 0)
+        about["torn_records"] = about.get("torn_records", 0) or told.get("skipped", 0)
     _set_zeros(about)
     run = Run("record", result, table_files=files)
     _add_path(run, raw)
@@ -60,6 +68,15 @@ def finish(folder: Path) -> Run:
     result["processes"] = _processes(files[REQUESTS], about.pop("commands", {}))
     result["provenance"] = provenance(about["command_line"], [], None)
     return run
+
+
+def _stream_of_pages(raw: Path, stream: Path) -> dict[str, int]:
+    try:
+        counts = make_stream(raw, stream)
+    except OSError as error:
+        raise RunError(f"{stream}: {error.strerror}") from error
+    # A page that is cut off holds an unknown number of them.
+    return {"torn_records": int(counts["cut_bytes"] > 0), "other_events": counts["other_events"]}
 
 
 def _set_zeros(about: dict[str, Any]) -> None:
@@ -92,7 +109,6 @@ def _add_path(run: Run, raw: Path) -> None:
         queued,
         start_monotonic_ns=about["start_monotonic_ns"],
         queued_start_monotonic_ns=about["queued_start_monotonic_ns"],
-        start_bytes=about["device"].get("start_bytes", 0),
     )
     run.result["path"] = found.about
     for name, table in found.tables.items():

@@ -83,6 +83,12 @@ class RunRecorder(Unobserved):
         self._begun_ns = at_ns
         self._there.start()
 
+    def has_failed(self) -> bool:
+        """See `Observer`."""
+        return (self.recorder is not None and self.recorder.has_failed) or (
+            self._path is not None and self._path.has_failed()
+        )
+
     def measurement_ends(self, at_ns: int) -> None:
         """See `Observer`."""
         self._there.mark(Mark("measurement", self._begun_ns, at_ns))

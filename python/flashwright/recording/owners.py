@@ -45,14 +45,13 @@ def owners_of(
     history: ExtentHistory,
     files: FileTable,
     *,
-    start_bytes: int = 0,
     pages: dict[int, SqlitePages] | None = None,
     calls: pa.Table | None = None,
 ) -> Owners:
     """Tell whose each request is.
 
-    `requests`: with time_ns, offset, length as in `requests.parquet`. `start_bytes`: where the file system's partition begins on the
-    device. `pages`: by file, what the pages of a SQLite database hold. `calls`: with time_ns, duration_ns, op, file as in `calls.parquet`.
+    `requests`: with time_ns, offset, length as in `requests.parquet`. `pages`: by file, what the pages of a SQLite database hold.
+    `calls`: with time_ns, duration_ns, op, file as in `calls.parquet`.
 
     A place belongs to who had it at the look after the request, as files get their places just before they are written; else to who
     had it at the look before, or at any other. Where changed data are written elsewhere each time, places come and go between two
@@ -61,11 +60,10 @@ def owners_of(
     time_ns = requests["time_ns"].to_numpy().astype(np.int64)
     offset = requests["offset"].to_numpy().astype(np.uint64)
     length = requests["length"].to_numpy().astype(np.uint64)
-    place = offset - np.uint64(start_bytes)
-    has_place = (length > 0) & (offset >= start_bytes)
-    first, file_offset = _find(time_ns, place, has_place, history)
+    has_place = length > 0
+    first, file_offset = _find(time_ns, offset, has_place, history)
     file = first.copy()
-    last, _ = _find(time_ns, place + np.maximum(length, 1) - np.uint64(1), has_place, history)
+    last, _ = _find(time_ns, offset + np.maximum(length, 1) - np.uint64(1), has_place, history)
     of_file = np.array([PURPOSES.index(purpose) for purpose in files.purposes()] or [_OTHER], np.uint8)
     # Where we know what a file system has for itself, what is in no file may be anything: of a file that came and went.
     unowned = _OTHER if _METADATA in of_file[history.own.file] else _METADATA

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +36,7 @@ from .owners import Owners, SqlitePages, owners_of, sqlite_pages
 NAMES = "names.json"
 """Is there if a `PathRecorder` wrote into a folder."""
 _PAGES = "names.pages.parquet"
+_LOOK_S = 1.0
 
 
 @dataclass
@@ -98,6 +100,7 @@ class PathRecorder:
         self._folder, self._names = folder, names
         self._calls = CallRecorder(supervisor, folder, buffer_kib)
         self._extents = ExtentWatcher(supervisor, folder, names.roots)
+        self._next_look, self._is_dead = 0.0, False
 
     def prepare(self, kind: str, node: Path, mount_point: Path) -> None:
         """Set everything up before the device is recorded, since this reads from it: `kind` is the file system's on `node`.
@@ -118,6 +121,14 @@ class PathRecorder:
             RunError: the copier did not start.
         """
         self._calls.start(processes)
+
+    def has_failed(self) -> bool:
+        """Tell whether a helper has ended by itself; `stop` tells why. It looks once a second, however often it is asked."""
+        now = time.monotonic()
+        if not self._is_dead and now >= self._next_look:
+            self._next_look = now + _LOOK_S
+            self._is_dead = self._calls.has_failed or self._extents.has_failed
+        return self._is_dead
 
     def stop(self) -> None:
         """Record no more. Call it when the device is recorded no more: it looks at all files.
@@ -171,13 +182,12 @@ def finish_path(
     *,
     start_monotonic_ns: int,
     queued_start_monotonic_ns: int,
-    start_bytes: int = 0,
     progress: Progress | None = None,
 ) -> PathFound:
     """Make the tables of what a `PathRecorder` wrote into a folder, also if it was killed.
 
     `requests`, `queued`: time_ns, op, offset, length at least. The two times are those of their first rows, on CLOCK_MONOTONIC; the
-    first is the zero of all tables. `start_bytes`: where the file system's partition begins on the disk.
+    first is the zero of all tables.
 
     Raises:
         InputError: there is nothing, or it is damaged.
@@ -189,11 +199,11 @@ def finish_path(
     history = read_extents(folder, files, start_monotonic_ns)
     pages = _pages(folder / _PAGES, files, names)
     known = {} if pages is None else {pages[0]: pages[1]}
-    owners = owners_of(requests, history, files, start_bytes=start_bytes, pages=known, calls=calls.table)
+    owners = owners_of(requests, history, files, pages=known, calls=calls.table)
     shift = queued_start_monotonic_ns - start_monotonic_ns
     time_ns = pa.array(queued["time_ns"].to_numpy().astype(np.int64) + shift)
     queued = queued.set_column(queued.schema.get_field_index("time_ns"), "time_ns", time_ns)
-    queued_owners = owners_of(queued, history, files, start_bytes=start_bytes, pages=known, calls=calls.table)
+    queued_owners = owners_of(queued, history, files, pages=known, calls=calls.table)
     tables = {
         "calls": calls.table,
         "files": files.table(),

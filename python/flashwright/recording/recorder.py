@@ -17,6 +17,7 @@ from flashwright.workloads.supervisor import Supervisor
 from . import device as devices
 from .blktrace import Blktrace
 from .block import BUFFER_KIB, BlockTracer, is_there
+from .block_pages import pages_in
 from .device import BlockDevice
 from .tracefs import Tracefs
 
@@ -69,9 +70,14 @@ class Recorder:
         self._begun_ns = 0
 
     @property
-    def bytes(self) -> int:
-        """What was read from the kernel so far."""
-        return 0 if self._block is None else self._block.bytes
+    def events(self) -> int:
+        """How many the kernel told of so far."""
+        return 0 if self._block is None else self._block.events
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the recording has come to an end by itself; `stop` tells why."""
+        return self._block is not None and self._block.has_failed
 
     @property
     def seconds(self) -> float:
@@ -156,13 +162,13 @@ class Recorder:
             self._tracefs = None
 
     def _choose(self) -> BlockTracer | Blktrace:
-        output = self.folder / RAW / BLOCK_STREAM
+        raw = self.folder / RAW
         name = self._tracer
         if name == AUTO:
             name = Blktrace.name if not is_there() and shutil.which("blktrace") is not None else BlockTracer.name
         if name == Blktrace.name or self._tracefs is None:
-            return Blktrace(self._supervisor, self.device.path, output, self._buffer_kib)
-        return BlockTracer(self._tracefs, self.device.trace, output, self._buffer_kib)
+            return Blktrace(self._supervisor, self.device.path, raw / BLOCK_STREAM, self._buffer_kib)
+        return BlockTracer(self._tracefs, self.device.trace, raw, self._buffer_kib)
 
     def _make_folder(self) -> None:
         folder = self.folder
@@ -192,6 +198,12 @@ class Recorder:
             raise RunError(f"{path}: {error.strerror}") from error
 
 
+def recorded_bytes(folder: Path) -> int:
+    """Give the size of what the kernel told, in the folder of a recording that is not finished."""
+    raw = folder / RAW
+    return sum(path.stat().st_size for path in (*raw.glob(f"{BLOCK_STREAM}*"), *pages_in(raw)))
+
+
 def check_folder(folder: Path, *, may_replace: bool = False, **others: Path | None) -> None:
     """Refuse a folder for a recording before any work is done: `others` are folders by what they are for, which it must not be.
 
@@ -205,7 +217,7 @@ def check_folder(folder: Path, *, may_replace: bool = False, **others: Path | No
             raise InputError(f"{folder}: the folder is not empty and no run folder; choose another")
         if not may_replace and (folder / REQUESTS_FILE).exists():
             raise InputError(f"{folder} holds a recording, which would be lost: choose another folder, or remove it")
-        if not may_replace and any(path.stat().st_size for path in (folder / RAW).glob(f"{BLOCK_STREAM}*")):
+        if not may_replace and recorded_bytes(folder):
             raise InputError(
                 f"{folder} holds a recording that was killed: `flashwright record --finish {folder}`, or choose another folder"
             )

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from flashwright._core import InputError, RunError
@@ -86,13 +87,20 @@ def current(path: Path) -> str:
 
 def lost_events(instance: Path = ROOT) -> int:
     """Count the events that found no room in the buffer since it was last emptied, over all processors."""
-    lost = 0
+    return sum(_stats(instance, _LOSSES))
+
+
+def _stats(instance: Path, names: tuple[str, ...]) -> Iterator[int]:
     for stats in instance.glob("per_cpu/cpu*/stats"):
         for line in stats.read_text().splitlines():
             name, _, value = line.partition(":")
-            if name in _LOSSES:
-                lost += int(value)
-    return lost
+            if name in names:
+                yield int(value)
+
+
+def entries() -> int:
+    """Count the events that came into the buffer since it was last emptied, over all processors."""
+    return sum(_stats(ROOT, ("entries", "read events")))
 
 
 def commands() -> dict[int, str]:

@@ -109,7 +109,7 @@ def waterfall(
     Raises:
         InputError: calls and requests have no time in common.
     """
-    begin_ns, end_ns = _window(tables, about)
+    begin_ns, end_ns = window(tables, about)
     seconds = (end_ns - begin_ns) / 1e9
     pages = _known_pages(tables.get("pages"))
     calls = {op: _of_calls(tables, op, pages).within(begin_ns, end_ns) for op in ("read", "write")}
@@ -143,11 +143,22 @@ def waterfall(
     return Waterfall(result, {"waterfall": _rows(figures), "path_rates": _rates(layers, begin_ns, end_ns)})
 
 
+def requests_within(requests: Path, begin_ns: int, end_ns: int, target: Path) -> int:
+    """Write the requests of a recording that began in a time to a trace of their own; give the bytes written in it."""
+    table = pq.read_table(requests)
+    time_ns = table["time_ns"]
+    table = table.filter(pc.and_(pc.greater_equal(time_ns, max(begin_ns, 0)), pc.less(time_ns, max(end_ns, 0))))
+    pq.write_table(table, target)
+    writes = table.filter(pc.equal(table["op"].cast(pa.string()), "write"))
+    return int(pc.sum(writes["length"]).as_py() or 0)
+
+
 def program_flash(
     requests: Path, device: devices.Device, load: devices.Load, plays: int = 1, progress: Progress | None = None
 ) -> dict[str, Any]:
     """Play the requests of a recording on a simulated drive; give the bytes that its flash programs for them, and why.
 
+    `requests`: of `requests_within`, so that the flash is held against calls of the same time.
     `plays`: how often over, an even number from 2 on: the second half is measured, and counts as one play. A recording alone may
     be too short to make a drive clean.
 
@@ -177,7 +188,12 @@ def program_flash(
     }
 
 
-def _window(tables: Mapping[str, pa.Table], about: Mapping[str, Any]) -> tuple[int, int]:
+def window(tables: Mapping[str, pa.Table], about: Mapping[str, Any]) -> tuple[int, int]:
+    """Give begin and end of the time that `waterfall` looks at, in nanoseconds, from the same tables.
+
+    Raises:
+        InputError: calls and requests have no time in common.
+    """
     begin_ns, end_ns = int(about["calls"]["from_ns"]), int(about["calls"]["to_ns"])
     marks = tables["marks"].to_pydict()
     spans = {

@@ -78,7 +78,13 @@ def remarks(result: dict[str, Any]) -> list[str]:
         f"Requests are what the device got (issued, D); queued (Q) is what came from above. Tracer: {about['tracer']}."
     ]
     if about["device"].get("start_bytes"):
-        told.append(f"Offsets are those on the disk: the partition begins at byte {about['device']['start_bytes']:,}.")
+        begin = about["device"]["start_bytes"]
+        counted = (
+            "count from the begin of the partition, which is at"
+            if about.get("subtracted_bytes")
+            else "are those on the disk, with the partition at"
+        )
+        told.append(f"Offsets {counted} byte {begin:,} of the disk.")
     if "checked" in result:
         told.append(f"Checked: {result['checked']}.")
     if "path" in result:

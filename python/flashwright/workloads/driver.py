@@ -88,6 +88,9 @@ class Observer(Protocol):
     def measurement_begins(self, at_ns: int) -> None:
         """Learn that what ends from now on is counted."""
 
+    def has_failed(self) -> bool:
+        """Tell whether the run is worth nothing any more: asked many times a second. `measurement_ends` then tells why."""
+
     def measurement_ends(self, at_ns: int) -> None:
         """Learn that the last client has ended."""
 
@@ -109,6 +112,10 @@ class Unobserved:
 
     def measurement_begins(self, at_ns: int) -> None:
         """See `Observer`."""
+
+    def has_failed(self) -> bool:
+        """See `Observer`."""
+        return False
 
     def measurement_ends(self, at_ns: int) -> None:
         """See `Observer`."""
@@ -218,7 +225,10 @@ def _run_here(
         observer.measurement_begins(begins_ns)
     try:
         gathering.seconds = run_client(
-            _start(database, load, config, 0), start_ns, gathering.take, lambda: bool(failed) or stop.is_set()
+            _start(database, load, config, 0),
+            start_ns,
+            gathering.take,
+            lambda: bool(failed) or stop.is_set() or observer.has_failed(),
         )
     finally:
         begun.cancel()
@@ -227,7 +237,11 @@ def _run_here(
             begun.join()
     if failed:
         raise failed[0]
-    observer.measurement_ends(time.monotonic_ns())
+    ended_ns = time.monotonic_ns()
+    if begins_ns > ended_ns:
+        # Stopped in its warm-up.
+        observer.measurement_begins(ended_ns)
+    observer.measurement_ends(ended_ns)
 
 
 def _start(database: BackendConfig, load: Load, config: RunConfig, client: int) -> ClientStart:
@@ -294,7 +308,7 @@ class _Processes:
             if not told_begin and time.monotonic_ns() >= begins_ns:
                 observer.measurement_begins(begins_ns)
                 told_begin = True
-            if stop.is_set() and not told_stop:
+            if (stop.is_set() or observer.has_failed()) and not told_stop:
                 self._send(("stop", 0))
                 told_stop, patience = True, time.monotonic() + _STOP_PATIENCE_SECONDS
             for connection in wait(list(running), timeout=0.1):
@@ -304,9 +318,11 @@ class _Processes:
                 else:
                     self._seconds.append(message)
                     running.discard(connection)
+        ended_ns = time.monotonic_ns()
         if not told_begin:
-            observer.measurement_begins(begins_ns)
-        observer.measurement_ends(time.monotonic_ns())
+            # Stopped in its warm-up, whose end may be far away.
+            observer.measurement_begins(min(begins_ns, ended_ns))
+        observer.measurement_ends(ended_ns)
 
     def _receive(self, connection: Connection) -> Any:
         client = self._connections[connection]

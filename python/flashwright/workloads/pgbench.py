@@ -115,14 +115,14 @@ class PgbenchRun:
         reader = _Reader(self._folder, self._kinds, config, offset_ns)
         told_begin = False
         code = None
-        while code is None and not stop.is_set():
+        while code is None and not stop.is_set() and not observer.has_failed():
             code = program.wait(_POLL_SECONDS)
             for batch in reader.read():
                 self._gathering.take(batch)
             if not told_begin and reader.begins_ns is not None and time.monotonic_ns() >= reader.begins_ns:
                 observer.measurement_begins(reader.begins_ns)
                 told_begin = True
-        if stop.is_set() and code is None:
+        if code is None:
             program.stop()
             code = 0
         ended_ns = time.monotonic_ns()
@@ -133,7 +133,7 @@ class PgbenchRun:
             raise RunError(f"pgbench: exit {code}: {(lines or said.read_text().splitlines() or ['no words'])[0]}")
         begins_ns = reader.begins_ns if reader.begins_ns is not None else ended_ns
         if not told_begin:
-            observer.measurement_begins(begins_ns)
+            observer.measurement_begins(min(begins_ns, ended_ns))
         observer.measurement_ends(ended_ns)
         last_ns = reader.last_ns if reader.last_ns is not None else ended_ns
         self._gathering.seconds = max(last_ns - begins_ns, 1) / 1e9

@@ -123,6 +123,10 @@ class Session(Unobserved):
         self.stage = Stage("Running", 0.0, total, unit, self.stage.windows, at_ns / 1e9)
         self._recorder.measurement_begins(at_ns)
 
+    def has_failed(self) -> bool:
+        """See `Observer`."""
+        return self._recorder.has_failed()
+
     def measurement_ends(self, at_ns: int) -> None:
         """See `Observer`."""
         self._recorder.measurement_ends(at_ns)

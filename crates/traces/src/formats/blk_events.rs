@@ -24,6 +24,12 @@ pub(super) const PARAMS: &[Param] = &[
         default: "all",
         help: "which device, as major:minor; `all` is for traces of one device, or with stream=device",
     },
+    Param {
+        name: "start",
+        kind: ParamKind::Integer { min: 0, max: u64::MAX },
+        default: "0",
+        help: "bytes of the disk before the partition that was traced, whose offsets then count from its own begin",
+    },
 ];
 
 /// What happened to a request.
@@ -88,6 +94,7 @@ pub(super) struct Matcher {
     action: Action,
     stream: StreamIs,
     only_device: Option<u32>,
+    start_bytes: u64,
     seen_device: Option<u32>,
     /// Issued requests in order; the first has number `first`.
     waiting: VecDeque<Waiting>,
@@ -117,7 +124,8 @@ impl Matcher {
             })?),
         };
         let (waiting, by_key) = (VecDeque::new(), HashMap::new());
-        Ok(Self { action, stream, only_device, seen_device: None, waiting, first: 0, by_key })
+        let start_bytes = args.integer("start");
+        Ok(Self { action, stream, only_device, start_bytes, seen_device: None, waiting, first: 0, by_key })
     }
 
     pub(super) fn streams_are_volumes(&self) -> bool {
@@ -179,7 +187,14 @@ impl Matcher {
             StreamIs::Cpu => event.cpu,
             StreamIs::Device => event.device,
         };
-        let offset = sectors("sector", event.sector, SECTOR_BYTES)?;
+        let on_disk = sectors("sector", event.sector, SECTOR_BYTES)?;
+        // A flush has no place.
+        let Some(offset) = on_disk.checked_sub(self.start_bytes).or((event.op == IoOp::Flush).then_some(0)) else {
+            return Err(Bad::new(
+                format!("sector {} lies before byte {}", event.sector, self.start_bytes),
+                "a request at `start` or behind it",
+            ));
+        };
         checked(event.time_ns, event.op, offset, event.bytes, stream)
     }
 

@@ -1,8 +1,10 @@
-//! System calls out of the kernel's trace buffer: what `trace_pipe_raw` of tracefs gives, one file for each processor.
+//! System calls, and events of the block layer, out of the kernel's trace buffer: what `trace_pipe_raw` of tracefs gives, one file for
+//! each processor.
 //!
-//! The events are those of `syscalls:sys_enter_*` and `sys_exit_*` on files, and of `io_uring`; numbers of open files become files by
+//! Events of the block layer become a stream as blktrace writes it (`blk_stream`). Those of system calls are those of `syscalls:sys_enter_*` and `sys_exit_*` on files, and of `io_uring`; numbers of open files become files by
 //! what was seen in `/proc/PID/fd`. Written on a little-endian machine: the kernel's bit fields lie otherwise on others.
 
+mod blk_stream;
 mod format;
 mod open_files;
 mod pages;
@@ -17,6 +19,7 @@ use std::path::{Path, PathBuf};
 use rustc_hash::FxHashMap;
 use units::Progress;
 
+pub use blk_stream::{BlkStream, write_blk_stream};
 pub use format::PageLayout;
 pub use open_files::{NOT_WANTED, Sighting};
 pub use pages::Losses;
@@ -151,10 +154,7 @@ pub fn calls_of(
         }
     }
     for stream in &streams {
-        let (losses, all) = (stream.pages.losses, &mut decoder.calls.losses);
-        all.gaps += losses.gaps;
-        all.missed_events = all.missed_events.saturating_add(losses.missed_events);
-        all.cut_bytes += losses.cut_bytes;
+        decoder.calls.losses.add(stream.pages.losses);
     }
     Ok(decoder.finish(&about.sightings))
 }

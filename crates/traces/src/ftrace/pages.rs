@@ -31,6 +31,15 @@ pub struct Losses {
     pub cut_bytes: u64,
 }
 
+impl Losses {
+    /// Adds those of another processor.
+    pub(super) fn add(&mut self, other: Self) {
+        self.gaps += other.gaps;
+        self.missed_events = self.missed_events.saturating_add(other.missed_events);
+        self.cut_bytes += other.cut_bytes;
+    }
+}
+
 /// Reads the events of one processor, in order.
 pub(super) struct CpuPages {
     path: PathBuf,

@@ -266,6 +266,73 @@ fn damage_is_told_with_its_byte() {
     assert!(error.starts_with("cpu0, byte 512: a page of 512 bytes that uses 500"), "{error}");
 }
 
+/// An event of the `blk` tracer: its time, and its record of version 1 or 2 with what is appended to it, the time in its place or not.
+fn blk(time_ns: u64, version: u8, appended: &[u8], synthesised: bool) -> Vec<u8> {
+    let mut record = if synthesised { vec![version, 0x74, 0x61, 0x65, 0, 0, 0, 0] } else { vec![BLK as u8, 0, 9, 9, 9, 9, 9, 9] };
+    record.extend(if synthesised { time_ns } else { u64::MAX }.to_le_bytes());
+    record.extend((16..if version == 7 { 44 } else { 48 }).map(|n| if n == 46 { 0 } else { n }));
+    record.extend([5, 0, appended.len() as u8, 0]);
+    record.resize(if version == 7 { 48 } else { 64 }, 0);
+    record.extend(appended);
+    record
+}
+
+/// Number of the events of the `blk` tracer here.
+const BLK: u16 = 14;
+
+fn blk_page(events: &[(u64, Vec<u8>)]) -> Vec<u8> {
+    let (mut now, mut data, mut out) = (events[0].0, Vec::new(), Vec::new());
+    for (time, body) in events {
+        let words = body.len().div_ceil(4);
+        data.extend((words as u32 | ((time - now) as u32) << 5).to_le_bytes());
+        data.extend(body);
+        data.resize(data.len().next_multiple_of(4), 0x77);
+        now = *time;
+    }
+    page(events[0].0, data.len() as u64, &data, &mut out);
+    out
+}
+
+fn stream_of(cpus: &[Vec<u8>]) -> Result<(blk_stream::BlkStream, Vec<u8>), TraceError> {
+    let inputs = cpus
+        .iter()
+        .enumerate()
+        .map(|(n, bytes)| -> (PathBuf, Box<dyn Read + Send>) { (PathBuf::from(format!("cpu{n}")), Box::new(Cursor::new(bytes.clone()))) });
+    let mut out = Vec::new();
+    let take = |record: &[u8]| {
+        out.extend(record);
+        Ok(())
+    };
+    let found = blk_stream::merge(inputs.collect(), PageLayout::parse(PAGE).unwrap(), BLK, &Progress::default(), take)?;
+    Ok((found, out))
+}
+
+#[test]
+fn events_of_the_block_layer_become_records_ordered_by_time() {
+    let event = |time, version, appended: &[u8]| (time, blk(time, version, appended, false));
+    let first = blk_page(&[event(10, 7, &[]), event(30, 7, b"abcde"), event(40, 7, &[1; 16])]);
+    let second = blk_page(&[event(5, 8, &[]), (8, vec![2; 48]), event(30, 8, b"abc"), event(50, 8, &[3; 16])]);
+    let (found, stream) = stream_of(&[first, second]).unwrap();
+    let expected = [
+        blk(5, 8, &[], true),
+        blk(10, 7, &[], true),
+        blk(30, 7, b"abcde", true),
+        blk(30, 8, b"abc", true),
+        blk(40, 7, &[1; 16], true),
+        blk(50, 8, &[3; 16], true),
+    ];
+    assert_eq!(stream, expected.concat());
+    assert_eq!((found.records, found.other_events, found.losses), (6, 1, Losses::default()));
+}
+
+#[test]
+fn an_event_of_the_block_layer_that_is_no_record_is_told_with_its_byte() {
+    let mut short = blk(10, 7, b"abcdefghijkl", false);
+    short.truncate(52);
+    let error = stream_of(&[blk_page(&[(10, blk(10, 7, &[], false)), (10, short)])]).unwrap_err().to_string();
+    assert!(error.contains("an event of the blk tracer of 52 bytes, which holds no record"), "{error}");
+}
+
 fn any_events() -> impl Strategy<Value = Vec<Event>> {
     let id = prop_oneof![1u16..12, any::<u16>()];
     let event = (prop_oneof![0u64..1000, 0u64..1 << 40], 1u32..4, id, prop::collection::vec(0i64..6, 4));
@@ -305,7 +372,8 @@ proptest! {
         if used % 2 == 0 && bytes.len() > 16 {
             bytes[8..16].copy_from_slice(&used.to_le_bytes());
         }
-        let _ = decode_with(&[bytes], &about(&[seen(0, 1, 1, 1)]));
+        let _ = decode_with(std::slice::from_ref(&bytes), &about(&[seen(0, 1, 1, 1)]));
+        let _ = stream_of(&[bytes]);
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! What is held in memory: the writes, and for each sector the newest of them.
 
-use std::collections::hash_map::Entry;
-
 use rustc_hash::FxHashMap;
 use slab::Slab;
 
@@ -40,7 +38,7 @@ struct Record {
 }
 
 /// The newest writes of a block's sectors.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Slot {
     newest: [u32; BLOCK as usize],
     /// It is in the list of the window.
@@ -237,32 +235,29 @@ impl Held {
     fn clear_where(&mut self, start: u64, end: u64, is_void: impl Fn(&Record, u32) -> bool) -> (u64, bool) {
         let (mut cleared, mut is_held) = (0, false);
         for block in start / BLOCK..end.div_ceil(BLOCK) {
-            let Entry::Occupied(entry) = self.blocks.entry(block) else { continue };
-            let found = &mut self.slots[*entry.get() as usize];
-            let before = found.newest;
+            let Some(slot) = self.blocks.get(&block).copied() else { continue };
+            let Slot { newest, is_listed } = self.slots[slot as usize];
             let (from, to) = within(block, start, end);
+            // Told from what was read before: the processor waits when it reads what was just written in parts.
+            let mut is_empty = newest[..from].iter().chain(&newest[to..]).all(|record| *record == NONE);
             let mut place = from;
-            let mut voided = [(NONE, 0); BLOCK as usize];
             while place < to {
-                let record = before[place];
-                let length = run_length(&before[place..to]);
+                let (record, length) = (newest[place], run_length(&newest[place..to]));
                 if record != NONE {
                     is_held = true;
                     if is_void(&self.records[record as usize], record) {
-                        found.newest[place..place + length].fill(NONE);
-                        voided[place] = (record, length as u32);
+                        cleared += if self.records[record as usize].number > self.sealed { length as u64 } else { 0 };
+                        self.slots[slot as usize].newest[place..place + length].fill(NONE);
+                        self.release(record, length as u32);
+                    } else {
+                        is_empty = false;
                     }
                 }
                 place += length;
             }
-            if !found.is_listed && found.newest == [NONE; BLOCK as usize] {
-                self.slots.remove(entry.remove() as usize);
-            }
-            for (record, sectors) in voided.into_iter().filter(|(record, _)| *record != NONE) {
-                if self.records[record as usize].number > self.sealed {
-                    cleared += u64::from(sectors);
-                }
-                self.release(record, sectors);
+            if is_empty && !is_listed {
+                self.slots.remove(slot as usize);
+                self.blocks.remove(&block);
             }
         }
         (cleared, is_held)

@@ -109,13 +109,13 @@ pub fn expand(args: &Args) -> Result<Expansion, SpecError> {
         };
     }
     match (methods.aligns, aligned.map(|place| spec.given[place].1.as_str())) {
-        (false, None | Some("off")) => {
+        (false, None | Some("off" | "no")) => {
             spec.given.retain(|(key, _)| key != "align");
             spec.given.push(("align".to_owned(), "off".to_owned()));
         }
         (false, Some(_)) => return Err(bad("log", log, "possible without align among the methods")),
         (true, None) => spec.given.push(("align".to_owned(), "auto".to_owned())),
-        (true, Some("off")) => return Err(bad("log", log, "possible with align among the methods")),
+        (true, Some("off" | "no")) => return Err(bad("log", log, "possible with align among the methods")),
         (true, Some(_)) => (),
     }
     Ok(Expansion::Over(spec))

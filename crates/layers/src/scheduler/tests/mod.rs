@@ -4,7 +4,7 @@ use units::IoOp;
 
 use self::world::{World, made};
 use super::ENTRY;
-use crate::{Actions, Command, Data, Failure, Layer, Limits, Reply, Signal};
+use crate::{Actions, Command, Data, Facts, Failure, Layer, Limits, Piece, Reply, Signal, Sparse, Store, Through};
 
 const VARIANTS: [&str; 9] = [
     "scheduler(dfr,buffer=off)",
@@ -300,5 +300,35 @@ fn memory_does_not_grow_with_the_run() {
         bare.signal(Signal::Drain);
         bare.carry_out();
         assert!(bare.layer.is_idle() && bare.counter("held_bytes_most") <= 256 << 10, "{text}");
+    }
+}
+
+/// SCHEDULER table 7.2: what was flushed is there again when the stack is opened anew, in every combination.
+#[test]
+fn all_combinations_of_the_paper_are_stacks() {
+    let piece = Piece { to_bytes: 1 << 20, intercept_ns: 1e5, slope_ns: 1.0 };
+    let facts = Facts { write_bytes: Some(16 << 10), random_write: vec![piece], sequential_write: vec![piece], ..Facts::default() };
+    for (name, layers) in
+        [("drt", 0), ("dfr", 1), ("dfr_cls", 1), ("dfr_cnv", 2), ("dfr_cls_cnv", 2), ("dfr_cnv_aln", 2), ("dfr_cls_cnv_aln", 2)]
+    {
+        let log = if layers == 2 { ",log=log_volume(segment=64Ki,over_provisioning=50%)" } else { "" };
+        let text = if layers == 0 { "scheduler(drt)".to_owned() } else { format!("scheduler({name},buffer=64Ki,flush_time=3s{log})") };
+        let mut below = Sparse::new(Limits { capacity_bytes: 8 << 20, sector_bytes: 512, most_bytes: 64 << 10 });
+        crate::format(&text, &facts, 1, &mut below).unwrap();
+        let written: Vec<(u64, Vec<u8>)> = (0..200_u64).map(|round| ((round * 37 % 61) * 4096, vec![round as u8; 4096])).collect();
+        let mut stack = crate::open(&text, &facts, 1, &mut below).unwrap();
+        assert_eq!(stack.layers().len(), layers, "{text}");
+        let mut through = Through::new(&mut stack, &mut below);
+        written.iter().for_each(|(offset, bytes)| through.write(*offset, bytes).unwrap());
+        through.flush().unwrap();
+        let mut stack = crate::open(&text, &facts, 1, &mut below).unwrap();
+        let mut through = Through::new(&mut stack, &mut below);
+        let mut newest = std::collections::BTreeMap::new();
+        written.into_iter().for_each(|(offset, bytes)| drop(newest.insert(offset, bytes)));
+        for (offset, bytes) in newest {
+            let mut read = vec![0; 4096];
+            through.read(offset, &mut read).unwrap();
+            assert!(read == bytes, "{text}: byte {offset}");
+        }
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! `stack` (a stack's text, `planted:BUG`, or `all`: every stack of `faults::subjects`), `cuts` (in all, divided among them; 10,000), `seed` (1),
 //! `device` and `sector` (bytes, with `stack`), `errors`, `trims`, `fua`, `signals`, `orderly` (`yes`, `no`), `operations`, `links`, `volumes`, `depth`
-//! (of [`faults::Options`]), `exactly` (`yes`: the options as they are, which the replay of a fault wants), `shrink` (tries; 40).
+//! (of [`faults::Options`]), `told` (commands and replies that are told with a fault), `exactly` (`yes`: the options as they are, which the replay of a fault wants), `shrink` (tries; 40).
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -75,6 +75,7 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
             "operations" => options.operations = number(key, value)? as usize,
             "links" => options.links = number(key, value)? as usize,
             "volumes" => options.volumes = number(key, value)? as usize,
+            "told" => options.told = number(key, value)? as usize,
             "depth" => options.depth = number(key, value)? as usize,
             "errors" => options.with_errors = yes(key, value)?,
             "trims" => options.with_trims = yes(key, value)?,

@@ -62,9 +62,13 @@ pub const fn vary(options: &Options, seed: u64) -> Options {
         with_trims: options.with_trims && seed % 4 != 1,
         with_fua: options.with_fua && seed % 5 != 2,
         is_orderly: options.is_orderly || seed.is_multiple_of(7),
+        operations: if seed % 6 == 4 { 4 * options.operations } else { options.operations },
         ..*options
     }
 }
+
+/// Cuts that are spent on making a fault smaller.
+const MOST_CUTS: u64 = 60_000;
 
 /// A smaller episode with a fault, as far as it is found in a few tries with each change: seeds near the fault's own.
 #[must_use]
@@ -81,13 +85,19 @@ pub fn shrink(subject: &Subject, fault: &Fault, tries: u64) -> Fault {
         |options| options.operations = 4.max(options.operations / 2),
     ];
     let depths: [usize; 3] = [1, 2, 4];
-    let try_with = |options: Options, best: &mut Fault| {
+    let mut spent = Tally::default();
+    let mut try_with = |options: Options, best: &mut Fault| {
         if options == best.options {
             return;
         }
         for seed in best.seed..best.seed + tries {
+            if spent.cuts > MOST_CUTS {
+                return;
+            }
             let mut tally = Tally::default();
-            if let Err(wrong) = try_episode(subject, &options, seed, &mut tally) {
+            let tried = try_episode(subject, &options, seed, &mut tally);
+            spent.add(&tally);
+            if let Err(wrong) = tried {
                 *best = Fault { what: wrong.0, seed, options, cuts: tally.cuts };
                 return;
             }

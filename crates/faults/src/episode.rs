@@ -1,5 +1,6 @@
 //! One life of a volume: formatted, written at random, its power cut at every write, and recovered.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use layers::{Actions, Command, Data, Failure, Reply, Signal, Stack, Store as _, Through};
@@ -34,6 +35,8 @@ pub struct Options {
     pub plan: Option<ErrorPlan>,
     /// Share of the device's writes at which a power cut is tried.
     pub cut_share: f64,
+    /// What is told of a fault: so many of the last commands and replies before it.
+    pub told: usize,
 }
 
 impl Default for Options {
@@ -50,6 +53,7 @@ impl Default for Options {
             with_errors: false,
             plan: None,
             cut_share: 1.0,
+            told: 0,
         }
     }
 }
@@ -112,6 +116,8 @@ struct Run<'a> {
     must_fail: FxHashSet<u32>,
     flights: Vec<(u32, IoOp, bool)>,
     recovery_writes: u64,
+    /// The last commands and replies, if they are to be told.
+    story: VecDeque<String>,
     first: Vec<Value>,
     second: Vec<Value>,
     buffer: Vec<u8>,
@@ -185,6 +191,7 @@ fn live_volume(
         must_fail: FxHashSet::default(),
         flights: Vec::new(),
         recovery_writes: 0,
+        story: VecDeque::new(),
         first: Vec::new(),
         second: Vec::new(),
         buffer: Vec::new(),
@@ -218,12 +225,23 @@ fn read_all(stack: &mut Stack, device: &mut CrashDevice, buffer: &mut Vec<u8>, v
 impl Run<'_> {
     fn live(mut self) -> Result<(CrashDevice, u64), Wrong> {
         for _ in 0..self.options.links {
-            self.link()?;
-            self.cut_for_good()?;
+            let lived = self.link().and_then(|()| self.cut_for_good());
+            lived.map_err(|wrong| Wrong(self.story.iter().fold(wrong.0, |text, line| text + "\n    " + line)))?;
+            self.tell(|| "-- the power went, and the volume was recovered".to_owned());
         }
         self.tally.device_writes += self.device.writes;
         self.device.writes = 0;
         Ok((self.device, self.next_write))
+    }
+
+    /// Keeps a line of what happens, if it may have to be told.
+    fn tell(&mut self, line: impl FnOnce() -> String) {
+        if self.options.told > 0 {
+            if self.story.len() == self.options.told {
+                self.story.pop_front();
+            }
+            self.story.push_back(line());
+        }
     }
 
     /// Operations until the power goes.
@@ -250,7 +268,7 @@ impl Run<'_> {
                 self.wait()?;
             }
         }
-        if !self.is_out && !self.device.has_failed() && self.dice.chance(0.3) {
+        if self.options.with_signals && !self.is_out && !self.device.has_failed() && self.dice.chance(0.3) {
             self.drain()?;
         }
         Ok(())
@@ -294,6 +312,8 @@ impl Run<'_> {
 
     fn step(&mut self) -> Result<(), Wrong> {
         if let Some(reply) = self.device.step() {
+            let (id, is_good) = (reply.id, reply.outcome.is_ok());
+            self.tell(|| format!("  device: reply to {id}{}", if is_good { "" } else { ", a failure" }));
             self.stack.replied(reply, self.now, &mut self.actions);
             self.pump()?;
         }
@@ -324,6 +344,9 @@ impl Run<'_> {
             data = Data::Whole(bytes.into());
         }
         let (offset, length) = ((sectors.start * size) as u64, (sectors.len() * size) as u32);
+        let fua = if is_fua { " fua" } else { "" };
+        let what = if op == IoOp::Write { format!(" ({value})") } else { String::new() };
+        self.tell(|| format!("host: {id} {}{fua} {}+{}{what}", op.name(), sectors.start, sectors.len()));
         self.oracle.sent(id, op, sectors, is_fua, value);
         self.flights.push((id, op, is_fua));
         if self.is_poisoned && op != IoOp::Read && self.stack.layers().len() == 1 {
@@ -348,6 +371,9 @@ impl Run<'_> {
                 break;
             }
             let is_write = command.op == IoOp::Write;
+            let Command { id, op, offset, length, is_fua, .. } = command;
+            let (size, fua) = (u64::from(self.subject.sector_bytes), if is_fua { " fua" } else { "" });
+            self.tell(|| format!("  device: {id} {}{fua} {}+{}", op.name(), offset / size, u64::from(length) / size));
             self.device.submit(command);
             if is_write {
                 self.try_cut()?;
@@ -364,6 +390,8 @@ impl Run<'_> {
         };
         let (id, op, is_fua) = self.flights.swap_remove(at);
         let must_fail = self.must_fail.remove(&id);
+        let is_good = reply.outcome.is_ok();
+        self.tell(|| format!("host: reply to {id}{}", if is_good { "" } else { ", a failure" }));
         match reply.outcome {
             Ok(_) if must_fail => Err(Wrong(format!("a {} is taken by a layer that told it was poisoned", op.name()))),
             Ok(data) => {

@@ -126,4 +126,16 @@ const STACKS: &[(&str, u64, u32)] = &[
     ("scheduler(defer,coalesce,buffer=16Ki,depth=3)|stable_buffer(size=16Ki,page=1Ki,ack=written)", 96, 512),
     ("stable_buffer(size=8Ki,page=1Ki,ack=flush)|scheduler(defer,buffer=32Ki,depth=4)", 96, 512),
     ("stable_buffer(size=4Ki,page=1Ki,ack=written)|stable_buffer(size=16Ki,page=2Ki,ack=written,reread=no)", 128, 512),
+    ("log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8,checkpoint_every=8Ki)", 128, 512),
+    ("log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8,align=4Ki)", 128, 512),
+    ("log_volume(page=512,segment=4Ki,over_provisioning=100%,summary_pages=12,placement=dac,align=2Ki,pad=no)", 96, 512),
+    ("log_volume(page=2Ki,segment=8Ki,over_provisioning=80%,summary_pages=8,outstanding=4,checkpoint_every=64Ki)", 160, 512),
+    ("log_volume(page=4Ki,segment=16Ki,over_provisioning=60%,summary_pages=8,align=8Ki)", 384, 4096),
+    ("log_volume(page=1Ki,segment=4Ki,over_provisioning=60%,summary_pages=16,filled=yes)", 96, 512),
+    (
+        "scheduler(defer,coalesce,convert,align,buffer=16Ki,log=log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8))",
+        128,
+        512,
+    ),
+    ("stable_buffer(size=8Ki,page=1Ki)|log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8)", 160, 512),
 ];

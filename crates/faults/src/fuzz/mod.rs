@@ -1,10 +1,13 @@
 //! Mutilated images for recovery: whatever a device holds, opening it ends, panics nowhere, and reads no more than a device has.
 
+mod forge;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use layers::{Data, LayerError, Limits, Store as _, Through};
 use units::IoOp;
 
+use self::forge::Forge;
 use crate::workload::{Act, Workload};
 use crate::{CrashDevice, Dice, Loss, Manners, Media, Subject, Value, Wrong};
 
@@ -17,6 +20,8 @@ pub struct Images {
     own: Vec<Vec<u8>>,
     /// Of another.
     other: Vec<u8>,
+    /// What has a checksum in each of its own.
+    forges: Vec<Forge>,
 }
 
 /// What became of mutilated images.
@@ -37,17 +42,37 @@ impl Images {
     /// [`Wrong`] if that fails.
     pub fn new(subject: &Subject, seed: u64) -> Result<Self, Wrong> {
         let other = grow(subject, seed ^ 1, 1)?.pop().unwrap_or_default();
-        Ok(Self { limits: subject.limits(), seed, own: grow(subject, seed, 4)?, other })
+        let own = grow(subject, seed, 4)?;
+        let forges = own.iter().map(|image| Forge::new(image, subject.sector_bytes as usize)).collect();
+        Ok(Self { limits: subject.limits(), seed, own, other, forges })
+    }
+
+    /// Structures with a checksum in the image that has most of them.
+    #[must_use]
+    pub fn structures(&self) -> usize {
+        self.forges.iter().map(Forge::len).max().unwrap_or(0)
     }
 
     /// One of them, mutilated.
     #[must_use]
     pub fn mutilate(&self, dice: &mut Dice) -> Vec<u8> {
-        let mut image = self.own[dice.below(self.own.len())].clone();
+        let number = dice.below(self.own.len());
+        let mut image = self.own[number].clone();
+        let is_forged = dice.chance(0.5);
         for _ in 0..=dice.below(4) {
-            self.change(&mut image, dice);
+            if is_forged {
+                self.forges[number].change(&mut image, &self.wild(), dice);
+            } else {
+                self.change(&mut image, dice);
+            }
         }
         image
+    }
+
+    /// Numbers that are none.
+    const fn wild(&self) -> [u64; 14] {
+        let bytes = self.limits.capacity_bytes;
+        [0, 1, 2, 0xff, 0xffff, 1 << 31, u32::MAX as u64, u64::MAX, u64::MAX - 1, u64::MAX / 2, 1 << 63, bytes, bytes - 1, bytes / 4096]
     }
 
     fn change(&self, image: &mut [u8], dice: &mut Dice) {

@@ -1,0 +1,153 @@
+//! Forged structures: a field is changed and the checksum mended, so that recovery gets past it. What is known here of formats is no
+//! more than where checksums are: docs/formats/stable_buffer.md and docs/formats/log_volume.md.
+
+use twox_hash::XxHash3_64;
+
+use crate::Dice;
+
+/// Bytes of a slot's header in a stable buffer, and those that its checksum covers.
+const SLOT_HEADER: usize = 40;
+const SLOT_COVERED: usize = 32;
+/// Bytes of its superblock that the checksum covers.
+const BUFFER_COVERED: usize = 56;
+/// Bytes of a log's superblock.
+const LOG_SUPERBLOCK: usize = 64;
+/// Pages of the longest structure of a log.
+const MOST_PAGES: usize = 8;
+
+/// Something with a checksum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Structure {
+    /// The checksum behind what it covers.
+    Buffer { at: usize },
+    /// The checksum in a header at `at`, which covers a page, too.
+    Slot { at: usize, page: usize, page_bytes: usize },
+    /// The checksum before what it covers, with a seed.
+    Log { at: usize, length: usize, seed: u64 },
+}
+
+fn word(image: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(image[at..at + 8].try_into().expect("eight bytes"))
+}
+
+fn half(image: &[u8], at: usize) -> usize {
+    u32::from_le_bytes(image[at..at + 4].try_into().expect("four bytes")) as usize
+}
+
+impl Structure {
+    /// Its bytes that are worth changing.
+    const fn fields(self) -> std::ops::Range<usize> {
+        match self {
+            Self::Buffer { at } => at..at + BUFFER_COVERED,
+            Self::Slot { at, .. } => at..at + SLOT_COVERED,
+            Self::Log { at, length, .. } => at + 8..at + length,
+        }
+    }
+
+    /// Where its checksum is, and what it should be.
+    fn checksum(self, image: &[u8]) -> (usize, u64) {
+        match self {
+            Self::Buffer { at } => (at + BUFFER_COVERED, XxHash3_64::oneshot(&image[at..at + BUFFER_COVERED])),
+            Self::Slot { at, page, page_bytes } => {
+                let mut covered = image[at..at + SLOT_COVERED].to_vec();
+                covered.extend_from_slice(&XxHash3_64::oneshot(&image[page..page + page_bytes]).to_le_bytes());
+                (at + SLOT_COVERED, XxHash3_64::oneshot(&covered))
+            }
+            Self::Log { at, length, seed } => (at, XxHash3_64::oneshot_with_seed(seed, &image[at + 8..at + length])),
+        }
+    }
+
+    fn is_sound(self, image: &[u8]) -> bool {
+        let (at, sum) = self.checksum(image);
+        word(image, at) == sum
+    }
+}
+
+/// The structures of an image.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Forge {
+    structures: Vec<Structure>,
+}
+
+impl Forge {
+    /// Those that are sound.
+    pub fn new(image: &[u8], sector_bytes: usize) -> Self {
+        let mut structures = Vec::new();
+        let (mut volume, mut log_page, mut slot_page) = (0, 0, 0);
+        for at in (0..image.len()).step_by(sector_bytes) {
+            if image[at..].starts_with(b"FWSTBUF\0") {
+                slot_page = half(image, at + 16);
+                structures.push(Structure::Buffer { at });
+            } else if image[at + 8..].starts_with(b"FWLOGVOL") {
+                (log_page, volume) = (half(image, at + 20), word(image, at + 24));
+                structures.push(Structure::Log { at, length: LOG_SUPERBLOCK, seed: 0 });
+            }
+        }
+        for at in (0..image.len()).step_by(sector_bytes) {
+            if image[at..].starts_with(b"FWSL") && at + sector_bytes + slot_page <= image.len() {
+                structures.push(Structure::Slot { at, page: at + sector_bytes, page_bytes: slot_page });
+            }
+            let end = at + sector_bytes;
+            let (embedded, before) = (end - SLOT_HEADER, slot_page.saturating_sub(SLOT_HEADER));
+            if image[embedded..].starts_with(b"FWSL") && embedded >= before {
+                structures.push(Structure::Slot { at: embedded, page: embedded - before, page_bytes: before });
+            }
+            if image[at + 8..].starts_with(b"FWLOG") {
+                let lengths = (1..=MOST_PAGES).map(|pages| pages * log_page).filter(|&length| length > 8 && at + length <= image.len());
+                structures.extend(lengths.map(|length| Structure::Log { at, length, seed: volume }));
+            }
+        }
+        structures.retain(|structure| structure.is_sound(image));
+        Self { structures }
+    }
+
+    /// How many there are.
+    pub const fn len(&self) -> usize {
+        self.structures.len()
+    }
+
+    /// Changes a field of one, and mends its checksum.
+    pub fn change(&self, image: &mut [u8], wild: &[u64], dice: &mut Dice) {
+        if self.structures.is_empty() {
+            return;
+        }
+        let structure = dice.pick(&self.structures);
+        let fields = structure.fields();
+        for _ in 0..=dice.below(3) {
+            // Heads are short, and lists behind them are long: as many changes to the one as to the other.
+            let reach = if dice.chance(0.5) { fields.len().min(64) } else { fields.len() };
+            let size = dice.pick(&[1, 2, 4, 8]);
+            let at = fields.start + dice.below(reach / size) * size;
+            let value = match dice.below(3) {
+                0 => dice.pick(wild),
+                1 => dice.seed(),
+                _ => {
+                    let mut own = [0; 8];
+                    own[..size].copy_from_slice(&image[at..at + size]);
+                    u64::from_le_bytes(own).wrapping_add(dice.below(9) as u64).wrapping_sub(4)
+                }
+            };
+            image[at..at + size].copy_from_slice(&value.to_le_bytes()[..size]);
+        }
+        let (at, sum) = structure.checksum(image);
+        image[at..at + 8].copy_from_slice(&sum.to_le_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_changed_structure_has_a_right_checksum() {
+        let mut image = vec![0; 2048];
+        image[512..520].copy_from_slice(b"FWSTBUF\0");
+        let sum = XxHash3_64::oneshot(&image[512..512 + BUFFER_COVERED]);
+        image[512 + BUFFER_COVERED..512 + BUFFER_COVERED + 8].copy_from_slice(&sum.to_le_bytes());
+        let forge = Forge::new(&image, 512);
+        assert_eq!(forge.len(), 1);
+        let (before, mut dice) = (image.clone(), Dice::new(1));
+        forge.change(&mut image, &[7], &mut dice);
+        assert!(image != before && forge.structures[0].is_sound(&image));
+    }
+}

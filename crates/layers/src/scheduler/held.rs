@@ -1,9 +1,13 @@
 //! What is held in memory: the writes, and for each sector the newest of them.
 
+use std::num::NonZeroU32;
+
 use rustc_hash::FxHashMap;
 use slab::Slab;
+use units::Nanos;
 
 use super::batch::Part;
+use super::estimate::Estimate;
 use crate::Data;
 
 /// Sectors of a block, which is the unit in which the newest writes are found.
@@ -20,21 +24,18 @@ pub enum Order {
     Arrival,
 }
 
-/// One write that is held.
+/// One write that is held, in half a line of the cache.
 #[derive(Debug)]
 struct Record {
     /// First sector.
     start: u64,
-    sectors: u32,
+    sectors: NonZeroU32,
     /// Sectors of which it is the newest, and parts of a batch that are of it: it is dropped with the last.
     uses: u32,
     /// Its number among all commands.
     number: u64,
     /// Number of the first write of the window that it is merged with, or its own.
     first: u64,
-    /// Estimated time of writing it out, in nanoseconds.
-    cost_ns: u64,
-    data: Data,
 }
 
 /// The newest writes of a block's sectors.
@@ -60,11 +61,17 @@ pub struct Run {
 #[derive(Debug)]
 pub struct Held {
     records: Slab<Record>,
+    /// What they carry, at the same places; nothing where a trace without data is played.
+    data: Vec<Data>,
+    /// Estimates the time of writing one out, where that is limited.
+    estimate: Option<Estimate>,
     /// Number of a block -> its slot. Flat tables by a hash: a page costs a look-up or two, however much is held.
     blocks: FxHashMap<u64, u32>,
     slots: Slab<Slot>,
     /// Blocks of the window and their slots, where writes are merged.
     listed: Vec<(u64, u32)>,
+    /// Times that one of them became empty.
+    emptied: usize,
     /// Writes of the window in their order, where they are not.
     window: Vec<Part>,
     order: Option<Order>,
@@ -81,12 +88,15 @@ pub struct Held {
 
 impl Held {
     /// Nothing. Where writes are merged, older ones are dropped when newer ones come within a window, and come out in an order.
-    pub fn new(order: Option<Order>, sector_bytes: u32) -> Self {
+    pub fn new(order: Option<Order>, estimate: Option<Estimate>, sector_bytes: u32) -> Self {
         Self {
             records: Slab::new(),
+            data: Vec::new(),
+            estimate,
             blocks: FxHashMap::default(),
             slots: Slab::new(),
             listed: Vec::new(),
+            emptied: 0,
             window: Vec::new(),
             order,
             sector_bytes: sector_bytes as usize,
@@ -124,11 +134,13 @@ impl Held {
     }
 
     /// Takes a write into the window.
-    pub fn put(&mut self, start: u64, sectors: u32, number: u64, cost_ns: u64, data: Data) {
+    pub fn put(&mut self, start: u64, sectors: u32, number: u64, data: Data) {
         let listing = u32::from(self.order.is_none());
-        let record = self.records.insert(Record { start, sectors, uses: sectors + listing, number, first: number, cost_ns, data }) as u32;
+        let Some(length) = NonZeroU32::new(sectors) else { return };
+        let record = self.records.insert(Record { start, sectors: length, uses: sectors + listing, number, first: number }) as u32;
+        self.carry(record, data);
         self.sectors += u64::from(sectors);
-        self.cost_ns += cost_ns;
+        self.cost_ns += self.cost_ns_of(length);
         if self.order.is_none() {
             self.window.push(Part { start, end: start + u64::from(sectors), left: sectors, record });
         }
@@ -156,6 +168,20 @@ impl Held {
         }
     }
 
+    fn carry(&mut self, record: u32, data: Data) {
+        if !data.is_absent() && self.data.len() <= record as usize {
+            self.data.resize(self.data.len().max(64) * 2, Data::Absent);
+            return self.carry(record, data);
+        }
+        if let Some(place) = self.data.get_mut(record as usize) {
+            *place = data;
+        }
+    }
+
+    fn cost_ns_of(&self, sectors: NonZeroU32) -> Nanos {
+        self.estimate.as_ref().map_or(0, |estimate| estimate.time_ns(u64::from(sectors.get()) * self.sector_bytes as u64))
+    }
+
     fn supersede(&mut self, older: u32, sectors: u32, newer: u32) {
         let Record { number, first, .. } = self.records[older as usize];
         if self.order.is_some() && number > self.sealed {
@@ -172,10 +198,13 @@ impl Held {
         found.uses -= uses;
         if found.uses == 0 {
             if found.number > self.sealed {
-                self.cost_ns -= found.cost_ns;
+                let sectors = found.sectors;
+                self.cost_ns -= self.cost_ns_of(sectors);
             }
-            self.sectors -= u64::from(found.sectors);
-            self.records.remove(record as usize);
+            self.sectors -= u64::from(self.records.remove(record as usize).sectors.get());
+            if let Some(data) = self.data.get_mut(record as usize) {
+                *data = Data::Absent;
+            }
         }
     }
 
@@ -201,12 +230,13 @@ impl Held {
 
     /// The bytes of sectors of a held write; absent if it came without.
     pub fn data(&self, record: u32, start: u64, end: u64) -> Data {
-        let record = &self.records[record as usize];
-        if start == record.start && end - start == u64::from(record.sectors) {
-            return record.data.clone();
+        let Some(data) = self.data.get(record as usize) else { return Data::Absent };
+        let Record { start: first, sectors, .. } = self.records[record as usize];
+        if start == first && end - start == u64::from(sectors.get()) {
+            return data.clone();
         }
-        let byte = |sector: u64| (sector - record.start) as usize * self.sector_bytes;
-        record.data.slice(byte(start)..byte(end))
+        let byte = |sector: u64| (sector - first) as usize * self.sector_bytes;
+        data.slice(byte(start)..byte(end))
     }
 
     /// These sectors of a write are on the device: from now on they are read there, unless there is a newer write.
@@ -255,12 +285,31 @@ impl Held {
                 }
                 place += length;
             }
-            if is_empty && !is_listed {
+            if is_empty && is_listed {
+                self.emptied += 1;
+            } else if is_empty {
                 self.slots.remove(slot as usize);
                 self.blocks.remove(&block);
             }
         }
+        if self.emptied > 1024.max(self.listed.len() / 2) {
+            self.forget_empty();
+        }
         (cleared, is_held)
+    }
+
+    /// Blocks of the window of which nothing is held any more.
+    fn forget_empty(&mut self) {
+        self.emptied = 0;
+        let Self { listed, slots, blocks, .. } = self;
+        listed.retain(|(block, slot)| {
+            let is_held = slots[*slot as usize].newest != [NONE; BLOCK as usize];
+            if !is_held {
+                slots.remove(*slot as usize);
+                blocks.remove(block);
+            }
+            is_held
+        });
     }
 
     /// Closes the window after command `number`, and gives its writes in the order in which they are to be written: as they came, or
@@ -269,6 +318,7 @@ impl Held {
         parts.clear();
         self.sealed = number;
         self.cost_ns = 0;
+        self.emptied = 0;
         std::mem::swap(&mut self.window, parts);
         let mut listed = std::mem::take(&mut self.listed);
         listed.sort_unstable();
@@ -321,7 +371,7 @@ impl Held {
 
     /// Drops everything.
     pub fn clear(&mut self) {
-        *self = Self { merged_sectors: self.merged_sectors, ..Self::new(self.order, self.sector_bytes as u32) };
+        *self = Self { merged_sectors: self.merged_sectors, ..Self::new(self.order, self.estimate.take(), self.sector_bytes as u32) };
     }
 }
 
@@ -336,4 +386,24 @@ const fn within(block: u64, start: u64, end: u64) -> (usize, usize) {
     let from = start.saturating_sub(first);
     let to = if end < first + BLOCK { end - first } else { BLOCK };
     (from as usize, to as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A window that nothing closes, as nothing is held.
+    #[test]
+    fn blocks_that_became_void_leave_nothing_behind() {
+        let mut held = Held::new(Some(Order::Ascending), None, 512);
+        held.put(0, 8, 1, Data::Absent);
+        for round in 1..100_000_u64 {
+            held.put(round * 8, 8, round * 2, Data::Absent);
+            held.pass(round * 8, round * 8 + 8, round * 2 + 1);
+        }
+        assert!(held.slots.len() < 5000 && held.listed.len() < 5000, "{} blocks, {} in the list", held.slots.len(), held.listed.len());
+        let mut parts = Vec::new();
+        held.seal(300_000, &mut parts);
+        assert_eq!((parts.len(), parts[0].start, held.sectors()), (1, 0, 8));
+    }
 }

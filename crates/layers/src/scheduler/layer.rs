@@ -110,7 +110,7 @@ impl Scheduler {
     pub fn new(settings: Settings, limits: Limits) -> Self {
         let shift = limits.sector_bytes.trailing_zeros();
         Self {
-            held: Held::new(settings.merging, limits.sector_bytes),
+            held: Held::new(settings.merging, settings.flush_time.is_some().then(|| settings.estimate.clone()), limits.sector_bytes),
             batch: Batch::new(settings.merging.is_some(), u64::from(limits.most_bytes >> shift)),
             settings,
             limits,
@@ -202,8 +202,7 @@ impl Scheduler {
         self.number += 1;
         self.counts.taken_writes += 1;
         self.counts.taken_bytes += u64::from(command.length);
-        let cost_ns = if self.settings.flush_time.is_some() { self.settings.estimate.time_ns(u64::from(command.length)) } else { 0 };
-        self.held.put(start, (end - start) as u32, self.number, cost_ns, command.data);
+        self.held.put(start, (end - start) as u32, self.number, command.data);
         self.counts.held_most_sectors = self.counts.held_most_sectors.max(self.held.sectors());
         actions.reply(command.id, Ok(Data::Absent));
     }

@@ -77,6 +77,11 @@ impl Device {
             *left = left.wrapping_sub(1);
             if *left == u64::MAX {
                 self.fails_at = None;
+                // It may have been carried out, or in parts, now but not later.
+                if let Some(at) = self.unflushed.iter().position(|write| write.number == number) {
+                    let write = self.unflushed.remove(at);
+                    self.unflushed.push(Unflushed { was_replied_to: true, ..write });
+                }
                 let Command { id, op, offset, length, .. } = command;
                 return Some(Reply { id, outcome: Err(Failure::Io { op, offset, length, reason: "injected".into() }) });
             }

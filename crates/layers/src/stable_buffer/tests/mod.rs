@@ -1,7 +1,9 @@
 //! The layer against an oracle: random commands, replies in any order, cuts of the power.
 
+mod commands;
 mod device;
 mod recovery;
+mod versions;
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
@@ -9,7 +11,7 @@ use rustc_hash::FxHashMap;
 use units::IoOp;
 
 use self::device::{Device, Oracle, SECTOR};
-use crate::{Actions, Command, Data, Facts, Limits, Signal, Stack, Store as _, Through};
+use crate::{Actions, Command, Data, Facts, Failure, Limits, Signal, Stack, Store as _, Through};
 
 const TIMES: &str = "t_sequential=100,t_partitioned=150,t_focused=200,theta_sequential=2";
 
@@ -254,4 +256,29 @@ fn what_is_read_was_written_and_nothing_is_lost_in_cuts() {
             run.drain();
         }
     }
+}
+
+#[test]
+fn after_an_error_of_the_device_nothing_that_was_acknowledged_is_lost() {
+    let mut poisoned = 0;
+    for text in stacks() {
+        for seed in seeds() {
+            let _told = Told(&text, seed);
+            let mut run = Run::new(&text, seed, 40);
+            run.go_on(20);
+            run.fails = true;
+            run.device.fails_at = Some(run.random.random_range(0..60));
+            run.go_on(60);
+            run.settle();
+            run.drain();
+            let mut actions = Actions::default();
+            run.stack.submit(Command { id: 0, op: IoOp::Flush, offset: 0, length: 0, is_fua: false, data: Data::Absent }, 0, &mut actions);
+            poisoned += u32::from(actions.up.iter().any(|reply| matches!(reply.outcome, Err(Failure::Poisoned { .. }))));
+            run.fails = false;
+            run.cut_and_recover();
+            run.go_on(30);
+            run.settle();
+        }
+    }
+    assert!(poisoned > 0, "errors of its own writes poison the layer");
 }

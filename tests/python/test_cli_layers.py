@@ -166,9 +166,14 @@ def test_each_layer_plays_the_whole_trace_and_the_same_again(
     assert row == again["results"][0]
 
 
-def test_a_layer_without_a_key_is_named_by_its_first_parameter(cli_json: Callable[..., Any], trace: Path) -> None:
-    (row,) = cli_json("layers", trace, *DRIVE, "--stack", "direct", "--no-direct")["results"]
-    assert row["stack"] == "direct"
+def test_reads_that_cost_nothing_are_told(cli_json: Callable[..., Any], trace: Path) -> None:
+    volumes = ("log_volume", "log_volume(filled=yes)")
+    result = cli_json("layers", trace, *DRIVE, *(part for one in volumes for part in ("--stack", one)))
+    lines = [line for line in layer_words.remarks(result) if "cost nothing" in line]
+    assert len(lines) == 1
+    assert lines[0].startswith(f"log_volume on {PROFILE}: ")
+    empty, filled = result["results"][1:]
+    assert empty["reads_below"] < filled["reads_below"]
 
 
 def test_a_region_is_all_that_is_touched(cli: Cli, trace: Path, tmp_path: Path) -> None:

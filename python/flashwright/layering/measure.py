@@ -145,7 +145,8 @@ def figures(outcome: Mapping[str, Any]) -> dict[str, Any]:
     above_bytes, below_bytes = outcome["bytes"].get("write", 0), below["write"].get("bytes", 0)
     flash, sent = layers["flash"], max(outcome["sent"], 1)
     seconds = {f"{op}_seconds_below": one.get("latency_ns", 0) / 1e9 for op, one in below.items()}
-    device_seconds = sum(seconds.values())
+    # What overlaps counts once within reads and within all else, and not between them.
+    device_seconds = sum(layers["busy_ns"].values()) / 1e9
     programmed_bytes = flash["page_programs"] * flash["page_bytes"] if flash else None
     return {
         "seconds": outcome["seconds"],

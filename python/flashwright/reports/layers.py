@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from flashwright._text import significant, span
+from flashwright._text import count, significant, size, span
 from flashwright.reports import layer_figures as figures
 from flashwright.reports import layer_words as words
 from flashwright.reports import replay_words
@@ -71,6 +71,7 @@ def _sections(run: Run, drive: str, key: str, prefix: str) -> list[Section]:
     tables = [
         _gains(rows),
         Table("Stacks", words.COLUMNS, [words.cells(row, rows) for row in rows], note=words.EXPLAINED),
+        _durations(rows),
         Table("Response times", words.LATENCY_COLUMNS, [line for row in rows for line in words.latencies(row)]),
         _counted(rows),
         _known(result, drive),
@@ -96,6 +97,31 @@ def _gains(rows: Sequence[dict[str, Any]]) -> Table | None:
     columns = (("stack", "left"), ("", "left"), ("what", "left"), ("to direct", "right"))
     note = "What differs by 2 % or less is neither gained nor lost; of the capacity any loss is told."
     return Table("Gained and lost", columns, lines, note=note)
+
+
+def _durations(rows: Sequence[dict[str, Any]]) -> Table:
+    columns = (
+        ("stack", "left"),
+        ("playing", "right"),
+        ("writing back at the end", "right"),
+        ("flushes below", "right"),
+        ("reads below", "right"),
+        ("erases", "right"),
+        ("capacity", "right"),
+    )
+    lines = [
+        (
+            row["stack"],
+            span(row["seconds"]),
+            span(row["drain_seconds"]),
+            count(row["flushes_below"]),
+            f"{count(row['reads_below'])}, {size(row['reads_below_bytes'])}",
+            count(row["erases"]),
+            size(row["capacity_bytes"]),
+        )
+        for row in rows
+    ]
+    return Table("How long it took, and what else the device did", columns, lines, note="In the device's time.")
 
 
 def _counted(rows: Sequence[dict[str, Any]]) -> Table | None:

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! `stack` (a stack's text, `planted:BUG`, or `all`: every stack of `faults::subjects`), `cuts` (in all, divided among them; 10,000), `seed` (1),
-//! `device` and `sector` (bytes, with `stack`), `errors`, `trims`, `fua`, `signals`, `orderly` (`yes`, `no`), `operations`, `links`, `volumes`, `depth`
+//! `device`, `sector`, `most` and `tail` (bytes: of the device, a sector, the longest command, the end of a sector that stays zero), `errors`, `trims`, `fua`, `signals`, `orderly` (`yes`, `no`), `operations`, `links`, `volumes`, `depth`
 //! (of [`faults::Options`]), `told` (commands and replies that are told with a fault), `exactly` (`yes`: the options as they are, which the replay of a fault wants), `shrink` (tries; 40).
 
 use std::process::ExitCode;
@@ -50,7 +50,7 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
         is_exact: false,
         tries: 40,
     };
-    let (mut device, mut sector, mut tail) = (None, None, None);
+    let (mut device, mut sector, mut most, mut tail) = (None, None, None, None);
     for argument in arguments {
         let (key, value) = argument.split_once('=').ok_or_else(|| format!("`{argument}` is not KEY=VALUE"))?;
         let options = &mut parsed.options;
@@ -71,6 +71,7 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
             "shrink" => parsed.tries = number(key, value)?,
             "device" => device = Some(number(key, value)?),
             "sector" => sector = Some(number(key, value)? as u32),
+            "most" => most = Some(number(key, value)? as u32),
             "tail" => tail = Some(number(key, value)? as u32),
             "operations" => options.operations = number(key, value)? as usize,
             "links" => options.links = number(key, value)? as usize,
@@ -89,6 +90,7 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
     for subject in &mut parsed.subjects {
         subject.device_bytes = device.unwrap_or(subject.device_bytes);
         subject.sector_bytes = sector.unwrap_or(subject.sector_bytes);
+        subject.most_bytes = most.unwrap_or(subject.most_bytes);
         subject.tail_bytes = tail.unwrap_or(subject.tail_bytes);
     }
     Ok(parsed)
@@ -98,7 +100,10 @@ fn command(subject: &Subject, fault: &Fault) -> String {
     let yes = |value: bool| if value { "yes" } else { "no" };
     let Options { operations, links, volumes, depth, is_orderly, with_trims, with_fua, with_signals, with_errors, .. } = fault.options;
     let size = match subject.kind {
-        Kind::Registered(_) => format!(" device={} sector={} tail={}", subject.device_bytes, subject.sector_bytes, subject.tail_bytes),
+        Kind::Registered(_) => {
+            let Subject { device_bytes, sector_bytes, most_bytes, tail_bytes, .. } = subject;
+            format!(" device={device_bytes} sector={sector_bytes} most={most_bytes} tail={tail_bytes}")
+        }
         Kind::Planted(_) => String::new(),
     };
     format!(

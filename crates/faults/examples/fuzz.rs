@@ -49,7 +49,7 @@ fn main() -> ExitCode {
             for number in first..share.min(first + 1000) {
                 let mut dice = Dice::new(seed + number);
                 let image = images.mutilate(&mut dice);
-                if let Err(error) = images.open(&subject, image, &mut dice, &mut outcomes) {
+                if let Err(error) = images.open(&subject, image, &mut dice, &mut outcomes, &mut |_| ()) {
                     wrong = Some(format!("image {number}: {}", error.0));
                     break 'all;
                 }

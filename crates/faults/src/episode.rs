@@ -91,7 +91,7 @@ impl Tally {
 }
 
 /// A limit on what a recovery may read, in devices.
-const MOST_READS: u64 = 32;
+pub(crate) const MOST_READS: u64 = 32;
 
 /// Whoever runs a volume.
 struct Run<'a> {
@@ -270,6 +270,23 @@ impl Run<'_> {
         }
         if self.options.with_signals && !self.is_out && !self.device.has_failed() && self.dice.chance(0.3) {
             self.drain()?;
+        }
+        if !self.is_out && self.dice.chance(0.3) {
+            self.read_back()?;
+        }
+        Ok(())
+    }
+
+    /// Reads all of it while what the layers do of their own goes on.
+    fn read_back(&mut self) -> Result<(), Wrong> {
+        let limits = self.stack.limits();
+        let (most, sectors) = ((limits.most_bytes / limits.sector_bytes) as usize, self.oracle.sectors());
+        for start in (0..sectors).step_by(most) {
+            self.send(IoOp::Read, start..sectors.min(start + most), false);
+            self.pump()?;
+            while self.oracle.pending() > 0 && !self.is_out {
+                if self.device.pending() > 0 { self.step()? } else { self.wait()? }
+            }
         }
         Ok(())
     }

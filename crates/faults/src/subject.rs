@@ -13,6 +13,9 @@ pub enum Kind {
     Planted(Bug),
 }
 
+/// Bytes of the longest command, where nothing else is said.
+const MOST_BYTES: u32 = 64 * 1024;
+
 /// A stack on a device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Subject {
@@ -22,6 +25,8 @@ pub struct Subject {
     pub device_bytes: u64,
     /// Bytes of a sector.
     pub sector_bytes: u32,
+    /// Bytes of the longest command.
+    pub most_bytes: u32,
     /// Bytes at the end of each sector that the host leaves zero.
     pub tail_bytes: u32,
 }
@@ -32,19 +37,19 @@ impl Subject {
     pub fn registered(stack: &str, device_bytes: u64, sector_bytes: u32) -> Self {
         // The layout that keeps headers in pages wants their last bytes zero.
         let tail_bytes = if stack.contains("layout=embedded") { 64 } else { 0 };
-        Self { kind: Kind::Registered(stack.to_owned()), device_bytes, sector_bytes, tail_bytes }
+        Self { kind: Kind::Registered(stack.to_owned()), device_bytes, sector_bytes, most_bytes: MOST_BYTES, tail_bytes }
     }
 
     /// The small layer.
     #[must_use]
     pub const fn planted(bug: Bug) -> Self {
-        Self { kind: Kind::Planted(bug), device_bytes: 192 * 512, sector_bytes: 512, tail_bytes: 0 }
+        Self { kind: Kind::Planted(bug), device_bytes: 192 * 512, sector_bytes: 512, most_bytes: MOST_BYTES, tail_bytes: 0 }
     }
 
     /// What the device takes.
     #[must_use]
     pub const fn limits(&self) -> Limits {
-        Limits { capacity_bytes: self.device_bytes, sector_bytes: self.sector_bytes, most_bytes: 64 * 1024 }
+        Limits { capacity_bytes: self.device_bytes, sector_bytes: self.sector_bytes, most_bytes: self.most_bytes }
     }
 
     /// A seed to open it with: not always that with which it was formatted, where the volume itself tells whose it is.
@@ -104,6 +109,8 @@ pub fn facts() -> Facts {
 pub fn subjects() -> Vec<Subject> {
     let mut all: Vec<Subject> = STACKS.iter().map(|(stack, kib, sector)| Subject::registered(stack, kib * 1024, *sector)).collect();
     all.push(Subject::planted(Bug::None));
+    // Every third device takes short commands only.
+    all.iter_mut().skip(2).step_by(3).for_each(|subject| subject.most_bytes = 16 * 1024);
     all
 }
 

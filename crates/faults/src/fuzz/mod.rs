@@ -8,6 +8,7 @@ use layers::{Data, LayerError, Limits, Store as _, Through};
 use units::IoOp;
 
 use self::forge::Forge;
+use crate::episode::MOST_READS;
 use crate::workload::{Act, Workload};
 use crate::{CrashDevice, Dice, Loss, Manners, Media, Subject, Value, Wrong};
 
@@ -22,6 +23,15 @@ pub struct Images {
     other: Vec<u8>,
     /// What has a checksum in each of its own.
     forges: Vec<Forge>,
+}
+
+/// A step of trying an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// It is about to be opened.
+    Opening,
+    /// It was opened or refused.
+    Opened,
 }
 
 /// What became of mutilated images.
@@ -109,28 +119,41 @@ impl Images {
         }
     }
 
-    /// Opens an image; where that goes, reads it all and writes on it.
+    /// Opens an image; where that goes, reads it all and writes on it. `told` hears when opening begins and when it has ended, well or not.
     ///
     /// # Errors
     /// [`Wrong`] if something panics, or more is read than makes sense.
-    pub fn open(&self, subject: &Subject, image: Vec<u8>, dice: &mut Dice, outcomes: &mut Outcomes) -> Result<(), Wrong> {
+    pub fn open(
+        &self,
+        subject: &Subject,
+        image: Vec<u8>,
+        dice: &mut Dice,
+        outcomes: &mut Outcomes,
+        told: &mut dyn FnMut(Moment),
+    ) -> Result<(), Wrong> {
         outcomes.tried += 1;
         let mut media = Media::new(self.limits.sector_bytes, image.len() / self.limits.sector_bytes as usize);
         *media.raw() = image;
         let mut device = CrashDevice::new(self.limits, Manners::default(), media, dice.seed());
-        let tried = catch_unwind(AssertUnwindSafe(|| match subject.open(self.seed, &mut device) {
-            Ok(_) if device.bytes_read > 32 * self.limits.capacity_bytes => {
-                Err(Wrong(format!("opening read {} bytes of a device of {}", device.bytes_read, self.limits.capacity_bytes)))
+        let tried = catch_unwind(AssertUnwindSafe(|| {
+            told(Moment::Opening);
+            let opened = subject.open(self.seed, &mut device);
+            told(Moment::Opened);
+            if device.bytes_read > MOST_READS * self.limits.capacity_bytes {
+                return Err(Wrong(format!("opening read {} bytes of a device of {}", device.bytes_read, self.limits.capacity_bytes)));
             }
-            Ok(mut stack) => {
-                outcomes.opened += 1;
-                let _ = write_on(subject, &mut Through::new(&mut stack, &mut device), dice, 60, 1 << 40);
-                Ok(())
-            }
-            Err(LayerError::Spec(error)) => Err(Wrong(error.to_string())),
-            Err(_) => {
-                outcomes.refused += 1;
-                Ok(())
+            match opened {
+                Ok(mut stack) => {
+                    outcomes.opened += 1;
+                    // What is forged may well fail to be read, or be full: it only has to do so without a panic.
+                    let _ = write_on(subject, &mut Through::new(&mut stack, &mut device), dice, 60, 1 << 40);
+                    Ok(())
+                }
+                Err(LayerError::Spec(error)) => Err(Wrong(error.to_string())),
+                Err(_) => {
+                    outcomes.refused += 1;
+                    Ok(())
+                }
             }
         }));
         tried.unwrap_or_else(|panic| {

@@ -78,9 +78,11 @@ impl Checkpoint {
         self.since_bytes += u64::from(bytes);
     }
 
-    /// One is wanted now, for the room that it makes.
-    pub fn hurry(&mut self) {
-        self.is_urgent |= self.phase == Phase::Idle;
+    /// One is wanted now, for the room that it makes. Whether it will begin, and was not asked for before.
+    pub fn hurry(&mut self) -> bool {
+        let begins = self.phase == Phase::Idle && !self.is_urgent;
+        self.is_urgent |= begins;
+        begins
     }
 
     /// Whether it waits for a commit.

@@ -133,8 +133,6 @@ pub(super) enum Waiter {
     Flush(u32),
     /// A write of the host with FUA.
     Write(usize),
-    /// Nobody is told.
-    Drain,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -249,19 +247,18 @@ impl<P: Placement> LogVolume<P> {
         match self.commit.phase {
             Phase::Idle => {
                 let is_for_space = self.wants_segments();
-                let is_overdue = self.log.next - self.log.durable > MOST_VOLATILE;
-                if self.commit.waiters.is_empty() && !self.checkpoint.wants_commit() && !is_for_space && !is_overdue {
-                    return false;
+                let is_asked_for = !self.commit.waiters.is_empty()
+                    || self.checkpoint.wants_commit()
+                    || self.log.next - self.log.durable > MOST_VOLATILE
+                    || self.is_draining && self.tasks.is_empty() && !self.log.holds_nothing_of_the_host();
+                // Where the summary that tells what is durable has no room, the root of a checkpoint tells as much.
+                let has_room = self.log.has_room_for(0);
+                let hurries = is_for_space && !has_room && self.checkpoint.hurry();
+                let begins = is_asked_for || is_for_space && has_room;
+                if begins {
+                    self.begin_commit(is_for_space && has_room, actions);
                 }
-                if is_for_space && !self.log.has_room_for(0) {
-                    // The summary that tells what is durable has no room; the root of a checkpoint tells as much.
-                    self.checkpoint.hurry();
-                    if self.commit.waiters.is_empty() && !self.checkpoint.wants_commit() {
-                        return false;
-                    }
-                }
-                self.begin_commit(is_for_space && self.log.has_room_for(0), actions);
-                true
+                begins || hurries
             }
             Phase::Writing if self.commit.writes[usize::from(self.commit.turn ^ 1)] == 0 => {
                 self.commit.phase = Phase::Flushing;
@@ -274,7 +271,7 @@ impl<P: Placement> LogVolume<P> {
     }
 
     fn begin_commit(&mut self, is_for_space: bool, actions: &mut Actions) {
-        let is_for_host = !self.commit.waiters.is_empty();
+        let is_for_host = self.is_draining || !self.commit.waiters.is_empty();
         for stream in 0..self.runs.len() {
             if self.runs[stream].pages > 0 {
                 if is_for_host && self.settings.pads {
@@ -315,7 +312,6 @@ impl<P: Placement> LogVolume<P> {
             match waiter {
                 Waiter::Flush(id) => actions.reply(id, Ok(Data::Absent)),
                 Waiter::Write(write) => self.reply_to(write, actions),
-                Waiter::Drain => {}
             }
         }
     }

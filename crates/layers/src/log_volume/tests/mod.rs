@@ -247,3 +247,17 @@ fn it_moves_as_many_pages_as_the_simulator() {
     let ratio = moved.1 as f64 / moved.0 as f64;
     assert!((0.97..1.1).contains(&ratio), "{} pages moved, and {} in the simulator", moved.1, moved.0);
 }
+
+/// Found by the campaign of `faults`: cleaning moved pages after the flush that ended the drain, and it was never idle again.
+#[test]
+fn after_a_drain_it_is_idle_though_cleaning_goes_on() {
+    for volume in VOLUMES {
+        let mut world = World::new(volume, 256 * KIB, 9);
+        for _ in 0..300 {
+            (0..40).for_each(|_| world.play(RARE));
+            world.signal(Signal::Drain);
+            world.settle();
+            assert!(world.stack.is_idle(), "{volume}");
+        }
+    }
+}

@@ -69,7 +69,7 @@ const INFO: Info = Info {
             name: "flush_time",
             kind: ParamKind::Text,
             default: "off",
-            help: "longest time of writing out a window (theta_t), such as 3s or 250ms, as estimated: each write for itself; off: any",
+            help: "longest time of writing out a window (theta_t), such as 250ms or 3 (seconds), as estimated: each write for itself; off: any",
         },
         Param {
             name: "write_time",

@@ -462,7 +462,7 @@ impl Run<'_> {
 
     /// Tries what a power cut now would leave, and goes on as if nothing had happened; or it is for good.
     fn try_cut(&mut self) -> Result<(), Wrong> {
-        if self.dice.chance(0.5 / self.options.operations as f64) {
+        if self.dice.chance(0.2 / self.options.operations as f64) {
             self.is_out = true;
             return Ok(());
         }

@@ -9,7 +9,7 @@ fn no_stack_loses_or_invents_anything_at_a_power_cut() {
     let subjects = subjects();
     let share = CUTS.div_ceil(subjects.len() as u64);
     for (number, subject) in subjects.iter().enumerate() {
-        let options = Options { with_errors: true, ..Options::default() };
+        let options = Options { with_errors: true, operations: 40, links: 3, ..Options::default() };
         // Seeds far apart: what one stack was not tried with, another is.
         let seed = 1000 * number as u64;
         if let Err(fault) = campaign(subject, &options, seed, share, &mut |_, _| true) {

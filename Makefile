@@ -14,7 +14,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 # The tests of the extension are in Python: it cannot be linked into a Rust test.
 RUST_TESTS := --workspace --exclude flashwright-bindings
 
-.PHONY: help demo test test-rust test-python bench bars bars-drive bars-recording bars-replay figures-prober figures-layers kills check format build packages readme clean
+.PHONY: help demo test test-rust test-python bench bars bars-drive bars-recording bars-replay figures-prober figures-layers kills power-cuts check format build packages readme clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -56,6 +56,10 @@ figures-layers: build ## Draw the papers' figures of StableBuffer and the schedu
 
 kills: build ## Kill recorded benchmarks 50 times at random points: nothing may be left behind (root, minutes)
 	@$(BIN)/python tests/python/kill_recording.py --kills 50
+
+power-cuts: $(STAMPS)/tools ## Cut the power below every stack of layers a million times, and hand recovery mutilated images (minutes; docs/layers.md has the last)
+	cargo run --release -p flashwright-faults --example campaign -- cuts=1000000
+	cargo run --release -p flashwright-faults --example fuzz -- images=300000
 
 check: build ## Format, clippy, ruff and mypy, warnings denied
 	cargo fmt --all --check

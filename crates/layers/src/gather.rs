@@ -15,7 +15,7 @@ struct Parent {
     id: u32,
     /// Replies that have not come.
     waiting: u32,
-    /// What came, by place; empty where nothing is read.
+    /// What came, by place; empty as long as nothing did, so that a write costs no memory.
     parts: Vec<Data>,
     failure: Option<Failure>,
 }
@@ -34,7 +34,7 @@ impl Gather {
     /// If it waits for none.
     pub fn begin(&mut self, id: u32, parts: u32) -> u32 {
         assert!(parts > 0, "a command that waits for nothing is replied to at once");
-        self.parents.insert(Parent { id, waiting: parts, parts: vec![Data::Absent; parts as usize], failure: None }) as u32
+        self.parents.insert(Parent { id, waiting: parts, parts: Vec::new(), failure: None }) as u32
     }
 
     /// A place of a parent, counted from 0.
@@ -50,7 +50,12 @@ impl Gather {
     pub fn ended(&mut self, part: Part, outcome: Result<Data, Failure>, actions: &mut Actions) {
         let parent = &mut self.parents[part.parent as usize];
         match outcome {
-            Ok(data) => parent.parts[part.place as usize] = data,
+            Ok(Data::Absent) => {}
+            Ok(data) => {
+                let places = parent.parts.len().max(part.place as usize + 1);
+                parent.parts.resize_with(places, Data::default);
+                parent.parts[part.place as usize] = data;
+            }
             Err(failure) => parent.failure = parent.failure.take().or(Some(failure)),
         }
         parent.waiting -= 1;

@@ -449,6 +449,9 @@ def test_drives_and_stacks_are_compared(cli: Cli, trace: Path, tmp_path: Path) -
     pairs = [(row["drive"], row["stack"]) for row in result["results"]]
     assert pairs == [(drive, stack) for drive in (PROFILE, "sd-card") for stack in ("direct", STACK)]
     assert [row["verdict"] is None for row in result["results"]] == [True, False, True, False]
+    matrix = done.stdout.partition(layer_words.BY_DRIVE)[2].splitlines()
+    assert matrix[2].split() == ["stack", PROFILE, "sd-card"]
+    assert len(matrix[4].split()) == 3
     assert done.stdout.count("times faster") + done.stdout.count("slower") + done.stdout.count("as fast as") >= 2
     cli("report", tmp_path / "run")
 

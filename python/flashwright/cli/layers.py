@@ -303,5 +303,7 @@ def print_run(run: Run) -> None:
             line = words.verdict_line(row)
             if line:
                 say(line)
+    if len(words.drives(result)) > 1:
+        print_table(*words.by_drive(result), words.BY_DRIVE)
     for line in words.remarks(result):
         say(line)

@@ -26,13 +26,23 @@ def page(run: Run) -> Page:
         headline=words.headline(result),
         facts=_facts(result),
         sections=[
-            section
-            for number, drive in enumerate(drives)
-            for section in _sections(run, drive, f"d{number}", "" if len(drives) == 1 else f"{drive}: ")
+            *_all_drives(result),
+            *(
+                section
+                for number, drive in enumerate(drives)
+                for section in _sections(run, drive, f"d{number}", "" if len(drives) == 1 else f"{drive}: ")
+            ),
         ],
         provenance=result["provenance"],
         remarks=words.remarks(result),
     )
+
+
+def _all_drives(result: dict[str, Any]) -> list[Section]:
+    if len(words.drives(result)) == 1:
+        return []
+    note = "Below 1 the device alone is faster."
+    return [Section("All devices", [Table(words.BY_DRIVE, *words.by_drive(result), note=note)])]
 
 
 def _facts(result: dict[str, Any]) -> list[Fact]:

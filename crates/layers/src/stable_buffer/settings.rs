@@ -9,6 +9,8 @@ use crate::{LayerError, Limits, Making};
 
 /// Bytes of pages that the buffer holds if nothing else is known: what STABLEBUFFER 4.1 takes on a drive.
 const SIZE_BYTES: u64 = 4 << 20;
+/// Thresholds in pages if nothing else is known: those of the Mtron in STABLEBUFFER 3.2.
+const THRESHOLDS: [f64; 3] = [8.0, 12.0, 16.0];
 
 const fn text(name: &'static str, default: &'static str, help: &'static str) -> Param {
     Param { name, kind: ParamKind::Text, default, help }
@@ -42,18 +44,48 @@ pub const PARAMS: &[Param] = &[
         default: "beside",
         help: "a slot's header has a sector of its own, or the last 40 bytes of the page, which must be zero",
     },
-    text("focused_area", "auto", "bytes of the area in which random writes are fast; auto: from the device's profile"),
-    text("t_sequential", "auto", "time of a page's write in a sequential run, in us; auto: from the device's profile"),
-    text("t_partitioned", "auto", "time of a page's write in runs that take turns, in us; auto: from the device's profile"),
-    text("t_focused", "auto", "time of a page's write within the focused area, in us; auto: from the device's profile"),
-    text("theta_sequential", "auto", "pages above which a run is flushed at once; auto: from the device's profile"),
-    text("theta_partitioned", "auto", "pages above which runs of equal length are; auto: theta_sequential * t_partitioned / t_sequential"),
-    text("theta_focused", "auto", "pages above which a focused cluster is; auto: theta_sequential * t_focused / t_sequential"),
+    text(
+        "focused_area",
+        "auto",
+        "bytes of the area in which random writes are fast; auto: from the device's profile, else the buffer's size",
+    ),
+    text(
+        "t_sequential",
+        "auto",
+        "time of a page's write in a sequential run, in us; auto: from the device's profile, else that of the slowest known pattern",
+    ),
+    text(
+        "t_partitioned",
+        "auto",
+        "time of a page's write in runs that take turns, in us; auto: from the device's profile, else that of the slowest known pattern",
+    ),
+    text(
+        "t_focused",
+        "auto",
+        "time of a page's write within the focused area, in us; auto: from the device's profile, else that of the slowest known pattern",
+    ),
+    text(
+        "theta_sequential",
+        "auto",
+        "pages above which a run is flushed at once; auto: from the device's profile, else 8 (STABLEBUFFER 3.2)",
+    ),
+    text(
+        "theta_partitioned",
+        "auto",
+        "pages above which runs of equal length are; auto: theta_sequential * t_partitioned / t_sequential, else 12",
+    ),
+    text("theta_focused", "auto", "pages above which a focused cluster is; auto: theta_sequential * t_focused / t_sequential, else 16"),
     Param {
         name: "partitions",
         kind: ParamKind::Integer { min: 1, max: 1024 },
         default: "4",
         help: "most runs of equal length that take turns: as many as t_partitioned was measured with",
+    },
+    Param {
+        name: "run_pages",
+        kind: ParamKind::Integer { min: 1, max: 1 << 20 },
+        default: "2",
+        help: "pages of the shortest run that is flushed as a sequential one; STABLEBUFFER says nothing of runs of one page",
     },
     Param {
         name: "partition_pages",
@@ -142,15 +174,11 @@ fn number(args: &Args, name: &'static str, known: Option<f64>) -> Result<Option<
     value.map(Some).ok_or_else(|| refused(format!("{name}={given} is no number above 0, and not auto")))
 }
 
-const fn unknown(what: &'static str, parameter: &'static str) -> LayerError {
-    LayerError::Unknown { layer: NAME, what, parameter }
-}
-
 impl Settings {
     /// What the parameters say over a device of these limits.
     ///
     /// # Errors
-    /// [`LayerError::Unknown`] for what neither parameters nor profile tell, [`LayerError::Refused`] for what does not go together.
+    /// [`LayerError::Refused`] for what does not go together or with the device.
     pub fn new(making: &Making<'_>, limits: Limits) -> Result<Self, LayerError> {
         let Making { args, facts, .. } = making;
         let page_bytes = args.integer("page") as u32;
@@ -172,7 +200,7 @@ impl Settings {
         if is_proactive && !is_incremental {
             return Err(refused("flushing=proactive needs patterns=incremental (STABLEBUFFER 3.2)".to_owned()));
         }
-        let tuning = Self::tuning(making, page, is_proactive)?;
+        let tuning = Self::tuning(making, page, slots)?;
         let sequential_bytes = match args.text("sequential") {
             "off" => None,
             "auto" => facts.write_bytes.map(u64::from).or(facts.thresholds.map(|least| (least.sequential_pages * page as f64) as u64)),
@@ -197,28 +225,28 @@ impl Settings {
         })
     }
 
-    fn tuning(making: &Making<'_>, page: u64, is_proactive: bool) -> Result<Tuning, LayerError> {
+    fn tuning(making: &Making<'_>, page: u64, slots: u64) -> Result<Tuning, LayerError> {
         let Making { args, facts, .. } = making;
-        let focused = bytes(args, "focused_area", facts.focused_area_bytes)?;
-        let focused = focused.ok_or_else(|| unknown("the size of its focused area", "focused_area"))?;
+        let focused = bytes(args, "focused_area", facts.focused_area_bytes)?.unwrap_or(slots * page);
         let us = |pick: fn(&crate::PatternTimes) -> f64| facts.times.as_ref().map(|times| pick(times) / 1000.0);
-        let time = |name, what, known| number(args, name, known)?.map(|us| us * 1000.0).ok_or_else(|| unknown(what, name));
-        let time_ns = [
-            time("t_sequential", "the time of a page's write in a sequential run", us(|times| times.sequential_ns))?,
-            time("t_partitioned", "the time of a page's write in runs that take turns", us(|times| times.partitioned_ns))?,
-            time("t_focused", "the time of a page's write within a focused area", us(|times| times.focused_ns))?,
+        let times = [
+            number(args, "t_sequential", us(|times| times.sequential_ns))?,
+            number(args, "t_partitioned", us(|times| times.partitioned_ns))?,
+            number(args, "t_focused", us(|times| times.focused_ns))?,
         ];
+        // If no time is known all are equal, and the length of an instance decides alone.
+        let slowest =
+            times.iter().flatten().copied().fold(None, |slowest: Option<f64>, time| Some(slowest.map_or(time, |other| other.max(time))));
+        let time_ns = times.map(|time| time.or(slowest).unwrap_or(1.0) * 1000.0);
         let known = |pick: fn(&crate::Thresholds) -> f64| facts.thresholds.as_ref().map(pick);
-        let sequential = number(args, "theta_sequential", known(|least| least.sequential_pages))?;
-        if is_proactive && sequential.is_none() {
-            return Err(unknown("the pages from which on a sequential run is worth flushing", "theta_sequential"));
-        }
-        let sequential = sequential.unwrap_or(f64::INFINITY);
+        let sequential = number(args, "theta_sequential", known(|least| least.sequential_pages))?.unwrap_or(THRESHOLDS[0]);
         // In proportion to the times, unless told (STABLEBUFFER 3.2).
         let is_given = args.text("theta_sequential") != "auto";
         let of = |name, told: Option<f64>, x: usize| {
             let told = if is_given { None } else { told };
-            number(args, name, told).map(|pages| pages.unwrap_or(sequential * time_ns[x] / time_ns[0]))
+            let in_proportion =
+                if times[0].is_some() && times[x].is_some() { time_ns[x] / time_ns[0] } else { THRESHOLDS[x] / THRESHOLDS[0] };
+            number(args, name, told).map(|pages| pages.unwrap_or(sequential * in_proportion))
         };
         let partitioned = of("theta_partitioned", known(|least| least.partitioned_pages), 1)?;
         let focused_threshold = of("theta_focused", known(|least| least.focused_pages), 2)?;
@@ -227,7 +255,45 @@ impl Settings {
             threshold_pages: [sequential, partitioned, focused_threshold],
             focused_pages: (focused / page).max(1),
             partitions: args.integer("partitions") as u32,
+            least_run_pages: args.integer("run_pages") as u32,
             least_partition_pages: args.integer("partition_pages") as u32,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use registry::Spec;
+
+    use super::*;
+    use crate::{Facts, LAYERS, PatternTimes, Thresholds};
+
+    fn tuning(text: &str, facts: &Facts) -> Tuning {
+        let entry = LAYERS.iter().find(|entry| entry.info.name == NAME).unwrap();
+        let args = entry.info.accept(&Spec::parse(text).unwrap()).unwrap();
+        let limits = Limits { capacity_bytes: 1 << 30, sector_bytes: 512, most_bytes: 1 << 20 };
+        Settings::new(&Making { args: &args, facts, seed: 1 }, limits).unwrap().tuning
+    }
+
+    /// STABLEBUFFER 3.2, the Mtron: times of 1 : 1.5 : 2 and 8 pages make 8, 12 and 16.
+    #[test]
+    fn thresholds_are_in_proportion_to_the_times() {
+        let told = tuning("stable_buffer(t_sequential=100,t_partitioned=150,t_focused=200,theta_sequential=8)", &Facts::default());
+        assert_eq!((told.threshold_pages, told.time_ns), ([8.0, 12.0, 16.0], [100_000.0, 150_000.0, 200_000.0]));
+        let times = Some(PatternTimes { sequential_ns: 10.0, partitioned_ns: 30.0, focused_ns: 20.0 });
+        let thresholds = Some(Thresholds { sequential_pages: 4.0, partitioned_pages: 5.0, focused_pages: 6.0 });
+        let facts = Facts { times, thresholds, focused_area_bytes: Some(1 << 20), ..Facts::default() };
+        let known = tuning("stable_buffer", &facts);
+        assert_eq!((known.threshold_pages, known.focused_pages), ([4.0, 5.0, 6.0], 256));
+        assert_eq!(tuning("stable_buffer(theta_sequential=2)", &facts).threshold_pages, [2.0, 6.0, 4.0]);
+    }
+
+    #[test]
+    fn what_nobody_knows_has_a_value_that_the_help_tells() {
+        let unknown = tuning("stable_buffer(size=2Mi)", &Facts::default());
+        assert_eq!((unknown.threshold_pages, unknown.focused_pages), (THRESHOLDS, 512));
+        assert!(unknown.time_ns[0] == unknown.time_ns[1] && unknown.time_ns[1] == unknown.time_ns[2]);
+        let some = tuning("stable_buffer(t_focused=7)", &Facts::default());
+        assert_eq!(some.time_ns, [7000.0; 3]);
     }
 }

@@ -21,12 +21,13 @@ impl Incremental {
     pub fn insert(&mut self, page: u64, tuning: &Tuning) -> [Candidate; 3] {
         let run = self.runs.insert(page);
         let cluster = self.clusters.insert(page);
+        let in_run = if run.length < tuning.least_run_pages { 0 } else { run.length };
         let in_partitions = match run.length {
             length if length < tuning.least_partition_pages => 0,
             length => self.runs.pages_of_length(length, tuning.partitions),
         };
         [
-            Candidate { pattern: Pattern::Sequential, pages: run.length, key: run.start },
+            Candidate { pattern: Pattern::Sequential, pages: in_run, key: run.start },
             Candidate { pattern: Pattern::Partitioned, pages: in_partitions, key: u64::from(run.length) },
             Candidate { pattern: Pattern::Focused, pages: cluster.pages, key: cluster.min },
         ]
@@ -40,9 +41,10 @@ impl Incremental {
 
     /// The size of the largest instance of each pattern, 0 where there is none. Which of equal ones that is, [`Incremental::first_of`] tells.
     pub fn candidates(&self, tuning: &Tuning) -> [Candidate; 3] {
+        let longest = Some(self.runs.longest()).filter(|&length| length >= tuning.least_run_pages).unwrap_or(0);
         let (length, in_partitions) = self.runs.most_pages_of_a_length(tuning.least_partition_pages, tuning.partitions);
         [
-            Candidate { pattern: Pattern::Sequential, pages: self.runs.longest(), key: 0 },
+            Candidate { pattern: Pattern::Sequential, pages: longest, key: 0 },
             Candidate { pattern: Pattern::Partitioned, pages: in_partitions, key: u64::from(length) },
             Candidate { pattern: Pattern::Focused, pages: self.clusters.most_pages(), key: 0 },
         ]

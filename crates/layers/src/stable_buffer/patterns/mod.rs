@@ -33,6 +33,8 @@ pub struct Tuning {
     pub focused_pages: u64,
     /// Runs that take turns in one instance, at most. STABLEBUFFER sets no limit, and takes the time of a page's write from four.
     pub partitions: u32,
+    /// Shortest run that is taken for a sequential instance.
+    pub least_run_pages: u32,
     /// Shortest runs that are taken for partitions.
     pub least_partition_pages: u32,
 }

@@ -19,7 +19,7 @@ impl OnDemand {
         self.sorted.extend(all);
         self.sorted.sort_unstable();
         self.find_runs();
-        tuning.best([self.sequential()?, self.partitioned(tuning), self.focused(tuning)])
+        tuning.best([self.sequential(tuning), self.partitioned(tuning), self.focused(tuning)])
     }
 
     fn find_runs(&mut self) {
@@ -32,16 +32,15 @@ impl OnDemand {
         }
     }
 
-    /// The longest run; of equals, the first.
-    fn sequential(&self) -> Option<Candidate> {
-        let mut longest: Option<(u32, u32)> = None;
-        for &run in &self.runs {
-            if longest.is_none_or(|(_, length)| run.1 > length) {
-                longest = Some(run);
+    /// The longest run that is long enough; of equals, the first.
+    fn sequential(&self, tuning: &Tuning) -> Candidate {
+        let mut best = Candidate { pattern: Pattern::Sequential, pages: 0, key: 0 };
+        for &(start, length) in self.runs.iter().filter(|run| run.1 >= tuning.least_run_pages) {
+            if length > best.pages {
+                best = Candidate { pages: length, key: self.sorted[start as usize], ..best };
             }
         }
-        let (start, pages) = longest?;
-        Some(Candidate { pattern: Pattern::Sequential, pages, key: self.sorted[start as usize] })
+        best
     }
 
     /// The length whose runs have most pages together, of as many as take turns; of equals, the longest.

@@ -8,8 +8,9 @@ use super::*;
 
 const SLOTS: u32 = 200;
 
-fn tuning(focused_pages: u64, least_partition_pages: u32, time_ns: [f64; 3]) -> Tuning {
-    Tuning { time_ns, threshold_pages: [3.0, 4.0, 5.0], focused_pages, partitions: 4, least_partition_pages }
+fn tuning(focused_pages: u64, least_pages: u32, time_ns: [f64; 3]) -> Tuning {
+    let (least_run_pages, least_partition_pages) = (least_pages, least_pages);
+    Tuning { time_ns, threshold_pages: [3.0, 4.0, 5.0], focused_pages, partitions: 4, least_run_pages, least_partition_pages }
 }
 
 /// Runs of adjacent pages: first page and length.
@@ -21,7 +22,8 @@ fn runs_of(pages: &BTreeSet<u64>) -> Vec<(u64, u32)> {
 /// Instances by what the paper says of them, one after the other. Of the focused ones the densest window.
 fn by_search(pages: &BTreeSet<u64>, tuning: &Tuning) -> [Vec<u64>; 3] {
     let runs = runs_of(pages);
-    let longest = runs.iter().max_by_key(|&&(start, length)| (length, std::cmp::Reverse(start)));
+    let longest =
+        runs.iter().filter(|run| run.1 >= tuning.least_run_pages).max_by_key(|&&(start, length)| (length, std::cmp::Reverse(start)));
     let sequential = longest.map_or(vec![], |&(start, length)| (start..start + u64::from(length)).collect());
     let lengths: BTreeSet<u32> = runs.iter().map(|run| run.1).filter(|&length| length >= tuning.least_partition_pages).collect();
     let of_length = |length: u32| runs.iter().filter(move |run| run.1 == length).map(|run| run.0).take(4).collect::<Vec<u64>>();

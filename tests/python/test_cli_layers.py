@@ -389,6 +389,15 @@ def test_a_verdict_says_when_a_stack_is_slower_and_why() -> None:
     assert (nothing["times_faster"], nothing["is_gain"]) == (None, None)
 
 
+def test_a_verdict_on_a_trace_with_its_times_counts_what_is_late() -> None:
+    late = {"read": {"mean": 5e9, "p50": 5e9, "p99": 9e9, "max": 9e9}}
+    in_time = {"read": {"mean": 1e6, "p50": 1e6, "p99": 2e6, "max": 4e6}}
+    found = verdict.verdict(row_of(response_ns=in_time), row_of(response_ns=late), {})
+    assert [one["figure"] for one in found["gain"]] == [
+        f"latency_ns.read.{key}" for key in ("mean", "p50", "p99", "max")
+    ]
+
+
 def small_comparison(path: Path, stacks: tuple[str, ...]) -> comparison.LayersComparison:
     target = Target.find(PROFILE, SMALL)
     plan = comparison.LayersPlan(path, stacks, Plan(Pace("one_by_one")), checkpoints.Checkpoints())

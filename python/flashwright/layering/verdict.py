@@ -56,6 +56,7 @@ def verdict(row: Mapping[str, Any], direct: Mapping[str, Any], facts: Mapping[st
     Gives `times_faster` (of `total_write_seconds`; None if nothing was written), `gain` and `lost` (each figure with both values and their
     ratio), `reasons`, `summary` in a few words, and `line`, all of it.
     """
+    row, direct = _with_responses(row), _with_responses(direct)
     gain: list[dict[str, Any]] = []
     lost: list[dict[str, Any]] = []
     for figure in FIGURES:
@@ -86,6 +87,11 @@ def verdict(row: Mapping[str, Any], direct: Mapping[str, Any], facts: Mapping[st
         "summary": summary,
         "line": f"{summary}{because}.{_tails(row, direct)}",
     }
+
+
+def _with_responses(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Give a row whose times count from when requests were due, where a clock says when: a late request is a slow one."""
+    return {**row, "latency_ns": row.get("response_ns") or row["latency_ns"]}
 
 
 def _differs(figure: Figure, mine: float, theirs: float) -> bool:

@@ -364,7 +364,8 @@ impl Run<'_> {
         let fua = if is_fua { " fua" } else { "" };
         let what = if op == IoOp::Write { format!(" ({value})") } else { String::new() };
         self.tell(|| format!("host: {id} {}{fua} {}+{}{what}", op.name(), sectors.start, sectors.len()));
-        self.oracle.sent(id, op, sectors, is_fua, value);
+        let is_durable = is_fua || (op == IoOp::Write && self.subject.acknowledges_what_is_durable());
+        self.oracle.sent(id, op, sectors, is_durable, value);
         self.flights.push((id, op, is_fua));
         if self.is_poisoned && op != IoOp::Read && self.stack.layers().len() == 1 {
             self.must_fail.insert(id);

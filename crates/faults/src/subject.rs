@@ -52,6 +52,14 @@ impl Subject {
         Limits { capacity_bytes: self.device_bytes, sector_bytes: self.sector_bytes, most_bytes: self.most_bytes }
     }
 
+    /// Whether it promises more than the contract: what it replied to is durable, as a StableBuffer's writes are unless it is told otherwise.
+    #[must_use]
+    pub fn acknowledges_what_is_durable(&self) -> bool {
+        let Kind::Registered(stack) = &self.kind else { return false };
+        let top = stack.split('|').next().unwrap_or_default();
+        top.starts_with("stable_buffer") && !top.contains("ack=written")
+    }
+
     /// A seed to open it with: not always that with which it was formatted, where the volume itself tells whose it is.
     pub fn seed_of_opening(&self, seed: u64, dice: &mut Dice) -> u64 {
         if matches!(self.kind, Kind::Planted(_)) || dice.chance(0.5) { seed } else { dice.seed() }

@@ -17,7 +17,7 @@ from flashwright._core import InputError
 from flashwright._text import percent, size, span
 from flashwright.lifetime import Lifetime
 from flashwright.runs import sha256_of_file
-from flashwright.sources import PATTERN, SECONDS_IN_DAY, STANDARD_INPUT, SYNTHETIC, Reading, check_source
+from flashwright.sources import PATTERN, SECONDS_IN_DAY, STANDARD_INPUT, SYNTHETIC, Reading, check_source, file_name
 
 if TYPE_CHECKING:
     from flashwright._core import Progress, Requests
@@ -201,7 +201,7 @@ class Load:
 
 
 def check_load_source(source: str) -> str:
-    """Give the source back if it can be one for a drive.
+    """Give the source for a drive that a name means; see `sources.check_source`.
 
     Raises InputError if it names a file that is not there.
     """
@@ -232,7 +232,7 @@ def is_file(source: str) -> bool:
 
 def name_of(source: str) -> str:
     """Give what a source is called in results."""
-    return Path(source).name if is_file(source) else source
+    return file_name(Path(source)) if is_file(source) else source
 
 
 def describe(source: str, requests: Requests | None = None) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from flashwright._core import InputError
 from flashwright._text import count, size
 from flashwright.probing import safety
 from flashwright.probing.targets import Region
-from flashwright.runs import Run, table
-from flashwright.sources import PATTERN, STANDARD_INPUT, SYNTHETIC, Reading
+from flashwright.runs import RECORDING, Run, table
+from flashwright.sources import PATTERN, STANDARD_INPUT, SYNTHETIC, Reading, check_source, file_name
 
 if TYPE_CHECKING:
     from flashwright._core import Device, Progress, ReplayTrace
@@ -28,8 +28,6 @@ COMMAND = "replay"
 OPERATIONS = ("read", "write", "trim", "flush")
 CHANGING = ("write", "trim")
 REMAPS = ("refuse", "fold", "scale", "dense")
-REQUESTS_FILE = "requests.parquet"
-"""What a recording calls the requests that its device got."""
 OPEN_OUTSTANDING = 1024
 """Most requests outstanding on a real device where a trace's clock, and not the device, says when they are sent."""
 LEAST_REGION_BYTES = 1
@@ -95,15 +93,9 @@ def trace_path(given: str) -> Path:
         raise InputError(
             f"{given}: it is made up, and a replay plays what was recorded; `flashwright trace synth` writes it as a trace"
         )
-    if path.is_dir():
-        if not (path / REQUESTS_FILE).is_file():
-            raise InputError(
-                f"{given}: a folder without a {REQUESTS_FILE}; name a trace file, or the folder of a recording"
-            )
-        return path / REQUESTS_FILE
     if not path.exists():
         raise InputError(f"{given}: no such file; name a trace file, or the folder of a recording")
-    return path
+    return Path(check_source(given))
 
 
 def load(path: Path, reading: Reading, plan: Plan, progress: Progress | None = None) -> ReplayTrace:
@@ -232,7 +224,7 @@ def play(
 def trace_document(path: Path, trace: ReplayTrace, plan: Plan) -> dict[str, Any]:
     """Tell the trace for a result."""
     return {
-        "name": path.name if path.name != REQUESTS_FILE else f"{path.absolute().parent.name}/{path.name}",
+        "name": file_name(path),
         "format": trace.format,
         "has_times": trace.has_times,
         "sources": trace.sources,
@@ -329,14 +321,18 @@ def _row(requests: pa.Table, number: int) -> dict[str, Any] | None:
 
 
 def read(folder: Path) -> Run:
-    """Read a replay that was made.
+    """Read a replay that was made, or a recording in the words of one.
 
-    Raises InputError if the folder is none.
+    Raises InputError if the folder is neither.
     """
-    run = Run.read(folder)
-    if run.command != COMMAND:
-        raise InputError(f"{folder}: a run of `{run.command}`, and not of `{COMMAND}`")
-    return run
+    command = Run.read_result(folder).command
+    if command == RECORDING:
+        from flashwright.recording.as_replay import as_replay  # noqa: PLC0415  (it speaks of replays)
+
+        return as_replay(Run.read_result(folder), folder)
+    if command != COMMAND:
+        raise InputError(f"{folder}: a run of `{command}`, and not of `{COMMAND}` or `{RECORDING}`")
+    return Run.read(folder)
 
 
 def beside(run: Run, other: Run) -> Run:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 SYNTHETIC = "synth:"
 PATTERN = "io:"
 STANDARD_INPUT = "-"
+REQUESTS_FILE = "requests.parquet"
+"""What a recording calls the requests that its device got."""
 SECONDS_IN_DAY = 86_400
 
 
@@ -33,7 +35,7 @@ class Reading:
 
 
 def check_source(source: str) -> str:
-    """Give the source back if it can be one.
+    """Give the source that a name means: of the folder of a recording the requests in it, of anything else itself.
 
     Raises InputError if it names a file that is not there.
     """
@@ -48,9 +50,12 @@ def check_source(source: str) -> str:
             f"{source}: no such file; a SOURCE is a trace file, or a synthetic workload such as `synth:uniform?pages=1M`"
         )
     if Path(source).is_dir():
-        requests = Path(source) / "requests.parquet"
-        right = f"of this recording take {requests}" if requests.exists() else "a SOURCE is a trace file"
-        raise InputError(f"{source}: is a folder; {right}")
+        requests = Path(source) / REQUESTS_FILE
+        if not requests.is_file():
+            raise InputError(
+                f"{source}: a folder without a {REQUESTS_FILE}; name a trace file, or the folder of a recording"
+            )
+        return str(requests)
     return source
 
 
@@ -83,9 +88,14 @@ def describe(source: str, workload: Workload | None = None) -> dict[str, Any]:
 
 
 def names(given: Sequence[str]) -> list[str]:
-    """Give what sources are called in results: files by their name, with the folder only where two would be the same."""
-    short = [source if source.startswith(SYNTHETIC) else Path(source).name for source in given]
+    """Give what sources are called in results: files by their name, with the path only where two would be the same."""
+    short = [source if source.startswith(SYNTHETIC) else file_name(Path(source)) for source in given]
     return [name if short.count(name) == 1 else source for name, source in zip(short, given, strict=True)]
+
+
+def file_name(path: Path) -> str:
+    """Name a trace file for people: that of a recording by its folder, as all recordings call it the same."""
+    return path.name if path.name != REQUESTS_FILE else f"{path.absolute().parent.name}/{path.name}"
 
 
 def recorded_writes_per_day(workload: Workload, repeat: int) -> float | None:

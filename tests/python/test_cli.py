@@ -34,7 +34,7 @@ WRONG_USE = [
     (["nonsense"], "nonsense"),
     (["simulate"], "SOURCE"),
     (["simulate", "missing.parquet"], "missing.parquet: no such file"),
-    (["simulate", "."], "is a folder"),
+    (["simulate", "."], "a folder without a requests.parquet"),
     (["simulate", "synth:nope"], "known are: uniform, zipf"),
     (["simulate", "synth:zipf?x=1"], "`x`"),
     (["simulate", SMALL, "--op", "0"], "'0' is not an over-provisioning"),

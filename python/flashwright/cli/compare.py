@@ -124,7 +124,7 @@ def compare(
         return
     policies = choose(named, chosen_victims)
     plan = Plan(
-        sources=list(source_names),
+        sources=[sources.check_source(source) for source in source_names],
         policies=policies,
         over_provisionings=list(over_provisionings),
         reading=sources.Reading(page_size, format_name, skip_bad, seed, repeat),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -190,7 +190,8 @@ def simulate_drive(
 
     if asked.timeline_spans and prints_only_json(json_path) and out is None:
         raise InputError("--timeline: it is a file of the run folder; with --json - give --out DIR")
-    source, load = devices.check_load_source(asked.source), asked.load
+    asked = replace(asked, source=devices.check_load_source(asked.source))
+    source, load = asked.source, asked.load
     device = devices.Device.load(profile, overrides)
     requests = work(
         f"Reading {source}",

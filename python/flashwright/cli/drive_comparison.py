@@ -39,7 +39,7 @@ def compare_drives(
 
     changes = [Change(*policy, over) for over in over_provisionings for policy in policies]
     plan = DrivePlan(
-        sources=source_names,
+        sources=[devices.check_load_source(source) for source in source_names],
         variants=variants(profiles, changes, overrides_of),
         load=options.load(reading.seed),
         reading=reading,

@@ -61,7 +61,7 @@ def bound(
     from flashwright.runs import Run, provenance, table
 
     reading = sources.Reading(page_size, format_name, skip_bad, seed, repeat)
-    sources.check_source(source)
+    source = sources.check_source(source)
     workload = work(f"Reading {source}", "page writes", lambda progress: sources.load(source, reading, progress))
     [name] = sources.names([source])
     lifetime = lifetime_of(name, sources.recorded_writes_per_day(workload, repeat), endurance, writes_per_day)

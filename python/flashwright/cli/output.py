@@ -9,11 +9,15 @@ from typing import Any
 
 import click
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
 from flashwright._core import InputError
 from flashwright.runs import REPORT_FILE, Run, default_folder, dump_json
+
+_PADDING = 2
+"""Between two columns."""
 
 
 def command_line() -> list[str]:
@@ -75,9 +79,35 @@ def print_table(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]
     if title is not None:
         console.print(f"\n{title}", style="bold", markup=False)
     headed = any(heading for heading, _ in columns)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_header=headed)
-    for heading, justify in columns:
-        table.add_column(heading, justify="right" if justify == "right" else "left", no_wrap=not console.is_terminal)
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
+    for part in parts_that_fit([heading for heading, _ in columns], rows, console.width):
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_header=headed)
+        for number in part:
+            heading, justify = columns[number]
+            table.add_column(
+                heading, justify="right" if justify == "right" else "left", no_wrap=not console.is_terminal
+            )
+        for row in rows:
+            table.add_row(*(row[number] for number in part))
+        console.print(table)
+
+
+def parts_that_fit(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[list[int]]:
+    """Tell which columns of a table to print together, so that no cell of it wraps in so many characters.
+
+    Columns that name the rows (all on the left without which two rows would look the same) stand in every part. What does not
+    fit even so is left to wrap.
+    """
+    widths = [max(cell_len(row[number]) for row in (headings, *rows)) + _PADDING for number in range(len(headings))]
+    if sum(widths) <= width or len(headings) == 1:
+        return [list(range(len(headings)))]
+    keys = next((n for n in range(1, len(headings)) if len({tuple(row[:n]) for row in rows}) == len(rows)), 1)
+    room = width - sum(widths[:keys])
+    parts: list[list[int]] = []
+    left = 0
+    for number in range(keys, len(headings)):
+        if not parts or widths[number] > left:
+            parts.append(list(range(keys)))
+            left = room
+        parts[-1].append(number)
+        left -= widths[number]
+    return parts

@@ -107,7 +107,7 @@ def record(
       flashwright record /dev/sdb --seconds 60
       flashwright record /var/lib/postgresql -- pgbench -c 8 -T 60 bench
       flashwright run tpcc --db postgres --record runs/tpcc       (a benchmark with its database, on a volume of its own)
-      flashwright simulate runs/tpcc/requests.parquet --device samsung-mcbqe32g
+      flashwright simulate runs/tpcc --device samsung-mcbqe32g
     """
     if to_finish is not None:
         if target is not None:
@@ -241,7 +241,7 @@ def conclude(folder: Path, *, keep_raw: bool, check: bool, json_path: str | None
         drop_raw(folder)
     following = f"waterfall {shlex.quote(str(folder))}"
     if "path" not in run.result:
-        following = f"simulate {shlex.quote(str(folder / 'requests.parquet'))}"
+        following = f"simulate {shlex.quote(str(folder))}"
     say(f"Next:   flashwright {following} --device nvme-tlc", json_path=json_path)
     return run
 

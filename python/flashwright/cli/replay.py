@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     "--against",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Lay another replay beside it: its run folder.",
+    help="Lay another replay beside it, or a recording: its folder.",
 )
 @target_options
 @read_options
@@ -78,6 +79,7 @@ def replay(
       flashwright replay my.parquet --device /dev/sdb --reads-only --factor 2  the reads, twice as fast as recorded
       flashwright replay my.parquet --device sd-card --remap dense --one-by-one --waiting
       flashwright replay my.parquet --device intel-x25m --against runs/replay-1f2e3d4c5b6a
+      flashwright replay runs/tpcc --device intel-x25m --against runs/tpcc     beside the device that it was recorded on
       flashwright replay my.parquet --device /dev/sdb --write --depth 8 --record runs/again
 
     How paces are defined, and what is kept of a trace, is in docs/replay.md.
@@ -133,13 +135,13 @@ def _recording(
 
 def _add_recording(run: Run, asked: Asked, folder: Path) -> None:
     """Make the recording's tables, and hold them against the trace."""
-    from flashwright import replays
+    from flashwright import replays, sources
     from flashwright.cli.record import conclude
 
     shift_bytes = asked.plan.region.offset
     if asked.record_to is None:
         conclude(folder, keep_raw=False, check=False, json_path=None)
-    recorded = folder / replays.REQUESTS_FILE
+    recorded = folder / sources.REQUESTS_FILE
     compared = replays.compare(asked.path, asked.reading, run, recorded, shift_bytes)
     run.result["recorded"] = {"folder": str(folder), **compared}
 
@@ -205,7 +207,9 @@ def replay_on(
     if outcome["ended"] == "failed":
         ended = RunError(f"{outcome['error']}; {sum(outcome['requests'].values())} requests before it are kept")
     run = replays.make_run(about_trace, about_device, region, plan, outcome, came_from)
-    return run, replays.identity(about_trace, about_device, region, plan), ended
+    # What a real device does is never the same again: no two replays on it share a folder.
+    when_ns = [time.time_ns()] if target.is_real else []
+    return run, replays.identity(about_trace, about_device, region, plan) + when_ns, ended
 
 
 def _tell_dry(found: dict[str, Any], asked: Asked) -> None:

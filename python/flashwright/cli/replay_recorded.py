@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from flashwright._core import InputError
 from flashwright.cli.output import command_line
+from flashwright.sources import REQUESTS_FILE
 
 if TYPE_CHECKING:
     from flashwright.probing.targets import Target
     from flashwright.recording.device import BlockDevice
     from flashwright.workloads.supervisor import Supervisor
 
-REQUESTS_FILE = "requests.parquet"
 _PATIENCE_S = 60.0
 _NO_MERGES = "2"
 

@@ -137,7 +137,7 @@ def simulate(
         return
     own = own_victim(placement)
     victim = own if victim is None else check_victim(victim)
-    sources.check_source(source)
+    source = sources.check_source(source)
     workload = work(f"Reading {source}", "page writes", lambda progress: sources.load(source, reading, progress))
     [name] = sources.names([source])
     lifetime = lifetime_of(name, sources.recorded_writes_per_day(workload, repeat), endurance, writes_per_day)

@@ -58,11 +58,11 @@ def stats(
     from flashwright.reports.trace import headline
     from flashwright.runs import Run, provenance
 
-    sources.check_source(source)
+    source = sources.check_source(source)
     scalars, tables = statistics(source, page_size, format_name, skip_bad, seed)
     described = sources.describe(source)
     result = {
-        "source": Path(source).name if described["sha256"] else source,
+        "source": sources.file_name(Path(source)) if described["sha256"] else source,
         **scalars,
         "distributions": {name: table.to_pydict() for name, table in tables.items() if name not in PICTURES},
         "provenance": provenance(command_line(), [described], seed),
@@ -105,10 +105,10 @@ def convert(
     from flashwright.cli.progress import work
     from flashwright.runs import provenance
 
-    sources.check_source(str(source))
+    source = Path(sources.check_source(str(source)))
     sources.check_target(target)
     done = work(
-        f"Converting {source.name}",
+        f"Converting {sources.file_name(source)}",
         "bytes",
         lambda progress: _core.convert_trace(source, target, from_format, to_format, skip_bad, progress),
     )

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from flashwright._core import InputError
-from flashwright.replays import REQUESTS_FILE
+from flashwright.sources import REQUESTS_FILE
 
 if TYPE_CHECKING:
     from flashwright._core import ReplayTrace

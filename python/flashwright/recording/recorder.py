@@ -12,6 +12,7 @@ from typing import Any
 
 from flashwright._core import InputError, RunError, __version__
 from flashwright.runs import RESULT_FILE, dump_json
+from flashwright.sources import REQUESTS_FILE
 from flashwright.workloads.supervisor import Supervisor
 
 from . import device as devices
@@ -24,7 +25,6 @@ from .tracefs import Tracefs
 AUTO = "auto"
 TRACERS = (AUTO, BlockTracer.name, Blktrace.name)
 RAW = "raw"
-REQUESTS_FILE = "requests.parquet"
 BLOCK_STREAM = "block.blktrace"
 MARKS = "marks.jsonl"
 MARKS_OF_RUN = "marks_of_run.parquet"

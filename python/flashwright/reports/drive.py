@@ -18,7 +18,7 @@ from flashwright.reports.drive_figures import (
     tail_line,
     whole_ticks,
 )
-from flashwright.reports.figures import axes, log_axis, title
+from flashwright.reports.figures import axes, time_axis, title
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
 
@@ -183,14 +183,14 @@ def _latency_over_time(run: Run) -> Figure | None:
     if columns is None:
         return None
     data = [
-        over_time_line(op, columns, f"mean_{op}_ns", OPERATION_COLOURS[op], 1e-3)
+        over_time_line(op, columns, f"mean_{op}_ns", OPERATION_COLOURS[op], 1e-9)
         for op in ("read", "write")
         if op in words.operations(run.result)
     ]
     values = [value for line in data for value in line["y"] if value]
     if not values:
         return None
-    layout = axes(title("seconds of the drive's time"), log_axis("mean latency in µs", values))
+    layout = axes(title("seconds of the drive's time"), time_axis("mean latency", values))
     return Figure(
         "latency-time",
         "Latency over the run",

@@ -23,6 +23,8 @@ SYMBOLS = (
     "hourglass",
     "star-diamond",
 )
+_TIMES = ((1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s"))
+_SIZES = ((2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"))
 AXIS_ALPHA = {"title": {"text": "over-provisioning"}, "tickformat": ".0%", "rangemode": "tozero"}
 
 
@@ -129,28 +131,40 @@ def title(text: str, **more: Any) -> dict[str, Any]:
 def log_axis(text: str, values: Iterable[float | None] = (), **more: Any) -> dict[str, Any]:
     """Give a logarithmic axis for these values: labels are plain numbers, the closer the narrower the range."""
     found = [value for value in values if value is not None and value > 0]
-    decades = math.log10(max(found) / min(found)) if found else 2.0
-    steps = (
-        (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8) if decades < 0.5 else (1, 1.5, 2, 3, 4, 5, 7) if decades < 1 else (1, 2, 5)
-    )
-    ticks = [step * 10.0**power for power in range(-9, 10) for step in (steps if decades < 3 else (1,))]
-    return {
-        "title": {"text": text},
-        "type": "log",
-        "tickvals": ticks,
-        "ticktext": [f"{tick:,g}" for tick in ticks],
-        **more,
-    }
+    ticks = [step * 10.0**power for power in range(-9, 10) for step in _steps(found)]
+    texts = [f"{tick:,.0f}" if tick >= 1 and tick == round(tick) else f"{tick:g}" for tick in ticks]
+    return {"title": {"text": text}, "type": "log", "tickvals": ticks, "ticktext": texts, **more}
 
 
-def time_axis() -> dict[str, Any]:
-    """Give a logarithmic axis of seconds, from nanoseconds to a day, with a unit at every label."""
-    units = ((1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s"))
-    ticks = {step * unit: f"{step} {name}" for unit, name in units for step in (1, 10, 100)} | {
-        1e3: "1 000 s",
-        1e4: "10 000 s",
-    }
-    return {"title": {"text": "time"}, "type": "log", "tickvals": list(ticks), "ticktext": list(ticks.values())}
+def _steps(values: Sequence[float]) -> Sequence[float]:
+    """Give the labels of a decade, the more the fewer decades these values take."""
+    decades = math.log10(max(values) / min(values)) if values else 2.0
+    if decades < 0.5:
+        return (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
+    return (1, 1.5, 2, 3, 4, 5, 7) if decades < 1 else (1, 2, 5) if decades < 3 else (1,)
+
+
+def time_axis(text: str = "time", values: Iterable[float | None] | None = None) -> dict[str, Any]:
+    """Give a logarithmic axis of seconds, from nanoseconds to a day, with a unit at every label: the closer the narrower `values`."""
+    found = None if values is None else [value for value in values if value is not None and value > 0]
+    steps = (1,) if found is None else _steps(found)
+    ticks = {
+        step * factor * unit: f"{step * factor:g} {name}"
+        for unit, name in _TIMES
+        for factor in (1, 10, 100)
+        for step in steps
+    } | {1e3: "1 000 s", 1e4: "10 000 s"}
+    return {"title": {"text": text}, "type": "log", "tickvals": list(ticks), "ticktext": list(ticks.values())}
+
+
+def time_unit(longest_s: float) -> tuple[float, str]:
+    """Give the unit in which times up to this one are best told, in seconds, and its name."""
+    return next((one for one in reversed(_TIMES) if longest_s >= one[0]), _TIMES[0])
+
+
+def size_unit(most_bytes: float) -> tuple[float, str]:
+    """Give the unit in which sizes up to this one are best told, in bytes, and its name: as `_text.size` tells them."""
+    return next((one for one in _SIZES if most_bytes >= one[0]), (1.0, "B"))
 
 
 def stream_bars(

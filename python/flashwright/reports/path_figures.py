@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flashwright._text import significant
 from flashwright.paths.summary import median, pairs
-from flashwright.reports.figures import Colours, axes, log_axis, title
+from flashwright.reports.figures import Colours, axes, log_axis, time_axis, title
 from flashwright.reports.page import Figure
 from flashwright.runs import Run
 
@@ -15,7 +15,9 @@ Cell = dict[str, Any]
 MB = 1e6
 KIB = 1024
 _WIDE = 10
-_LAYERS = {"called": "called by the database", "queued": "queued by the file system", "issued": "got by the device"}
+_LAYERS = {"called": "called", "queued": "sent", "issued": "got"}
+_BAR_PX, _GAP_PX, _LEGEND_PX, _MARGINS_PX = 8, 14, 12, 130
+"""Of a figure whose bars lie: the width of a bar, between two cells, of a line of the legend, and around all."""
 
 
 def throughput(result: dict[str, Any]) -> Figure | None:
@@ -58,23 +60,13 @@ def ratio(result: dict[str, Any]) -> Figure | None:
 
 def responses(result: dict[str, Any]) -> Figure | None:
     """Draw quantiles of the response times."""
-    colours = Colours(["p50", "p95", "p99"])
-    labels = _labels(result)
-    data = [
-        {
-            "type": "bar",
-            "name": name,
-            "x": labels,
-            "y": [(median(cell, f"response_{name}_ns") or 0.0) / 1e6 for cell in result["cells"]],
-            "marker": {"color": colours[name]},
-        }
+    series = {
+        name: [(median(cell, f"response_{name}_ns") or 0.0) / 1e9 for cell in result["cells"]]
         for name in ("p50", "p95", "p99")
-    ]
-    values = [value for trace in data for value in trace["y"] if isinstance(value, float)]
-    layout = axes(_category(), log_axis("ms", values), barmode="group")
-    return Figure(
-        "responses", "Response times", "What half, 95 % and 99 % of the transactions did not exceed.", data, layout
-    )
+    }
+    along = time_axis("time", [value for values in series.values() for value in values])
+    reading = "What half, 95 % and 99 % of the transactions did not exceed."
+    return _side_by_side(result, "responses", "Response times", reading, series, along)
 
 
 def layers(result: dict[str, Any]) -> list[Figure | None]:
@@ -85,7 +77,8 @@ def layers(result: dict[str, Any]) -> list[Figure | None]:
             result,
             "sizes",
             "Mean sizes of requests",
-            "Between queueing and issuing, the block layer merges what lies side by side and splits what is too large.",
+            "Called by the database, sent by the file system, got by the device: in between, the block layer merges what lies side by "
+            "side and splits what is too large.",
             "_mean_{op}_bytes",
             KIB,
             "KiB",
@@ -249,60 +242,74 @@ def _labels(result: dict[str, Any]) -> list[str]:
 
 
 def _rates(result: dict[str, Any]) -> Figure | None:
-    reading = "Bytes a second that the database calls for, the file system queues, and the device gets. The page cache absorbs most reads."
+    reading = "Bytes a second that the database calls for, the file system sends, and the device gets. The page cache absorbs most reads."
     return _stacked(result, "rates", "Reads and writes by layer", reading, "_{op}_bytes_per_second", MB, "MB/s")
 
 
 def _stacked(
     result: dict[str, Any], key: str, heading: str, reading: str, pattern: str, scale: float, unit: str
 ) -> Figure | None:
-    labels = _labels(result)
-    data = []
-    for place, (op, layer) in enumerate((op, layer) for op in ("write", "read") for layer in _LAYERS):
-        values = [(median(cell, layer + pattern.format(op=op)) or 0.0) / scale for cell in result["cells"]]
-        if not any(values):
-            continue
-        name = f"{op}s {_LAYERS[layer]}"
-        data.append({"type": "bar", "name": name, "x": labels, "y": values, "marker": {"color": f"@c{place}"}})
-    if not data:
-        return None
-    return Figure(key, heading, reading, data, axes(_category(), title(unit, rangemode="tozero"), barmode="group"))
-
-
-def _per_transaction(result: dict[str, Any]) -> Figure | None:
-    names = {
-        "called_write_bytes_per_transaction": "called by the database",
-        "queued_write_bytes_per_transaction": "queued by the file system",
-        "issued_write_bytes_per_transaction": "got by the device",
-        "drive_flash_write_bytes_per_transaction": "programmed in flash (simulated)",
+    series = {
+        f"{op}s {_LAYERS[layer]}": [
+            (median(cell, layer + pattern.format(op=op)) or 0.0) / scale for cell in result["cells"]
+        ]
+        for op in ("write", "read")
+        for layer in _LAYERS
     }
+    return _side_by_side(result, key, heading, reading, series, title(unit, rangemode="tozero"))
+
+
+def _side_by_side(
+    result: dict[str, Any],
+    key: str,
+    heading: str,
+    reading: str,
+    series: Mapping[str, Sequence[float]],
+    along: dict[str, Any],
+) -> Figure | None:
+    """Draw several values of each cell as bars that lie, so that its name has room on any screen."""
     labels = _labels(result)
     data = [
         {
             "type": "bar",
-            "name": told,
-            "x": labels,
-            "y": [(median(cell, name) or 0.0) / KIB for cell in result["cells"]],
+            "orientation": "h",
+            "name": name,
+            "y": labels,
+            "x": list(values),
             "marker": {"color": f"@c{place}"},
         }
-        for place, (name, told) in enumerate(names.items())
-        if any(median(cell, name) for cell in result["cells"])
+        for place, (name, values) in enumerate(series.items())
+        if any(values)
     ]
     if not data:
         return None
-    values = [value for trace in data for value in trace["y"] if isinstance(value, float) and value > 0]
+    names = {"type": "category", "autorange": "reversed", "showgrid": False, "ticks": "", "dtick": 1}
+    layout = axes(along, names, barmode="group", bargap=0.25)
+    # The legend takes a line for every two or three of them.
+    height = _MARGINS_PX + len(labels) * (_BAR_PX * len(data) + _GAP_PX) + _LEGEND_PX * len(data)
+    return Figure(key, heading, reading, data, layout, height)
+
+
+def _per_transaction(result: dict[str, Any]) -> Figure | None:
+    names = {
+        "called_write_bytes_per_transaction": "called",
+        "queued_write_bytes_per_transaction": "sent",
+        "issued_write_bytes_per_transaction": "got",
+        "drive_flash_write_bytes_per_transaction": "in flash",
+    }
+    series = {told: [(median(cell, name) or 0.0) / KIB for cell in result["cells"]] for name, told in names.items()}
+    values = [value for found in series.values() for value in found if value > 0]
+    if not values:
+        return None
     # A drive that merges whole blocks programs many times what it is given.
     is_wide = max(values) > _WIDE * min(values)
     unit = "KiB written for each transaction"
-    axis = log_axis(unit, values) if is_wide else title(unit, rangemode="tozero")
-    layout = axes(_category(), axis, barmode="group")
-    return Figure(
-        "per-transaction",
-        "Written for each transaction",
-        "Free of speed: what a transaction costs, layer by layer.",
-        data,
-        layout,
+    along = log_axis(unit, values) if is_wide else title(unit, rangemode="tozero")
+    reading = (
+        "Free of speed: what a transaction costs, called by the database, sent by the file system, got by the device, and "
+        "programmed in flash (simulated)."
     )
+    return _side_by_side(result, "per-transaction", "Written for each transaction", reading, series, along)
 
 
 def _flushes(result: dict[str, Any]) -> Figure | None:

@@ -8,7 +8,7 @@ from flashwright._text import count, short_count, short_time, span
 from flashwright.reports import replay_words as words
 from flashwright.reports.drive_figures import OPERATION_COLOURS, tail, tail_axes, tail_line
 from flashwright.reports.drive_words import rate
-from flashwright.reports.figures import axes, log_axis, title
+from flashwright.reports.figures import axes, time_axis, time_unit, title
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
 
@@ -155,11 +155,11 @@ def _rate_over_time(run: Run) -> Figure | None:
 
 
 def _latency_over_time(run: Run) -> Figure | None:
-    data = _lines(_over_time(run, "mean_latency_ns"), 1e-3)
+    data = _lines(_over_time(run, "mean_latency_ns"), 1e-9)
     values = [value for line in data for value in line["y"]]
     if not values:
         return None
-    layout = axes(title(_SECONDS), log_axis("mean latency in µs", values))
+    layout = axes(title(_SECONDS), time_axis("mean latency", values))
     return Figure("latency-time", "Latency over time", "Means of the requests that ended in a window.", data, layout)
 
 
@@ -169,6 +169,7 @@ def _lateness_over_time(run: Run) -> Figure | None:
     columns = run.tables["windows"].to_pydict()
     # It is of all operations, and stands in the row of each.
     late = dict(zip(columns["start_s"], columns["max_late_ns"], strict=True))
+    scale, unit = time_unit(max(late.values()) / 1e9)
     drawn = {"color": "@c0", "width": 1.4}
     data = [
         {
@@ -176,11 +177,11 @@ def _lateness_over_time(run: Run) -> Figure | None:
             "mode": "lines" if len(late) > 2 else "lines+markers",
             "name": "latest of a window",
             "x": list(late),
-            "y": [value * 1e-3 for value in late.values()],
+            "y": [value / 1e9 / scale for value in late.values()],
             "line": drawn,
         }
     ]
-    layout = axes(title(_SECONDS), title("µs later than due", rangemode="tozero"))
+    layout = axes(title(_SECONDS), title(f"{unit} later than due", rangemode="tozero"))
     reading = "A line that climbs and does not come back is a device that cannot keep up with the trace."
     return Figure("lateness-time", "Lateness over time", reading, data, layout)
 

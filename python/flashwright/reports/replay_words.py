@@ -22,6 +22,8 @@ def title(result: Mapping[str, Any]) -> str:
 
 def pace(told: Mapping[str, Any]) -> str:
     """Tell a pace in words."""
+    if told["kind"] == "recorded":
+        return "as it was recorded"
     factor = told.get("factor", 1.0)
     speed = "" if factor == 1.0 else f" {significant(factor)} times as fast"
     if told["kind"] == "open_loop":

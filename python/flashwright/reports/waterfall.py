@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flashwright._text import count, short_count, significant, size
-from flashwright.reports.figures import Colours, axes, line, title
+from flashwright.reports.figures import Colours, axes, line, size_unit, title
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
 
@@ -178,21 +178,23 @@ def _writes(result: Mapping[str, Any]) -> Figure:
     purposes = list(dict.fromkeys(purpose for one in layers.values() for purpose in one["by_purpose"]))
     colours = Colours(purposes)
     labels = [LAYERS[name] for name in layers]
+    most = max([one["bytes"] for one in layers.values()] or [1])
+    scale, unit = size_unit(most)
     data = [
         {
             "type": "bar",
             "name": purpose,
             "x": labels,
-            "y": [one["by_purpose"].get(purpose, 0) for one in layers.values()],
+            "y": [one["by_purpose"].get(purpose, 0) / scale for one in layers.values()],
             "marker": {"color": colours[purpose]},
-            "hovertemplate": f"{purpose}: %{{y:.4s}}B<extra>%{{x}}</extra>",
+            "hovertemplate": f"{purpose}: %{{y:.4g}} {unit}<extra>%{{x}}</extra>",
         }
         for purpose in purposes
     ]
     above = [
         {
             "x": LAYERS[name],
-            "y": one["bytes"],
+            "y": one["bytes"] / scale,
             "text": f"{size(one['bytes'])}"
             + (f"<br>{significant(one['to_first'])} x" if one["to_first"] is not None and name != "calls" else ""),
             "showarrow": False,
@@ -200,10 +202,9 @@ def _writes(result: Mapping[str, Any]) -> Figure:
         }
         for name, one in layers.items()
     ]
-    top = max([one["bytes"] for one in layers.values()] or [1])
     layout = axes(
         {"type": "category", "showgrid": False},
-        title("bytes written", exponentformat="SI", ticksuffix="B", range=[0, top * 1.2]),
+        title(f"{unit} written", range=[0, most / scale * 1.2]),
         barmode="stack",
         bargap=0.4,
         annotations=above,
@@ -219,20 +220,21 @@ def _writes(result: Mapping[str, Any]) -> Figure:
 def _by_op(result: Mapping[str, Any], key: str, axis: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     layers = {name: ops for name, ops in result["layers"].items() if name in ("calls", "queued", "device")}
     colours = Colours(_OPS)
+    scale, unit = size_unit(max((ops[op][key] or 0) for ops in layers.values() for op in _OPS))
     data = [
         {
             "type": "bar",
             "name": f"{op}s",
             "x": [LAYERS[name] for name in layers],
-            "y": [ops[op][key] for ops in layers.values()],
+            "y": [(ops[op][key] or 0) / scale for ops in layers.values()],
             "marker": {"color": colours[op]},
-            "hovertemplate": f"{op}s: %{{y:.4s}}B<extra>%{{x}}</extra>",
+            "hovertemplate": f"{op}s: %{{y:.4g}} {unit}<extra>%{{x}}</extra>",
         }
         for op in _OPS
     ]
     layout = axes(
         {"type": "category", "showgrid": False},
-        title(axis, exponentformat="SI", ticksuffix="B", rangemode="tozero"),
+        title(axis.format(unit), rangemode="tozero"),
         barmode="group",
         bargap=0.4,
     )
@@ -240,7 +242,7 @@ def _by_op(result: Mapping[str, Any], key: str, axis: str) -> tuple[list[dict[st
 
 
 def _rates(result: Mapping[str, Any]) -> Figure:
-    data, layout = _by_op(result, "bytes_per_second", "bytes a second")
+    data, layout = _by_op(result, "bytes_per_second", "{} a second")
     reading = (
         "Logical throughput (calls) against physical (device), as figures 5.6 and 5.7 of SCHEDULER: what is missing below was answered or "
         "replaced in memory, what is more is the file system's."
@@ -249,7 +251,7 @@ def _rates(result: Mapping[str, Any]) -> Figure:
 
 
 def _sizes(result: Mapping[str, Any]) -> Figure:
-    data, layout = _by_op(result, "mean_bytes", "mean size")
+    data, layout = _by_op(result, "mean_bytes", "mean size in {}")
     merged = result["merging"]["write"]
     reading = "Mean size of a call and of a request, as figure 5.8 of SCHEDULER." + (
         f" The block layer made one write of {significant(merged)} queued ones." if merged is not None else ""
@@ -260,13 +262,20 @@ def _sizes(result: Mapping[str, Any]) -> Figure:
 def _over_time(rates: pa.Table) -> Figure:
     names = [name for name in ("calls", "queued", "device") if name in rates["layer"].unique().to_pylist()]
     colours = Colours([LAYERS[name] for name in names])
+    scale, unit = size_unit(pc.max(rates["bytes"]).as_py() or 0)
     data = []
     for name in names:
         rows = rates.filter(pc.and_(pc.equal(rates["layer"], name), pc.equal(rates["op"], "write")))
-        data.append(line(LAYERS[name], rows["second"].to_pylist(), rows["bytes"].to_pylist(), colours, markers=False))
-    layout = axes(
-        title("seconds"), title("bytes written a second", exponentformat="SI", ticksuffix="B", rangemode="tozero")
-    )
+        data.append(
+            line(
+                LAYERS[name],
+                rows["second"].to_pylist(),
+                [value / scale for value in rows["bytes"].to_pylist()],
+                colours,
+                markers=False,
+            )
+        )
+    layout = axes(title("seconds"), title(f"{unit} written a second", rangemode="tozero"))
     reading = (
         "Writes in each second. Where the calls are above the device, memory holds back; it pays at a checkpoint or when the kernel "
         "writes back. The last second may be a part of one."

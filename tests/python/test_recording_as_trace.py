@@ -1,0 +1,131 @@
+"""The folder of a recording, wherever a trace is taken; and two recordings or replays that do not replace each other."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from playwright.sync_api import Browser
+
+from browsing import check_report
+from flashwright import replays
+from flashwright.runs import Run
+from support import Cli
+
+COUNT = 1000
+GAP_NS = 1_000_000
+MEASURED = "wall|^prepare_seconds|^peak_rss|^provenance|per_second$"
+DRIVE = ["--device", "intel-x25e", "--set", "media.erase_blocks_per_plane=64"]
+
+
+def latency_of(number: int) -> int:
+    """From 1 us on, 1 us more each time."""
+    return 1000 * (number + 1)
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    """A recording of writes, with a flush at the end, and one request whose end was not seen."""
+    offsets = np.random.default_rng(3).integers(0, 512, COUNT) * 4096
+    latencies: list[int | None] = [latency_of(number) for number in range(COUNT)]
+    latencies[500] = None
+    requests = pa.table(
+        {
+            "time_ns": pa.array(np.arange(COUNT, dtype=np.uint64) * np.uint64(GAP_NS)),
+            "op": pa.array(["write"] * (COUNT - 1) + ["flush"]),
+            "offset": pa.array([*offsets[:-1], 0], pa.uint64()),
+            "length": pa.array([4096] * (COUNT - 1) + [0], pa.uint32()),
+            "latency_ns": pa.array(latencies, pa.uint64()),
+        }
+    )
+    folder = tmp_path / "rec"
+    result = {"recording": {"device": {"name": "loop9"}}, "provenance": {"command": ["flashwright", "record"]}}
+    Run("record", result, {"requests": requests}).write(folder)
+    return folder
+
+
+def timeless(told: Any) -> Any:
+    """Leave out what the machine's clock and memory say, and the command."""
+    if isinstance(told, list):
+        return [timeless(one) for one in told]
+    if not isinstance(told, dict):
+        return told
+    return {key: timeless(one) for key, one in told.items() if not re.search(MEASURED, key)}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["trace", "stats", "rec"],
+        ["model", "bound", "rec"],
+        ["simulate", "rec", "--pages-per-erase-block", "16"],
+        ["simulate", "rec", *DRIVE],
+        ["compare", "rec", "--op", "0.4", "--placements", "none,multi_log", "--pages-per-erase-block", "16"],
+        ["compare", "rec", "--device", "intel-x25e", "--device", "usb-stick"],
+        ["trace", "convert", "rec", "out.blkparse"],
+    ],
+    ids=" ".join,
+)
+@pytest.mark.usefixtures("recording")
+def test_a_recording_is_a_trace(command: list[str], cli: Cli, tmp_path: Path) -> None:
+    with_folder = cli(*command, "--json", "a.json").stdout
+    assert command[1] == "convert" or "rec/requests.parquet" in with_folder
+    cli(*(word.replace("rec", "rec/requests.parquet") for word in command), "--json", "b.json")
+    one, other = (json.loads((tmp_path / name).read_text()) for name in ("a.json", "b.json"))
+    assert timeless(one) == timeless(other)
+
+
+def test_a_replay_is_laid_beside_the_recording_that_it_repeats(
+    cli: Cli, recording: Path, tmp_path: Path, browser: Browser
+) -> None:
+    done = cli("replay", "rec", *DRIVE, "--against", "rec", "--out", "out")
+    assert "Against rec/requests.parquet on loop9, as it was recorded" in done.stdout
+    assert "another trace" not in done.stdout
+    other = json.loads((tmp_path / "out" / "result.json").read_text())["against"]
+    seen = [latency_of(number) for number in range(COUNT - 1) if number != 500]
+    found = other["latency_ns"]["write"]
+    assert (found["count"], found["p50"], found["max"]) == (COUNT - 2, sorted(seen)[(COUNT - 3) // 2], max(seen))
+    assert found["mean"] == pytest.approx(sum(seen) / len(seen))
+    assert other["sent"] == COUNT
+    # To the answer of the last one.
+    assert other["seconds"] == pytest.approx(((COUNT - 1) * GAP_NS + latency_of(COUNT - 1)) / 1e9)
+    assert other["bytes_per_second"] == pytest.approx((COUNT - 1) * 4096 / other["seconds"])
+    check_report(browser, tmp_path / "out" / "report.html", least_plots=6, has_titles=True)
+    tables = replays.read(recording).tables
+    classes = {
+        to: count
+        for op, to, count in zip(
+            *(tables["latency"][name].to_pylist() for name in ("op", "to_ns", "count")), strict=True
+        )
+        if op == "write"
+    }
+    assert sum(classes.values()) == COUNT - 2
+    # Each is told at most 0.2 % too large, and never too small.
+    upper = sorted(to for to, count in classes.items() for _ in range(count))
+    assert all(latency <= to <= latency * 1.002 for latency, to in zip(sorted(seen), upper, strict=True))
+    assert sum(tables["windows"]["requests"].to_pylist()) == COUNT - 1
+
+
+@pytest.mark.usefixtures("recording")
+def test_replays_on_a_real_file_do_not_replace_each_other(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(bytes(4 << 20))
+    for _ in range(2):
+        cli("replay", "rec", "--device", "file", "--write", "--destroy-data", "file", "--depth", "8")
+        cli("replay", "rec", *DRIVE)
+    made = [Run.read_result(folder).result["device"]["kind"] for folder in (tmp_path / "runs").iterdir()]
+    # What a simulated drive does is the same each time.
+    assert sorted(made) == ["file", "file", "simulated"]
+
+
+def test_a_folder_that_is_neither_is_refused(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert "a folder without a requests.parquet" in cli("simulate", "empty", code=2).stderr
+    Run("record", {"recording": {}, "provenance": {}}).write(tmp_path / "bare")
+    told = cli("replay", "bare", *DRIVE, "--against", "bare", code=2).stderr
+    assert "a folder without a requests.parquet" in told or "right would be a finished recording" in told
+    assert told.count("\n") == 1

@@ -43,7 +43,7 @@ impl Layout {
         let ring_at = tables_at + 2 * u64::from(tables) * page;
         let segment_bytes = u64::from(pages_per_segment) * page;
         let data_at = (ring_at + u64::from(ring_pages) * page).next_multiple_of(segment_bytes);
-        let sizes = Self {
+        Self {
             page_bytes,
             pages_per_segment,
             segments,
@@ -56,9 +56,7 @@ impl Layout {
             tables_at,
             ring_at,
             data_at,
-        };
-        debug_assert!(sizes.pages_per_segment > 0);
-        sizes
+        }
     }
 
     /// The largest volume that a device holds.

@@ -123,6 +123,7 @@ pub(super) struct World {
     pub fails_after: Option<(IoOp, u64)>,
     pub sent: Vec<(IoOp, u64, u32)>,
     pub has_failed: bool,
+    has_slow_reads: bool,
 }
 
 fn open(text: &str, disk: &mut Disk) -> Stack {
@@ -153,6 +154,7 @@ impl World {
             fails_after: None,
             sent: Vec::new(),
             has_failed: false,
+            has_slow_reads: false,
         }
     }
 
@@ -262,7 +264,16 @@ impl World {
         if self.below.is_empty() {
             return false;
         }
-        let chosen = self.random.random_range(0..self.below.len());
+        let mut chosen = self.random.random_range(0..self.below.len());
+        let others = self.below.iter().position(|(command, _)| command.op != IoOp::Read);
+        if self.has_slow_reads
+            && let Some(other) = others
+            && self.random.random_bool(0.99)
+        {
+            while self.below[chosen].0.op == IoOp::Read {
+                chosen = if self.random.random_bool(0.1) { other } else { self.random.random_range(0..self.below.len()) };
+            }
+        }
         let (command, sent) = self.below.swap_remove(chosen);
         self.time += 1;
         let (op, offset, length) = (command.op, command.offset, command.length);
@@ -304,6 +315,18 @@ impl World {
         let mut actions = Actions::default();
         self.stack.replied(reply, self.time, &mut actions);
         self.take(actions);
+    }
+
+    /// Carries out all that is under way but flushes.
+    pub fn write_all(&mut self) -> Disk {
+        while self.below.iter().any(|(command, _)| command.op != IoOp::Flush) {
+            self.below.sort_by_key(|(command, sent)| (command.op == IoOp::Flush, *sent));
+            let flushes =
+                self.below.split_off(self.below.iter().position(|(command, _)| command.op == IoOp::Flush).unwrap_or(self.below.len()));
+            self.step();
+            self.below.extend(flushes);
+        }
+        Disk { limits: self.limits, bytes: self.current.clone(), writes_left: u64::MAX }
     }
 
     /// Carries out all that is under way.
@@ -364,8 +387,18 @@ impl World {
         }
     }
 
+    /// Writes every page once, and flushes.
+    pub fn fill(&mut self) {
+        for start in (0..self.capacity()).step_by(8 << 10) {
+            self.submit(IoOp::Write, start, (self.capacity() - start).min(8 << 10), false);
+        }
+        self.submit(IoOp::Flush, 0, 0, false);
+        self.settle();
+    }
+
     /// One random command or step.
     pub fn play(&mut self, mix: Mix) {
+        self.has_slow_reads = mix.has_slow_reads;
         let capacity = self.capacity() / SECTOR;
         let roll = self.random.random_range(0..1000);
         if roll < 500 || self.outstanding.len() > 12 {
@@ -380,7 +413,7 @@ impl World {
             self.submit(IoOp::Read, start * SECTOR, length * SECTOR, false);
         } else if roll < 900 + mix.flushes {
             self.submit(IoOp::Flush, 0, 0, false);
-        } else if roll < 975 {
+        } else if roll < 900 + mix.flushes + mix.trims {
             let length = self.random.random_range(1..=24).min(capacity);
             let start = self.random.random_range(0..=capacity - length);
             self.submit(IoOp::Trim, start * SECTOR, length * SECTOR, false);
@@ -396,7 +429,8 @@ impl World {
             if self.random.random_bool(0.1) { self.random.random_range(1..=32) } else { self.random.random_range(1..=mix.sectors) };
         let length = length.min(capacity);
         // Most writes go to a tenth of the volume.
-        let places = if self.random.random_bool(0.7) { (capacity - length) / 10 } else { capacity - length };
+        let hot = if mix.hot_sectors > 0 { mix.hot_sectors } else { capacity / 10 };
+        let places = if self.random.random_bool(0.7) { hot.min(capacity - length) } else { capacity - length };
         let mut start = self.random.random_range(0..=places);
         if self.random.random_bool(0.5) {
             start -= start % mix.sectors;
@@ -414,6 +448,12 @@ pub(super) struct Mix {
     pub flushes: u64,
     /// Of a thousand writes.
     pub fuas: u64,
+    /// Of a thousand, at most 75 with flushes.
+    pub trims: u64,
+    /// Sectors at the beginning to which seven of ten writes go; 0 for a tenth of all.
+    pub hot_sectors: u64,
+    /// Reads are carried out after most of what was sent later.
+    pub has_slow_reads: bool,
 }
 
 fn read_all(stack: &mut Stack, disk: &mut Disk) -> Vec<u8> {

@@ -28,7 +28,9 @@ fn main() -> ExitCode {
         }
     }
     let is_tried = |subject: &faults::Subject| matches!(subject.kind, Kind::Registered(_)) && subject.to_string().contains(&only);
-    let subjects: Vec<_> = subjects().into_iter().filter(is_tried).collect();
+    // Stacks without a form on the device have nothing to recover.
+    let has_form = |subject: &faults::Subject| Images::new(subject, seed).map_or(true, |images| images.structures() > 0);
+    let subjects: Vec<_> = subjects().into_iter().filter(|subject| is_tried(subject) && has_form(subject)).collect();
     let share = count / subjects.len().max(1) as u64;
     let mut faults = 0;
     // A panic is told as a fault.

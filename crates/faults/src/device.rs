@@ -28,6 +28,8 @@ struct Pending {
     command: Command,
     number: u64,
     sent: u64,
+    /// Times that others go before it when its turn comes.
+    patience: usize,
     /// Parts that took effect: 0, 1 or 2.
     parts_done: u8,
     /// Sectors in the first part.
@@ -205,11 +207,14 @@ impl CrashDevice {
         self.clock += 1;
         self.commands += 1;
         self.writes += u64::from(command.op == IoOp::Write);
+        // A few take very long, so that much else happens meanwhile.
+        let patience = if self.dice.chance(0.1) { self.dice.below(100) } else { 0 };
         let split = if self.dice.chance(0.5) { 0 } else { self.dice.below(sectors + 1) };
         self.pending.push(Pending {
             command,
             number: self.commands,
             sent: self.clock,
+            patience,
             parts_done: 0,
             split,
             is_front_first: self.dice.chance(0.5),
@@ -224,6 +229,10 @@ impl CrashDevice {
             return None;
         }
         let at = if self.manners.is_orderly { 0 } else { self.dice.below(self.pending.len()) };
+        if self.pending[at].patience > 0 && !self.manners.is_orderly {
+            self.pending[at].patience -= 1;
+            return None;
+        }
         if self.pending[at].parts_done < 2 {
             self.take_effect(at);
             if !self.manners.is_orderly {
@@ -461,6 +470,7 @@ impl Pending {
             command: Command { id: u32::MAX, op: IoOp::Flush, offset: 0, length: 0, is_fua: false, data: Data::Absent },
             number: 0,
             sent: 0,
+            patience: 0,
             parts_done: 0,
             split: 0,
             is_front_first: true,

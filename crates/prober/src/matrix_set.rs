@@ -157,8 +157,7 @@ const ORDER: [(Access, f64); 6] = [
 /// Those of [`Bench::play`]; [`ProbeError::Impossible`] if the area does not fit into the region, or cells with writes come where nothing may
 /// be written.
 pub fn measure_matrix(bench: &mut Bench<'_>, protocol: &Protocol, cells: &[Cell], preparation: Preparation) -> Result<Matrix, ProbeError> {
-    let times = Times { cells: vec![(protocol.cell_ns, protocol.cell_ns); cells.len()], condition: protocol.cell_ns.saturating_mul(8) };
-    measure_within(bench, protocol, cells, &times, preparation)
+    measure_within(bench, protocol, cells, &Times::of_protocol(protocol, cells.len()), preparation)
 }
 
 /// Longest times in nanoseconds: of warming up and of measuring each cell, and of the writes before random writes.
@@ -168,6 +167,11 @@ pub(crate) struct Times {
 }
 
 impl Times {
+    /// Those of a measurement.
+    pub fn of_protocol(protocol: &Protocol, cells: usize) -> Self {
+        Self { cells: vec![(protocol.cell_ns, protocol.cell_ns); cells], condition: protocol.cell_ns.saturating_mul(8) }
+    }
+
     /// Times for simulating what was measured: where the target is slow, no more requests than tell its throughput. A candidate that is slower
     /// yet does fewer, and is wrong anyway.
     pub fn like(measured: &[CellMeasured], protocol: &Protocol) -> Self {

@@ -16,6 +16,8 @@ const MOST_FOR_MATRIX: f64 = 0.3;
 const MOST_ROWS: f64 = 65_536.0;
 /// Erase blocks of each plane that are never free for data: that being written, and those that cleaning writes to.
 const OPEN_ROWS: f64 = 2.5;
+/// How near a profile's spare space is to what the onset of cleaning tells, as a share of it, to be left as it is.
+const ONSET_IS_NEAR: f64 = 0.15;
 /// Most pages of a profile: a drive of more is described with larger erase-block counts left out.
 const MOST_PAGES: f64 = 2_147_483_648.0;
 
@@ -120,7 +122,12 @@ pub(super) fn size(profile: &mut Profile, capacity_bytes: u64, spare: Spare, not
     let planes = m.channels * m.packages_per_channel * m.dies_per_package * m.planes_per_die;
     let row = f64::from(planes) * f64::from(m.pages_per_erase_block);
     let over_provisioning = match spare {
-        Spare::Onset { bytes, .. } => (bytes / page + OPEN_ROWS * row) / logical,
+        // Where cleaning was found to begin is known to within some erase blocks: a profile that lies there keeps its own.
+        Spare::Onset { bytes, .. } => {
+            let found = (bytes / page + OPEN_ROWS * row) / logical;
+            let own = profile.ftl.over_provisioning;
+            if (own / found - 1.0).abs() < ONSET_IS_NEAR { own } else { found }
+        }
         Spare::AtLeast(bytes) => ((bytes / page + OPEN_ROWS * row) / logical).max(USUAL_OVER_PROVISIONING),
         Spare::Unknown { matrix_bytes } => {
             // Not a drive that cleans where it was not seen to; a small one may well have.

@@ -3,14 +3,17 @@
 //! What experiments found out about the inside ([`Known`]) is taken over. All other values are found by simulation: candidates go through the
 //! very measurement that the device went through, on a [stand-in](stand_in) that is smaller, and the squares of the relative errors are made
 //! small. It starts from the profiles given, the built-in ones. Reads come first, as they depend on the fewest values; then writes and
-//! mixes; then all together. In between, discrete changes ([`moves`]) are tried: schemes, channels, kinds of buffer ([`search`]). It ends when
-//! all is near, nothing is left to try, or what may be spent is ([`allowance`]): then the best so far is the outcome.
+//! mixes; then all together. In between, discrete changes ([`moves`]) are tried: schemes, channels, kinds of buffer ([`search`]). So far
+//! simulations are brief; the best are then fitted to the whole measurement, every request of it, as what a write meets depends on all writes
+//! before it. It ends when all is near, nothing is left to try, or what may be spent is ([`allowance`]): then the best so far is the outcome.
 //!
 //! The outcome is one drive of many that fit: several insides look the same from outside. Keys that were fitted are listed as such.
 
 mod allowance;
 mod analytic;
 mod finish;
+#[cfg(test)]
+mod history_tests;
 mod moves;
 mod parameters;
 mod scheme;
@@ -144,6 +147,7 @@ fn searched(input: &Input<'_>, cells: Vec<CellMeasured>, allowance: &Allowance, 
         protocol: input.target.protocol,
         seed: input.seed,
         capacity_bytes: input.capacity_bytes,
+        written_bytes: input.target.protocol.written_bytes(&cells.iter().map(|one| one.cell).collect::<Vec<_>>()),
         spare: finish::Spare::of(input.known, input.target),
         progress,
         allowance,
@@ -195,6 +199,10 @@ struct Search<'a> {
 
 /// Errors below this, in every cell, need no more search.
 const GOOD: f64 = 0.04;
+/// Of what is left when reads and writes are fitted, the share that goes into searching by brief simulations, before whole ones.
+const BRIEF: f64 = 0.5;
+/// Profiles that are fitted to the whole measurement.
+const KEPT: usize = 4;
 
 impl Search<'_> {
     fn goal(&self, phases: u8) -> Goal {
@@ -208,15 +216,33 @@ impl Search<'_> {
             return Err(FitError::NoStart { starts: self.starts.len(), area_bytes: self.simulator.protocol.area_bytes });
         }
         let backs = self.writes(&fronts)?;
-        self.simulator.allowance.set_until(0.93);
+        let begin = self.simulator.allowance.spent();
+        // Where the target cleans within the measurement, brief simulations say little of writes.
+        let cleans = matches!(self.simulator.spare, finish::Spare::Onset { bytes, .. } if bytes < self.simulator.written_bytes as f64);
+        let brief = if cleans { 0.0 } else { BRIEF };
+        self.simulator.allowance.set_until(begin + (1.0 - begin) * brief);
         let goal = self.goal(READS | WRITES | MIXES);
         let parameters = self.values(READS | WRITES | MIXES);
         let mut pool = Pool::new(&self.simulator, &self.structure, &goal, &parameters);
         let fallback = backs[0].clone();
         self.evaluated(&goal, &backs)?.into_iter().for_each(|one| pool.add(one));
         pool.climb()?;
+        let mut found = pool.into_profiles();
+        found.truncate(KEPT);
+        Ok(self.as_measured(&found)?.unwrap_or(fallback))
+    }
+
+    /// The best of the profiles, fitted to the whole measurement; `None` if nothing is left to simulate them.
+    fn as_measured(&self, profiles: &[Profile]) -> Result<Option<Profile>, FitError> {
+        let goal = Goal::whole(&self.cells);
+        let parameters = self.values(READS | WRITES | MIXES);
+        self.simulator.allowance.set_until(0.95);
+        let mut pool = Pool::new(&self.simulator, &self.structure, &goal, &parameters);
+        let first = profiles.first().cloned();
+        self.evaluated(&goal, profiles)?.into_iter().filter(Candidate::is_simulated).for_each(|one| pool.add(one));
+        pool.climb()?;
         self.simulator.allowance.set_until(1.0);
-        Ok(pool.end()?.map_or(fallback, |one| one.profile))
+        Ok(pool.end()?.map(|one| one.profile).or(first))
     }
 
     /// What is fitted to these kinds of load.
@@ -269,7 +295,6 @@ impl Search<'_> {
 
     /// Gives the best profiles for reads what others do with writes: the best of these.
     fn writes(&self, fronts: &[Profile]) -> Result<Vec<Profile>, FitError> {
-        const KEPT: usize = 3;
         let goal = self.goal(WRITES | MIXES);
         if goal.cells.is_empty() {
             return Ok(fronts.to_vec());
@@ -297,7 +322,7 @@ impl Search<'_> {
         let adapted = self.adapted(WRITES | MIXES, variants, 1)?;
         self.simulator.allowance.set_until(begin + (1.0 - begin) * 0.35);
         let mut refined = Vec::new();
-        for candidate in self.evaluated(&goal, &adapted)?.into_iter().take(KEPT) {
+        for candidate in self.evaluated(&goal, &adapted)?.into_iter().take(KEPT - 1) {
             refined.push(refine(&self.simulator, &goal, candidate, &self.values(WRITES | MIXES), 1)?);
         }
         refined.sort_by(|a, b| a.cost.total_cmp(&b.cost));

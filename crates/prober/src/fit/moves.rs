@@ -108,7 +108,7 @@ fn media(moves: &mut Moves) {
     for ways in [m.packages_per_channel * 2, m.packages_per_channel * 4, halved(m.packages_per_channel)] {
         moves.add(|profile| profile.media.packages_per_channel = ways);
     }
-    for planes in [m.planes_per_die * 2, halved(m.planes_per_die)] {
+    for planes in [m.planes_per_die * 2, halved(m.planes_per_die), 1] {
         moves.add(|profile| profile.media.planes_per_die = planes);
         moves.add(|profile| {
             profile.media.planes_per_die = planes;
@@ -237,6 +237,14 @@ fn programs(moves: &mut Moves) {
             profile.media.read_us = vec![reads; shape.len()];
         });
     }
+    // Media that overlap nothing, whose pages may well be of two types.
+    for (shape, factor) in [(&[1.0] as &[f64], 1.0), (&[1.0], 0.6), (&[0.35, 1.65], 1.0), (&[0.35, 1.65], 0.6), (&[0.35, 1.65], 1.6)] {
+        moves.add(|profile| {
+            profile.media.program_us = shape.iter().map(|part| part * programs * factor).collect();
+            profile.media.read_us = vec![reads; shape.len()];
+            (profile.media.cache_mode, profile.media.multi_plane) = (false, false);
+        });
+    }
     // What the times were fitted to with the wrong dies is far from what they are with the right ones.
     for factor in [1.0, 0.6, 1.6] {
         let mut add = |change: &dyn Fn(&mut MediaConfig)| {
@@ -274,10 +282,75 @@ fn programs(moves: &mut Moves) {
     moves.add(|profile| profile.media.cache_mode = !profile.media.cache_mode);
 }
 
+/// Profiles one change away that show only where all is simulated: what is in use when, which depends on every write before.
+pub(super) fn of_history(from: &Profile) -> Vec<Profile> {
+    let mut moves = Moves { from: from.clone(), found: Vec::new() };
+    let scheme = Scheme::of(from);
+    if scheme.is_log_block() {
+        logs(&mut moves, &scheme);
+    } else {
+        spare_blocks(&mut moves);
+    }
+    moves.found
+}
+
+fn logs(moves: &mut Moves, scheme: &Scheme) {
+    for logs in [scheme.logs + 1, scheme.logs.saturating_sub(1), scheme.logs + 4, scheme.logs.saturating_sub(4)] {
+        moves.scheme(|scheme| scheme.logs = logs);
+    }
+    for merges in [scheme.merges_at_once * 2, scheme.merges_at_once / 2] {
+        moves.scheme(|scheme| scheme.merges_at_once = merges);
+    }
+    let planes = moves.from.layout().planes();
+    let wide = if scheme.interleave == 0 { planes } else { scheme.interleave };
+    let pages = moves.from.media.pages_per_erase_block;
+    // The same bytes in all, in other superblocks.
+    for (interleave, pages, logs) in [
+        (wide, pages * 2, scheme.logs.div_ceil(2)),
+        (wide, pages / 2, scheme.logs * 2),
+        (wide * 2, pages, scheme.logs.div_ceil(2)),
+        (wide / 2, pages, scheme.logs * 2),
+    ] {
+        let scheme = Scheme { interleave: if interleave == planes { 0 } else { interleave }, logs, ..scheme.clone() };
+        moves.add(|profile| {
+            profile.media.pages_per_erase_block = pages;
+            scheme.put(profile);
+        });
+    }
+}
+
+fn spare_blocks(moves: &mut Moves) {
+    let m = moves.from.media.clone();
+    let row = f64::from(moves.from.layout().planes()) * f64::from(m.pages_per_erase_block);
+    let (rows, below) = (f64::from(m.erase_blocks_per_plane), moves.from.cleaning.start_below_free);
+    for by in [-2.0, -1.0, 1.0, 2.0] {
+        let share = by * row / f64::from(moves.from.logical_pages());
+        moves.add(|profile| profile.ftl.over_provisioning += share);
+    }
+    for by in [-4.0, -2.0, -1.0, 1.0, 2.0, 4.0] {
+        // The middle between two counts: whole numbers must not depend on the last digit.
+        let blocks = (below * rows - 1e-6).ceil() + by - 0.5;
+        moves.add(|profile| profile.cleaning.start_below_free = (blocks / rows).max(0.0));
+    }
+    for factor in [0.25, 0.5, 2.0, 4.0] {
+        let pages = (f64::from(m.pages_per_erase_block) * factor) as u32;
+        moves.add(|profile| profile.media.pages_per_erase_block = pages);
+    }
+    for planes in [1, m.planes_per_die * 2, halved(m.planes_per_die)] {
+        moves.add(|profile| profile.media.planes_per_die = planes);
+    }
+}
+
 fn mixes(moves: &mut Moves) {
     let waits = moves.from.controller.writes_wait_for_reads;
     moves.add(|profile| {
         profile.controller.writes_wait_for_reads = !waits;
+        (profile.controller.write_hold_us, profile.controller.drain_us) = (0.0, 0.0);
+    });
+    // A controller that takes so long, instead of one that waits.
+    let hold_us = moves.from.controller.write_hold_us;
+    moves.add(|profile| {
+        profile.controller.write_command_us += hold_us;
         (profile.controller.write_hold_us, profile.controller.drain_us) = (0.0, 0.0);
     });
     for (hold, drain) in [(5.0, 0.0), (15.0, 0.0), (0.0, 20.0), (15.0, 60.0)] {

@@ -5,7 +5,7 @@ use units::Cancelled;
 
 use super::parameters::{Parameter, structure_of};
 use super::simulate::Simulator;
-use super::solve::{Candidate, Goal, Local, is_alike, promising, refine};
+use super::solve::{Candidate, Goal, Local, evaluate, is_alike, promising, refine};
 use super::structure::Structure;
 use super::{GOOD, moves};
 
@@ -53,6 +53,11 @@ impl<'a> Pool<'a> {
         self.entries.first().map(|one| &one.candidate)
     }
 
+    /// All that are kept, best first.
+    pub fn into_profiles(self) -> Vec<Profile> {
+        self.entries.into_iter().map(|one| one.candidate.profile).collect()
+    }
+
     /// Takes discrete changes, the best structure's first, until the stage's share is spent, all are good, or none is left.
     pub fn climb(&mut self) -> Result<(), Cancelled> {
         const BETTER: f64 = 0.9;
@@ -62,6 +67,7 @@ impl<'a> Pool<'a> {
             let Some(index) = self.entries.iter().position(open) else { break };
             let from = self.entries[index].candidate.clone();
             self.entries[index].expanded_at = from.cost;
+            let from = if self.goal.is_whole() { self.with_history(from)? } else { from };
             let mut local = Local::measure(self.simulator, self.goal, from, self.parameters)?;
             local.descend(self.simulator, self.goal, 4)?;
             let cost = local.candidate.cost;
@@ -73,6 +79,26 @@ impl<'a> Pool<'a> {
             self.expand(&local)?;
         }
         Ok(())
+    }
+
+    /// The candidate with what is in use when as in the drive: changes one by one, as long as one of them helps.
+    fn with_history(&mut self, from: Candidate) -> Result<Candidate, Cancelled> {
+        const BETTER: f64 = 0.97;
+        const ROUNDS: usize = 4;
+        let mut best = from;
+        for _ in 0..ROUNDS {
+            let mut tried = moves::of_history(&self.simulator.sized(&best.profile));
+            tried.retain(|profile| self.structure.allows(&best.profile, profile));
+            if self.simulator.allowance.is_over() || !self.simulator.is_history_seen(&best.profile) {
+                break;
+            }
+            let found = evaluate(self.simulator, self.goal, tried)?.into_iter().min_by(|a, b| a.cost.total_cmp(&b.cost));
+            match found {
+                Some(better) if better.cost < best.cost * BETTER => best = better,
+                _ => break,
+            }
+        }
+        Ok(best)
     }
 
     fn expand(&mut self, from: &Local) -> Result<(), Cancelled> {

@@ -19,12 +19,33 @@ use crate::matrix_set::{CellMeasured, Matrix, Preparation, Protocol, Times, meas
 /// Threads that simulate candidates side by side. Results do not depend on it.
 const THREADS: usize = 2;
 
+/// How much of the measurement is simulated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// No more requests than tell throughputs, of the cells asked for alone.
+    Brief,
+    /// Every request of all cells: what a write meets (logs in use, erase blocks free) is what all writes before it have left, and in drives
+    /// that merge or clean within the measurement that decides.
+    Whole,
+}
+
+impl Extent {
+    fn times(self, measured: &[CellMeasured], protocol: &Protocol) -> Times {
+        match self {
+            Self::Brief => Times::like(measured, protocol),
+            Self::Whole => Times::of_protocol(protocol, measured.len()),
+        }
+    }
+}
+
 /// How candidates are simulated.
 pub(super) struct Simulator<'a> {
     pub protocol: Protocol,
     pub seed: u64,
     /// What candidates address: a change to their insides must not change their spare space.
     pub capacity_bytes: u64,
+    /// What the whole measurement writes at most.
+    pub written_bytes: u64,
     /// What is known of when they have to clean.
     pub spare: Spare,
     pub progress: &'a Progress,
@@ -35,20 +56,24 @@ impl Simulator<'_> {
     /// The matrix of a profile over these cells, though nothing may be spent any more; `None` if such a drive cannot be made, or fails.
     pub fn matrix(&self, profile: &Profile, target: &[CellMeasured]) -> Option<Matrix> {
         let cells: Vec<Cell> = target.iter().map(|one| one.cell).collect();
-        self.measure(profile, &cells, &Times::like(target, &self.protocol), &self.allowance.outcome).ok()
+        self.measure(profile, &cells, &Extent::Whole.times(target, &self.protocol), &self.allowance.outcome).ok()
+    }
+
+    /// The profile with the device's addresses and its spare space.
+    pub fn sized(&self, profile: &Profile) -> Profile {
+        let mut sized = profile.clone();
+        finish::size(&mut sized, self.capacity_bytes, self.spare, &mut Vec::new());
+        if sized.check().is_ok() { sized } else { profile.clone() }
     }
 
     fn measure(&self, profile: &Profile, cells: &[Cell], times: &Times, progress: &Progress) -> Result<Matrix, ProbeError> {
-        let mut sized = profile.clone();
-        finish::size(&mut sized, self.capacity_bytes, self.spare, &mut Vec::new());
-        let profile = if sized.check().is_ok() { &sized } else { profile };
+        let profile = &self.sized(profile);
         let written = self.protocol.written_bytes(cells);
         let small = stand_in(profile, self.protocol.area_bytes, written);
         let is_log_block = Scheme::of(profile).is_log_block();
         // The target's area was written over a drive that held data: that much less of the spare space was free from then on. Where all that
         // is written does not use it up, or is merged into place, it makes no difference.
-        let spare = (profile.physical_pages() - u64::from(profile.logical_pages())) * u64::from(profile.media.page_bytes);
-        let is_used_up = spare < written * 2 && !is_log_block;
+        let is_used_up = spare_bytes(profile) < written * 2 && !is_log_block;
         let has_writes = cells.iter().any(|cell| cell.reads < 1.0);
         let preparation = if is_used_up && has_writes { Preparation::Fill } else { Preparation::IsFilled };
         let pages = self.protocol.area_bytes.div_ceil(u64::from(small.media.page_bytes)) as u32;
@@ -61,13 +86,18 @@ impl Simulator<'_> {
         measure_within(&mut bench, &self.protocol, cells, times, preparation)
     }
 
+    /// Whether what is written before a cell decides about it: logs fill up, or spare space is used up.
+    pub fn is_history_seen(&self, profile: &Profile) -> bool {
+        Scheme::of(profile).is_log_block() || spare_bytes(&self.sized(profile)) < self.written_bytes * 2
+    }
+
     /// The matrices of several profiles over the cells of a target, in their order, simulated side by side; of those for which there is no
-    /// allowance left, `None`. Slow cells take less time than in the target.
+    /// allowance left, `None`.
     ///
     /// # Errors
     /// [`Cancelled`] if it was asked to stop.
-    pub fn matrices(&self, profiles: &[Profile], target: &[CellMeasured]) -> Result<Vec<Option<Matrix>>, Cancelled> {
-        let times = Times::like(target, &self.protocol);
+    pub fn matrices(&self, profiles: &[Profile], target: &[CellMeasured], extent: Extent) -> Result<Vec<Option<Matrix>>, Cancelled> {
+        let times = extent.times(target, &self.protocol);
         let cells: Vec<Cell> = target.iter().map(|one| one.cell).collect();
         let taken = self.allowance.take(profiles.len(), cells.len());
         let next = AtomicUsize::new(0);
@@ -94,4 +124,8 @@ impl Simulator<'_> {
         self.progress.advance(0)?;
         Ok(results)
     }
+}
+
+fn spare_bytes(profile: &Profile) -> u64 {
+    (profile.physical_pages() - u64::from(profile.logical_pages())) * u64::from(profile.media.page_bytes)
 }

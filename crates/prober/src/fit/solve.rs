@@ -7,7 +7,7 @@ use ssd::drive::profile::{Detector, FlushRule, Profile};
 use units::Cancelled;
 
 use super::parameters::Parameter;
-use super::simulate::Simulator;
+use super::simulate::{Extent, Simulator};
 use crate::matrix::Cell;
 use crate::matrix_set::{CellMeasured, Matrix};
 
@@ -21,6 +21,7 @@ pub(super) struct Goal {
     pub cells: Vec<Cell>,
     measured: Vec<CellMeasured>,
     weights: Vec<f64>,
+    extent: Extent,
 }
 
 impl Goal {
@@ -33,7 +34,16 @@ impl Goal {
             if error.is_finite() { (1.0 / (1.0 + (error / 0.5).powi(2))).max(LEAST) } else { LEAST }
         };
         let weights = measured.iter().map(weight).collect();
-        Self { cells: measured.iter().map(|one| one.cell).collect(), measured, weights }
+        Self { cells: measured.iter().map(|one| one.cell).collect(), measured, weights, extent: Extent::Brief }
+    }
+
+    /// All that was measured, and candidates measured just so.
+    pub fn whole(measured: &[CellMeasured]) -> Self {
+        Self { extent: Extent::Whole, ..Self::new(measured.to_vec()) }
+    }
+
+    pub fn is_whole(&self) -> bool {
+        self.extent == Extent::Whole
     }
 
     /// The kinds of load, as bits, with errors that are too large.
@@ -55,6 +65,7 @@ impl Goal {
             cells: kept.iter().map(|&index| self.cells[index]).collect(),
             measured: kept.iter().map(|&index| self.measured[index]).collect(),
             weights: kept.iter().map(|&index| self.weights[index]).collect(),
+            extent: Extent::Brief,
         };
         (screen, kept)
     }
@@ -89,6 +100,11 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
+    /// Whether anything of it was: there was allowance left, and such a drive can be.
+    pub fn is_simulated(&self) -> bool {
+        self.errors.iter().any(|error| error.abs() < MISSING)
+    }
+
     /// The largest error.
     pub fn worst(&self) -> f64 {
         self.errors.iter().fold(0.0, |worst: f64, error| worst.max(error.abs()))
@@ -127,7 +143,7 @@ pub(super) fn tidy(profile: &mut Profile) {
 
 /// Candidates of these profiles, in their order. Those that cannot be are very bad.
 pub(super) fn evaluate(simulator: &Simulator<'_>, goal: &Goal, profiles: Vec<Profile>) -> Result<Vec<Candidate>, Cancelled> {
-    let matrices = simulator.matrices(&profiles, &goal.measured)?;
+    let matrices = simulator.matrices(&profiles, &goal.measured, goal.extent)?;
     let candidate = |(profile, matrix): (Profile, Option<Matrix>)| {
         let errors = goal.errors(matrix.as_ref());
         Candidate { cost: goal.cost(&errors), errors, profile }
@@ -246,9 +262,17 @@ pub(super) fn promising(
     let (screen, rows) = goal.screen(&from.candidate.errors);
     let slopes = from.jacobian.rows(&rows);
     let mut ranked: Vec<(f64, Candidate)> = Vec::new();
-    for change in evaluate(simulator, &screen, changes)? {
+    // What a change does in brief is taken for what it does in whole.
+    let begin = if goal.is_whole() { evaluate(simulator, &screen, vec![from.candidate.profile.clone()])?.pop() } else { None };
+    for mut change in evaluate(simulator, &screen, changes)? {
         if change.cost >= 1.0 {
             continue;
+        }
+        if let Some(begin) = &begin {
+            for ((error, before), &row) in change.errors.iter_mut().zip(&begin.errors).zip(&rows) {
+                *error += from.candidate.errors[row] - before;
+            }
+            change.cost = screen.cost(&change.errors);
         }
         let step = slopes.step(&screen, &change.errors, DAMPING);
         let hoped = screen.cost(&slopes.after(&change.errors, &step));
@@ -264,6 +288,15 @@ pub(super) fn promising(
         }
         is_new
     });
+    if goal.is_whole() {
+        return promising_in_whole(
+            simulator,
+            goal,
+            from,
+            ranked.into_iter().map(|(_, change)| (slopes.step(&screen, &change.errors, DAMPING), change.profile)),
+            parameters,
+        );
+    }
     let mut fitted: Vec<(f64, Local)> = Vec::new();
     for (_, change) in ranked.into_iter().take(SCREENED) {
         if simulator.allowance.is_over() {
@@ -287,6 +320,37 @@ pub(super) fn promising(
         let mut local = from.at(simulator, goal, &every, candidate, parameters)?;
         local.descend(simulator, goal, 3)?;
         candidates.push(local.candidate);
+    }
+    candidates.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+    Ok(candidates)
+}
+
+/// The best of changes with the steps that are to mend them, best first: these are made, and the best gone on from.
+fn promising_in_whole(
+    simulator: &Simulator<'_>,
+    goal: &Goal,
+    from: &Local,
+    changes: impl Iterator<Item = (Vec<f64>, Profile)>,
+    parameters: &[Parameter],
+) -> Result<Vec<Candidate>, Cancelled> {
+    const TRIED: usize = 6;
+    const KEPT: usize = 2;
+    let stepped = |(step, profile): (Vec<f64>, Profile)| {
+        // Values that the change has put out of play stay.
+        let step: Vec<f64> = from.active.iter().zip(step).map(|(one, by)| if one.is_active(&profile) { by } else { 0.0 }).collect();
+        moved(&profile, &from.active, &step)
+    };
+    let profiles = changes.take(TRIED).map(stepped).filter(|profile| profile.check().is_ok()).collect();
+    let mut candidates = evaluate(simulator, goal, profiles)?;
+    candidates.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+    let every: Vec<usize> = (0..goal.cells.len()).collect();
+    for candidate in candidates.iter_mut().take(KEPT) {
+        if candidate.cost > from.candidate.cost * 1.5 || simulator.allowance.is_over() {
+            break;
+        }
+        let mut local = from.at(simulator, goal, &every, candidate.clone(), parameters)?;
+        local.descend(simulator, goal, 3)?;
+        *candidate = local.candidate;
     }
     candidates.sort_by(|a, b| a.cost.total_cmp(&b.cost));
     Ok(candidates)

@@ -154,6 +154,9 @@ impl Structure {
         }
         if let Some(found) = self.erase_block_bytes {
             attempt(&|profile| {
+                if !self.has_geometry() {
+                    fewer_planes(profile, found.value);
+                }
                 // What shows from outside is what is erased together: a superblock.
                 let layout = profile.layout();
                 let scheme = Scheme::of(profile);
@@ -242,9 +245,12 @@ impl Structure {
         let sure = |found: Option<Found>| found.is_some_and(|found| found.is_sure);
         let (a, b) = (&from.media, &to.media);
         let ways = |m: &ssd::drive::profile::MediaConfig| m.packages_per_channel * m.dies_per_package;
-        let keeps_buffer = !sure(self.buffer_bytes) || (from.write_buffer.bytes > 0) == (to.write_buffer.bytes > 0);
+        let keeps_buffer = !sure(self.buffer_bytes) || from.write_buffer.bytes == to.write_buffer.bytes;
         let keeps_logs = !sure(self.logs) || !Scheme::of(to).is_log_block() || Scheme::of(from).logs == Scheme::of(to).logs;
-        (!sure(self.page_bytes) || a.page_bytes == b.page_bytes)
+        let is_small = |profile: &Profile| u64::from(profile.media.pages_per_erase_block) < FEWEST_PAGES;
+        let keeps_blocks = !sure(self.erase_block_bytes) || self.has_geometry() || is_small(from) || !is_small(to);
+        keeps_blocks
+            && (!sure(self.page_bytes) || a.page_bytes == b.page_bytes)
             && (!sure(self.domains) || a.channels == b.channels)
             && (!sure(self.sub_domains) || ways(a) == ways(b))
             && keeps_buffer
@@ -258,6 +264,32 @@ impl Structure {
 fn is_missing(known: &Known, key: &str) -> bool {
     let value = known.findings().iter().rev().flat_map(|finding| &finding.values).find(|value| value.key == key);
     value.is_some_and(|value| value.verdict == Verdict::NotFound)
+}
+
+/// Pages of the smallest erase blocks that drives of these interfaces had, and of usual ones, which are begun with.
+const FEWEST_PAGES: u64 = 32;
+const USUAL_PAGES: u64 = 64;
+
+/// No more dies side by side than superblocks of these bytes have room for, where requests one at a time do not tell how many there are. What
+/// the channels do together stays.
+fn fewer_planes(profile: &mut Profile, superblock_bytes: u64) {
+    let scheme = Scheme::of(profile);
+    if !scheme.is_log_block() || scheme.interleave != 0 {
+        return;
+    }
+    while u64::from(profile.layout().planes()) * USUAL_PAGES * u64::from(profile.media.page_bytes) > superblock_bytes {
+        let m = &mut profile.media;
+        if m.channels > 1 {
+            m.channels /= 2;
+            m.channel_mt_per_second = (m.channel_mt_per_second * 2.0).min(1e5);
+        } else if let Some(count) =
+            [&mut m.packages_per_channel, &mut m.dies_per_package, &mut m.planes_per_die].into_iter().find(|count| **count > 1)
+        {
+            *count /= 2;
+        } else {
+            return;
+        }
+    }
 }
 
 /// Pages of the drive are at most a chunk; a chunk is whole pages.

@@ -96,7 +96,7 @@ def test_demo_uses_the_recorded_trace(cli: Cli, tmp_path: Path) -> None:
     done = cli("demo", "--shipped", "--op", "0.2", "--json", "demo.json", "--out", "run")
     result = json.loads((tmp_path / "demo.json").read_text())
     data_pages, told = result["provenance"]["inputs"]
-    [trace] = (ROOT / "data" / "traces").glob("*.parquet")
+    trace = ROOT / "data" / "traces" / "tpcc_postgres.parquet"
     assert told["sha256"] == hashlib.sha256(trace.read_bytes()).hexdigest()
     assert "data_pages" in data_pages["source"]
     without_log, whole = result["workloads"]

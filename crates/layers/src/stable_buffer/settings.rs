@@ -49,6 +49,12 @@ pub const PARAMS: &[Param] = &[
         "auto",
         "bytes of the area in which random writes are fast; auto: from the device's profile, else the buffer's size",
     ),
+    Param {
+        name: "windows",
+        kind: ParamKind::Choice(&["anywhere", "aligned"]),
+        default: "anywhere",
+        help: "focused instances lie anywhere, as in STABLEBUFFER, or between multiples of focused_area",
+    },
     text(
         "t_sequential",
         "auto",
@@ -254,6 +260,7 @@ impl Settings {
             time_ns,
             threshold_pages: [sequential, partitioned, focused_threshold],
             focused_pages: (focused / page).max(1),
+            is_aligned: args.text("windows") == "aligned",
             partitions: args.integer("partitions") as u32,
             least_run_pages: args.integer("run_pages") as u32,
             least_partition_pages: args.integer("partition_pages") as u32,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use slab::Slab;
 
+use super::Tuning;
 use super::runs::Runs;
 use super::sizes::Sizes;
 
@@ -24,17 +25,17 @@ pub struct Clusters {
     by_min: BTreeMap<u64, u32>,
     clusters: Slab<Cluster>,
     by_pages: Sizes,
-    focused_pages: u64,
+    tuning: Tuning,
 }
 
 impl Clusters {
-    /// For at most this many pages, and a focused area of so many.
-    pub fn new(most_pages: u32, focused_pages: u64) -> Self {
+    /// For at most this many pages, whose focused instances are so large.
+    pub fn new(most_pages: u32, tuning: &Tuning) -> Self {
         Self {
             by_min: BTreeMap::new(),
             clusters: Slab::with_capacity(most_pages as usize),
             by_pages: Sizes::new(most_pages),
-            focused_pages,
+            tuning: tuning.clone(),
         }
     }
 
@@ -64,14 +65,16 @@ impl Clusters {
             return grown;
         }
         let after = self.by_min.range(page + 1..).next().map(|(_, &index)| (index, self.clusters[index as usize]));
-        let nearest = match (before, after) {
+        let is_near =
+            |(_, cluster): &(u32, Cluster)| !self.tuning.is_aligned || self.tuning.may_share(page.min(cluster.min), page.max(cluster.max));
+        let nearest = match (before.filter(is_near), after.filter(is_near)) {
             (Some(below), Some(above)) if above.1.min - page < page - below.1.max => Some(above),
             (Some(below), _) => Some(below),
             (None, above) => above,
         };
         if let Some((index, cluster)) = nearest {
             let grown = Cluster { min: cluster.min.min(page), max: cluster.max.max(page), pages: cluster.pages + 1 };
-            if grown.max - grown.min < self.focused_pages {
+            if self.tuning.may_share(grown.min, grown.max) {
                 self.change(index, grown);
                 return grown;
             }

@@ -14,7 +14,7 @@ pub struct Incremental {
 impl Incremental {
     /// For at most this many pages.
     pub fn new(most_pages: u32, tuning: &Tuning) -> Self {
-        Self { runs: Runs::new(most_pages), clusters: Clusters::new(most_pages, tuning.focused_pages) }
+        Self { runs: Runs::new(most_pages), clusters: Clusters::new(most_pages, tuning) }
     }
 
     /// A page comes. Gives the instances that it changed: one of each pattern.

@@ -31,6 +31,8 @@ pub struct Tuning {
     pub threshold_pages: [f64; 3],
     /// Pages of a focused area.
     pub focused_pages: u64,
+    /// Focused instances lie between multiples of the focused area, as a drive's superblocks do; else anywhere, as in STABLEBUFFER.
+    pub is_aligned: bool,
     /// Runs that take turns in one instance, at most. STABLEBUFFER sets no limit, and takes the time of a page's write from four.
     pub partitions: u32,
     /// Shortest run that is taken for a sequential instance.
@@ -40,6 +42,11 @@ pub struct Tuning {
 }
 
 impl Tuning {
+    /// Whether two pages may be in one focused instance.
+    fn may_share(&self, first: u64, last: u64) -> bool {
+        last - first < self.focused_pages && (!self.is_aligned || first / self.focused_pages == last / self.focused_pages)
+    }
+
     /// What decides between instances: `|WP| / T` (STABLEBUFFER 3.2).
     fn worth(&self, candidate: Candidate) -> f64 {
         f64::from(candidate.pages) / self.time_ns[candidate.pattern as usize]

@@ -65,7 +65,7 @@ impl OnDemand {
         let mut best = Candidate { pattern: Pattern::Focused, pages: 0, key: 0 };
         let mut end = 0;
         for (begin, &first) in self.sorted.iter().enumerate() {
-            while end < self.sorted.len() && self.sorted[end] - first < tuning.focused_pages {
+            while end < self.sorted.len() && tuning.may_share(first, self.sorted[end]) {
                 end += 1;
             }
             if (end - begin) as u32 > best.pages {

@@ -10,7 +10,15 @@ const SLOTS: u32 = 200;
 
 fn tuning(focused_pages: u64, least_pages: u32, time_ns: [f64; 3]) -> Tuning {
     let (least_run_pages, least_partition_pages) = (least_pages, least_pages);
-    Tuning { time_ns, threshold_pages: [3.0, 4.0, 5.0], focused_pages, partitions: 4, least_run_pages, least_partition_pages }
+    Tuning {
+        time_ns,
+        threshold_pages: [3.0, 4.0, 5.0],
+        focused_pages,
+        is_aligned: false,
+        partitions: 4,
+        least_run_pages,
+        least_partition_pages,
+    }
 }
 
 /// Runs of adjacent pages: first page and length.
@@ -32,7 +40,11 @@ fn by_search(pages: &BTreeSet<u64>, tuning: &Tuning) -> [Vec<u64>; 3] {
     for step in 0..best.map_or(0, |&length| u64::from(length)) {
         partitioned.extend(of_length(*best.unwrap()).iter().map(|start| start + step));
     }
-    let window = |first: u64| pages.range(first..first + tuning.focused_pages).copied().collect::<Vec<u64>>();
+    let end_of = |first: u64| match tuning.is_aligned {
+        true => (first / tuning.focused_pages + 1) * tuning.focused_pages,
+        false => first + tuning.focused_pages,
+    };
+    let window = |first: u64| pages.range(first..end_of(first)).copied().collect::<Vec<u64>>();
     let densest = pages.iter().max_by_key(|&&first| (window(first).len(), std::cmp::Reverse(first)));
     [sequential, partitioned, densest.map_or(vec![], |&first| window(first))]
 }
@@ -84,8 +96,8 @@ proptest! {
     }
 
     #[test]
-    fn a_scan_finds_what_a_search_finds_and_chooses_by_worth(history in histories(), focused in 1..40_u64, times in prop::array::uniform3(1..5_u32)) {
-        let tuning = tuning(focused, 2, times.map(f64::from));
+    fn a_scan_finds_what_a_search_finds_and_chooses_by_worth(history in histories(), focused in 1..40_u64, is_aligned: bool, times in prop::array::uniform3(1..5_u32)) {
+        let tuning = Tuning { is_aligned, ..tuning(focused, 2, times.map(f64::from)) };
         let mut on_demand = Recognition::OnDemand(OnDemand::default());
         play(&history, |_| (), |_| (), |pages| {
             let searched = by_search(pages, &tuning);
@@ -103,8 +115,8 @@ proptest! {
     }
 
     #[test]
-    fn clusters_hold_every_page_once_and_stay_within_a_focused_area(history in histories(), focused in 1..40_u64) {
-        let tuning = tuning(focused, 2, [1.0; 3]);
+    fn clusters_hold_every_page_once_and_stay_within_a_focused_area(history in histories(), focused in 1..40_u64, is_aligned: bool) {
+        let tuning = Tuning { is_aligned, ..tuning(focused, 2, [1.0; 3]) };
         let incremental = std::cell::RefCell::new(Incremental::new(SLOTS, &tuning));
         play(&history, |page| { incremental.borrow_mut().insert(page, &tuning); }, |page| incremental.borrow_mut().remove(page), |pages| {
             let incremental = incremental.borrow();
@@ -115,6 +127,7 @@ proptest! {
             let mut held = 0;
             for cluster in clusters.iter() {
                 assert!(before < Some(cluster.min) && cluster.max - cluster.min < focused, "{cluster:?}");
+                assert!(!is_aligned || cluster.min / focused == cluster.max / focused, "{cluster:?}");
                 assert!(pages.contains(&cluster.min) && pages.contains(&cluster.max));
                 assert_eq!(cluster.pages as usize, pages.range(cluster.min..=cluster.max).count());
                 before = Some(cluster.max);

@@ -227,7 +227,7 @@ fn stacks() -> Vec<String> {
         "size=2Ki,ack=flush",
         "size=10Ki,ack=written",
         "size=16Ki,ack=written,layout=embedded,patterns=on_demand",
-        "size=16Ki,ack=flush,flushing=proactive,sequential=4Ki,outstanding=2",
+        "size=16Ki,ack=flush,flushing=proactive,sequential=4Ki,outstanding=2,windows=aligned",
         "size=10Ki,ack=fua,flushing=proactive,sequential=2Ki,layout=embedded,reread=no",
         "size=24Ki,ack=written,sequential=4Ki,patterns=on_demand,partition_pages=1,outstanding=1",
         "size=6Ki,ack=written,flushing=proactive,sequential=2Ki,reread=no",

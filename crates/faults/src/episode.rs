@@ -170,6 +170,7 @@ fn live_volume(
     let mut stack = subject.open(seed, &mut device).map_err(|error| Wrong(format!("cannot be opened when it is new: {error}")))?;
     let mut values = Vec::new();
     read_all(&mut stack, &mut device, &mut Vec::new(), &mut values)?;
+    judge_new(subject, &mut device, &values)?;
     let sector_bytes = subject.sector_bytes;
     let most = (stack.limits().most_bytes / sector_bytes) as usize;
     let run = Run {
@@ -208,6 +209,21 @@ fn cut_while_formatting(subject: &Subject, dice: &mut Dice, seed: u64, device: &
     let loss = device.draw_loss();
     device.cut(&loss);
     let _ = subject.open(seed, device);
+}
+
+/// A volume that was just made holds zeros, or what the device holds in the same place: nothing that another volume kept elsewhere.
+fn judge_new(subject: &Subject, device: &mut CrashDevice, values: &[Value]) -> Result<(), Wrong> {
+    if subject.to_string().contains("filled=yes") {
+        return Ok(());
+    }
+    let mut bytes = vec![0; subject.sector_bytes as usize];
+    for (number, value) in values.iter().enumerate().filter(|(_, value)| **value != Value::ZEROS) {
+        let read = device.read(number as u64 * u64::from(subject.sector_bytes), &mut bytes);
+        if read.is_err() || Value::read(number as u64, &bytes) != *value {
+            return Err(Wrong(format!("sector {number}: {value}, on a volume that was just made")));
+        }
+    }
+    Ok(())
 }
 
 /// Reads the whole volume.

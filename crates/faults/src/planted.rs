@@ -128,12 +128,15 @@ struct Twin {
 ///
 /// # Errors
 /// [`LayerError`] of the device.
-pub fn format(seed: u64, below: &mut dyn Store) -> Result<(), LayerError> {
+pub fn format(bug: Bug, seed: u64, below: &mut dyn Store) -> Result<(), LayerError> {
     let layout = Layout::of(below.limits());
     let zeros = vec![0; layout.page_bytes()];
     for page in 0..layout.pages {
-        // The identity is that of the seed: remains of another volume in the second slot are known by theirs.
         below.write(layout.slot_at(page, 0), &layout.slot(seed, page, 0, &zeros))?;
+        // The identity is the seed alone: remains of a volume of the same one have to go.
+        if bug != Bug::TakesForeign {
+            below.write(layout.slot_at(page, 1), &vec![0; layout.sector])?;
+        }
     }
     Ok(below.flush()?)
 }

@@ -72,7 +72,7 @@ impl Subject {
     pub fn format(&self, seed: u64, below: &mut dyn Store) -> Result<(), LayerError> {
         match &self.kind {
             Kind::Registered(stack) => layers::format(stack, &facts(), seed, below),
-            Kind::Planted(_) => planted::format(seed, below),
+            Kind::Planted(bug) => planted::format(*bug, seed, below),
         }
     }
 

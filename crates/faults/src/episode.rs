@@ -143,7 +143,7 @@ pub fn live(subject: &Subject, options: &Options, seed: u64, tally: &mut Tally) 
     let mut next_write = 2;
     for volume in 0..options.volumes {
         // A volume that is made anew may get the seed of the one before.
-        if volume > 0 && dice.chance(0.7) {
+        if volume > 0 && dice.chance(0.5) {
             volume_seed = dice.seed();
         }
         (device, next_write) = live_volume(subject, options, dice.split(), volume_seed, device, next_write, tally)?;

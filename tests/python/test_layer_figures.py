@@ -27,8 +27,8 @@ def test_every_figure_is_there() -> None:
 @pytest.mark.parametrize("number", ["4a SSD", "7.16"])
 def test_a_figure_is_drawn(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stable_buffer, "WRITES", 3_000)
-    monkeypatch.setattr(scheduler_layers, "ONLINE_SECONDS", 2.0)
-    monkeypatch.setattr(scheduler_layers, "ONLINE_INTERVAL", 1.0)
+    monkeypatch.setattr(scheduler_layers, "SECONDS", 2.0)
+    monkeypatch.setattr(scheduler_layers, "ONLINE_INTERVAL", 6.0)
     monkeypatch.setattr(layered, "known", lambda _profile: {})
     one = drawing(number)
     paper = next(paper for paper in layer_figures.PAPERS if number in [other.number for other in paper.drawings()])

@@ -30,7 +30,8 @@ PAPERS = (
         scheduler_layers.drawings,
         lambda: [RUNS],
         "Figure 7.4 needs nilfs2, which few kernels have: a log-structured volume that defers nothing stands for it. A window "
-        "holds as many writes as the paper's: ours come six times as fast, so that the 30 ... 600 s between checkpoints are a sixth of that here.",
+        "holds as many writes as the paper's: ours come six times as fast, so that the 30 ... 600 s between checkpoints are a sixth of "
+        "that here.",
     ),
 )
 

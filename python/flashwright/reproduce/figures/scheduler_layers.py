@@ -1,11 +1,11 @@
 """SCHEDULER figures 7.4-7.21: what deferring, coalescing, converting and aligning gain on the Mtron SSD.
 
-As in chapter 7: the reads and writes of a database's data, one by one, on a raw device. The window of deferring closes at a checkpoint each
-30 ... 600 s, told by a flush, so that a batch is alone on the device (7.3.2, static). The write time is that of all that the device was sent
-but reads.
+As in chapter 7: the reads and writes of a database's data, one by one, on a raw device. The window of deferring closes at a checkpoint
+each 30 ... 600 s, told by a flush, so that a batch is alone on the device (7.3.2, static). The write time is that of all that the device
+was sent but reads.
 
-The paper's trace was recorded on the Mtron itself, which takes 137 random writes a second; ours, on a faster device, has 821 a second. So that a
-window holds as many writes as theirs, a second of theirs is a sixth of one of ours.
+The paper's trace was recorded on the Mtron itself, which takes 137 random writes a second; ours, on a faster device, has 821 a second. So
+that a window holds as many writes as theirs, a second of theirs is a sixth of one of ours.
 """
 
 from __future__ import annotations

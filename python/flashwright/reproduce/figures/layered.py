@@ -124,9 +124,6 @@ def _measure(case: Case, progress: Progress) -> Measured:
     )
 
 
-RUNS = Runs()
-
-
 def latency_ms(run: Measured, op: str) -> float:
     """Mean time from sending a request to its end, in milliseconds."""
     return float(run.outcome["latency_ns"][op]["mean"]) / 1e6

@@ -13,8 +13,9 @@ from typing import Any
 
 from flashwright.layering.measure import DIRECT, Measured
 from flashwright.reproduce.figures.drawing import Drawing, Published, Shape, probed, value
-from flashwright.reproduce.figures.layered import RUNS, Case, axis, latency_ms, named_bars
+from flashwright.reproduce.figures.layered import Case, Runs, axis, latency_ms, named_bars
 
+RUNS = Runs()
 WRITES = 122_150
 METHODS = {
     "ondemand+passive": "patterns=on_demand,flushing=passive",

@@ -51,7 +51,7 @@ bars-recording: build ## Measure what recording costs a database (root; minutes 
 figures-prober: build ## Draw the papers' figures with the prober (minutes; docs/figures-prober.md has the last numbers)
 	@$(BIN)/python -m flashwright.reproduce.prober_figures
 
-figures-layers: build ## Draw the papers' figures of StableBuffer and the scheduler (half an hour; docs/figures-layers.md has the last numbers)
+figures-layers: build ## Draw the papers' figures of StableBuffer and the scheduler (ten minutes on a quiet machine; docs/figures-layers.md has the last numbers)
 	@$(BIN)/python -m flashwright.reproduce.layer_figures
 
 kills: build ## Kill recorded benchmarks 50 times at random points: nothing may be left behind (root, minutes)

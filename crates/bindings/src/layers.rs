@@ -159,6 +159,7 @@ impl Measuring<'_> {
             let progress = self.progress;
             played.ended = stacked.drain(&mut || progress.advance(0).is_ok()).err().map(ReplayError::Device);
         }
+        stacked.sample_now();
         Ok(Outcome {
             played,
             fitted: counts(),
@@ -181,15 +182,17 @@ impl Measuring<'_> {
 
 /// Formats a stack of layers over a device, and plays a trace on it: `replay` with layers between.
 ///
-/// `stack` are layers from the top to the bottom with `|` between them, or "direct"; `facts` what is known of the device (`layer_facts`), for parameters
-/// that are `auto`. The stack has `region_bytes` of the device (to its end if left out) from `region_offset` on, and of what it offers the first
-/// `above_bytes` are used (all if left out): stacks that offer different capacities play the same requests then. At `checkpoints_ns`, times of the trace, a checkpoint of the database ends: a flush among the requests, or a signal to the
-/// layers, as `checkpoints_as` says. With `drain` layers write back what they hold at the end, after what is measured of requests.
-/// Counters are sampled every `sample_every_ns` of the device's time, or less often if that is too many.
+/// `stack` are layers from the top to the bottom with `|` between them, or "direct"; `facts` what is known of the device, for parameters that are
+/// `auto`. The stack has `region_bytes` of the device (to its end if left out) from `region_offset` on, and of what it offers the first
+/// `above_bytes` are used (all if left out): stacks that offer different capacities play the same requests then. At `checkpoints_ns`, times of the
+/// trace, a checkpoint of the database ends: a flush among the requests, or a signal to the layers, as `checkpoints_as` says. With `drain` layers
+/// write back what they hold at the end, after what is measured of requests. Counters are sampled every `sample_every_ns` of the device's time,
+/// or less often if that is too many.
 ///
-/// Gives the figures of `replay` and `layers`: capacity_bytes (above), below (what the device was sent by operation: requests, bytes,
-/// latency_ns, a sum), busy_ns (how long the device had something to do, with `reads` and with `changes`, all else: what overlaps counts once), flash (what its flash did: page_bytes, page_reads, page_programs, erases; None if nobody can tell), computing_seconds (time of this
-/// machine's processor in the layers), drain_seconds, counters (one dict a layer), and `tables.samples`. Raises InputError before the first request.
+/// Gives the figures of `replay` and `layers`: capacity_bytes (above), below (what the device was sent by operation: requests, bytes, latency_ns, a
+/// sum), busy_ns (how long the device had something to do, with `reads` and with `changes`, all else: what overlaps counts once), flash (what its
+/// flash did: page_bytes, page_reads, page_programs, erases; None if nobody can tell), computing_seconds (time of this machine's processor in
+/// the layers), drain_seconds, counters (one dict a layer), and `tables.samples`. Raises InputError before the first request.
 #[pyfunction]
 #[pyo3(signature = (
     device, trace, stack, *, facts=None, seed=1, pace="closed", factor=1.0, depth=1, waiting=false, remap="refuse", region_offset=0,

@@ -172,8 +172,12 @@ impl<'a> Stacked<'a> {
                 }
             }
         }
-        self.sample(true);
         Ok(())
+    }
+
+    /// Takes a last sample: what the layers have counted now.
+    pub fn sample_now(&mut self) {
+        self.sample(true);
     }
 
     fn compute(&mut self, work: impl FnOnce(&mut Stack, &mut Actions)) {

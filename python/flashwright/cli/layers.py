@@ -73,7 +73,7 @@ stack_option = click.option(
     "[default: keep]",
 )
 @click.option(
-    "--no-drain", is_flag=True, help="Do not count what layers write back at the end, after the last request."
+    "--no-drain", is_flag=True, help="Do not let layers write back what they hold at the end, after the last request."
 )
 @click.option(
     "--threads",

@@ -26,7 +26,6 @@ struct Job {
     pages: Scratch,
     next: usize,
     under_way: u32,
-    failed_reads: u32,
 }
 
 /// The state of cleaning.
@@ -150,7 +149,7 @@ impl<P: Placement> LogVolume<P> {
             return false;
         }
         self.cleaner.price = valid / (all - valid).max(1) + 1;
-        self.cleaner.job = Some(Job { victim, pages, next: 0, under_way: 0, failed_reads: 0 });
+        self.cleaner.job = Some(Job { victim, pages, next: 0, under_way: 0 });
         true
     }
 
@@ -192,7 +191,7 @@ impl<P: Placement> LogVolume<P> {
             let pages = self.neighbours(place);
             self.step_over(pages);
             self.log.promise(2 * pages as usize);
-            self.read_for_move(place, pages, actions);
+            self.read_for_move(place, pages, 1, actions);
         }
         self.send_touched(actions);
         went_on
@@ -222,11 +221,11 @@ impl<P: Placement> LogVolume<P> {
         pages
     }
 
-    fn read_for_move(&mut self, place: usize, pages: u32, actions: &mut Actions) {
+    fn read_for_move(&mut self, place: usize, pages: u32, tries: u32, actions: &mut Actions) {
         let Some(job) = &mut self.cleaner.job else { return };
         job.under_way += 1;
         let from = job.victim.0 * self.layout.pages_per_segment + u32::from(job.pages.offsets[place]);
-        self.send(Op::Move { place, pages }, IoOp::Read, self.layout.page(from), pages * self.layout.page_bytes, actions);
+        self.send(Op::Move { place, pages, tries }, IoOp::Read, self.layout.page(from), pages * self.layout.page_bytes, actions);
     }
 
     /// Pages of the victim were read: those that are still valid get a new place.
@@ -256,12 +255,11 @@ impl<P: Placement> LogVolume<P> {
     }
 
     /// Pages of the victim could not be read. They cannot stay there for ever, so it is tried again.
-    pub fn not_moved(&mut self, place: usize, pages: u32, failure: &Failure, actions: &mut Actions) {
+    pub fn not_moved(&mut self, place: usize, pages: u32, tries: u32, failure: &Failure, actions: &mut Actions) {
         let Some(job) = &mut self.cleaner.job else { return };
         job.under_way -= 1;
-        job.failed_reads += 1;
-        if job.failed_reads < TRIES {
-            self.read_for_move(place, pages, actions);
+        if tries < TRIES {
+            self.read_for_move(place, pages, tries + 1, actions);
         } else {
             self.poison(&format!("a segment cannot be cleaned: {failure}"), actions);
         }

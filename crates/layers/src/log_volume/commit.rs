@@ -44,7 +44,7 @@ pub(super) struct Log {
     epoch: u64,
     per_summary: usize,
     ring: usize,
-    /// Entries of pages that are being read: there will be room for them.
+    /// Summaries for entries of pages that are being read: there will be room for them.
     promised: usize,
 }
 
@@ -103,15 +103,16 @@ impl Log {
 
     #[inline]
     fn has_room_for(&self, more: usize) -> bool {
-        (self.entries.len() + self.promised + more).div_ceil(self.per_summary) + SPARE_SUMMARIES <= self.ring - self.used()
+        (self.entries.len() + more).div_ceil(self.per_summary) + self.promised + SPARE_SUMMARIES <= self.ring - self.used()
     }
 
+    /// Keeps room for entries that will come. They may be written alone, so they are promised whole summaries.
     pub fn promise(&mut self, entries: usize) {
-        self.promised += entries;
+        self.promised += entries.div_ceil(self.per_summary);
     }
 
     pub fn keep_promise(&mut self, entries: usize) {
-        self.promised -= entries;
+        self.promised -= entries.div_ceil(self.per_summary);
     }
 
     /// Where replaying would begin if all that was made so far were in a checkpoint: the next summary, and the number of its first entry.

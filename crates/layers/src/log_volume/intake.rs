@@ -161,6 +161,7 @@ impl<P: Placement> LogVolume<P> {
         let (_, stream) = self.chosen.take().expect("a stream was chosen");
         self.mapped += u32::from(self.ftl.lookup(lpn).is_none());
         let ppn = self.ftl.place_for_host(lpn, stream, 0).0;
+        self.outdate_fills(lpn);
         self.counted.host_pages += 1;
         self.cleaner.paid();
         self.note(lpn, ppn, &data, false, actions);
@@ -176,6 +177,13 @@ impl<P: Placement> LogVolume<P> {
             self.commit.wait_for(self.log.next, Waiter::Write(write));
         } else if !waits {
             self.reply_to(write, actions);
+        }
+    }
+
+    /// What was read of this page to be completed is of the past now, even if its next version comes to lie in the same place.
+    fn outdate_fills(&mut self, lpn: Lpn) {
+        for fill in self.fills.iter_mut().filter(|fill| fill.lpn == lpn.0) {
+            fill.ppn = u32::MAX;
         }
     }
 
@@ -336,6 +344,7 @@ impl<P: Placement> LogVolume<P> {
         for lpn in pages.clone() {
             if self.ftl.lookup(Lpn(lpn)).is_some() {
                 self.ftl.trim(Lpn(lpn));
+                self.outdate_fills(Lpn(lpn));
                 self.checkpoint.page_changed(&self.layout, lpn);
                 forgotten += 1;
             }

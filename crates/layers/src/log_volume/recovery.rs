@@ -105,6 +105,8 @@ fn write_root(layout: &Layout, volume: u64, root: &Root, store: &mut dyn Store) 
 
 /// Opens what is there. Nothing is written but a new checkpoint, beside the one that is valid: so a power cut leaves what is found again.
 pub(super) fn recover(store: &mut dyn Store) -> Result<Recovered, LayerError> {
+    // What a process that was killed had written may still be volatile, and what is written below is beside what is read here.
+    store.flush()?;
     let limits = store.limits();
     let unformatted = |reason: String| LayerError::NotFormatted { layer: NAME, offset: 0, reason };
     let first = SUPERBLOCK_BYTES.next_multiple_of(limits.sector_bytes as usize);

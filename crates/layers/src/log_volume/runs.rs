@@ -26,7 +26,7 @@ pub(super) enum Op {
     /// A page of which the host writes a part.
     Fill { write: usize, lpn: u32, ppn: u32 },
     /// Valid pages of a victim, from this place among its survivors on.
-    Move { place: usize, pages: u32 },
+    Move { place: usize, pages: u32, tries: u32 },
     /// Pages of data.
     Pages { run: Run, turn: u8 },
     /// Summaries or tables.
@@ -145,8 +145,8 @@ impl<P: Placement> LogVolume<P> {
             }
             (_, _) if self.poison.is_some() => {}
             (Op::Fill { write, lpn, ppn }, outcome) => self.fill_ended(write, lpn, ppn, outcome, actions),
-            (Op::Move { place, pages }, Ok(data)) => self.moved(place, pages, &data, actions),
-            (Op::Move { place, pages }, Err(failure)) => self.not_moved(place, pages, &failure, actions),
+            (Op::Move { place, pages, .. }, Ok(data)) => self.moved(place, pages, &data, actions),
+            (Op::Move { place, pages, tries }, Err(failure)) => self.not_moved(place, pages, tries, &failure, actions),
             (_, Err(failure)) => self.poison(&failure.to_string(), actions),
             (Op::Pages { run, turn }, Ok(_)) => {
                 self.commit.ended(turn);

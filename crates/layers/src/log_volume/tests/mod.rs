@@ -1,6 +1,7 @@
 //! The volume against a plain map, over a device that delays, reorders, forgets and tears.
 
 mod harness;
+mod order;
 
 use units::IoOp;
 

@@ -403,6 +403,24 @@ impl CrashDevice {
         self.has_failed = false;
     }
 
+    /// Whoever used it as a store was killed instead, and it is used again: it kept its power and what is in its cache, and the command that was
+    /// cut short has ended though nobody heard of it.
+    ///
+    /// # Panics
+    /// If a command failed: what a later flush covers is another matter then.
+    pub fn use_again(&mut self) {
+        assert!(!self.has_failed, "nothing failed");
+        for &sector in &self.dirty {
+            for version in self.cache[sector as usize].iter_mut().filter(|version| version.replied == NEVER) {
+                version.replied = self.clock;
+            }
+        }
+        self.is_off = false;
+        self.writes_left = None;
+        self.plan = None;
+        self.has_failed = false;
+    }
+
     /// Lends what a power cut now would leave, to be tried: [`CrashDevice::join`] gives it back, and nothing has happened.
     pub fn fork(&mut self, loss: &Loss, spare: &mut Option<Self>) -> Self {
         let mut media = std::mem::take(&mut self.media);

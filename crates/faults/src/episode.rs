@@ -537,9 +537,13 @@ impl Run<'_> {
             match opened {
                 Ok(stack) if !is_off && !has_failed => {
                     device.fail(None);
-                    return Ok(stack);
+                    if self.dice.chance(0.9) {
+                        return Ok(stack);
+                    }
+                    // Killed at once: what it wrote last may be in the cache alone.
                 }
                 Err(error) if !is_off && !has_failed => return Err(Wrong(format!("cannot be recovered: {error}"))),
+                _ if !has_failed && self.dice.chance(0.4) => device.use_again(),
                 _ => {
                     let loss = device.draw_loss();
                     device.cut(&loss);

@@ -27,6 +27,20 @@ pub struct Counter {
     pub is_level: bool,
 }
 
+impl Counter {
+    /// A sum, which only grows.
+    #[must_use]
+    pub const fn sum(name: &'static str, help: &'static str) -> Self {
+        Self { name, help, is_level: false }
+    }
+
+    /// A level, which goes up and down.
+    #[must_use]
+    pub const fn level(name: &'static str, help: &'static str) -> Self {
+        Self { name, help, is_level: true }
+    }
+}
+
 /// A layer that was opened.
 pub type Opened = Result<Box<dyn Layer>, LayerError>;
 

@@ -47,31 +47,23 @@ use crate::{Counter, Entry, Layer, LayerError, Limits, Making, Opened, Store};
 
 const NAME: &str = "log_volume";
 
-const fn sum(name: &'static str, help: &'static str) -> Counter {
-    Counter { name, help, is_level: false }
-}
-
-const fn level(name: &'static str, help: &'static str) -> Counter {
-    Counter { name, help, is_level: true }
-}
-
 /// What it counts.
 pub(super) const COUNTERS: &[Counter] = &[
-    sum("host_pages", "pages written for the host"),
-    sum("patched_pages", "of them, those of which the host wrote a part"),
-    sum("relocated_pages", "pages moved by cleaning"),
-    sum("padding_pages", "pages without data that filled aligned writes"),
-    sum("summary_pages", "pages of summaries"),
-    sum("checkpoint_pages", "pages of tables and roots"),
-    sum("flushes", "flushes sent below"),
-    sum("checkpoints", "checkpoints of the map"),
-    sum("cleanings", "segments that cleaning emptied"),
-    sum("trimmed_pages", "pages with data that the host trimmed"),
-    sum("unmapped_reads", "pages read that hold nothing, without a read below"),
-    sum("lost_pages", "pages written before the volume was opened, not flushed, and not found"),
-    level("segments_free", "segments that can be written to"),
-    level("segments_held", "segments that are being emptied, or are empty and not yet free"),
-    level("gathered_pages", "pages that wait in memory for an aligned write"),
+    Counter::sum("host_pages", "pages written for the host"),
+    Counter::sum("patched_pages", "of them, those of which the host wrote a part"),
+    Counter::sum("relocated_pages", "pages moved by cleaning"),
+    Counter::sum("padding_pages", "pages without data that filled aligned writes"),
+    Counter::sum("summary_pages", "pages of summaries"),
+    Counter::sum("checkpoint_pages", "pages of tables and roots"),
+    Counter::sum("flushes", "flushes sent below"),
+    Counter::sum("checkpoints", "checkpoints of the map"),
+    Counter::sum("cleanings", "segments that cleaning emptied"),
+    Counter::sum("trimmed_pages", "pages with data that the host trimmed"),
+    Counter::sum("unmapped_reads", "pages read that hold nothing, without a read below"),
+    Counter::sum("lost_pages", "pages written before the volume was opened, not flushed, and not found"),
+    Counter::level("segments_free", "segments that can be written to"),
+    Counter::level("segments_held", "segments that are being emptied, or are empty and not yet free"),
+    Counter::level("gathered_pages", "pages that wait in memory for an aligned write"),
 ];
 
 /// The layer.

@@ -92,35 +92,27 @@ const INFO: Info = Info {
     ],
 };
 
-macro_rules! counters {
-    ($($name:literal $kind:ident $help:literal;)*) => {
-        &[$(Counter { name: $name, help: $help, is_level: counters!($kind) },)*]
-    };
-    (sum) => { false };
-    (level) => { true };
-}
-
-const COUNTERS: &[Counter] = counters! {
-    "taken_writes" sum "writes that were deferred";
-    "taken_bytes" sum "bytes of them";
-    "coalesced_bytes" sum "bytes that were overwritten within their window and never written below";
-    "void_bytes" sum "bytes that were not written below because a write with FUA or a trim came past them";
-    "fua_writes" sum "writes with FUA, which are not deferred";
-    "written_commands" sum "writes of batches that were sent below";
-    "written_bytes" sum "bytes of them";
-    "batches_checkpoint" sum "windows that a checkpoint closed";
-    "batches_flush" sum "windows that a FLUSH closed";
-    "batches_buffer" sum "windows that the limit of bytes closed";
-    "batches_flush_time" sum "windows that the limit of time closed";
-    "batches_drain" sum "windows that were closed because all was to be written out";
-    "waits" sum "writes that waited for room";
-    "memory_reads" sum "reads of which at least a part came from memory";
-    "memory_read_bytes" sum "bytes that were read from memory";
-    "batch_estimated_ns" sum "estimated time of writing out the batches that have ended; 0 where nothing is known of the device";
-    "batch_ns" sum "real time of the same";
-    "held_bytes" level "bytes in memory now";
-    "held_bytes_most" level "most bytes that were in memory at any time";
-};
+const COUNTERS: &[Counter] = &[
+    Counter::sum("taken_writes", "writes that were deferred"),
+    Counter::sum("taken_bytes", "bytes of them"),
+    Counter::sum("coalesced_bytes", "bytes that were overwritten within their window and never written below"),
+    Counter::sum("void_bytes", "bytes that were not written below because a write with FUA or a trim came past them"),
+    Counter::sum("fua_writes", "writes with FUA, which are not deferred"),
+    Counter::sum("written_commands", "writes of batches that were sent below"),
+    Counter::sum("written_bytes", "bytes of them"),
+    Counter::sum("batches_checkpoint", "windows that a checkpoint closed"),
+    Counter::sum("batches_flush", "windows that a FLUSH closed"),
+    Counter::sum("batches_buffer", "windows that the limit of bytes closed"),
+    Counter::sum("batches_flush_time", "windows that the limit of time closed"),
+    Counter::sum("batches_drain", "windows that were closed because all was to be written out"),
+    Counter::sum("waits", "writes that waited for room"),
+    Counter::sum("memory_reads", "reads of which at least a part came from memory"),
+    Counter::sum("memory_read_bytes", "bytes that were read from memory"),
+    Counter::sum("batch_estimated_ns", "estimated time of writing out the batches that have ended; 0 where nothing is known of the device"),
+    Counter::sum("batch_ns", "real time of the same"),
+    Counter::level("held_bytes", "bytes in memory now"),
+    Counter::level("held_bytes_most", "most bytes that were in memory at any time"),
+];
 
 fn open(making: &Making<'_>, below: &mut dyn Store) -> Opened {
     let limits = below.limits();

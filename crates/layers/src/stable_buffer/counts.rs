@@ -2,29 +2,25 @@
 
 use crate::Counter;
 
-const fn sum(name: &'static str, help: &'static str) -> Counter {
-    Counter { name, help, is_level: false }
-}
-
 /// All counters, in the order of [`Counts::list`].
 pub const COUNTERS: &[Counter] = &[
-    sum("host_write_pages", "pages of the host's writes, parts of pages counted as one"),
-    sum("buffered_pages", "pages written to slots"),
-    sum("past_pages", "pages of sequential runs that were written past the buffer"),
-    sum("rewritten_pages", "pages written to slots while an older version of them was in the buffer"),
-    sum("completed_pages", "pages of which a part was written, and the rest read"),
-    sum("slot_read_pages", "pages of the host's reads that were read from slots"),
-    sum("sequential_flushes", "instances of sequential writes that were flushed"),
-    sum("sequential_pages", "their pages"),
-    sum("partitioned_flushes", "instances of partitioned writes that were flushed"),
-    sum("partitioned_pages", "their pages"),
-    sum("focused_flushes", "instances of focused writes that were flushed"),
-    sum("focused_pages", "their pages"),
-    sum("outdated_pages", "pages that were flushed and newer in the buffer by then"),
-    sum("slot_waits", "writes of a page that waited for a free slot"),
-    sum("device_flushes", "flushes sent below"),
-    sum("kept_trim_pages", "pages of trims that were in the buffer: trimmed after they were flushed"),
-    Counter { name: "used_slots", help: "slots in use", is_level: true },
+    Counter::sum("host_write_pages", "pages of the host's writes, parts of pages counted as one"),
+    Counter::sum("buffered_pages", "pages written to slots"),
+    Counter::sum("past_pages", "pages of sequential runs that were written past the buffer"),
+    Counter::sum("rewritten_pages", "pages written to slots while an older version of them was in the buffer"),
+    Counter::sum("completed_pages", "pages of which a part was written, and the rest read"),
+    Counter::sum("slot_read_pages", "pages of the host's reads that were read from slots"),
+    Counter::sum("sequential_flushes", "instances of sequential writes that were flushed"),
+    Counter::sum("sequential_pages", "their pages"),
+    Counter::sum("partitioned_flushes", "instances of partitioned writes that were flushed"),
+    Counter::sum("partitioned_pages", "their pages"),
+    Counter::sum("focused_flushes", "instances of focused writes that were flushed"),
+    Counter::sum("focused_pages", "their pages"),
+    Counter::sum("outdated_pages", "pages that were flushed and newer in the buffer by then"),
+    Counter::sum("slot_waits", "writes of a page that waited for a free slot"),
+    Counter::sum("device_flushes", "flushes sent below"),
+    Counter::sum("kept_trim_pages", "pages of trims that were in the buffer: trimmed after they were flushed"),
+    Counter::level("used_slots", "slots in use"),
 ];
 
 /// Sums since the layer was opened.

@@ -450,6 +450,14 @@ def test_a_part_of_a_device_is_measured_as_a_device(tmp_path: Path) -> None:
         measure(target, trace, above_bytes=1)
 
 
+def test_counters_are_those_of_the_end_however_rarely_they_are_sampled(tmp_path: Path) -> None:
+    trace = replays.load(write_trace(tmp_path / "small.parquet"), Reading(), Plan())
+    stack = "scheduler(defer,buffer=off)"
+    found = measure(Target.find(PROFILE, SMALL), trace, stack, drain=False, sample_every_ns=10**15)
+    (counted,) = found.outcome["layers"]["counters"]
+    assert counted["counters"]["taken_writes"] == trace.totals["write"]
+
+
 def test_drives_and_stacks_are_compared(cli: Cli, trace: Path, tmp_path: Path) -> None:
     drives = ["--device", PROFILE, "--device", "sd-card", "--set", *SMALL]
     done = cli("compare", trace, *drives, "--stack", STACK, "--jobs", "2", "--out", "run")

@@ -1,6 +1,6 @@
 //! A device that delays, reorders, forgets and tears, and an oracle that knows what may be read.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
@@ -121,6 +121,8 @@ pub(super) struct World {
     next_tag: u64,
     /// Commands of which the one with this number, from now on, fails.
     pub fails_after: Option<(IoOp, u64)>,
+    /// Places of which a read fails the first time, and the ones of which it has.
+    pub fails_first_reads: Option<HashSet<u64>>,
     pub sent: Vec<(IoOp, u64, u32)>,
     pub has_failed: bool,
     has_slow_reads: bool,
@@ -152,6 +154,7 @@ impl World {
             next_id: 0,
             next_tag: 1,
             fails_after: None,
+            fails_first_reads: None,
             sent: Vec::new(),
             has_failed: false,
             has_slow_reads: false,
@@ -285,6 +288,10 @@ impl World {
                 return true;
             }
             *left -= 1;
+        }
+        if op == IoOp::Read && self.fails_first_reads.as_mut().is_some_and(|failed| failed.insert(offset)) {
+            self.reply_below(Reply { id: command.id, outcome: Err(Failure::Io { op, offset, length, reason: "planted".into() }) });
+            return true;
         }
         let bytes = offset as usize..command.end() as usize;
         let id = command.id;

@@ -3,6 +3,8 @@
 mod harness;
 mod order;
 
+use std::collections::HashSet;
+
 use units::IoOp;
 
 use self::harness::{Disk, Mix, SECTOR, World};
@@ -207,6 +209,21 @@ fn a_write_or_flush_that_fails_poisons_and_a_read_does_not() {
     world.submit(IoOp::Read, 0, 4096, false);
     world.submit(IoOp::Write, 0, SECTOR, false);
     world.settle();
+}
+
+#[test]
+fn reads_of_cleaning_that_each_fail_once_are_tried_again() {
+    // Scattered pages stay valid, so that a victim takes many reads.
+    let mut world = World::new("log_volume(page=1Ki,segment=32Ki,over_provisioning=60%,placement=none,summary_pages=16)", 512 * KIB, 5);
+    world.fill();
+    world.fails_first_reads = Some(HashSet::new());
+    let pages = world.capacity() / KIB;
+    for number in 0..8 * pages {
+        world.submit(IoOp::Write, number * 7 % pages * KIB, KIB, false);
+        world.settle();
+    }
+    assert!(world.fails_first_reads.is_some_and(|failed| failed.len() > 8), "cleaning has read");
+    assert!(!world.has_failed);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! `stack` (a stack's text, `planted:BUG`, or `all`: every stack of `faults::subjects`), `cuts` (in all, divided among them; 10,000), `seed` (1),
-//! `device`, `sector`, `most` and `tail` (bytes: of the device, a sector, the longest command, the end of a sector that stays zero), `errors`, `trims`, `fua`, `signals`, `orderly` (`yes`, `no`), `operations`, `links`, `volumes`, `depth`
+//! `device`, `sector`, `most` and `tail` (bytes: of the device, a sector, the longest command, the end of a sector that stays zero), `errors`, `kills`, `trims`, `fua`, `signals`, `orderly` (`yes`, `no`), `operations`, `links`, `volumes`, `depth`
 //! (of [`faults::Options`]), `told` (commands and replies that are told with a fault), `exactly` (`yes`: the options as they are, which the replay of a fault wants), `shrink` (tries; 40).
 
 use std::process::ExitCode;
@@ -79,6 +79,7 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
             "told" => options.told = number(key, value)? as usize,
             "depth" => options.depth = number(key, value)? as usize,
             "errors" => options.with_errors = yes(key, value)?,
+            "kills" => options.with_kills = yes(key, value)?,
             "trims" => options.with_trims = yes(key, value)?,
             "fua" => options.with_fua = yes(key, value)?,
             "signals" => options.with_signals = yes(key, value)?,
@@ -98,7 +99,8 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
 
 fn command(subject: &Subject, fault: &Fault) -> String {
     let yes = |value: bool| if value { "yes" } else { "no" };
-    let Options { operations, links, volumes, depth, is_orderly, with_trims, with_fua, with_signals, with_errors, .. } = fault.options;
+    let Options { operations, links, volumes, depth, is_orderly, with_trims, with_fua, with_signals, with_errors, with_kills, .. } =
+        fault.options;
     let size = match subject.kind {
         Kind::Registered(_) => {
             let Subject { device_bytes, sector_bytes, most_bytes, tail_bytes, .. } = subject;
@@ -108,13 +110,14 @@ fn command(subject: &Subject, fault: &Fault) -> String {
     };
     format!(
         "cargo run --release -p flashwright-faults --example campaign -- 'stack={subject}'{size} exactly=yes cuts=1 shrink=0 seed={} \
-         operations={operations} links={links} volumes={volumes} depth={depth} orderly={} trims={} fua={} signals={} errors={}",
+         operations={operations} links={links} volumes={volumes} depth={depth} orderly={} trims={} fua={} signals={} errors={} kills={}",
         fault.seed,
         yes(is_orderly),
         yes(with_trims),
         yes(with_fua),
         yes(with_signals),
-        yes(with_errors)
+        yes(with_errors),
+        yes(with_kills)
     )
 }
 
@@ -160,13 +163,15 @@ fn main() -> ExitCode {
             Ok(tally) => {
                 all.add(&tally);
                 println!(
-                    "{subject} ({} KiB, sectors of {}): {} cuts ({} in recoveries), {} chained, {} errors, {} host commands, {} device writes, \
+                    "{subject} ({} KiB, sectors of {}): {} cuts ({} in recoveries), {} chained, {} kills ({} chained), {} errors, {} host commands, {} device writes, \
                      {} sectors judged, {:.1} s: no fault",
                     subject.device_bytes / 1024,
                     subject.sector_bytes,
                     tally.cuts,
                     tally.recovery_cuts,
                     tally.lasting_cuts,
+                    tally.kills,
+                    tally.lasting_kills,
                     tally.errors,
                     tally.host_commands,
                     tally.device_writes,
@@ -180,6 +185,12 @@ fn main() -> ExitCode {
             }
         }
     }
-    println!("{} cuts over {} stacks in {:.0} s: {faults} with faults", all.cuts, subjects.len(), began.elapsed().as_secs_f64());
+    println!(
+        "{} cuts and {} kills over {} stacks in {:.0} s: {faults} with faults",
+        all.cuts,
+        all.kills,
+        subjects.len(),
+        began.elapsed().as_secs_f64()
+    );
     if faults == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -74,9 +74,10 @@ const MOST_CUTS: u64 = 60_000;
 #[must_use]
 pub fn shrink(subject: &Subject, fault: &Fault, tries: u64) -> Fault {
     let mut best = fault.clone();
-    let changes: [fn(&mut Options); 8] = [
+    let changes: [fn(&mut Options); 9] = [
         |options| options.volumes = 1,
         |options| options.with_errors = false,
+        |options| options.with_kills = false,
         |options| options.with_trims = false,
         |options| options.with_signals = false,
         |options| options.with_fua = false,

@@ -23,7 +23,7 @@ struct Version {
 }
 
 /// A command that was sent and not replied to. It takes effect in two parts, so that those that overlap are mixed by sectors.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Pending {
     command: Command,
     number: u64,
@@ -70,7 +70,7 @@ pub struct Manners {
 /// A block device in memory with a volatile cache, and the meaning of dm-log-writes: what was replied to before a flush was sent that was
 /// replied to is durable, so is a write with FUA; of the rest a power cut leaves what [`Loss`] says. Commands are replied to when chance
 /// wants it. As a [`Store`] it carries out one command after the other.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct CrashDevice {
     limits: Limits,
     manners: Manners,
@@ -401,6 +401,29 @@ impl CrashDevice {
         self.writes_left = None;
         self.plan = None;
         self.has_failed = false;
+    }
+
+    /// Whoever sent commands is killed, and the device keeps its power and what is in its cache. Of commands under way some do not arrive any more, some
+    /// take effect, and some of those end: nobody hears of it, but what had FUA is durable then.
+    ///
+    /// # Panics
+    /// As [`CrashDevice::use_again`].
+    pub fn kill(&mut self) {
+        let (arriving, ending) = (self.dice.pick(&[0.0, 0.5, 1.0]), self.dice.pick(&[0.0, 0.5, 1.0]));
+        while !self.pending.is_empty() {
+            let at = self.dice.below(self.pending.len());
+            if self.dice.chance(arriving) {
+                while self.pending[at].parts_done < 2 {
+                    self.take_effect(at);
+                }
+                if self.dice.chance(ending) {
+                    self.end(at);
+                    continue;
+                }
+            }
+            self.pending.swap_remove(at);
+        }
+        self.use_again();
     }
 
     /// Whoever used it as a store was killed instead, and it is used again: it kept its power and what is in its cache, and the command that was

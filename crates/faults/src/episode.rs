@@ -1,5 +1,7 @@
 //! One life of a volume: formatted, written at random, its power cut at every write, and recovered.
 
+mod endings;
+
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -31,6 +33,8 @@ pub struct Options {
     pub with_signals: bool,
     /// Whether commands of the device fail, as chance wants it.
     pub with_errors: bool,
+    /// Whether the process is killed now and then, while the device keeps its power.
+    pub with_kills: bool,
     /// Which one fails, in each link, where chance is not asked.
     pub plan: Option<ErrorPlan>,
     /// Share of the device's writes at which a power cut is tried.
@@ -51,6 +55,7 @@ impl Default for Options {
             with_fua: true,
             with_signals: true,
             with_errors: false,
+            with_kills: true,
             plan: None,
             cut_share: 1.0,
             told: 0,
@@ -67,6 +72,10 @@ pub struct Tally {
     pub recovery_cuts: u64,
     /// Those after which the volume was used on.
     pub lasting_cuts: u64,
+    /// Times that the process was killed at its work, and the volume opened again over the device's cache.
+    pub kills: u64,
+    /// Those after which the volume was used on.
+    pub lasting_kills: u64,
     /// Commands of the host.
     pub host_commands: u64,
     /// Writes that the device was sent.
@@ -83,6 +92,8 @@ impl Tally {
         self.cuts += other.cuts;
         self.recovery_cuts += other.recovery_cuts;
         self.lasting_cuts += other.lasting_cuts;
+        self.kills += other.kills;
+        self.lasting_kills += other.lasting_kills;
         self.host_commands += other.host_commands;
         self.device_writes += other.device_writes;
         self.errors += other.errors;
@@ -168,6 +179,10 @@ fn live_volume(
     subject.format(seed, &mut device).map_err(|error| Wrong(format!("cannot be formatted: {error}")))?;
     let seed = subject.seed_of_opening(seed, &mut dice);
     let mut stack = subject.open(seed, &mut device).map_err(|error| Wrong(format!("cannot be opened when it is new: {error}")))?;
+    if stack.layers().is_empty() {
+        // Nothing was made: what a killed process left may still be volatile.
+        device.flush().map_err(|failure| Wrong(failure.to_string()))?;
+    }
     let mut values = Vec::new();
     read_all(&mut stack, &mut device, &mut Vec::new(), &mut values)?;
     judge_new(subject, &mut device, &values)?;
@@ -241,9 +256,8 @@ fn read_all(stack: &mut Stack, device: &mut CrashDevice, buffer: &mut Vec<u8>, v
 impl Run<'_> {
     fn live(mut self) -> Result<(CrashDevice, u64), Wrong> {
         for _ in 0..self.options.links {
-            let lived = self.link().and_then(|()| self.cut_for_good());
+            let lived = self.link().and_then(|()| self.end_link());
             lived.map_err(|wrong| Wrong(self.story.iter().fold(wrong.0, |text, line| text + "\n    " + line)))?;
-            self.tell(|| "-- the power went, and the volume was recovered".to_owned());
         }
         self.tally.device_writes += self.device.writes;
         self.device.writes = 0;
@@ -475,108 +489,5 @@ impl Run<'_> {
             return Err(Wrong(format!("`{name}` is drained, not idle, and waits for nothing")));
         }
         self.wait()
-    }
-
-    /// Tries what a power cut now would leave, and goes on as if nothing had happened; or it is for good.
-    fn try_cut(&mut self) -> Result<(), Wrong> {
-        if self.dice.chance(0.2 / self.options.operations as f64) {
-            self.is_out = true;
-            return Ok(());
-        }
-        if !self.dice.chance(self.options.cut_share) {
-            return Ok(());
-        }
-        let loss = self.device.draw_loss();
-        let mut spare = self.spare.take();
-        let mut fork = self.device.fork(&loss, &mut spare);
-        let outcome = self.recover_and_judge(&mut fork);
-        self.device.join(fork, &mut spare);
-        self.spare = spare;
-        outcome.map_err(|wrong| Wrong(format!("{}\n  the cut left {loss:?}", wrong.0)))
-    }
-
-    fn recover_and_judge(&mut self, fork: &mut CrashDevice) -> Result<(), Wrong> {
-        let (mut first, mut second, mut buffer) =
-            (std::mem::take(&mut self.first), std::mem::take(&mut self.second), std::mem::take(&mut self.buffer));
-        let mut stack = self.recover(fork)?;
-        read_all(&mut stack, fork, &mut buffer, &mut first)?;
-        self.tally.sectors_judged += first.len() as u64;
-        self.oracle.judge_cut(&first)?;
-        if self.dice.chance(0.25) {
-            let loss = fork.draw_loss();
-            fork.cut(&loss);
-            self.tally.recovery_cuts += 1;
-            let mut stack = self.recover(fork)?;
-            read_all(&mut stack, fork, &mut buffer, &mut second)?;
-            let judged = self.oracle.judge_again(&first, &second);
-            judged.map_err(|wrong| Wrong(format!("{}\n  the cut after the first recovery left {loss:?}", wrong.0)))?;
-        }
-        (self.first, self.second, self.buffer) = (first, second, buffer);
-        Ok(())
-    }
-
-    /// Opens what a cut left; the power may go meanwhile, or commands fail, and then once more.
-    fn recover(&mut self, device: &mut CrashDevice) -> Result<Stack, Wrong> {
-        for _ in 0..3 {
-            self.tally.cuts += 1;
-            if self.options.with_errors && self.dice.chance(0.3) {
-                let at = self.dice.below(12) as u64;
-                device.fail(Some(ErrorPlan { at, op: None, is_lasting: self.dice.chance(0.3) }));
-            }
-            let is_stopped = self.recovery_writes > 0 && self.dice.chance(0.3);
-            let stop = is_stopped.then(|| self.dice.below(self.recovery_writes as usize + 1) as u64);
-            device.stop_after(stop);
-            (device.bytes_read, device.writes) = (0, 0);
-            let opened = self.subject.open(self.seed, device);
-            let (is_off, has_failed) = (device.is_off(), device.has_failed());
-            self.recovery_writes = self.recovery_writes.max(device.writes);
-            if device.bytes_read > MOST_READS * self.subject.device_bytes {
-                return Err(Wrong(format!("recovery read {} bytes of a device of {}", device.bytes_read, self.subject.device_bytes)));
-            }
-            device.stop_after(None);
-            match opened {
-                Ok(stack) if !is_off && !has_failed => {
-                    device.fail(None);
-                    if self.dice.chance(0.9) {
-                        return Ok(stack);
-                    }
-                    // Killed at once: what it wrote last may be in the cache alone.
-                }
-                Err(error) if !is_off && !has_failed => return Err(Wrong(format!("cannot be recovered: {error}"))),
-                _ if !has_failed && self.dice.chance(0.4) => device.use_again(),
-                _ => {
-                    let loss = device.draw_loss();
-                    device.cut(&loss);
-                    self.tally.recovery_cuts += 1;
-                    self.tally.errors += u64::from(has_failed);
-                }
-            }
-        }
-        self.tally.cuts += 1;
-        self.subject.open(self.seed, device).map_err(|error| Wrong(format!("cannot be recovered: {error}")))
-    }
-
-    /// The power goes, the volume is recovered, and goes on from what is there.
-    fn cut_for_good(&mut self) -> Result<(), Wrong> {
-        self.tally.errors += u64::from(self.device.has_failed());
-        self.tally.device_writes += self.device.writes;
-        let loss = self.device.draw_loss();
-        let mut device = std::mem::replace(&mut self.device, CrashDevice::nothing());
-        device.cut(&loss);
-        let outcome = self.recover(&mut device);
-        let mut first = std::mem::take(&mut self.first);
-        let judge = || {
-            self.stack = outcome?;
-            read_all(&mut self.stack, &mut device, &mut self.buffer, &mut first)?;
-            self.oracle.cut(&first)
-        };
-        let judged = judge();
-        self.device = device;
-        self.device.writes = 0;
-        self.first = first;
-        self.actions = Actions::default();
-        self.now = (1 << 40) + self.dice.below(1 << 30) as u64;
-        self.tally.lasting_cuts += 1;
-        judged.map_err(|wrong| Wrong(format!("{}\n  the cut, for good, left {loss:?}", wrong.0)))
     }
 }

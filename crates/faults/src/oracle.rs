@@ -80,6 +80,31 @@ impl Sector {
         let again = |version: &Version| Version { sent: now, replied: now + 1, end: now + 1, is_firm: false, ..*version };
         Some(Self { versions: self.survivors().filter(|version| is_loose(version)).map(again).collect(), firm: 0 })
     }
+
+    /// After the process was killed and the volume opened again, and that gave `value`: what it may give from then on. None if it must not give
+    /// that. What is read is what it holds, but it is no more durable than before: a cut may bring back what may have come before it.
+    fn after_kill(&self, value: Value, now: u64) -> Option<Self> {
+        let after = self.after_cut(value, now)?;
+        let found = || self.survivors().filter(|version| version.value == value);
+        let end = found().map(|version| version.end).max()?;
+        let before = |version: &&Version| version.sent <= end;
+        if after.versions.iter().any(|version| version.is_trim) {
+            // It was trimmed: any of them may be read.
+            let mut after = after;
+            let missing = self.survivors().filter(before).filter(|one| after.versions.iter().all(|other| other.value != one.value));
+            let missing: Vec<Version> =
+                missing.map(|one| Version { sent: now, replied: now + 1, end: now + 1, is_firm: false, ..*one }).collect();
+            after.versions.extend(missing);
+            return Some(after);
+        }
+        if found().any(|version| version.is_firm) && self.survivors().filter(before).all(|version| version.value == value) {
+            return Some(after);
+        }
+        let ended = |version: &Version| Version { replied: version.replied.min(now), end: version.end.min(now), ..*version };
+        let mut versions: Vec<Version> = self.survivors().filter(before).map(ended).collect();
+        versions.push(Version { is_firm: false, ..after.versions[0] });
+        Some(Self { versions, firm: self.firm })
+    }
 }
 
 /// A command of the host under way.
@@ -333,18 +358,52 @@ impl Oracle {
         Ok(())
     }
 
+    /// Judges what is there after the process was killed, the volume opened again, which gave `first`, and then the power went.
+    ///
+    /// # Errors
+    /// [`Wrong`] if a sector holds what was lost when the process was killed, or what was gone before.
+    pub fn judge_cut_after_kill(&self, first: &[Value], second: &[Value]) -> Result<(), Wrong> {
+        if first.len() != second.len() {
+            return Err(Wrong(format!("{} sectors after a cut, {} before, after a kill", second.len(), first.len())));
+        }
+        for (number, (one, two)) in first.iter().zip(second).enumerate().filter(|(_, (one, two))| one != two) {
+            let after = self.sectors[number].after_kill(*one, self.clock + 2);
+            if !after.is_some_and(|after| after.survivors().any(|version| version.value == *two)) {
+                return Err(
+                    self.wrong(number, *two, &format!("after a cut, and {one} after a kill before"), |version| version.value == *one)
+                );
+            }
+        }
+        Ok(())
+    }
+
     /// The power went, and recovery gave this: it is what holds from now on.
     ///
     /// # Errors
     /// As [`Oracle::judge_cut`].
     pub fn cut(&mut self, values: &[Value]) -> Result<(), Wrong> {
         self.judge_cut(values)?;
+        self.begin_again(values, Sector::after_cut);
+        Ok(())
+    }
+
+    /// The process was killed, and the volume that was opened again gave this: it is what is read from now on, and durable when it is flushed.
+    ///
+    /// # Errors
+    /// As [`Oracle::judge_cut`].
+    pub fn kill(&mut self, values: &[Value]) -> Result<(), Wrong> {
+        self.judge_cut(values)?;
+        self.begin_again(values, Sector::after_kill);
+        Ok(())
+    }
+
+    fn begin_again(&mut self, values: &[Value], after: fn(&Sector, Value, u64) -> Option<Sector>) {
         self.pending.clear();
         self.clock += 2;
         let now = self.clock;
         for sector in std::mem::take(&mut self.dirty) {
             let number = sector as usize;
-            let after = self.sectors[number].after_cut(values[number], now).expect("it was judged");
+            let after = after(&self.sectors[number], values[number], now).expect("it was judged");
             self.is_dirty[number] = after.versions.len() > 1;
             if self.is_dirty[number] {
                 self.dirty.push(sector);
@@ -352,7 +411,6 @@ impl Oracle {
             self.sectors[number] = after;
         }
         self.clock += 2;
-        Ok(())
     }
 }
 
@@ -501,5 +559,34 @@ mod tests {
         one.send(1, IoOp::Write, B);
         one.done(1);
         assert!(one.0.done(1, &[]).is_err());
+    }
+
+    /// What survives a cut of a sector that held write 1, got write 2 and then perhaps 3, after a kill that left `value`.
+    fn after_kill(left: u64, is_flushed: bool) -> Vec<bool> {
+        let mut one = One::new();
+        one.send(1, IoOp::Write, B);
+        one.done(1);
+        one.send(2, IoOp::Write, 3);
+        one.0.kill(&[value(left)]).unwrap();
+        assert_eq!([A, B, 3].map(|number| one.reads(value(number))), [A, B, 3].map(|number| number == left), "what is left is read");
+        if is_flushed {
+            one.send(4, IoOp::Flush, A);
+            one.done(4);
+        }
+        one.survives()
+    }
+
+    #[test]
+    fn what_a_kill_left_is_durable_when_it_is_flushed_and_what_it_took_does_not_come_back() {
+        assert_eq!(after_kill(A, false), [false, true, false, false]);
+        assert_eq!(after_kill(B, false), [false, true, true, false]);
+        assert_eq!(after_kill(3, false), [false, true, true, true]);
+        assert_eq!(after_kill(B, true), [false, false, true, false]);
+        assert_eq!(after_kill(3, true), [false, false, false, true]);
+        let mut one = One::new();
+        one.send(1, IoOp::Write, B);
+        assert!(
+            one.0.judge_cut_after_kill(&[value(B)], &[value(A)]).is_ok() && one.0.judge_cut_after_kill(&[value(A)], &[value(B)]).is_err()
+        );
     }
 }

@@ -28,6 +28,8 @@ pub enum Bug {
     FreesEarly,
     /// Recovery moves versions and erases the old place in one go: a cut meanwhile loses both.
     MovesInRecovery,
+    /// Recovery takes for durable what a killed process left in the device's cache.
+    TrustsCache,
     /// A failed write is taken for a good one.
     SwallowsErrors,
     /// A write is replied to before reads see it.
@@ -38,7 +40,7 @@ pub enum Bug {
 
 impl Bug {
     /// All, and none.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::None,
         Self::FlushIsALie,
         Self::FuaIsALie,
@@ -48,6 +50,7 @@ impl Bug {
         Self::TakesTorn,
         Self::FreesEarly,
         Self::MovesInRecovery,
+        Self::TrustsCache,
         Self::SwallowsErrors,
         Self::RepliesEarly,
         Self::Forgets,
@@ -146,6 +149,9 @@ pub fn format(bug: Bug, seed: u64, below: &mut dyn Store) -> Result<(), LayerErr
 /// # Errors
 /// [`LayerError`] of the device, or if it cannot be recovered.
 pub fn open(bug: Bug, seed: u64, below: &mut dyn Store) -> Result<Stack, LayerError> {
+    if bug != Bug::TrustsCache {
+        below.flush()?;
+    }
     let layout = Layout::of(below.limits());
     let mut twin = Twin {
         bug,

@@ -1,7 +1,7 @@
 //! CPU time of the scheduler a page of 4 KiB, everything included that the page brings with it: taking it, merging, writing it out, replies.
 //!
 //! A database's skew, a device that replies at once. Each case runs in ten parts, and the first and the last are printed: there is no growth with
-//! the length of a run. Caches are shared with whatever else runs: compare lines of one run.
+//! the length of a run. With data, all writes carry one page that their sender shares, since a layer hands bytes on and copies none. Caches are shared with whatever else runs: compare lines of one run.
 
 use layers::{Actions, Command, Data, Facts, Layer, Limits, Making, Reply, Sparse};
 use rand::{RngExt as _, SeedableRng as _};

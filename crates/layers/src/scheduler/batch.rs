@@ -6,6 +6,9 @@ use super::cuts::Cuts;
 use super::held::Held;
 use crate::Data;
 
+/// Parts of which what is held is loaded together, ahead of their turn.
+const AHEAD: usize = 16;
+
 /// Sectors of a held write that are to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
@@ -55,19 +58,21 @@ pub struct Batch {
     /// The part that comes next, and the first of its sectors that does; 0 is its first.
     next: usize,
     at: u64,
-    is_merging: bool,
+    /// Parts before this one have been loaded ahead.
+    loaded: usize,
+    joins: bool,
     most_sectors: u64,
 }
 
 impl Batch {
-    /// None; where writes are merged, commands of up to so many sectors are made of what lies side by side.
-    pub fn new(is_merging: bool, most_sectors: u64) -> Self {
-        Self { is_merging, most_sectors, ..Self::default() }
+    /// None; where it `joins`, commands of up to so many sectors are made of what lies side by side.
+    pub fn new(joins: bool, most_sectors: u64) -> Self {
+        Self { joins, most_sectors, ..Self::default() }
     }
 
     /// It begins: the parts have been filled in.
     pub fn begin(&mut self, sealed: u64, now: Nanos) {
-        (self.is_running, self.began, self.sealed, self.next, self.at) = (true, now, sealed, 0, 0);
+        (self.is_running, self.began, self.sealed, self.next, self.at, self.loaded) = (true, now, sealed, 0, 0, 0);
     }
 
     /// It ends as it stands.
@@ -84,6 +89,10 @@ impl Batch {
 
     /// The next command, not yet taken. What newer commands went past is left out on the way; `void` counts its sectors.
     pub fn peek(&mut self, held: &mut Held, cuts: &Cuts, void: &mut u64) -> Option<Piece> {
+        if self.next >= self.loaded {
+            self.loaded = (self.next + AHEAD).min(self.parts.len());
+            held.load_parts(&self.parts[self.next..self.loaded]);
+        }
         loop {
             let part = *self.parts.get(self.next)?;
             let from = self.at.max(part.start);
@@ -98,7 +107,7 @@ impl Batch {
                 continue;
             }
             let mut piece = Piece { start, end: end.min(start + self.most_sectors), first: self.next as u32, last: self.next as u32 };
-            if self.is_merging {
+            if self.joins {
                 self.lengthen(&mut piece, held, cuts);
             }
             return Some(piece);

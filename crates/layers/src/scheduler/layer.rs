@@ -110,8 +110,13 @@ impl Scheduler {
     pub fn new(settings: Settings, limits: Limits) -> Self {
         let shift = limits.sector_bytes.trailing_zeros();
         Self {
-            held: Held::new(settings.merging, settings.flush_time.is_some().then(|| settings.estimate.clone()), limits.sector_bytes),
-            batch: Batch::new(settings.merging.is_some(), u64::from(limits.most_bytes >> shift)),
+            held: Held::new(
+                settings.merging,
+                settings.joins,
+                settings.flush_time.is_some().then(|| settings.estimate.clone()),
+                limits.sector_bytes,
+            ),
+            batch: Batch::new(settings.joins, u64::from(limits.most_bytes >> shift)),
             settings,
             limits,
             shift,
@@ -202,9 +207,10 @@ impl Scheduler {
         self.number += 1;
         self.counts.taken_writes += 1;
         self.counts.taken_bytes += u64::from(command.length);
+        // First, while the processor has nothing to wait for: it copies the reply, and would have to wait for what `put` writes.
+        actions.reply(command.id, Ok(Data::Absent));
         self.held.put(start, (end - start) as u32, self.number, command.data);
         self.counts.held_most_sectors = self.counts.held_most_sectors.max(self.held.sectors());
-        actions.reply(command.id, Ok(Data::Absent));
     }
 
     fn write(&mut self, command: Command, now: Nanos, actions: &mut Actions) {

@@ -32,8 +32,10 @@ pub enum Expansion {
 /// What a scheduler is told.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// If overlapping writes of a window are merged and adjacent ones concatenated: in which order they are written out.
+    /// If overlapping writes of a window are merged: in which order they are written out.
     pub merging: Option<Order>,
+    /// Merged writes that lie side by side become one command.
+    pub joins: bool,
     /// What closes the window.
     pub window: Window,
     /// Most bytes held; none if any number may be.
@@ -138,6 +140,7 @@ pub fn settings(making: &Making<'_>) -> Result<Settings, LayerError> {
     }
     Ok(Settings {
         merging: methods.coalesces.then(|| if args.text("order") == "arrival" { Order::Arrival } else { Order::Ascending }),
+        joins: methods.coalesces && args.text("join") == "yes",
         window: match args.text("window") {
             "checkpoint_begin" => Window::CheckpointBegin,
             "flush" => Window::Flush,

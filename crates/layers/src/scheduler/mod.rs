@@ -17,11 +17,13 @@
 //! Converting and aligning (section 6.3.1) are done by `log_volume` below: [`expand`].
 
 mod batch;
+mod blocks;
 mod cuts;
 mod estimate;
 mod held;
 mod layer;
 mod methods;
+mod records;
 #[cfg(test)]
 mod tests;
 
@@ -58,6 +60,12 @@ const INFO: Info = Info {
             kind: ParamKind::Choice(&["ascending", "arrival"]),
             default: "ascending",
             help: "order of coalesced writes: by address, or at the place of the first write of what was merged (as in SCHEDULER 7.3)",
+        },
+        Param {
+            name: "join",
+            kind: ParamKind::Choice(&["yes", "no"]),
+            default: "yes",
+            help: "whether coalesced writes that lie side by side become one command; no: only overlapping ones are merged (as SCHEDULER 7.3 measured)",
         },
         Param {
             name: "buffer",

@@ -6,7 +6,7 @@ use self::world::{World, made};
 use super::ENTRY;
 use crate::{Actions, Command, Data, Facts, Failure, Layer, Limits, Piece, Reply, Signal, Sparse, Store, Through};
 
-const VARIANTS: [&str; 9] = [
+const VARIANTS: [&str; 11] = [
     "scheduler(dfr,buffer=off)",
     "scheduler(dfr,buffer=640,depth=3)",
     "scheduler(dfr,buffer=160,window=flush)",
@@ -16,6 +16,8 @@ const VARIANTS: [&str; 9] = [
     "scheduler(dfr_cls,buffer=100,depth=2,window=checkpoint_begin)",
     "scheduler(dfr,flush_time=3ms,write_time=1ms,depth=2)",
     "scheduler(dfr_cls,flush_time=5ms,write_time=1ms,depth=8)",
+    "scheduler(dfr_cls,buffer=640,join=no,depth=3)",
+    "scheduler(dfr_cls,buffer=2Ki,join=no,order=arrival)",
 ];
 
 #[test]
@@ -158,6 +160,20 @@ fn coalesced_writes_may_keep_the_order_of_their_arrival() {
     bare.write(&[7, 3, 7, 9, 4, 7, 2, 23, 21, 24, 20, 22, 1000, 9]);
     bare.signal(Signal::CheckpointEnds);
     assert_eq!(bare.carry_out(), writes(&[(7, 1), (2, 3), (9, 1), (20, 4), (24, 1), (1000, 1)]));
+}
+
+/// As SCHEDULER 7.3 measured: fewer writes, none of them longer.
+#[test]
+fn coalesced_writes_may_stay_as_long_as_they_came() {
+    for (text, expected) in
+        [("scheduler(dfr_cls,join=no)", [3, 4, 7, 20, 21]), ("scheduler(dfr_cls,join=no,order=arrival)", [7, 3, 4, 21, 20])]
+    {
+        let mut bare = Bare::new(text);
+        bare.write(&[7, 3, 7, 4, 21, 20, 7]);
+        bare.signal(Signal::CheckpointEnds);
+        assert_eq!(bare.carry_out(), writes(&expected.map(|page| (page, 1))), "{text}");
+        assert_eq!((bare.counter("coalesced_bytes"), bare.counter("written_commands")), (8192, 5));
+    }
 }
 
 #[test]

@@ -74,7 +74,7 @@ WRONG_USE = [
     (["simulate", READS, *A16, "--device", "nvme-tlc"], "flashwright compare SOURCE --device a16 --device nvme-tlc"),
     (
         ["simulate", READS, "--device", "sd-card", "--placement", "multi_log"],
-        "ftl.placement: sd-card maps with `block_mapped`",
+        "ftl.placement: sd-card maps with `bast`",
     ),
     (["simulate", "random", *A16], "`io:random`"),
     (["simulate", READS, *A16, "--timeline", "10", "--json", "-"], "give --out DIR"),

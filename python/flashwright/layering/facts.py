@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 PAGE_BYTES = 4096
 """Bytes of a database's page, whose times are measured."""
 EXPERIMENTS = (
-    f"write_patterns(size={PAGE_BYTES})",
+    f"write_patterns(size={PAGE_BYTES},area=0)",
     "equations_write(sizes=4Ki..1Mi)",
     "write_buffer",
     "erase_block_size",
@@ -225,13 +225,13 @@ class _Reader:
 
     def any_area(self) -> float | None:
         """Give the area in which focused writes were measured, if random ones are as fast wherever they go: any area is as good."""
-        ratio, focused = self._values.get("random_over_sequential"), self._values.get("focused_write_us")
-        area = None if focused is None else re.search(r"\barea=(\d+)", focused.experiment)
+        ratio, focused = self._values.get("random_over_sequential"), self._values.get("focused_write_area_bytes")
+        area = None if focused is None else focused.number
         if ratio is None or ratio.number is None or ratio.number > AS_FAST_AT_RANDOM or area is None:
             return None
-        told = f"as writes at random are as fast as in sequence, the {size(int(area[1]))} are taken in which focused ones were measured"
+        told = f"as writes at random are as fast as in sequence, the {size(int(area))} are taken in which focused ones were measured"
         self.remarks.append(told)
-        return float(area[1])
+        return area
 
     def _tell_size(self, value: Value) -> None:
         request = re.search(r"\b(?:size|page)=(\d+)", value.experiment)

@@ -119,6 +119,24 @@ fn a_drive_with_logs_shows_them() {
 }
 
 #[test]
+fn focused_writes_can_keep_to_the_area_that_was_found() {
+    let cost = |patterns: &str| {
+        let mut device = log_blocks("bast(log_blocks=3,interleave=0)", &[]);
+        let known = findings(&mut device, &["focused", patterns], 20);
+        (known.number("focused_write_area_bytes").unwrap(), known.number("focused_over_sequential").unwrap())
+    };
+    // Three logs of 256 KiB: writes at random within 8 MiB are not much better than anywhere.
+    let (area, times) = cost("write_patterns(size=4Ki,area=0)");
+    assert!((area / 786_432.0 - 1.0).abs() < 0.15 && times < 8.0, "{area} {times}");
+    let (area, times) = cost("write_patterns(size=4Ki)");
+    assert!(area > 4e6 && times > 20.0, "{area} {times}");
+    // Where none was found it is the usual one.
+    let mut device = log_blocks("bast(log_blocks=3,interleave=0)", &[]);
+    let known = findings(&mut device, &["write_patterns(size=4Ki,area=0)"], 20);
+    assert!(known.number("focused_write_area_bytes").unwrap() > 4e6);
+}
+
+#[test]
 fn a_drive_with_replacement_blocks_takes_ascending_writes_only() {
     let mut device = log_blocks("block_mapped(open_blocks=2,interleave=0)", &[]);
     let known = findings(&mut device, &["erase_block_size", "focused", "logs", "partitioned"], 20);

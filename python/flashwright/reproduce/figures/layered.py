@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow.parquet as pq
 
 from flashwright import replays
 from flashwright._core import RunError
@@ -25,6 +31,8 @@ if TYPE_CHECKING:
 
 TRACE = Path(__file__).resolve().parents[4] / "data" / "traces" / "tpcc_postgres_data.parquet"
 """TPC-C on PostgreSQL, what the device of its data alone got: its log lay elsewhere."""
+TRACE_PAGE_BYTES = 8192
+"""Bytes of a page of the database in the trace."""
 THREADS = 2
 
 
@@ -43,12 +51,45 @@ class Case:
     """Interval at which the window of deferring closes."""
     waits: bool = False
     """Whether requests keep the intervals of the trace."""
+    page_bytes: int = TRACE_PAGE_BYTES
+    """What a page of the trace is taken for (see `with_pages_of`)."""
 
 
 @cache
-def trace(ops: tuple[str, ...], limit: int | None, seconds: float | None) -> ReplayTrace:
+def with_pages_of(page_bytes: int) -> Path:
+    """Write the trace with pages of another size: page n of the database is page n still, and as many pages are written by each request.
+
+    A request that is not aligned to the trace's pages, or shorter than one, becomes the pages that it touches.
+    """
+    if page_bytes == TRACE_PAGE_BYTES:
+        return TRACE
+    table = pq.read_table(TRACE)
+    offset, length = (table[name].to_numpy().astype(np.int64) for name in ("offset", "length"))
+    first = offset // TRACE_PAGE_BYTES
+    pages = np.where(length > 0, (offset + length - 1) // TRACE_PAGE_BYTES - first + 1, 0)
+    for name, values in (("offset", first * page_bytes), ("length", pages * page_bytes)):
+        column = table.schema.get_field_index(name)
+        kind = table.schema.field(name)
+        table = table.set_column(column, kind, [values.astype(kind.type.to_pandas_dtype())])
+    folder = Path(tempfile.mkdtemp(prefix="flashwright-pages-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = folder / TRACE.name
+    pq.write_table(table, path)
+    return path
+
+
+@cache
+def trace(
+    ops: tuple[str, ...], limit: int | None, seconds: float | None, page_bytes: int = TRACE_PAGE_BYTES
+) -> ReplayTrace:
     """Read a part of the trace."""
-    return replays.load(TRACE, Reading(), Plan(Pace("one_by_one"), Part(limit=limit, seconds=seconds, ops=ops)))
+    part = Part(limit=limit, seconds=seconds, ops=ops)
+    return replays.load(with_pages_of(page_bytes), Reading(), Plan(Pace("one_by_one"), part))
+
+
+def played(case: Case) -> ReplayTrace:
+    """Read what a case plays."""
+    return trace(case.ops, case.limit, case.seconds, case.page_bytes)
 
 
 @cache
@@ -89,7 +130,7 @@ class Runs:
         for profile in dict.fromkeys(case.profile for case in missing if case.stack != DIRECT):
             known(profile)
         for case in missing:
-            trace(case.ops, case.limit, case.seconds)
+            played(case)
         sys.stderr.write(f"figures: {len(missing)} runs ...\n")
         pool = Pool([partial(_measure, case) for case in missing], [0] * len(missing), THREADS)
         for case, ended in zip(missing, pool.run(), strict=True):
@@ -111,11 +152,11 @@ class Runs:
 
 
 def _measure(case: Case, progress: Progress) -> Measured:
-    played = trace(case.ops, case.limit, case.seconds)
-    checkpoints = Checkpoints() if case.checkpoint_s is None else every(case.checkpoint_s, played)
+    requests = played(case)
+    checkpoints = Checkpoints() if case.checkpoint_s is None else every(case.checkpoint_s, requests)
     return measure(
         target(case.profile),
-        played,
+        requests,
         case.stack,
         facts={} if case.stack == DIRECT else known(case.profile),
         pace=Pace("one_by_one", waiting=case.waits),

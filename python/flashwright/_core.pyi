@@ -420,6 +420,7 @@ def replay_layers(
     region_bytes: int | None = None,
     above_bytes: int | None = None,
     checkpoints_ns: Sequence[int] | None = None,
+    begins_ns: Sequence[int] | None = None,
     checkpoints_as: str = "flush",
     drain: bool = True,
     sample_every_ns: int = 1_000_000,

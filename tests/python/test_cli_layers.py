@@ -120,7 +120,8 @@ def test_the_run_folder_holds_what_was_measured(cli: Cli, trace: Path, tmp_path:
     assert done.stderr == ""
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert (result["command"], result["complete"], result["stacks"]) == ("layers", True, ["direct", STACK])
-    assert result["checkpoints"] == {"number": 5, "told_as": "flush", "origin": "assumed every 0.01 s"}
+    told = {"number": 5, "told_as": "flush", "origin": "assumed every 0.01 s", "beginnings": 0}
+    assert result["checkpoints"] == told
     direct, layered = result["results"]
     assert direct["verdict"] is None
     assert direct["flushes_below"] == 6 + 5
@@ -207,7 +208,12 @@ def recording(folder: Path) -> Path:
     folder.mkdir()
     write_trace(folder / "requests.parquet")
     ends = [-5, 10_000_000, 30_000_000, 99_000_000]
-    marks = {"time_ns": [0] * 4, "end_ns": ends, "kind": ["checkpoint"] * 4, "name": [""] * 4}
+    marks = {
+        "time_ns": [-9, 9_000_000, 25_000_000, 98_000_000],
+        "end_ns": ends,
+        "kind": ["checkpoint"] * 4,
+        "name": [""] * 4,
+    }
     pq.write_table(pa.table(marks), folder / "marks.parquet")
     return folder
 
@@ -221,6 +227,18 @@ def test_checkpoints_are_those_that_the_recording_marked(cli_json: Callable[...,
     assert as_signal["results"][0]["flushes_below"] == 6
     dropped = cli_json("layers", folder, *DRIVE, "--checkpoints", "marks", "--drop-flushes")
     assert dropped["results"][0]["flushes_below"] == 2
+
+
+def test_a_window_may_close_where_a_checkpoint_begins(cli: Cli, cli_json: Callable[..., Any], tmp_path: Path) -> None:
+    folder = recording(tmp_path / "recording")
+    stack = "scheduler(defer,coalesce,window=checkpoint_begin,buffer=off)"
+    command = ("layers", folder, *DRIVE, "--drop-flushes", "--checkpoints-as", "signal", "--stack", stack)
+    result = cli_json(*command, "--checkpoints", "marks")
+    assert result["checkpoints"]["beginnings"] == 2
+    assert result["results"][1]["counters"][0]["counters"]["batches_checkpoint"] == 2
+    done = cli(*command, "--checkpoint-every", "0.01", code=2)
+    assert "hears of no beginning" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_marks_are_counted_from_the_first_request_that_is_taken(tmp_path: Path) -> None:

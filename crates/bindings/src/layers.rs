@@ -94,21 +94,22 @@ pub fn facts_of(given: Option<&Bound<'_, PyDict>>) -> PyResult<Facts> {
     })
 }
 
-/// When checkpoints of the database end, and how layers are told.
+/// When checkpoints of the database begin and end, and how layers are told of the ends. Of beginnings they are told beside the requests.
 struct Checkpoints {
     times: Arc<[Nanos]>,
+    begins: Vec<Nanos>,
     are_flushes: bool,
 }
 
 impl Checkpoints {
-    fn new(mut times: Vec<Nanos>, told: &str) -> PyResult<Self> {
+    fn new(mut times: Vec<Nanos>, begins: Vec<Nanos>, told: &str) -> PyResult<Self> {
         times.sort_unstable();
         let are_flushes = match told {
             "flush" => true,
             "signal" => false,
             other => return Err(errors::input_error(format!("checkpoints_as is `{other}`: it must be flush or signal"))),
         };
-        Ok(Self { times: times.into(), are_flushes })
+        Ok(Self { times: times.into(), begins, are_flushes })
     }
 
     fn among(&self, source: Box<dyn RequestSource>) -> Box<dyn RequestSource> {
@@ -116,8 +117,11 @@ impl Checkpoints {
     }
 
     fn signals(&self) -> Vec<(Nanos, Signal)> {
-        let told = if self.are_flushes { &[][..] } else { &self.times };
-        told.iter().map(|at| (*at, Signal::CheckpointEnds)).collect()
+        let ends = if self.are_flushes { &[][..] } else { &self.times };
+        let begins = self.begins.iter().map(|at| (*at, Signal::CheckpointBegins));
+        let mut signals: Vec<_> = ends.iter().map(|at| (*at, Signal::CheckpointEnds)).chain(begins).collect();
+        signals.sort_by_key(|(at, _)| *at);
+        signals
     }
 }
 
@@ -185,8 +189,8 @@ impl Measuring<'_> {
 /// `stack` are layers from the top to the bottom with `|` between them, or "direct"; `facts` what is known of the device, for parameters that are
 /// `auto`. The stack has `region_bytes` of the device (to its end if left out) from `region_offset` on, and of what it offers the first
 /// `above_bytes` are used (all if left out): stacks that offer different capacities play the same requests then. At `checkpoints_ns`, times of the
-/// trace, a checkpoint of the database ends: a flush among the requests, or a signal to the layers, as `checkpoints_as` says. With `drain` layers
-/// write back what they hold at the end, after what is measured of requests. Counters are sampled every `sample_every_ns` of the device's time,
+/// trace, a checkpoint of the database ends: a flush among the requests, or a signal to the layers, as `checkpoints_as` says; at `begins_ns` one begins,
+/// which layers are always told by a signal. With `drain` layers write back what they hold at the end, after what is measured of requests. Counters are sampled every `sample_every_ns` of the device's time,
 /// or less often if that is too many.
 ///
 /// Gives the figures of `replay` and `layers`: capacity_bytes (above), below (what the device was sent by operation: requests, bytes, latency_ns, a
@@ -196,7 +200,7 @@ impl Measuring<'_> {
 #[pyfunction]
 #[pyo3(signature = (
     device, trace, stack, *, facts=None, seed=1, pace="closed", factor=1.0, depth=1, waiting=false, remap="refuse", region_offset=0,
-    region_bytes=None, above_bytes=None, checkpoints_ns=None, checkpoints_as="flush", drain=true, sample_every_ns=1_000_000, progress=None
+    region_bytes=None, above_bytes=None, checkpoints_ns=None, begins_ns=None, checkpoints_as="flush", drain=true, sample_every_ns=1_000_000, progress=None
 ))]
 #[allow(clippy::too_many_arguments, clippy::needless_pass_by_value, reason = "keyword arguments of Python")]
 fn replay_layers<'py>(
@@ -215,6 +219,7 @@ fn replay_layers<'py>(
     region_bytes: Option<u64>,
     above_bytes: Option<u64>,
     checkpoints_ns: Option<Vec<Nanos>>,
+    begins_ns: Option<Vec<Nanos>>,
     checkpoints_as: &str,
     drain: bool,
     sample_every_ns: Nanos,
@@ -222,7 +227,7 @@ fn replay_layers<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let about = &part_of(device.about(), region_offset, region_bytes)?;
     let pace = pace_of(pace, factor, depth, waiting, about.queue_depth)?;
-    let checkpoints = Checkpoints::new(checkpoints_ns.unwrap_or_default(), checkpoints_as)?;
+    let checkpoints = Checkpoints::new(checkpoints_ns.unwrap_or_default(), begins_ns.unwrap_or_default(), checkpoints_as)?;
     if (pace.is_timed() || !checkpoints.times.is_empty()) && trace.0.facts.timeless {
         let name = trace.0.path.display();
         return Err(errors::input_error(format!("{name}: it has no times; right would be a closed pace without waiting or checkpoints")));

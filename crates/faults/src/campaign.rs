@@ -57,12 +57,21 @@ pub fn campaign(
 /// The options of the episode of this seed.
 #[must_use]
 pub const fn vary(options: &Options, seed: u64) -> Options {
+    let is_burst = seed % 6 == 3;
     Options {
         with_errors: options.with_errors && seed % 3 == 2,
         with_trims: options.with_trims && seed % 4 != 1,
         with_fua: options.with_fua && seed % 5 != 2,
         is_orderly: options.is_orderly || seed.is_multiple_of(7),
-        operations: if seed % 6 == 4 { 4 * options.operations } else { options.operations },
+        operations: if seed % 6 == 4 {
+            4 * options.operations
+        } else if is_burst {
+            options.operations / 6 + 1
+        } else {
+            options.operations
+        },
+        // Cuts and kills in bursts: what each leaves adds up.
+        links: if is_burst { 12 * options.links } else { options.links },
         ..*options
     }
 }
@@ -74,7 +83,7 @@ const MOST_CUTS: u64 = 60_000;
 #[must_use]
 pub fn shrink(subject: &Subject, fault: &Fault, tries: u64) -> Fault {
     let mut best = fault.clone();
-    let changes: [fn(&mut Options); 9] = [
+    let changes: [fn(&mut Options); 10] = [
         |options| options.volumes = 1,
         |options| options.with_errors = false,
         |options| options.with_kills = false,
@@ -84,6 +93,7 @@ pub fn shrink(subject: &Subject, fault: &Fault, tries: u64) -> Fault {
         |options| options.is_orderly = true,
         |options| options.links = 1.max(options.links / 2),
         |options| options.operations = 4.max(options.operations / 2),
+        |options| options.links = 1,
     ];
     let depths: [usize; 3] = [1, 2, 4];
     let mut spent = Tally::default();

@@ -323,11 +323,13 @@ impl Run<'_> {
 
     fn begin_link(&mut self) {
         let options = self.options;
-        let flush = self.dice.pick(&[0, 2, 8, 20]);
+        // Now and then nothing makes anything durable for long.
+        let is_quiet = self.dice.chance(0.2);
+        let flush = if is_quiet { 0 } else { self.dice.pick(&[0, 2, 8, 20]) };
         let trim = if options.with_trims { self.dice.pick(&[0, 3, 15]) } else { 0 };
-        let signal = if options.with_signals { self.dice.pick(&[0, 2, 8]) } else { 0 };
+        let signal = if options.with_signals && !is_quiet { self.dice.pick(&[0, 2, 8]) } else { 0 };
         self.workload.weights = [60, self.dice.pick(&[5, 15, 40]), trim, flush, signal];
-        self.workload.fua = if options.with_fua { self.dice.pick(&[0.0, 0.1, 0.5]) } else { 0.0 };
+        self.workload.fua = if options.with_fua && !is_quiet { self.dice.pick(&[0.0, 0.1, 0.5]) } else { 0.0 };
         (self.is_out, self.is_poisoned) = (false, false);
         self.must_fail.clear();
         self.flights.clear();

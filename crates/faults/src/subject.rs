@@ -161,6 +161,25 @@ const STACKS: &[(&str, u64, u32)] = &[
     ("log_volume(page=1Ki,segment=8Ki,over_provisioning=80%,summary_pages=9,placement=separate,victim=lru)", 160, 512),
     ("log_volume(page=1Ki,segment=4Ki,over_provisioning=60%,summary_pages=8,placement=none,victim=greedy,outstanding=2)", 96, 512),
     ("log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8)|stable_buffer(size=8Ki,page=1Ki,ack=written)", 160, 512),
+    // Time alone makes them do something; what was freed is trimmed below.
+    ("scheduler(defer,coalesce,buffer=off,window=flush,depth=3,age=500us)", 192, 512),
+    ("log_volume(page=1Ki,segment=8Ki,over_provisioning=80%,summary_pages=8,trim=yes,idle_clean=10us)", 160, 512),
+    ("log_volume(page=1Ki,segment=4Ki,over_provisioning=60%,summary_pages=16,placement=separate,trim=yes)", 128, 512),
+    (
+        "log_volume(page=512,segment=4Ki,over_provisioning=100%,summary_pages=12,placement=none,align=2Ki,idle_clean=10us,idle_free=1)",
+        96,
+        512,
+    ),
+    (
+        "scheduler(defer,buffer=16Ki,age=300us)|log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8,trim=yes,idle_clean=20us)|stable_buffer(size=8Ki,page=1Ki,ack=written)",
+        160,
+        512,
+    ),
+    // As full as they may be, with as few spare segments as the policy takes.
+    ("log_volume(page=512,segment=2Ki,over_provisioning=18%,summary_pages=8,placement=none,filled=yes)", 64, 512),
+    ("log_volume(page=512,segment=2Ki,over_provisioning=22%,summary_pages=64,placement=separate,filled=yes)", 96, 512),
+    // Much is written before anything makes it durable.
+    ("log_volume(page=512,segment=16Ki,over_provisioning=200%,summary_pages=16,placement=none)", 384, 512),
     (
         "scheduler(defer,coalesce,buffer=16Ki)|stable_buffer(size=8Ki,page=1Ki,ack=written)|log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8)",
         160,

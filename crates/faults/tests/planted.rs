@@ -34,7 +34,7 @@ fn a_fault_is_found_again_by_its_seed_and_made_smaller() {
     let fault = campaign(&subject, &options(), SEED, WITHIN, &mut |_, _| true).expect_err("it is planted");
     let again = faults::try_episode(&subject, &fault.options, fault.seed, &mut faults::Tally::default()).expect_err("by its seed");
     assert_eq!(again.0, fault.what);
-    let small = faults::shrink(&subject, &fault, 10);
+    let small = faults::shrink(&subject, &fault, 40);
     assert!(small.options.operations < fault.options.operations && small.options.links == 1, "{:?}", small.options);
     assert!(faults::try_episode(&subject, &small.options, small.seed, &mut faults::Tally::default()).is_err());
 }

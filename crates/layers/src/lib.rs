@@ -18,6 +18,7 @@ pub mod scheduler;
 mod stable_buffer;
 mod stack;
 mod store;
+mod time;
 
 pub use data::Data;
 pub use error::LayerError;

@@ -58,7 +58,7 @@ stack_option = click.option(
     "--checkpoints",
     "checkpoints_given",
     type=click.Choice(["marks"]),
-    help="Let checkpoints end where the recording marked them.",
+    help="Let checkpoints begin and end where the recording marked them.",
 )
 @click.option(
     "--checkpoints-as",
@@ -189,7 +189,9 @@ def compare_stacks(
         _core.check_stack(text)
     trace = work(f"Reading {path}", "bytes", lambda progress: replays.load(path, asked.reading, asked.plan, progress))
     threads = asked.threads or os.cpu_count() or 1
-    plan = LayersPlan(path, asked.stacks, asked.plan, _checkpoints(asked, path, trace), asked.drain, threads)
+    checkpoints = _checkpoints(asked, path, trace)
+    checkpoints.check(asked.stacks)
+    plan = LayersPlan(path, asked.stacks, asked.plan, checkpoints, asked.drain, threads)
     comparison = LayersComparison(plan, trace, [_place(label, target, asked, trace, plan) for label, target in targets])
     stopped: StoppedError[Any] | None = None
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ from flashwright._core import InputError
 from flashwright.sources import REQUESTS_FILE
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from flashwright._core import ReplayTrace
     from flashwright.replays import Part
 
@@ -21,21 +24,43 @@ MARKS = "marks"
 MARKS_FILE = "marks.parquet"
 TOLD_AS = ("flush", "signal")
 """How layers learn of a checkpoint's end: by a flush among the requests, or beside them."""
+_WANTS_BEGINS = re.compile(r"\bwindow\s*=\s*checkpoint_begin\b")
 _MOST = 1_000_000
 
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """When checkpoints of the database end, on the clock of the part of a trace that is played."""
+    """When checkpoints of the database begin and end, on the clock of the part of a trace that is played."""
 
     times_ns: tuple[int, ...] = ()
     told_as: str = TOLD_AS[0]
     origin: str = "none"
     """What tells the times, for people."""
+    begins_ns: tuple[int, ...] = ()
+    """When they begin, as far as that is known: layers are told beside the requests."""
 
     def document(self) -> dict[str, Any]:
         """Tell them for a result."""
-        return {"number": len(self.times_ns), "told_as": self.told_as, "origin": self.origin}
+        return {
+            "number": len(self.times_ns),
+            "told_as": self.told_as,
+            "origin": self.origin,
+            "beginnings": len(self.begins_ns),
+        }
+
+    def check(self, stacks: Sequence[str]) -> None:
+        """Refuse stacks that wait for the beginnings of checkpoints of which only the ends are known.
+
+        Raises InputError if one does.
+        """
+        if not self.times_ns or self.begins_ns:
+            return
+        for stack in stacks:
+            if _WANTS_BEGINS.search(stack):
+                raise InputError(
+                    f"{stack}: window=checkpoint_begin hears of no beginning, as of checkpoints {self.origin} only the ends are known; "
+                    f"right would be window=checkpoint_end, or --checkpoints {MARKS} of a recording"
+                )
 
 
 def every(seconds: float, trace: ReplayTrace, told_as: str = TOLD_AS[0]) -> Checkpoints:
@@ -54,7 +79,7 @@ def every(seconds: float, trace: ReplayTrace, told_as: str = TOLD_AS[0]) -> Chec
 
 
 def marked(trace_path: Path, part: Part, told_as: str = TOLD_AS[0]) -> Checkpoints:
-    """Take the ends of the checkpoints that a recording marked, within the part that is played.
+    """Take the checkpoints that a recording marked: their ends and beginnings within the part that is played.
 
     Raises InputError if the trace is not of a recording, or that has no checkpoint in this part.
     """
@@ -63,8 +88,8 @@ def marked(trace_path: Path, part: Part, told_as: str = TOLD_AS[0]) -> Checkpoin
         raise InputError(
             f"--checkpoints {MARKS}: {trace_path} is not of a recording with marks; right would be its folder, or --checkpoint-every S"
         )
-    marks = pq.read_table(path, columns=["kind", "end_ns"])
-    ends = marks.filter(pc.field("kind") == "checkpoint")["end_ns"].to_pylist()
+    marks = pq.read_table(path, columns=["kind", "time_ns", "end_ns"]).filter(pc.field("kind") == "checkpoint")
+    ends = marks["end_ns"].to_pylist()
     first_ns, last_ns = _span(pq.read_table(trace_path, columns=["time_ns", "op", "length"]), part)
     times = tuple(sorted(end - first_ns for end in ends if first_ns < end <= last_ns))
     if not times:
@@ -72,7 +97,10 @@ def marked(trace_path: Path, part: Part, told_as: str = TOLD_AS[0]) -> Checkpoin
             f"--checkpoints {MARKS}: of {len(ends)} checkpoints in {path} none ends within the part of the trace that is played; "
             "right would be --checkpoint-every S"
         )
-    return Checkpoints(times, told_as, f"{len(times)} of {len(ends)} that the recording marked")
+    begins = {begin - first_ns for begin in marks["time_ns"].to_pylist() if first_ns <= begin <= last_ns}
+    return Checkpoints(
+        times, told_as, f"{len(times)} of {len(ends)} that the recording marked", begins_ns=tuple(sorted(begins))
+    )
 
 
 def _span(requests: pa.Table, part: Part) -> tuple[int, int]:

@@ -129,6 +129,7 @@ def measure_on(
         remap=remap if remap in ("fold", "scale") else "refuse",
         **place,
         checkpoints_ns=list(told.times_ns),
+        begins_ns=list(told.begins_ns),
         checkpoints_as=told.told_as,
         drain=drain,
         sample_every_ns=sample_every_ns,

@@ -9,6 +9,7 @@ use units::{EraseBlockId, IoOp, Lpn, Ppn};
 
 use super::layout::Layout;
 use super::runs::Op;
+use super::settings::Settings;
 use super::volume::LogVolume;
 use crate::{Actions, Data, Failure, Limits};
 
@@ -35,8 +36,12 @@ pub(super) struct Cleaner {
     scratch: Scratch,
     /// Emptied segments, and the number of the entry before which lies all that emptied them.
     emptied: VecDeque<(EraseBlockId, u64)>,
+    /// Segments that are trimmed below, and free as soon as that has ended.
+    trimming: usize,
     /// Free segments beyond the reserve below which cleaning begins.
     headroom: usize,
+    /// The same while nothing is to be done.
+    idle_headroom: usize,
     /// Pages that may be moved now.
     credit: u32,
     /// Pages that may be moved for each that the host writes.
@@ -45,14 +50,17 @@ pub(super) struct Cleaner {
 }
 
 impl Cleaner {
-    pub fn new<P: Placement>(layout: &Layout, ftl: &PageMapped<P, AnyVictim, CountingMedium>, below: Limits) -> Self {
+    pub fn new<P: Placement>(layout: &Layout, settings: &Settings, ftl: &PageMapped<P, AnyVictim, CountingMedium>, below: Limits) -> Self {
         let needed = ftl.device().streams.len() + ftl.reserve() + 1;
         let spare = ftl.device().geometry.spare_blocks() as usize;
+        let headroom = ((spare - needed.min(spare)) / 16).clamp(1, 16);
         Self {
             job: None,
             scratch: Scratch::default(),
             emptied: VecDeque::new(),
-            headroom: ((spare - needed.min(spare)) / 16).clamp(1, 16),
+            trimming: 0,
+            headroom,
+            idle_headroom: headroom.max((settings.idle_free * spare as f64) as usize),
             credit: 0,
             price: 1,
             longest_read: (READ_BYTES.min(below.most_bytes) / layout.page_bytes).max(1),
@@ -65,16 +73,21 @@ impl Cleaner {
         self.credit = (self.credit + self.price).min(4096);
     }
 
+    /// Segments that are emptied and not free.
+    fn coming(&self) -> usize {
+        self.emptied.len() + self.trimming
+    }
+
     /// Segments that are emptied and not free, or being emptied.
     pub fn held(&self) -> usize {
-        self.emptied.len() + usize::from(self.job.is_some())
+        self.coming() + usize::from(self.job.is_some())
     }
 }
 
 impl<P: Placement> LogVolume<P> {
     /// Frees what is durably empty, and empties more. Whether something was done.
     pub fn clean(&mut self, actions: &mut Actions) -> bool {
-        let mut went_on = self.free_emptied();
+        let mut went_on = self.free_emptied(actions);
         loop {
             if self.cleaner.job.is_none() {
                 if !self.should_begin() {
@@ -95,7 +108,7 @@ impl<P: Placement> LogVolume<P> {
     }
 
     /// Segments may be written to again if everything that emptied them is known to be durable, and nobody reads there.
-    fn free_emptied(&mut self) -> bool {
+    fn free_emptied(&mut self, actions: &mut Actions) -> bool {
         let before = self.cleaner.emptied.len();
         if self.cleaner.emptied.front().is_none_or(|&(_, entry)| entry > self.log.known_durable) {
             return false;
@@ -105,7 +118,7 @@ impl<P: Placement> LogVolume<P> {
             let is_free = entry <= self.log.known_durable && self.pins[segment.index()] == 0;
             if is_free {
                 debug_assert_eq!(self.carried[segment.index()], 0, "what was written there before is on the device");
-                self.ftl.reclaim(segment, 0);
+                self.free(segment, actions);
             }
             !is_free
         });
@@ -113,20 +126,52 @@ impl<P: Placement> LogVolume<P> {
         self.cleaner.emptied.len() < before
     }
 
-    /// Whether a commit would free segments that are missing.
+    /// A segment may be written to again; if it is trimmed below, when that has ended: of a trim and a write that are under way together either
+    /// may be the last.
+    fn free(&mut self, segment: EraseBlockId, actions: &mut Actions) {
+        if !self.settings.trims {
+            self.ftl.reclaim(segment, 0);
+            return;
+        }
+        let length = self.layout.pages_per_segment * self.layout.page_bytes;
+        let offset = self.layout.page(segment.0 * self.layout.pages_per_segment);
+        self.cleaner.trimming += 1;
+        self.send(Op::Trim { segment: segment.0 }, IoOp::Trim, offset, length, actions);
+    }
+
+    /// A trim has ended. If it failed that is no harm: what is there is not needed, whatever it is.
+    pub fn trimmed(&mut self, segment: u32, is_good: bool) {
+        self.cleaner.trimming -= 1;
+        self.counted.segment_trims += 1;
+        self.counted.failed_trims += u64::from(!is_good);
+        self.ftl.reclaim(EraseBlockId(segment), 0);
+    }
+
+    /// Whether a commit would free segments that are missing, or that were emptied ahead.
     pub fn wants_segments(&self) -> bool {
-        let few = self.ftl.free_blocks(0) <= self.ftl.reserve() + self.cleaner.headroom / 2;
-        few && self.cleaner.emptied.front().is_some_and(|&(_, entry)| entry > self.log.known_durable)
+        let few = self.ftl.free_blocks(0) + self.cleaner.trimming <= self.ftl.reserve() + self.cleaner.headroom / 2;
+        let is_ahead = self.is_resting && self.cleaner.job.is_none();
+        (few || is_ahead) && self.cleaner.emptied.front().is_some_and(|&(_, entry)| entry > self.log.known_durable)
     }
 
     /// Whether cleaning is due, and can gain something.
     fn should_begin(&self) -> bool {
-        let ahead = self.ftl.free_blocks(0) + self.cleaner.emptied.len();
-        if ahead > self.ftl.reserve() + self.cleaner.headroom {
+        self.is_short_of(if self.is_resting { self.cleaner.idle_headroom } else { self.cleaner.headroom })
+    }
+
+    /// Whether cleaning while nothing is to be done would have something to do: a segment to empty, or one to free.
+    pub fn should_clean_ahead(&self) -> bool {
+        self.cleaner.job.is_some() || !self.cleaner.emptied.is_empty() || self.is_short_of(self.cleaner.idle_headroom)
+    }
+
+    /// Whether there are no more free segments beyond the reserve than these, and cleaning can gain something.
+    fn is_short_of(&self, headroom: usize) -> bool {
+        let ahead = self.ftl.free_blocks(0) + self.cleaner.coming();
+        if ahead > self.ftl.reserve() + headroom {
             return false;
         }
         // Without a free segment only what was emptied can help; after a power cut there may be neither.
-        if self.ftl.free_blocks(0) == 0 && !self.cleaner.emptied.is_empty() {
+        if self.ftl.free_blocks(0) == 0 && self.cleaner.coming() > 0 {
             return false;
         }
         let pages = u64::from(self.layout.pages_per_segment);
@@ -149,6 +194,7 @@ impl<P: Placement> LogVolume<P> {
             return false;
         }
         self.cleaner.price = valid / (all - valid).max(1) + 1;
+        self.counted.idle_cleanings += u64::from(self.is_resting);
         self.cleaner.job = Some(Job { victim, pages, next: 0, under_way: 0 });
         true
     }
@@ -165,7 +211,7 @@ impl<P: Placement> LogVolume<P> {
     /// Moves the next pages, as many as are paid for; all if the host has no room.
     fn move_on(&mut self, actions: &mut Actions) -> bool {
         let mut went_on = false;
-        let is_urgent = self.ftl.free_blocks(0) <= self.ftl.reserve();
+        let is_urgent = self.is_resting || self.ftl.free_blocks(0) <= self.ftl.reserve();
         while let Some(job) = &mut self.cleaner.job {
             let place = job.next;
             if place == job.pages.offsets.len() {

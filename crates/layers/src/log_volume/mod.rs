@@ -64,6 +64,9 @@ pub(super) const COUNTERS: &[Counter] = &[
     Counter::level("segments_free", "segments that can be written to"),
     Counter::level("segments_held", "segments that are being emptied, or are empty and not yet free"),
     Counter::level("gathered_pages", "pages that wait in memory for an aligned write"),
+    Counter::sum("idle_cleanings", "of the cleanings, those begun while nothing was to be done"),
+    Counter::sum("segment_trims", "freed segments that were trimmed below"),
+    Counter::sum("failed_trims", "of them, those whose trim failed, on which nothing depends"),
 ];
 
 /// The layer.

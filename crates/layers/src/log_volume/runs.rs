@@ -29,6 +29,8 @@ pub(super) enum Op {
     Move { place: usize, pages: u32, tries: u32 },
     /// Pages of data.
     Pages { run: Run, turn: u8 },
+    /// A trim of a segment that is durably empty.
+    Trim { segment: u32 },
     /// Summaries or tables.
     Own { turn: u8, is_table: bool },
     /// A part of a root.
@@ -147,6 +149,7 @@ impl<P: Placement> LogVolume<P> {
             (Op::Fill { write, lpn, ppn }, outcome) => self.fill_ended(write, lpn, ppn, outcome, actions),
             (Op::Move { place, pages, .. }, Ok(data)) => self.moved(place, pages, &data, actions),
             (Op::Move { place, pages, tries }, Err(failure)) => self.not_moved(place, pages, tries, &failure, actions),
+            (Op::Trim { segment }, outcome) => self.trimmed(segment, outcome.is_ok()),
             (_, Err(failure)) => self.poison(&failure.to_string(), actions),
             (Op::Pages { run, turn }, Ok(_)) => {
                 self.commit.ended(turn);

@@ -2,7 +2,10 @@
 
 use registry::{Args, Param, ParamKind, Spec, SpecError, parse_integer};
 
+use units::Nanos;
+
 use super::NAME;
+use crate::time::parse_time;
 use crate::{Facts, LayerError};
 
 /// What the registry knows of the parameters.
@@ -51,6 +54,24 @@ pub(super) const PARAMS: &[Param] = &[
         default: "auto",
         help: "pages for summaries of what was written since a checkpoint, 8 at the least; auto: 1/128 of all, 64 at the least",
     },
+    Param {
+        name: "idle_clean",
+        kind: ParamKind::Text,
+        default: "off",
+        help: "time without any command, such as 100ms, after which it cleans ahead of need; off: cleaning goes along with writes alone",
+    },
+    Param {
+        name: "idle_free",
+        kind: ParamKind::Number { min: 0.0, max: 1.0 },
+        default: "50%",
+        help: "up to which share of the segments beyond those that the host can fill are free then",
+    },
+    Param {
+        name: "trim",
+        kind: ParamKind::Choice(&["no", "yes"]),
+        default: "no",
+        help: "whether freed segments are trimmed below: a drive that maps pages cleans less then",
+    },
     Param { name: "outstanding", kind: ParamKind::Integer { min: 1, max: 4096 }, default: "64", help: "most writes outstanding below" },
     Param {
         name: "filled",
@@ -76,6 +97,10 @@ pub(super) struct Settings {
     pub checkpoint_every_bytes: Option<u64>,
     /// None: by the size of the device.
     pub summary_pages: Option<u32>,
+    /// None: not while idle.
+    pub idle_after: Option<Nanos>,
+    pub idle_free: f64,
+    pub trims: bool,
     pub outstanding: usize,
     pub is_filled: bool,
 }
@@ -117,6 +142,9 @@ impl Settings {
             pads: args.text("pad") == "yes",
             checkpoint_every_bytes: auto("checkpoint_every", 1, u64::MAX)?,
             summary_pages: auto("summary_pages", 8, 1 << 20)?.map(|pages| pages as u32),
+            idle_after: parse_time(NAME, "idle_clean", args.text("idle_clean"), "off")?,
+            idle_free: args.number("idle_free"),
+            trims: args.text("trim") == "yes",
             outstanding: args.integer("outstanding") as usize,
             is_filled: args.text("filled") == "yes",
         })

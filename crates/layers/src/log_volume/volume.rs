@@ -34,6 +34,9 @@ pub(super) struct Counted {
     pub unmapped_reads: u64,
     pub trimmed_pages: u64,
     pub lost_pages: u64,
+    pub idle_cleanings: u64,
+    pub segment_trims: u64,
+    pub failed_trims: u64,
 }
 
 /// A log-structured volume with a placement policy.
@@ -77,6 +80,10 @@ pub(super) struct LogVolume<P> {
 
     /// Whether all is to be made durable that the host wrote before its next write.
     pub is_draining: bool,
+    /// When something last came, from above or below.
+    last_heard: Nanos,
+    /// Whether nothing has come from above for so long that it cleans ahead.
+    pub is_resting: bool,
     /// Whether a trace without bytes is played.
     pub is_absent: bool,
     pub poison: Option<Failure>,
@@ -92,7 +99,7 @@ impl<P: Placement> LogVolume<P> {
             mapped: map.iter().filter(|&&ppn| ppn != u32::MAX).count() as u32,
             log: Log::new(&layout, &root),
             checkpoint: Checkpoint::new(&layout, &settings, root),
-            cleaner: Cleaner::new(&layout, &ftl, below),
+            cleaner: Cleaner::new(&layout, &settings, &ftl, below),
             commit: Commit::default(),
             runs: (0..streams).map(|_| Run::default()).collect(),
             touched: Vec::new(),
@@ -108,6 +115,8 @@ impl<P: Placement> LogVolume<P> {
             queue: VecDeque::new(),
             writes_below: 0,
             is_draining: false,
+            last_heard: 0,
+            is_resting: false,
             is_absent: false,
             poison: None,
             counted: Counted { lost_pages, ..Counted::default() },
@@ -129,6 +138,11 @@ impl<P: Placement> LogVolume<P> {
                 return;
             }
         }
+    }
+
+    /// Whether nothing is under way, above or below.
+    fn is_quiet(&self) -> bool {
+        self.ops.is_empty() && self.writes.is_empty() && self.tasks.is_empty()
     }
 
     /// Something that was acknowledged may be lost: nothing more is done, and everything that waits is told so.
@@ -164,8 +178,9 @@ impl<P: Placement + 'static> Layer for LogVolume<P> {
         Limits { capacity_bytes, ..self.below }
     }
 
-    fn submit(&mut self, command: Command, _now: Nanos, actions: &mut Actions) {
+    fn submit(&mut self, command: Command, now: Nanos, actions: &mut Actions) {
         command.check(self.limits());
+        (self.last_heard, self.is_resting) = (now, false);
         if let Some(failure) = &self.poison {
             actions.reply(command.id, Err(failure.clone()));
             return;
@@ -194,7 +209,8 @@ impl<P: Placement + 'static> Layer for LogVolume<P> {
         }
     }
 
-    fn replied(&mut self, reply: Reply, _now: Nanos, actions: &mut Actions) {
+    fn replied(&mut self, reply: Reply, now: Nanos, actions: &mut Actions) {
+        self.last_heard = now;
         let op = self.ops.remove(reply.id as usize);
         self.writes_below -= usize::from(op.is_write());
         self.end(op, reply.outcome, actions);
@@ -212,15 +228,27 @@ impl<P: Placement + 'static> Layer for LogVolume<P> {
 
     fn signal(&mut self, signal: Signal, _now: Nanos, actions: &mut Actions) {
         if signal == Signal::Drain && self.poison.is_none() {
-            self.is_draining = true;
+            (self.is_draining, self.is_resting) = (true, false);
+            self.pump(actions);
+        }
+    }
+
+    fn wakes_at(&self) -> Option<Nanos> {
+        let idle_after = self.settings.idle_after?;
+        let may_rest = !self.is_resting && self.is_quiet() && self.poison.is_none() && self.should_clean_ahead();
+        may_rest.then(|| self.last_heard.saturating_add(idle_after))
+    }
+
+    fn wake(&mut self, now: Nanos, actions: &mut Actions) {
+        if self.wakes_at().is_some_and(|at| at <= now) {
+            self.is_resting = true;
             self.pump(actions);
         }
     }
 
     fn is_idle(&self) -> bool {
-        let is_quiet = self.ops.is_empty() && self.writes.is_empty() && self.tasks.is_empty();
         // What cleaning moved after the host's last page is no harm if it is lost: it still lies where it was.
-        is_quiet && (self.poison.is_some() || self.log.holds_nothing_of_the_host())
+        self.is_quiet() && (self.poison.is_some() || self.log.holds_nothing_of_the_host())
     }
 
     fn count(&self, into: &mut Vec<u64>) {
@@ -242,6 +270,9 @@ impl<P: Placement + 'static> Layer for LogVolume<P> {
             self.ftl.free_blocks(0) as u64,
             self.cleaner.held() as u64,
             gathered,
+            counted.idle_cleanings,
+            counted.segment_trims,
+            counted.failed_trims,
         ]);
     }
 }

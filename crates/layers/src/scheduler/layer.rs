@@ -56,6 +56,7 @@ enum Reason {
     Buffer,
     FlushTime,
     Drain,
+    Age,
 }
 
 #[derive(Debug, Default)]
@@ -66,7 +67,7 @@ struct Counts {
     fua_writes: u64,
     written_commands: u64,
     written_bytes: u64,
-    batches: [u64; 5],
+    batches: [u64; 6],
     waits: u64,
     memory_reads: u64,
     memory_read_bytes: u64,
@@ -99,6 +100,8 @@ pub struct Scheduler {
     estimated_ns: Nanos,
     /// The window is to be closed when the batch ends.
     wanted: Option<Reason>,
+    /// When the first write of the window came.
+    oldest: Option<Nanos>,
     /// Writes that wait and are to be written out as soon as they are taken.
     draining: usize,
     poisoned: Option<Failure>,
@@ -131,6 +134,7 @@ impl Scheduler {
             written: 0,
             estimated_ns: 0,
             wanted: None,
+            oldest: None,
             draining: 0,
             poisoned: None,
             counts: Counts::default(),
@@ -202,8 +206,9 @@ impl Scheduler {
     }
 
     /// Defers a write: it is acknowledged, and in memory.
-    fn defer(&mut self, command: Command, actions: &mut Actions) {
+    fn defer(&mut self, command: Command, now: Nanos, actions: &mut Actions) {
         let (start, end) = self.sectors(&command);
+        self.oldest = self.oldest.or(Some(now));
         self.number += 1;
         self.counts.taken_writes += 1;
         self.counts.taken_bytes += u64::from(command.length);
@@ -215,7 +220,7 @@ impl Scheduler {
 
     fn write(&mut self, command: Command, now: Nanos, actions: &mut Actions) {
         if self.waiting.is_empty() && self.room(command.length).is_ok() {
-            return self.defer(command, actions);
+            return self.defer(command, now, actions);
         }
         self.waiting.push_back(command);
         self.run(now, actions);
@@ -296,12 +301,12 @@ impl Scheduler {
             if self.batch.is_running && self.batch.is_done() {
                 self.end_batch(now);
             }
-            self.admit(actions);
+            self.admit(now, actions);
             if self.batch.is_running {
                 break;
             }
             if self.held.is_window_empty() {
-                (self.written, self.wanted) = (self.number, None);
+                (self.written, self.wanted, self.oldest) = (self.number, None, None);
                 break;
             }
             let Some(reason) = self.reason_to_close() else { break };
@@ -311,11 +316,11 @@ impl Scheduler {
     }
 
     /// Defers what waits, as far as there is room.
-    fn admit(&mut self, actions: &mut Actions) {
+    fn admit(&mut self, now: Nanos, actions: &mut Actions) {
         while self.waiting.front().is_some_and(|command| self.room(command.length).is_ok()) {
             let Some(command) = self.waiting.pop_front() else { break };
             self.draining = self.draining.saturating_sub(1);
-            self.defer(command, actions);
+            self.defer(command, now, actions);
         }
     }
 
@@ -330,7 +335,7 @@ impl Scheduler {
         self.held.seal(self.number, &mut self.batch.parts);
         self.batch.begin(self.number, now);
         self.wanted = (self.draining > 0).then_some(Reason::Drain);
-        self.estimated_ns = 0;
+        (self.estimated_ns, self.oldest) = (0, None);
         self.counts.batches[reason as usize] += u64::from(!self.batch.parts.is_empty());
     }
 
@@ -449,6 +454,17 @@ impl Layer for Scheduler {
             }
             (Signal::Drain, _) => self.close(Reason::Drain, now, actions),
             (Signal::CheckpointBegins | Signal::CheckpointEnds, _) => (),
+        }
+    }
+
+    fn wakes_at(&self) -> Option<Nanos> {
+        let is_closing = self.wanted.is_some() || self.poisoned.is_some();
+        self.settings.age.filter(|_| !is_closing).and_then(|age| Some(self.oldest?.saturating_add(age)))
+    }
+
+    fn wake(&mut self, now: Nanos, actions: &mut Actions) {
+        if self.wakes_at().is_some_and(|at| at <= now) {
+            self.close(Reason::Age, now, actions);
         }
     }
 

@@ -7,6 +7,7 @@ use super::INFO;
 use super::estimate::Estimate;
 use super::held::Order;
 use crate::registered::Making;
+use crate::time::parse_time;
 use crate::{Facts, LayerError};
 
 /// Which techniques. Deferring is the base of all.
@@ -42,6 +43,8 @@ pub struct Settings {
     pub buffer_bytes: Option<u64>,
     /// Longest estimated time of writing out a window.
     pub flush_time: Option<Nanos>,
+    /// Longest time that a write is held before its window is closed.
+    pub age: Option<Nanos>,
     /// Time of a write.
     pub estimate: Estimate,
     /// Writes of a batch that are outstanding together.
@@ -130,8 +133,9 @@ pub fn expand(args: &Args) -> Result<Expansion, SpecError> {
 pub fn settings(making: &Making<'_>) -> Result<Settings, LayerError> {
     let args = making.args;
     let methods = Methods::parse(args.text("methods"))?;
-    let flush_time = time(args, "flush_time", "off")?;
-    let estimate = match time(args, "write_time", "auto")? {
+    let time = |key: &str, none: &str| parse_time(INFO.name, key, args.text(key), none);
+    let flush_time = time("flush_time", "off")?;
+    let estimate = match time("write_time", "auto")? {
         Some(time_ns) => Estimate::Constant(time_ns),
         None => estimate(methods, args, making.facts)?,
     };
@@ -148,6 +152,7 @@ pub fn settings(making: &Making<'_>) -> Result<Settings, LayerError> {
         },
         buffer_bytes: buffer(args)?,
         flush_time,
+        age: time("age", "off")?,
         estimate,
         depth: args.integer("depth") as usize,
     })
@@ -174,23 +179,6 @@ fn buffer(args: &Args) -> Result<Option<u64>, SpecError> {
             .map(Some)
             .ok_or_else(|| bad("buffer", text, "a number of bytes of at least 1, such as 64Mi, nor `off`")),
     }
-}
-
-/// A time with its unit, in seconds if it has none, or the word that stands for none.
-fn time(args: &Args, key: &str, none: &str) -> Result<Option<Nanos>, SpecError> {
-    let text = args.text(key);
-    if text == none {
-        return Ok(None);
-    }
-    // `s` comes after those that end in it, too.
-    let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9), ("", 1e9)];
-    units
-        .iter()
-        .find_map(|(unit, ns)| Some((text.strip_suffix(unit)?.trim().parse::<f64>().ok()?, ns)))
-        .map(|(count, ns)| (count * ns).round())
-        .filter(|ns| (1.0..=1e18).contains(ns))
-        .map(|ns| Some(ns as Nanos))
-        .ok_or_else(|| bad(key, text, &format!("a time above 0 such as 3s, 250ms or 80us, nor `{none}`")))
 }
 
 #[cfg(test)]
@@ -259,9 +247,11 @@ mod tests {
         let set = made("scheduler(dfr,buffer=off,flush_time=250ms,write_time=8ms)", &none).unwrap();
         assert_eq!((set.buffer_bytes, set.flush_time, set.estimate.time_ns(4096)), (None, Some(250_000_000), 8_000_000));
         assert_eq!(made("scheduler(flush_time=1.5,write_time=80us)", &none).unwrap().flush_time, Some(1_500_000_000));
+        assert_eq!((set.age, made("scheduler(age=30s)", &none).unwrap().age), (None, Some(30_000_000_000)));
         for (text, part) in [
             ("scheduler(buffer=0)", "buffer=0 is not a number of bytes of at least 1"),
             ("scheduler(flush_time=3h)", "flush_time=3h is not a time above 0 such as 3s"),
+            ("scheduler(age=soon)", "age=soon is not a time above 0"),
             ("scheduler(flush_time=-1s)", "is not a time above 0"),
             ("scheduler(flush_time=3s)", "give write_time=..."),
         ] {

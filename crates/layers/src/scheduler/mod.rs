@@ -80,6 +80,12 @@ const INFO: Info = Info {
             help: "longest time of writing out a window (theta_t), such as 250ms or 3 (seconds), as estimated: each write for itself; off: any",
         },
         Param {
+            name: "age",
+            kind: ParamKind::Text,
+            default: "off",
+            help: "longest time that a write stays in memory before its window is closed, such as 30s; off: as long as nothing closes it",
+        },
+        Param {
             name: "write_time",
             kind: ParamKind::Text,
             default: "auto",
@@ -113,6 +119,7 @@ const COUNTERS: &[Counter] = &[
     Counter::sum("batches_buffer", "windows that the limit of bytes closed"),
     Counter::sum("batches_flush_time", "windows that the limit of time closed"),
     Counter::sum("batches_drain", "windows that were closed because all was to be written out"),
+    Counter::sum("batches_age", "windows that the age of their oldest write closed"),
     Counter::sum("waits", "writes that waited for room"),
     Counter::sum("memory_reads", "reads of which at least a part came from memory"),
     Counter::sum("memory_read_bytes", "bytes that were read from memory"),

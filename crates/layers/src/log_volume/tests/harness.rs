@@ -116,7 +116,7 @@ pub(super) struct World {
     outstanding: HashMap<u32, (Command, u64)>,
     sectors: Vec<Sector>,
     pub random: Pcg64Mcg,
-    time: u64,
+    pub time: u64,
     next_id: u32,
     next_tag: u64,
     /// Commands of which the one with this number, from now on, fails.
@@ -262,6 +262,16 @@ impl World {
         assert!(versions.may_show(tag, time), "{}: a read of sector {sector} shows {tag} at {time}, of {versions:?}", self.text);
     }
 
+    /// Lets time pass until the layers want to be woken, if they do, and wakes them.
+    pub fn wake(&mut self) -> bool {
+        let Some(at) = self.stack.wakes_at() else { return false };
+        self.time = self.time.max(at);
+        let mut actions = Actions::default();
+        self.stack.wake(self.time, &mut actions);
+        self.take(actions);
+        true
+    }
+
     /// One command below is carried out and replied to.
     pub fn step(&mut self) -> bool {
         if self.below.is_empty() {
@@ -302,7 +312,11 @@ impl World {
                 command.data.copy_to(&mut self.current[bytes]);
                 self.cached.push(Cached { command, replied_at: self.time });
             }
-            IoOp::Trim => {}
+            // The worst that a trim may do.
+            IoOp::Trim => {
+                self.stable[bytes.clone()].fill(0);
+                self.current[bytes].fill(0);
+            }
             IoOp::Flush => {
                 let stable = &mut self.stable;
                 self.cached.retain(|cached| {

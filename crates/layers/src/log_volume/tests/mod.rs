@@ -2,6 +2,7 @@
 
 mod harness;
 mod order;
+mod rest;
 
 use std::collections::HashSet;
 

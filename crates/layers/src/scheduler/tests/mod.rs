@@ -200,6 +200,34 @@ fn a_flush_is_not_replied_to_before_all_that_it_covers_is_durable_below() {
 }
 
 #[test]
+fn a_window_is_closed_when_its_oldest_write_is_of_age() {
+    const AGE: u64 = 30_000_000_000;
+    let mut bare = Bare::new("scheduler(dfr_cls,age=30s)");
+    assert_eq!(bare.layer.wakes_at(), None);
+    bare.write(&[7, 3]);
+    let late = Command { id: 99, op: IoOp::Write, offset: 8 * 4096, length: 4096, is_fua: false, data: Data::Absent };
+    bare.layer.submit(late, 1000, &mut bare.actions);
+    assert_eq!(bare.layer.wakes_at(), Some(AGE), "the oldest counts");
+    bare.layer.wake(AGE - 1, &mut bare.actions);
+    assert!(bare.carry_out().is_empty(), "not before its time");
+    bare.layer.wake(AGE, &mut bare.actions);
+    assert_eq!(bare.layer.wakes_at(), None, "the window is closed, and nothing is in the next");
+    assert_eq!(bare.carry_out(), writes(&[(3, 1), (7, 2)]));
+    assert_eq!((bare.counter("batches_age"), bare.counter("held_bytes")), (1, 0));
+    assert!(bare.layer.is_idle() && bare.layer.wakes_at().is_none());
+    // While a batch is written, a window that is of age waits for its end, and does not ask to be woken again and again.
+    bare.write(&[1]);
+    bare.signal(Signal::CheckpointEnds);
+    bare.write(&[2]);
+    bare.layer.wake(AGE, &mut bare.actions);
+    assert_eq!((bare.layer.wakes_at(), bare.actions.down.len()), (None, 1));
+    assert_eq!(bare.carry_out(), writes(&[(1, 1), (2, 1)]));
+    let mut never = Bare::new("scheduler(dfr_cls)");
+    never.write(&[1]);
+    assert_eq!(never.layer.wakes_at(), None);
+}
+
+#[test]
 fn a_write_with_fua_goes_past_and_what_is_older_never_comes_after() {
     for text in ["scheduler(dfr)", "scheduler(dfr_cls)"] {
         let mut bare = Bare::new(text);

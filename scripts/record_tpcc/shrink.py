@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Makes a recording's requests as small as they get: times to the microsecond, and no latencies: those are of the machine that recorded."""
+"""Makes a recording as small as it gets: times to the microsecond, and no latencies: those are of the machine that recorded.
+
+Of a recording's folder, the requests are kept and the marks of the database's checkpoints.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from convert import write_small
+from flashwright.layering.checkpoints import MARKS_FILE
+from flashwright.sources import REQUESTS_FILE
 
 _RESOLUTION_NS = pa.scalar(1000, pa.uint64())
 
@@ -29,9 +34,22 @@ def shrink(recorded: Path, parquet: Path) -> int:
     return int(table.num_rows)
 
 
+def shrink_recording(recorded: Path, folder: Path) -> tuple[int, int]:
+    """Write the requests of a recording and the marks of its checkpoints to a folder; returns how many there are of each."""
+    folder.mkdir(parents=True, exist_ok=True)
+    marks = pq.read_table(recorded / MARKS_FILE)
+    marks = marks.filter(pc.equal(marks["kind"].cast(pa.string()), "checkpoint"))
+    pq.write_table(marks, folder / MARKS_FILE, compression="zstd")
+    return shrink(recorded / REQUESTS_FILE, folder / REQUESTS_FILE), int(marks.num_rows)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("recorded", type=Path, help="requests.parquet of a recording")
-    parser.add_argument("parquet", type=Path, help="file to write")
+    parser.add_argument("recorded", type=Path, help=f"{REQUESTS_FILE} of a recording, or the folder of one")
+    parser.add_argument("small", type=Path, help="file to write, or of a folder the folder")
     given = parser.parse_args()
-    print(f"{shrink(given.recorded, given.parquet)} requests in {given.parquet}")
+    if given.recorded.is_dir():
+        requests, checkpoints = shrink_recording(given.recorded, given.small)
+        print(f"{requests} requests and {checkpoints} checkpoints in {given.small}")
+    else:
+        print(f"{shrink(given.recorded, given.small)} requests in {given.small}")

@@ -59,8 +59,8 @@ def test_two_threads_on_stick_and_card_are_as_fast_as_published(device: stable_b
 @pytest.mark.parametrize("number", ["4a SSD", "7 SD card throughput", "7.16"])
 def test_a_figure_is_drawn(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stable_buffer, "WRITES", 3_000)
-    monkeypatch.setattr(scheduler_layers, "SECONDS", 2.0)
-    monkeypatch.setattr(scheduler_layers, "ONLINE_INTERVAL", 6.0)
+    monkeypatch.setattr(scheduler_layers, "SECONDS", 6.0)
+    monkeypatch.setattr(scheduler_layers, "ONLINE_INTERVAL", 30.0)
     monkeypatch.setattr(layered, "known", lambda _profile: {})
     one = drawing(number)
     paper = next(paper for paper in layer_figures.PAPERS if number in [other.number for other in paper.drawings()])

@@ -9,9 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from flashwright import replays
+from flashwright.layering.checkpoints import MARKS_FILE, marked
+from flashwright.reproduce.figures import scheduler_layers
+from flashwright.sources import REQUESTS_FILE
 from flashwright.workloads import parts
 
 ROOT = Path(__file__).parents[2]
@@ -20,6 +25,7 @@ EXCERPT = TRACES / "tpcc_postgres_excerpt.blktrace.zst"
 
 sys.path.insert(0, str(ROOT / "scripts/record_tpcc"))
 import convert  # noqa: E402
+import shrink  # noqa: E402
 
 needs_blkparse = pytest.mark.skipif(shutil.which("blkparse") is None, reason="needs blkparse (package blktrace)")
 
@@ -89,6 +95,36 @@ def test_a_missing_request_is_seen(excerpt_table: Path, tmp_path: Path) -> None:
     pq.write_table(table.slice(1), tmp_path / "short.parquet")
     with pytest.raises(convert.VerificationError, match=f"the table has {table.num_rows - 1}"):
         convert.verify(EXCERPT, tmp_path / "short.parquet")
+
+
+def test_of_a_recording_requests_and_checkpoints_are_kept(excerpt_table: Path, tmp_path: Path) -> None:
+    recorded, small = tmp_path / "recorded", tmp_path / "new" / "small"
+    recorded.mkdir()
+    shutil.copy(excerpt_table, recorded / REQUESTS_FILE)
+    kinds = pa.array(["begin", "checkpoint", "end", "checkpoint"]).dictionary_encode()
+    marks = pa.table({"time_ns": [1, 2_000, 9, 7_000], "end_ns": [None, 3_000, None, 8_000], "kind": kinds})
+    pq.write_table(marks, recorded / MARKS_FILE)
+    exact = pq.read_table(excerpt_table)
+    assert shrink.shrink_recording(recorded, small) == (exact.num_rows, 2)
+    cut = pq.read_table(small / REQUESTS_FILE)
+    assert cut["offset"].to_pylist() == exact["offset"].to_pylist()
+    assert cut["time_ns"].to_pylist() == [time // 1000 * 1000 for time in exact["time_ns"].to_pylist()]
+    assert set(cut["latency_ns"].to_pylist()) == {None}
+    assert pq.read_table(small / MARKS_FILE)["end_ns"].to_pylist() == [3_000, 8_000]
+
+
+@pytest.mark.parametrize("interval", scheduler_layers.INTERVALS)
+def test_a_trace_for_the_scheduler_is_as_its_paper_has_it(interval: float) -> None:
+    path = scheduler_layers.recording(interval)
+    ends_s = [time / 1e9 for time in marked(path, replays.Part(ops=("read", "write"))).times_ns]
+    # A sixth of the paper's times.
+    assert len(ends_s) >= round(600 / interval) - 1
+    assert 0 < ends_s[0] < interval / 6 + 1
+    assert np.diff(ends_s) == pytest.approx(interval / 6, abs=1.5)
+    table = pq.read_table(path)
+    writes = table.filter(pc.equal(table["op"].cast(pa.string()), "write"))
+    assert pc.mean(pc.equal(writes["length"], 4096)).as_py() > 0.99
+    assert writes.num_rows > 82_000
 
 
 def test_log_and_data_are_told_apart() -> None:

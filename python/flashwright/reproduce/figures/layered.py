@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from flashwright import replays
 from flashwright._core import RunError
 from flashwright.layering import facts as device_facts
-from flashwright.layering.checkpoints import Checkpoints, every
+from flashwright.layering.checkpoints import Checkpoints, marked
 from flashwright.layering.measure import DIRECT, Measured, measure
 from flashwright.probing.targets import Target
 from flashwright.replays import Pace, Part, Plan
@@ -29,7 +29,8 @@ from flashwright.sweeps.pool import Pool
 if TYPE_CHECKING:
     from flashwright._core import Progress, ReplayTrace
 
-TRACE = Path(__file__).resolve().parents[4] / "data" / "traces" / "tpcc_postgres_data.parquet"
+TRACES = Path(__file__).resolve().parents[4] / "data" / "traces"
+TRACE = TRACES / "tpcc_postgres_data.parquet"
 """TPC-C on PostgreSQL, what the device of its data alone got: its log lay elsewhere."""
 TRACE_PAGE_BYTES = 8192
 """Bytes of a page of the database in the trace."""
@@ -47,12 +48,19 @@ class Case:
     """Requests of the trace."""
     seconds: float | None = None
     """Of the trace."""
-    checkpoint_s: float | None = None
-    """Interval at which the window of deferring closes."""
+    recording: Path | None = None
+    """Requests to play instead of those of `TRACE`."""
+    closes: bool = False
+    """Whether the window of deferring closes where the recording marked the end of a checkpoint."""
     waits: bool = False
     """Whether requests keep the intervals of the trace."""
     page_bytes: int = TRACE_PAGE_BYTES
-    """What a page of the trace is taken for (see `with_pages_of`)."""
+    """What a page of the trace is taken for (see `with_pages_of`); not for a `recording`."""
+
+    @property
+    def part(self) -> Part:
+        """What of the trace is played."""
+        return Part(limit=self.limit, seconds=self.seconds, ops=self.ops)
 
 
 @cache
@@ -87,8 +95,16 @@ def trace(
     return replays.load(with_pages_of(page_bytes), Reading(), Plan(Pace("one_by_one"), part))
 
 
+@cache
+def recorded(path: Path, part: Part) -> ReplayTrace:
+    """Read a part of a recording."""
+    return replays.load(path, Reading(), Plan(Pace("one_by_one"), part))
+
+
 def played(case: Case) -> ReplayTrace:
     """Read what a case plays."""
+    if case.recording is not None:
+        return recorded(case.recording, case.part)
     return trace(case.ops, case.limit, case.seconds, case.page_bytes)
 
 
@@ -152,15 +168,14 @@ class Runs:
 
 
 def _measure(case: Case, progress: Progress) -> Measured:
-    requests = played(case)
-    checkpoints = Checkpoints() if case.checkpoint_s is None else every(case.checkpoint_s, requests)
+    closes = None if case.recording is None or not case.closes else marked(case.recording, case.part)
     return measure(
         target(case.profile),
-        requests,
+        played(case),
         case.stack,
         facts={} if case.stack == DIRECT else known(case.profile),
         pace=Pace("one_by_one", waiting=case.waits),
-        checkpoints=checkpoints,
+        checkpoints=closes or Checkpoints(),
         progress=progress,
     )
 

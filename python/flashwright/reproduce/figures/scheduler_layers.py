@@ -1,31 +1,31 @@
 """SCHEDULER figures 7.4-7.21: what deferring, coalescing, converting and aligning gain on the Mtron SSD.
 
-As in chapter 7: the reads and writes of a database's data, one by one, on a raw device. The window of deferring closes at a checkpoint
-each 30 ... 600 s, told by a flush, so that a batch is alone on the device (7.3.2, static). The write time is that of all that the device
-was sent but reads.
+As in chapter 7: the reads and writes of a database's data, one by one, on a raw device, recorded once for each interval of checkpoints. The
+window of deferring closes where a checkpoint of the database ended, told by a flush, so that a batch is alone on the device (7.3.2,
+static). The write time is that of all that the device was sent but reads.
 
-The paper's trace was recorded on the Mtron itself, which takes 137 random writes a second; ours, on a faster device, has 821 a second. So
-that a window holds as many writes as theirs, a second of theirs is a sixth of one of ours.
+The paper's traces were recorded on the Mtron itself, which takes 137 random writes a second (eq. 4.4); ours on a faster device, and all
+times of the load were a sixth of the paper's, so that windows hold about as many writes as theirs (`data/traces/README.md`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from flashwright.layering.measure import DIRECT, Measured
 from flashwright.reproduce.figures.drawing import Drawing, Published, Shape
-from flashwright.reproduce.figures.layered import Case, Runs, axis, named_bars
+from flashwright.reproduce.figures.layered import TRACES, Case, Runs, axis, named_bars
+from flashwright.sources import REQUESTS_FILE
 
 RUNS = Runs()
 MTRON = "mtron-pro-7500"
-FASTER = 6.0
-"""Writes a second of our trace over those of the paper's: 492,354 in 600 s against one each 7.3 ms (eq. 4.4)."""
 INTERVALS = (30.0, 60.0, 120.0, 300.0, 600.0)
-"""Seconds of the paper between checkpoints. The trace was recorded with one each 60 s of ours, and the window is closed at these."""
-SECONDS = 600.0 / FASTER
-"""Of our trace: as many writes as in the paper's 600 s."""
+"""Seconds of the paper between checkpoints, each with a recording of its own."""
+SECONDS: float | None = None
+"""Of each recording: all, which is a sixth of the paper's 600 s."""
 COMBINATIONS = {
     "drt": DIRECT,
     "dfr": "dfr",
@@ -39,10 +39,10 @@ COMBINATIONS = {
 CONVERTING = tuple(name for name in COMBINATIONS if "cnv" in name)
 ALIGNED_BYTES = 64 << 10
 NO_LIMIT = "off"
-LOG = "filled=yes,over_provisioning=4,outstanding=1"
+LOG = "filled=yes,over_provisioning=3.9,outstanding=1"
 """A volume in use, one by one, on a drive of which its data is a fifth: the paper's data is 5.5 GB of 16 or more, and never cleaned."""
 ONLINE_INTERVAL = 300.0
-"""Seconds of the paper between checkpoints, for the online figures."""
+"""Seconds of the paper between checkpoints, for the figures that have one interval: 7.4 and the online ones."""
 FLUSH_TIMES = ("1", "3", "10", NO_LIMIT)
 """theta_t in seconds (7.3.3)."""
 BUFFERS = ("1Mi", "4Mi", "16Mi", "64Mi")
@@ -55,13 +55,18 @@ def stack(name: str, *, buffer: str = NO_LIMIT, flush_time: str = NO_LIMIT) -> s
         return DIRECT
     align = f",align={ALIGNED_BYTES}" if name.endswith("aln") else ""
     log = f",log=log_volume({LOG}{align})" if name in CONVERTING else ""
-    # The paper merges what overlaps, and keeps the order in which writes came.
-    return f"scheduler({COMBINATIONS[name]},order=arrival,buffer={buffer},flush_time={flush_time}{log})"
+    # As its numbers have it, the paper merges what overlaps and nothing else, and keeps the order in which writes came.
+    return f"scheduler({COMBINATIONS[name]},order=arrival,join=no,buffer={buffer},flush_time={flush_time}{log})"
+
+
+def recording(interval: float) -> Path:
+    """Give the requests that were recorded with a checkpoint each so many seconds of the paper."""
+    return TRACES / "tpcc_scheduler" / f"{interval:.0f}s" / REQUESTS_FILE
 
 
 def static_case(name: str, interval: float) -> Case:
-    """Give a run with windows of this interval (7.3.2). Without layers there is no window, and one run stands for all."""
-    return Case(MTRON, stack(name), seconds=SECONDS, checkpoint_s=None if name == "drt" else interval / FASTER)
+    """Give a run with windows of this interval (7.3.2). Without layers there is no window."""
+    return Case(MTRON, stack(name), seconds=SECONDS, recording=recording(interval), closes=name != "drt")
 
 
 def static(names: Sequence[str]) -> dict[tuple[str, float], Measured]:
@@ -144,7 +149,10 @@ def sixty_times() -> tuple[str, bool | None]:
 
 def direct_and_log() -> tuple[Measured, Measured]:
     """Run the raw device, and a log-structured volume that defers nothing, as a log-structured file system that knows of no checkpoints."""
-    cases = (static_case("drt", INTERVALS[0]), Case(MTRON, f"log_volume({LOG})", seconds=SECONDS))
+    cases = (
+        static_case("drt", ONLINE_INTERVAL),
+        Case(MTRON, f"log_volume({LOG})", seconds=SECONDS, recording=recording(ONLINE_INTERVAL)),
+    )
     RUNS.make(cases)
     direct, log = map(RUNS.of, cases)
     return direct, log
@@ -189,7 +197,8 @@ def online(names: Sequence[str], limit: str, *, waits: bool) -> dict[tuple[str, 
             MTRON,
             stack(name, **{limit: value}),
             seconds=SECONDS,
-            checkpoint_s=ONLINE_INTERVAL / FASTER,
+            recording=recording(ONLINE_INTERVAL),
+            closes=name != "drt",
             waits=waits,
         )
         for name in names

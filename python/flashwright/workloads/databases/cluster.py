@@ -111,7 +111,8 @@ class Cluster:
             f"since PostgreSQL {self.server.major} has no direct I/O"
         )
         # What leaves the server's buffers goes to the device soon: otherwise the kernel would hold it until the next checkpoint.
-        return {"backend_flush_after": "8kB", "bgwriter_flush_after": "8kB"}
+        # One of its pages, whatever their size.
+        return {"backend_flush_after": "1", "bgwriter_flush_after": "1", "checkpoint_flush_after": "1"}
 
     def size_bytes(self) -> int:
         """See `Place`."""

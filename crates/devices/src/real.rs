@@ -1,6 +1,6 @@
 //! Block devices and files of the kernel, through io_uring, past the page cache (`O_DIRECT`).
 //!
-//! Each request is sent by a system call of its own. Files and buffers are registered, so that the kernel looks neither up. A time is taken when
+//! Each request is sent by a system call of its own; one that is alone by that which waits for it, or with the next. Files and buffers are registered, so that the kernel looks neither up. A time is taken when
 //! a request is sent, and when ends are found, once for all of them.
 //!
 //! A polled device asks the hardware for completions instead of sleeping until an interrupt; flushes and trims are not possible there and
@@ -284,14 +284,21 @@ impl BlockDevice for Real {
         if !self.goes_through_ring(request.op) {
             return self.do_blocking(request);
         }
-        if self.in_ring == 0 {
+        let submitted_at = self.clock.now();
+        let is_alone = self.in_ring == 0;
+        if is_alone {
             self.own()?;
-            self.last_completion = self.clock.now();
+            self.last_completion = submitted_at;
         }
         let number = self.free.pop().expect("there is a slot for each request");
-        self.slots[number as usize] = Slot { request: *request, submitted_at: self.clock.now() };
+        self.slots[number as usize] = Slot { request: *request, submitted_at };
         self.in_ring += 1;
         self.push(number);
+        if is_alone {
+            // Most likely nothing follows but to wait: that sends it, and so it is one call of the kernel instead of two. If another follows, that
+            // sends both.
+            return Ok(());
+        }
         // At once, though a call for several together takes less time: with a file at depth 32 that reached 0.91 of fio's reads a second
         // and 0.77 of its writes, and this way 1.01 and 1.02 (`fio_parity`, Linux 6.18).
         self.enter(None)
@@ -342,5 +349,42 @@ impl Drop for Real {
             self.ring.let_go();
         }
         let _ = self.file.unlock();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_is_alone_is_sent_by_the_call_that_waits_for_it() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(1 << 20).unwrap();
+        let info = DeviceInfo {
+            name: "alone".to_owned(),
+            model: String::new(),
+            kind: Kind::File,
+            capacity_bytes: 1 << 20,
+            sector_bytes: 512,
+            queue_depth: 4,
+            most_bytes: 4096,
+            is_read_only: true,
+            has_trim: false,
+            is_virtual: false,
+        };
+        let mut device = Real::new(Opened { info, file, is_loop: false, is_polled: false }).unwrap();
+        let read = |handle| Request { op: IoOp::Read, offset: 0, length: 4096, is_fua: false, handle };
+        let mut completed = Vec::new();
+        device.submit(&read(0)).unwrap();
+        assert!(device.ring.has_unsent(), "one call less than sending it by itself");
+        device.wait(Nanos::MAX, &mut completed).unwrap();
+        assert_eq!(completed.len(), 1);
+        device.submit(&read(1)).unwrap();
+        device.submit(&read(2)).unwrap();
+        assert!(!device.ring.has_unsent(), "the next one sends both at once");
+        while device.outstanding() > 0 {
+            device.wait(Nanos::MAX, &mut completed).unwrap();
+        }
+        assert_eq!(completed.len(), 3);
     }
 }

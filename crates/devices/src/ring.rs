@@ -8,19 +8,28 @@ use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use io_uring::types::{SubmitArgs, Timespec};
-use io_uring::{Builder, IoUring, squeue};
+use io_uring::{Builder, IoUring, opcode, squeue};
+
+/// Number of the timer that wakes whoever waits now and then: no request has it.
+const BEAT: u64 = u64::MAX;
+/// How often it does, in nanoseconds. To set a timer for each wait of a request instead would take some per cent of its processor time.
+const BEAT_EVERY: u32 = 50_000_000;
 
 pub(crate) struct Ring {
     inner: IoUring,
     is_polled: bool,
+    /// The timer is under way.
+    is_beating: bool,
+    beat: Timespec,
 }
 
 impl Ring {
     /// A ring with this file as its registered file 0. It belongs to the thread that makes it.
     pub fn new(file: &File, depth: u32, is_polled: bool) -> io::Result<Self> {
-        let inner = build(depth, is_polled)?;
+        // One entry more for the timer.
+        let inner = build(depth + 1, is_polled)?;
         inner.submitter().register_files(&[file.as_raw_fd()])?;
-        Ok(Self { inner, is_polled })
+        Ok(Self { inner, is_polled, is_beating: false, beat: Timespec::new().nsec(BEAT_EVERY) })
     }
 
     pub fn io(&self) -> &IoUring {
@@ -43,18 +52,30 @@ impl Ring {
     }
 
     /// Sends what is unsent, and waits until at least one request is completed or the time has passed; without a time it does not wait. It
-    /// may come back early.
+    /// may come back early. Sending and waiting are one call of the kernel, which at depth 1 is half of all.
     pub fn enter(&mut self, time: Option<Duration>) -> io::Result<()> {
-        if time.is_none() || self.is_polled || self.has_unsent() {
-            without_retries(self.inner.submitter().submit())?;
-        }
-        match time {
+        let Some(time) = time.filter(|_| !self.is_polled && self.inner.completion().is_empty()) else {
             // A polling ring knows no time limit: the caller asks again.
-            Some(time) if !self.is_polled && self.inner.completion().is_empty() => {
-                let time = Timespec::from(time);
-                without_retries(self.inner.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&time)))
-            }
-            _ => Ok(()),
+            return if time.is_none() || self.is_polled || self.has_unsent() {
+                without_retries(self.inner.submitter().submit())
+            } else {
+                Ok(())
+            };
+        };
+        if time < 2 * Duration::from_nanos(BEAT_EVERY.into()) {
+            let time = Timespec::from(time);
+            return without_retries(self.inner.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&time)));
+        }
+        self.start_beat();
+        without_retries(self.inner.submitter().submit_and_wait(1))
+    }
+
+    /// Sets the timer, if it is not under way.
+    fn start_beat(&mut self) {
+        if !self.is_beating {
+            let entry = opcode::Timeout::new(&raw const self.beat).build().user_data(BEAT);
+            // SAFETY: the kernel reads the time when the entry is sent, before which the ring does not move: the caller sends it at once.
+            self.is_beating = unsafe { self.inner.submission().push(&entry) }.is_ok();
         }
     }
 
@@ -71,7 +92,11 @@ impl Ring {
 
     /// Hands over what is completed: the number given with the request, and the result.
     pub fn reap(&mut self, mut each: impl FnMut(u64, i32)) {
-        self.inner.completion().for_each(|entry| each(entry.user_data(), entry.result()));
+        let Self { inner, is_beating, .. } = self;
+        inner.completion().for_each(|entry| match entry.user_data() {
+            BEAT => *is_beating = false,
+            number => each(number, entry.result()),
+        });
     }
 }
 
@@ -121,5 +146,22 @@ fn explained(error: io::Error) -> io::Error {
         ),
         Some(libc::ENOMEM) => io::Error::new(error.kind(), format!("no memory for an io_uring (see ulimit -l): {error}")),
         _ => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A wait without a timer of its own: it has to come to an end, and not by something that looks like a request.
+    #[test]
+    fn the_timer_that_wakes_is_no_completion() {
+        let mut ring = Ring::new(&tempfile::tempfile().unwrap(), 1, false).unwrap();
+        for _ in 0..2 {
+            ring.enter(Some(Duration::from_secs(3600))).unwrap();
+            assert!(ring.is_beating);
+            ring.reap(|number, _| panic!("nothing was sent, and {number} came back"));
+            assert!(!ring.is_beating, "the timer has to be set again");
+        }
     }
 }

@@ -13,7 +13,8 @@ pub enum Pace {
         think: Nanos,
     },
     /// So many sent together, and the next as many when all of these have ended: nothing else is under way beside a burst. Samples come
-    /// in the order of their ends, so those of one burst follow each other.
+    /// in the order of their ends, so those of one burst follow each other. All but the first of a burst are sent so long after its start as
+    /// the source's times say; these ascend within a burst.
     Bursts {
         /// Requests sent together, at least 1 and at most the device's queue depth.
         size: u32,
@@ -38,6 +39,9 @@ pub struct Job {
     pub(super) pace: Pace,
     /// Requests sent and not ended.
     pub(super) outstanding: u32,
+    /// Of the burst under way: when it began, and requests sent.
+    pub(super) burst_start: Nanos,
+    pub(super) burst_sent: u32,
 }
 
 /// Requests fetched from a source at a time.
@@ -47,7 +51,7 @@ impl Job {
     /// A job.
     #[must_use]
     pub fn new(source: Box<dyn RequestSource>, pace: Pace) -> Self {
-        Self { requests: Lookahead::new(source, CHUNK), pace, outstanding: 0 }
+        Self { requests: Lookahead::new(source, CHUNK), pace, outstanding: 0, burst_start: 0, burst_sent: 0 }
     }
 
     /// So many requests outstanding, without time to think.

@@ -223,6 +223,13 @@ impl<'a> Bench<'a> {
         Box::new(Listed { op, offsets, length, base: self.settings.region.offset, next: 0 })
     }
 
+    /// These requests, whose offsets are within the region, in this order, once.
+    #[must_use]
+    pub fn once(&self, mut requests: Vec<IoRequest>) -> Box<dyn RequestSource> {
+        requests.iter_mut().for_each(|request| request.offset += self.settings.region.offset);
+        Box::new(units::VecRequests::new(requests.into()))
+    }
+
     /// Lets time pass without requests.
     ///
     /// # Errors

@@ -37,6 +37,8 @@ struct Player<'b, 'a> {
     ended: bool,
     /// When the progress was told, and asked whether to go on.
     reported: Nanos,
+    /// The latest time that is known: to ask a clock costs.
+    seen: Nanos,
     is_virtual: bool,
 }
 
@@ -67,6 +69,7 @@ impl Bench<'_> {
             start,
             ended: false,
             reported: start,
+            seen: start,
             is_virtual,
         };
         let played = player.play();
@@ -99,9 +102,8 @@ impl Player<'_, '_> {
     fn play(mut self) -> Result<Measured, ProbeError> {
         for job in 0..self.jobs.len() as u32 {
             match self.jobs[job as usize].pace {
-                Pace::Closed { depth: count, .. } | Pace::Bursts { size: count } => {
-                    (0..count).for_each(|_| self.due.push(Reverse((self.start, job))));
-                }
+                Pace::Closed { depth, .. } => (0..depth).for_each(|_| self.due.push(Reverse((self.start, job)))),
+                Pace::Bursts { .. } => self.begin_burst(job, self.start),
                 Pace::Open => self.schedule(job)?,
             }
         }
@@ -115,6 +117,10 @@ impl Player<'_, '_> {
             }
             let until = self.until(if most { Nanos::MAX } else { next });
             self.bench.device.wait(until, &mut completed)?;
+            match completed.last() {
+                Some(last) if !self.is_virtual => self.seen = last.completed_at,
+                _ => self.seen = self.bench.device.now(),
+            }
             for completion in completed.drain(..) {
                 self.completed(&completion);
             }
@@ -141,7 +147,7 @@ impl Player<'_, '_> {
     }
 
     fn report(&mut self) -> Result<(), ProbeError> {
-        let now = self.bench.device.now();
+        let now = self.seen;
         if !self.ended && self.may_end_by_time() && now - self.since >= self.limit.time {
             self.end(now);
         }
@@ -166,12 +172,30 @@ impl Player<'_, '_> {
         Ok(())
     }
 
+    fn begin_burst(&mut self, job: u32, now: Nanos) {
+        let Job { burst_start, burst_sent, .. } = &mut self.jobs[job as usize];
+        (*burst_start, *burst_sent) = (now, 0);
+        self.due.push(Reverse((now, job)));
+    }
+
+    /// One of a burst was sent: the next is due so long after the start as its source says.
+    fn go_on_with_burst(&mut self, job: u32, size: u32) -> Result<(), ProbeError> {
+        let Job { requests, burst_start, burst_sent, .. } = &mut self.jobs[job as usize];
+        *burst_sent += 1;
+        if *burst_sent < size
+            && let Some(next) = requests.peek().map_err(ProbeError::Source)?
+        {
+            self.due.push(Reverse((burst_start.saturating_add(next.time_ns), job)));
+        }
+        Ok(())
+    }
+
     fn send_due(&mut self) -> Result<(), ProbeError> {
         let most = self.bench.device.info().queue_depth;
         while !self.ended
             && self.outstanding < most
             && let Some(&Reverse((due, job))) = self.due.peek()
-            && due <= self.bench.device.now()
+            && (due <= self.seen || due <= self.bench.device.now())
         {
             self.due.pop();
             self.send(job, due)?;
@@ -205,7 +229,11 @@ impl Player<'_, '_> {
         self.bench.device.submit(&Request { op, offset, length, is_fua: false, handle })?;
         self.outstanding += 1;
         self.jobs[job as usize].outstanding += 1;
-        if is_open { self.schedule(job) } else { Ok(()) }
+        match self.jobs[job as usize].pace {
+            Pace::Open => self.schedule(job),
+            Pace::Bursts { size } => self.go_on_with_burst(job, size),
+            Pace::Closed { .. } => Ok(()),
+        }
     }
 
     fn completed(&mut self, completion: &Completion) {
@@ -219,10 +247,13 @@ impl Player<'_, '_> {
         }
         match self.jobs[job as usize].pace {
             Pace::Closed { think, .. } => self.due.push(Reverse((completion.completed_at.saturating_add(think), job))),
-            Pace::Bursts { size } if self.jobs[job as usize].outstanding == 0 => {
-                (0..size).for_each(|_| self.due.push(Reverse((completion.completed_at, job))));
+            Pace::Bursts { size } => {
+                let Job { outstanding, burst_sent, .. } = self.jobs[job as usize];
+                if outstanding == 0 && burst_sent == size {
+                    self.begin_burst(job, completion.completed_at);
+                }
             }
-            Pace::Bursts { .. } | Pace::Open => {}
+            Pace::Open => {}
         }
         if self.is_warming_up {
             self.left_to_warm_up = self.left_to_warm_up.saturating_sub(1);

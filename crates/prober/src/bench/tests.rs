@@ -173,3 +173,31 @@ fn what_was_not_found_later_is_not_known_any_more() {
     assert_eq!(Known::new(vec![not.clone(), found.clone()]).number("chunk_bytes"), Some(4096.0));
     assert_eq!(Known::new(vec![found, not]).number("chunk_bytes"), None);
 }
+
+#[test]
+fn reads_of_a_burst_are_sent_after_their_lags() {
+    let mut device = device();
+    let (settings, progress) = (settings(&device), Progress::default());
+    let mut bench = Bench::new(&mut device, settings, &progress);
+    // The second lag is longer than the first read takes: the burst has not ended by then.
+    let lags = [0, 1_000_000, 1_000_500, 0, 200, 900];
+    let of = |(index, &time_ns): (usize, &u64)| units::IoRequest {
+        time_ns,
+        op: IoOp::Read,
+        offset: index as u64 * 4096,
+        length: 4096,
+        stream: 0,
+        latency_ns: None,
+    };
+    let source = bench.once(lags.iter().enumerate().map(of).collect());
+    let measured = bench.play(vec![Job::new(source, Pace::Bursts { size: 3 })], Limit::requests(6).after(0).with_samples()).unwrap();
+    let mut samples = measured.samples;
+    samples.sort_by_key(|sample| sample.offset);
+    let first_end = samples[..3].iter().map(|sample| sample.sent_ns + sample.latency_ns).max().unwrap();
+    assert_eq!(samples[3].sent_ns, first_end, "the next burst begins when all of the first have ended");
+    for burst in [&samples[..3], &samples[3..]] {
+        for sample in burst {
+            assert_eq!(sample.sent_ns - burst[0].sent_ns, lags[(sample.offset / 4096) as usize]);
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! The prober's truth: random simulated drives, whose inside is known, are probed. A table by chunk, noise and mapping, and every failure.
 //!
-//! `truth [drives=200] [noise=0.05,0.2] [campaign=1] [threads=2] [seconds=60] [only=NUMBER]`
+//! `truth [drives=200] [noise=0.05,0.2] [campaign=1] [threads=2] [seconds=60] [only=NUMBER,...]`
 
 #[path = "../tests/truth/drives.rs"]
 mod drives;
@@ -42,11 +42,11 @@ fn number(name: &str, default: &str) -> u64 {
 fn main() {
     let noises: Vec<f64> = argument("noise", "0.05,0.2").split(',').map(|noise| noise.parse().expect("noise is a number")).collect();
     let (count, campaign, seconds) = (number("drives", "200"), number("campaign", "1"), number("seconds", "60"));
-    let only = argument("only", "").parse::<u64>().ok();
+    let only: Vec<u64> = argument("only", "").split(',').filter_map(|number| number.parse().ok()).collect();
     let work: Vec<(f64, u64)> = noises
         .iter()
         .flat_map(|&noise| (0..count).map(move |drive| (noise, drive)))
-        .filter(|&(_, drive)| only.is_none_or(|only| only == drive))
+        .filter(|(_, drive)| only.is_empty() || only.contains(drive))
         .collect();
     let next = AtomicUsize::new(0);
     let answers: Mutex<BTreeMap<usize, (Drive, Answers, f64)>> = Mutex::new(BTreeMap::new());
@@ -65,7 +65,7 @@ fn main() {
         }
     });
     let answers = answers.into_inner().expect("no thread panicked");
-    print_failures(&answers, count, only.is_some());
+    print_failures(&answers, count, !only.is_empty());
     print_table(&answers);
 }
 

@@ -59,6 +59,36 @@ fn random_drives_are_seen_through() {
     assert!(count(|said| &said.layout) >= 10);
 }
 
+/// Of channels faster than the link two reads of one size at a time show nothing: a short read that would overtake a long one does.
+#[test]
+fn channels_faster_than_the_link_are_seen() {
+    // 13 channels of 3 dies and 1179 MB/s behind a link of 550 MB/s; 11 channels of one die and 800 MB/s behind 270 MB/s.
+    for (number, text) in [(59, "13 x 3"), (50, "11 x 1")] {
+        let drive = Drive::random(number, 1, 0.05);
+        assert!(!drive.are_channels_seen());
+        let said = drive.probe(60).layout;
+        assert!(said.is_right && said.is_sure && said.text == text, "{said:?}");
+    }
+}
+
+/// In cache mode a command waits for the data of the read before: where it does so in one unit and not in two, these share no channel.
+#[test]
+fn one_die_on_a_channel_shows_by_what_waits_for_data() {
+    let drive = Drive::random(2, 1, 0.05);
+    assert_eq!((drive.profile.media.page_bytes, drive.sub_domains), (512, 1));
+    let said = drive.probe(60).layout;
+    assert!(said.is_right && said.is_sure, "{said:?}");
+}
+
+/// Channel and die that take as long as each other look alike in cache mode, whatever is read: that must not be sure.
+#[test]
+fn dies_hidden_behind_their_channel_are_not_sure() {
+    let drive = Drive::random(128, 1, 0.05);
+    assert_eq!((drive.domains, drive.sub_domains), (5, 4));
+    let said = drive.probe(60).layout;
+    assert!(said.is_right || !said.is_sure, "{said:?}");
+}
+
 #[test]
 fn the_x25e_is_what_parallelism_found() {
     let known = probe("intel-x25e", &["chunk_size", "interleaving", "mapping"]);

@@ -109,6 +109,12 @@ pub fn boundaries(estimates: &[Estimate], measurements: f64, only: Option<usize>
                 if at_inner.minus(&at).in_errors() > DIFFERENT && at_inner.minus(&within).in_errors() > DIFFERENT {
                     models.push((Some((period, phase, Some(inner))), found, parameters + 1.0));
                 }
+                // With so many classes another period could look the same.
+                let typed = only.and_then(|_| with_types(estimates, period, phase, inner));
+                models.extend(typed.map(|found| {
+                    let parameters = parameters - 2.0 + found.classes.len() as f64;
+                    (Some((period, phase, Some(inner))), found, parameters)
+                }));
             }
         }
     }
@@ -134,6 +140,27 @@ pub fn boundaries(estimates: &[Estimate], measurements: f64, only: Option<usize>
             None => f64::INFINITY,
         },
     }
+}
+
+/// Finer boundaries within a period that pages of different types lie between: positions in each of them, and each boundary, have a mean of their own.
+const MOST_PAGES: usize = 4;
+
+/// The fit for boundaries at `inner` within the period, where what lies between them differs, as pages of MLC and TLC do; if there are not too many,
+/// and all of them are slower than those of the period.
+fn with_types(estimates: &[Estimate], period: usize, phase: usize, inner: usize) -> Option<ClassFit> {
+    let pages = period / inner;
+    let positions = estimates.len();
+    let class_of = |index: usize| {
+        let within = (index + positions - phase) % period;
+        match (within / inner, within % inner) {
+            (0, 0) => 0,
+            (page, 0) => pages + page,
+            (page, _) => 1 + page,
+        }
+    };
+    let found = (2..=MOST_PAGES).contains(&pages).then(|| fit(estimates, 2 * pages, class_of))?;
+    let are_slower = found.classes[pages + 1..].iter().all(|class| class.minus(&found.classes[0]).in_errors() > DIFFERENT);
+    are_slower.then_some(found)
 }
 
 /// Nested periods of a rise over distance: see [`levels`] and [`shared`].
@@ -275,6 +302,22 @@ mod tests {
         let found = boundaries(&noisy(384, 1.0, 7, mean), 3840.0, None);
         assert_eq!((found.period, found.phase, found.inner), (Some(32), 0, Some(8)));
         assert!(found.margin > CLEAR);
+    }
+
+    #[test]
+    fn pages_of_different_types_within_chunks_are_no_chunks() {
+        // Two pages of MLC in a chunk, of 66 and 94 us: two reads in one wait for each other, those over the chunk's boundary do not.
+        let mean = |k: usize| match k % 16 {
+            0 => 80.0,
+            8 => 113.0,
+            1..8 => 99.0,
+            _ => 141.0,
+        };
+        for error in [0.3, 1.0] {
+            let found = boundaries(&noisy(384, error, 11, mean), 3840.0, Some(16));
+            assert_eq!((found.period, found.phase, found.inner), (Some(16), 0, Some(8)));
+            assert!(found.phase_margin > CLEAR, "{found:?}");
+        }
     }
 
     #[test]

@@ -3,11 +3,11 @@
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
-use units::{IoOp, Nanos};
+use units::{IoOp, IoRequest, Nanos};
 
 use super::common;
 use crate::analysis::cells::Cells;
-use crate::bench::{Bench, Job, Limit, Pace};
+use crate::bench::{Bench, Job, Limit, Pace, Sample};
 use crate::error::ProbeError;
 use crate::finding::Series;
 
@@ -109,6 +109,43 @@ pub(super) fn sample_round<const J: usize>(
     let measured = bench.play(vec![Job::new(source, Pace::Bursts { size: J as u32 })], limit)?;
     let latencies = measured.samples.chunks(J).map(|burst| burst.iter().map(|sample| sample.latency_ns as f64).sum::<f64>() / J as f64);
     Ok(bursts.iter().map(|burst| burst.condition).zip(latencies).collect())
+}
+
+/// A read of a group: its first byte from the start of the region, its bytes, and how long after the start of the group it is sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lagged {
+    pub offset: u64,
+    pub length: u64,
+    pub lag: Nanos,
+}
+
+/// Plays groups of reads in random order, the reads of each in the order of their lags: conditions, and the latency of each read in nanoseconds.
+/// The reads of a group lie at different offsets.
+pub(super) fn sample_lagged<const J: usize>(
+    bench: &mut Bench<'_>,
+    random: &mut Pcg64Mcg,
+    groups: &mut [(usize, [Lagged; J])],
+) -> Result<Vec<(usize, [f64; J])>, ProbeError> {
+    groups.shuffle(random);
+    let request = |read: &Lagged| IoRequest {
+        time_ns: read.lag,
+        op: IoOp::Read,
+        offset: read.offset,
+        length: read.length as u32,
+        stream: 0,
+        latency_ns: None,
+    };
+    let requests: Vec<IoRequest> = groups.iter().flat_map(|(_, reads)| reads.iter().map(request)).collect();
+    let limit = Limit::requests(requests.len() as u64).after(0).with_samples();
+    let source = bench.once(requests);
+    let base = bench.region().offset;
+    let measured = bench.play(vec![Job::new(source, Pace::Bursts { size: J as u32 })], limit)?;
+    let latency = |samples: &[Sample], read: &Lagged| {
+        let sample = samples.iter().find(|sample| sample.offset == base + read.offset);
+        sample.expect("each read of a group has its offset and its end").latency_ns as f64
+    };
+    let each = groups.iter().zip(measured.samples.chunks(J));
+    Ok(each.map(|((condition, reads), samples)| (*condition, reads.map(|read| latency(samples, &read)))).collect())
 }
 
 /// A random multiple of `unit` so that `span` bytes from there on lie within the area.

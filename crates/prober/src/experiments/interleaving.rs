@@ -6,6 +6,7 @@ use registry::{Args, Info, Param, ParamKind};
 use statrs::distribution::{Continuous as _, ContinuousCDF as _, Normal};
 use units::Nanos;
 
+use super::channels::{self, Sharing};
 use super::chunk_size::{self, CLIP};
 use super::common;
 use super::inside::{self, Area, Burst, ByAddress};
@@ -106,6 +107,7 @@ pub(super) fn prepare(
 
 fn run(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, ProbeError> {
     let mut random = inside::random(bench);
+    let start = bench.now();
     let (area, chunks) = prepare(bench, NAME, known, &mut random)?;
     let order = ByAddress::new(&area, chunks.bytes, chunks.phase);
     let most = (args.integer("most")).min(order.count / 4) as usize;
@@ -117,7 +119,16 @@ fn run(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pro
     let mut values = match units.periods.last() {
         Some(&count) => {
             let page = known.sure_number("page_bytes").map(|bytes| bytes as u64).filter(|&page| page <= chunks.bytes);
-            let split = find_domains(bench, &mut random, &area, &order, count, page)?;
+            let mut split = find_domains(bench, &mut random, &area, &order, count, page)?;
+            let rise = units.rises.last().expect("units were found by a rise");
+            if split.shared.periods.is_empty() && !(split.is_excluded(rise) && split.are_dies(rise)) {
+                let wait = 2.0 * rise.mean;
+                let units = channels::Units { order, count, sector: u64::from(bench.device().sector_bytes), wait };
+                // What is left, less an eighth for the chart.
+                let left = (7 * bench.part_of_budget(8)).saturating_sub(bench.now() - start);
+                let time = left.clamp(bench.part_of_budget(8), bench.part_of_budget(4));
+                split.add(channels::measure(bench, &mut random, &units, page, time)?);
+            }
             finding.notes.extend(split.notes());
             split.values(&units, chunks.depth)
         }
@@ -247,6 +258,8 @@ struct Split {
     transfer: Option<f64>,
     /// Pairs in different units took no less than one read by itself: a cache answered few of them.
     are_read: bool,
+    /// What reads that overtake or follow each other say, if they were asked.
+    sharing: Option<Sharing>,
 }
 
 /// What one page read takes, and what two on one channel would.
@@ -262,13 +275,40 @@ struct PageReads {
 
 impl Split {
     /// Whether sharing that was not seen would have been seen: a quarter, as reads of pages of different types meet less often than is reckoned with.
-    fn is_excluded(&self) -> bool {
+    fn is_excluded(&self, rise: &Estimate) -> bool {
+        // If the turns of units shift from row to row, pages so far apart would not wait for each other as long as sectors.
+        let by_pages = self.is_excluded_by_pages() && self.in_one_unit > 0.8 * rise.mean;
+        by_pages || self.sharing.as_ref().is_some_and(|sharing| sharing.is_excluded)
+    }
+
+    /// Whether two reads in one unit wait for more than transfers.
+    fn are_dies(&self, rise: &Estimate) -> bool {
+        let by_pages = self.transfer.is_some_and(|transfer| 2.0 * rise.mean > 1.5 * transfer);
+        by_pages || self.sharing.as_ref().is_some_and(|sharing| sharing.are_dies)
+    }
+
+    fn is_excluded_by_pages(&self) -> bool {
         self.are_read && self.expected > 0.0 && self.most_added < self.expected / 4.0
+    }
+
+    /// Takes over what reads that overtake or follow each other say.
+    fn add(&mut self, sharing: Sharing) {
+        if !sharing.levels.periods.is_empty() {
+            self.shared = sharing.levels.clone();
+        }
+        self.sharing = Some(sharing);
     }
 
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        if self.shared.periods.is_empty() {
+        if let Some(sharing) = &self.sharing {
+            notes.push(format!(
+                "reads that overtake or follow each other would wait {} us longer at least on a shared channel; at most {} us were seen",
+                inside::micros(sharing.expected),
+                inside::micros(sharing.most_added)
+            ));
+        }
+        if self.shared.periods.is_empty() && self.expected > 0.0 {
             notes.push(format!(
                 "a channel shared by several units would add at least {} us to a pair of page reads; at most {} us were seen",
                 inside::micros(self.expected),
@@ -284,11 +324,13 @@ impl Split {
     fn values(&self, found: &Levels, depth: f64) -> Vec<Value> {
         let units = self.units;
         let rise = found.rises.last().expect("units were found by a rise");
-        let is_clear = found.last_margin > CLEAR && rise.in_errors() > 6.0 && rise.mean > 0.02 * found.base.mean;
+        // Within units that are known already a small rise is enough if it is certain: where dies send slowly, they hardly hinder each other more
+        // than their channel does.
+        let least_share = if found.periods.len() > 1 { 0.002 } else { 0.02 };
+        let is_clear = found.last_margin > CLEAR && rise.in_errors() > 6.0 && rise.mean > least_share * found.base.mean;
         let why = format!("two reads at a time take {} us longer at multiples of {units} chunks", inside::micros(rise.mean));
         // Units that hinder each other no more than transfers do may be channels, with units on them that were not seen.
-        let is_array = self.transfer.is_some_and(|transfer| 2.0 * rise.mean > 1.5 * transfer);
-        let is_clear = is_clear && (is_array || found.periods.len() > 1 || !self.shared.periods.is_empty());
+        let is_clear = is_clear && (self.are_dies(rise) || found.periods.len() > 1 || !self.shared.periods.is_empty());
         let all = Value::number("parallel_units", units as f64, why.clone()).sure_if(is_clear);
         let (domains, why, is_sure) = match self.shared.periods.first() {
             Some(&domains) => {
@@ -298,7 +340,7 @@ impl Split {
             }
             // Two reads in one unit hinder each other as two in one chunk do. If they do so less, chunks do not lie strictly in turn, and sharing
             // at a distance would not show either. Nor would it if the turns shift from row to row: pages wait for each other as long as sectors at least.
-            None if self.is_excluded() && rise.mean > 0.8 * depth && self.in_one_unit > 0.8 * rise.mean => {
+            None if rise.mean > 0.8 * depth && self.is_excluded(rise) => {
                 (units, format!("{why}, and no longer at others, as it would if a channel were shared"), is_clear)
             }
             None => (units, format!("{why}; whether some of them share a channel does not show"), false),
@@ -321,9 +363,10 @@ fn find_domains(
     units: usize,
     page: Option<u64>,
 ) -> Result<Split, ProbeError> {
-    let time = bench.part_of_budget(4);
     // Without the page it is not known what a byte more takes on a channel alone.
     let reads = page.map_or(Ok(PageReads::default()), |page| measure_page_reads(bench, random, area, order, page))?;
+    // Where nothing can be excluded, what is shared shows soon or not at all.
+    let time = bench.part_of_budget(if reads.wait > 0.0 { 4 } else { 8 });
     let page = page.unwrap_or(order.chunk);
     let divisors = proper_divisors(units);
     // The last condition is both in one unit.
@@ -360,8 +403,9 @@ fn find_domains(
         let PageReads { wait, transfer, alone } = reads;
         // Half of what one of two waits is what their mean rises by.
         let in_one_unit = in_one_unit.minus(&base).mean;
-        let split = Split { units, shared, expected: wait / 2.0, most_added, in_one_unit, transfer, are_read: base.mean > 0.8 * alone };
-        let is_clear = if split.shared.periods.is_empty() { split.is_excluded() } else { split.shared.margin > 1.5 * CLEAR };
+        let are_read = base.mean > 0.8 * alone;
+        let split = Split { units, shared, expected: wait / 2.0, most_added, in_one_unit, transfer, are_read, sharing: None };
+        let is_clear = if split.shared.periods.is_empty() { split.is_excluded_by_pages() } else { split.shared.margin > 1.5 * CLEAR };
         if is_clear || is_over || divisors.len() == 1 {
             return Ok(split);
         }
@@ -443,7 +487,7 @@ fn chart_of_strides(
 ) -> Result<Chart, ProbeError> {
     let farthest = (4 * domains.unwrap_or(16)).max(2 * units.unwrap_or(0)).min(order.count as usize / 4);
     let skips: Vec<u64> = (1..=farthest as u64).collect();
-    let time = bench.part_of_budget(8);
+    let time = bench.part_of_budget(16);
     let mut series = Vec::new();
     for jobs in [2, 4] {
         series.push(inside::strides(bench, random, order, chunk, jobs, &skips, time)?.1);

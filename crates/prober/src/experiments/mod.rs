@@ -18,6 +18,7 @@ mod writes;
 #[cfg(test)]
 mod writes_tests;
 
+mod channels;
 mod chunk_size;
 mod common;
 mod depth;

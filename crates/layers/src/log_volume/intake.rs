@@ -359,3 +359,80 @@ impl<P: Placement> LogVolume<P> {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use placement::Context;
+    use placement::policies::none::NoPlacement;
+    use registry::Spec;
+    use ssd::ftl::{CountingMedium, PageMapped};
+    use units::{EraseBlockId, StreamId};
+
+    use super::super::layout::Layout;
+    use super::super::recovery::Recovered;
+    use super::super::settings::Settings;
+    use super::*;
+    use crate::{Facts, Layer, Limits, Reply};
+
+    const PAGE: u32 = 1024;
+
+    fn volume() -> LogVolume<NoPlacement> {
+        let spec = Spec::parse("log_volume(page=1Ki,segment=4Ki,over_provisioning=60%,summary_pages=8)").unwrap();
+        let args = super::super::ENTRY.info.accept(&spec).unwrap();
+        let settings = Settings::read(&args, &Facts::default()).unwrap();
+        let below = Limits { capacity_bytes: 64 << 10, sector_bytes: 512, most_bytes: 16 << 10 };
+        let layout = Layout::plan(&settings, below).unwrap();
+        let context = Context { geometry: layout.geometry(), seed: 1, page_weights: None };
+        let victims = placement::build_victim(&Spec::parse("greedy").unwrap(), &context, 1).unwrap();
+        let ftl = PageMapped::new(context.geometry, "none", NoPlacement, victims, CountingMedium).unwrap();
+        LogVolume::new(Recovered::empty(layout), settings, below, ftl)
+    }
+
+    fn write(volume: &mut LogVolume<NoPlacement>, offset: u64, length: u32, actions: &mut Actions) {
+        let data = Data::copy_of(&vec![1; length as usize]);
+        volume.submit(Command { id: 1, op: IoOp::Write, offset, length, is_fua: false, data }, 0, actions);
+    }
+
+    /// The next versions of page 0 take the places that come, and segments that hold no more of it are written to again.
+    fn wander_to(volume: &mut LogVolume<NoPlacement>, place: u32) {
+        let mut full = None;
+        for _ in 0..10_000 {
+            assert!(volume.ftl.make_room(StreamId(0), 0));
+            let now = volume.ftl.place_for_host(Lpn(0), StreamId(0), 0).0;
+            if now == place {
+                return;
+            }
+            if let Some(segment) = full.take() {
+                volume.ftl.reclaim(EraseBlockId(segment), 0);
+            }
+            if (now + 1).is_multiple_of(4) {
+                full = Some(now / 4);
+            }
+        }
+        panic!("page 0 does not come to lie at {place} again");
+    }
+
+    /// A part of a page waits for room with the rest that was read; meanwhile the page is trimmed and written, and its newest version comes to lie
+    /// where that was read.
+    #[test]
+    fn the_rest_of_a_page_is_read_again_if_it_was_written_meanwhile_even_to_the_same_place() {
+        let (mut volume, mut actions) = (volume(), Actions::default());
+        write(&mut volume, 0, PAGE, &mut actions);
+        let id = actions.down.pop().unwrap().id;
+        volume.replied(Reply { id, outcome: Ok(Data::Absent) }, 0, &mut actions);
+        let place = volume.ftl.lookup(Lpn(0)).unwrap().0;
+        write(&mut volume, 0, 512, &mut actions);
+        let read = actions.down.pop().unwrap();
+        assert_eq!((read.op, read.length), (IoOp::Read, PAGE));
+        // No room for it.
+        volume.log.promise(1 << 20);
+        volume.replied(Reply { id: read.id, outcome: Ok(Data::zeros(PAGE as usize)) }, 0, &mut actions);
+        assert_eq!((volume.fills.len(), actions.down.len()), (1, 0));
+        volume.log.keep_promise(1 << 20);
+        assert!(volume.take_trim(2, 0..u64::from(PAGE), &mut actions));
+        wander_to(&mut volume, place);
+        volume.pump(&mut actions);
+        let again = actions.down.pop().unwrap();
+        assert_eq!((again.op, again.offset), (IoOp::Read, read.offset), "what was read before is of the past");
+    }
+}

@@ -287,6 +287,20 @@ impl World {
                 chosen = if self.random.random_bool(0.1) { other } else { self.random.random_range(0..self.below.len()) };
             }
         }
+        self.carry_out(chosen);
+        true
+    }
+
+    /// The first command below for which that holds is carried out and replied to. Whether there is one.
+    pub fn step_if(&mut self, holds: impl Fn(&Command) -> bool) -> bool {
+        let chosen = self.below.iter().position(|(command, _)| holds(command));
+        chosen.is_some_and(|chosen| {
+            self.carry_out(chosen);
+            true
+        })
+    }
+
+    fn carry_out(&mut self, chosen: usize) {
         let (command, sent) = self.below.swap_remove(chosen);
         self.time += 1;
         let (op, offset, length) = (command.op, command.offset, command.length);
@@ -295,13 +309,13 @@ impl World {
         {
             if *left == 0 {
                 self.reply_below(Reply { id: command.id, outcome: Err(Failure::Io { op, offset, length, reason: "planted".into() }) });
-                return true;
+                return;
             }
             *left -= 1;
         }
         if op == IoOp::Read && self.fails_first_reads.as_mut().is_some_and(|failed| failed.insert(offset)) {
             self.reply_below(Reply { id: command.id, outcome: Err(Failure::Io { op, offset, length, reason: "planted".into() }) });
-            return true;
+            return;
         }
         let bytes = offset as usize..command.end() as usize;
         let id = command.id;
@@ -329,7 +343,6 @@ impl World {
             }
         }
         self.reply_below(Reply { id, outcome: Ok(data) });
-        true
     }
 
     fn reply_below(&mut self, reply: Reply) {

@@ -3,8 +3,8 @@
 use units::IoOp;
 
 use super::KIB;
-use super::harness::Disk;
-use crate::{Data, Facts, Failure, Limits, Sparse, Stack, Store, Through};
+use super::harness::{Disk, World};
+use crate::{Command, Data, Facts, Failure, Limits, Sparse, Stack, Store, Through};
 
 /// A store that notes what is done to it.
 struct Noted {
@@ -90,4 +90,30 @@ fn a_summary_of_an_earlier_life_is_not_taken() {
     let mut read = vec![0; 27 * 512];
     Through::new(&mut stack, &mut disk).read(0, &mut read).unwrap();
     assert!(read.iter().all(|&byte| byte == 2), "what was flushed is there");
+}
+
+/// Pages that cleaning has read come back one by one, each with a flush of the host after it, so that each needs a summary of its own; and no
+/// checkpoint makes room meanwhile. What was promised to all of them together as one summary would not be there.
+#[test]
+fn there_is_room_for_the_summary_of_each_page_that_is_read() {
+    let text = "log_volume(page=512,segment=16Ki,over_provisioning=60%,placement=none,victim=lru,summary_pages=8)";
+    let mut world = World::new(text, 256 * KIB, 5);
+    world.fill();
+    let is_root = |command: &Command| command.op == IoOp::Write && (512..1536).contains(&command.offset);
+    let others = |command: &Command| command.op != IoOp::Read && !is_root(command);
+    let pages = world.capacity() / 512;
+    for number in 0..6 * pages {
+        if world.waiting() < 8 {
+            // Every other page stays where it is, so that none that is moved lies beside another.
+            world.submit(IoOp::Write, number * 2 % pages * 512, 512, false);
+        }
+        world.submit(IoOp::Flush, 0, 0, false);
+        while world.step_if(others) {}
+        if !world.step_if(|command| command.op == IoOp::Read) {
+            while world.step_if(is_root) || world.step_if(others) {}
+        }
+    }
+    world.settle();
+    assert!(world.counter("relocated_pages") > 1000 && world.counter("checkpoints") > 50);
+    world.cut();
 }

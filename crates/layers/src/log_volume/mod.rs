@@ -14,6 +14,7 @@
 //! - A trim drops whole pages; it is durable with the next commit. Pages without data read as zeros.
 //! - A segment is written to again only when everything that superseded its pages is durable, and a durable summary or root says so:
 //!   recovery never looks for a page that may have been overwritten.
+//! - With `trim` it is trimmed below at that point, and written to again when the trim has ended. Nothing depends on the trim.
 //! - A write or flush below that fails poisons the volume, and so does a page that cleaning cannot read three times. A read of the host that fails is
 //!   the failure of that read.
 //!

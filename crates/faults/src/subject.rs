@@ -129,6 +129,7 @@ const STACKS: &[(&str, u64, u32)] = &[
     ("scheduler(defer,buffer=64Ki,depth=4)", 192, 512),
     ("scheduler(defer,coalesce,buffer=32Ki,depth=3)", 192, 512),
     ("scheduler(defer,coalesce,buffer=32Ki,order=arrival,depth=4)", 192, 512),
+    ("scheduler(defer,coalesce,buffer=32Ki,order=arrival,join=no,depth=4)", 192, 512),
     ("scheduler(defer,coalesce,buffer=off,flush_time=20ms,window=checkpoint_begin)", 192, 512),
     ("scheduler(defer,coalesce,buffer=off,window=flush,depth=16)", 256, 4096),
     ("scheduler(defer,coalesce,buffer=64Ki,depth=2)|scheduler(defer,buffer=32Ki)", 128, 512),

@@ -20,7 +20,8 @@ pub(crate) struct Ring {
     is_polled: bool,
     /// The timer is under way.
     is_beating: bool,
-    beat: Timespec,
+    /// In a place of its own, as the kernel reads it when the entry is sent.
+    beat: Box<Timespec>,
 }
 
 impl Ring {
@@ -29,7 +30,7 @@ impl Ring {
         // One entry more for the timer.
         let inner = build(depth + 1, is_polled)?;
         inner.submitter().register_files(&[file.as_raw_fd()])?;
-        Ok(Self { inner, is_polled, is_beating: false, beat: Timespec::new().nsec(BEAT_EVERY) })
+        Ok(Self { inner, is_polled, is_beating: false, beat: Box::new(Timespec::new().nsec(BEAT_EVERY)) })
     }
 
     pub fn io(&self) -> &IoUring {
@@ -73,8 +74,8 @@ impl Ring {
     /// Sets the timer, if it is not under way.
     fn start_beat(&mut self) {
         if !self.is_beating {
-            let entry = opcode::Timeout::new(&raw const self.beat).build().user_data(BEAT);
-            // SAFETY: the kernel reads the time when the entry is sent, before which the ring does not move: the caller sends it at once.
+            let entry = opcode::Timeout::new(&raw const *self.beat).build().user_data(BEAT);
+            // SAFETY: the kernel reads the time when the entry is sent, and not after; it stays where it is as long as the ring lives.
             self.is_beating = unsafe { self.inner.submission().push(&entry) }.is_ok();
         }
     }

@@ -192,7 +192,7 @@ pub trait BlockDevice: Send {
     /// Requests submitted and not yet completed.
     fn outstanding(&self) -> u32;
 
-    /// Takes a request.
+    /// Takes a request. One that is alone may be sent only by the next call of `wait` or `submit`: whoever submits one waits, too.
     ///
     /// # Errors
     /// [`DeviceError`] if it cannot be sent: it is not outstanding then, unless the device as a whole is [`DeviceError::Gone`].

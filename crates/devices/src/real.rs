@@ -1,7 +1,7 @@
 //! Block devices and files of the kernel, through io_uring, past the page cache (`O_DIRECT`).
 //!
-//! Each request is sent by a system call of its own; one that is alone by that which waits for it, or with the next. Files and buffers are registered, so that the kernel looks neither up. A time is taken when
-//! a request is sent, and when ends are found, once for all of them.
+//! Each request is sent by a system call of its own; one that is alone by that which waits for it, or with the next. Files and buffers are
+//! registered, so that the kernel looks neither up. A time is taken when a request is submitted, and when ends are found, once for all of them.
 //!
 //! A polled device asks the hardware for completions instead of sleeping until an interrupt; flushes and trims are not possible there and
 //! are done by calls that block. So are trims of block devices before Linux 6.12.

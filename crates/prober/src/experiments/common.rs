@@ -140,18 +140,14 @@ pub fn numbers(text: &str) -> Option<Vec<u64>> {
     Some(all)
 }
 
-/// The numbers of a parameter, which is `auto` for `few` in a short run and `many` in a long one.
+/// The numbers of a parameter; `auto`, where it may be `auto`, stands for these.
 ///
 /// # Errors
 /// [`registry::SpecError`] if it is no list.
-pub fn chosen(name: &'static str, key: &'static str, text: &str, is_long: bool, few: &str, many: &str) -> Result<Vec<u64>, ProbeError> {
-    let text = match (text, is_long) {
-        ("auto", false) => few,
-        ("auto", true) => many,
-        _ => text,
-    };
-    numbers(text).ok_or_else(|| {
-        let right = "`auto`, numbers joined by `+`, or `512..1Mi` for all doublings".to_owned();
+pub fn chosen(name: &'static str, key: &'static str, text: &str, auto: Option<&str>) -> Result<Vec<u64>, ProbeError> {
+    let listed = if text == "auto" { auto.unwrap_or(text) } else { text };
+    numbers(listed).ok_or_else(|| {
+        let right = format!("{}numbers joined by `+`, or `512..1Mi` for all doublings", if auto.is_some() { "`auto`, " } else { "" });
         ProbeError::Spec(registry::SpecError::BadValue { name, key: key.to_owned(), value: text.to_owned(), right })
     })
 }

@@ -67,7 +67,7 @@ pub(super) const WRITE: Experiment = Experiment {
 fn run(bench: &mut Bench<'_>, args: &Args, name: &'static str, reads: f64, area: u64, start: Nanos) -> Result<Finding, ProbeError> {
     let size = common::size_possible(bench, name, args.integer("size"), area)?;
     let most = u64::from(bench.device().queue_depth);
-    let mut depths = common::chosen(name, "depths", args.text("depths"), true, "", "")?;
+    let mut depths = common::chosen(name, "depths", args.text("depths"), None)?;
     depths.retain(|&depth| depth <= most);
     if depths.len() < 3 || depths[0] != 1 {
         let reason = format!("three depths are needed, of which the first is 1, and the device takes {most} requests at a time");

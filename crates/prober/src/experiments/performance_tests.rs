@@ -86,6 +86,17 @@ fn all_run_on_a_small_drive() {
 }
 
 #[test]
+fn the_grid_of_throughputs_is_as_fine_as_there_is_time_for() {
+    for (seconds, sizes, charts) in [(1, 2, 4), (7, 5, 4), (70, 12, 6)] {
+        let mut device = small(&[]);
+        let found = run_on(&mut device, "throughput_read", 16 << 20, seconds * 1_000_000_000, &Known::default(), false).unwrap();
+        assert_eq!(found.charts.len(), charts, "{seconds} s");
+        let by_size = found.charts.iter().find(|chart| chart.name == "throughput_random_read_by_size").unwrap();
+        assert_eq!(by_size.series[0].points.len(), sizes, "{seconds} s");
+    }
+}
+
+#[test]
 fn all_run_where_there_is_hardly_room_or_time() {
     for (spec, _) in ALL {
         for budget in [1, 20_000_000] {

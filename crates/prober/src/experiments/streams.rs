@@ -89,12 +89,13 @@ type Found = BTreeMap<u64, BTreeMap<u64, Runs>>;
 fn run(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeError> {
     let start = bench.now();
     let is_long = common::has_time_for(bench, 7 * 9, 200_000_000);
-    let mut streams = common::chosen("streams", "streams", args.text("streams"), is_long, "1+2+4+8+32", "1+2+3+4+6+8+12+16+32")?;
+    let auto = if is_long { ("1+2+3+4+6+8+12+16+32", "4Ki..256Ki") } else { ("1+2+4+8+32", "4Ki+64Ki") };
+    let mut streams = common::chosen("streams", "streams", args.text("streams"), Some(auto.0))?;
     streams.retain(|&streams| streams <= u64::from(bench.device().queue_depth));
     let most = streams.last().copied().unwrap_or(1);
     let region = bench.region().length;
     let wanted = if args.integer("space") == 0 { region } else { args.integer("space") };
-    let mut sizes = common::chosen("streams", "sizes", args.text("sizes"), is_long, "4Ki+64Ki", "4Ki..256Ki")?;
+    let mut sizes = common::chosen("streams", "sizes", args.text("sizes"), Some(auto.1))?;
     let space = wanted.min(region / most);
     let possible = common::sizes_possible(bench, space);
     let sector = u64::from(bench.device().sector_bytes);

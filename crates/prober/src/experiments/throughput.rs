@@ -97,6 +97,32 @@ fn bad(name: &'static str, key: &str, value: &str, right: String) -> ProbeError 
     ProbeError::Spec(registry::SpecError::BadValue { name, key: key.to_owned(), value: value.to_owned(), right })
 }
 
+/// What `auto` stands for.
+struct Grid {
+    sizes: &'static str,
+    depths: &'static str,
+    accesses: &'static str,
+}
+
+impl Grid {
+    const WHOLE: Self = Self { sizes: "512..1Mi", depths: "1..256", accesses: "sequential+random+stride" };
+    const COARSE: Self = Self { sizes: "4Ki+16Ki+64Ki+256Ki+1Mi", depths: "1+4+32", accesses: "sequential+random" };
+    const ENDS: Self = Self { sizes: "4Ki+64Ki", depths: "1+32", accesses: "sequential+random" };
+
+    /// The finest grid that there is time for. Writes need more of it, as the slowest of them take a hundred times as long as reads.
+    fn within(bench: &Bench<'_>, mixes: &[f64]) -> Self {
+        let each = if mixes == [1.0] { 200_000_000 } else { 250_000_000 };
+        let has_time_for = |cells: usize| common::has_time_for(bench, (cells * mixes.len()) as u64, each);
+        if has_time_for(12 * 9 * 3) {
+            Self::WHOLE
+        } else if has_time_for(5 * 3 * 2) {
+            Self::COARSE
+        } else {
+            Self::ENDS
+        }
+    }
+}
+
 /// What is to be measured.
 struct Matrix {
     accesses: Vec<&'static str>,
@@ -115,15 +141,14 @@ impl Matrix {
         area: u64,
         notes: &mut Vec<String>,
     ) -> Result<Self, ProbeError> {
-        // Twelve sizes, nine depths, three orders.
-        let is_long = common::has_time_for(bench, 12 * 9 * 3 * mixes.len() as u64, if mixes == [1.0] { 200_000_000 } else { 250_000_000 });
-        let asked = common::chosen(name, "sizes", args.text("sizes"), is_long, "4Ki+64Ki", "512..1Mi")?;
+        let auto = Grid::within(bench, mixes);
+        let asked = common::chosen(name, "sizes", args.text("sizes"), Some(auto.sizes))?;
         let possible = common::sizes_possible(bench, area);
         let sector = u64::from(bench.device().sector_bytes);
         let (sizes, left_out): (Vec<u64>, Vec<u64>) =
             asked.into_iter().partition(|size| possible.contains(size) && size.is_multiple_of(sector));
         let most_depth = u64::from(bench.device().queue_depth);
-        let mut depths = common::chosen(name, "depths", args.text("depths"), is_long, "1+32", "1..256")?;
+        let mut depths = common::chosen(name, "depths", args.text("depths"), Some(auto.depths))?;
         depths.retain(|&depth| depth <= most_depth);
         if sizes.is_empty() || depths.is_empty() {
             let reason = format!(
@@ -139,10 +164,9 @@ impl Matrix {
             notes.push(format!("left out, as the device or the area does not take requests of these sizes: {}", list.join(", ")));
         }
         let known = ["sequential", "stride", "random"];
-        let asked = match (args.text("accesses"), is_long) {
-            ("auto", false) => "sequential+random",
-            ("auto", true) => "sequential+random+stride",
-            (asked, _) => asked,
+        let asked = match args.text("accesses") {
+            "auto" => auto.accesses,
+            asked => asked,
         };
         let asked: Vec<&str> = asked.split('+').map(str::trim).collect();
         if let Some(unknown) = asked.iter().find(|name| !known.contains(name)) {

@@ -171,6 +171,14 @@ fn finding(rates: &[f64], window_bytes: u64, left_out: u64, is_partly_filled: bo
             let grain = 2.0 * window_bytes as f64;
             Value::number("cleaning_onset_bytes", bytes, why).within(bytes - grain, bytes + grain).sure_if(is_sure)
         }
+        _ if rates.is_empty() => Value::not_found(
+            "cleaning_onset_bytes",
+            format!(
+                "the time was enough for {} of random overwrites, all of which are left out as those of the write buffer: more time, or a \
+                 smaller region, may tell",
+                common::bytes_text(written)
+            ),
+        ),
         _ => Value::not_found(
             "cleaning_onset_bytes",
             format!(

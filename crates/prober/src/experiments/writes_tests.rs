@@ -394,6 +394,16 @@ impl BlockDevice for WithoutHoles {
 }
 
 #[test]
+fn a_throughput_that_was_not_measured_is_not_told_as_none() {
+    let mut device = log_blocks("bast(log_blocks=4,interleave=0)", &[]);
+    let region = whole(&device);
+    let found = run(&mut device, region, "cleaning_onset", 5, &Known::default()).unwrap();
+    let value = &found.values[0];
+    assert!(found.charts[0].series[0].points.is_empty(), "the test is of a drive that is too slow");
+    assert!(value.verdict == Verdict::NotFound && value.why.contains("more time") && !value.why.contains("MB/s"), "{}", value.why);
+}
+
+#[test]
 fn a_file_system_without_holes_ends_no_experiment() {
     let device = page_mapped(&[]);
     let settings = Settings { region: whole(&device), seed: 7, may_write: true, budget: 1_000_000_000 };

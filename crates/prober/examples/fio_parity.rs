@@ -6,7 +6,7 @@
 //! setsid --wait target/release/examples/fio_parity [--folder DIR] [--milliseconds T] [--rounds N] [--bytes B] [--device PATH]
 //! ```
 //! Both run in turn, and who is first changes with every round. Told are medians over the rounds: of the requests a second of each and of
-//! their ratio, with the ratio's quartiles; and the processor time a request (user and system, of the process and of the kernel's workers
+//! their ratio, with the 95 % interval of the ratio's median; and the processor time a request (user and system, of the process and of the kernel's workers
 //! for it) over all rounds. `--device` measures a block device instead; ALL ITS DATA IS DESTROYED. Loop devices need root.
 //!
 //! `setsid`, as fio calls it for itself: the kernel's scheduler gives each session its share, so that on a busy machine one in a session
@@ -107,7 +107,7 @@ impl Drop for Loop {
 fn measure(options: &Options) -> Result<(), Failed> {
     println!(
         "{:<22} {:>10} {:>10} {:>7} {:>11} {:>22} {:>22} {:>9}",
-        "medians over rounds", "fio 1/s", "ours 1/s", "ratio", "quartiles", "fio us of processor", "ours us (user+system)", "ratio"
+        "medians over rounds", "fio 1/s", "ours 1/s", "ratio", "95 %", "fio us of processor", "ours us (user+system)", "ratio"
     );
     if let Some(device) = &options.device {
         return all_cases(options, "device", device);
@@ -174,26 +174,35 @@ fn one_case(options: &Options, name: &str, path: &str, op: &str, depth: u32) -> 
         (user + system, format!("{:.2} ({user:.2}+{system:.2})", user + system))
     };
     let ((fio_us, fio_words), (ours_us, our_words)) = (each(&fio), each(&ours));
+    let interval = interval_of_median(&ratios);
     println!(
         "{name:<22} {:>10.0} {:>10.0} {:>7.3} {:>5.2}-{:<5.2} {fio_words:>22} {our_words:>22} {:>9.3}",
         iops(&fio),
         iops(&ours),
         median(&ratios),
-        quantile(&ratios, 0.25),
-        quantile(&ratios, 0.75),
+        interval.0,
+        interval.1,
         ours_us / fio_us,
     );
     Ok(())
 }
 
-fn median(values: &[f64]) -> f64 {
-    quantile(values, 0.5)
-}
-
-fn quantile(values: &[f64], share: f64) -> f64 {
+fn sorted(values: &[f64]) -> Vec<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    sorted[((sorted.len() - 1) as f64 * share).round() as usize]
+    sorted
+}
+
+fn median(values: &[f64]) -> f64 {
+    sorted(values)[(values.len() - 1) / 2]
+}
+
+/// The 95 % interval of the median, whatever the distribution: of so many values the number below the median is binomial. All of them if they
+/// are too few.
+fn interval_of_median(values: &[f64]) -> (f64, f64) {
+    let (sorted, count) = (sorted(values), values.len() as f64);
+    let first = (count / 2.0 - 0.98 * count.sqrt()).floor().max(0.0) as usize;
+    (sorted[first], sorted[sorted.len() - 1 - first])
 }
 
 fn run_ours(options: &Options, path: &str, op: &str, depth: u32) -> Result<Run, Failed> {

@@ -34,7 +34,8 @@ pub struct Protocol {
 }
 
 impl Protocol {
-    /// Sequential cells start at the next multiple of this, one after the other, so that none finds what the last one left in a cache.
+    /// Sequential cells start at multiples of this, each behind what the last one touched, so that none finds that in a cache or overwrites it
+    /// in a write buffer.
     pub const SLICE_BYTES: u64 = 16 << 20;
     /// Random writes are measured over so many times as many bytes: what they cost comes in pieces (merges, cleanings).
     pub const RANDOM_WRITES: u64 = 2;
@@ -221,7 +222,7 @@ pub(crate) fn measure_within(
     if preparation == Preparation::Fill && bench.settings().may_write {
         bench.fill(0, protocol.area_bytes, QUIET)?;
     }
-    let mut measuring = Measuring { protocol: *protocol, slice: 0, condition_ns: Some(times.condition), kind: None };
+    let mut measuring = Measuring { protocol: *protocol, next: 0, condition_ns: Some(times.condition), kind: None };
     let mut measured = Vec::with_capacity(cells.len());
     for (cell, &times) in cells.iter().zip(&times.cells) {
         let one = measuring.cell(bench, cell, times)?;
@@ -239,9 +240,17 @@ fn most(requests: u64, time: Nanos) -> Limit {
     Limit { requests, ..Limit::time(time).precision(0.0) }
 }
 
+/// What a cell consists of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    WarmUp,
+    Measured,
+}
+
 struct Measuring {
     protocol: Protocol,
-    slice: u64,
+    /// Where the next sequential requests start, in bytes from the start of the area.
+    next: u64,
     /// Longest time of the random writes before the first random cell that writes, until they are done.
     condition_ns: Option<Nanos>,
     /// Order, share of reads and depth of the last cell.
@@ -259,27 +268,25 @@ impl Measuring {
         {
             self.condition(bench, time)?;
         }
-        let source = self.source(bench, cell, !writes)?;
         let (mut requests, mut time) = (protocol.requests(cell), longest);
         let ramp = 2 * u64::from(cell.depth) + 8;
-        let mut jobs = vec![Job::closed(source, cell.depth)];
         if writes {
             let is_first = self.kind != Some((cell.access, cell.reads, cell.depth));
             if self.kind.is_none_or(|(access, reads, _)| (access, reads) != (cell.access, cell.reads)) {
                 bench.flush()?;
             }
             let bytes = protocol.warm_up_bytes / if is_first { 1 } else { Protocol::FURTHER };
-            let before = (bytes as f64 / f64::from(cell.size_bytes) / (1.0 - cell.reads)) as u64;
             // Small random writes are as many as large ones: where each costs a merge, all of the buffer is never filled anyway.
-            let warmed = bench.play(jobs, most(before.clamp(16, 16_384), warm_up))?;
+            let before = ((bytes as f64 / f64::from(cell.size_bytes) / (1.0 - cell.reads)) as u64).clamp(16, 16_384);
+            let source = self.source(bench, cell, Part::WarmUp, before)?;
+            let warmed = bench.play(vec![Job::closed(source, cell.depth)], most(before, warm_up))?;
             // A slow cell ends with a request, not at a time: of 15 requests the one under way at the end would be 7 %.
             let in_time = (warmed.iops() * longest as f64 / 1e9) as u64;
             requests = requests.min(in_time.max(Protocol::FEWEST_REQUESTS));
             time = longest.saturating_mul(4);
-            jobs = vec![Job::closed(self.source(bench, cell, true)?, cell.depth)];
         }
-        let limit = most(requests, time).after(ramp);
-        let measured = bench.play(jobs, limit)?;
+        let source = self.source(bench, cell, Part::Measured, requests + ramp)?;
+        let measured = bench.play(vec![Job::closed(source, cell.depth)], most(requests, time).after(ramp))?;
         self.kind = Some((cell.access, cell.reads, cell.depth));
         if measured.requests < Protocol::FEWEST_REQUESTS {
             return Ok(None);
@@ -301,15 +308,11 @@ impl Measuring {
         bench.pause(QUIET)
     }
 
-    fn source(&mut self, bench: &Bench<'_>, cell: &Cell, is_measured: bool) -> Result<Box<dyn units::RequestSource>, SpecError> {
-        let area = self.protocol.area_bytes;
+    /// The requests of a part of a cell, which are at most so many.
+    fn source(&mut self, bench: &Bench<'_>, cell: &Cell, part: Part, requests: u64) -> Result<Box<dyn units::RequestSource>, SpecError> {
         let offset = match cell.access {
             Access::Random => 0,
-            Access::Sequential | Access::Stride(_) => {
-                let slices = (area / Protocol::SLICE_BYTES).max(1);
-                self.slice += 1;
-                (self.slice - 1) % slices * Protocol::SLICE_BYTES
-            }
+            Access::Sequential | Access::Stride(_) => self.behind(requests * u64::from(cell.size_bytes)),
         };
         let Cell { size_bytes, reads: share, .. } = cell;
         let open = match cell.access {
@@ -319,9 +322,16 @@ impl Measuring {
         };
         // A number of its own for each cell, and for what comes before it.
         let (kind, reads) = (u64::from(cell.access == Access::Random), (cell.reads * 100.0) as u64);
-        let number = [kind, reads, u64::from(cell.size_bytes), u64::from(cell.depth), u64::from(is_measured)];
+        let number = [kind, reads, u64::from(cell.size_bytes), u64::from(cell.depth), u64::from(part == Part::Measured)];
         let number = number.into_iter().fold(1_u64, |sum, part| sum.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(part));
         self.pattern(bench, &open, offset, number)
+    }
+
+    /// Where so many bytes in a row lie behind what sequential requests touched last: at the start again where they reach beyond the end.
+    fn behind(&mut self, bytes: u64) -> u64 {
+        let offset = if self.next + bytes > self.protocol.area_bytes { 0 } else { self.next };
+        self.next = (offset + bytes).next_multiple_of(Protocol::SLICE_BYTES);
+        offset
     }
 
     /// A pattern, given without its closing bracket, from an offset in the area to its end. The same number gives the same requests.
@@ -461,4 +471,35 @@ fn words(access: Access, reads: f64) -> (&'static str, &'static str) {
         "mix"
     };
     (order, kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use devices::{Simulated, SimulatedSettings};
+    use ssd::drive::profile;
+    use ssd::drive::state::State;
+    use units::Progress;
+
+    use super::*;
+    use crate::bench::{Region, Settings};
+
+    #[test]
+    fn sequential_writes_do_not_overwrite_what_is_in_the_write_buffer() {
+        let profile = profile::load("nvme-tlc").unwrap();
+        let progress = Progress::default();
+        let mut device = Simulated::new("sim", &profile, SimulatedSettings { state: State::Filled, seed: 1 }, &progress).unwrap();
+        let region = Region { offset: 0, length: 512 << 20 };
+        let settings = Settings { region, seed: 1, may_write: true, budget: 1_200_000_000_000 };
+        let mut bench = Bench::new(&mut device, settings, &progress);
+        let mut cells = standard_cells(512);
+        cells.retain(|cell| cell.access == Access::Sequential && cell.reads != 0.5);
+        let buffer = profile.write_buffer.bytes as f64;
+        let protocol = Protocol::new(region.length, settings.budget, 120, Some(buffer), 1);
+        let matrix = measure_matrix(&mut bench, &protocol, &cells, Preparation::Fill).unwrap();
+        // 128 planes, 4 KiB in 475 us each.
+        let flash = 128.0 * 4096.0 / 475e-6;
+        for one in matrix.cells.iter().filter(|one| one.cell.reads == 0.0 && one.cell.depth >= 16 && one.cell.size_bytes >= 65_536) {
+            assert!(one.bytes_per_second() < 1.2 * flash, "{:?}: {:.0} MB/s", one.cell, one.bytes_per_second() / 1e6);
+        }
+    }
 }

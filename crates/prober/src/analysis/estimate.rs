@@ -185,7 +185,8 @@ pub fn share_interval(hits: u64, trials: u64) -> [f64; 2] {
     let (n, share) = (trials as f64, hits as f64 / trials as f64);
     let centre = (share + Z * Z / (2.0 * n)) / (1.0 + Z * Z / n);
     let half = Z / (1.0 + Z * Z / n) * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
-    [(centre - half).max(0.0), (centre + half).min(1.0)]
+    // At the ends they are the share itself, but for what rounding makes of them.
+    [(centre - half).clamp(0.0, share), (centre + half).clamp(share, 1.0)]
 }
 
 #[cfg(test)]

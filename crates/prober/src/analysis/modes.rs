@@ -5,11 +5,11 @@ use super::estimate::share_interval;
 /// Values about one mode; what is said of them is in their unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Belt {
-    /// The least value in it.
+    /// Where 99 % of its values begin: half a per cent are below.
     pub least: f64,
     /// Its median, to the width of a bin (4 %).
     pub median: f64,
-    /// The greatest value in it.
+    /// Where 99 % of its values end: half a per cent are above.
     pub most: f64,
     /// Values in it.
     pub count: u64,
@@ -107,13 +107,18 @@ fn sum(group: &Group) -> f64 {
 
 /// The value below which half of the values lie.
 fn median(group: &Group) -> f64 {
-    let mut left = count(group).div_ceil(2);
+    at_share(group, 0.5)
+}
+
+/// The least value of which at least this share of the values, above 0, is no greater.
+fn at_share(group: &Group, share: f64) -> f64 {
+    let mut left = (count(group) as f64 * share).ceil() as u64;
     let found = group.iter().find(|(_, count)| {
         let is_here = *count >= left;
         left = left.saturating_sub(*count);
         is_here
     });
-    found.expect("half of the values come before the end").0
+    found.expect("a share of the values comes before the end").0
 }
 
 fn join(groups: &mut Vec<Group>, first: usize) {
@@ -149,9 +154,9 @@ fn join_near(groups: &mut Vec<Group>, apart: f64) {
 fn belt(group: &Group, total: u64) -> Belt {
     let count = count(group);
     Belt {
-        least: group[0].0,
+        least: at_share(group, 0.005),
         median: median(group),
-        most: group[group.len() - 1].0,
+        most: at_share(group, 0.995),
         count,
         share: count as f64 / total as f64,
         share_interval: share_interval(count, total),
@@ -183,6 +188,14 @@ mod tests {
         assert_eq!(belts(&around(100.0, 1.02, 3_000), 0.01, 1.0).len(), 1);
         assert_eq!(belts(&around(100.0, 8.0, 3_000), 0.01, 1.0).len(), 1);
         assert!(belts(&[], 0.01, 1.0).is_empty());
+    }
+
+    #[test]
+    fn a_few_that_are_far_off_do_not_widen_a_belt() {
+        let found = belts(&[around(100.0, 1.1, 10_000), vec![(5.0, 3), (10_000.0, 3)]].concat(), 0.01, 1.0);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].least > 90.0 && found[0].most < 111.0 && found[0].share == 1.0, "{found:?}");
+        assert!(found[0].share_interval[1] >= found[0].share, "{found:?}");
     }
 
     #[test]

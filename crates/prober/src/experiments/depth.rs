@@ -106,14 +106,11 @@ fn values(label: &str, found: Option<&Knee>, least_gain: f64) -> Vec<Value> {
     };
     let rises = if found.is_saturated { "" } else { "; it still rises at the greatest depth, so the knee may lie further up" };
     let why = format!("{words}: the greatest throughput is {:.2} times that of one request at a time{rises}", found.crossing.mean);
-    let crossing = common::value(&keys[0], &found.crossing, why).sure_if(found.is_saturated);
-    let why = format!(
-        "{words}: up to {} one more request adds {:.0} % or more of what one alone does; by the intervals it is {} to {}",
-        found.diminishing,
-        100.0 * least_gain,
-        found.at_least,
-        found.at_most
-    );
+    let mut crossing = common::value(&keys[0], &found.crossing, why).sure_if(found.is_saturated);
+    // The greatest throughput is no less than that of one request.
+    crossing.interval = crossing.interval.map(|[low, high]| [low.max(1.0), high]);
+    let why =
+        format!("{words}: up to {} one more request adds {:.0} % or more of what one alone does", found.diminishing, 100.0 * least_gain,);
     let is_clear = f64::from(found.at_most) <= 1.5 * f64::from(found.at_least);
     let diminishing = Value::number(&keys[1], f64::from(found.diminishing), why);
     vec![crossing, diminishing.within(f64::from(found.at_least), f64::from(found.at_most)).sure_if(is_clear)]

@@ -129,7 +129,9 @@ fn run(
         }
         let data: Vec<Datum> = found.iter().map(|measured| measured.datum).collect();
         let is_precise = found.iter().all(|measured| measured.is_precise(2.0 * args.number("tolerance")));
-        let (line, best) = (lines::line(&data), lines::segmented(&data, args.integer("pieces") as usize));
+        let line = lines::line(&data);
+        // Pieces follow the scatter of means that are not known well: there they are taken only if one line does not do.
+        let best = if !is_precise && line.fits() { line.clone() } else { lines::segmented(&data, args.integer("pieces") as usize) };
         finding.values.extend(values(&label, &line, &best, is_precise));
         draw(&mut chart, &label, &found, &best);
     }
@@ -142,6 +144,9 @@ fn equation(piece: &Piece) -> String {
     let sign = if piece.at_zero < 0.0 { '-' } else { '+' };
     format!("{:.4} x {sign} {:.1} us", piece.slope, piece.at_zero.abs())
 }
+
+/// Deviation from the best fit, as a share, above which means that are not known well tell nothing of the shape.
+const MOST_SCATTER: f64 = 0.25;
 
 /// `is_precise`: the means were measured so well that a line that does not fit would have been seen.
 fn values(label: &str, line: &Fit, best: &Fit, is_precise: bool) -> Vec<Value> {
@@ -160,8 +165,15 @@ fn values(label: &str, line: &Fit, best: &Fit, is_precise: bool) -> Vec<Value> {
             ("none", format!("{words}: no line or pieces of up to three lines fit; the best are {}, {}", text.join("; "), off(best)))
         }
     };
-    let why = if is_precise { why } else { format!("{why}; the means scatter so much that it may be otherwise") };
-    let mut values = vec![Value::word(&format!("{label}_shape"), shape, why).sure_if(is_precise && is_needed)];
+    let key = format!("{label}_shape");
+    let mut values = vec![if is_precise {
+        Value::word(&key, shape, why).sure_if(is_needed)
+    } else if best.worst_deviation < MOST_SCATTER {
+        Value::word(&key, shape, format!("{why}; the means scatter so much that it may be otherwise")).sure_if(false)
+    } else {
+        let best = format!("the best are {}, {}", text.join("; "), off(best));
+        Value::not_found(&key, format!("{words}: the means scatter too much to tell a line from none; {best}"))
+    }];
     values.push(Value::number(&format!("{label}_r_squared"), line.r_squared, format!("{words}: of one line through all sizes")));
     let mut add = |key: String, piece: &Piece, is_sure: bool, what: &str| {
         let why = format!("{words}: y = {}, {what}", equation(piece));
@@ -174,7 +186,7 @@ fn values(label: &str, line: &Fit, best: &Fit, is_precise: bool) -> Vec<Value> {
     add(
         format!("{label}_"),
         &line.pieces[0],
-        is_line && line.fits(),
+        is_line && line.fits() && is_precise,
         if is_line { "the best line" } else { "the best single line; pieces fit better" },
     );
     if is_line {
@@ -221,6 +233,18 @@ fn draw(chart: &mut Chart, label: &str, found: &[Measured], best: &Fit) {
 mod tests {
     use super::*;
     use crate::finding::Verdict;
+
+    #[test]
+    fn means_that_scatter_widely_are_called_no_line() {
+        let scatter = [1.0, 0.6, 1.7, 1.2, 0.5, 1.6, 0.9, 1.0, 1.5, 0.7, 1.1, 1.0];
+        let law = |step: i32| (60.0 + 4.0 * 2.0_f64.powi(step)) * scatter[step as usize];
+        let data: Vec<Datum> = (0..12).map(|step| Datum { x: 2.0_f64.powi(step), y: law(step), error: 0.4 * law(step) }).collect();
+        let line = lines::line(&data);
+        assert!(line.fits(), "errors so large contradict nothing");
+        let values = values("sequential_read", &line, &line, false);
+        assert!(values[0].verdict == Verdict::NotFound && values[0].why.contains("scatter too much"), "{:?}", values[0]);
+        assert!(values.iter().filter(|value| value.key.contains("_us_")).all(|value| value.verdict == Verdict::Unsure), "{values:?}");
+    }
 
     #[test]
     fn pieces_are_not_sure_where_one_line_fits_too() {

@@ -117,16 +117,19 @@ fn finding(points: &[(f64, Estimate)], sequential: &Estimate, size: u64, buffer:
     let mut values = vec![value];
     if let Some(area) = values[0].number {
         let within = points.iter().rev().find(|(x, _)| *x <= area).unwrap_or(&points[0]);
-        let why = format!("{:.0} us over {range_text}, {:.0} us within {}", random.mean, within.1.mean, common::bytes_text(within.0));
+        let within_text = common::bytes_text(within.0);
+        let why = format!(
+            "{:.0} us over {range_text}, {:.0} us within {within_text}, the next smaller area measured",
+            random.mean, within.1.mean
+        );
         values.push(common::value("random_over_focused", &random.over(within.1), why));
     }
     Finding { values, charts: vec![chart], ..Finding::default() }
 }
 
 fn area_value(bend: &Bend, points: &[(f64, Estimate)], size: u64, buffer: u64) -> Value {
-    let (range, random) = points[points.len() - 1];
+    let range = points[points.len() - 1].0;
     let [low, high] = bend.interval;
-    let ratio = random.mean / bend.base.max(f64::MIN_POSITIVE);
     // Sure: the curve is of that shape, the bend is narrow, and enough of the curve lies on either side of it.
     let is_sure = bend.explained > 0.95
         && high < 1.3 * low
@@ -135,9 +138,9 @@ fn area_value(bend: &Bend, points: &[(f64, Estimate)], size: u64, buffer: u64) -
         && bend.base > 0.0
         && bend.at > 3.0 * buffer as f64;
     let why = format!(
-        "random writes of {} become dearer from {} on, up to {ratio:.1} times over {}; the curve 1 - A/x explains {:.1} % of it",
+        "random writes of {} become dearer from there on; between {} and {} the curve 1 - A/x explains {:.1} % of what they cost",
         common::bytes_text(size as f64),
-        common::bytes_text(bend.at),
+        common::bytes_text(points[0].0),
         common::bytes_text(range),
         100.0 * bend.explained
     );

@@ -6,8 +6,9 @@ use units::Nanos;
 
 use super::common::{self, Purse};
 use super::{Experiment, Group};
+use crate::analysis::estimate::Estimate;
 use crate::analysis::modes::{Belt, belts};
-use crate::bench::{Bench, Measured};
+use crate::bench::{Bench, Measured, Sample};
 use crate::error::ProbeError;
 use crate::finding::{Axis, Chart, Finding, Series, Value};
 use crate::known::Known;
@@ -92,7 +93,7 @@ fn run(bench: &mut Bench<'_>, args: &Args, name: &'static str, mixes: &[f64], ar
         let latencies = all_latencies(&measured);
         let counts: Vec<(f64, u64)> = latencies.iter_recorded().map(|at| (at.value_iterated_to() as f64, at.count_at_value())).collect();
         let belts = belts(&counts, args.number("least_share"), args.number("apart"));
-        finding.values.extend(quantiles(&label, &latencies));
+        finding.values.extend(quantiles(&label, &latencies, &measured.samples));
         finding.values.extend(belt_values(&label, &belts));
         distribution.series.push(cumulative(&label, &latencies));
         series_charts.push(one_by_one_chart(&label, &measured, args.integer("shown") as usize));
@@ -109,27 +110,51 @@ fn all_latencies(measured: &Measured) -> Histogram<u64> {
     all
 }
 
-fn quantiles(label: &str, latencies: &Histogram<u64>) -> Vec<Value> {
+fn quantiles(label: &str, latencies: &Histogram<u64>, samples: &[Sample]) -> Vec<Value> {
     let words = label.replace('_', " ");
     let count = latencies.len() as f64;
     let at = |share: f64| latencies.value_at_quantile(share.clamp(0.0, 1.0)) as f64 / 1e3;
     let value = |(share, name): (f64, &str)| {
-        // Ranks between which the quantile lies in 95 % of all cases, if requests do not depend on each other.
+        // Ranks between which the quantile lies in 95 % of all cases, if requests do not depend on each other, ...
         let reach = 1.96 * (share * (1.0 - share) / count.max(1.0)).sqrt();
+        // ... and by how much it differs from one part of the time to the next, if they do: what others do with a drive comes in waves.
+        let half = half_width_by_parts(samples, share).unwrap_or(0.0) / 1e3;
+        let (low, high) = (at(share - reach).min(at(share) - half).max(0.0), at(share + reach).max(at(share) + half));
         let why = format!("{words}: of {count:.0} requests");
-        let (low, high) = (at(share - reach), at(share + reach));
         let is_narrow = share + reach < 1.0 && high - low <= 0.2 * at(share);
         Value::number(&format!("{label}_{name}_us"), at(share), why).within(low, high).sure_if(is_narrow)
     };
     [(0.5, "p50"), (0.99, "p99"), (0.999, "p999")].map(value).into()
 }
 
+/// Half the width in nanoseconds of the 95 % interval of a quantile, by those of up to 20 parts of the requests in the order of their ends;
+/// `None` if not even four parts hold enough of them for it.
+fn half_width_by_parts(samples: &[Sample], share: f64) -> Option<f64> {
+    /// Requests that a part has beyond its quantile at least.
+    const BEYOND: f64 = 5.0;
+    let parts = ((samples.len() as f64 * share.min(1.0 - share) / BEYOND) as usize).min(20);
+    if parts < 4 {
+        return None;
+    }
+    let of_part = |part: &[Sample]| {
+        let mut latencies: Vec<_> = part.iter().map(|sample| sample.latency_ns).collect();
+        let rank = ((latencies.len() as f64 * share) as usize).min(latencies.len() - 1);
+        *latencies.select_nth_unstable(rank).1 as f64
+    };
+    let quantiles: Vec<f64> = samples.chunks_exact(samples.len() / parts).map(of_part).collect();
+    Some(Estimate::of(&quantiles).half_width())
+}
+
 fn belt_values(label: &str, belts: &[Belt]) -> Vec<Value> {
     let words = label.replace('_', " ");
-    let list: Vec<String> =
-        belts.iter().map(|belt| format!("{:.1} % from {:.0} to {:.0} us", 100.0 * belt.share, belt.least / 1e3, belt.most / 1e3)).collect();
+    let text = |belt: &Belt| {
+        let (least, most) = (belt.least / 1e3, belt.most / 1e3);
+        format!("{:.1} % of the requests, 99 % of which take {least:.0} to {most:.0} us", 100.0 * belt.share)
+    };
+    let list: Vec<String> = belts.iter().map(text).collect();
     let count: u64 = belts.iter().map(|belt| belt.count).sum();
-    let why = format!("{words}: {}; between belts the density falls to less than half, by more than chance", list.join(", "));
+    let between = if belts.len() > 1 { "; between belts the density falls to less than half, by more than chance" } else { "" };
+    let why = format!("{words}: {}{between}", list.join(", "));
     // Of fewer, a belt may be missing, and those that are there end elsewhere.
     let is_enough = count >= 1_000;
     let mut values = vec![Value::number(&format!("{label}_belts"), belts.len() as f64, why).sure_if(is_enough)];

@@ -110,6 +110,8 @@ def test_two_drives_of_one_chart_are_told_apart() -> None:
     [
         ("chunk_bytes", 4096, "4 KiB"),
         ("chunk_bytes", 4608, "4.5 KiB"),
+        ("focused_area_bytes", 166336 * 1024, "162 MiB"),
+        ("superblock_bytes", 4 << 20, "4 MiB"),
         ("sector_bytes", 520, "520 B"),
         ("focused_area_bytes", 12345678, "11.8 MiB"),
         ("random_read_p99_us", 1500, "1.50 ms"),
@@ -135,3 +137,14 @@ def test_a_range_is_not_called_an_interval() -> None:
 def test_what_was_set_is_not_told_as_found() -> None:
     values = [{"key": "matrix_cells"}, {"key": "matrix_seed", "is_setting": True}]
     assert words.told_values({"values": values}) == values[:1]
+
+
+def test_how_far_off_a_profile_is_at_worst_is_told() -> None:
+    cells = [
+        {"access": "random", "reads": reads, "size_bytes": 65_536, "depth": 16, "ratio": ratio}
+        for reads, ratio in ((1.0, 1.01), (0.5, 0.25), (0.0, 2.0))
+    ]
+    profile = {"within_10_percent": 1 / 3, "cells": cells}
+    told = "33 % of its 3 throughputs are within 10 % of what was measured"
+    assert words.closeness(profile) == f"{told}, the worst is 0.250 times that (random 50% reads of 64 KiB at depth 16)"
+    assert words.closeness({"within_10_percent": 1.0, "cells": cells[:1]}).endswith("what was measured")

@@ -31,7 +31,7 @@ FACTS = (
     "domains",
     "mapping",
     "write_buffer_bytes",
-    "erase_block_bytes",
+    "superblock_bytes",
 )
 """Values that stand in the answer, if they were found."""
 MOST_FACTS = 9
@@ -255,7 +255,7 @@ def _profile(result: Mapping[str, Any]) -> list[Section]:
     data = []
     kinds: dict[str, list[Mapping[str, Any]]] = {}
     for cell in profile["cells"]:
-        kinds.setdefault(_kind(cell), []).append(cell)
+        kinds.setdefault(words.kind_of_load(cell), []).append(cell)
     colours = Colours(list(kinds))
     for kind, cells in kinds.items():
         data.append(
@@ -288,11 +288,6 @@ def _profile(result: Mapping[str, Any]) -> list[Section]:
     reading = f"At 0 they agree; the lines are 10 % off. {words.closeness(profile)}."
     drawn = Figure("profile", "The profile against the drive", reading, data, layout, 460)
     return [Section("The profile", [drawn], " ".join(map(_sentence, profile["notes"])))]
-
-
-def _kind(cell: Mapping[str, Any]) -> str:
-    op = "reads" if cell["reads"] == 1 else "writes" if cell["reads"] == 0 else f"{cell['reads']:.0%} reads"
-    return f"{cell['access']} {op}"
 
 
 def _about(result: Mapping[str, Any]) -> Section:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -46,11 +47,13 @@ def _time(seconds: float) -> str:
 
 
 def _whole_size(number: float) -> str:
-    """Give a size; in full where a rounded one would be another."""
+    """Give a size; in full where the greatest unit that fits has six digits for it, or it is a small one."""
     for power, name in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
-        text = f"{number / 2**power:.6g}"
-        if number >= 2**power and float(text) * 2**power == number:
-            return f"{text} {name}"
+        if number >= 2**power:
+            text = f"{number / 2**power:.6g}"
+            if float(text) * 2**power == number:
+                return f"{text} {name}"
+            break
     return size(number) if number >= 2**20 else f"{count(number)} B"
 
 
@@ -250,5 +253,17 @@ def profile_notes(result: Mapping[str, Any]) -> list[str]:
 
 
 def closeness(profile: Mapping[str, Any]) -> str:
-    """Say how many throughputs of a fitted profile are near those that were measured."""
-    return f"{percent(profile['within_10_percent'], 2)} of its {len(profile['cells'])} throughputs are within 10 % of what was measured"
+    """Say how many throughputs of a fitted profile are near those that were measured, and how far off the others are."""
+    cells = profile["cells"]
+    near = f"{percent(profile['within_10_percent'], 2)} of its {len(cells)} throughputs are within 10 % of what was measured"
+    worst = max(cells, key=lambda cell: abs(math.log(cell["ratio"])), default=None)
+    if worst is None or abs(worst["ratio"] - 1) <= 0.1:
+        return near
+    load = f"{kind_of_load(worst)} of {size(worst['size_bytes'])} at depth {worst['depth']}"
+    return f"{near}, the worst is {significant(worst['ratio'])} times that ({load})"
+
+
+def kind_of_load(cell: Mapping[str, Any]) -> str:
+    """Name the order and the operations of a cell of the matrix."""
+    op = "reads" if cell["reads"] == 1 else "writes" if cell["reads"] == 0 else f"{cell['reads']:.0%} reads"
+    return f"{cell['access']} {op}"

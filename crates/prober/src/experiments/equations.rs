@@ -141,7 +141,8 @@ fn run(
 }
 
 fn equation(piece: &Piece) -> String {
-    let sign = if piece.at_zero < 0.0 { '-' } else { '+' };
+    // What is rounded to nothing has no sign.
+    let sign = if piece.at_zero <= -0.05 { '-' } else { '+' };
     format!("{:.4} x {sign} {:.1} us", piece.slope, piece.at_zero.abs())
 }
 

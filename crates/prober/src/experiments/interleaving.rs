@@ -53,6 +53,8 @@ pub(super) const ENTRY: Experiment = Experiment {
     body: run,
 };
 
+/// The standard error of what the second of two reads in one unit waits, as a share of it, at most: it is compared with that of two in one chunk.
+const MOST_ERROR: f64 = 0.03;
 /// Chunks that an area has at least.
 const FEWEST_CHUNKS: u64 = 16;
 
@@ -121,12 +123,12 @@ fn run(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pro
             let page = known.sure_number("page_bytes").map(|bytes| bytes as u64).filter(|&page| page <= chunks.bytes);
             let mut split = find_domains(bench, &mut random, &area, &order, count, page)?;
             let rise = units.rises.last().expect("units were found by a rise");
-            if split.shared.periods.is_empty() && !(split.is_excluded(rise) && split.are_dies(rise)) {
+            if !split.is_settled(rise) {
                 let wait = 2.0 * rise.mean;
                 let units = channels::Units { order, count, sector: u64::from(bench.device().sector_bytes), wait };
                 // What is left, less an eighth for the chart.
                 let left = (7 * bench.part_of_budget(8)).saturating_sub(bench.now() - start);
-                let time = left.clamp(bench.part_of_budget(8), bench.part_of_budget(4));
+                let time = left.max(bench.part_of_budget(8));
                 split.add(channels::measure(bench, &mut random, &units, page, time)?);
             }
             finding.notes.extend(split.notes());
@@ -168,7 +170,8 @@ pub(super) fn find_units(
             continue;
         }
         let found = periods::levels(&cells.estimates(), &distances, &candidates, 2, cells.count());
-        if is_over || (!found.periods.is_empty() && found.last_margin > 2.0 * CLEAR) {
+        let is_exact = found.rises.last().is_some_and(|rise| rise.error < MOST_ERROR * rise.mean);
+        if is_over || (is_exact && found.last_margin > 2.0 * CLEAR) {
             break found;
         }
     };
@@ -274,6 +277,19 @@ struct PageReads {
 }
 
 impl Split {
+    /// Whether it is clear that some share something, or that none do.
+    fn is_settled(&self, rise: &Estimate) -> bool {
+        match self.shared.periods[..] {
+            [] => self.is_excluded(rise) && self.are_dies(rise),
+            _ => self.is_shared_clear(),
+        }
+    }
+
+    /// Whether what is shared is clear.
+    fn is_shared_clear(&self) -> bool {
+        self.shared.margin > CLEAR && self.shared.rises.first().is_some_and(|rise| rise.in_errors() > 5.0)
+    }
+
     /// Whether sharing that was not seen would have been seen: a quarter, as reads of pages of different types meet less often than is reckoned with.
     fn is_excluded(&self, rise: &Estimate) -> bool {
         // If the turns of units shift from row to row, pages so far apart would not wait for each other as long as sectors.
@@ -293,7 +309,8 @@ impl Split {
 
     /// Takes over what reads that overtake or follow each other say.
     fn add(&mut self, sharing: Sharing) {
-        if !sharing.levels.periods.is_empty() {
+        let is_found = !sharing.levels.periods.is_empty();
+        if is_found && (self.shared.periods.is_empty() || sharing.levels.margin > self.shared.margin) {
             self.shared = sharing.levels.clone();
         }
         self.sharing = Some(sharing);
@@ -336,7 +353,7 @@ impl Split {
             Some(&domains) => {
                 let rise = &self.shared.rises[0];
                 let more = format!("{} us longer at other multiples of {domains}", inside::micros(rise.mean));
-                (domains, format!("{why}, and {more}"), is_clear && self.shared.margin > CLEAR && rise.in_errors() > 5.0)
+                (domains, format!("{why}, and {more}"), is_clear && self.is_shared_clear())
             }
             // Two reads in one unit hinder each other as two in one chunk do. If they do so less, chunks do not lie strictly in turn, and sharing
             // at a distance would not show either. Nor would it if the turns shift from row to row: pages wait for each other as long as sectors at least.

@@ -53,7 +53,7 @@ class Run:
         return document
 
     def write(self, folder: Path) -> None:
-        """Write the result and the tables into the folder, which is made if it is missing.
+        """Write the result and the tables into the folder, which is made if it is missing. They replace those of an earlier run as a whole.
 
         Raises InputError if the folder cannot be written, or holds something that is no run folder, or a recording, which only
         another recording replaces.
@@ -64,18 +64,33 @@ class Run:
             folder.mkdir(parents=True, exist_ok=True)
             if any(folder.iterdir()) and not (folder / RESULT_FILE).is_file():
                 raise InputError(f"{folder}: the folder is not empty and no run folder; choose another --out")
-            for stale in (*folder.glob("*.parquet"), *(folder / name for name in TEXT_FILES)):
-                stale.unlink(missing_ok=True)
+            self._put(folder)
+        except OSError as error:
+            raise InputError(f"{folder}: cannot write the run folder: {error.strerror}") from error
+
+    def _put(self, folder: Path) -> None:
+        """Write all beside what is there, and only then put it in its place: who is stopped meanwhile leaves the earlier run whole."""
+        # The result names all others, so that it comes last.
+        names = [*(f"{name}.parquet" for name in self.tables), *self.texts, RESULT_FILE]
+        beside = {name: folder / f"{name}.part" for name in names}
+        try:
             for name, table in self.tables.items():
-                pq.write_table(table, folder / f"{name}.parquet", compression="zstd")
+                pq.write_table(table, beside[f"{name}.parquet"], compression="zstd")
+            for name, text in self.texts.items():
+                beside[name].write_text(text, encoding="utf-8")
+            beside[RESULT_FILE].write_text(dump_json(self.document()), encoding="utf-8")
             for name, file in self.table_files.items():
                 file.replace(folder / f"{name}.parquet")
                 self.table_files[name] = folder / f"{name}.parquet"
-            for name, text in self.texts.items():
-                (folder / name).write_text(text, encoding="utf-8")
-            (folder / RESULT_FILE).write_text(dump_json(self.document()), encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"{folder}: cannot write the run folder: {error.strerror}") from error
+            for name, part in beside.items():
+                part.replace(folder / name)
+        finally:
+            for part in beside.values():
+                part.unlink(missing_ok=True)
+        kept = {*names, *(f"{name}.parquet" for name in self.table_files)}
+        for stale in (*folder.glob("*.parquet"), *(folder / name for name in TEXT_FILES)):
+            if stale.name not in kept:
+                stale.unlink(missing_ok=True)
 
     @staticmethod
     def read(folder: Path) -> Run:

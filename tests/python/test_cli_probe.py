@@ -116,6 +116,57 @@ def test_a_profile_is_fitted_and_taken_as_a_drive(cli: Cli, tmp_path: Path) -> N
     assert not (tmp_path / "none" / "profile.toml").exists()
 
 
+def test_a_finished_run_keeps_its_profile(cli: Cli, tmp_path: Path) -> None:
+    matrix = ["probe", "a16", *SMALL, "--only", "matrix_reads", "--minutes", "0.2", "--out", "run"]
+    toml, mark = tmp_path / "run" / "profile.toml", "# by hand: gone only if it is fitted anew\n"
+    cli(*matrix, "--fit", "2")
+    first = json.loads((tmp_path / "run" / "result.json").read_text())["profile"]
+    toml.write_text(toml.read_text() + mark)
+    for effort in ("2", "1", "0"):
+        cli(*matrix, "--fit", effort)
+        assert mark in toml.read_text()
+        assert json.loads((tmp_path / "run" / "result.json").read_text())["profile"] == first
+    # What else is found is known to a fit: another is due, but not with --fit 0.
+    other = cli("probe", "a16", *SMALL, *DEPTH, "--fit", "0", "--out", "run")
+    assert mark in toml.read_text()
+    assert "It is of what this folder held before" in other.stdout
+    cli(*matrix, "--fit", "1")
+    assert mark not in toml.read_text()
+    toml.write_text(toml.read_text() + mark)
+    cli(*matrix, "--fit", "2")
+    assert mark not in toml.read_text()
+    toml.write_text(toml.read_text() + mark)
+    assert "It is of" not in cli(*matrix, "--fit", "1", "--again").stdout
+    assert mark not in toml.read_text()
+
+
+def test_who_stops_reading_loses_nothing_of_a_run(cli: Cli, tmp_path: Path) -> None:
+    matrix = ["a16", *SMALL, "--only", "matrix_reads", "--minutes", "0.2", "--fit", "1", "--out", "run"]
+
+    def cut_off() -> None:
+        process = _start(matrix, tmp_path)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        process.stderr.close()
+        process.wait(60)
+
+    def kept() -> tuple[str, Any]:
+        result = json.loads((tmp_path / "run" / "result.json").read_text())
+        return (tmp_path / "run" / "profile.toml").read_text(), [
+            result["findings"],
+            result["profile"],
+            result["tables"],
+        ]
+
+    cut_off()
+    assert "ratio" in kept()[1][1]["cells"][0]
+    cli("probe", *matrix)
+    before = kept()
+    cut_off()
+    assert kept() == before
+
+
 def test_the_same_seed_finds_the_same_and_another_does_not(cli_json: Callable[..., Any]) -> None:
     def findings(*more: str) -> Any:
         return cli_json("probe", *DRIVE, *TWO, *more)["findings"]

@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
+from flashwright.runs import Run, table
 from support import ROOT, SMALL, Cli
 
 COMMANDS = {
@@ -37,6 +38,21 @@ def test_tables_open_everywhere_and_agree(cli: Cli, tmp_path: Path, name: str) -
         assert arrow.num_rows == polars.height == rows > 0
         assert polars.columns == arrow.column_names
     assert {path.name for path in folder.iterdir()} == {"result.json", "report.html", *result["tables"].values()}
+
+
+def test_a_run_that_cannot_be_written_leaves_the_earlier_one_whole(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    first = Run("sample", {"a": 1}, {"one": table({"x": [1]}), "old": table({"x": [1]})}, {"profile.toml": "first"})
+    first.write(folder)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert set(before) == {"result.json", "one.parquet", "old.parquet", "profile.toml"}
+    # A text of a lone surrogate cannot be written as UTF-8: whatever fails, fails in the middle.
+    with pytest.raises(UnicodeEncodeError):
+        Run("sample", {"a": 2}, {"one": table({"x": [2]})}, {"profile.toml": "\ud800"}).write(folder)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    Run("sample", {"a": 2}, {"one": table({"x": [2]})}).write(folder)
+    assert {path.name for path in folder.iterdir()} == {"result.json", "one.parquet"}
+    assert Run.read(folder).tables["one"]["x"].to_pylist() == [2]
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -55,17 +55,28 @@ def write_json(document: Any, json_path: str | None) -> None:
 
 def finish(run: Run, *, out: Path | None, json_path: str | None, identity: Any) -> Path | None:
     """Write the run folder with its report, and the JSON; give the folder, if one was written."""
+    folder = keep(run, out=out, json_path=json_path, identity=identity)
+    tell_finished(run, folder, json_path=json_path)
+    return folder
+
+
+def keep(run: Run, *, out: Path | None, json_path: str | None, identity: Any) -> Path | None:
+    """Write the run folder with its report; give it, if one was written."""
     from flashwright.reports import write_report
 
-    folder = None
-    if out is not None or not prints_only_json(json_path):
-        folder = out or default_folder(run.command, identity)
-        run.write(folder)
-        write_report(folder)
+    if out is None and prints_only_json(json_path):
+        return None
+    folder = out or default_folder(run.command, identity)
+    run.write(folder)
+    write_report(folder)
+    return folder
+
+
+def tell_finished(run: Run, folder: Path | None, *, json_path: str | None) -> None:
+    """Write the JSON, and say where the report is."""
     write_json(run.document(), json_path)
     if folder is not None:
         say(f"\nReport: {folder / REPORT_FILE}", json_path=json_path)
-    return folder
 
 
 def print_table(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]], title: str | None = None) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flashwright.cli.options import Number, output_options
-from flashwright.cli.output import finish, prints_only_json
+from flashwright.cli.output import keep, prints_only_json, tell_finished
 from flashwright.cli.target_options import check_targets, target_options
 
 if TYPE_CHECKING:
@@ -45,9 +45,10 @@ if TYPE_CHECKING:
     default=120,
     show_default=True,
     metavar="N",
-    help="Search for a profile that behaves as the device does by simulating it N times at most; 0 for none.",
+    help="Search for a profile that behaves as the device does by simulating it N times at most; 0 for none. A profile that the "
+    "run folder has of the same findings is kept.",
 )
-@click.option("--again", is_flag=True, help="Measure anew what the run folder holds already.")
+@click.option("--again", is_flag=True, help="Measure and fit anew what the run folder holds already.")
 @output_options
 def probe(
     device: str | None,
@@ -102,9 +103,11 @@ def probe(
     if other is not None and ended is None:
         place = None if folder is None else folder / "against"
         run, ended = probe_runs.beside(run, other, asked, place, json_path=json_path)
+    # Kept before it is printed: whoever reads that may stop reading.
+    folder = keep(run, out=folder, json_path=json_path, identity=run.result["identity"])
     if not prints_only_json(json_path):
         probe_runs.print_run(run)
-    finish(run, out=folder, json_path=json_path, identity=run.result["identity"])
+    tell_finished(run, folder, json_path=json_path)
     if ended is not None:
         raise ended
 

@@ -120,14 +120,14 @@ def probe(target: Target, asked: Asked, *, out: Path | None, json_path: str | No
     earlier = None
     if store is not None:
         earlier = profile.read(store.folder)
-        # From now on the folder is a run folder, whatever happens.
-        session.outcome.missing = [step.label for step in session.steps]
-        run_of(session.outcome).write(store.folder)
+        if not store.is_run_folder:
+            # From now on it is one, whatever happens. What is there already stays until all of this run is known.
+            session.outcome.missing = [step.label for step in session.steps]
+            run_of(session.outcome).write(store.folder)
     _tell_before(target, device, region, session, asked, store)
     outcome, ended = _follow(session)
     run = run_of(outcome)
-    if ended is None:
-        ended = _add_profile(run, outcome, about, asked, earlier)
+    ended = _add_profile(run, outcome, about, asked, earlier, ended)
     if ended is not None:
         ended = _kept(ended, outcome, plan, store)
     if target.is_real and may_write:
@@ -137,34 +137,46 @@ def probe(target: Target, asked: Asked, *, out: Path | None, json_path: str | No
 
 
 def _add_profile(
-    run: Run, outcome: Outcome, about: dict[str, Any], asked: Asked, earlier: tuple[dict[str, Any], str] | None
+    run: Run,
+    outcome: Outcome,
+    about: dict[str, Any],
+    asked: Asked,
+    earlier: tuple[dict[str, Any], str] | None,
+    ended: Ended,
 ) -> Ended:
-    """Add a profile that behaves as the device did, or the reason why there is none. Gives the stop if Ctrl-C came between."""
+    """Add a profile that behaves as the device did, or the reason why there is none; one that is there goes only for a new one.
+
+    Nothing is fitted to a probe that was ended. Gives what ended it, or Ctrl-C that came meanwhile.
+    """
     from flashwright.cli.progress import work
     from flashwright.probing import profile
     from flashwright.runs import PROFILE_FILE
 
-    reason = profile.why_not(outcome.findings) if asked.effort else "--fit 0"
-    if reason is not None:
-        run.result["profile"] = {"why_not": reason}
-        return None
-    told, toml = (None, None) if earlier is None else earlier
-    if told is None or told["of"] != profile.digest(outcome.findings, asked.effort):
+    findings, was_ended = outcome.findings, ended is not None
+    is_due = asked.effort > 0 and not was_ended
+    reason = profile.why_not(findings)
+    if reason is None and is_due:
+        is_there = earlier is not None and profile.is_enough(earlier[0], findings, asked.seed, asked.effort)
+        is_due = asked.again or not is_there
+    if reason is None and is_due:
         try:
             told, toml = work(
                 f"Fitting a profile to {about['name']}",
                 "cells",
-                lambda progress: profile.make(
-                    outcome.findings, about, seed=asked.seed, effort=asked.effort, progress=progress
-                ),
+                lambda progress: profile.make(findings, about, seed=asked.seed, effort=asked.effort, progress=progress),
             )
         except StoppedError as stop:
-            run.result["profile"] = {"why_not": "its fitting was stopped; the same command does it"}
-            return stop
-    run.result["profile"] = told
-    if toml is not None:
-        run.texts[PROFILE_FILE] = toml
-    return None
+            ended, reason = stop, "its fitting was stopped; the same command does it"
+        else:
+            run.result["profile"] = told
+            run.texts.update({} if toml is None else {PROFILE_FILE: toml})
+            return None
+    if earlier is not None:
+        run.result["profile"] = profile.outdated(earlier[0], findings, asked.seed)
+        run.texts[PROFILE_FILE] = earlier[1]
+    elif not was_ended:
+        run.result["profile"] = {"why_not": reason or "--fit 0"}
+    return ended
 
 
 def _follow(session: Session) -> tuple[Outcome, Ended]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flashwright import _core
-from flashwright._core import InputError, RunError
+from flashwright._core import InputError, RunError, __version__
 from flashwright.probing.session import in_order
 from flashwright.runs import PROFILE_FILE, RESULT_FILE, plain
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 FITTED_TO = ("matrix", "matrix_reads")
 """Experiments that a profile can be fitted to."""
 CLOSE = 0.1
+OF_EARLIER = "it is of what this folder held before, not of all that it holds now; the same command fits it anew, but for `--fit 0`"
 
 
 def name_of(drive: str) -> str:
@@ -28,10 +29,25 @@ def name_of(drive: str) -> str:
     return "-".join(re.findall(r"[a-z0-9]+", Path(drive).name.lower())) or "drive"
 
 
-def digest(findings: Mapping[str, Finding], effort: int) -> str:
-    """Tell whether a profile is of these findings."""
-    text = json.dumps([plain(list(in_order(findings).values())), effort], sort_keys=True)
+def digest(findings: Mapping[str, Finding], seed: int) -> str:
+    """Tell whether a profile is of these findings: of the matrix, and of what was known of the inside."""
+    text = json.dumps([plain(list(in_order(findings).values())), seed], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def is_enough(told: Mapping[str, Any], findings: Mapping[str, Finding], seed: int, effort: int) -> bool:
+    """Tell whether a profile stands for what is asked: of this version and these findings, by as many simulations."""
+    return bool(
+        told.get("flashwright") == __version__
+        and told["of"] == digest(findings, seed)
+        and told.get("effort", -1) >= effort
+    )
+
+
+def outdated(told: Mapping[str, Any], findings: Mapping[str, Finding], seed: int) -> dict[str, Any]:
+    """Give what is told of a profile that is kept though another may be due, with that said if its findings are not these."""
+    notes = [note for note in told["notes"] if note != OF_EARLIER]
+    return {**told, "notes": notes if told["of"] == digest(findings, seed) else [OF_EARLIER, *notes]}
 
 
 def why_not(findings: Mapping[str, Finding]) -> str | None:
@@ -76,7 +92,9 @@ def make(
     close = sum(abs(ratio - 1) <= CLOSE for ratio in ratios)
     told = {
         "file": PROFILE_FILE,
-        "of": digest(findings, effort),
+        "of": digest(findings, seed),
+        "effort": effort,
+        "flashwright": __version__,
         "cells": found["cells"],
         "within_10_percent": close / len(ratios) if ratios else None,
         "notes": found["notes"],

@@ -22,9 +22,14 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
+    @property
+    def is_run_folder(self) -> bool:
+        """Whether the folder holds a run."""
+        return (self.folder / RESULT_FILE).is_file()
+
     def check(self, identity: Mapping[str, Any]) -> None:
         """Raise InputError if the folder holds a probe of something else, or no probe at all."""
-        if not (self.folder / RESULT_FILE).is_file():
+        if not self.is_run_folder:
             if self.folder.is_dir() and any(self.folder.iterdir()):
                 raise InputError(f"{self.folder}: the folder is not empty and no run folder; choose another --out")
             return

@@ -31,6 +31,8 @@ const LEAST_SHARE: f64 = 0.4;
 const LEAST_ERRORS: f64 = 6.0;
 /// As a share of what the second of two reads in one unit waits: what a transfer takes at most, and how exactly it ends then, for units to be dies.
 const MOST_TRANSFER: f64 = 0.75;
+/// The same with twice the standard deviation of a read: noise makes transfers look shorter than they are.
+const MOST_BLURRED: f64 = 0.9;
 const SAME: f64 = 0.08;
 
 /// Sectors of two units in turn, each of which is asked for about when the one before has been read and is sent.
@@ -81,7 +83,11 @@ impl<'a> Following<'a> {
         let [begin, tolerance] = [self.pilot.single - saw.begin.mean, SAME * wait];
         match saw.length {
             None => (begin - wait).abs() < tolerance,
-            Some(length) => (begin - length - wait).abs() < tolerance && length < MOST_TRANSFER * wait,
+            Some(length) => {
+                (begin - length - wait).abs() < tolerance
+                    && length < MOST_TRANSFER * wait
+                    && length + 2.0 * self.pilot.spread < MOST_BLURRED * wait
+            }
         }
     }
 

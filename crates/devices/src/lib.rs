@@ -48,7 +48,7 @@ use units::{IoOp, Nanos};
 pub use error::DeviceError;
 pub use layers::Signal;
 pub use memory::Memory;
-pub use open::{Access, Opening, create_file, open};
+pub use open::{Access, Opening, create_file, open, open_watched};
 pub use part::Part;
 pub use simulated::{Simulated, SimulatedSettings};
 pub use stacked::{Busy, Sample, Sent, Stacked, limits};

@@ -133,7 +133,7 @@ fn a_file_with_somebodys_data_is_written_only_if_told_twice() {
     let mut bytes = vec![0; 4 * MIB as usize];
     bytes[3 * MIB as usize - 5] = 1;
     fs::write(&path, &bytes).unwrap();
-    // One byte within a long written part may be missed: what is looked at is said in the docs.
+    assert!(refusal(&path, Access::Write).contains(&format!("data that this program did not write, at byte {}", 3 * MIB - 512)));
     bytes[..6].copy_from_slice(b"SQLite");
     fs::write(&path, &bytes).unwrap();
     let text = refusal(&path, Access::Write);
@@ -144,6 +144,51 @@ fn a_file_with_somebodys_data_is_written_only_if_told_twice() {
     open(&path, Access::ReadOnly).unwrap();
     assert_eq!(fs::read(&path).unwrap(), bytes);
     do_one(&mut *open(&path, Access::DestroyData).unwrap(), IoOp::Write, 0, MIB as u32).unwrap();
+}
+
+#[test]
+fn one_line_in_a_long_file_of_zeros_is_found() {
+    use std::os::unix::fs::FileExt;
+    let folder = folder();
+    let path = folder.path().join("zeros");
+    fs::write(&path, vec![0; 96 * MIB as usize]).unwrap();
+    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.write_all_at(b"to whom it may concern", 90 * MIB + 123_456).unwrap();
+    file.sync_all().unwrap();
+    let text = refusal(&path, Access::Write);
+    assert!(text.contains(&format!("data that this program did not write, at byte {}", 90 * MIB + 122_880 + 512)), "{text}");
+}
+
+#[test]
+fn data_is_in_the_way_only_where_it_would_be_written() {
+    use std::os::unix::fs::FileExt;
+    let folder = folder();
+    let path = folder.path().join("part");
+    fs::write(&path, vec![7; 4 * MIB as usize]).unwrap();
+    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.write_all_at(&vec![0; MIB as usize], MIB).unwrap();
+    let within = |region| devices::open(&Opening { region: Some(region), ..support::opening(&path, Access::Write) }).map(|_| ());
+    within(MIB..2 * MIB).unwrap();
+    for region in [MIB - 1..2 * MIB, MIB..2 * MIB + 1, 3 * MIB..4 * MIB, 0..u64::MAX] {
+        assert!(within(region.clone()).unwrap_err().to_string().contains("data that this program did not write"), "{region:?}");
+    }
+    // Nothing is there; that the device has no such region is told by those who use it.
+    within(8 * MIB..9 * MIB).unwrap();
+    // A file system or the like is of the whole file.
+    file.write_all_at(b"SQLite format 3\0", 0).unwrap();
+    assert!(within(MIB..2 * MIB).unwrap_err().to_string().contains("a database of SQLite"));
+}
+
+#[test]
+fn looking_for_data_can_be_stopped() {
+    let folder = folder();
+    let path = folder.path().join("long");
+    fs::write(&path, vec![0; 4 * MIB as usize]).unwrap();
+    let progress = Progress::default();
+    drop(devices::open_watched(&support::opening(&path, Access::Write), &progress).unwrap());
+    assert_eq!(progress.state(), (4 * MIB, 4 * MIB));
+    progress.cancel();
+    assert!(matches!(devices::open_watched(&support::opening(&path, Access::Write), &progress), Err(DeviceError::Cancelled(_))));
 }
 
 #[test]

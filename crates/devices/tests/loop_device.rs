@@ -6,6 +6,7 @@ mod support;
 
 use std::fs;
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -127,6 +128,21 @@ fn what_holds_something_is_written_only_if_told_twice() {
         open(&device.path, Access::ReadOnly).unwrap();
         assert!(before == fs::read(&behind).unwrap(), "looking changes nothing");
         do_one(&mut *open(&device.path, Access::DestroyData).unwrap(), IoOp::Write, 0, 4096).unwrap();
+    }
+}
+
+#[test]
+fn a_mebibyte_of_data_in_the_middle_is_found() {
+    let folder = folder();
+    for at in [100, 300] {
+        let behind = file_of(&folder, &format!("behind{at}"), 512 * MIB);
+        fs::OpenOptions::new().write(true).open(&behind).unwrap().write_all_at(&vec![0xa5; MIB as usize], at * MIB).unwrap();
+        let Some(device) = Loop::over(&behind, &[]) else { return };
+        let text = refusal(&device.path, Access::Write);
+        assert!(text.contains(&format!("data that this program did not write, at byte {}", at * MIB)), "{text}");
+        // Outside of the region nothing is touched.
+        let region = Some(0..at * MIB);
+        devices::open(&devices::Opening { region, ..support::opening(&device.path, Access::Write) }).unwrap();
     }
 }
 

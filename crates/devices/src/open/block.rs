@@ -4,6 +4,8 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use units::Progress;
+
 use super::{Access, Opening, in_use, patiently, refuse_data};
 use crate::real::Opened;
 use crate::{DeviceError, DeviceInfo, Kind, control};
@@ -68,7 +70,7 @@ impl Described {
     }
 }
 
-pub(super) fn open(opening: &Opening, path: &Path, data: &Metadata) -> Result<Opened, DeviceError> {
+pub(super) fn open(opening: &Opening, path: &Path, data: &Metadata, progress: &Progress) -> Result<Opened, DeviceError> {
     let number = data.rdev();
     let described = Described::find(number).ok_or_else(|| opening.wrong("the kernel has no such block device (any more)"))?;
     let may_write = opening.access != Access::ReadOnly;
@@ -100,7 +102,7 @@ pub(super) fn open(opening: &Opening, path: &Path, data: &Metadata) -> Result<Op
     if capacity_bytes == 0 {
         return Err(opening.wrong("there is nothing behind it: it has no bytes"));
     }
-    refuse_data(opening, &file, capacity_bytes, sector_bytes, true)?;
+    refuse_data(opening, &file, capacity_bytes, sector_bytes, true, progress)?;
     let (is_polled, note) = polling(opening, Some(&described));
     let info = DeviceInfo {
         name: opening.spec.clone(),

@@ -21,7 +21,7 @@ const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
 const NO_DIRECT: &str =
     "its file system cannot go past the page cache (O_DIRECT), so memory would be measured; use a file on ext4, XFS or the like";
 
-pub(super) fn open(opening: &Opening, path: &Path, data: &Metadata) -> Result<Opened, DeviceError> {
+pub(super) fn open(opening: &Opening, path: &Path, data: &Metadata, progress: &Progress) -> Result<Opened, DeviceError> {
     let may_write = opening.access != Access::ReadOnly;
     if may_write && let Some(user) = in_use::file_user(data) {
         return Err(opening.refused(format!("{user}; name a file that is not in use")));
@@ -51,7 +51,7 @@ pub(super) fn open(opening: &Opening, path: &Path, data: &Metadata) -> Result<Op
             opening.wrong(format!("it has {} bytes: not one sector of {sector_bytes}; make a file of the wanted size first", data.len()))
         );
     }
-    refuse_data(opening, &file, capacity_bytes, sector_bytes, false)?;
+    refuse_data(opening, &file, capacity_bytes, sector_bytes, false, progress)?;
     let disk = Described::find(data.dev());
     let (is_polled, note) = polling(opening, disk.as_ref());
     let info = DeviceInfo {

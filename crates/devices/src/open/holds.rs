@@ -1,23 +1,25 @@
 //! What a device or file holds, as far as it would be a loss.
 //!
 //! Whatever is neither zero nor written by this program ([`crate::content`]) counts as somebody's data; the table below only gives it a
-//! name. So a format that is not in the table is refused too, and one that is written in two places is found by either.
+//! name. So a format that is not in the table is refused too, and one that is written in two places is found by either. A format stands for
+//! all of the device, as its data may be anywhere; other data is in the way only where it would be written.
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 use memmap2::MmapMut;
-use rustix::fs::SeekFrom;
+use units::Progress;
 
-use crate::content::is_nobodys;
+use super::Opening;
+use super::places::{self, LONGEST, Stop};
+use crate::DeviceError;
+use crate::content::{PIECE, is_nobodys};
 
 const MIB: u64 = 1 << 20;
-/// Samples between the first and the last MiB, and bytes of each: half a second on a hard disk.
-const SAMPLES: u64 = 64;
-const SAMPLE_BYTES: u64 = 4096;
-/// Written parts of a file with holes that are looked at one by one.
-const MOST_PARTS: usize = 4096;
+/// Bytes that show a format at the end of a device.
+const MARK_BYTES: u64 = 4096;
 
 /// One format: a magic number at a place within the first MiB.
 type Signature = (&'static str, usize, &'static [u8]);
@@ -53,22 +55,35 @@ const SIGNATURES: &[Signature] = &[
     ("a database of SQLite", 0, b"SQLite format 3\0"),
 ];
 
-/// What is in the way of writing, in words; `None` if nothing is lost.
-pub(super) fn look(file: &File, capacity_bytes: u64, sector_bytes: u32, is_block_device: bool) -> io::Result<Option<String>> {
-    let mut looker = Looker { file, capacity_bytes, sector_bytes: u64::from(sector_bytes), buffer: MmapMut::map_anon(MIB as usize)? };
-    let places = if is_block_device { looker.evenly() } else { looker.parts()? };
-    for (offset, length) in [(0, MIB), (capacity_bytes.saturating_sub(MIB), MIB)].into_iter().chain(places) {
-        let (at, bytes) = looker.read_around(offset, length)?;
-        if !is_nobodys(bytes) {
-            return looker
-                .name()
-                .map(|name| Some(name.map_or_else(|| format!("data that this program did not write, near byte {at}"), str::to_owned)));
-        }
-    }
-    Ok(None)
+/// What is looked at.
+pub(super) struct Looked<'a> {
+    pub file: &'a File,
+    pub capacity_bytes: u64,
+    pub sector_bytes: u32,
+    pub is_block_device: bool,
+    /// The bytes that are to be written.
+    pub region: Range<u64>,
 }
 
-struct Looker<'a> {
+/// What is in the way of writing, in words; `None` if nothing is lost, as far as was seen: see [`places::search`]. The progress counts bytes.
+pub(super) fn look(opening: &Opening, looked: &Looked<'_>, progress: &Progress) -> Result<Option<String>, DeviceError> {
+    let failed = || opening.failed("reading what it holds");
+    let mut reader = Reader::new(looked).map_err(failed())?;
+    if let Some(name) = reader.format().map_err(failed())? {
+        return Ok(Some(name.to_owned()));
+    }
+    let sector = u64::from(looked.sector_bytes);
+    let end = looked.region.end.min(looked.capacity_bytes);
+    let region = (looked.region.start / sector * sector).min(end)..end;
+    let parts = if looked.is_block_device { vec![region] } else { places::written(looked.file, region).map_err(failed())? };
+    let found = places::search(&parts, progress, |place| reader.somebodys(place)).map_err(|stop| match stop {
+        Stop::Failed(error) => failed()(error),
+        Stop::Cancelled(cancelled) => cancelled.into(),
+    })?;
+    Ok(found.map(|at| format!("data that this program did not write, at byte {at}")))
+}
+
+struct Reader<'a> {
     file: &'a File,
     capacity_bytes: u64,
     sector_bytes: u64,
@@ -76,38 +91,50 @@ struct Looker<'a> {
     buffer: MmapMut,
 }
 
-impl Looker<'_> {
-    /// Bytes from a multiple of the sector, as many as there are.
-    fn read(&mut self, offset: u64, length: u64) -> io::Result<&[u8]> {
-        let length = length.min(self.capacity_bytes - offset) as usize;
+impl<'a> Reader<'a> {
+    fn new(looked: &Looked<'a>) -> io::Result<Self> {
+        let buffer = MmapMut::map_anon((LONGEST + u64::from(looked.sector_bytes)) as usize)?;
+        Ok(Self { file: looked.file, capacity_bytes: looked.capacity_bytes, sector_bytes: u64::from(looked.sector_bytes), buffer })
+    }
+
+    /// The sectors that a place lies in, as many as there are, and where they begin.
+    fn read(&mut self, place: Range<u64>) -> io::Result<(u64, &[u8])> {
+        let from = place.start / self.sector_bytes * self.sector_bytes;
+        let length = (place.end.next_multiple_of(self.sector_bytes).min(self.capacity_bytes) - from) as usize;
         let mut done = 0;
         while done < length {
-            match self.file.read_at(&mut self.buffer[done..length], offset + done as u64) {
+            match self.file.read_at(&mut self.buffer[done..length], from + done as u64) {
                 Ok(0) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
                 Ok(bytes) => done += bytes,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(&self.buffer[..length])
+        Ok((from, &self.buffer[..length]))
     }
 
-    /// The same from any byte, rounded down to a sector, which is told.
-    fn read_around(&mut self, offset: u64, length: u64) -> io::Result<(u64, &[u8])> {
-        let at = offset - offset % self.sector_bytes;
-        Ok((at, self.read(at, length.next_multiple_of(self.sector_bytes))?))
+    /// Where somebody's data begins in a place.
+    fn somebodys(&mut self, place: Range<u64>) -> io::Result<Option<u64>> {
+        let (from, bytes) = self.read(place)?;
+        let piece = bytes.chunks(PIECE).position(|piece| !is_nobodys(piece));
+        Ok(piece.map(|piece| from + (piece * PIECE) as u64))
     }
 
     /// The format, if it is a known one.
-    fn name(&mut self) -> io::Result<Option<&'static str>> {
-        match named(self.read(0, MIB)?) {
-            None => self.at_the_end(),
-            found => Ok(found),
+    fn format(&mut self) -> io::Result<Option<&'static str>> {
+        let end = self.capacity_bytes;
+        let (first, last) = (0..MIB.min(end), end.saturating_sub(MIB)..end);
+        // What this program wrote may look like a short mark by chance.
+        if self.somebodys(first.clone())?.is_some()
+            && let Some(name) = named(self.read(first)?.1)
+        {
+            return Ok(Some(name));
         }
+        if self.somebodys(last)?.is_some() { self.format_at_the_end() } else { Ok(None) }
     }
 
     /// Formats that are found by what stands at the end: the second partition table, and arrays of old versions.
-    fn at_the_end(&mut self) -> io::Result<Option<&'static str>> {
+    fn format_at_the_end(&mut self) -> io::Result<Option<&'static str>> {
         let (end, raid) = (self.capacity_bytes, b"\xfc\x4e\x2b\xa9");
         let places: [(&str, Option<u64>, &[u8]); 3] = [
             ("a GUID partition table (its second copy)", end.checked_sub(self.sector_bytes), b"EFI PART"),
@@ -115,50 +142,13 @@ impl Looker<'_> {
             ("a member of a Linux RAID", (end & !0xffff).checked_sub(65_536), raid),
         ];
         for (name, place, magic) in places {
-            if let Some(place) = place
-                && self.read_around(place, SAMPLE_BYTES)?.1.starts_with(magic)
+            if let Some(at) = place
+                && self.read(at..at + MARK_BYTES)?.1.starts_with(magic)
             {
                 return Ok(Some(name));
             }
         }
         Ok(None)
-    }
-
-    fn evenly(&self) -> Vec<(u64, u64)> {
-        (1..SAMPLES).map(|part| (self.capacity_bytes / SAMPLES * part, SAMPLE_BYTES)).collect()
-    }
-
-    /// Where the next written part of a file begins; `None` if nothing but a hole is left.
-    fn part_from(&self, from: u64) -> rustix::io::Result<Option<u64>> {
-        match rustix::fs::seek(self.file, SeekFrom::Data(from)) {
-            Ok(start) => Ok(Some(start).filter(|&start| start < self.capacity_bytes)),
-            Err(rustix::io::Errno::NXIO) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// The start of each written part of a file, and samples in the long ones; of those behind very many parts, some.
-    fn parts(&self) -> io::Result<Vec<(u64, u64)>> {
-        let mut places = Vec::new();
-        let mut from = 0;
-        while places.len() < MOST_PARTS && from < self.capacity_bytes {
-            let start = match self.part_from(from) {
-                Ok(Some(start)) => start,
-                Ok(None) => return Ok(places),
-                // The file system knows no holes.
-                Err(rustix::io::Errno::INVAL) => return Ok(self.evenly()),
-                Err(error) => return Err(error.into()),
-            };
-            let end = rustix::fs::seek(self.file, SeekFrom::Hole(start))?.min(self.capacity_bytes).max(start + 1);
-            let step = (end - start).div_ceil(SAMPLES).max(MIB);
-            places.extend((start..end).step_by(step as usize).map(|at| (at, SAMPLE_BYTES)));
-            from = end;
-        }
-        let step = (self.capacity_bytes - from).div_ceil(SAMPLES).max(MIB);
-        for spot in (from..self.capacity_bytes).step_by(step as usize) {
-            places.extend(self.part_from(spot)?.map(|start| (start, SAMPLE_BYTES)));
-        }
-        Ok(places)
     }
 }
 

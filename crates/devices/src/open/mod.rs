@@ -4,14 +4,17 @@ mod block;
 mod file;
 mod holds;
 mod in_use;
+mod places;
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::Duration;
 
 use registry::Spec;
+use units::Progress;
 
 pub use file::create_file;
 
@@ -44,13 +47,16 @@ pub struct Opening {
     /// Whether to poll for completions instead of taking interrupts, where the kernel allows it for the device. Where not, the device's
     /// model says so.
     pub polled: bool,
+    /// The bytes that are going to be written, if it is not all of the device: only there data is in the way. The device does not keep to
+    /// it by itself.
+    pub region: Option<Range<u64>>,
 }
 
 impl Opening {
     /// Up to 256 requests of up to 1 MiB, not polled.
     #[must_use]
     pub fn new(spec: &str, access: Access) -> Self {
-        Self { spec: spec.to_owned(), access, queue_depth: 256, most_bytes: 1 << 20, polled: false }
+        Self { spec: spec.to_owned(), access, queue_depth: 256, most_bytes: 1 << 20, polled: false, region: None }
     }
 
     fn wrong(&self, reason: impl Into<String>) -> DeviceError {
@@ -91,13 +97,21 @@ const MOST_REQUEST_BYTES: u32 = 64 << 20;
 /// For writing, a block device is refused if it or a partition of it is mounted, is swap space, or is held by another driver or program;
 /// and unless its data may be destroyed, also if it holds a partition table, a file system, a member of a volume group or an array, or
 /// anything else than zeros and what this program wrote. A regular file is refused if a loop device, a swap space or another probe uses it,
-/// and, unless its data may be destroyed, if it holds anything else than that. What is looked at: the first and the last MiB, and samples
-/// between; of a file with holes, the start of each written part (behind 4096 of them, some).
+/// and, unless its data may be destroyed, if it holds anything else than that. Formats are looked for at the start and the end; other data
+/// in the region of the [`Opening`] alone: all of it is read if that takes seconds, else samples (of a file, only what is written of it).
 ///
 /// # Errors
 /// [`DeviceError::Spec`] for a spec that names no device, [`DeviceError::Refused`] with what to do about it, [`DeviceError::Open`] if the
 /// system does not let it be opened.
 pub fn open(opening: &Opening) -> Result<Box<dyn BlockDevice>, DeviceError> {
+    open_watched(opening, &Progress::default())
+}
+
+/// The same, told how far it is and able to stop: reading what a large device holds takes seconds. The progress counts bytes.
+///
+/// # Errors
+/// As [`open`], and [`DeviceError::Cancelled`].
+pub fn open_watched(opening: &Opening, progress: &Progress) -> Result<Box<dyn BlockDevice>, DeviceError> {
     if !(1..=MOST_QUEUE_DEPTH).contains(&opening.queue_depth) {
         return Err(opening.wrong(format!("a queue depth of {} is not within 1 ... {MOST_QUEUE_DEPTH}", opening.queue_depth)));
     }
@@ -117,9 +131,9 @@ pub fn open(opening: &Opening) -> Result<Box<dyn BlockDevice>, DeviceError> {
     let path = Path::new(spec);
     let data = std::fs::metadata(path).map_err(|error| unnamed(opening, error))?;
     let opened = if data.file_type().is_block_device() {
-        block::open(opening, path, &data)?
+        block::open(opening, path, &data, progress)?
     } else if data.is_file() {
-        file::open(opening, path, &data)?
+        file::open(opening, path, &data, progress)?
     } else {
         return Err(opening.wrong(format!("it is {}, not a block device or a regular file", what_it_is(&data))));
     };
@@ -149,10 +163,18 @@ fn what_it_is(data: &Metadata) -> &'static str {
 }
 
 /// Refuses a device whose data would be lost.
-fn refuse_data(opening: &Opening, file: &File, capacity_bytes: u64, sector_bytes: u32, is_block_device: bool) -> Result<(), DeviceError> {
+fn refuse_data(
+    opening: &Opening,
+    file: &File,
+    capacity_bytes: u64,
+    sector_bytes: u32,
+    is_block_device: bool,
+    progress: &Progress,
+) -> Result<(), DeviceError> {
     if opening.access != Access::Write {
         return Ok(());
     }
-    let held = holds::look(file, capacity_bytes, sector_bytes, is_block_device).map_err(opening.failed("reading what it holds"))?;
+    let region = opening.region.clone().unwrap_or(0..capacity_bytes);
+    let held = holds::look(opening, &holds::Looked { file, capacity_bytes, sector_bytes, is_block_device, region }, progress)?;
     held.map_or(Ok(()), |held| Err(opening.refused(format!("it holds {held}; allow its data to be destroyed, or name another device"))))
 }

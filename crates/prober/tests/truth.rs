@@ -84,14 +84,13 @@ fn dies_on_a_fast_channel_are_seen_in_much_noise() {
     }
 }
 
-/// A die with a channel of its own, without cache mode, pages of one sector: a channel that were shared would have to be many times as fast as the drive's
-/// memory not to be noticed.
+/// If dies read on while they send, for too short to be seen, a shared channel keeps reads waiting earlier than dies do. (This was sure, and wrong.)
 #[test]
-fn one_die_on_a_channel_is_sure_without_cache_mode() {
-    let drive = Drive::random(3, 1, 0.05);
-    assert_eq!((drive.profile.media.page_bytes, drive.domains, drive.sub_domains), (512, 7, 1));
+fn dies_that_read_on_hide_no_channel() {
+    let drive = Drive::random(156, 53, 0.05);
+    assert_eq!((drive.domains, drive.sub_domains), (7, 3));
     let said = drive.probe(60).layout;
-    assert!(said.is_right && said.is_sure, "{said:?}");
+    assert!(said.is_right || !said.is_sure, "{said:?}");
 }
 
 /// Pages of two types make the scores of all models alike; that boundaries are alike was measured, too.

@@ -93,7 +93,7 @@ impl<'a> Following<'a> {
 
     /// When the data of the one before may have begun to be sent, and for how long, in nanoseconds: a shared channel is one of these.
     ///
-    /// If dies read on while they send, but too little for that to show, two in one unit wait only from when the data has been sent.
+    /// If dies read on while they send, but too little for that to show, two in one unit seem to wait only from later on, at most from when it was sent.
     fn transfers(&self, saw: &Saw) -> Vec<(f64, f64)> {
         let begin = saw.begin.mean;
         let (least, factors) = match (saw.length, self.fastest) {
@@ -102,7 +102,8 @@ impl<'a> Following<'a> {
             (None, None) => ((0.2 * self.pilot.spacing.mean).min(6000.0), [0.06, 0.12, 0.25, 0.5, 1.0]),
         };
         let lengths = factors.map(|factor: f64| factor * least.max(1.0));
-        lengths.into_iter().flat_map(|length| [(begin, length), (begin - length, length)]).collect()
+        let earlier = [0.0, 0.25, 0.5, 0.75, 1.0];
+        lengths.into_iter().flat_map(|length| earlier.map(|share| (begin - share * length, length))).collect()
     }
 
     /// What is said if data was sent from so early on for so long.
@@ -120,7 +121,9 @@ impl<'a> Following<'a> {
         let sharing = &mut judged.sharing;
         sharing.most_added = times.iter().map(Estimate::high).fold(0.0, f64::max);
         sharing.are_dies = are_dies;
-        sharing.is_excluded = is_known && is_exact && are_dies && sharing.levels.periods.is_empty() && shares.iter().all(is_none);
+        // Dies that read on for too short to be seen send their next command before their data: when that is sent is not known well enough then.
+        sharing.is_excluded =
+            saw.length.is_some() && is_known && is_exact && are_dies && sharing.levels.periods.is_empty() && shares.iter().all(is_none);
         judged.settled()
     }
 }

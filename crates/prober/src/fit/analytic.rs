@@ -107,6 +107,21 @@ pub(super) fn programs(profile: &Profile, cells: &[CellMeasured]) -> Profile {
     if changed.check().is_ok() { changed } else { profile.clone() }
 }
 
+/// The page-mapped profile with media that do the least that media can: pages of one type, nothing overlapped, one plane a die. `None` if they are
+/// so already. What slopes cannot find is easier to add to these than to take away from others.
+pub(super) fn plain(profile: &Profile) -> Option<Profile> {
+    if Scheme::of(profile).is_log_block() {
+        return None;
+    }
+    let mut plain = profile.clone();
+    let m = &mut plain.media;
+    for times in [&mut m.read_us, &mut m.program_us] {
+        *times = vec![times.iter().sum::<f64>() / times.len() as f64];
+    }
+    (m.multi_plane, m.cache_mode, m.planes_per_die) = (false, false, 1);
+    (plain != *profile && plain.check().is_ok()).then_some(plain)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,6 +140,16 @@ mod tests {
         assert_eq!(least_units(&[]), 1.0);
         let wide = widen(&ssd::drive::profile::load("usb-stick").unwrap(), 30.0);
         assert_eq!(wide.media.packages_per_channel * wide.media.channels * wide.media.dies_per_package, 32);
+    }
+
+    #[test]
+    fn plain_media_have_pages_of_one_type_and_one_plane() {
+        let start = ssd::drive::profile::load("intel-x25m").unwrap();
+        let mean = start.media.program_us.iter().sum::<f64>() / start.media.program_us.len() as f64;
+        let plain = plain(&start).unwrap();
+        assert!(start.media.program_us.len() > 1 && plain.media.program_us == [mean]);
+        assert_eq!((plain.media.planes_per_die, plain.media.multi_plane, plain.media.cache_mode), (1, false, false));
+        assert!(super::plain(&plain).is_none() && super::plain(&ssd::drive::profile::load("usb-stick").unwrap()).is_none());
     }
 
     #[test]

@@ -16,6 +16,8 @@ const MOST_FOR_MATRIX: f64 = 0.3;
 const MOST_ROWS: f64 = 65_536.0;
 /// Erase blocks of each plane that are never free for data: that being written, and those that cleaning writes to.
 const OPEN_ROWS: f64 = 2.5;
+/// Of these, those that are still free when writes have to wait: all but the one that is being written, which is not counted as free.
+const WAITING_ROWS: f64 = OPEN_ROWS - 1.0;
 /// How near a profile's spare space is to what the onset of cleaning tells, as a share of it, to be left as it is.
 const ONSET_IS_NEAR: f64 = 0.15;
 /// Most pages of a profile: a drive of more is described with larger erase-block counts left out.
@@ -175,8 +177,20 @@ pub(super) fn reserve(profile: &mut Profile, spare: Spare) {
         && !Scheme::of(profile).is_log_block()
     {
         let free = profile.ftl.over_provisioning / (1.0 + profile.ftl.over_provisioning);
-        let all = profile.physical_pages() as f64 * f64::from(profile.media.page_bytes);
-        profile.cleaning.start_below_free = ((bytes - begins) / all).min(free * 0.9);
+        let all = profile.physical_pages() as f64;
+        let row = f64::from(profile.layout().planes()) * f64::from(profile.media.pages_per_erase_block);
+        let kept = (bytes - begins) / f64::from(profile.media.page_bytes) + WAITING_ROWS * row;
+        profile.cleaning.start_below_free = (kept / all).min(free * 0.9);
+    }
+}
+
+/// Has cleaning begin, and writes wait for it, after as many bytes as before an erase block of each plane became so many pages larger.
+/// Addressed are so many pages.
+pub(super) fn keep_onset(profile: &mut Profile, row_grown_pages: f64, logical_pages: f64) {
+    profile.ftl.over_provisioning = (profile.ftl.over_provisioning + OPEN_ROWS * row_grown_pages / logical_pages).max(0.001);
+    let kept = &mut profile.cleaning.start_below_free;
+    if *kept > 0.0 {
+        *kept = (*kept + WAITING_ROWS * row_grown_pages / logical_pages).max(0.0);
     }
 }
 

@@ -8,6 +8,7 @@ use super::*;
 use crate::bench::{Bench, Region, Settings};
 use crate::finding::{Finding, Value};
 use crate::matrix_set::{Preparation, Protocol, measure_matrix, standard_cells};
+use counts::Count;
 use finish::Spare;
 
 const PROTOCOL: Protocol = Protocol {
@@ -39,23 +40,19 @@ fn spare_of(profile: &Profile) -> f64 {
     (profile.physical_pages() - u64::from(profile.logical_pages())) as f64 * f64::from(profile.media.page_bytes)
 }
 
+fn simulator<'a>(truth: &Profile, target: &Matrix, spare: Spare, progress: &'a Progress, allowance: &'a Allowance) -> Simulator<'a> {
+    let cells: Vec<Cell> = target.cells.iter().map(|one| one.cell).collect();
+    let (capacity_bytes, written_bytes) = (truth.capacity_bytes(), PROTOCOL.written_bytes(&cells));
+    Simulator { protocol: PROTOCOL, seed: 2, capacity_bytes, written_bytes, spare, progress, allowance }
+}
+
 #[test]
 fn a_drive_that_cleans_among_the_writes_does_the_same_when_all_is_simulated() {
     let truth = cleaning();
     let target = measured(&truth);
-    let written_bytes = PROTOCOL.written_bytes(&target.cells.iter().map(|one| one.cell).collect::<Vec<_>>());
     let (progress, allowance) = (Progress::default(), Allowance::new(usize::MAX, None));
     // The found onset is a little off: the drive lies near, and keeps its own.
-    let spare = Spare::Onset { bytes: spare_of(&truth) * 0.92, begins: None };
-    let simulator = Simulator {
-        protocol: PROTOCOL,
-        seed: 2,
-        capacity_bytes: truth.capacity_bytes(),
-        written_bytes,
-        spare,
-        progress: &progress,
-        allowance: &allowance,
-    };
+    let simulator = simulator(&truth, &target, Spare::Onset { bytes: spare_of(&truth) * 0.92, begins: None }, &progress, &allowance);
     assert!(simulator.is_history_seen(&truth));
     assert_eq!(simulator.sized(&truth).media.erase_blocks_per_plane, 64);
     let found = solve::evaluate(&simulator, &Goal::whole(&target.cells), vec![truth]).unwrap();
@@ -63,25 +60,87 @@ fn a_drive_that_cleans_among_the_writes_does_the_same_when_all_is_simulated() {
 }
 
 #[test]
-fn what_is_in_use_when_is_searched_by_whole_erase_blocks() {
+fn numbers_of_erase_blocks_change_by_whole_ones() {
     let from = cleaning().with_overrides(&["cleaning.start_below_free=0.1", "ftl.over_provisioning=0.5"]).unwrap();
-    let found = moves::of_history(&from);
-    let blocks = |profile: &Profile| (profile.cleaning.start_below_free * f64::from(profile.media.erase_blocks_per_plane)).ceil() as i64;
+    let blocks = |profile: &Profile| (profile.cleaning.start_below_free * f64::from(profile.media.erase_blocks_per_plane)).ceil() as i32;
+    let row_bytes = f64::from(from.layout().planes() * from.media.pages_per_erase_block * from.media.page_bytes);
+    let spare = Spare::Onset { bytes: spare_of(&from) - 2.0 * row_bytes, begins: None };
+    let rows = |profile: &Profile| {
+        let mut sized = profile.clone();
+        finish::size(&mut sized, from.capacity_bytes(), spare, &mut Vec::new());
+        (spare_of(&sized) / row_bytes).round() as i32
+    };
+    assert_eq!(Count::of(&from), [Count::Spare, Count::Kept, Count::SpareAndKept]);
     for by in [-2, -1, 1, 2] {
-        assert!(found.iter().any(|one| blocks(one) == blocks(&from) + by), "{by} erase blocks that are kept free");
-        let row_bytes = f64::from(from.layout().planes() * from.media.pages_per_erase_block * from.media.page_bytes);
-        let spare = Spare::Onset { bytes: spare_of(&from) - 2.0 * row_bytes, begins: None };
-        let rows = |profile: &Profile| {
-            let mut sized = profile.clone();
-            finish::size(&mut sized, from.capacity_bytes(), spare, &mut Vec::new());
-            (spare_of(&sized) / row_bytes).round() as i64
-        };
-        assert!(found.iter().any(|one| rows(one) == rows(&from) + by), "{by} spare erase blocks of each plane");
+        let changed = |count: Count| count.changed(&from, by).unwrap();
+        assert_eq!(blocks(&changed(Count::Kept)), blocks(&from) + by, "erase blocks that are kept free");
+        assert_eq!(rows(&changed(Count::Spare)), rows(&from) + by, "spare erase blocks of each plane");
+        let both = changed(Count::SpareAndKept);
+        assert_eq!((rows(&both), blocks(&both)), (rows(&from) + by, blocks(&from) + by));
     }
-    // Logs in other superblocks hold the same bytes.
     let logged = profile::load("ocz-vertex-ex").unwrap().with_overrides(&["ftl.scheme=fast(log_blocks=64,interleave=32)"]).unwrap();
-    let logs: Vec<(u32, u32)> = moves::of_history(&logged).iter().map(Scheme::of).map(|one| (one.logs, one.interleave)).collect();
-    assert!(logs.contains(&(65, 32)) && logs.contains(&(63, 32)) && logs.contains(&(128, 16)) && logs.contains(&(32, 64)), "{logs:?}");
+    let of = |profile: &Profile| (Scheme::of(profile).logs, Scheme::of(profile).interleave);
+    assert_eq!(Count::of(&logged), [Count::Logs]);
+    assert_eq!((of(&Count::Logs.changed(&logged, -4).unwrap()), Count::Logs.changed(&logged, -64)), ((60, 32), None));
+    // Logs in other superblocks hold the same bytes.
+    let logs: Vec<(u32, u32)> = moves::of_history(&logged).iter().map(of).collect();
+    assert!(logs.contains(&(128, 16)) && logs.contains(&(32, 64)), "{logs:?}");
+}
+
+#[test]
+fn numbers_that_are_far_off_are_found_in_a_few_steps() {
+    let truth = cleaning();
+    let target = measured(&truth);
+    let (progress, allowance) = (Progress::default(), Allowance::new(30 * target.cells.len(), None));
+    let simulator = simulator(&truth, &target, Spare::Onset { bytes: spare_of(&truth) * 0.92, begins: None }, &progress, &allowance);
+    let blocks = f64::from(truth.media.erase_blocks_per_plane);
+    let mut off = truth.clone();
+    off.cleaning.start_below_free = ((truth.cleaning.start_below_free * blocks).ceil() + 4.5) / blocks;
+    let goal = Goal::whole(&target.cells);
+    let begin = solve::evaluate(&simulator, &goal, vec![off]).unwrap().pop().unwrap();
+    let (far, structure) = (begin.cost, Structure::default());
+    let found = counts::search(&simulator, &goal, &structure, begin).unwrap();
+    assert!(far > 1e-3 && found.cost < far / 20.0 && found.worst() < 0.1, "{far} {} {:?}", found.cost, found.errors);
+}
+
+#[test]
+fn planes_and_erase_blocks_are_searched_together() {
+    let truth = cleaning();
+    assert_eq!((truth.media.planes_per_die, truth.media.multi_plane), (2, false));
+    // Neither of both alone leads from here to the drive.
+    let pages = truth.media.pages_per_erase_block;
+    let mut far = truth.clone();
+    (far.media.planes_per_die, far.media.multi_plane, far.media.pages_per_erase_block) = (1, true, pages / 4);
+    let is_there = |one: &Profile| (one.media.planes_per_die, one.media.multi_plane, one.media.pages_per_erase_block) == (2, false, pages);
+    assert!(moves::of_history(&far).iter().any(is_there));
+}
+
+#[test]
+fn spare_space_of_which_nothing_was_found_is_not_searched() {
+    let truth = profile::load("intel-x25e").unwrap();
+    let target = Matrix { protocol: PROTOCOL, cells: Vec::new() };
+    let (progress, allowance) = (Progress::default(), Allowance::new(1, None));
+    let of = |spare: Spare| simulator(&truth, &target, spare, &progress, &allowance).is_history_seen(&truth);
+    assert!(!of(Spare::Unknown { matrix_bytes: 1e8 }) && !of(Spare::AtLeast(1e9)) && of(Spare::Onset { bytes: 1e7, begins: None }));
+}
+
+#[test]
+fn logs_common_to_all_places_hold_what_was_absorbed() {
+    let of = |values: Vec<Value>| Structure::of(&Known::new(vec![Finding { values, ..Finding::default() }]));
+    let absorbed = || Value::number("log_bytes", 297e6, "seen");
+    let buffer = || Value::number("write_buffer_bytes", 33e6, "seen");
+    assert_eq!(of(vec![absorbed(), buffer()]).log_bytes(), Some(264_000_000));
+    let by_pages = Value::word("mapping", "write_order", "seen").sure_if(true);
+    assert_eq!(of(vec![absorbed(), buffer(), by_pages]).log_bytes(), None, "a drive that maps by pages absorbs what its spare space holds");
+    let truth = profile::load("ocz-vertex-ex").unwrap();
+    let found = common_logs::variants(&profile::load("intel-x25m").unwrap(), 264_000_000, Some(4), &[]);
+    let as_in_truth = |one: &&Profile| {
+        let (scheme, m) = (Scheme::of(one), &one.media);
+        let superblock = scheme.interleave * m.pages_per_erase_block * m.page_bytes;
+        (scheme.name, scheme.logs, superblock, m.channels) == ("fast", Scheme::of(&truth).logs, 4 << 20, 4)
+    };
+    assert!(found.iter().filter(as_in_truth).count() >= 2, "{found:?}");
+    assert!(found.iter().all(|one| one.check().is_ok()));
 }
 
 #[test]

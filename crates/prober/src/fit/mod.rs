@@ -11,6 +11,8 @@
 
 mod allowance;
 mod analytic;
+mod common_logs;
+mod counts;
 mod finish;
 #[cfg(test)]
 mod history_tests;
@@ -199,6 +201,8 @@ struct Search<'a> {
 
 /// Errors below this, in every cell, need no more search.
 const GOOD: f64 = 0.04;
+/// Errors of reads below this, in every cell, are left to the fit of all.
+const NEAR_ENOUGH: f64 = 0.08;
 /// Of what is left when reads and writes are fitted, the share that goes into searching by brief simulations, before whole ones.
 const BRIEF: f64 = 0.5;
 /// Profiles that are fitted to the whole measurement.
@@ -210,6 +214,10 @@ impl Search<'_> {
         Goal::new(thinned(&self.cells.iter().filter(of_phase).copied().collect::<Vec<_>>()))
     }
 
+    fn whole(&self, phases: u8) -> Goal {
+        Goal::whole(&self.cells.iter().filter(|one| phases & phase(&one.cell) != 0).copied().collect::<Vec<_>>())
+    }
+
     fn run(&self) -> Result<Profile, FitError> {
         let fronts = self.reads()?;
         if fronts.is_empty() {
@@ -217,9 +225,9 @@ impl Search<'_> {
         }
         let backs = self.writes(&fronts)?;
         let begin = self.simulator.allowance.spent();
-        // Where the target cleans within the measurement, brief simulations say little of writes.
+        // Where the target cleans within the measurement, or merges in waves, brief simulations say little of writes.
         let cleans = matches!(self.simulator.spare, finish::Spare::Onset { bytes, .. } if bytes < self.simulator.written_bytes as f64);
-        let brief = if cleans { 0.0 } else { BRIEF };
+        let brief = if cleans || self.structure.log_bytes().is_some() { 0.0 } else { BRIEF };
         self.simulator.allowance.set_until(begin + (1.0 - begin) * brief);
         let goal = self.goal(READS | WRITES | MIXES);
         let parameters = self.values(READS | WRITES | MIXES);
@@ -286,7 +294,10 @@ impl Search<'_> {
         let mut refined = simplest_first(refined);
         refined.iter().cloned().for_each(|one| pool.add(one));
         self.simulator.allowance.set_until(share(1.0));
-        pool.climb()?;
+        // What is left is fitted together with writes.
+        if !has_writes || pool.best().is_some_and(|best| best.worst() > NEAR_ENOUGH) {
+            pool.climb()?;
+        }
         let best = pool.end()?;
         // One that fits is enough, unless writes still have to tell how many dies there are.
         refined.truncate(if is_open { 2 } else { 0 });
@@ -295,13 +306,16 @@ impl Search<'_> {
 
     /// Gives the best profiles for reads what others do with writes: the best of these.
     fn writes(&self, fronts: &[Profile]) -> Result<Vec<Profile>, FitError> {
-        let goal = self.goal(WRITES | MIXES);
+        let log_bytes = self.structure.log_bytes();
+        // Waves of merges come after so many bytes: brief simulations do not meet them where the drive did.
+        let goal = if log_bytes.is_some() { self.whole(WRITES | MIXES) } else { self.goal(WRITES | MIXES) };
         if goal.cells.is_empty() {
             return Ok(fronts.to_vec());
         }
         let most = if self.structure.has_geometry() { 1 } else { fronts.len() };
         let structure = self.structure.without_guesses();
-        let mut variants: Vec<Profile> = Vec::new();
+        let of_logs = log_bytes.map(|bytes| common_logs::variants(&fronts[0], bytes, self.structure.channels(), &self.cells));
+        let mut variants: Vec<Profile> = of_logs.unwrap_or_default();
         let ways = std::iter::once(None).chain(self.donors.iter().map(Some));
         // The fronts in turn: where each simulation takes long, not all of these are looked at.
         for (donor, (rank, front)) in ways.flat_map(|donor| fronts[..most].iter().enumerate().map(move |front| (donor, front))) {
@@ -310,8 +324,9 @@ impl Search<'_> {
                 continue;
             }
             let adjusted = analytic::programs(&variant, &self.cells);
+            let plain = analytic::plain(&adjusted).map(|plain| analytic::programs(&plain, &self.cells));
             // As it is, too, but only of the best front.
-            for variant in [Some(adjusted), (rank == 0).then_some(variant)].into_iter().flatten() {
+            for variant in [Some(adjusted), plain, (rank == 0).then_some(variant)].into_iter().flatten() {
                 if !variants.contains(&variant) {
                     variants.push(variant);
                 }
@@ -319,7 +334,7 @@ impl Search<'_> {
         }
         let begin = self.simulator.allowance.spent();
         self.simulator.allowance.set_until(begin + (1.0 - begin) * 0.2);
-        let adapted = self.adapted(WRITES | MIXES, variants, 1)?;
+        let adapted = if goal.is_whole() { variants } else { self.adapted(WRITES | MIXES, variants, 1)? };
         self.simulator.allowance.set_until(begin + (1.0 - begin) * 0.35);
         let mut refined = Vec::new();
         for candidate in self.evaluated(&goal, &adapted)?.into_iter().take(KEPT - 1) {

@@ -2,6 +2,7 @@
 
 use ssd::drive::profile::{CommandOrder, Detector, FlushOrder, FlushRule, InterfaceKind, MediaConfig, Profile};
 
+use super::finish;
 use super::parameters::{MIXES, READS, WRITES};
 use super::scheme::Scheme;
 use super::solve::tidy;
@@ -237,13 +238,16 @@ fn programs(moves: &mut Moves) {
             profile.media.read_us = vec![reads; shape.len()];
         });
     }
-    // Media that overlap nothing, whose pages may well be of two types.
+    // Media that overlap nothing, whose pages may well be of two types, and whose planes then take turns.
     for (shape, factor) in [(&[1.0] as &[f64], 1.0), (&[1.0], 0.6), (&[0.35, 1.65], 1.0), (&[0.35, 1.65], 0.6), (&[0.35, 1.65], 1.6)] {
-        moves.add(|profile| {
-            profile.media.program_us = shape.iter().map(|part| part * programs * factor).collect();
-            profile.media.read_us = vec![reads; shape.len()];
-            (profile.media.cache_mode, profile.media.multi_plane) = (false, false);
-        });
+        for planes in [m.planes_per_die, m.planes_per_die * 2, 1] {
+            moves.add(|profile| {
+                profile.media.planes_per_die = planes;
+                profile.media.program_us = shape.iter().map(|part| part * programs * factor).collect();
+                profile.media.read_us = vec![reads; shape.len()];
+                (profile.media.cache_mode, profile.media.multi_plane) = (false, false);
+            });
+        }
     }
     // What the times were fitted to with the wrong dies is far from what they are with the right ones.
     for factor in [1.0, 0.6, 1.6] {
@@ -282,22 +286,20 @@ fn programs(moves: &mut Moves) {
     moves.add(|profile| profile.media.cache_mode = !profile.media.cache_mode);
 }
 
-/// Profiles one change away that show only where all is simulated: what is in use when, which depends on every write before.
+/// Profiles one change away that show only where all is simulated: what is in use together, and so when. Numbers are not among them: see
+/// [`super::counts`].
 pub(super) fn of_history(from: &Profile) -> Vec<Profile> {
     let mut moves = Moves { from: from.clone(), found: Vec::new() };
     let scheme = Scheme::of(from);
     if scheme.is_log_block() {
         logs(&mut moves, &scheme);
     } else {
-        spare_blocks(&mut moves);
+        erase_blocks(&mut moves);
     }
     moves.found
 }
 
 fn logs(moves: &mut Moves, scheme: &Scheme) {
-    for logs in [scheme.logs + 1, scheme.logs.saturating_sub(1), scheme.logs + 4, scheme.logs.saturating_sub(4)] {
-        moves.scheme(|scheme| scheme.logs = logs);
-    }
     for merges in [scheme.merges_at_once * 2, scheme.merges_at_once / 2] {
         moves.scheme(|scheme| scheme.merges_at_once = merges);
     }
@@ -319,26 +321,31 @@ fn logs(moves: &mut Moves, scheme: &Scheme) {
     }
 }
 
-fn spare_blocks(moves: &mut Moves) {
+/// Erase blocks and planes together: the one hides what the other does.
+fn erase_blocks(moves: &mut Moves) {
     let m = moves.from.media.clone();
-    let row = f64::from(moves.from.layout().planes()) * f64::from(m.pages_per_erase_block);
-    let (rows, below) = (f64::from(m.erase_blocks_per_plane), moves.from.cleaning.start_below_free);
-    for by in [-2.0, -1.0, 1.0, 2.0] {
-        let share = by * row / f64::from(moves.from.logical_pages());
-        moves.add(|profile| profile.ftl.over_provisioning += share);
+    // A single plane says nothing of how several would be programmed.
+    let multi_plane = if m.planes_per_die > 1 { [m.multi_plane; 2] } else { [false, true] };
+    for (planes, is_multi) in multi_plane
+        .map(|is_multi| (m.planes_per_die * 2, is_multi))
+        .into_iter()
+        .chain([(m.planes_per_die, m.multi_plane), (1, m.multi_plane)])
+    {
+        for factor in [1.0, 0.25, 0.5, 2.0, 4.0] {
+            let pages = (f64::from(m.pages_per_erase_block) * factor) as u32;
+            moves.add(|profile| {
+                let (before, logical) = (row_pages(profile), f64::from(profile.logical_pages()));
+                profile.media.pages_per_erase_block = pages;
+                (profile.media.planes_per_die, profile.media.multi_plane) = (planes, is_multi);
+                finish::keep_onset(profile, row_pages(profile) - before, logical);
+            });
+        }
     }
-    for by in [-4.0, -2.0, -1.0, 1.0, 2.0, 4.0] {
-        // The middle between two counts: whole numbers must not depend on the last digit.
-        let blocks = (below * rows - 1e-6).ceil() + by - 0.5;
-        moves.add(|profile| profile.cleaning.start_below_free = (blocks / rows).max(0.0));
-    }
-    for factor in [0.25, 0.5, 2.0, 4.0] {
-        let pages = (f64::from(m.pages_per_erase_block) * factor) as u32;
-        moves.add(|profile| profile.media.pages_per_erase_block = pages);
-    }
-    for planes in [1, m.planes_per_die * 2, halved(m.planes_per_die)] {
-        moves.add(|profile| profile.media.planes_per_die = planes);
-    }
+}
+
+/// Pages of one erase block of each plane.
+fn row_pages(profile: &Profile) -> f64 {
+    f64::from(profile.layout().planes()) * f64::from(profile.media.pages_per_erase_block)
 }
 
 fn mixes(moves: &mut Moves) {

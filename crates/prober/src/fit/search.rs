@@ -7,7 +7,7 @@ use super::parameters::{Parameter, structure_of};
 use super::simulate::Simulator;
 use super::solve::{Candidate, Goal, Local, evaluate, is_alike, promising, refine};
 use super::structure::Structure;
-use super::{GOOD, moves};
+use super::{GOOD, counts, moves};
 
 /// Structures that are kept.
 const KEPT: usize = 8;
@@ -81,15 +81,18 @@ impl<'a> Pool<'a> {
         Ok(())
     }
 
-    /// The candidate with what is in use when as in the drive: changes one by one, as long as one of them helps.
+    /// The candidate with what is in use when as in the drive: changes one by one, as long as one of them helps, then numbers.
     fn with_history(&mut self, from: Candidate) -> Result<Candidate, Cancelled> {
         const BETTER: f64 = 0.97;
-        const ROUNDS: usize = 4;
+        const ROUNDS: usize = 2;
+        if !self.simulator.is_history_seen(&from.profile) {
+            return Ok(from);
+        }
         let mut best = from;
         for _ in 0..ROUNDS {
             let mut tried = moves::of_history(&self.simulator.sized(&best.profile));
             tried.retain(|profile| self.structure.allows(&best.profile, profile));
-            if self.simulator.allowance.is_over() || !self.simulator.is_history_seen(&best.profile) {
+            if self.simulator.allowance.is_over() {
                 break;
             }
             let found = evaluate(self.simulator, self.goal, tried)?.into_iter().min_by(|a, b| a.cost.total_cmp(&b.cost));
@@ -98,7 +101,7 @@ impl<'a> Pool<'a> {
                 _ => break,
             }
         }
-        Ok(best)
+        counts::search(self.simulator, self.goal, self.structure, best)
     }
 
     fn expand(&mut self, from: &Local) -> Result<(), Cancelled> {

@@ -88,7 +88,13 @@ impl Simulator<'_> {
 
     /// Whether what is written before a cell decides about it: logs fill up, or spare space is used up.
     pub fn is_history_seen(&self, profile: &Profile) -> bool {
-        Scheme::of(profile).is_log_block() || spare_bytes(&self.sized(profile)) < self.written_bytes * 2
+        let written = self.written_bytes as f64;
+        let is_used_up = match self.spare {
+            Spare::Onset { bytes, .. } => bytes < written * 2.0,
+            Spare::AtLeast(bytes) => bytes < written,
+            Spare::Unknown { .. } => spare_bytes(&self.sized(profile)) < self.written_bytes,
+        };
+        is_used_up || Scheme::of(profile).is_log_block()
     }
 
     /// The matrices of several profiles over the cells of a target, in their order, simulated side by side; of those for which there is no

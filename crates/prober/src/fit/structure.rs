@@ -17,6 +17,8 @@ pub(super) struct Structure {
     is_by_address: Option<(bool, bool)>,
     buffer_bytes: Option<Found>,
     logs: Option<Found>,
+    /// What logs common to all hold, without the write buffer.
+    log_bytes: Option<u64>,
     erase_block_bytes: Option<Found>,
     window_bytes: Option<Found>,
     cache_bytes: Option<Found>,
@@ -70,6 +72,9 @@ impl Structure {
             has_no_cache: is_missing(known, "read_cache_bytes"),
             ..Self::default()
         };
+        // What the buffer took in was absorbed, too.
+        let absorbed = known.number("log_bytes").map(|bytes| bytes - known.number("write_buffer_bytes").unwrap_or(0.0));
+        structure.log_bytes = absorbed.filter(|bytes| (LEAST_LOG_BYTES..6e10).contains(bytes)).map(|bytes| bytes as u64);
         if let Some(value) = known.value("mapping") {
             let is_sure = value.verdict == Verdict::Sure;
             match value.word.as_deref() {
@@ -174,6 +179,16 @@ impl Structure {
         self.domains.is_some()
     }
 
+    /// Bytes that logs common to all hold, if random writes were absorbed in that many.
+    pub fn log_bytes(&self) -> Option<u64> {
+        self.log_bytes.filter(|_| self.logs.is_none() && !matches!(self.is_by_address, Some((false, true))))
+    }
+
+    /// How many channels there are, sure or not.
+    pub fn channels(&self) -> Option<u32> {
+        self.domains.map(|found| found.value as u32)
+    }
+
     /// Log blocks where some were counted, and none where none were seen.
     fn family(&self, profile: &mut Profile) {
         let scheme = Scheme::of(profile);
@@ -265,6 +280,9 @@ fn is_missing(known: &Known, key: &str) -> bool {
     let value = known.findings().iter().rev().flat_map(|finding| &finding.values).find(|value| value.key == key);
     value.is_some_and(|value| value.verdict == Verdict::NotFound)
 }
+
+/// Fewer bytes that are absorbed are no logs.
+const LEAST_LOG_BYTES: f64 = 1e6;
 
 /// Pages of the smallest erase blocks that drives of these interfaces had, and of usual ones, which are begun with.
 const FEWEST_PAGES: u64 = 32;

@@ -218,6 +218,12 @@ impl Search<'_> {
         Goal::whole(&self.cells.iter().filter(|one| phases & phase(&one.cell) != 0).copied().collect::<Vec<_>>())
     }
 
+    /// Whether the target cleans within the measurement, or merges in waves.
+    fn is_history_seen(&self) -> bool {
+        let cleans = matches!(self.simulator.spare, finish::Spare::Onset { bytes, .. } if bytes < self.simulator.written_bytes as f64);
+        cleans || self.structure.log_bytes().is_some()
+    }
+
     fn run(&self) -> Result<Profile, FitError> {
         let fronts = self.reads()?;
         if fronts.is_empty() {
@@ -226,8 +232,7 @@ impl Search<'_> {
         let backs = self.writes(&fronts)?;
         let begin = self.simulator.allowance.spent();
         // Where the target cleans within the measurement, or merges in waves, brief simulations say little of writes.
-        let cleans = matches!(self.simulator.spare, finish::Spare::Onset { bytes, .. } if bytes < self.simulator.written_bytes as f64);
-        let brief = if cleans || self.structure.log_bytes().is_some() { 0.0 } else { BRIEF };
+        let brief = if self.is_history_seen() { 0.0 } else { BRIEF };
         self.simulator.allowance.set_until(begin + (1.0 - begin) * brief);
         let goal = self.goal(READS | WRITES | MIXES);
         let parameters = self.values(READS | WRITES | MIXES);
@@ -294,8 +299,8 @@ impl Search<'_> {
         let mut refined = simplest_first(refined);
         refined.iter().cloned().for_each(|one| pool.add(one));
         self.simulator.allowance.set_until(share(1.0));
-        // What is left is fitted together with writes.
-        if !has_writes || pool.best().is_some_and(|best| best.worst() > NEAR_ENOUGH) {
+        // Whole simulations take all that can be saved: what is left is fitted together with writes.
+        if !has_writes || !self.is_history_seen() || pool.best().is_some_and(|best| best.worst() > NEAR_ENOUGH) {
             pool.climb()?;
         }
         let best = pool.end()?;
@@ -324,7 +329,8 @@ impl Search<'_> {
                 continue;
             }
             let adjusted = analytic::programs(&variant, &self.cells);
-            let plain = analytic::plain(&adjusted).map(|plain| analytic::programs(&plain, &self.cells));
+            // Where brief moves say little, the plain ones have to be among the starts.
+            let plain = analytic::plain(&adjusted).filter(|_| self.is_history_seen()).map(|plain| analytic::programs(&plain, &self.cells));
             // As it is, too, but only of the best front.
             for variant in [Some(adjusted), plain, (rank == 0).then_some(variant)].into_iter().flatten() {
                 if !variants.contains(&variant) {

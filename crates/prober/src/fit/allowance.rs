@@ -15,6 +15,8 @@ pub(super) struct Allowance {
     longest: Option<Duration>,
     most_cells: usize,
     cells: AtomicUsize,
+    /// Share that may be spent for now, as bits: all others are of it.
+    part: AtomicU64,
     /// Share of the whole at which the stage that is under way ends, as bits.
     until: AtomicU64,
     /// Cancelled at the end of the time: all simulations of the search hear of it.
@@ -31,6 +33,7 @@ impl Allowance {
             longest,
             most_cells: most_cells.max(1),
             cells: AtomicUsize::new(0),
+            part: AtomicU64::new(1.0_f64.to_bits()),
             until: AtomicU64::new(1.0_f64.to_bits()),
             search: Progress::default(),
             outcome: Progress::default(),
@@ -47,18 +50,27 @@ impl Allowance {
         if self.is_out_of_time() {
             return 0;
         }
-        let left = self.most_cells.saturating_sub(self.cells()) / cells_each.max(1);
-        let taken = wanted.min(left);
+        let left = ((self.most_cells as f64 * self.part()).round() as usize).saturating_sub(self.cells());
+        let taken = wanted.min(left / cells_each.max(1));
         // What does not fit any more ends the search, or it would go on asking.
-        let cells = if taken < wanted { self.most_cells.saturating_sub(self.cells()) } else { taken * cells_each };
+        let cells = if taken < wanted { left } else { taken * cells_each };
         self.cells.fetch_add(cells, Ordering::Relaxed);
         taken
     }
 
-    /// Of what may be spent, the share that is.
+    /// Of what may be spent for now, the share that is.
     pub fn spent(&self) -> f64 {
         let of_time = self.longest.map_or(0.0, |longest| self.start.elapsed().as_secs_f64() / longest.as_secs_f64().max(1e-9));
-        (self.cells() as f64 / self.most_cells as f64).max(of_time)
+        (self.cells() as f64 / self.most_cells as f64).max(of_time) / self.part()
+    }
+
+    /// From now on no more than this part of the whole may be spent: the rest is held back for what comes after. Shares are of the part.
+    pub fn set_part(&self, part: f64) {
+        self.part.store(part.to_bits(), Ordering::Relaxed);
+    }
+
+    fn part(&self) -> f64 {
+        f64::from_bits(self.part.load(Ordering::Relaxed))
     }
 
     /// Begins a stage that ends at this share of the whole.
@@ -110,6 +122,15 @@ mod tests {
         allowance.set_until(1.0);
         assert!(!allowance.is_over());
         assert_eq!((allowance.take(3, 20), allowance.take(1, 1), allowance.spent()), (2, 0, 1.0));
+    }
+
+    #[test]
+    fn what_is_held_back_is_not_taken() {
+        let allowance = Allowance::new(100, None);
+        allowance.set_part(0.5);
+        assert_eq!((allowance.take(2, 20), allowance.spent(), allowance.take(1, 20), allowance.spent()), (2, 0.8, 0, 1.0));
+        allowance.set_part(1.0);
+        assert_eq!((allowance.spent(), allowance.take(2, 20)), (0.5, 2));
     }
 
     #[test]

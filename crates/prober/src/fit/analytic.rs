@@ -1,6 +1,6 @@
 //! What the matrix says by itself, before anything is simulated.
 
-use ssd::drive::profile::Profile;
+use ssd::drive::profile::{CommandOrder, Profile};
 
 use super::scheme::Scheme;
 use crate::matrix::Access;
@@ -119,6 +119,7 @@ pub(super) fn plain(profile: &Profile) -> Option<Profile> {
         *times = vec![times.iter().sum::<f64>() / times.len() as f64];
     }
     (m.multi_plane, m.cache_mode, m.planes_per_die) = (false, false, 1);
+    (m.suspend, m.order) = (false, CommandOrder::Fifo);
     (plain != *profile && plain.check().is_ok()).then_some(plain)
 }
 

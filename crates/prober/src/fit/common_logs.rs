@@ -1,61 +1,141 @@
 //! Drives whose logs are common to all places.
 //!
 //! From outside such a drive takes so many bytes of random writes at once and then merges nearly all that they lie in: the next wave comes after
-//! as many again. How many bytes that are decides which requests meet a wave. How they are divided into superblocks, and over which dies, does
-//! not show by itself: each way is simulated.
+//! as many again. How many bytes that are decides which requests meet a wave. How they are divided into superblocks, over which dies, and what
+//! merges and the buffer do side by side does not show by itself: each is simulated in turn, with the others as they fit best so far.
 
 use ssd::drive::profile::Profile;
+use units::Cancelled;
 
 use super::analytic;
 use super::scheme::Scheme;
-use super::solve::tidy;
+use super::simulate::Simulator;
+use super::solve::{Candidate, Goal, evaluate, tidy};
 use crate::matrix_set::CellMeasured;
 
 /// Sizes of superblocks that are tried.
 const SUPERBLOCK_BYTES: [u64; 4] = [1 << 20, 2 << 20, 4 << 20, 8 << 20];
 /// Dies of a channel that are tried.
-const DIES: [u32; 2] = [4, 16];
-/// Merges at once that are tried, and whether they copy without the channel.
-const MERGES: [(u32, bool); 2] = [(8, true), (1, false)];
+const DIES: [u32; 3] = [1, 4, 16];
+/// Merges at once that are tried.
+const MERGES: [u32; 2] = [8, 1];
+/// Pages that a write buffer programs at once, as far as tried; 0 is as many as there are.
+const IN_FLIGHT: [u32; 4] = [0, 8, 16, 32];
 /// Pages of usual erase blocks.
 const USUAL_PAGES: u64 = 64;
 /// Erases of chips with such, in microseconds.
 const USUAL_ERASE_US: f64 = 1_500.0;
 
+/// What does not show by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub superblock_bytes: u64,
+    pub dies: u32,
+    pub merges: u32,
+    pub copy_back: bool,
+    pub in_flight_pages: u32,
+}
+
+impl Shape {
+    /// What is begun with.
+    pub const fn usual(copy_back: bool) -> Self {
+        Self { superblock_bytes: 2 << 20, dies: 4, merges: 8, copy_back, in_flight_pages: 16 }
+    }
+
+    /// Those that differ in one thing, by thing.
+    pub fn neighbours(self) -> [Vec<Self>; 5] {
+        let others = [
+            IN_FLIGHT.map(|in_flight_pages| Self { in_flight_pages, ..self }).to_vec(),
+            SUPERBLOCK_BYTES.map(|superblock_bytes| Self { superblock_bytes, ..self }).to_vec(),
+            DIES.map(|dies| Self { dies, ..self }).to_vec(),
+            vec![Self { copy_back: !self.copy_back, ..self }],
+            MERGES.map(|merges| Self { merges, ..self }).to_vec(),
+        ];
+        others.map(|others| others.into_iter().filter(|one| *one != self).collect())
+    }
+}
+
 /// As many logs as hold these bytes, and the one for sequential writes.
-pub(super) fn logs(log_bytes: u64, superblock_bytes: u64) -> u32 {
+fn logs(log_bytes: u64, superblock_bytes: u64) -> u32 {
     (log_bytes as f64 / superblock_bytes as f64).round().clamp(1.0, 65_535.0) as u32 + 1
 }
 
-/// The profile with logs of these bytes, in different superblocks on different dies. `channels` is how many there are, if there is a guess.
-pub(super) fn variants(profile: &Profile, log_bytes: u64, channels: Option<u32>, cells: &[CellMeasured]) -> Vec<Profile> {
-    let mut found: Vec<Profile> = Vec::new();
-    let own = profile.media.packages_per_channel * profile.media.dies_per_package;
-    let dies = DIES.into_iter().chain((!DIES.contains(&own)).then_some(own));
-    for ((merges, copy_back), dies, superblock_bytes) in
-        MERGES.into_iter().flat_map(|merges| dies.clone().flat_map(move |dies| SUPERBLOCK_BYTES.map(|bytes| (merges, dies, bytes))))
-    {
-        let mut base = analytic::plain(profile).unwrap_or_else(|| profile.clone());
+/// The profile with programs that take as long with the transfers of pages, one after the other on each channel, as they did without.
+fn without_transfers(profile: &Profile) -> Profile {
+    const LEAST: f64 = 0.3;
+    let mut changed = profile.clone();
+    let m = &mut changed.media;
+    let transfer_us = f64::from(m.page_bytes) / (m.channel_mt_per_second * f64::from(m.channel_bits) / 8.0);
+    let at_once = match profile.write_buffer.in_flight_pages {
+        0 => m.packages_per_channel * m.dies_per_package,
+        pages => pages.div_ceil(m.channels),
+    };
+    m.program_us.iter_mut().for_each(|time| *time = (*time - f64::from(at_once) * transfer_us).max(*time * LEAST));
+    changed
+}
+
+/// What is known before any shape is tried.
+pub(super) struct Begin<'a> {
+    pub front: &'a Profile,
+    /// What the logs hold.
+    pub log_bytes: u64,
+    /// How many channels there are, if there is a guess.
+    pub channels: Option<u32>,
+    pub cells: &'a [CellMeasured],
+}
+
+impl Begin<'_> {
+    /// The profile with logs of this shape; `None` if there can be none.
+    pub fn shaped(&self, shape: Shape) -> Option<Profile> {
+        let mut base = analytic::plain(self.front).unwrap_or_else(|| self.front.clone());
         let m = &mut base.media;
-        if let Some(channels) = channels {
+        if let Some(channels) = self.channels {
             m.channel_mt_per_second = (m.channel_mt_per_second * f64::from(m.channels) / f64::from(channels)).min(1e5);
             m.channels = channels;
         }
-        (m.packages_per_channel, m.dies_per_package) = (dies, 1);
-        (m.erase_us, m.copy_back) = (USUAL_ERASE_US, copy_back);
-        let mut base = analytic::programs(&base, cells);
+        (m.packages_per_channel, m.dies_per_package) = (shape.dies, 1);
+        (m.erase_us, m.copy_back) = (USUAL_ERASE_US, shape.copy_back);
+        base.write_buffer.in_flight_pages = shape.in_flight_pages;
+        let mut base = without_transfers(&analytic::programs(&base, self.cells));
         let planes = base.layout().planes();
-        let pages = superblock_bytes / u64::from(base.media.page_bytes);
+        let pages = shape.superblock_bytes / u64::from(base.media.page_bytes);
         let wide = (pages / USUAL_PAGES).clamp(1, u64::from(planes)) as u32;
         base.media.pages_per_erase_block = (pages / u64::from(wide)) as u32;
         let interleave = if wide == planes { 0 } else { wide };
-        let scheme = Scheme { merges_at_once: merges, ..Scheme::with_logs("fast", logs(log_bytes, superblock_bytes), interleave) };
-        scheme.put(&mut base);
+        let scheme = Scheme::with_logs("fast", logs(self.log_bytes, shape.superblock_bytes), interleave);
+        Scheme { merges_at_once: shape.merges, ..scheme }.put(&mut base);
         (base.cleaning.start_below_free, base.cleaning.background_below_free) = (0.0, 0.0);
         tidy(&mut base);
-        if base.check().is_ok() && !found.contains(&base) {
-            found.push(base);
-        }
+        base.check().is_ok().then_some(base)
     }
-    found
+
+    fn best_of(&self, simulator: &Simulator<'_>, goal: &Goal, shapes: &[Shape]) -> Result<Option<(Shape, Candidate)>, Cancelled> {
+        let (shapes, profiles): (Vec<Shape>, Vec<Profile>) = shapes.iter().filter_map(|&shape| Some((shape, self.shaped(shape)?))).unzip();
+        let found = evaluate(simulator, goal, profiles)?;
+        Ok(shapes.into_iter().zip(found).min_by(|(_, a), (_, b)| a.cost.total_cmp(&b.cost)))
+    }
+
+    /// The best shape that one thing after the other leads to, and those that it was found by, best first.
+    pub fn search(&self, simulator: &Simulator<'_>, goal: &Goal) -> Result<Vec<Profile>, Cancelled> {
+        const SWEEPS: usize = 2;
+        let Some((mut shape, mut best)) = self.best_of(simulator, goal, &[true, false].map(Shape::usual))? else { return Ok(Vec::new()) };
+        let mut found = vec![best.profile.clone()];
+        for _ in 0..SWEEPS {
+            let before = shape;
+            for thing in 0..shape.neighbours().len() {
+                if simulator.allowance.is_over() {
+                    break;
+                }
+                let next = self.best_of(simulator, goal, &shape.neighbours()[thing])?;
+                if let Some((other, better)) = next.filter(|(_, candidate)| candidate.cost < best.cost) {
+                    (shape, best) = (other, better);
+                    found.insert(0, best.profile.clone());
+                }
+            }
+            if shape == before {
+                break;
+            }
+        }
+        Ok(found)
+    }
 }

@@ -18,6 +18,7 @@ mod finish;
 mod history_tests;
 mod moves;
 mod parameters;
+mod polish;
 mod scheme;
 mod search;
 mod simulate;
@@ -205,6 +206,8 @@ const GOOD: f64 = 0.04;
 const NEAR_ENOUGH: f64 = 0.08;
 /// Of what is left when reads and writes are fitted, the share that goes into searching by brief simulations, before whole ones.
 const BRIEF: f64 = 0.5;
+/// The share of all after which the search by least squares ends, and cells are counted.
+const SEARCH: f64 = 0.75;
 /// Profiles that are fitted to the whole measurement.
 const KEPT: usize = 4;
 
@@ -225,11 +228,23 @@ impl Search<'_> {
     }
 
     fn run(&self) -> Result<Profile, FitError> {
+        self.simulator.allowance.set_part(SEARCH);
         let fronts = self.reads()?;
         if fronts.is_empty() {
             return Err(FitError::NoStart { starts: self.starts.len(), area_bytes: self.simulator.protocol.area_bytes });
         }
-        let backs = self.writes(&fronts)?;
+        let (found, in_brief) = self.with_writes(&fronts)?;
+        self.simulator.allowance.set_part(1.0);
+        let best = found.into_iter().min_by(|a, b| polish::amiss(&a.errors).total_cmp(&polish::amiss(&b.errors)));
+        let Some(best) = best else { return Ok(in_brief) };
+        let goal = Goal::whole(&self.cells);
+        Ok(polish::polish(&self.simulator, &goal, &self.structure, best, &self.last_values())?.profile)
+    }
+
+    /// What the best profiles for reads become when all is fitted: none if nothing is left to simulate the whole measurement, but the best
+    /// profile by brief simulations always.
+    fn with_writes(&self, fronts: &[Profile]) -> Result<(Vec<Candidate>, Profile), FitError> {
+        let backs = self.writes(fronts)?;
         let begin = self.simulator.allowance.spent();
         // Where the target cleans within the measurement, or merges in waves, brief simulations say little of writes.
         let brief = if self.is_history_seen() { 0.0 } else { BRIEF };
@@ -237,25 +252,36 @@ impl Search<'_> {
         let goal = self.goal(READS | WRITES | MIXES);
         let parameters = self.values(READS | WRITES | MIXES);
         let mut pool = Pool::new(&self.simulator, &self.structure, &goal, &parameters);
-        let fallback = backs[0].clone();
         self.evaluated(&goal, &backs)?.into_iter().for_each(|one| pool.add(one));
         pool.climb()?;
         let mut found = pool.into_profiles();
         found.truncate(KEPT);
-        Ok(self.as_measured(&found)?.unwrap_or(fallback))
+        let in_brief = found.first().unwrap_or(&backs[0]).clone();
+        Ok((self.as_measured(&found)?, in_brief))
     }
 
-    /// The best of the profiles, fitted to the whole measurement; `None` if nothing is left to simulate them.
-    fn as_measured(&self, profiles: &[Profile]) -> Result<Option<Profile>, FitError> {
+    /// Those of the profiles that are best when fitted to the whole measurement: by least squares, and by the cells that are near.
+    fn as_measured(&self, profiles: &[Profile]) -> Result<Vec<Candidate>, FitError> {
         let goal = Goal::whole(&self.cells);
-        let parameters = self.values(READS | WRITES | MIXES);
+        let parameters = self.last_values();
         self.simulator.allowance.set_until(0.95);
         let mut pool = Pool::new(&self.simulator, &self.structure, &goal, &parameters);
-        let first = profiles.first().cloned();
+        pool.phases = self.last_phases();
         self.evaluated(&goal, profiles)?.into_iter().filter(Candidate::is_simulated).for_each(|one| pool.add(one));
         pool.climb()?;
         self.simulator.allowance.set_until(1.0);
-        Ok(pool.end()?.map(|one| one.profile).or(first))
+        let least_amiss = pool.least_amiss().cloned();
+        Ok([pool.end()?, least_amiss].into_iter().flatten().collect())
+    }
+
+    /// The kinds of load that values and changes must show in to be searched when all is simulated. Waves of merges hit other cells after the
+    /// least change: what is gained by chance must not cost reads.
+    fn last_phases(&self) -> u8 {
+        if self.structure.log_bytes().is_some() { WRITES | MIXES } else { READS | WRITES | MIXES }
+    }
+
+    fn last_values(&self) -> Vec<Parameter> {
+        self.values(self.last_phases())
     }
 
     /// What is fitted to these kinds of load.
@@ -319,8 +345,7 @@ impl Search<'_> {
         }
         let most = if self.structure.has_geometry() { 1 } else { fronts.len() };
         let structure = self.structure.without_guesses();
-        let of_logs = log_bytes.map(|bytes| common_logs::variants(&fronts[0], bytes, self.structure.channels(), &self.cells));
-        let mut variants: Vec<Profile> = of_logs.unwrap_or_default();
+        let mut variants: Vec<Profile> = self.with_common_logs(&fronts[0], &goal)?;
         let ways = std::iter::once(None).chain(self.donors.iter().map(Some));
         // The fronts in turn: where each simulation takes long, not all of these are looked at.
         for (donor, (rank, front)) in ways.flat_map(|donor| fronts[..most].iter().enumerate().map(move |front| (donor, front))) {
@@ -330,7 +355,9 @@ impl Search<'_> {
             }
             let adjusted = analytic::programs(&variant, &self.cells);
             // Where brief moves say little, the plain ones have to be among the starts.
-            let plain = analytic::plain(&adjusted).filter(|_| self.is_history_seen()).map(|plain| analytic::programs(&plain, &self.cells));
+            // Where brief moves say little, the plain ones have to be among the starts.
+            let is_plain_tried = self.is_history_seen() && log_bytes.is_none();
+            let plain = analytic::plain(&adjusted).filter(|_| is_plain_tried).map(|plain| analytic::programs(&plain, &self.cells));
             // As it is, too, but only of the best front.
             for variant in [Some(adjusted), plain, (rank == 0).then_some(variant)].into_iter().flatten() {
                 if !variants.contains(&variant) {
@@ -349,6 +376,18 @@ impl Search<'_> {
         refined.sort_by(|a, b| a.cost.total_cmp(&b.cost));
         let found: Vec<Profile> = refined.into_iter().map(|one| one.profile).collect();
         Ok(if found.is_empty() { fronts[..1].to_vec() } else { found })
+    }
+
+    /// What fits best of drives with logs common to all places, if random writes were absorbed as by such.
+    fn with_common_logs(&self, front: &Profile, goal: &Goal) -> Result<Vec<Profile>, Cancelled> {
+        const TRIED: usize = 2;
+        let Some(log_bytes) = self.structure.log_bytes() else { return Ok(Vec::new()) };
+        let begin = self.simulator.allowance.spent();
+        self.simulator.allowance.set_until(begin + (1.0 - begin) * 0.25);
+        let channels = self.structure.channels();
+        let mut found = common_logs::Begin { front, log_bytes, channels, cells: &self.cells }.search(&self.simulator, goal)?;
+        found.truncate(TRIED);
+        Ok(found)
     }
 
     fn with_reserve(&self, mut profile: Profile) -> Profile {

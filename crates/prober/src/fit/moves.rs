@@ -360,6 +360,12 @@ fn mixes(moves: &mut Moves) {
         profile.controller.write_command_us += hold_us;
         (profile.controller.write_hold_us, profile.controller.drain_us) = (0.0, 0.0);
     });
+    // What takes the controller its time may take the link as long, and the other way round.
+    let (frames_us, command_us) = (moves.from.interface.write_frames_us, moves.from.controller.write_command_us);
+    let both_us = frames_us + command_us;
+    for (frames_us, command_us) in [(both_us, 0.0), (0.0, both_us), (moves.from.interface.read_frames_us, 0.0)] {
+        moves.add(|profile| (profile.interface.write_frames_us, profile.controller.write_command_us) = (frames_us, command_us));
+    }
     for (hold, drain) in [(5.0, 0.0), (15.0, 0.0), (0.0, 20.0), (15.0, 60.0)] {
         moves.add(|profile| {
             profile.controller.writes_wait_for_reads = true;

@@ -72,6 +72,11 @@ impl Parameter {
         STEP.max(((value + 1.01 * unit + self.floor) / (value + self.floor)).ln())
     }
 
+    /// Whether its steps have a least size.
+    pub fn is_whole(&self) -> bool {
+        self.whole != Whole::No
+    }
+
     pub fn is_active(&self, profile: &Profile) -> bool {
         (self.is_active)(profile)
     }

@@ -7,7 +7,7 @@ use super::parameters::{Parameter, structure_of};
 use super::simulate::Simulator;
 use super::solve::{Candidate, Goal, Local, evaluate, is_alike, promising, refine};
 use super::structure::Structure;
-use super::{GOOD, counts, moves};
+use super::{GOOD, counts, moves, polish};
 
 /// Structures that are kept.
 const KEPT: usize = 8;
@@ -27,12 +27,14 @@ pub(super) struct Pool<'a> {
     pub structure: &'a Structure,
     pub goal: &'a Goal,
     pub parameters: &'a [Parameter],
+    /// Kinds of load whose discrete changes are tried.
+    pub phases: u8,
     entries: Vec<Entry>,
 }
 
 impl<'a> Pool<'a> {
     pub fn new(simulator: &'a Simulator<'a>, structure: &'a Structure, goal: &'a Goal, parameters: &'a [Parameter]) -> Self {
-        Self { simulator, structure, goal, parameters, entries: Vec::new() }
+        Self { simulator, structure, goal, parameters, phases: u8::MAX, entries: Vec::new() }
     }
 
     /// Adds a candidate; of two of one structure, or that do the same, the better one stays.
@@ -51,6 +53,11 @@ impl<'a> Pool<'a> {
     /// The best so far.
     pub fn best(&self) -> Option<&Candidate> {
         self.entries.first().map(|one| &one.candidate)
+    }
+
+    /// The one of those kept with the fewest cells amiss.
+    pub fn least_amiss(&self) -> Option<&Candidate> {
+        self.entries.iter().map(|one| &one.candidate).min_by(|a, b| polish::amiss(&a.errors).total_cmp(&polish::amiss(&b.errors)))
     }
 
     /// All that are kept, best first.
@@ -106,7 +113,7 @@ impl<'a> Pool<'a> {
 
     fn expand(&mut self, from: &Local) -> Result<(), Cancelled> {
         let candidate = &from.candidate;
-        let mut tried = moves::moves(&candidate.profile, self.goal.missed(&candidate.errors));
+        let mut tried = moves::moves(&candidate.profile, self.phases & self.goal.missed(&candidate.errors));
         tried.retain(|profile| self.structure.allows(&candidate.profile, profile));
         for found in promising(self.simulator, self.goal, from, tried, self.parameters)? {
             self.add(found);

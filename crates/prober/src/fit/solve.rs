@@ -356,7 +356,8 @@ fn promising_in_whole(
     Ok(candidates)
 }
 
-fn moved(profile: &Profile, parameters: &[Parameter], step: &[f64]) -> Profile {
+/// The profile with its values moved so far.
+pub(super) fn moved(profile: &Profile, parameters: &[Parameter], step: &[f64]) -> Profile {
     let mut moved = profile.clone();
     for (parameter, by) in parameters.iter().zip(step) {
         // What does not move is not rounded either.
@@ -370,8 +371,8 @@ fn moved(profile: &Profile, parameters: &[Parameter], step: &[f64]) -> Profile {
 
 /// How errors change with positions: a column for each parameter.
 #[derive(Clone)]
-struct Jacobian {
-    columns: Vec<Vec<f64>>,
+pub(super) struct Jacobian {
+    pub columns: Vec<Vec<f64>>,
 }
 
 impl Jacobian {
@@ -411,10 +412,14 @@ impl Jacobian {
 
     /// The step that the damped normal equations give.
     fn step(&self, goal: &Goal, errors: &[f64], damping: f64) -> Vec<f64> {
+        self.weighted_step(&goal.robust_weights(errors), errors, damping)
+    }
+
+    /// The same with weights of one's own.
+    pub fn weighted_step(&self, weights: &[f64], errors: &[f64], damping: f64) -> Vec<f64> {
         const LONGEST: f64 = 0.9;
-        let weights = goal.robust_weights(errors);
         let count = self.columns.len();
-        let dot = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).zip(&weights).map(|((a, b), weight)| a * b * weight).sum() };
+        let dot = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).zip(weights).map(|((a, b), weight)| a * b * weight).sum() };
         let mut normal = vec![vec![0.0; count]; count];
         for (row, values) in normal.iter_mut().enumerate() {
             for (column, value) in values.iter_mut().enumerate() {

@@ -73,7 +73,8 @@ impl Structure {
             ..Self::default()
         };
         // What the buffer took in was absorbed, too.
-        let absorbed = known.number("log_bytes").map(|bytes| bytes - known.number("write_buffer_bytes").unwrap_or(0.0));
+        let buffered = structure.buffer_bytes.map_or(0, |found| whole_memory(found.value));
+        let absorbed = known.number("log_bytes").map(|bytes| bytes - buffered as f64);
         structure.log_bytes = absorbed.filter(|bytes| (LEAST_LOG_BYTES..6e10).contains(bytes)).map(|bytes| bytes as u64);
         if let Some(value) = known.value("mapping") {
             let is_sure = value.verdict == Verdict::Sure;
@@ -132,10 +133,7 @@ impl Structure {
             });
         }
         if let Some(found) = self.buffer_bytes {
-            // Memory comes in powers of two, and what was measured is a little less.
-            let whole = found.value.next_power_of_two();
-            let bytes = if found.value as f64 > 0.93 * whole as f64 { whole } else { found.value };
-            attempt(&|profile| profile.write_buffer.bytes = bytes);
+            attempt(&|profile| profile.write_buffer.bytes = whole_memory(found.value));
         }
         if self.has_no_buffer {
             attempt(&|profile| profile.write_buffer.bytes = 0);
@@ -274,6 +272,13 @@ impl Structure {
             && (!self.is_sure_of("read_cache.bytes") || from.read_cache == to.read_cache)
             && keeps_logs
     }
+}
+
+/// Memory comes in powers of two, and what was measured is a little less or more.
+fn whole_memory(bytes: u64) -> u64 {
+    let is_near = |whole: &u64| (0.93..1.04).contains(&(bytes as f64 / *whole as f64));
+    let above = bytes.next_power_of_two();
+    [above, above / 2].into_iter().find(is_near).unwrap_or(bytes)
 }
 
 fn is_missing(known: &Known, key: &str) -> bool {

@@ -5,7 +5,8 @@
 //! small. It starts from the profiles given, the built-in ones. Reads come first, as they depend on the fewest values; then writes and
 //! mixes; then all together. In between, discrete changes ([`moves`]) are tried: schemes, channels, kinds of buffer ([`search`]). So far
 //! simulations are brief; the best are then fitted to the whole measurement, every request of it, as what a write meets depends on all writes
-//! before it. It ends when all is near, nothing is left to try, or what may be spent is ([`allowance`]): then the best so far is the outcome.
+//! before it. The last quarter makes cells that are a little too far off fewer ([`polish`]). It ends when all is near, nothing is left to try,
+//! or what may be spent is ([`allowance`]): then the best so far is the outcome.
 //!
 //! The outcome is one drive of many that fit: several insides look the same from outside. Keys that were fitted are listed as such.
 
@@ -345,7 +346,8 @@ impl Search<'_> {
         }
         let most = if self.structure.has_geometry() { 1 } else { fronts.len() };
         let structure = self.structure.without_guesses();
-        let mut variants: Vec<Profile> = self.with_common_logs(&fronts[0], &goal)?;
+        let logged = self.with_common_logs(&fronts[0], &goal)?;
+        let mut variants = logged.clone();
         let ways = std::iter::once(None).chain(self.donors.iter().map(Some));
         // The fronts in turn: where each simulation takes long, not all of these are looked at.
         for (donor, (rank, front)) in ways.flat_map(|donor| fronts[..most].iter().enumerate().map(move |front| (donor, front))) {
@@ -370,7 +372,10 @@ impl Search<'_> {
         let adapted = if goal.is_whole() { variants } else { self.adapted(WRITES | MIXES, variants, 1)? };
         self.simulator.allowance.set_until(begin + (1.0 - begin) * 0.35);
         let mut refined = Vec::new();
-        for candidate in self.evaluated(&goal, &adapted)?.into_iter().take(KEPT - 1) {
+        // What waves cost at first says little of what they do with the right values: such drives are tried in any case.
+        let (of_logs, others): (Vec<_>, Vec<_>) =
+            self.evaluated(&goal, &adapted)?.into_iter().partition(|one| logged.contains(&one.profile));
+        for candidate in of_logs.into_iter().chain(others).take(KEPT - 1) {
             refined.push(refine(&self.simulator, &goal, candidate, &self.values(WRITES | MIXES), 1)?);
         }
         refined.sort_by(|a, b| a.cost.total_cmp(&b.cost));

@@ -282,8 +282,14 @@ def open_device(
     polled: bool = False,
     queue_depth: int = 256,
     most_bytes: int = 1 << 20,
+    region_offset: int = 0,
+    region_bytes: int | None = None,
+    progress: Progress | None = None,
 ) -> Device:
-    """Open the path of a block device or file, or `memory(bytes=1Gi,sector=512)`, to "read_only", to "write", or to "destroy_data"."""
+    """Open the path of a block device or file, or `memory(bytes=1Gi,sector=512)`, to "read_only", to "write", or to "destroy_data".
+
+    Only the region may be written: data is looked for there, and progress counts its bytes.
+    """
 
 def simulated_device(
     profile: str,

@@ -36,6 +36,20 @@ WRONG_USE = [
     ([*DRIVE, "--only", "nope"], "known are: throughput_read"),
     ([*DRIVE, "--only", "depth_read(nope=1)"], "nope"),
     ([*DRIVE, "--only", "depth_read", "--only", "depth_read()"], "is asked for twice"),
+    (
+        [*DRIVE, "--only", "throughput_read(depths=0+8)"],
+        "such as 1+8+32, or all doublings such as 1..256, or `auto`: 0 is not",
+    ),
+    ([*DRIVE, "--only", "throughput_read(sizes=1Mi..4Ki)", "--json", "-"], "`1Mi..4Ki` runs backwards"),
+    ([*DRIVE, "--only", "throughput_read(accesses=zigzag)"], "some of sequential, stride, random joined by `+`"),
+    ([*DRIVE, "--only", "throughput_write(mixes=0+2)"], "shares from 0 to 1 joined by `+`, such as 0+0.5: `2` is none"),
+    (
+        [*DRIVE, "--only", "mix(size=1000)"],
+        "size=1000 is not a multiple of 512 bytes, the smallest sector: 512 and 1024",
+    ),
+    ([*DRIVE, "--only", "depth_read(depths=2+4)"], "at least 3 numbers, of which one is 1, such as 1..256"),
+    ([*DRIVE, "--only", "response_time_read(size=513)"], "512 and 1024 are"),
+    (["memory(bytes=64Mi,sector=4Ki)", "--only", "depth_read(size=4608)", "--json", "-"], "whole sectors of 4096"),
     ([*DRIVE, "--only", "depth_read", "--full"], "--full and --only: give one of them"),
     ([*DRIVE, "--quick", "--full"], "give one of them"),
     ([*DRIVE, "--region", "10Ti"], "--region: intel-x25e has"),
@@ -272,6 +286,22 @@ def test_a_file_is_only_read_unless_writing_is_allowed_twice(cli: Cli, tmp_path:
     assert now[:MIB] == content[:MIB]
     assert now[3 * MIB :] == content[3 * MIB :]
     assert now != content
+
+
+def test_data_is_in_the_way_only_in_the_region(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "data.bin"
+    path.write_bytes(bytes(4 * MIB))
+    _skip_without_direct(cli, path)
+    with path.open("r+b") as file:
+        file.seek(3 * MIB + 700)
+        file.write(b"to whom it may concern")
+    write = ["data.bin", "--only", "response_time_write", "--write", "--minutes", "0.01", "--json", "-"]
+    refused = cli("probe", *write, code=2)
+    told = f"it holds data that this program did not write, at byte {3 * MIB + 512}; add --destroy-data data.bin to destroy"
+    assert told in refused.stderr
+    assert "Traceback" not in refused.stderr
+    cli("probe", *write, "--region", "2Mi")
+    assert path.read_bytes()[3 * MIB + 700 :].startswith(b"to whom it may concern")
 
 
 def _skip_without_direct(cli: Cli, path: Path) -> None:

@@ -110,19 +110,36 @@ fn simulated_device(
 /// Opens a device by its spec: the path of a block device or file, or `memory(bytes=1Gi,sector=512)`.
 ///
 /// `access` is what may be done to it: "read_only"; "write", which is refused if it is in use or holds data; or "destroy_data", which is refused only if
-/// it is in use. `polled` asks for completions instead of waiting for interrupts, where the kernel allows it; the model says if not. At most
-/// `queue_depth` requests, 1 ... 4096, of at most `most_bytes`, up to 64 MiB, are outstanding. Raises InputError.
+/// it is in use. Data is looked for in the region of `region_bytes` (to the device's end if left out) at `region_offset`: nothing else
+/// may be written then. `polled` asks for completions instead of waiting for interrupts, where the kernel allows it; the model says if not.
+/// At most `queue_depth` requests, 1 ... 4096, of at most `most_bytes`, up to 64 MiB, are outstanding. Progress counts bytes in which data was
+/// looked for. Raises InputError, Cancelled.
 #[pyfunction]
-#[pyo3(signature = (spec, *, access="read_only", polled=false, queue_depth=256, most_bytes=1 << 20))]
-fn open_device(py: Python<'_>, spec: &str, access: &str, polled: bool, queue_depth: u32, most_bytes: u32) -> PyResult<Device> {
+#[pyo3(signature = (
+    spec, *, access="read_only", polled=false, queue_depth=256, most_bytes=1 << 20, region_offset=0, region_bytes=None, progress=None
+))]
+#[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+fn open_device(
+    py: Python<'_>,
+    spec: &str,
+    access: &str,
+    polled: bool,
+    queue_depth: u32,
+    most_bytes: u32,
+    region_offset: u64,
+    region_bytes: Option<u64>,
+    progress: Option<&Bound<'_, Progress>>,
+) -> PyResult<Device> {
     let access = match access {
         "read_only" => Access::ReadOnly,
         "write" => Access::Write,
         "destroy_data" => Access::DestroyData,
         other => return Err(errors::input_error(format!("access is `{other}`: it must be read_only, write or destroy_data"))),
     };
-    let opening = Opening { polled, queue_depth, most_bytes, ..Opening::new(spec, access) };
-    let opened = py.detach(|| ::devices::open(&opening));
+    let region = Some(region_offset..region_bytes.map_or(u64::MAX, |length| region_offset.saturating_add(length)));
+    let opening = Opening { polled, queue_depth, most_bytes, region, ..Opening::new(spec, access) };
+    let progress = progress::shared(progress);
+    let opened = py.detach(|| ::devices::open_watched(&opening, &progress));
     Ok(Device::new(opened.map_err(device_error)?))
 }
 

@@ -127,7 +127,7 @@ def layers(
         probe_runs.create(device, more["create"])
     target = Target.find(device, more["overrides"], state=more["state"], overwrites=more["overwrites"])
     access = "destroy_data" if device in more["destroy_data"] else "write" if more["write"] else "read_only"
-    target = target.opened_by(access, more["seed"], is_polled=more["polled"])
+    target = target.opened_by(access, more["seed"], region=asked.plan.region, is_polled=more["polled"])
     compare_stacks(asked, path, [(target.name, target)], "layers", json_path=json_path, out=out)
 
 
@@ -232,7 +232,7 @@ def _place(label: str, target: Target, asked: Asked, trace: ReplayTrace, plan: L
     from flashwright.layering import comparison
 
     target = comparison.target_for(target, trace, plan)
-    device = work(f"Opening {target.name}", "page writes", comparison.describing(target).open)
+    device = work(*target.opening, comparison.describing(target).open)
     found = comparison.place(label, target, facts_for(target, asked), device, trace, plan)
     if target.is_real and target.may_write:
         # Standard output may belong to the JSON alone.

@@ -47,7 +47,7 @@ class Asked:
     def opened(self, target: Target) -> Target:
         """Give the device with what may be done to it, if it is a real one."""
         access = "destroy_data" if target.given in self.destroy_data else "write" if self.write else "read_only"
-        return target.opened_by(access, self.seed, is_polled=self.is_polled)
+        return target.opened_by(access, self.seed, region=self.region, is_polled=self.is_polled)
 
 
 def create(given: str, size_bytes: int) -> None:
@@ -102,7 +102,7 @@ def probe(target: Target, asked: Asked, *, out: Path | None, json_path: str | No
     from flashwright.runs import default_folder
 
     plan = plans.make(asked.set_name, asked.only, asked.minutes, may_write=target.may_write)
-    device = work(f"Opening {target.name}", "page writes", target.open)
+    device = work(*target.opening, target.open)
     about = target.document(device.info)
     region = asked.region.on(device.info)
     store = None
@@ -190,7 +190,9 @@ def _follow(session: Session) -> tuple[Outcome, Ended]:
     except StoppedError as stop:
         # The session itself ends cleanly, unless its last experiment ended at that moment.
         return session.outcome, stop
-    return outcome, None if outcome.error is None else RunError(outcome.error)
+    if outcome.error is None:
+        return outcome, None
+    return outcome, InputError(outcome.error) if outcome.is_wrong_use else RunError(outcome.error)
 
 
 def _kept(ended: Exception, outcome: Outcome, plan: Plan, store: Store | None) -> Exception:
@@ -203,6 +205,8 @@ def _kept(ended: Exception, outcome: Outcome, plan: Plan, store: Store | None) -
         is_fitting = not outcome.missing
         scale, unit = (1, "cells of the profile") if is_fitting else (1000, "s of device time")
         return StoppedError(ended.done // scale, ended.total // scale, f"{unit}; {kept}", None)
+    if isinstance(ended, InputError):
+        return InputError(f"{ended}; {kept}")
     return RunError(f"{outcome.missing[0]}: {ended}; {kept}")
 
 

@@ -99,7 +99,7 @@ def replay(
         probe_runs.create(device, more["create"])
     target = Target.find(device, more["overrides"], state=more["state"], overwrites=more["overwrites"])
     access = "destroy_data" if device in more["destroy_data"] else "write" if more["write"] else "read_only"
-    target = target.opened_by(access, more["seed"], is_polled=more["polled"])
+    target = target.opened_by(access, more["seed"], region=plan.region, is_polled=more["polled"])
     asked = Asked(path, reading_of(more), plan, target, more["endurance_tbw"], more["dry_run"], json_path)
     recording = None
     if record_to is not None:
@@ -179,7 +179,7 @@ def replay_on(
         f"Reading {asked.path}", "bytes", lambda progress: replays.load(asked.path, asked.reading, plan, progress)
     )
     target = replays.target_for(asked.target, trace, plan)
-    device = work(f"Opening {target.name}", "page writes", target.open)
+    device = work(*target.opening, target.open)
     region = replays.region_of(trace, device, plan)
     about_trace, about_device = replays.trace_document(asked.path, trace, plan), target.document(device.info)
     came_from = provenance(command_line(), replays.inputs(asked.path, trace), target.seed)

@@ -30,7 +30,9 @@ class Outcome:
     reused: list[str] = field(default_factory=list)
     """Experiments that had been done before."""
     error: str | None = None
-    """What the device did that ended the run."""
+    """What the device did that ended the run, or what is wrong with a parameter."""
+    is_wrong_use: bool = False
+    """Ended by a parameter that does not fit the device."""
     is_stopped: bool = False
     """Ended by Ctrl-C."""
 
@@ -134,13 +136,13 @@ class Session:
         except Cancelled:
             outcome.is_stopped = True
             return False
-        except (ImpossibleError, InputError) as error:
-            # The names and parameters were checked before: what is wrong is that the device or region is not made for it.
+        except ImpossibleError as error:
             outcome.left_out.append((step.label, _reason(str(error), step.name)))
             outcome.findings.pop(step.spec, None)
             return True
-        except RunError as error:
-            outcome.error = str(error)
+        except (InputError, RunError) as error:
+            # What does not depend on the device was checked before: a parameter may still be none for this one.
+            outcome.error, outcome.is_wrong_use = str(error), isinstance(error, InputError)
             return False
         outcome.findings[step.spec] = complete(step, text) if self._store is None else self._store.keep(step, text)
         return True

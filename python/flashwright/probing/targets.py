@@ -71,6 +71,8 @@ class Target:
     state: str = "filled"
     overwrites: float | None = None
     access: str = ACCESSES[0]
+    region: Region = Region()
+    """Where it may be written: what it holds elsewhere is in nobody's way."""
     seed: int = 1
     is_polled: bool = False
     """Whether completions of a real device are asked for, instead of waited for."""
@@ -107,9 +109,9 @@ class Target:
             )
         return Target(given)
 
-    def opened_by(self, access: str, seed: int, *, is_polled: bool = False) -> Target:
-        """Give the same with what may be done to it, and with a seed of what is random."""
-        return replace(self, access=access, seed=seed, is_polled=is_polled)
+    def opened_by(self, access: str, seed: int, *, region: Region | None = None, is_polled: bool = False) -> Target:
+        """Give the same with what may be done to it, in which region (all of it if none is given), and with a seed of what is random."""
+        return replace(self, access=access, seed=seed, region=region or Region(), is_polled=is_polled)
 
     def taking(self, queue_depth: int, most_bytes: int) -> Target:
         """Give the same that takes, if it is real, so many requests of up to so many bytes at once."""
@@ -130,24 +132,31 @@ class Target:
         """Whether experiments may write to it: always to what holds nobody's data."""
         return not self.is_real or self.access != ACCESSES[0]
 
+    @property
+    def opening(self) -> tuple[str, str]:
+        """What takes time when it is opened, and what its progress counts."""
+        if self.is_real and self.access == "write":
+            return f"Looking for data on {self.name}", "bytes"
+        return f"Opening {self.name}", "page writes"
+
     @cached_property
     def name(self) -> str:
         """What it is called in results."""
         return self.given if self.drive is None else self.drive.name
 
     def open(self, progress: Progress | None = None) -> _core.Device:
-        """Open the device; making a simulated one takes a while if it is aged.
+        """Open the device; making a simulated one takes a while if it is aged, and so does looking for data on a large one.
 
-        Raises InputError if it cannot be opened, or holds data and is to be written to.
+        Raises InputError if it cannot be opened, or holds data where it is to be written to; Cancelled.
         """
         if self.drive is None:
-            return self._open_real()
+            return self._open_real(progress)
         overwrites = 0.0 if self.overwrites is None else self.overwrites
         return _core.simulated_device(
             self.drive.toml, name=self.name, state=self.state, overwrites=overwrites, seed=self.seed, progress=progress
         )
 
-    def _open_real(self) -> _core.Device:
+    def _open_real(self, progress: Progress | None) -> _core.Device:
         access = self.access if self.is_real else "write"
         try:
             return _core.open_device(
@@ -156,6 +165,9 @@ class Target:
                 polled=self.is_polled,
                 queue_depth=self.queue_depth,
                 most_bytes=self.most_bytes,
+                region_offset=self.region.offset,
+                region_bytes=self.region.length,
+                progress=progress,
             )
         except InputError as error:
             # The core knows no options of the command line.

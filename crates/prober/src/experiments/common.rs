@@ -1,8 +1,9 @@
 //! What experiments share: dividing the time, the area that those of performance write, lists in parameters, curves, words.
 
-use registry::{Args, Param, ParamKind, parse_integer};
+use registry::{Args, Param, ParamKind, SpecError};
 use units::Nanos;
 
+use super::lists;
 use crate::analysis::estimate::Estimate;
 use crate::bench::{Bench, Measured};
 use crate::error::ProbeError;
@@ -105,51 +106,28 @@ pub fn sizes_possible(bench: &Bench<'_>, area: u64) -> std::ops::RangeInclusive<
 /// The size of a request that was asked for, or a sector if that is longer.
 ///
 /// # Errors
-/// [`ProbeError::Impossible`] if the device or the area does not take it.
+/// [`ProbeError::Spec`] if the device or the area does not take it, [`ProbeError::Impossible`] if it does not take the usual size either.
 pub fn size_possible(bench: &Bench<'_>, experiment: &'static str, asked: u64, area: u64) -> Result<u64, ProbeError> {
     let (possible, sector) = (sizes_possible(bench, area), u64::from(bench.device().sector_bytes));
     let size = asked.max(sector);
     if possible.contains(&size) && size.is_multiple_of(sector) {
         return Ok(size);
     }
-    let reason = format!(
-        "requests of {size} bytes are not possible: the device and {area} bytes of it take {} to {}, whole sectors of {sector}",
-        possible.start(),
-        possible.end()
-    );
+    let range = format!("{} to {} bytes, whole sectors of {sector}", possible.start(), possible.end());
+    if possible.contains(&4096.max(sector)) {
+        let right = format!("possible: the device and {area} bytes of it take requests of {range}");
+        return Err(ProbeError::Spec(SpecError::BadValue { name: experiment, key: SIZE.name.to_owned(), value: asked.to_string(), right }));
+    }
+    let reason = format!("requests of {size} bytes are not possible: the device and {area} bytes of it take {range}");
     Err(ProbeError::Impossible { experiment, reason })
 }
 
-/// Whole numbers in a parameter: `4Ki+64Ki`, or `512..1Mi` for all of these that are twice the one before; in order, each once.
-pub fn numbers(text: &str) -> Option<Vec<u64>> {
-    let mut all = Vec::new();
-    for part in text.split('+') {
-        match part.split_once("..") {
-            Some((from, to)) => {
-                let (from, to) = (parse_integer(from.trim())?, parse_integer(to.trim())?);
-                if from == 0 || from > to {
-                    return None;
-                }
-                all.extend(std::iter::successors(Some(from), |&value| value.checked_mul(2)).take_while(|&value| value <= to));
-            }
-            None => all.push(parse_integer(part.trim()).filter(|&value| value > 0)?),
-        }
-    }
-    all.sort_unstable();
-    all.dedup();
-    Some(all)
-}
-
-/// The numbers of a parameter; `auto`, where it may be `auto`, stands for these.
+/// The numbers of a parameter: see [`lists::chosen`].
 ///
 /// # Errors
 /// [`registry::SpecError`] if it is no list.
 pub fn chosen(name: &'static str, key: &'static str, text: &str, auto: Option<&str>) -> Result<Vec<u64>, ProbeError> {
-    let listed = if text == "auto" { auto.unwrap_or(text) } else { text };
-    numbers(listed).ok_or_else(|| {
-        let right = format!("{}numbers joined by `+`, or `512..1Mi` for all doublings", if auto.is_some() { "`auto`, " } else { "" });
-        ProbeError::Spec(registry::SpecError::BadValue { name, key: key.to_owned(), value: text.to_owned(), right })
-    })
+    Ok(lists::chosen(name, key, text, auto)?)
 }
 
 /// Whether the experiment has so much time for each of so many measurements.
@@ -228,14 +206,6 @@ pub fn one_by_one(access: Access, reads: f64, size_bytes: u64) -> Cell {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lists_are_read() {
-        assert_eq!(numbers("4Ki+64Ki").unwrap(), [4096, 65_536]);
-        assert_eq!(numbers("512..4Ki").unwrap(), [512, 1024, 2048, 4096]);
-        assert_eq!(numbers("8+1..4+2").unwrap(), [1, 2, 4, 8]);
-        assert!(["", "0", "4..1", "x", "1..", "0..4"].iter().all(|text| numbers(text).is_none()));
-    }
 
     #[test]
     fn sizes_have_names() {

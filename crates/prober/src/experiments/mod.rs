@@ -29,6 +29,7 @@ mod ill_mapped;
 mod inside;
 mod interference;
 mod interleaving;
+mod lists;
 mod mapping;
 mod matrix;
 mod mix;
@@ -133,11 +134,12 @@ pub static EXPERIMENTS: &[Experiment] = &[
 /// Finds an experiment by a spec such as `chunk_size(most=64Ki)`, and its parameters.
 ///
 /// # Errors
-/// [`SpecError`] lists the known names or keys.
+/// [`SpecError`] lists the known names or keys, or says what is wrong with a value.
 pub fn find(text: &str) -> Result<(&'static Experiment, Args), SpecError> {
     let spec = Spec::parse(text)?;
     let experiment = registry::find("experiment", EXPERIMENTS, |experiment| &experiment.info, &spec)?;
     let args = experiment.info.accept(&spec)?;
+    lists::check(&experiment.info, &args)?;
     Ok((experiment, args))
 }
 
@@ -145,7 +147,8 @@ impl Experiment {
     /// Runs it and says what it took.
     ///
     /// # Errors
-    /// [`ProbeError`]; [`ProbeError::Impossible`] if it writes and the bench may not.
+    /// [`ProbeError`]; [`ProbeError::Impossible`] if it writes and the bench may not, or if a pattern of requests does not fit into the
+    /// region; [`ProbeError::Spec`] if a parameter does not fit the device.
     pub fn run(&self, bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, ProbeError> {
         if self.writes && !bench.settings().may_write {
             return Err(ProbeError::Impossible {
@@ -154,7 +157,7 @@ impl Experiment {
             });
         }
         let (start, before) = (bench.now(), bench.sent());
-        let mut finding = (self.body)(bench, args, known)?;
+        let mut finding = (self.body)(bench, args, known).map_err(|error| self.told(error))?;
         let sent = bench.sent();
         // Of a simulated drive it is known whether it was filled.
         if sent.written_bytes == before.written_bytes && bench.device().kind != Kind::Simulated {
@@ -175,5 +178,14 @@ impl Experiment {
         finding.written_bytes = sent.written_bytes - before.written_bytes;
         finding.seed = bench.settings().seed;
         Ok(finding)
+    }
+
+    /// A wrong parameter is the user's; a pattern that does not fit is the region's.
+    fn told(&self, error: ProbeError) -> ProbeError {
+        match error {
+            ProbeError::Spec(SpecError::BadValue { name, .. }) if name == self.info.name => error,
+            ProbeError::Spec(error) => ProbeError::Impossible { experiment: self.info.name, reason: error.to_string() },
+            other => other,
+        }
     }
 }

@@ -6,7 +6,7 @@ use registry::{Args, Info, Param, ParamKind};
 use units::Nanos;
 
 use super::common::{self, Purse};
-use super::{Experiment, Group};
+use super::{Experiment, Group, lists};
 use crate::analysis::estimate::Estimate;
 use crate::bench::Bench;
 use crate::error::ProbeError;
@@ -81,21 +81,13 @@ pub(super) const WRITE: Experiment = Experiment {
     weight: 3.0,
     after: &["throughput_read"],
     body: |bench, args, _: &Known| {
-        let mixes = args.text("mixes").split('+').map(registry::parse_number).collect::<Option<Vec<f64>>>();
-        let right = || "shares from 0 to 1, joined by `+`".to_owned();
-        let mixes = mixes
-            .filter(|mixes| mixes.iter().all(|reads| (0.0..=1.0).contains(reads)))
-            .ok_or_else(|| bad("throughput_write", "mixes", args.text("mixes"), right()))?;
+        let mixes = lists::shares("throughput_write", "mixes", args.text("mixes"))?;
         let start = bench.now();
         let area = common::filled_area(bench, args)?;
         let mut notes = vec![format!("within the first {} of the region", common::bytes_text(area as f64))];
         run(bench, args, "throughput_write", &mixes, area, start, &mut notes)
     },
 };
-
-fn bad(name: &'static str, key: &str, value: &str, right: String) -> ProbeError {
-    ProbeError::Spec(registry::SpecError::BadValue { name, key: key.to_owned(), value: value.to_owned(), right })
-}
 
 /// What `auto` stands for.
 struct Grid {
@@ -163,17 +155,7 @@ impl Matrix {
             let list: Vec<String> = left_out.into_iter().map(|size| common::bytes_text(size as f64)).collect();
             notes.push(format!("left out, as the device or the area does not take requests of these sizes: {}", list.join(", ")));
         }
-        let known = ["sequential", "stride", "random"];
-        let asked = match args.text("accesses") {
-            "auto" => auto.accesses,
-            asked => asked,
-        };
-        let asked: Vec<&str> = asked.split('+').map(str::trim).collect();
-        if let Some(unknown) = asked.iter().find(|name| !known.contains(name)) {
-            return Err(bad(name, "accesses", unknown, "sequential, stride, random, or some of them joined by `+`".to_owned()));
-        }
-        // In this order, whatever was asked for: random writes leave a drive in another state than they found it in.
-        let accesses = known.into_iter().filter(|name| asked.contains(name)).collect();
+        let accesses = lists::accesses(name, args.text("accesses"), auto.accesses)?;
         let mut mixes = mixes.to_vec();
         mixes.sort_by(|a, b| b.total_cmp(a));
         Ok(Self { accesses, mixes, sizes, depths, stride: args.integer("stride") })

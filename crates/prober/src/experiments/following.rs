@@ -3,8 +3,9 @@
 //!
 //! When the data was on its way is known from when the other one ended. So what is compared is not how long reads take on average, but how that
 //! depends on how much later the other one ended: the one that follows waits for as long as the data still took ([`Curve`]). From when on, two reads in one
-//! unit tell, as they surely wait for each other; and in drives whose dies read on while they send (cache mode), also for how long.
-//! Otherwise a channel is taken to be at most [`FASTEST`] times as fast as what the drive sends from its memory.
+//! unit tell, as they surely wait for each other; and in drives whose dies read on while they send (cache mode), also for how long. Only there can it
+//! be told that nothing is shared: elsewhere a transfer may be shorter than any that is looked for, which begin with those of a channel [`FASTEST`]
+//! times as fast as what the drive sends from its memory.
 
 use rand::RngExt as _;
 use rand_pcg::Pcg64Mcg;
@@ -42,7 +43,7 @@ pub(super) struct Following<'a> {
     distances: Distances,
     /// Lags vary by so much to either side, in nanoseconds.
     half: f64,
-    /// The least that a sector may take on a channel, in nanoseconds, if it is known.
+    /// The least that a sector is looked for to take on a channel, in nanoseconds, if what it takes from memory is known.
     fastest: Option<f64>,
     /// Latencies over how much later the one before ended than they were sent: for each distance, and in one unit.
     curves: Vec<Curve>,
@@ -123,7 +124,7 @@ impl<'a> Following<'a> {
         sharing.are_dies = are_dies;
         // Dies that read on for too short to be seen send their next command before their data: when that is sent is not known well enough then.
         sharing.is_excluded =
-            saw.length.is_some() && is_known && is_exact && are_dies && sharing.levels.periods.is_empty() && shares.iter().all(is_none);
+            saw.length.is_some() && is_exact && are_dies && sharing.levels.periods.is_empty() && shares.iter().all(is_none);
         judged.settled()
     }
 }

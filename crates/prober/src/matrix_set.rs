@@ -23,8 +23,7 @@ pub struct Protocol {
     /// Written before the first cell of each kind and depth with writes, so that write buffers are full where they can be; before each further
     /// one it is a sixth of it.
     pub warm_up_bytes: u64,
-    /// Read in a cell at most. Cells with writes take [`Protocol::WRITES`] or [`Protocol::RANDOM_WRITES`] times as much, and more where many large
-    /// requests are outstanding.
+    /// Read or written in a cell at most, but for cells with random writes, which take [`Protocol::RANDOM_WRITES`] as much.
     pub measured_bytes: u64,
     /// Written at random before the first cell with random writes.
     pub condition_bytes: u64,
@@ -38,13 +37,8 @@ impl Protocol {
     /// Sequential cells start at multiples of this, each behind what the last one touched, so that none finds that in a cache or overwrites it
     /// in a write buffer.
     pub const SLICE_BYTES: u64 = 16 << 20;
-    /// Sequential writes and mixes are measured over so many times as many bytes as reads: what they cost comes in pieces (merges, cleanings), and a
-    /// throughput over a few of them says more of when it was measured than of the drive.
-    pub const WRITES: u64 = 4;
-    /// The same for random ones.
-    pub const RANDOM_WRITES: u64 = 8;
-    /// So many batches of requests that do not depend on each other, twice as many as are outstanding, are enough to tell the error.
-    const BATCHES: u64 = 20;
+    /// Random writes are measured over so many times as many bytes: what they cost comes in pieces (merges, cleanings).
+    pub const RANDOM_WRITES: u64 = 2;
     /// What is written before further cells of a kind, as a part of that.
     const FURTHER: u64 = 6;
     /// Cells below this many requests are left out: there is no throughput to tell.
@@ -72,17 +66,12 @@ impl Protocol {
 
     /// Requests that are measured in a cell.
     fn requests(&self, cell: &Cell) -> u64 {
-        let (writes, is_random) = (cell.reads < 1.0, cell.access != Access::Sequential);
-        let (times, most) = match (writes, is_random) {
-            (false, _) => (1, 1_536),
-            (true, false) => (Self::WRITES, 8_192),
-            (true, true) => (Self::RANDOM_WRITES, 32_768),
-        };
-        let by_bytes = (self.measured_bytes * times / u64::from(cell.size_bytes)).min(most);
+        let is_random_write = cell.access != Access::Sequential && cell.reads < 1.0;
+        let bytes = self.measured_bytes * if is_random_write { Self::RANDOM_WRITES } else { 1 };
+        let by_bytes = (bytes / u64::from(cell.size_bytes)).min(if is_random_write { 8_192 } else { 1_536 });
         // What reads and writes do to each other takes more of them to average out.
-        let is_mix = writes && cell.reads > 0.0;
-        let least = if writes { Self::BATCHES * 2 * u64::from(cell.depth) } else { 3 * u64::from(cell.depth) };
-        by_bytes.max(if is_mix { 400 } else { 160 }).max(least)
+        let is_mix = cell.reads > 0.0 && cell.reads < 1.0;
+        by_bytes.max(if is_mix { 400 } else { 160 }).max(3 * u64::from(cell.depth))
     }
 
     /// Bytes that a measurement of all these cells writes at most.

@@ -171,11 +171,11 @@ fn decide(bench: &mut Bench<'_>, random: &mut Pcg64Mcg, area: &Area, pairs: &Pai
     if let Some(period) = found.period {
         let chunk = period as u64 * sector;
         let is_even = are_boundaries_alike(bench, random, area, chunk, found)?;
-        let why = format!(
-            "two reads on both sides of an offset take {} us less where it is {} more than a multiple of {chunk}",
-            inside::micros(found.depth.mean),
-            found.phase as u64 * sector,
-        );
+        let where_to = match found.phase as u64 * sector {
+            0 => format!("a multiple of {chunk}"),
+            phase => format!("{phase} more than a multiple of {chunk}"),
+        };
+        let why = format!("two reads on both sides of an offset take {} us less where it is {where_to}", inside::micros(found.depth.mean));
         // That boundaries are alike was measured apart from what the margin comes from. Pages of different types make that small.
         let sure = found.margin > CLEAR / 2.0 && is_effect(&found.depth, found.at.mean) && is_even;
         return Ok(Value::number("chunk_bytes", chunk as f64, why).sure_if(sure));

@@ -352,7 +352,8 @@ impl Split {
         let (domains, why, is_sure) = match self.shared.periods.first() {
             Some(&domains) => {
                 let rise = &self.shared.rises[0];
-                let more = format!("{} us longer at other multiples of {domains}", inside::micros(rise.mean));
+                let more =
+                    format!("reads timed to meet on a channel {} us longer at other multiples of {domains}", inside::micros(rise.mean));
                 (domains, format!("{why}, and {more}"), is_clear && self.is_shared_clear())
             }
             // Two reads in one unit hinder each other as two in one chunk do. If they do so less, chunks do not lie strictly in turn, and sharing

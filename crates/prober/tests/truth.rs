@@ -93,6 +93,15 @@ fn dies_that_read_on_hide_no_channel() {
     assert!(said.is_right || !said.is_sure, "{said:?}");
 }
 
+/// A small rise that is clear, where reads that overtake say that a shared channel would show more: nothing is sure. (It was, and wrong.)
+#[test]
+fn channels_that_two_experiments_tell_differently_are_not_sure() {
+    let drive = Drive::random(16, 67, 0.05);
+    assert_eq!((drive.domains, drive.sub_domains), (4, 1));
+    let said = drive.probe(60).layout;
+    assert!(said.is_right || !said.is_sure, "{said:?}");
+}
+
 /// Pages of two types make the scores of all models alike; that boundaries are alike was measured, too.
 #[test]
 fn large_chunks_of_two_types_of_pages_are_sure() {

@@ -285,9 +285,12 @@ impl Split {
         }
     }
 
-    /// Whether what is shared is clear.
+    /// Whether what is shared is clear, and not against what reads that overtake or follow each other say.
     fn is_shared_clear(&self) -> bool {
-        self.shared.margin > CLEAR && self.shared.rises.first().is_some_and(|rise| rise.in_errors() > 5.0)
+        let is_against = |sharing: &Sharing| sharing.expected > 0.0 && sharing.most_added < sharing.expected / 4.0;
+        self.shared.margin > CLEAR
+            && self.shared.rises.first().is_some_and(|rise| rise.in_errors() > 5.0)
+            && !self.sharing.as_ref().is_some_and(is_against)
     }
 
     /// Whether sharing that was not seen would have been seen: a quarter, as reads of pages of different types meet less often than is reckoned with.
@@ -352,8 +355,7 @@ impl Split {
         let (domains, why, is_sure) = match self.shared.periods.first() {
             Some(&domains) => {
                 let rise = &self.shared.rises[0];
-                let more =
-                    format!("reads timed to meet on a channel {} us longer at other multiples of {domains}", inside::micros(rise.mean));
+                let more = format!("reads that meet on a channel {} us longer at other multiples of {domains}", inside::micros(rise.mean));
                 (domains, format!("{why}, and {more}"), is_clear && self.is_shared_clear())
             }
             // Two reads in one unit hinder each other as two in one chunk do. If they do so less, chunks do not lie strictly in turn, and sharing

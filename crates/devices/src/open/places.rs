@@ -67,9 +67,9 @@ pub(super) fn written(file: &File, region: Range<u64>) -> io::Result<Vec<Range<u
 
 /// Looks at parts of a device or file until `look` finds something, and gives that.
 ///
-/// All is looked at if that takes no more than 10 seconds by the speed of 16 trials (and not twice that in the end); else samples of 4 KiB:
-/// where parts of a file begin, and up to 65,536 places at equal distances, as many as there is time for in 10 seconds. The progress counts
-/// bytes that were looked at, or that samples stand for.
+/// All is looked at if that takes no more than 10 seconds by the speed of 16 trials (and not twice that in the end). Else the first and the last
+/// MiB, and samples of 4 KiB: where parts of a file begin, and up to 65,536 places at equal distances, as many as there is time for in 10 seconds.
+/// The progress counts bytes that were looked at, or that samples stand for.
 pub(super) fn search<T>(
     parts: &[Range<u64>],
     progress: &Progress,
@@ -78,6 +78,10 @@ pub(super) fn search<T>(
     let all = Parts::new(parts);
     progress.set_total(all.bytes);
     if all.bytes > 4 * TRIALS * LONGEST {
+        // What describes the rest stands at an end; the first trial is the other one.
+        if let Some(found) = look(all.place(all.bytes - LONGEST, LONGEST))? {
+            return Ok(Some(found));
+        }
         let began = Instant::now();
         for trial in 0..TRIALS {
             if let Some(found) = look(all.place(all.bytes / TRIALS * trial, LONGEST))? {
@@ -200,7 +204,8 @@ mod tests {
         });
         assert!(found.unwrap().is_none());
         let all = (300 << 20) + 12;
-        assert_eq!((seen, progress.state()), (all + TRIALS * LONGEST, (all, all)));
+        // The trials are looked at twice, and the end, which lies in the first part but for the 7 bytes of the second.
+        assert_eq!((seen, progress.state()), (all + TRIALS * LONGEST + LONGEST - 7, (all, all)));
     }
 
     #[test]
@@ -215,7 +220,9 @@ mod tests {
             seen += 1;
             Ok(place.contains(&wanted).then_some(seen))
         });
-        assert_eq!(found.unwrap(), Some(TRIALS + 701));
+        assert_eq!(found.unwrap(), Some(1 + TRIALS + 701));
+        let at_the_end = search(parts, &Progress::default(), |place| Ok((place.end == 1 << 60).then_some(place.start)));
+        assert_eq!(at_the_end.unwrap(), Some((1 << 60) - LONGEST));
         progress.cancel();
         assert!(matches!(search(parts, &progress, |_| Ok(None::<()>)), Err(Stop::Cancelled(_))));
     }

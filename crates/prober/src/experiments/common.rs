@@ -1,9 +1,8 @@
-//! What experiments share: dividing the time, the area that those of performance write, lists in parameters, curves, words.
+//! What experiments share: dividing the time, the area that those of performance write, curves, words.
 
 use registry::{Args, Param, ParamKind, SpecError};
 use units::Nanos;
 
-use super::lists;
 use crate::analysis::estimate::Estimate;
 use crate::bench::{Bench, Measured};
 use crate::error::ProbeError;
@@ -120,14 +119,6 @@ pub fn size_possible(bench: &Bench<'_>, experiment: &'static str, asked: u64, ar
     }
     let reason = format!("requests of {size} bytes are not possible: the device and {area} bytes of it take {range}");
     Err(ProbeError::Impossible { experiment, reason })
-}
-
-/// The numbers of a parameter: see [`lists::chosen`].
-///
-/// # Errors
-/// [`registry::SpecError`] if it is no list.
-pub fn chosen(name: &'static str, key: &'static str, text: &str, auto: Option<&str>) -> Result<Vec<u64>, ProbeError> {
-    Ok(lists::chosen(name, key, text, auto)?)
 }
 
 /// Whether the experiment has so much time for each of so many measurements.

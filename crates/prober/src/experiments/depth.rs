@@ -4,7 +4,7 @@ use registry::{Args, Info, Param, ParamKind};
 use units::Nanos;
 
 use super::common::{self, Purse};
-use super::{Experiment, Group};
+use super::{Experiment, Group, lists};
 use crate::analysis::knee::{AtDepth, Knee, knee};
 use crate::bench::Bench;
 use crate::error::ProbeError;
@@ -67,7 +67,7 @@ pub(super) const WRITE: Experiment = Experiment {
 fn run(bench: &mut Bench<'_>, args: &Args, name: &'static str, reads: f64, area: u64, start: Nanos) -> Result<Finding, ProbeError> {
     let size = common::size_possible(bench, name, args.integer("size"), area)?;
     let most = u64::from(bench.device().queue_depth);
-    let mut depths = common::chosen(name, "depths", args.text("depths"), None)?;
+    let mut depths = lists::chosen(name, "depths", args.text("depths"), None)?;
     depths.retain(|&depth| depth <= most);
     if depths.len() < 3 || depths[0] != 1 {
         let reason = format!("three depths are needed, of which the first is 1, and the device takes {most} requests at a time");

@@ -3,7 +3,7 @@
 use registry::{Args, Info, Param, ParamKind};
 
 use super::common::{self, Purse};
-use super::{Experiment, Group};
+use super::{Experiment, Group, lists};
 use crate::analysis::lines::{self, Datum, Fit, Piece};
 use crate::bench::Bench;
 use crate::error::ProbeError;
@@ -97,7 +97,7 @@ fn run(
 ) -> Result<Finding, ProbeError> {
     let possible = common::sizes_possible(bench, area);
     let sector = u64::from(bench.device().sector_bytes);
-    let mut sizes = common::chosen(name, "sizes", args.text("sizes"), None)?;
+    let mut sizes = lists::chosen(name, "sizes", args.text("sizes"), None)?;
     sizes.retain(|size| possible.contains(size) && size.is_multiple_of(sector));
     if sizes.len() < 3 {
         let reason = format!("three request sizes are needed from {} to {} bytes, not {}", possible.start(), possible.end(), sizes.len());

@@ -6,7 +6,7 @@ use registry::{Args, Info, Param, ParamKind};
 use units::IoOp;
 
 use super::common::{self, Purse};
-use super::{Experiment, Group};
+use super::{Experiment, Group, lists};
 use crate::analysis::estimate::Estimate;
 use crate::bench::{Bench, Job, Limit};
 use crate::error::ProbeError;
@@ -120,7 +120,7 @@ impl Layout {
 fn run(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, ProbeError> {
     let start = bench.now();
     let (given, is_sure) = Layout::given(bench, args, known)?;
-    let mut depths = common::chosen("ill_mapped", "depths", args.text("depths"), None)?;
+    let mut depths = lists::chosen("ill_mapped", "depths", args.text("depths"), None)?;
     depths.retain(|&depth| depth <= u64::from(bench.device().queue_depth));
     let area = common::filled_area(bench, args)?;
     let phase = known.number("chunk_phase_bytes").map_or(0, |phase| phase as u64);

@@ -8,7 +8,7 @@ use registry::{Args, Info, Param, ParamKind};
 use units::Nanos;
 
 use super::common::{self, Purse};
-use super::{Experiment, Group};
+use super::{Experiment, Group, lists};
 use crate::bench::{Bench, Job, Limit};
 use crate::error::ProbeError;
 use crate::finding::{Axis, Chart, Finding, Series, Value};
@@ -90,12 +90,12 @@ fn run(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeEr
     let start = bench.now();
     let is_long = common::has_time_for(bench, 7 * 9, 200_000_000);
     let auto = if is_long { ("1+2+3+4+6+8+12+16+32", "4Ki..256Ki") } else { ("1+2+4+8+32", "4Ki+64Ki") };
-    let mut streams = common::chosen("streams", "streams", args.text("streams"), Some(auto.0))?;
+    let mut streams = lists::chosen("streams", "streams", args.text("streams"), Some(auto.0))?;
     streams.retain(|&streams| streams <= u64::from(bench.device().queue_depth));
     let most = streams.last().copied().unwrap_or(1);
     let region = bench.region().length;
     let wanted = if args.integer("space") == 0 { region } else { args.integer("space") };
-    let mut sizes = common::chosen("streams", "sizes", args.text("sizes"), Some(auto.1))?;
+    let mut sizes = lists::chosen("streams", "sizes", args.text("sizes"), Some(auto.1))?;
     let space = wanted.min(region / most);
     let possible = common::sizes_possible(bench, space);
     let sector = u64::from(bench.device().sector_bytes);

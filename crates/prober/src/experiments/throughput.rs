@@ -104,6 +104,7 @@ impl Grid {
     /// The finest grid that there is time for. Writes need more of it, as the slowest of them take a hundred times as long as reads.
     fn within(bench: &Bench<'_>, mixes: &[f64]) -> Self {
         let each = if mixes == [1.0] { 200_000_000 } else { 250_000_000 };
+        // Sizes, depths and orders of each.
         let has_time_for = |cells: usize| common::has_time_for(bench, (cells * mixes.len()) as u64, each);
         if has_time_for(12 * 9 * 3) {
             Self::WHOLE
@@ -134,13 +135,13 @@ impl Matrix {
         notes: &mut Vec<String>,
     ) -> Result<Self, ProbeError> {
         let auto = Grid::within(bench, mixes);
-        let asked = common::chosen(name, "sizes", args.text("sizes"), Some(auto.sizes))?;
+        let asked = lists::chosen(name, "sizes", args.text("sizes"), Some(auto.sizes))?;
         let possible = common::sizes_possible(bench, area);
         let sector = u64::from(bench.device().sector_bytes);
         let (sizes, left_out): (Vec<u64>, Vec<u64>) =
             asked.into_iter().partition(|size| possible.contains(size) && size.is_multiple_of(sector));
         let most_depth = u64::from(bench.device().queue_depth);
-        let mut depths = common::chosen(name, "depths", args.text("depths"), Some(auto.depths))?;
+        let mut depths = lists::chosen(name, "depths", args.text("depths"), Some(auto.depths))?;
         depths.retain(|&depth| depth <= most_depth);
         if sizes.is_empty() || depths.is_empty() {
             let reason = format!(

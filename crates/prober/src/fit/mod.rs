@@ -357,7 +357,6 @@ impl Search<'_> {
             }
             let adjusted = analytic::programs(&variant, &self.cells);
             // Where brief moves say little, the plain ones have to be among the starts.
-            // Where brief moves say little, the plain ones have to be among the starts.
             let is_plain_tried = self.is_history_seen() && log_bytes.is_none();
             let plain = analytic::plain(&adjusted).filter(|_| is_plain_tried).map(|plain| analytic::programs(&plain, &self.cells));
             // As it is, too, but only of the best front.

@@ -2,8 +2,8 @@
 //!
 //! For each built-in profile: a full-size drive is probed (experiments on its inside, each with the device time that it gets of a full set,
 //! and then, on another drive of the profile, the matrix of throughputs); a profile is fitted to what was found, starting from the *other*
-//! built-in profiles, written as TOML and read again; a full-size drive of it is probed in the same way, with another seed; and the two
-//! matrices are compared.
+//! built-in profiles, written as TOML and read again; a full-size drive of it is probed in the same way, with another seed, once with as many
+//! requests in each cell and once until each is precise; and the matrices are compared.
 //!
 //! `cargo run --release -p flashwright-prober --example round_trip -- [effort=120] [simulations=N] [inside=yes|no] [keep=FOLDER] [verbose]
 //! [profile ...]`
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use devices::{BlockDevice, Simulated, SimulatedSettings};
 use prober::fit::{Input, fit};
 use prober::matrix::Cell;
-use prober::matrix_set::{Matrix, Preparation, Protocol, measure_matrix, standard_cells};
+use prober::matrix_set::{Matrix, Preparation, Protocol, measure_again, measure_matrix, standard_cells};
 use prober::{Bench, EXPERIMENTS, Finding, Known, Region, Settings};
 use ssd::drive::profile::{self, Profile};
 use ssd::drive::state::State;
@@ -40,20 +40,33 @@ const DEFAULT: [&str; 10] = [
 /// Device time of a matrix, in nanoseconds: twenty minutes, as a full probe of a real drive may take.
 const BUDGET: u64 = 1_200_000_000_000;
 
+/// How a matrix is measured.
+enum How<'a> {
+    /// Each cell until it is precise.
+    Fresh { protocol: Option<Protocol>, buffer: Option<f64> },
+    /// Each cell with as many requests as in another.
+    Again(&'a Matrix),
+}
+
 #[allow(clippy::unwrap_used)]
-fn probe(profile: &Profile, protocol: Option<Protocol>, cells: Option<&[Cell]>, buffer: Option<f64>, seed: u64) -> Matrix {
+fn probe(profile: &Profile, how: &How<'_>, seed: u64) -> Matrix {
     let progress = Progress::default();
     let settings = SimulatedSettings { state: State::Filled, seed };
     let mut device = Simulated::new(&profile.name, profile, settings, &progress).unwrap();
     let info = device.info().clone();
-    let standard = standard_cells(info.sector_bytes);
-    let cells = cells.unwrap_or(&standard);
-    let protocol = protocol.unwrap_or_else(|| Protocol::new(info.capacity_bytes, BUDGET, cells.len(), buffer, seed));
     let region = Region { offset: 0, length: info.capacity_bytes };
     let mut bench = Bench::new(&mut device, Settings { region, seed, may_write: true, budget: BUDGET }, &progress);
-    let matrix = measure_matrix(&mut bench, &protocol, cells, Preparation::Fill).unwrap();
+    let matrix = match how {
+        How::Again(target) => measure_again(&mut bench, target, Preparation::Fill).unwrap(),
+        How::Fresh { protocol, buffer } => {
+            let cells = standard_cells(info.sector_bytes);
+            let protocol = protocol.unwrap_or_else(|| Protocol::new(info.capacity_bytes, BUDGET, cells.len(), *buffer, seed));
+            measure_matrix(&mut bench, &protocol, &cells, Preparation::Fill).unwrap()
+        }
+    };
     let now = bench.now();
-    eprintln!("  {}: {} cells in {:.1} s of device time", profile.name, matrix.cells.len(), now as f64 / 1e9);
+    let (cells, seconds, written) = (matrix.cells.len(), now as f64 / 1e9, bench.sent().written_bytes as f64 / 1e9);
+    eprintln!("  {}: {cells} cells in {seconds:.1} s of device time, {written:.2} GB written", profile.name);
     matrix
 }
 
@@ -103,13 +116,15 @@ fn inside(profile: &Profile, seed: u64) -> Vec<Finding> {
 fn found(profile: &Profile, options: &Options) -> (Known, Matrix) {
     let file =
         options.keep.as_ref().map(|folder| format!("{folder}/{}-{}.json", profile.name, if options.inside { "inside" } else { "blind" }));
-    if let Some(text) = file.as_ref().and_then(|file| std::fs::read_to_string(file).ok()) {
-        let known = Known::new(serde_json::from_str(&text).unwrap());
-        let matrix = Matrix::from_findings(&known).unwrap();
+    let kept = file.as_ref().and_then(|file| std::fs::read_to_string(file).ok());
+    let mut known = match kept {
+        Some(text) => Known::new(serde_json::from_str(&text).unwrap()),
+        None => Known::new(if options.inside { inside(profile, 1) } else { Vec::new() }),
+    };
+    if let Some(matrix) = Matrix::from_findings(&known) {
         return (known, matrix);
     }
-    let mut known = Known::new(if options.inside { inside(profile, 1) } else { Vec::new() });
-    let matrix = probe(profile, None, None, known.number("write_buffer_bytes"), 1);
+    let matrix = probe(profile, &How::Fresh { protocol: None, buffer: known.number("write_buffer_bytes") }, 1);
     known.add(matrix.to_finding());
     if let Some(file) = file {
         std::fs::write(file, serde_json::to_string(known.findings()).unwrap()).unwrap();
@@ -147,8 +162,8 @@ fn main() {
     if names.is_empty() {
         names = DEFAULT.iter().map(|&name| name.to_owned()).collect();
     }
-    println!("| profile | cells | within 10 % | worst | median | simulations | seconds | scheme |");
-    println!("|---|---|---|---|---|---|---|---|");
+    println!("| profile | cells | within 10 % | probed afresh | worst | median | simulations | seconds | scheme |");
+    println!("|---|---|---|---|---|---|---|---|---|");
     for name in names {
         one(&name, &options);
     }
@@ -171,18 +186,16 @@ fn one(name: &str, options: &Options) {
     let text = found.profile.to_toml();
     let loaded = profile::parse(&text, "fitted").unwrap();
     assert_eq!(loaded.capacity_bytes(), truth.capacity_bytes());
-    let cells: Vec<Cell> = target.cells.iter().map(|one| one.cell).collect();
-    let again = probe(&loaded, Some(target.protocol), Some(&cells), None, 3);
-    let ratios = target.ratios(&again);
-    let mut errors: Vec<f64> = ratios.iter().map(|(_, ratio)| (ratio - 1.0).abs()).collect();
-    errors.sort_by(f64::total_cmp);
-    let within = errors.iter().filter(|error| **error <= 0.1).count();
+    let again = probe(&loaded, &How::Again(&target), 3);
+    let afresh = probe(&loaded, &How::Fresh { protocol: Some(target.protocol), buffer: None }, 4);
+    let (again_errors, afresh_errors) = (errors(&target, &again), errors(&target, &afresh));
     println!(
-        "| {name} | {} | {:.1} % | {:.1} % | {:.1} % | {} | {seconds:.0} | {} |",
-        errors.len(),
-        100.0 * within as f64 / errors.len() as f64,
-        100.0 * errors.last().unwrap(),
-        100.0 * errors[errors.len() / 2],
+        "| {name} | {} | {:.1} % | {:.1} % | {:.1} % | {:.1} % | {} | {seconds:.0} | {} |",
+        again_errors.len(),
+        100.0 * within(&again_errors),
+        100.0 * within(&afresh_errors),
+        100.0 * again_errors.last().unwrap(),
+        100.0 * again_errors[again_errors.len() / 2],
         found.evaluations,
         loaded.ftl.scheme,
     );
@@ -196,7 +209,8 @@ fn one(name: &str, options: &Options) {
             let mark = if (other / one.iops - 1.0).abs() > 0.1 { " <--" } else { "" };
             let error = (one.interval[1] - one.interval[0]) / 2.0 / one.iops;
             println!(
-                "{access:?} reads={reads} {size_bytes:>6} x{depth:<2} {:>10.0} iops +-{:4.1}% fit {:+6.1} % again {:+6.1} %{mark}",
+                "{access:?} reads={reads} {size_bytes:>6} x{depth:<2} {:>6} requests {:>10.0} iops +-{:4.1}% fit {:+6.1} % again {:+6.1} %{mark}",
+                one.requests,
                 one.iops,
                 100.0 * error,
                 100.0 * (ours / one.iops - 1.0),
@@ -204,4 +218,16 @@ fn one(name: &str, options: &Options) {
             );
         }
     }
+}
+
+/// How far off each cell is, in ascending order.
+fn errors(target: &Matrix, other: &Matrix) -> Vec<f64> {
+    let mut errors: Vec<f64> = target.ratios(other).iter().map(|(_, ratio)| (ratio - 1.0).abs()).collect();
+    errors.sort_by(f64::total_cmp);
+    errors
+}
+
+/// The share within the bar.
+fn within(errors: &[f64]) -> f64 {
+    errors.iter().filter(|error| **error <= 0.1).count() as f64 / errors.len().max(1) as f64
 }

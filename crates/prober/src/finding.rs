@@ -158,12 +158,12 @@ impl Series {
 
     /// Adds a point without an interval.
     pub fn push(&mut self, x: f64, y: f64) {
-        self.points.push(Point { x, y, interval: None });
+        self.points.push(Point { x, y, interval: None, requests: None });
     }
 
     /// Adds a point with its 95 % interval.
     pub fn push_within(&mut self, x: f64, y: f64, low: f64, high: f64) {
-        self.points.push(Point { x, y, interval: Some([low, high]) });
+        self.points.push(Point { x, y, interval: Some([low, high]), requests: None });
     }
 }
 
@@ -177,6 +177,9 @@ pub struct Point {
     /// Its 95 % interval, if it was estimated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,
+    /// Requests that it is the mean of, where whoever measures again needs to know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
 }
 
 /// Something to mark, in the units of the chart's axes: a vertical line at `x`, a horizontal one at `y`, or a point at both.

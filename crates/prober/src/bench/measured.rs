@@ -56,7 +56,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    pub(super) fn new(jobs: usize, depth: u64) -> Self {
+    pub(super) fn new(jobs: usize, batch_requests: u64) -> Self {
         let histogram = || Histogram::new(3).expect("three digits are allowed");
         Self {
             requests: 0,
@@ -65,7 +65,7 @@ impl Measured {
             latencies: [histogram(), histogram(), histogram(), histogram()],
             jobs: vec![JobMeasured::default(); jobs],
             samples: Vec::new(),
-            batches: Batches::new(depth),
+            batches: Batches::new(batch_requests),
         }
     }
 
@@ -127,10 +127,9 @@ impl Batches {
     /// With fewer, the interval is too uncertain itself.
     const FEWEST: usize = 20;
 
-    /// Of requests of which `depth` are outstanding. Ends of requests that were outstanding together are not independent, so a batch holds
-    /// more than these.
-    pub fn new(depth: u64) -> Self {
-        Self { times: Vec::with_capacity(Self::MOST), each: (2 * depth).max(8), in_this: 0, since: 0 }
+    /// Of so many requests, at least 8. Ends of requests that were outstanding together are not independent, so a batch should hold no fewer.
+    pub fn new(each: u64) -> Self {
+        Self { times: Vec::with_capacity(Self::MOST), each: each.max(8), in_this: 0, since: 0 }
     }
 
     /// A request ended, so long after the start of the measured part. Whether it is time to ask how precise the mean is: only when the

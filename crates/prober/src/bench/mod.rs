@@ -50,6 +50,9 @@ pub struct Limit {
     pub precision: f64,
     /// Requests measured before the precision may end it: a drive may repeat itself only after many.
     pub least_requests: u64,
+    /// Requests of a batch at least, whose means tell the precision, which is then asked for whenever the requests have doubled; 0 for twice as many
+    /// as are outstanding, and asking whenever there are enough batches to join.
+    pub batch_requests: u64,
     /// Requests measured before the time may end it: without any a throughput of nothing would be told of a drive that pauses.
     pub fewest_requests: u64,
     /// Requests that come before and are not measured.
@@ -64,15 +67,23 @@ impl Limit {
     /// So many requests, after a tenth as many to warm up.
     #[must_use]
     pub fn requests(requests: u64) -> Self {
-        let (time, precision, warm_up_requests) = (Nanos::MAX, 0.0, requests / 10);
-        Self { requests, time, precision, least_requests: 0, fewest_requests: 0, warm_up_requests, warm_up_time: 0, keep_samples: false }
+        Self { requests, precision: 0.0, warm_up_requests: requests / 10, ..Self::time(Nanos::MAX) }
     }
 
     /// So much device time at most, and no longer than until the throughput is known within one per cent.
     #[must_use]
     pub fn time(time: Nanos) -> Self {
-        let (requests, precision) = (u64::MAX, 0.01);
-        Self { requests, time, precision, least_requests: 0, fewest_requests: 0, warm_up_requests: 0, warm_up_time: 0, keep_samples: false }
+        Self {
+            requests: u64::MAX,
+            time,
+            precision: 0.01,
+            least_requests: 0,
+            batch_requests: 0,
+            fewest_requests: 0,
+            warm_up_requests: 0,
+            warm_up_time: 0,
+            keep_samples: false,
+        }
     }
 
     /// The same with so many requests to warm up.
@@ -93,6 +104,13 @@ impl Limit {
     #[must_use]
     pub fn at_least(mut self, least_requests: u64) -> Self {
         self.least_requests = least_requests;
+        self
+    }
+
+    /// The same, but precise by means of so many requests each.
+    #[must_use]
+    pub fn in_batches(mut self, batch_requests: u64) -> Self {
+        self.batch_requests = batch_requests;
         self
     }
 

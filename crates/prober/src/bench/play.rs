@@ -29,6 +29,8 @@ struct Player<'b, 'a> {
     free: Vec<u32>,
     outstanding: u32,
     measured: Measured,
+    /// Requests at which it is asked next whether these are precise enough, where the limit says how many make a batch.
+    asked_at: u64,
     left_to_warm_up: u64,
     is_warming_up: bool,
     /// Start of the measured part.
@@ -53,7 +55,8 @@ impl Bench<'_> {
     pub fn play(&mut self, jobs: Vec<Job>, limit: Limit) -> Result<Measured, ProbeError> {
         let start = self.device.now();
         let (count, is_virtual) = (jobs.len(), self.device.info().is_virtual);
-        let depth = jobs.iter().map(|job| u64::from(job.pace.depth())).sum();
+        let depth: u64 = jobs.iter().map(|job| u64::from(job.pace.depth())).sum();
+        let batch = if limit.batch_requests > 0 { limit.batch_requests } else { 2 * depth };
         let player = Player {
             bench: self,
             jobs,
@@ -62,7 +65,8 @@ impl Bench<'_> {
             under_way: Vec::new(),
             free: Vec::new(),
             outstanding: 0,
-            measured: Measured::new(count, depth),
+            measured: Measured::new(count, batch),
+            asked_at: limit.least_requests.max(1),
             left_to_warm_up: limit.warm_up_requests,
             is_warming_up: limit.warm_up_requests > 0 || limit.warm_up_time > 0,
             since: start,
@@ -279,8 +283,12 @@ impl Player<'_, '_> {
             let sent_ns = sent.saturating_sub(self.since);
             measured.samples.push(Sample { sent_ns, latency_ns: latency, offset: request.offset, op: request.op, job });
         }
-        let is_doubled = measured.batches.ended(measured.elapsed);
-        let may_be_precise = is_doubled && self.limit.precision > 0.0 && measured.requests >= self.limit.least_requests;
+        let mut is_asked = measured.batches.ended(measured.elapsed);
+        if self.limit.batch_requests > 0 {
+            is_asked = measured.requests == self.asked_at;
+            self.asked_at <<= u32::from(is_asked);
+        }
+        let may_be_precise = is_asked && self.limit.precision > 0.0 && measured.requests >= self.limit.least_requests;
         let is_precise = may_be_precise && measured.relative_error() < self.limit.precision;
         let is_over = measured.elapsed >= self.limit.time && measured.requests >= self.limit.fewest_requests;
         if is_precise || measured.requests == self.limit.requests || is_over {

@@ -211,7 +211,7 @@ fn draw(chart: &mut Chart, label: &str, found: &[Measured], best: &Fit) {
     let words = label.replace('_', " ");
     let mut points = Series { is_scatter: true, ..Series::new(&words) };
     for Measured { datum, interval } in found {
-        points.points.push(crate::finding::Point { x: datum.x * SECTOR_BYTES as f64, y: datum.y, interval: *interval });
+        points.points.push(crate::finding::Point { x: datum.x * SECTOR_BYTES as f64, y: datum.y, interval: *interval, requests: None });
     }
     let mut line = Series::new(format!("{words}: fit"));
     for pair in found.windows(2) {

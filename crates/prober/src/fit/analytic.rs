@@ -134,6 +134,7 @@ mod tests {
             cell: Cell { access: Access::Random, reads: 1.0, size_bytes: 4096, depth },
             iops,
             interval: [iops; 2],
+            requests: 160,
         };
         // 16 units: 16 x 64 / 79 times as much at depth 64.
         let units = least_units(&[one(1, 1e4), one(64, 1e4 * 16.0 * 64.0 / 79.0)]);
@@ -159,6 +160,7 @@ mod tests {
             cell: Cell { access: Access::Random, reads, size_bytes, depth: 1 },
             iops,
             interval: [iops; 2],
+            requests: 160,
         };
         // 10 us for 3584 bytes: 358 MB/s; 64 KiB at a time make 131 MB/s.
         let cells = [one(1.0, 512, 1e6 / 90.0), one(1.0, 4096, 1e4), one(1.0, 65_536, 2e3), one(0.0, 4096, 4e3)];

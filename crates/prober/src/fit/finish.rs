@@ -4,7 +4,6 @@ use ssd::drive::profile::{EnergyConfig, Profile, WearLevellingConfig};
 
 use super::{Input, parameters, scheme::Scheme};
 use crate::known::Known;
-use crate::matrix::Cell;
 use crate::matrix_set::Matrix;
 
 /// Share of the erase blocks that is spare where nothing was found: GiB of flash for GB of addresses.
@@ -106,10 +105,7 @@ impl Spare {
         match (number("cleaning_onset_bytes"), number("least_spare_bytes")) {
             (Some(bytes), _) => Self::Onset { bytes, begins: number("cleaning_begins_bytes").filter(|begins| *begins < bytes) },
             (None, Some(bytes)) => Self::AtLeast(bytes),
-            (None, None) => {
-                let cells: Vec<Cell> = target.cells.iter().map(|one| one.cell).collect();
-                Self::Unknown { matrix_bytes: target.protocol.written_bytes(&cells) as f64 }
-            }
+            (None, None) => Self::Unknown { matrix_bytes: target.written_bytes() as f64 },
         }
     }
 }

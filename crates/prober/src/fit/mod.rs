@@ -36,7 +36,7 @@ use units::{Cancelled, Progress};
 
 use crate::known::Known;
 use crate::matrix::Cell;
-use crate::matrix_set::{CellMeasured, Matrix};
+use crate::matrix_set::{CellMeasured, Matrix, written_bytes};
 use allowance::Allowance;
 use parameters::{MIXES, Parameter, READS, ShortestTimes, WRITES};
 use scheme::Scheme;
@@ -151,7 +151,7 @@ fn searched(input: &Input<'_>, cells: Vec<CellMeasured>, allowance: &Allowance, 
         protocol: input.target.protocol,
         seed: input.seed,
         capacity_bytes: input.capacity_bytes,
-        written_bytes: input.target.protocol.written_bytes(&cells.iter().map(|one| one.cell).collect::<Vec<_>>()),
+        written_bytes: written_bytes(&input.target.protocol, &cells),
         spare: finish::Spare::of(input.known, input.target),
         progress,
         allowance,
@@ -356,8 +356,8 @@ impl Search<'_> {
                 continue;
             }
             let adjusted = analytic::programs(&variant, &self.cells);
-            // Where brief moves say little, the plain ones have to be among the starts.
-            let is_plain_tried = self.is_history_seen() && log_bytes.is_none();
+            // Moves seldom come from pages of several types to one, as a few values then fit less at first.
+            let is_plain_tried = log_bytes.is_none();
             let plain = analytic::plain(&adjusted).filter(|_| is_plain_tried).map(|plain| analytic::programs(&plain, &self.cells));
             // As it is, too, but only of the best front.
             for variant in [Some(adjusted), plain, (rank == 0).then_some(variant)].into_iter().flatten() {

@@ -331,13 +331,21 @@ fn erase_blocks(moves: &mut Moves) {
         .into_iter()
         .chain([(m.planes_per_die, m.multi_plane), (1, m.multi_plane)])
     {
+        let with = |pages: u32, profile: &mut Profile| {
+            let (before, logical) = (row_pages(profile), f64::from(profile.logical_pages()));
+            profile.media.pages_per_erase_block = pages;
+            (profile.media.planes_per_die, profile.media.multi_plane) = (planes, is_multi);
+            finish::keep_onset(profile, row_pages(profile) - before, logical);
+        };
         for factor in [1.0, 0.25, 0.5, 2.0, 4.0] {
             let pages = (f64::from(m.pages_per_erase_block) * factor) as u32;
+            moves.add(|profile| with(pages, profile));
+        }
+        // As many pages in all: what copies and erases take was fitted to the wrong planes.
+        if planes != m.planes_per_die {
             moves.add(|profile| {
-                let (before, logical) = (row_pages(profile), f64::from(profile.logical_pages()));
-                profile.media.pages_per_erase_block = pages;
-                (profile.media.planes_per_die, profile.media.multi_plane) = (planes, is_multi);
-                finish::keep_onset(profile, row_pages(profile) - before, logical);
+                with((m.pages_per_erase_block * m.planes_per_die / planes).max(1), profile);
+                (profile.media.copy_back, profile.media.erase_us) = (false, USUAL_ERASE_US);
             });
         }
     }

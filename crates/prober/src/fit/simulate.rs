@@ -13,8 +13,7 @@ use super::scheme::Scheme;
 use super::stand_in::stand_in;
 use crate::bench::{Bench, Region, Settings};
 use crate::error::ProbeError;
-use crate::matrix::Cell;
-use crate::matrix_set::{CellMeasured, Matrix, Preparation, Protocol, Times, measure_within};
+use crate::matrix_set::{CellMeasured, Matrix, Preparation, Protocol, Times, measure_within, written_bytes};
 
 /// Threads that simulate candidates side by side. Results do not depend on it.
 const THREADS: usize = 2;
@@ -32,8 +31,8 @@ pub(super) enum Extent {
 impl Extent {
     fn times(self, measured: &[CellMeasured], protocol: &Protocol) -> Times {
         match self {
-            Self::Brief => Times::like(measured, protocol),
-            Self::Whole => Times::of_protocol(protocol, measured.len()),
+            Self::Brief => Times::brief(measured, protocol),
+            Self::Whole => Times::whole(measured, protocol),
         }
     }
 }
@@ -55,8 +54,7 @@ pub(super) struct Simulator<'a> {
 impl Simulator<'_> {
     /// The matrix of a profile over these cells, though nothing may be spent any more; `None` if such a drive cannot be made, or fails.
     pub fn matrix(&self, profile: &Profile, target: &[CellMeasured]) -> Option<Matrix> {
-        let cells: Vec<Cell> = target.iter().map(|one| one.cell).collect();
-        self.measure(profile, &cells, &Extent::Whole.times(target, &self.protocol), &self.allowance.outcome).ok()
+        self.measure(profile, target, Extent::Whole, &self.allowance.outcome).ok()
     }
 
     /// The profile with the device's addresses and its spare space.
@@ -66,15 +64,15 @@ impl Simulator<'_> {
         if sized.check().is_ok() { sized } else { profile.clone() }
     }
 
-    fn measure(&self, profile: &Profile, cells: &[Cell], times: &Times, progress: &Progress) -> Result<Matrix, ProbeError> {
+    fn measure(&self, profile: &Profile, target: &[CellMeasured], extent: Extent, progress: &Progress) -> Result<Matrix, ProbeError> {
         let profile = &self.sized(profile);
-        let written = self.protocol.written_bytes(cells);
+        let written = written_bytes(&self.protocol, target);
         let small = stand_in(profile, self.protocol.area_bytes, written);
         let is_log_block = Scheme::of(profile).is_log_block();
         // The target's area was written over a drive that held data: that much less of the spare space was free from then on. Where all that
         // is written does not use it up, or is merged into place, it makes no difference.
         let is_used_up = spare_bytes(profile) < written * 2 && !is_log_block;
-        let has_writes = cells.iter().any(|cell| cell.reads < 1.0);
+        let has_writes = target.iter().any(|one| one.cell.reads < 1.0);
         let preparation = if is_used_up && has_writes { Preparation::Fill } else { Preparation::IsFilled };
         let pages = self.protocol.area_bytes.div_ceil(u64::from(small.media.page_bytes)) as u32;
         let state = if is_log_block { State::Loaded { pages } } else { State::Filled };
@@ -83,7 +81,7 @@ impl Simulator<'_> {
         let region = Region { offset: 0, length: self.protocol.area_bytes.min(device.info().capacity_bytes) };
         let settings = Settings { region, seed: self.seed, may_write: true, budget: u64::MAX };
         let mut bench = Bench::new(&mut device, settings, progress).given_up_when_stopped();
-        measure_within(&mut bench, &self.protocol, cells, times, preparation)
+        measure_within(&mut bench, &self.protocol, &extent.times(target, &self.protocol), preparation)
     }
 
     /// Whether what is written before a cell decides about it: logs fill up, or spare space is used up.
@@ -103,19 +101,17 @@ impl Simulator<'_> {
     /// # Errors
     /// [`Cancelled`] if it was asked to stop.
     pub fn matrices(&self, profiles: &[Profile], target: &[CellMeasured], extent: Extent) -> Result<Vec<Option<Matrix>>, Cancelled> {
-        let times = extent.times(target, &self.protocol);
-        let cells: Vec<Cell> = target.iter().map(|one| one.cell).collect();
-        let taken = self.allowance.take(profiles.len(), cells.len());
+        let taken = self.allowance.take(profiles.len(), target.len());
         let next = AtomicUsize::new(0);
         let work = || {
             let mut found = Vec::new();
             loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 let Some(profile) = profiles[..taken].get(index) else { return found };
-                if self.progress.advance(cells.len() as u64).is_err() {
+                if self.progress.advance(target.len() as u64).is_err() {
                     return found;
                 }
-                found.push((index, self.measure(profile, &cells, &times, &self.allowance.search).ok()));
+                found.push((index, self.measure(profile, target, extent, &self.allowance.search).ok()));
             }
         };
         let mut results: Vec<Option<Matrix>> = vec![None; profiles.len()];

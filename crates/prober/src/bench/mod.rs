@@ -293,9 +293,17 @@ impl<'a> Bench<'a> {
     /// # Errors
     /// Those of [`Bench::play`].
     pub fn flush(&mut self) -> Result<(), ProbeError> {
+        self.flush_time().map(|_| ())
+    }
+
+    /// Sends a flush and waits for its end; how long that took, in nanoseconds.
+    ///
+    /// # Errors
+    /// Those of [`Bench::play`].
+    pub fn flush_time(&mut self) -> Result<Nanos, ProbeError> {
         let flush = IoRequest { time_ns: 0, op: IoOp::Flush, offset: 0, length: 0, stream: 0, latency_ns: None };
         let source = Box::new(units::VecRequests::new([flush].into()));
-        self.play(vec![Job::closed(source, 1)], Limit::requests(1).after(0)).map(|_| ())
+        Ok(self.play(vec![Job::closed(source, 1)], Limit::requests(1).after(0))?.elapsed)
     }
 }
 

@@ -93,29 +93,31 @@ pub struct Experiment {
 
 /// All experiments, in the order in which a set runs them.
 pub static EXPERIMENTS: &[Experiment] = &[
-    // performance
+    // performance of reads
     throughput::READ,
-    throughput::WRITE,
     equations::READ,
-    equations::WRITE,
     response_time::READ,
-    response_time::WRITE,
-    mix::ENTRY,
     depth::READ,
-    depth::WRITE,
-    // internals
+    // internals that take few writes
     chunk_size::ENTRY,
     interleaving::ENTRY,
     mapping::ENTRY,
     write_buffer::ENTRY,
+    // before the spare space is used up by more writes: a profile is simulated from a drive that has it
+    matrix::ENTRY,
+    matrix::READS,
+    // performance of writes
+    throughput::WRITE,
+    equations::WRITE,
+    response_time::WRITE,
+    mix::ENTRY,
+    depth::WRITE,
+    // internals that take many writes
     logs::ENTRY,
     erase_block_size::ENTRY,
     read_ahead::ENTRY,
     cleaning_onset::ENTRY,
     steady_state::ENTRY,
-    // performance again: it uses what the internals found
-    matrix::ENTRY,
-    matrix::READS,
     // patterns
     focused::ENTRY,
     partitioned::ENTRY,

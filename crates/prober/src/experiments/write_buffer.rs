@@ -6,7 +6,7 @@
 //! rounds have to agree.
 //!
 //! Writes of 4 KiB one at a time show buffers that flash empties slowly; more of them at once, then larger ones, those that a single writer
-//! cannot fill. A buffer that is emptied as fast as the host fills it leaves no trace. An area of faster flash (pseudo-SLC) looks
+//! cannot fill. A buffer that is emptied as fast as the host fills it leaves no trace, but that a flush takes longer after a write. An area of faster flash (pseudo-SLC) looks
 //! like a buffer; so the search ends at `most`.
 
 use registry::{Args, Info, Param, ParamKind};
@@ -51,6 +51,9 @@ const KINDS: [(u64, u32); 3] = [(4 << 10, 1), (4 << 10, 32), (64 << 10, 8)];
 
 /// Groups of completions that a burst is divided into.
 const GROUPS: usize = 128;
+
+/// A rest after a flush, in nanoseconds.
+const REST: u64 = 20_000_000;
 
 /// By how much completions have to slow down.
 const LEAST_RATIO: f64 = 1.3;
@@ -105,7 +108,35 @@ fn body(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeE
         common::bytes_text(longest.0 as f64),
         longest.1
     );
-    Ok(Finding { values: vec![Value::not_found("write_buffer_bytes", why)], ..Finding::default() })
+    let values = vec![Value::not_found("write_buffer_bytes", why), buffered(bench, range, size)?];
+    Ok(Finding { values, ..Finding::default() })
+}
+
+/// Whether single writes are completed before they are on flash: a flush then has to wait for it.
+fn buffered(bench: &mut Bench<'_>, range: u64, size: u64) -> Result<Value, ProbeError> {
+    const ROUNDS: usize = 15;
+    const LONGER: f64 = 2.0;
+    let (mut idle, mut after) = (Vec::with_capacity(ROUNDS), Vec::with_capacity(ROUNDS));
+    for _ in 0..ROUNDS {
+        bench.flush()?;
+        bench.pause(REST)?;
+        idle.push(bench.flush_time()? as f64 / 1e3);
+        bench.pause(REST)?;
+        let source = bench.pattern(&format!("random(size={size},range={range})"))?;
+        bench.play(vec![Job::closed(source, 1)], Limit::requests(1).after(0))?;
+        after.push(bench.flush_time()? as f64 / 1e3);
+    }
+    idle.sort_by(f64::total_cmp);
+    after.sort_by(f64::total_cmp);
+    let is_buffered = after[ROUNDS / 4] > LONGER * idle[ROUNDS * 3 / 4];
+    let (idle, after) = (idle[ROUNDS / 2], after[ROUNDS / 2]);
+    let (word, says) = if is_buffered {
+        ("yes", "the write was not on flash yet")
+    } else {
+        ("no", "the write was on flash, or need not be: a drive that survives power cuts may flush nothing")
+    };
+    let why = format!("a flush takes {after:.0} us after a write and {idle:.0} us after a rest: {says}");
+    Ok(Value::word("writes_are_buffered", word, why).sure_if(is_buffered))
 }
 
 /// Bursts of one kind, and what they show.
@@ -149,7 +180,7 @@ fn with_larger(bench: &mut Bench<'_>, mut seen: Seen, range: u64, rounds: usize,
 
 fn burst(bench: &mut Bench<'_>, size: u64, depth: u32, range: u64, requests: u64, time: u64) -> Result<Burst, ProbeError> {
     bench.flush()?;
-    bench.pause(20_000_000)?;
+    bench.pause(REST)?;
     let source = bench.pattern(&format!("random(size={size},range={range})"))?;
     let limit = Limit { requests, ..Limit::time(time.max(1)).precision(0.0) };
     let samples = bench.play(vec![Job::closed(source, depth)], limit.with_samples())?.samples;

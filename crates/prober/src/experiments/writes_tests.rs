@@ -173,9 +173,20 @@ fn a_drive_with_nothing_around_the_flash_shows_nothing() {
     let known = findings(&mut device, &["read_ahead", "write_buffer", "focused", "pauses", "bursts", "serial_parallel"], 6);
     let absent = ["read_ahead_window_bytes", "read_ahead_streams", "read_cache_bytes", "write_buffer_bytes", "focused_area_bytes"];
     assert_absent(&known, &absent);
+    let buffered = found(&known, "writes_are_buffered");
+    assert_eq!((buffered.word.as_deref(), buffered.verdict), (Some("no"), Verdict::Unsure), "{buffered:?}");
     // It cleans by now, which makes long bursts dearer.
     assert_ne!(found(&known, "burst_bytes").verdict, Verdict::Sure);
     assert_eq!(found(&known, "parallel_writes").word.as_deref(), Some("faster"));
+}
+
+#[test]
+fn a_buffer_that_flash_empties_as_fast_as_it_is_filled_has_no_size_but_is_one() {
+    let mut device = page_mapped(&["write_buffer.bytes=2097152", "write_buffer.flush=eager", "interface.link_mb_per_second=2"]);
+    let known = findings(&mut device, &["write_buffer"], 20);
+    assert_absent(&known, &["write_buffer_bytes"]);
+    let buffered = found(&known, "writes_are_buffered");
+    assert_eq!((buffered.word.as_deref(), buffered.verdict), (Some("yes"), Verdict::Sure), "{buffered:?}");
 }
 
 #[test]

@@ -236,10 +236,31 @@ impl Search<'_> {
         }
         let (found, in_brief) = self.with_writes(&fronts)?;
         self.simulator.allowance.set_part(1.0);
-        let best = found.into_iter().min_by(|a, b| polish::amiss(&a.errors).total_cmp(&polish::amiss(&b.errors)));
-        let Some(best) = best else { return Ok(in_brief) };
-        let goal = Goal::whole(&self.cells);
-        Ok(polish::polish(&self.simulator, &goal, &self.structure, best, &self.last_values())?.profile)
+        self.simulator.allowance.set_until(1.0);
+        Ok(self.polished(found)?.map_or(in_brief, |best| best.profile))
+    }
+
+    /// The candidate with the fewest cells amiss, polished; and gone on from with what is left then, as long as that helps.
+    fn polished(&self, found: Vec<Candidate>) -> Result<Option<Candidate>, FitError> {
+        const BETTER: f64 = 0.98;
+        const CLIMB: f64 = 0.6;
+        const ENOUGH: f64 = 0.9;
+        let (goal, values, allowance) = (Goal::whole(&self.cells), self.last_values(), self.simulator.allowance);
+        let polished = |found: Vec<Candidate>| {
+            let best = found.into_iter().min_by(|a, b| polish::amiss(&a.errors).total_cmp(&polish::amiss(&b.errors)));
+            best.map(|best| polish::polish(&self.simulator, &goal, &self.structure, best, &values)).transpose()
+        };
+        let Some(mut best) = polished(found)? else { return Ok(None) };
+        while best.worst() > polish::NEAR && allowance.spent() < ENOUGH {
+            let begin = allowance.spent();
+            let found = self.climbed(vec![best.clone()], begin + (1.0 - begin) * CLIMB)?;
+            allowance.set_until(1.0);
+            match polished(found)? {
+                Some(next) if polish::amiss(&next.errors) < polish::amiss(&best.errors) * BETTER => best = next,
+                _ => break,
+            }
+        }
+        Ok(Some(best))
     }
 
     /// What the best profiles for reads become when all is fitted: none if nothing is left to simulate the whole measurement, but the best
@@ -258,17 +279,18 @@ impl Search<'_> {
         let mut found = pool.into_profiles();
         found.truncate(KEPT);
         let in_brief = found.first().unwrap_or(&backs[0]).clone();
-        Ok((self.as_measured(&found)?, in_brief))
+        self.simulator.allowance.set_until(0.95);
+        let candidates = self.evaluated(&Goal::whole(&self.cells), &found)?;
+        Ok((self.climbed(candidates, 0.95)?, in_brief))
     }
 
-    /// Those of the profiles that are best when fitted to the whole measurement: by least squares, and by the cells that are near.
-    fn as_measured(&self, profiles: &[Profile]) -> Result<Vec<Candidate>, FitError> {
-        let goal = Goal::whole(&self.cells);
-        let parameters = self.last_values();
-        self.simulator.allowance.set_until(0.95);
-        let mut pool = Pool::new(&self.simulator, &self.structure, &goal, &parameters);
+    /// What is best when these are fitted to the whole measurement, until so much is spent: by least squares, and by the cells that are near.
+    fn climbed(&self, candidates: Vec<Candidate>, until: f64) -> Result<Vec<Candidate>, FitError> {
+        let (goal, values) = (Goal::whole(&self.cells), self.last_values());
+        self.simulator.allowance.set_until(until);
+        let mut pool = Pool::new(&self.simulator, &self.structure, &goal, &values);
         pool.phases = self.last_phases();
-        self.evaluated(&goal, profiles)?.into_iter().filter(Candidate::is_simulated).for_each(|one| pool.add(one));
+        candidates.into_iter().filter(Candidate::is_simulated).for_each(|one| pool.add(one));
         pool.climb()?;
         self.simulator.allowance.set_until(1.0);
         let least_amiss = pool.least_amiss().cloned();

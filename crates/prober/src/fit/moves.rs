@@ -295,6 +295,7 @@ pub(super) fn of_history(from: &Profile) -> Vec<Profile> {
         logs(&mut moves, &scheme);
     } else {
         erase_blocks(&mut moves);
+        copies(&mut moves);
     }
     moves.found
 }
@@ -348,6 +349,16 @@ fn erase_blocks(moves: &mut Moves) {
                 (profile.media.copy_back, profile.media.erase_us) = (false, USUAL_ERASE_US);
             });
         }
+    }
+}
+
+/// How copies are made: what erases take was fitted to what copies seemed to.
+fn copies(moves: &mut Moves) {
+    for factor in [1.0, 2.5, 0.4] {
+        moves.add(|profile| {
+            profile.media.copy_back = !profile.media.copy_back;
+            profile.media.erase_us *= factor;
+        });
     }
 }
 

@@ -14,7 +14,7 @@ use super::solve::{Candidate, Goal, Jacobian, evaluate, moved};
 use super::structure::Structure;
 
 /// A cell with an error above is amiss: a little less than the 10 % that are asked for, as another seed moves it a little.
-const NEAR: f64 = 0.085;
+pub(super) const NEAR: f64 = 0.075;
 /// How soft this bound is.
 const SOFTNESS: f64 = 0.012;
 /// Steps of values that are tried, as parts of those that slopes are measured with; the next if one does not help.

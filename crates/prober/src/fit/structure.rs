@@ -67,7 +67,8 @@ impl Structure {
             streams: number("read_ahead_streams", 1.0, 1e4),
             is_ascending: known.word("log_order") == Some("ascending"),
             has_no_logs: is_missing(known, "log_blocks") && known.value("mapping").is_some() && known.value("log_bytes").is_none(),
-            has_no_buffer: is_missing(known, "write_buffer_bytes"),
+            // One that flash empties as fast as it is filled has no size, but is one.
+            has_no_buffer: is_missing(known, "write_buffer_bytes") && known.word("writes_are_buffered") != Some("yes"),
             has_no_read_ahead: is_missing(known, "read_ahead_window_bytes"),
             has_no_cache: is_missing(known, "read_cache_bytes"),
             ..Self::default()

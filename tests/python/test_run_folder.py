@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import random
@@ -12,6 +13,8 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
+from flashwright import InputError
+from flashwright.reports import write_report
 from flashwright.runs import Run, table
 from support import ROOT, SMALL, Cli
 
@@ -172,3 +175,20 @@ def test_the_report_of_the_demo_shows_both_workloads(cli: Cli, tmp_path: Path) -
     assert "With the write-ahead log: what the flash has to write" in report
     for workload in json.loads((tmp_path / "run" / "result.json").read_text())["workloads"]:
         assert workload["name"] in report
+
+
+def test_a_report_that_cannot_be_written_leaves_the_earlier_one(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli("model", "pgc", "--out", "run")
+    folder = tmp_path / "run"
+    before, names = (folder / "report.html").read_bytes(), sorted(folder.iterdir())
+
+    def full(path: Path, text: str, encoding: str) -> None:
+        path.write_bytes(text[:100].encode(encoding))
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(InputError, match=r"report\.html: cannot write the report: No space left on device"):
+        write_report(folder)
+    assert ((folder / "report.html").read_bytes(), sorted(folder.iterdir())) == (before, names)

@@ -63,8 +63,13 @@ def write_report(folder: Path) -> Path:
         html = render(builders[run.command](run))
     except (KeyError, IndexError, TypeError, ValueError, StopIteration) as error:
         raise InputError(f"{folder}: the run folder is incomplete or of another version: {error!r}") from error
+    # Beside what is there, and then in its place: a full disk leaves the earlier report whole.
+    part = folder / f"{REPORT_FILE}.part"
     try:
-        file.write_text(html, encoding="utf-8")
+        part.write_text(html, encoding="utf-8")
+        part.replace(file)
     except OSError as error:
         raise InputError(f"{file}: cannot write the report: {error.strerror}") from error
+    finally:
+        part.unlink(missing_ok=True)
     return file

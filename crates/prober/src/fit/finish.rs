@@ -42,6 +42,7 @@ pub(super) fn finish(profile: &mut Profile, input: &Input<'_>, notes: &mut Vec<S
              can be written to without cleaning"
         ),
     });
+    notes.extend(written_before(profile, input.known, input.target));
     profile.name = name(input.name);
     let known = if input.model.is_empty() { input.name } else { input.model };
     profile.summary = format!("fitted to measurements of {}", one_line(known));
@@ -86,6 +87,21 @@ pub(super) fn finish(profile: &mut Profile, input: &Input<'_>, notes: &mut Vec<S
     fitted.sort();
     fitted.dedup();
     profile.fitted = fitted;
+}
+
+/// What a reader has to know where the matrix, with what the same run wrote before it, may have met cleaning that its simulations do not.
+fn written_before(profile: &Profile, known: &Known, target: &Matrix) -> Option<String> {
+    let before = known.findings().iter().take_while(|finding| Matrix::from_finding(finding).is_none());
+    let before_bytes: u64 = before.map(|finding| finding.written_bytes).sum();
+    let spare_bytes = (profile.physical_pages() - u64::from(profile.logical_pages())) * u64::from(profile.media.page_bytes);
+    let has_writes = target.cells.iter().any(|one| one.cell.reads < 1.0);
+    let is_seen = before_bytes > 0 && has_writes && !Scheme::of(profile).is_log_block();
+    (is_seen && before_bytes + target.written_bytes() > spare_bytes).then(|| {
+        format!(
+            "{before_bytes} bytes had been written in this run when the matrix was measured, and {spare_bytes} are spare: the drive may have \
+             cleaned where the profile, which is simulated with all of its spare space unused, did not"
+        )
+    })
 }
 
 /// What is known of how much a drive that was full could be overwritten at random before it had to clean, in bytes.

@@ -248,3 +248,15 @@ fn cells_that_cannot_be_simulated_do_not_stop_the_fit() {
     assert_eq!(fitted.profile.capacity_bytes(), 1 << 20);
     assert!(fitted.share_within(0.1) > 0.9, "{:?}", fitted.ratios);
 }
+
+#[test]
+fn what_was_written_before_the_matrix_is_told_where_it_may_have_used_up_the_spare_space() {
+    let target = measured(&small("intel-x25m"), &few_cells());
+    let starts = [small("intel-x25m")];
+    let notes = |written_bytes: u64| {
+        let known = Known::new(vec![Finding { written_bytes, ..Finding::default() }, target.to_finding()]);
+        let fitted = fit(&Input { effort: 1, ..input(1 << 27, &known, &target, &starts) }, &Progress::default()).unwrap();
+        fitted.notes.iter().filter(|note| note.contains("had been written in this run")).count()
+    };
+    assert_eq!((notes(0), notes(1 << 40)), (0, 1));
+}

@@ -58,10 +58,10 @@ impl Matrix {
         })
     }
 
-    /// The matrix of the last finding that holds one.
+    /// The matrix with the most cells of those that findings hold, as one may be of reads alone; the last of several such.
     #[must_use]
     pub fn from_findings(known: &Known) -> Option<Self> {
-        known.findings().iter().rev().find_map(Self::from_finding)
+        known.findings().iter().filter_map(Self::from_finding).max_by_key(|matrix| matrix.cells.len())
     }
 
     /// The matrix that a finding holds; `None` if it holds none. Points that cannot be throughputs are left out.
@@ -123,4 +123,23 @@ fn words(access: Access, reads: f64) -> (&'static str, &'static str) {
         "mix"
     };
     (order, kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_matrix_with_writes_is_not_hidden_by_a_later_one_of_reads_alone() {
+        let protocol = Protocol::new(1 << 30, 1_000_000_000, 120, None, 1);
+        let cells: Vec<CellMeasured> = crate::matrix_set::standard_cells(4096)
+            .into_iter()
+            .map(|cell| CellMeasured { cell, iops: 1e3, interval: [9e2, 1.1e3], requests: 160 })
+            .collect();
+        let whole = Matrix { protocol, cells };
+        let mut reads = whole.clone();
+        reads.cells.retain(|one| one.cell.reads == 1.0);
+        let known = Known::new(vec![whole.to_finding(), reads.to_finding()]);
+        assert_eq!(Matrix::from_findings(&known).map(|matrix| matrix.cells.len()), Some(whole.cells.len()));
+    }
 }

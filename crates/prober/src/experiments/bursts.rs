@@ -52,7 +52,7 @@ const LEAST_RATIO: f64 = 2.0;
 
 fn body(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeError> {
     let size = writes::request_bytes(bench, args.integer("size"), bench.region().length / 64);
-    let range = writes::prepare_used(bench, ENTRY.info.name, args, size)?;
+    let range = writes::prepare_used(bench, ENTRY.info.name, args.integer("range"), size)?;
     let lengths: Vec<u64> =
         (0..40).map(|doubling| 1 << doubling).take_while(|length| length * size <= args.integer("most").min(range)).collect();
     if lengths.len() < 2 {

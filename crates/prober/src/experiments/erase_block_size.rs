@@ -38,7 +38,7 @@ const LEAST_RATIO: f64 = 2.5;
 
 fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, ProbeError> {
     let size = writes::request_bytes(bench, args.integer("size"), bench.region().length / 256);
-    let range = writes::prepare_used(bench, ENTRY.info.name, args, size)?;
+    let range = writes::prepare_used(bench, ENTRY.info.name, args.integer("range"), size)?;
     // More writes than a buffer holds, or it takes them all.
     let buffer = known.number("write_buffer_bytes").unwrap_or(0.0) as u64;
     let is_apart = |distance: u64| 16 * distance <= range && range / distance * size >= 3 * buffer;

@@ -58,7 +58,7 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
     // Where superblocks are small, so are the writes, or the logs are full too soon.
     let fitting = if superblock > 0 { superblock / 32 } else { u64::MAX };
     let size = writes::request_bytes(bench, args.integer("size").min(fitting), bench.region().length / 64);
-    let range = writes::prepare_used(bench, ENTRY.info.name, args, size)?;
+    let range = writes::prepare_used(bench, ENTRY.info.name, args.integer("range"), size)?;
     let buffer = known.number("write_buffer_bytes").unwrap_or(0.0);
     let (spots, most) = Spots::lay_out(bench.region().offset, range, superblock, size, args)?;
     let spot = spots.places * size;

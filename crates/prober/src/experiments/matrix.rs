@@ -22,7 +22,7 @@ pub(super) const ENTRY: Experiment = Experiment {
     writes: true,
     is_quick: true,
     weight: 4.0,
-    after: &["write_buffer"],
+    after: &[],
     body: |bench, args, known| body(bench, args, known, true),
 };
 

@@ -98,14 +98,14 @@ pub static EXPERIMENTS: &[Experiment] = &[
     equations::READ,
     response_time::READ,
     depth::READ,
+    // the first that writes: a profile is simulated from a drive with all of its spare space unused
+    matrix::ENTRY,
+    matrix::READS,
     // internals that take few writes
     chunk_size::ENTRY,
     interleaving::ENTRY,
     mapping::ENTRY,
     write_buffer::ENTRY,
-    // before the spare space is used up by more writes: a profile is simulated from a drive that has it
-    matrix::ENTRY,
-    matrix::READS,
     // performance of writes
     throughput::WRITE,
     equations::WRITE,

@@ -38,7 +38,7 @@ const LEAST_RATIO: f64 = 1.8;
 
 fn body(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeError> {
     let size = writes::request_bytes(bench, args.integer("size"), bench.region().length / 64);
-    let range = writes::prepare_used(bench, ENTRY.info.name, args, size)?;
+    let range = writes::prepare_used(bench, ENTRY.info.name, args.integer("range"), size)?;
     // A part holds a few requests at least, or one stream jumps as often as it goes on.
     let most = args.integer("most").min(range / (8 * size)).max(1);
     let doublings = most.ilog2() as usize + 1;

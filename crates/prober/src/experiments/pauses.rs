@@ -37,7 +37,7 @@ const PAUSES: [u64; 10] = [0, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_00
 
 fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, ProbeError> {
     let size = writes::request_bytes(bench, args.integer("size"), bench.region().length / 64);
-    let range = writes::prepare_used(bench, ENTRY.info.name, args, size)?;
+    let range = writes::prepare_used(bench, ENTRY.info.name, args.integer("range"), size)?;
     let buffered = known.number("write_buffer_bytes").unwrap_or(0.0) as u64 / size;
     let effort = Effort { requests: (3 * buffered).max(1000), time: bench.part_of_budget(2 * PAUSES.len()) };
     let mut levels: Vec<(u64, Estimate)> = Vec::new();

@@ -66,7 +66,7 @@ struct Sized {
 
 fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, ProbeError> {
     let page = writes::request_bytes(bench, args.integer("page"), bench.region().length / 64);
-    let range = writes::prepare_used(bench, ENTRY.info.name, args, page)?;
+    let range = writes::prepare_used(bench, ENTRY.info.name, args.integer("range"), page)?;
     let most = writes::request_bytes(bench, args.integer("most"), range / 16);
     let sizes: Vec<u64> = (0..24).map(|doubling| page << doubling).take_while(|&size| size <= most).collect();
     if sizes.len() < 3 {

@@ -68,7 +68,7 @@ fn patterns(args: &Args, size: u64, range: u64, area: u64) -> Vec<(&'static str,
 
 fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, ProbeError> {
     let size = writes::request_bytes(bench, args.integer("size"), bench.region().length / 64);
-    let range = writes::prepare_used(bench, ENTRY.info.name, args, size)?;
+    let range = writes::prepare_used(bench, ENTRY.info.name, args.integer("range"), size)?;
     let area = focused_area(args, known, size, range);
     let patterns = patterns(args, size, range, area);
     // Several times what a write buffer takes, or it is measured instead.

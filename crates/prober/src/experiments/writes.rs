@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use devices::DeviceError;
-use registry::{Args, Param, ParamKind};
+use registry::{Param, ParamKind};
 use units::{IoOp, Nanos, RequestSource};
 
 use super::common;
@@ -100,8 +100,8 @@ pub(super) fn purge(bench: &mut Bench<'_>) -> Result<(), ProbeError> {
 ///
 /// # Errors
 /// Those of [`prepare`].
-pub(super) fn prepare_used(bench: &mut Bench<'_>, experiment: &'static str, args: &Args, size: u64) -> Result<u64, ProbeError> {
-    let range = prepare(bench, experiment, args.integer("range"), 16 * size)?;
+pub(super) fn prepare_used(bench: &mut Bench<'_>, experiment: &'static str, wanted: u64, size: u64) -> Result<u64, ProbeError> {
+    let range = prepare(bench, experiment, wanted, 16 * size)?;
     let limit = Limit { requests: range / size, ..Limit::time(bench.part_of_budget(10)).precision(0.0) };
     let random = bench.pattern(&format!("random(size={size},range={range})"))?;
     bench.play(vec![Job::closed(random, 1)], limit)?;

@@ -9,7 +9,7 @@ use crate::bench::{Bench, Region, Settings};
 use crate::finding::{Finding, Value};
 use crate::matrix_set::{Preparation, Protocol, measure_matrix, standard_cells};
 use counts::Count;
-use finish::Spare;
+use spare::Spare;
 
 const PROTOCOL: Protocol = Protocol {
     area_bytes: 16 << 20,
@@ -60,6 +60,23 @@ fn a_drive_that_cleans_among_the_writes_does_the_same_when_all_is_simulated() {
 }
 
 #[test]
+fn when_cleaning_begins_shows_in_the_matrix_where_no_experiment_told() {
+    let search = |truth: &Profile| {
+        let target = measured(truth);
+        let (progress, allowance) = (Progress::default(), Allowance::new(usize::MAX, None));
+        let unknown = Spare::Unknown { matrix_bytes: target.written_bytes() as f64 };
+        let simulator = simulator(truth, &target, unknown, &progress, &allowance);
+        spare::search(&simulator, &Goal::whole(&target.cells), &simulator.sized(truth)).unwrap()
+    };
+    let found = search(&cleaning()).and_then(Spare::onset);
+    let Some((bytes, Some(begins))) = found else { panic!("{found:?}") };
+    let truth = spare_of(&cleaning());
+    assert!((0.5 * truth..1.5 * truth).contains(&bytes) && begins < bytes, "{begins} {bytes} of {truth}");
+    let large = cleaning().with_overrides(&["media.erase_blocks_per_plane=2048", "ftl.over_provisioning=0.5"]).unwrap();
+    assert_eq!(search(&large), None, "all that is written fits into the spare space");
+}
+
+#[test]
 fn numbers_of_erase_blocks_change_by_whole_ones() {
     let from = cleaning().with_overrides(&["cleaning.start_below_free=0.1", "ftl.over_provisioning=0.5"]).unwrap();
     let blocks = |profile: &Profile| (profile.cleaning.start_below_free * f64::from(profile.media.erase_blocks_per_plane)).ceil() as i32;
@@ -67,7 +84,7 @@ fn numbers_of_erase_blocks_change_by_whole_ones() {
     let spare = Spare::Onset { bytes: spare_of(&from) - 2.0 * row_bytes, begins: None };
     let rows = |profile: &Profile| {
         let mut sized = profile.clone();
-        finish::size(&mut sized, from.capacity_bytes(), spare, &mut Vec::new());
+        spare::size(&mut sized, from.capacity_bytes(), spare, &mut Vec::new());
         (spare_of(&sized) / row_bytes).round() as i32
     };
     assert_eq!(Count::of(&from), [Count::Spare, Count::Kept, Count::SpareAndKept]);

@@ -24,6 +24,7 @@ mod scheme;
 mod search;
 mod simulate;
 mod solve;
+mod spare;
 mod stand_in;
 mod structure;
 #[cfg(test)]
@@ -43,6 +44,7 @@ use scheme::Scheme;
 use search::Pool;
 use simulate::Simulator;
 use solve::{Candidate, Goal, evaluate, refine};
+use spare::Spare;
 use structure::Structure;
 
 /// What a profile is fitted to.
@@ -152,13 +154,13 @@ fn searched(input: &Input<'_>, cells: Vec<CellMeasured>, allowance: &Allowance, 
         seed: input.seed,
         capacity_bytes: input.capacity_bytes,
         written_bytes: written_bytes(&input.target.protocol, &cells),
-        spare: finish::Spare::of(input.known, input.target),
+        spare: Spare::of(input.known, input.target),
         progress,
         allowance,
     };
     let shortest = ShortestTimes::of(&cells);
     let parameters = parameters::all().map(|one| one.for_times(shortest)).collect();
-    let search = Search { simulator, structure, cells, starts: begins, donors, parameters };
+    let mut search = Search { simulator, structure, cells, starts: begins, donors, parameters };
     let profile = search.run()?;
     let mut notes = search.structure.notes.clone();
     if allowance.is_out_of_time() {
@@ -171,7 +173,7 @@ fn searched(input: &Input<'_>, cells: Vec<CellMeasured>, allowance: &Allowance, 
 fn finished(input: &Input<'_>, search: &Search<'_>, found: Profile, notes: &mut Vec<String>) -> Result<Fit, FitError> {
     let no_start = || FitError::NoStart { starts: search.starts.len(), area_bytes: input.target.protocol.area_bytes };
     let mut profile = found;
-    finish::finish(&mut profile, input, notes);
+    finish::finish(&mut profile, input, search.simulator.spare, notes);
     if let Err(error) = profile.check() {
         unreachable!("a profile that was simulated can be given a size: {error}");
     }
@@ -186,8 +188,9 @@ fn finished(input: &Input<'_>, search: &Search<'_>, found: Profile, notes: &mut 
 /// The profile with the device's addresses, so that candidates have no less room than the outcome.
 fn room(profile: &Profile, input: &Input<'_>) -> Profile {
     let mut changed = profile.clone();
-    finish::finish(&mut changed, input, &mut Vec::new());
-    finish::reserve(&mut changed, finish::Spare::of(input.known, input.target));
+    let spare = Spare::of(input.known, input.target);
+    finish::finish(&mut changed, input, spare, &mut Vec::new());
+    spare::reserve(&mut changed, spare);
     if changed.check().is_ok() { changed } else { profile.clone() }
 }
 
@@ -224,11 +227,11 @@ impl Search<'_> {
 
     /// Whether the target cleans within the measurement, or merges in waves.
     fn is_history_seen(&self) -> bool {
-        let cleans = matches!(self.simulator.spare, finish::Spare::Onset { bytes, .. } if bytes < self.simulator.written_bytes as f64);
+        let cleans = self.simulator.spare.onset().is_some_and(|(bytes, _)| bytes < self.simulator.written_bytes as f64);
         cleans || self.structure.log_bytes().is_some()
     }
 
-    fn run(&self) -> Result<Profile, FitError> {
+    fn run(&mut self) -> Result<Profile, FitError> {
         self.simulator.allowance.set_part(SEARCH);
         let fronts = self.reads()?;
         if fronts.is_empty() {
@@ -265,7 +268,7 @@ impl Search<'_> {
 
     /// What the best profiles for reads become when all is fitted: none if nothing is left to simulate the whole measurement, but the best
     /// profile by brief simulations always.
-    fn with_writes(&self, fronts: &[Profile]) -> Result<(Vec<Candidate>, Profile), FitError> {
+    fn with_writes(&mut self, fronts: &[Profile]) -> Result<(Vec<Candidate>, Profile), FitError> {
         let backs = self.writes(fronts)?;
         let begin = self.simulator.allowance.spent();
         // Where the target cleans within the measurement, or merges in waves, brief simulations say little of writes.
@@ -359,7 +362,7 @@ impl Search<'_> {
     }
 
     /// Gives the best profiles for reads what others do with writes: the best of these.
-    fn writes(&self, fronts: &[Profile]) -> Result<Vec<Profile>, FitError> {
+    fn writes(&mut self, fronts: &[Profile]) -> Result<Vec<Profile>, FitError> {
         let log_bytes = self.structure.log_bytes();
         // Waves of merges come after so many bytes: brief simulations do not meet them where the drive did.
         let goal = if log_bytes.is_some() { self.whole(WRITES | MIXES) } else { self.goal(WRITES | MIXES) };
@@ -388,6 +391,10 @@ impl Search<'_> {
                 }
             }
         }
+        if let Some(spare) = self.spare_that_fits(&variants)? {
+            self.simulator.spare = spare;
+            variants.iter_mut().for_each(|variant| *variant = spare::with_onset(variant, self.simulator.capacity_bytes, spare));
+        }
         let begin = self.simulator.allowance.spent();
         self.simulator.allowance.set_until(begin + (1.0 - begin) * 0.2);
         let adapted = if goal.is_whole() { variants } else { self.adapted(WRITES | MIXES, variants, 1)? };
@@ -404,6 +411,18 @@ impl Search<'_> {
         Ok(if found.is_empty() { fronts[..1].to_vec() } else { found })
     }
 
+    /// When cleaning begins, where no experiment told but the matrix is as if it did: if some page-mapped drive is nearest at first.
+    fn spare_that_fits(&self, variants: &[Profile]) -> Result<Option<Spare>, Cancelled> {
+        if !matches!(self.simulator.spare, Spare::Unknown { .. }) || self.structure.log_bytes().is_some() {
+            return Ok(None);
+        }
+        let found = self.evaluated(&self.telling(WRITES | MIXES), variants)?;
+        match found.first().filter(|best| !Scheme::of(&best.profile).is_log_block()) {
+            Some(best) => spare::search(&self.simulator, &self.whole(WRITES | MIXES), &best.profile),
+            None => Ok(None),
+        }
+    }
+
     /// What fits best of drives with logs common to all places, if random writes were absorbed as by such.
     fn with_common_logs(&self, front: &Profile, goal: &Goal) -> Result<Vec<Profile>, Cancelled> {
         const TRIED: usize = 2;
@@ -417,17 +436,22 @@ impl Search<'_> {
     }
 
     fn with_reserve(&self, mut profile: Profile) -> Profile {
-        finish::reserve(&mut profile, self.simulator.spare);
+        spare::reserve(&mut profile, self.simulator.spare);
         profile
     }
 
-    /// The profiles, each brought near to the target by a few cells that tell most; those that are far off are left out.
-    fn adapted(&self, phases: u8, profiles: Vec<Profile>, jacobians: usize) -> Result<Vec<Profile>, Cancelled> {
+    /// A few cells that tell most.
+    fn telling(&self, phases: u8) -> Goal {
         let tells = |one: &&CellMeasured| {
             let Cell { size_bytes, depth, .. } = one.cell;
             phases & phase(&one.cell) != 0 && [1, 16].contains(&depth) && [4096, 65_536, 262_144].contains(&size_bytes)
         };
-        let goal = Goal::new(self.cells.iter().filter(tells).copied().collect());
+        Goal::new(self.cells.iter().filter(tells).copied().collect())
+    }
+
+    /// The profiles, each brought near to the target by a few cells that tell most; those that are far off are left out.
+    fn adapted(&self, phases: u8, profiles: Vec<Profile>, jacobians: usize) -> Result<Vec<Profile>, Cancelled> {
+        let goal = self.telling(phases);
         if goal.cells.is_empty() {
             return Ok(profiles);
         }

@@ -2,10 +2,10 @@
 
 use ssd::drive::profile::{CommandOrder, Detector, FlushOrder, FlushRule, InterfaceKind, MediaConfig, Profile};
 
-use super::finish;
 use super::parameters::{MIXES, READS, WRITES};
 use super::scheme::Scheme;
 use super::solve::tidy;
+use super::spare;
 use crate::analysis::estimate::mean;
 
 struct Moves {
@@ -336,7 +336,7 @@ fn erase_blocks(moves: &mut Moves) {
             let (before, logical) = (row_pages(profile), f64::from(profile.logical_pages()));
             profile.media.pages_per_erase_block = pages;
             (profile.media.planes_per_die, profile.media.multi_plane) = (planes, is_multi);
-            finish::keep_onset(profile, row_pages(profile) - before, logical);
+            spare::keep_onset(profile, row_pages(profile) - before, logical);
         };
         for factor in [1.0, 0.25, 0.5, 2.0, 4.0] {
             let pages = (f64::from(m.pages_per_erase_block) * factor) as u32;

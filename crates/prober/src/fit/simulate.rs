@@ -8,8 +8,8 @@ use ssd::drive::state::State;
 use units::{Cancelled, Progress};
 
 use super::allowance::Allowance;
-use super::finish::{self, Spare};
 use super::scheme::Scheme;
+use super::spare::{self, Spare};
 use super::stand_in::stand_in;
 use crate::bench::{Bench, Region, Settings};
 use crate::error::ProbeError;
@@ -57,10 +57,15 @@ impl Simulator<'_> {
         self.measure(profile, target, Extent::Whole, &self.allowance.outcome).ok()
     }
 
+    /// The same with another knowledge of spare space.
+    pub fn with_spare(&self, spare: Spare) -> Simulator<'_> {
+        Simulator { spare, ..*self }
+    }
+
     /// The profile with the device's addresses and its spare space.
     pub fn sized(&self, profile: &Profile) -> Profile {
         let mut sized = profile.clone();
-        finish::size(&mut sized, self.capacity_bytes, self.spare, &mut Vec::new());
+        spare::size(&mut sized, self.capacity_bytes, self.spare, &mut Vec::new());
         if sized.check().is_ok() { sized } else { profile.clone() }
     }
 
@@ -88,7 +93,7 @@ impl Simulator<'_> {
     pub fn is_history_seen(&self, profile: &Profile) -> bool {
         let written = self.written_bytes as f64;
         let is_used_up = match self.spare {
-            Spare::Onset { bytes, .. } => bytes < written * 2.0,
+            Spare::Onset { bytes, .. } | Spare::Fitted { bytes, .. } => bytes < written * 2.0,
             Spare::AtLeast(bytes) => bytes < written,
             Spare::Unknown { .. } => spare_bytes(&self.sized(profile)) < self.written_bytes,
         };

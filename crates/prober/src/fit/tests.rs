@@ -142,10 +142,10 @@ fn spare_space_contradicts_no_finding() {
     let capacity_bytes = 1_u64 << 30;
     let spare = |values: Vec<Value>| {
         let known = Known::new(vec![Finding { values, ..Finding::default() }]);
-        let spare = finish::Spare::of(&known, &Matrix { protocol: PROTOCOL, cells: Vec::new() });
+        let spare = spare::Spare::of(&known, &Matrix { protocol: PROTOCOL, cells: Vec::new() });
         let mut profile = small("intel-x25m");
-        finish::size(&mut profile, capacity_bytes, spare, &mut Vec::new());
-        finish::reserve(&mut profile, spare);
+        spare::size(&mut profile, capacity_bytes, spare, &mut Vec::new());
+        spare::reserve(&mut profile, spare);
         profile.check().unwrap();
         assert_eq!(profile.capacity_bytes(), capacity_bytes);
         let all = profile.physical_pages() as f64 * f64::from(profile.media.page_bytes);

@@ -12,6 +12,8 @@ use crate::known::Known;
 pub(super) struct Structure {
     domains: Option<Found>,
     sub_domains: Option<Found>,
+    /// What works side by side in all: dies.
+    units: Option<Found>,
     page_bytes: Option<Found>,
     chunk_bytes: Option<Found>,
     is_by_address: Option<(bool, bool)>,
@@ -57,6 +59,7 @@ impl Structure {
         let mut structure = Self {
             domains: number("domains", 1.0, 64.0),
             sub_domains: number("sub_domains", 1.0, 16.0),
+            units: number("parallel_units", 1.0, 1024.0),
             page_bytes: number("page_bytes", 512.0, 65_536.0),
             chunk_bytes: number("chunk_bytes", 512.0, 16e6),
             buffer_bytes: number("write_buffer_bytes", 0.0, 6e10),
@@ -97,7 +100,8 @@ impl Structure {
     pub fn without_guesses(&self) -> Self {
         let sure = |found: Option<Found>| found.filter(|found| found.is_sure);
         let mut without = self.clone();
-        for found in [&mut without.page_bytes, &mut without.chunk_bytes, &mut without.domains, &mut without.sub_domains] {
+        let Self { page_bytes, chunk_bytes, domains, sub_domains, units, .. } = &mut without;
+        for found in [page_bytes, chunk_bytes, domains, sub_domains, units] {
             *found = sure(*found);
         }
         without
@@ -132,6 +136,9 @@ impl Structure {
                 profile.media.packages_per_channel = found.value as u32;
                 profile.media.dies_per_package = 1;
             });
+        }
+        if let (None, Some(found)) = (self.domains, self.units) {
+            attempt(&|profile| dies(profile, found.value as u32));
         }
         if let Some(found) = self.buffer_bytes {
             attempt(&|profile| profile.write_buffer.bytes = whole_memory(found.value));
@@ -267,6 +274,7 @@ impl Structure {
             && (!sure(self.page_bytes) || a.page_bytes == b.page_bytes)
             && (!sure(self.domains) || a.channels == b.channels)
             && (!sure(self.sub_domains) || ways(a) == ways(b))
+            && (!sure(self.units) || a.channels * ways(a) == b.channels * ways(b))
             && keeps_buffer
             && self.keeps_family(to)
             && self.keeps_read_ahead(from, to)
@@ -313,6 +321,15 @@ fn fewer_planes(profile: &mut Profile, superblock_bytes: u64) {
         } else {
             return;
         }
+    }
+}
+
+/// So many dies, on as many of the channels as they can be divided between evenly.
+fn dies(profile: &mut Profile, dies: u32) {
+    let m = &mut profile.media;
+    if m.channels * m.packages_per_channel * m.dies_per_package != dies {
+        m.channels = (1..=m.channels).rev().find(|&channels| dies.is_multiple_of(channels)).unwrap_or(1);
+        (m.packages_per_channel, m.dies_per_package) = (dies / m.channels, 1);
     }
 }
 

@@ -195,6 +195,20 @@ fn findings_that_contradict_are_noted_and_left_out() {
 }
 
 #[test]
+fn a_sure_number_of_dies_is_kept_where_channels_are_not_known() {
+    let units = |is_sure: bool| Value::number("parallel_units", 16.0, "seen").sure_if(is_sure);
+    let of = |values: Vec<Value>| Structure::of(&Known::new(vec![Finding { values, ..Finding::default() }]));
+    let ways = |profile: &Profile| (profile.media.channels, profile.media.packages_per_channel * profile.media.dies_per_package);
+    let from = small("intel-x25e");
+    let structure = of(vec![units(true), Value::number("domains", 16.0, "or fewer").sure_if(false)]).without_guesses();
+    let changed = structure.put(&from);
+    assert_eq!((ways(&from), ways(&changed)), ((10, 2), (8, 2)));
+    let other = |ways: u32| changed.with_overrides(&["media.channels=4".into(), format!("media.packages_per_channel={ways}")]).unwrap();
+    assert!(structure.allows(&changed, &other(4)) && !structure.allows(&changed, &other(2)));
+    assert_eq!(ways(&of(vec![units(false)]).without_guesses().put(&from)), (10, 2));
+}
+
+#[test]
 fn what_was_found_inside_decides_the_family() {
     let of = |values: Vec<Value>| Structure::of(&Known::new(vec![Finding { values, ..Finding::default() }]));
     let logged = of(vec![

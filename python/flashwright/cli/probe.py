@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     "--fit",
     "effort",
     type=click.IntRange(0),
-    default=120,
+    default=240,
     show_default=True,
     metavar="N",
     help="Search for a profile that behaves as the device does by simulating it N times at most; 0 for none. A profile that the "

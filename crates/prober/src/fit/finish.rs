@@ -31,7 +31,9 @@ pub(super) fn finish(profile: &mut Profile, input: &Input<'_>, spare: Spare, not
              can be written to without cleaning"
         ),
     });
-    notes.extend(written_before(profile, input.known, input.target));
+    if spare.onset().is_none() {
+        notes.extend(written_before(profile, input.known, input.target));
+    }
     profile.name = name(input.name);
     let known = if input.model.is_empty() { input.name } else { input.model };
     profile.summary = format!("fitted to measurements of {}", one_line(known));

@@ -32,7 +32,7 @@ pub(super) enum Spare {
     Onset { bytes: f64, begins: Option<f64> },
     /// So much was overwritten, and it did not have to.
     AtLeast(f64),
-    /// Nothing was, but the matrix is as if cleaning began about there: profiles keep their own.
+    /// No experiment looked for it, but the matrix is as if cleaning began about there: profiles keep their own.
     Fitted { bytes: f64, begins: f64 },
     /// Nothing but how much the matrix wrote.
     Unknown { matrix_bytes: f64 },

@@ -1,13 +1,13 @@
 //! A profile from measurements: a drive that behaves, to its host, like the one that was probed.
 //!
-//! What experiments found out about the inside ([`Known`]) is taken over. All other values are found by simulation: candidates go through the
-//! very measurement that the device went through, on a [stand-in](stand_in) that is smaller, and the squares of the relative errors are made
-//! small. It starts from the profiles given, the built-in ones. Reads come first, as they depend on the fewest values; then writes and
-//! mixes; then all together. In between, discrete changes ([`moves`]) are tried: schemes, channels, kinds of buffer ([`search`]), and, where no experiment told it, when cleaning begins
-//! ([`spare`]). So far
-//! simulations are brief; the best are then fitted to the whole measurement, every request of it, as what a write meets depends on all writes
-//! before it. The last quarter makes cells that are a little too far off fewer ([`polish`]). It ends when all is near, nothing is left to try,
-//! or what may be spent is ([`allowance`]): then the best so far is the outcome.
+//! What experiments found out about the inside ([`Known`]) is taken over. All other values are found by simulation: candidates go through
+//! the very measurement that the device went through, on a [stand-in](stand_in) that is smaller, and the squares of the relative errors are
+//! made small. It starts from the profiles given, the built-in ones. Reads come first, as they depend on the fewest values; then writes and
+//! mixes; then all together. In between, discrete changes ([`moves`]) are tried: schemes, channels, kinds of buffer ([`search`]), and,
+//! where no experiment told it, when cleaning begins ([`spare`]). So far simulations are brief; the best are then fitted to the whole
+//! measurement, every request of it, as what a write meets depends on all writes before it. The last quarter makes cells that are a little
+//! too far off fewer ([`polish`]). It ends when all is near, nothing is left to try, or what may be spent is ([`allowance`]): then the best
+//! so far is the outcome.
 //!
 //! The outcome is one drive of many that fit: several insides look the same from outside. Keys that were fitted are listed as such.
 

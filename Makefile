@@ -27,7 +27,7 @@ build: $(STAMPS)/extension ## Build the Rust core into the Python package, in .v
 test: test-rust test-python ## All tests
 	@echo "make test: all tests passed"
 
-test-rust: $(STAMPS)/tools
+test-rust: $(STAMPS)/tools packages
 	cargo test $(RUST_TESTS) --quiet
 
 test-python: build packages

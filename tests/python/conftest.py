@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,6 +15,18 @@ from playwright.sync_api import Browser, sync_playwright
 
 from browsing import FLAGS
 from support import Cli, find_program
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _tracefs() -> Iterator[None]:
+    """Tracefs where it usually is: some machines start without, and tests look there for what recordings leave behind."""
+    root = Path("/sys/kernel/tracing")
+    is_ours = os.geteuid() == 0 and root.is_dir() and not (root / "current_tracer").exists()
+    if is_ours:
+        subprocess.run(["mount", "-t", "tracefs", "nodev", root], check=True)
+    yield
+    if is_ours:
+        subprocess.run(["umount", root], check=False)
 
 
 @pytest.fixture

@@ -98,6 +98,13 @@ def test_pages_become_the_very_stream_that_the_kernel_would_write(
     assert [path.name for path in tmp_path.iterdir()] == ["stream"]
 
 
+def test_the_tracer_is_found_where_tracefs_is_not_mounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flashwright.recording.tracefs.ROOT", tmp_path)
+    mounts = Path("/proc/mounts").read_text()
+    assert is_there()
+    assert Path("/proc/mounts").read_text() == mounts
+
+
 def test_numbers_of_events_that_do_not_fit_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, number in (("user_stack", 13), ("bputs", 16)):
         path = tmp_path / "events/ftrace" / name / "format"

@@ -29,7 +29,7 @@ def why_not() -> str:
     except InputError as error:
         return str(error)
     if not block.is_there():
-        return "this kernel has no blk tracer (CONFIG_BLK_DEV_IO_TRACE), or tracefs is not mounted"
+        return "this kernel has no blk tracer (CONFIG_BLK_DEV_IO_TRACE), or tracefs cannot be mounted"
     if shutil.disk_usage(DEFAULT_FOLDER).free < 2 * _VOLUME_BYTES:
         return f"{DEFAULT_FOLDER} has less than {2 * _VOLUME_BYTES >> 30} GiB free"
     return ""

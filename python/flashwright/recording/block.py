@@ -16,7 +16,7 @@ from flashwright._core import InputError, RunError
 
 from .block_pages import Header, name_of
 from .call_copier import Pages
-from .tracefs import ROOT, Tracefs, commands, current, entries, lost_events
+from .tracefs import ROOT, Tracefs, at_hand, commands, current, entries, lost_events
 
 ACTIONS = "queue,issue,complete,requeue,notify"
 """`queue` (Q) is what the file system sends, before it is merged and split; `issue` (D) is what the device gets; `complete` (C)
@@ -32,9 +32,10 @@ _TIDY_S = 5.0
 
 
 def is_there() -> bool:
-    """Tell whether the kernel has the tracer; tracefs has to be mounted."""
-    tracers = ROOT / "available_tracers"
-    return tracers.exists() and "blk" in tracers.read_text().split()
+    """Tell whether the kernel has the tracer, as far as we may look."""
+    with at_hand() as root:
+        tracers = root / "available_tracers"
+        return tracers.exists() and "blk" in tracers.read_text().split()
 
 
 def _free_tracer() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,22 @@ LOCK = Path("/run/lock/flashwright-tracing")
 """Whoever records holds it (flock)."""
 _LOSSES = ("overrun", "commit overrun", "dropped events")
 _WAIT_S = 0.1
+
+
+@contextlib.contextmanager
+def at_hand() -> Iterator[Path]:
+    """Give the folder of tracefs for a look. Where it is not mounted, it is for that long if we may.
+
+    That is in a folder of our own: a recording that begins meanwhile may need the usual one for longer.
+    """
+    if (ROOT / "current_tracer").exists() or os.geteuid() != 0:
+        yield ROOT
+        return
+    with tempfile.TemporaryDirectory(prefix="flashwright-") as folder, contextlib.ExitStack() as stack:
+        with contextlib.suppress(InputError, RunError):
+            tool("mount", "-t", "tracefs", "nodev", Path(folder))
+            stack.callback(tool, "umount", Path(folder))
+        yield Path(folder)
 
 
 class Tracefs:

@@ -40,7 +40,7 @@ from support import ROOT, Cli, find_program
 
 MIB = 1 << 20
 TINY = "tpcc(items=300,customers=30)"
-SHORT = ("--duration", "0.6", "--volume", "128M", "--on", ".")
+SHORT = ("--duration", "1.5", "--volume", "128M", "--on", ".")
 SCHEDULERS = Path("/sys/block/loop0/queue/scheduler")
 
 
@@ -113,7 +113,9 @@ def test_file_systems_are_compared_layer_by_layer(cli: Cli, tmp_path: Path, brow
         writes = requests.filter(pl.col("op") == "write")
         assert row["issued_writes"] == len(writes) > 0
         assert row["issued_write_bytes"] == writes["length"].sum()
-        assert row["issued_write_bytes_per_transaction"] == pytest.approx(writes["length"].sum() / row["transactions"])
+        # On a busy machine a short run may end without a transaction.
+        each = writes["length"].sum() / row["transactions"] if row["transactions"] else None
+        assert row["issued_write_bytes_per_transaction"] == pytest.approx(each)
         queued = pl.read_parquet(folder / "queued.parquet").filter(pl.col("op") == "write")
         assert row["queued_writes"] == len(queued)
         calls = pl.read_parquet(folder / "calls.parquet").filter(pl.col("op").cast(pl.String) == "write")

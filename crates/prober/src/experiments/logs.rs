@@ -148,7 +148,7 @@ impl Spots {
     }
 }
 
-/// The bytes of random writes that are absorbed after the range was written in order.
+/// The bytes of random writes that are absorbed after the range was written in order, and how fast.
 fn common_logs(bench: &mut Bench<'_>, size: u64, range: u64, mut charts: Vec<crate::finding::Chart>) -> Result<Finding, ProbeError> {
     bench.fill(0, range, 20_000_000)?;
     let random = bench.pattern(&format!("random(size={size},range={range})"))?;
@@ -179,7 +179,11 @@ fn common_logs(bench: &mut Bench<'_>, size: u64, range: u64, mut charts: Vec<cra
                 mean(&groups[at..])
             );
             let missing = Value::not_found("log_blocks", "no border by places, only one by bytes: see log_bytes");
-            vec![Value::number("log_bytes", bytes, why).within(bytes - step, bytes + step).sure_if(false), missing]
+            // The median: what a write buffer takes at first is faster.
+            let write_us = steps::median(&groups[..at]);
+            let pace = format!("{write_us:.0} us each of them, once a write buffer is full");
+            let rate = Value::number("log_write_bytes_per_second", size as f64 / write_us * 1e6, pace);
+            vec![Value::number("log_bytes", bytes, why).within(bytes - step, bytes + step).sure_if(false), rate.sure_if(false), missing]
         }
     };
     charts.push(chart);

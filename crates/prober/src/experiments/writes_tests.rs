@@ -147,6 +147,17 @@ fn a_drive_with_replacement_blocks_takes_ascending_writes_only() {
 }
 
 #[test]
+fn logs_common_to_all_places_show_what_they_hold_and_how_fast_they_fill() {
+    // 63 logs of 4 MiB for any page, behind a buffer of 32 MiB that programs 8 pages at once, each in 200 us and a transfer or two.
+    let mut device = drive("ocz-vertex-ex", &["media.erase_blocks_per_plane=64"], State::Filled);
+    let known = findings(&mut device, &["logs(range=1Gi)"], 300);
+    let (bytes, rate) = (known.number("log_bytes").unwrap(), known.number("log_write_bytes_per_second").unwrap());
+    assert!((bytes / f64::from((63 << 22) + (32 << 20)) - 1.0).abs() < 0.05, "{bytes}");
+    let us = 8.0 * 4096.0 / rate * 1e6;
+    assert!((250.0..320.0).contains(&us), "{us}");
+}
+
+#[test]
 fn a_drive_that_maps_by_pages_shows_no_logs_but_its_memory() {
     let mut device = page_mapped(&[]);
     let known = findings(&mut device, &["read_ahead", "write_buffer", "erase_block_size", "logs", "partitioned"], 6);

@@ -1,8 +1,9 @@
 //! Drives whose logs are common to all places.
 //!
-//! From outside such a drive takes so many bytes of random writes at once and then merges nearly all that they lie in: the next wave comes after
-//! as many again. How many bytes that are decides which requests meet a wave. How they are divided into superblocks, over which dies, and what
-//! merges and the buffer do side by side does not show by itself: each is simulated in turn, with the others as they fit best so far.
+//! From outside such a drive takes so many bytes of random writes at once and then merges nearly all that they lie in: the next wave comes
+//! after as many again. How many bytes that are decides which requests meet a wave. How they are divided into superblocks, over which dies,
+//! and what merges and the buffer do side by side does not show by itself: each is simulated in turn, with the others as they fit best so
+//! far. Times come first: with a program or a command that is far off, every shape is, and the least bad one is no better than others.
 
 use ssd::drive::profile::Profile;
 use units::Cancelled;
@@ -38,18 +39,23 @@ pub(super) struct Shape {
 
 impl Shape {
     /// What is begun with.
-    pub const fn usual(copy_back: bool) -> Self {
-        Self { superblock_bytes: 2 << 20, dies: 4, merges: 8, copy_back, in_flight_pages: 16 }
+    pub const USUAL: Self = Self { superblock_bytes: 2 << 20, dies: 4, merges: 8, copy_back: true, in_flight_pages: 16 };
+
+    /// Those with other superblocks and other pages in flight. Both say how fast a log fills and is merged: changed one by one, the one
+    /// settles where the other happens to be.
+    pub fn begins() -> Vec<Self> {
+        let of_size = |superblock_bytes| IN_FLIGHT.map(|in_flight_pages| Self { superblock_bytes, in_flight_pages, ..Self::USUAL });
+        SUPERBLOCK_BYTES.into_iter().flat_map(of_size).collect()
     }
 
     /// Those that differ in one thing, by thing.
     pub fn neighbours(self) -> [Vec<Self>; 5] {
         let others = [
-            IN_FLIGHT.map(|in_flight_pages| Self { in_flight_pages, ..self }).to_vec(),
-            SUPERBLOCK_BYTES.map(|superblock_bytes| Self { superblock_bytes, ..self }).to_vec(),
             DIES.map(|dies| Self { dies, ..self }).to_vec(),
             vec![Self { copy_back: !self.copy_back, ..self }],
             MERGES.map(|merges| Self { merges, ..self }).to_vec(),
+            IN_FLIGHT.map(|in_flight_pages| Self { in_flight_pages, ..self }).to_vec(),
+            SUPERBLOCK_BYTES.map(|superblock_bytes| Self { superblock_bytes, ..self }).to_vec(),
         ];
         others.map(|others| others.into_iter().filter(|one| *one != self).collect())
     }
@@ -60,17 +66,40 @@ fn logs(log_bytes: u64, superblock_bytes: u64) -> u32 {
     (log_bytes as f64 / superblock_bytes as f64).round().clamp(1.0, 65_535.0) as u32 + 1
 }
 
-/// The profile with programs that take as long with the transfers of pages, one after the other on each channel, as they did without.
-fn without_transfers(profile: &Profile) -> Profile {
+/// Pages that are programmed at once, as far as the buffer decides: one in each die if it says nothing.
+fn at_once(profile: &Profile) -> u32 {
+    let m = &profile.media;
+    match profile.write_buffer.in_flight_pages {
+        0 => m.channels * m.packages_per_channel * m.dies_per_package,
+        pages => pages,
+    }
+}
+
+/// The profile with programs, all of one time, at which flash takes so many bytes per second.
+fn paced(profile: &Profile, bytes_per_second: f64) -> Profile {
+    let mut changed = profile.clone();
+    let us = f64::from(at_once(profile)) * f64::from(profile.media.page_bytes) / bytes_per_second * 1e6;
+    changed.media.program_us.iter_mut().for_each(|time| *time = us);
+    changed
+}
+
+/// The profile with programs that take as long with the transfer of a page as they did without. Those of other dies go on meanwhile.
+fn without_transfer(profile: &Profile) -> Profile {
     const LEAST: f64 = 0.3;
     let mut changed = profile.clone();
     let m = &mut changed.media;
     let transfer_us = f64::from(m.page_bytes) / (m.channel_mt_per_second * f64::from(m.channel_bits) / 8.0);
-    let at_once = match profile.write_buffer.in_flight_pages {
-        0 => m.packages_per_channel * m.dies_per_package,
-        pages => pages.div_ceil(m.channels),
-    };
-    m.program_us.iter_mut().for_each(|time| *time = (*time - f64::from(at_once) * transfer_us).max(*time * LEAST));
+    m.program_us.iter_mut().for_each(|time| *time = (*time - transfer_us).max(*time * LEAST));
+    changed
+}
+
+/// The profile with a controller that takes as long for each write as the most writes per second leave it: those that its buffer took in.
+fn commanded(profile: &Profile, cells: &[CellMeasured]) -> Profile {
+    let mut changed = profile.clone();
+    let most = cells.iter().filter(|one| one.cell.reads <= 0.0).map(|one| one.iops).fold(0.0, f64::max);
+    if most > 0.0 {
+        changed.controller.write_command_us = (1e6 / most - changed.controller.page_us).max(0.0);
+    }
     changed
 }
 
@@ -79,6 +108,8 @@ pub(super) struct Begin<'a> {
     pub front: &'a Profile,
     /// What the logs hold.
     pub log_bytes: u64,
+    /// How fast flash takes what goes there, in bytes per second, if that was measured.
+    pub log_rate: Option<f64>,
     /// How many channels there are, if there is a guess.
     pub channels: Option<u32>,
     pub cells: &'a [CellMeasured],
@@ -96,7 +127,9 @@ impl Begin<'_> {
         (m.packages_per_channel, m.dies_per_package) = (shape.dies, 1);
         (m.erase_us, m.copy_back) = (USUAL_ERASE_US, shape.copy_back);
         base.write_buffer.in_flight_pages = shape.in_flight_pages;
-        let mut base = without_transfers(&analytic::programs(&base, self.cells));
+        // The fastest cells may have met nothing but the buffer.
+        let programs = self.log_rate.map_or_else(|| analytic::programs(&base, self.cells), |rate| paced(&base, rate));
+        let mut base = commanded(&without_transfer(&programs), self.cells);
         let planes = base.layout().planes();
         let pages = shape.superblock_bytes / u64::from(base.media.page_bytes);
         let wide = (pages / USUAL_PAGES).clamp(1, u64::from(planes)) as u32;
@@ -118,7 +151,7 @@ impl Begin<'_> {
     /// The best shape that one thing after the other leads to, and those that it was found by, best first.
     pub fn search(&self, simulator: &Simulator<'_>, goal: &Goal) -> Result<Vec<Profile>, Cancelled> {
         const SWEEPS: usize = 2;
-        let Some((mut shape, mut best)) = self.best_of(simulator, goal, &[true, false].map(Shape::usual))? else { return Ok(Vec::new()) };
+        let Some((mut shape, mut best)) = self.best_of(simulator, goal, &Shape::begins())? else { return Ok(Vec::new()) };
         let mut found = vec![best.profile.clone()];
         for _ in 0..SWEEPS {
             let before = shape;

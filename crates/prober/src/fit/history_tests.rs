@@ -7,6 +7,7 @@ use ssd::drive::state::State;
 use super::*;
 use crate::bench::{Bench, Region, Settings};
 use crate::finding::{Finding, Value};
+use crate::matrix::Access;
 use crate::matrix_set::{Preparation, Protocol, measure_matrix, standard_cells};
 use counts::Count;
 use spare::Spare;
@@ -170,6 +171,10 @@ fn logs_common_to_all_places_hold_what_was_absorbed() {
     // A buffer of 32 MiB, measured a little too large: memory is whole.
     let measured = Value::number("write_buffer_bytes", 34.4e6, "seen");
     assert_eq!(of(vec![absorbed(), measured]).log_bytes(), Some(297_000_000 - (32 << 20)));
+    // Where it is not sure, as large as its interval says it may be.
+    let wide = || Value::number("write_buffer_bytes", 36.3e6, "seen").within(21e6, 48e6);
+    assert_eq!(of(vec![absorbed(), wide().sure_if(false)]).log_bytes(), Some(297_000_000 - (32 << 20)));
+    assert_eq!(of(vec![absorbed(), wide()]).log_bytes(), Some(297_000_000 - 36_300_000));
 }
 
 #[test]
@@ -177,18 +182,46 @@ fn logs_of_the_right_number_are_among_the_shapes_that_are_tried() {
     let truth = profile::load("ocz-vertex-ex").unwrap();
     let scheme = Scheme::of(&truth);
     let front = profile::load("intel-x25m").unwrap();
-    let begin = common_logs::Begin { front: &front, log_bytes: 262_700_000, channels: Some(4), cells: &[] };
-    let first = common_logs::Shape::usual(true);
+    let begin = common_logs::Begin { front: &front, log_bytes: 262_700_000, log_rate: Some(99e6), channels: Some(4), cells: &[] };
+    let first = common_logs::Shape::USUAL;
     let superblock = |one: &Profile| {
         let wide = Some(Scheme::of(one).interleave).filter(|&wide| wide > 0).unwrap_or(one.layout().planes());
         wide * one.media.pages_per_erase_block * one.media.page_bytes
     };
-    let shapes: Vec<Profile> = first.neighbours().into_iter().flatten().filter_map(|shape| begin.shaped(shape)).collect();
+    let begins = common_logs::Shape::begins();
+    let shapes: Vec<Profile> = begins.iter().filter_map(|&shape| begin.shaped(shape)).collect();
     let is_as_in_truth = |one: &&Profile| (Scheme::of(one).logs, superblock(one), one.media.channels) == (scheme.logs, 4 << 20, 4);
-    assert_eq!((scheme.logs, shapes.iter().filter(is_as_in_truth).count()), (64, 1), "{shapes:?}");
-    // One thing at a time: merges that copy otherwise, or a buffer that programs fewer pages at once.
+    let in_flight: Vec<u32> = shapes.iter().filter(is_as_in_truth).map(|one| one.write_buffer.in_flight_pages).collect();
+    assert_eq!((scheme.logs, in_flight), (64, vec![0, 8, 16, 32]), "{shapes:?}");
+    // Then one thing at a time, such as merges that copy otherwise.
+    let others: Vec<Profile> = first.neighbours().into_iter().flatten().filter_map(|shape| begin.shaped(shape)).collect();
     let copy_back = begin.shaped(first).unwrap().media.copy_back;
-    assert!(shapes.iter().any(|one| one.media.copy_back != copy_back) && shapes.iter().any(|one| one.write_buffer.in_flight_pages == 8));
+    assert!(others.iter().any(|one| one.media.copy_back != copy_back));
+}
+
+#[test]
+fn a_drive_with_common_logs_begins_with_times_that_show() {
+    let truth = profile::load("ocz-vertex-ex").unwrap();
+    let front = truth.with_overrides(&["controller.write_command_us=1", "media.program_us=[900]", "ftl.scheme=page_mapped"]).unwrap();
+    let one = |size_bytes, depth, iops: f64| CellMeasured {
+        cell: Cell { access: Access::Random, reads: 0.0, size_bytes, depth },
+        iops,
+        interval: [iops; 2],
+        requests: 160,
+    };
+    // A write each 32 us at most, as the controller takes 30 us and 2 us a page; 8 pages each 252 us, 51 of them the transfer.
+    let cells = [one(512, 1, 18_500.0), one(512, 16, 31_250.0), one(65_536, 16, 1_300.0)];
+    let begin = common_logs::Begin {
+        front: &front,
+        log_bytes: 262_700_000,
+        log_rate: Some(8.0 * 4096.0 / 252e-6),
+        channels: Some(4),
+        cells: &cells,
+    };
+    let shaped = begin.shaped(common_logs::Shape { in_flight_pages: 8, ..common_logs::Shape::USUAL }).unwrap();
+    let near = |value: f64, truth: f64| (value / truth - 1.0).abs() < 0.02;
+    assert!(near(shaped.controller.write_command_us, 30.0), "{}", shaped.controller.write_command_us);
+    assert!(near(shaped.media.program_us[0], 200.0), "{:?}", shaped.media.program_us);
 }
 
 #[test]

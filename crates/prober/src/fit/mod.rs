@@ -431,7 +431,8 @@ impl Search<'_> {
         let begin = self.simulator.allowance.spent();
         self.simulator.allowance.set_until(begin + (1.0 - begin) * 0.25);
         let channels = self.structure.channels();
-        let mut found = common_logs::Begin { front, log_bytes, channels, cells: &self.cells }.search(&self.simulator, goal)?;
+        let begin = common_logs::Begin { front, log_bytes, log_rate: self.structure.log_rate, channels, cells: &self.cells };
+        let mut found = begin.search(&self.simulator, goal)?;
         found.truncate(TRIED);
         Ok(found)
     }

@@ -4,7 +4,7 @@ use ssd::drive::profile::{Detector, Profile, ReadAheadConfig};
 
 use super::scheme::Scheme;
 use super::solve::tidy;
-use crate::finding::Verdict;
+use crate::finding::{Value, Verdict};
 use crate::known::Known;
 
 /// What was found, as far as it can be used.
@@ -21,6 +21,8 @@ pub(super) struct Structure {
     logs: Option<Found>,
     /// What logs common to all hold, without the write buffer.
     log_bytes: Option<u64>,
+    /// How fast flash takes what goes there, in bytes per second.
+    pub log_rate: Option<f64>,
     erase_block_bytes: Option<Found>,
     window_bytes: Option<Found>,
     cache_bytes: Option<Found>,
@@ -62,7 +64,7 @@ impl Structure {
             units: number("parallel_units", 1.0, 1024.0),
             page_bytes: number("page_bytes", 512.0, 65_536.0),
             chunk_bytes: number("chunk_bytes", 512.0, 16e6),
-            buffer_bytes: number("write_buffer_bytes", 0.0, 6e10),
+            buffer_bytes: number("write_buffer_bytes", 0.0, 6e10).map(|found| memory(found, known.value("write_buffer_bytes"))),
             logs: number("log_blocks", 1.0, 65_536.0),
             erase_block_bytes: number("superblock_bytes", 1024.0, 1e9).or(number("erase_block_bytes", 1024.0, 1e9)),
             window_bytes: number("read_ahead_window_bytes", 0.0, 6e10),
@@ -77,9 +79,10 @@ impl Structure {
             ..Self::default()
         };
         // What the buffer took in was absorbed, too.
-        let buffered = structure.buffer_bytes.map_or(0, |found| whole_memory(found.value));
+        let buffered = structure.buffer_bytes.map_or(0, |found| found.value);
         let absorbed = known.number("log_bytes").map(|bytes| bytes - buffered as f64);
         structure.log_bytes = absorbed.filter(|bytes| (LEAST_LOG_BYTES..6e10).contains(bytes)).map(|bytes| bytes as u64);
+        structure.log_rate = known.number("log_write_bytes_per_second").filter(|rate| rate.is_finite() && *rate > 0.0);
         if let Some(value) = known.value("mapping") {
             let is_sure = value.verdict == Verdict::Sure;
             match value.word.as_deref() {
@@ -141,7 +144,7 @@ impl Structure {
             attempt(&|profile| dies(profile, found.value as u32));
         }
         if let Some(found) = self.buffer_bytes {
-            attempt(&|profile| profile.write_buffer.bytes = whole_memory(found.value));
+            attempt(&|profile| profile.write_buffer.bytes = found.value);
         }
         if self.has_no_buffer {
             attempt(&|profile| profile.write_buffer.bytes = 0);
@@ -283,11 +286,18 @@ impl Structure {
     }
 }
 
-/// Memory comes in powers of two, and what was measured is a little less or more.
-fn whole_memory(bytes: u64) -> u64 {
-    let is_near = |whole: &u64| (0.93..1.04).contains(&(bytes as f64 / *whole as f64));
-    let above = bytes.next_power_of_two();
-    [above, above / 2].into_iter().find(is_near).unwrap_or(bytes)
+/// A memory that was found. They come in powers of two, and what was measured is a little less or more; one that is not sure may be as far
+/// off as its interval says.
+fn memory(found: Found, measured: Option<&Value>) -> Found {
+    const NEAR: std::ops::Range<f64> = 0.93..1.04;
+    let interval = measured.filter(|_| !found.is_sure).and_then(|measured| measured.interval);
+    let is_near = |whole: u64| match interval {
+        Some([low, high]) => (low..=high).contains(&(whole as f64)),
+        None => NEAR.contains(&(found.value as f64 / whole as f64)),
+    };
+    let above = found.value.next_power_of_two();
+    let wholes = if found.value.saturating_mul(3) < above * 2 { [above / 2, above] } else { [above, above / 2] };
+    Found { value: wholes.into_iter().find(|&whole| is_near(whole)).unwrap_or(found.value), ..found }
 }
 
 fn is_missing(known: &Known, key: &str) -> bool {

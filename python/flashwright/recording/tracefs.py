@@ -31,11 +31,14 @@ def at_hand() -> Iterator[Path]:
     if (ROOT / "current_tracer").exists() or os.geteuid() != 0:
         yield ROOT
         return
-    with tempfile.TemporaryDirectory(prefix="flashwright-") as folder, contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
+        folder = Path(tempfile.mkdtemp(prefix="flashwright-"))
+        # Not a temporary directory that removes what is in it: that would be the kernel's, were it still mounted.
+        stack.callback(folder.rmdir)
         with contextlib.suppress(InputError, RunError):
-            tool("mount", "-t", "tracefs", "nodev", Path(folder))
-            stack.callback(tool, "umount", Path(folder))
-        yield Path(folder)
+            tool("mount", "-t", "tracefs", "nodev", folder)
+            stack.callback(tool, "umount", "--lazy", folder)
+        yield folder
 
 
 class Tracefs:

@@ -1,4 +1,6 @@
-"""Database writes on flash: traces, models and simulation of write amplification, lifetime and placement.
+"""Database writes on flash.
+
+Traces, models and simulation of write amplification, lifetime and placement.
 
 import flashwright
 

@@ -23,27 +23,40 @@ class RunError(FlashwrightError):
     """A run that failed although its input was right: the command line exits with 1."""
 
 class ImpossibleError(RunError):
-    """An experiment that this device, region or budget does not allow: the others of a set go on without it."""
+    """An experiment that this device, region or budget does not allow.
+
+    The others of a set go on without it.
+    """
 
 class Cancelled(FlashwrightError):  # noqa: N818
     """The work was asked to stop before its end."""
 
 class Progress:
-    """How far long work is, and the way to stop it. Pass one to a function that takes `progress`, and ask it from another thread."""
+    """How far long work is, and the way to stop it.
+
+    Pass one to a function that takes `progress`, and ask it from another thread.
+    """
 
     def __init__(self) -> None: ...
     def state(self) -> tuple[int, int]:
-        """Done so far and the total, in whatever unit the work counts; a total of 0 means that it is not known."""
+        """Done so far and the total, in whatever unit the work counts.
+
+        A total of 0 means that it is not known.
+        """
     def preparation(self) -> tuple[int, int]:
-        """Prepared so far and the total, before the first unit is done; a total of 0 means that there is nothing to prepare."""
+        """Prepared so far and the total, before the first unit is done.
+
+        A total of 0 means that there is nothing to prepare.
+        """
     def cancel(self) -> None:
         """Ask the work to stop at its next clean point: it then raises `Cancelled`."""
 
 def registry() -> dict[str, list[dict[str, Any]]]:
-    """Every variant that can be named: kind -> list of dicts with name, aliases, summary, source, usage and params.
+    """Every variant that can be named.
 
-    A placement also has victim (the victim policy of its authors) and oracle (whether it knows the update frequencies of all
-    pages), a trace format endings (of file names) and writable.
+    A kind -> a list of dicts with name, aliases, summary, source, usage and params. A placement
+    also has victim (the victim policy of its authors) and oracle (whether it knows the update
+    frequencies of all pages), a trace format endings (of file names) and writable.
     """
 
 # Traces
@@ -71,7 +84,10 @@ def convert_trace(
     skip_bad: int = 0,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Read the trace `src` and write it to `dst`, whose ending tells the format if `to_format` does not."""
+    """Read the trace `src` and write it to `dst`.
+
+    Its ending tells the format if `to_format` does not.
+    """
 
 NOT_WANTED_FILE: int
 """The file of a sighting of what is no file of interest."""
@@ -87,10 +103,17 @@ def decode_calls(
     sightings: tuple[_U64, _U64, _U32, _U32, _U32],
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Read the pages of `trace_pipe_raw`, a file for each processor: the calls on files as columns, and counts."""
+    """Read the pages of `trace_pipe_raw`, a file for each processor.
+
+    The calls on files as columns, and counts.
+    """
 
 def write_blk_stream(
-    paths: Sequence[_Path], header_page: str, event: int, output: _Path, progress: Progress | None = None
+    paths: Sequence[_Path],
+    header_page: str,
+    event: int,
+    output: _Path,
+    progress: Progress | None = None,
 ) -> dict[str, int]:
     """Make the stream of the `blk` tracer of its raw pages, ordered by time. Gives counts."""
 
@@ -102,7 +125,10 @@ def write_synthetic(
     seed: int = 1,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Write a synthetic workload to the trace file `dst`. Gives name, logical_pages, requests, to_format."""
+    """Write a synthetic workload to the trace file `dst`.
+
+    Gives name, logical_pages, requests, to_format.
+    """
 
 def trace_stats(
     path: _Path,
@@ -112,7 +138,10 @@ def trace_stats(
     progress: Progress | None = None,
     seed: int = 1,
 ) -> dict[str, Any]:
-    """What a trace file or synthetic workload holds, in one pass and bounded memory: figures by name, and `tables`."""
+    """What a trace file or synthetic workload holds, in one pass and bounded memory.
+
+    Figures by name, and `tables`.
+    """
 
 # The simulator
 
@@ -139,12 +168,18 @@ class Workload:
         """Malformed records that were passed over."""
     @property
     def content_hash(self) -> str:
-        """What tells this workload from any other: the files' hashes, or the spec with all its parameters and the seed."""
+        """What tells this workload from any other.
+
+        The files' hashes, or the spec with all its parameters and the seed.
+        """
     @property
     def duration_ns(self) -> int | None:
         """How long one pass took to record, in nanoseconds; None if it has no times."""
     def held_fractions(self) -> _Array:
-        """Fraction of the host writes, 0 to 1, during which each logical page holds data; the device starts filled."""
+        """Fraction of the host writes, 0 to 1, during which each logical page holds data.
+
+        The device starts filled.
+        """
     def update_weights(self) -> _Array:
         """How often each logical page is updated, in any unit."""
 
@@ -182,10 +217,16 @@ def profile_toml(name: str) -> str:
     """The TOML of a device profile that comes with the program, with its comments."""
 
 def check_profile(toml: str, place: str = "the profile", overrides: Sequence[str] = ()) -> str:
-    """Read the TOML of a device profile, apply `key=value` overrides, check it, and give it as TOML with all keys."""
+    """Read the TOML of a device profile, and give it as TOML with all keys.
+
+    Applies `key=value` overrides, and checks it.
+    """
 
 def profile_summary(toml: str) -> dict[str, Any]:
-    """What the TOML of a device profile comes to: capacity_bytes, logical_pages, channels, dies, planes, ..."""
+    """What the TOML of a device profile comes to.
+
+    capacity_bytes, logical_pages, channels, dies, planes, ...
+    """
 
 def patterns() -> list[dict[str, Any]]:
     """Every request pattern that `io:` may name, as dicts like those of `registry`."""
@@ -194,7 +235,10 @@ def schemes() -> list[dict[str, Any]]:
     """Every FTL scheme that a profile may name, as dicts like those of `registry`."""
 
 class Requests:
-    """Reads and writes by address, that can be played any number of times, on several drives and by several threads."""
+    """Reads and writes by address, that can be played any number of times.
+
+    On several drives and by several threads.
+    """
 
     @property
     def name(self) -> str:
@@ -204,16 +248,28 @@ class Requests:
         """Requests of all passes; None if there is no end."""
     @property
     def counts(self) -> dict[str, int] | None:
-        """What one pass of a trace holds: read, write, trim, flush, read_bytes, written_bytes, left_out."""
+        """What one pass of a trace holds.
+
+        read, write, trim, flush, read_bytes, written_bytes, left_out.
+        """
     @property
     def footprint_bytes(self) -> int | None:
-        """Bytes that a drive needs to hold all addresses; None for a pattern, which goes by the drive."""
+        """Bytes that a drive needs to hold all addresses.
+
+        None for a pattern, which goes by the drive.
+        """
     @property
     def has_times(self) -> bool:
-        """Whether each request has a time at which it is to be sent, so that it can be played at an open pace."""
+        """Whether each request has a time at which it is to be sent.
+
+        So that it can be played at an open pace.
+        """
     @property
     def duration_ns(self) -> int | None:
-        """Time of the last request of a pass, in nanoseconds after the first; None without times or end."""
+        """Time of the last request of a pass, in nanoseconds after the first.
+
+        None without times or end.
+        """
     @property
     def repeat(self) -> int:
         """How many times it is played."""
@@ -228,7 +284,10 @@ class Requests:
         """Malformed records that were passed over."""
     @property
     def content_hash(self) -> str:
-        """What tells these requests from any others: the files' hashes, or the spec with all parameters and the seed."""
+        """What tells these requests from any others.
+
+        The files' hashes, or the spec with all parameters and the seed.
+        """
 
 def load_requests(
     source: str,
@@ -243,7 +302,10 @@ def load_requests(
     memory_limit_bytes: int = ...,
     progress: Progress | None = None,
 ) -> Requests:
-    """Read a trace file, or make the synthetic workload of `synth:...` or the request pattern of `io:...`."""
+    """Read a trace file, or make what a spec names.
+
+    That is the synthetic workload of `synth:...` or the request pattern of `io:...`.
+    """
 
 def simulate_drive(
     profile: str,
@@ -259,7 +321,10 @@ def simulate_drive(
     audit: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Play requests on a simulated drive; each job is (requests, "closed" or "open", depth, think_us)."""
+    """Play requests on a simulated drive.
+
+    Each job is (requests, "closed" or "open", depth, think_us).
+    """
 
 # Block devices, and experiments on them
 
@@ -268,12 +333,19 @@ class Device:
 
     @property
     def info(self) -> dict[str, Any]:
-        """What it is: name, model, kind, capacity_bytes, sector_bytes, queue_depth, most_bytes, is_read_only, has_trim, is_virtual."""
+        """What it is.
+
+        Keys: name, model, kind, capacity_bytes, sector_bytes, queue_depth, most_bytes,
+        is_read_only, has_trim, is_virtual.
+        """
     def now_ns(self) -> int:
         """Nanoseconds on the device's clock since it was opened."""
 
 def create_file(path: _Path, size_bytes: int, progress: Progress | None = None) -> None:
-    """Make a file of so many bytes, all written with data that cannot be compressed, to be probed."""
+    """Make a file of so many bytes to be probed.
+
+    All are written with data that cannot be compressed.
+    """
 
 def open_device(
     spec: str,
@@ -286,9 +358,10 @@ def open_device(
     region_bytes: int | None = None,
     progress: Progress | None = None,
 ) -> Device:
-    """Open the path of a block device or file, or `memory(bytes=1Gi,sector=512)`, to "read_only", to "write", or to "destroy_data".
+    """Open the path of a block device or file, or `memory(bytes=1Gi,sector=512)`.
 
-    Only the region may be written: data is looked for there, and progress counts its bytes.
+    To "read_only", to "write", or to "destroy_data". Only the region may be written: data is looked
+    for there, and progress counts its bytes.
     """
 
 def simulated_device(
@@ -300,13 +373,22 @@ def simulated_device(
     seed: int = 1,
     progress: Progress | None = None,
 ) -> Device:
-    """Make a simulated drive of the TOML of a device profile, in the state "fresh", "filled" or "aged"."""
+    """Make a simulated drive of the TOML of a device profile.
+
+    In the state "fresh", "filled" or "aged".
+    """
 
 def experiments() -> list[dict[str, Any]]:
-    """Every experiment in the order of a set: dicts like those of `registry`, with group, writes, is_quick, weight and after."""
+    """Every experiment in the order of a set.
+
+    Dicts like those of `registry`, with group, writes, is_quick, weight and after.
+    """
 
 def experiment(spec: str) -> dict[str, Any]:
-    """What is known of the experiment of a spec, as `experiments` has it, with `spec`: the experiment with all its parameters."""
+    """What is known of the experiment of a spec, as `experiments` has it, with `spec`.
+
+    The experiment with all its parameters.
+    """
 
 def probe(
     device: Device,
@@ -320,7 +402,10 @@ def probe(
     findings: str = "[]",
     progress: Progress | None = None,
 ) -> str:
-    """Run one experiment on a device, given a JSON list of what earlier ones found; gives its finding as JSON."""
+    """Run one experiment on a device, given a JSON list of what earlier ones found.
+
+    Gives its finding as JSON.
+    """
 
 def fit_profile(
     findings: str,
@@ -333,7 +418,10 @@ def fit_profile(
     seconds: float | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Find a profile that behaves as a device did, from a JSON list of findings: toml, notes, evaluations, cells."""
+    """Find a profile that behaves as a device did, from a JSON list of findings.
+
+    toml, notes, evaluations, cells.
+    """
 
 def read_bytes_per_second(
     device: Device,
@@ -343,7 +431,10 @@ def read_bytes_per_second(
     seconds: float = 0.5,
     progress: Progress | None = None,
 ) -> float:
-    """Read a region in order for so many seconds of the device's time, 8 requests of 1 MiB at once; gives bytes a second."""
+    """Read a region in order for so many seconds of the device's time, 8 requests of 1 MiB at once.
+
+    Gives bytes a second.
+    """
 
 # Replays
 
@@ -355,7 +446,11 @@ class ReplayTrace:
         """The trace format that was read."""
     @property
     def totals(self) -> dict[str, int]:
-        """What the selected part holds: requests by operation, requests, read_bytes, written_bytes, end_bytes, duration_ns and so on."""
+        """What the selected part holds.
+
+        Requests by operation, requests, read_bytes, written_bytes, end_bytes, duration_ns and so
+        on.
+        """
     @property
     def has_times(self) -> bool:
         """Whether requests have times; otherwise they only count requests."""
@@ -375,7 +470,10 @@ def load_replay(
     dense: bool = False,
     progress: Progress | None = None,
 ) -> ReplayTrace:
-    """Read a trace file once, to be replayed; with `dense` all that it touches is moved together."""
+    """Read a trace file once, to be replayed.
+
+    With `dense` all that it touches is moved together.
+    """
 
 def replay(
     device: Device,
@@ -397,7 +495,10 @@ def replay(
 # Layers
 
 def check_stack(stack: str) -> list[str]:
-    """The layers of a stack, from the top to the bottom. Raises InputError if one is unknown, or has no such parameter."""
+    """The layers of a stack, from the top to the bottom.
+
+    Raises InputError if one is unknown, or has no such parameter.
+    """
 
 def stack_capacity_bytes(
     device: Device,
@@ -432,9 +533,13 @@ def replay_layers(
     sample_every_ns: int = 1_000_000,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Format a stack of layers (or "direct") over a device, and play a trace on it: the figures of `replay`, and `layers`."""
+    """Format a stack of layers (or "direct") over a device, and play a trace on it.
 
-# The models of MULTILOG. Those of one number take a float and give a float, or take an array and give one of the same shape.
+    The figures of `replay`, and `layers`.
+    """
+
+# The models of MULTILOG. Those of one number take a float and give a float, or take an array and
+# give one of the same shape.
 
 @overload
 def cleaning_cost(p_gc: float) -> float: ...
@@ -482,18 +587,32 @@ def p_gc_greedy(over_provisioning: _Floats, pages_per_erase_block: int) -> _Arra
 def p_gc_d_choices(over_provisioning: float, pages_per_erase_block: int, choices: int) -> float: ...
 @overload
 def p_gc_d_choices(over_provisioning: _Floats, pages_per_erase_block: int, choices: int) -> _Array:
-    """p_gc of the best of `choices` erase blocks drawn at random, on uniform updates (mean field)."""
+    """p_gc of the best of `choices` erase blocks drawn at random.
+
+    On uniform updates (mean field).
+    """
 
 @overload
-def p_gc_window_greedy(over_provisioning: float, pages_per_erase_block: int, window: float) -> float: ...
+def p_gc_window_greedy(
+    over_provisioning: float, pages_per_erase_block: int, window: float
+) -> float: ...
 @overload
-def p_gc_window_greedy(over_provisioning: _Floats, pages_per_erase_block: int, window: float) -> _Array:
-    """p_gc of Window-Greedy on uniform updates; `window` is the share of all erase blocks that it sees (mean field)."""
+def p_gc_window_greedy(
+    over_provisioning: _Floats, pages_per_erase_block: int, window: float
+) -> _Array:
+    """p_gc of Window-Greedy on uniform updates.
+
+    `window` is the share of all erase blocks that it sees (mean field).
+    """
 
 @overload
-def cleaning_cost_derivative(z: float, update_share: float, size: float, *, approximate: bool = False) -> float: ...
+def cleaning_cost_derivative(
+    z: float, update_share: float, size: float, *, approximate: bool = False
+) -> float: ...
 @overload
-def cleaning_cost_derivative(z: _Floats, update_share: float, size: float, *, approximate: bool = False) -> _Array:
+def cleaning_cost_derivative(
+    z: _Floats, update_share: float, size: float, *, approximate: bool = False
+) -> _Array:
     """How the cleaning cost changes with one log's space (a term of MULTILOG eq. 11)."""
 
 def valid_pages_pdf(pages_per_erase_block: int, p_valid: float) -> _Array:
@@ -534,7 +653,10 @@ class RandomPlacement:
 def kmodal_random(
     sizes: _Floats, shares: _Floats, over_provisioning: float, *, approximate: bool = False
 ) -> RandomPlacement:
-    """Sets of pages of different update frequency mixed in one log cleaned by LRU (MULTILOG eq. 6-9)."""
+    """Sets of pages of different update frequency mixed in one log cleaned by LRU.
+
+    MULTILOG eq. 6-9.
+    """
 
 class Division:
     """Spare space divided between logs that each hold one update set."""
@@ -549,13 +671,19 @@ class Division:
     def write_amplification(self) -> float: ...
 
 def kmodal_separated(sizes: _Floats, shares: _Floats, over_provisioning: float) -> Division:
-    """Sets of pages each in its own log, spare space divided as well as can be (MULTILOG eq. 10-13)."""
+    """Sets of pages each in its own log, spare space divided as well as can be.
+
+    MULTILOG eq. 10-13.
+    """
 
 def separated_cleaning_cost(sizes: _Floats, shares: _Floats, betas: _Floats) -> float:
     """Cleaning cost of sets each in its own log with the spare spaces `betas` (MULTILOG eq. 13)."""
 
 class Bound:
-    """The least cleaning cost of a workload, and how space is divided to reach it. `float(bound)` is the cleaning cost."""
+    """The least cleaning cost of a workload, and how space is divided to reach it.
+
+    `float(bound)` is the cleaning cost.
+    """
 
     @property
     def over_provisioning(self) -> float: ...
@@ -586,15 +714,22 @@ class Bound:
 _Weights: TypeAlias = _Floats | npt.NDArray[np.uint32]
 
 @overload
-def cleaning_cost_bound(weights: _Weights, over_provisioning: float, binning: str | float | None = None) -> Bound: ...
+def cleaning_cost_bound(
+    weights: _Weights, over_provisioning: float, binning: str | float | None = None
+) -> Bound: ...
 @overload
 def cleaning_cost_bound(
     weights: _Weights, over_provisioning: _Floats, binning: str | float | None = None
 ) -> list[Bound]:
     """The least cleaning cost of any placement by update frequency (MULTILOG Algorithm 1)."""
 
-def cleaning_cost_bound_of_held(weights: _Array, held: _Array, over_provisionings: Sequence[float]) -> list[float]:
-    """The least cleaning cost of pages that hold data only part of the time, as where a workload trims."""
+def cleaning_cost_bound_of_held(
+    weights: _Array, held: _Array, over_provisionings: Sequence[float]
+) -> list[float]:
+    """The least cleaning cost of pages that hold data only part of the time.
+
+    As where a workload trims.
+    """
 
 class PolynomialFit:
     """A fit of MULTILOG's polynomial for the best beta of two sets (4.2.2)."""
@@ -610,13 +745,22 @@ class PolynomialFit:
     @property
     def max_cost_loss(self) -> float: ...
 
-def polynomial_fit(frequency_ratio: float = 2.0, least: float = 0.01, most: float = 1.0) -> PolynomialFit:
-    """Fit the polynomial by least squares over sizes 0.01 ... 0.99 and over-provisioning `least` ... `most`."""
+def polynomial_fit(
+    frequency_ratio: float = 2.0, least: float = 0.01, most: float = 1.0
+) -> PolynomialFit:
+    """Fit the polynomial by least squares.
+
+    Over sizes 0.01 ... 0.99 and over-provisioning `least` ... `most`.
+    """
 
 @overload
-def beta_polynomial(size: float, over_provisioning: float, coefficients: Sequence[float]) -> float: ...
+def beta_polynomial(
+    size: float, over_provisioning: float, coefficients: Sequence[float]
+) -> float: ...
 @overload
-def beta_polynomial(size: float, over_provisioning: _Floats, coefficients: Sequence[float]) -> _Array:
+def beta_polynomial(
+    size: float, over_provisioning: _Floats, coefficients: Sequence[float]
+) -> _Array:
     """Beta of the first of two sets by the polynomial with these coefficients."""
 
 def lifetime_years(

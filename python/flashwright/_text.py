@@ -40,7 +40,11 @@ def size(value: float) -> str:
     """Give bytes in a few characters, as 1.23 GiB."""
     for unit, name in _BINARY:
         if abs(value) >= unit:
-            return f"{value / unit:.3g} {name}" if value < unit * 1000 else f"{round(value / unit)} {name}"
+            return (
+                f"{value / unit:.3g} {name}"
+                if value < unit * 1000
+                else f"{round(value / unit)} {name}"
+            )
     return f"{round(value)} B"
 
 
@@ -60,7 +64,14 @@ def span(seconds: float) -> str:
     """Give a time span in its natural unit."""
     if seconds >= 2 * 86_400:
         return f"{significant(seconds / 86_400)} days"
-    for unit, name in ((3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")):
+    for unit, name in (
+        (3600.0, "h"),
+        (60.0, "min"),
+        (1.0, "s"),
+        (1e-3, "ms"),
+        (1e-6, "µs"),
+        (1e-9, "ns"),
+    ):
         if seconds >= unit:
             return f"{significant(seconds / unit)} {name}"
     return "0 s"

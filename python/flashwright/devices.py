@@ -17,7 +17,15 @@ from flashwright._core import InputError
 from flashwright._text import percent, size, span
 from flashwright.lifetime import Lifetime
 from flashwright.runs import sha256_of_file
-from flashwright.sources import PATTERN, SECONDS_IN_DAY, STANDARD_INPUT, SYNTHETIC, Reading, check_source, file_name
+from flashwright.sources import (
+    PATTERN,
+    SECONDS_IN_DAY,
+    STANDARD_INPUT,
+    SYNTHETIC,
+    Reading,
+    check_source,
+    file_name,
+)
 
 if TYPE_CHECKING:
     from flashwright._core import Progress, Requests
@@ -40,7 +48,9 @@ class Device:
 
     @staticmethod
     def load(given: str, overrides: Sequence[str] = ()) -> Device:
-        """Load a built-in profile by its name, or a file by its path, and override keys of it (`key=value`).
+        """Load a built-in profile by its name, or a file by its path.
+
+        Keys of it are overridden by `key=value`.
 
         Raises InputError if there is no such profile, or something in it is wrong.
         """
@@ -54,15 +64,18 @@ class Device:
         return device
 
     def _check_policies(self) -> None:
-        """Raise InputError if a policy was asked for that the mapping has no use for: it would change nothing."""
+        """Raise InputError if a policy was asked for that the mapping has no use for.
+
+        It would change nothing.
+        """
         scheme = self.profile["ftl"]["scheme"].partition("(")[0]
         if scheme in PAGE_MAPPED:
             return
         for key in ("ftl.placement", "ftl.victim"):
             if any(text.partition("=")[0].strip() == key for text in self.overrides):
                 raise InputError(
-                    f"{key}: {self.name} maps with `{scheme}`, which has no such policy; leave it out, or take a drive with "
-                    "--set ftl.scheme=page_mapped"
+                    f"{key}: {self.name} maps with `{scheme}`, which has no such policy; leave it "
+                    "out, or take a drive with --set ftl.scheme=page_mapped"
                 )
 
     @cached_property
@@ -111,20 +124,26 @@ class Device:
         }
 
     def limits(self) -> dict[str, float]:
-        """Give what each part of the drive could do by itself: bytes a second, and requests of one page a second.
+        """Give what each part of the drive could do by itself.
 
-        Closed forms of the profile's times; what works together is slower. A die works on all its planes at once where the
-        profile has multi-plane commands.
+        Bytes a second, and requests of one page a second. Closed forms of the profile's times; what
+        works together is slower. A die works on all its planes at once where the profile has
+        multi-plane commands.
         """
         media, controller = self.profile["media"], self.profile["controller"]
         page = media["page_bytes"]
         at_once = self.summary["dies"] * (media["planes_per_die"] if media["multi_plane"] else 1)
-        transfer_us = media["command_us"] + page / (media["channel_mt_per_second"] * media["channel_bits"] / 8)
+        transfer_us = media["command_us"] + page / (
+            media["channel_mt_per_second"] * media["channel_bits"] / 8
+        )
         found = {
             "link_bytes_per_second": self.profile["interface"]["link_mb_per_second"] * 1e6,
             "channels_bytes_per_second": media["channels"] * page / transfer_us * 1e6,
             "die_reads_bytes_per_second": at_once * page / float(np.mean(media["read_us"])) * 1e6,
-            "die_programs_bytes_per_second": at_once * page / float(np.mean(media["program_us"])) * 1e6,
+            "die_programs_bytes_per_second": at_once
+            * page
+            / float(np.mean(media["program_us"]))
+            * 1e6,
         }
         for op in ("read", "write"):
             request_us = controller[f"{op}_command_us"] + controller["page_us"]
@@ -144,7 +163,8 @@ def profile_text(given: str) -> tuple[str, str]:
     path = Path(given)
     if not path.is_file():
         raise InputError(
-            f"{given}: no such profile or file; built in are: {', '.join(names)}; or give the path of a TOML file"
+            f"{given}: no such profile or file; built in are: {', '.join(names)}; or give the path "
+            "of a TOML file"
         )
     try:
         return path.read_text(encoding="utf-8"), given
@@ -153,12 +173,22 @@ def profile_text(given: str) -> tuple[str, str]:
 
 
 def listing() -> dict[str, list[dict[str, Any]]]:
-    """Everything that a simulated drive can be made of or asked to do, as `registry()` has it for other things."""
+    """Everything that a simulated drive can be made of or asked to do.
+
+    As `registry()` has it for other things.
+    """
     profiles = []
     for entry in _core.profiles():
         sources = tomllib.loads(_core.profile_toml(entry["name"]))["sources"]
         profiles.append(
-            {**entry, "aliases": [], "source": "", "sources": sources, "usage": entry["name"], "params": []}
+            {
+                **entry,
+                "aliases": [],
+                "source": "",
+                "sources": sources,
+                "usage": entry["name"],
+                "params": [],
+            }
         )
     return {"profile": profiles, "scheme": _core.schemes(), "pattern": _core.patterns()}
 
@@ -244,7 +274,9 @@ def describe(source: str, requests: Requests | None = None) -> dict[str, Any]:
     }
 
 
-def load_requests(source: str, load: Load, reading: Reading, progress: Progress | None = None) -> Requests:
+def load_requests(
+    source: str, load: Load, reading: Reading, progress: Progress | None = None
+) -> Requests:
     """Read a source into requests for any drive."""
     return _core.load_requests(
         source,
@@ -263,19 +295,22 @@ def check_load(device: Device, requests: Requests, load: Load) -> None:
     footprint, capacity = requests.footprint_bytes, device.capacity_bytes
     if footprint is not None and footprint > capacity and not load.fold:
         raise InputError(
-            f"{requests.name}: it touches {size(footprint)} ({footprint} bytes), and {device.name} has {size(capacity)} "
-            f"({capacity} bytes); take a larger drive, or --fold to let addresses begin again at the start of this one"
+            f"{requests.name}: it touches {size(footprint)} ({footprint} bytes), and {device.name} "
+            f"has {size(capacity)} ({capacity} bytes); take a larger drive, or --fold to let "
+            "addresses begin again at the start of this one"
         )
     limits = [limit for limit in (load.most_requests, requests.requests) if limit is not None]
     if not limits and load.most_seconds is None:
         limits = [ENDLESS_REQUESTS]
     if limits and load.warm_up_requests >= min(limits) > 0:
         raise InputError(
-            f"--warm-up {load.warm_up_requests}: nothing is left to measure of the {min(limits)} requests of {requests.name}"
+            f"--warm-up {load.warm_up_requests}: nothing is left to measure of the {min(limits)} "
+            f"requests of {requests.name}"
         )
     if load.pace == "open" and not requests.has_times:
         raise InputError(
-            f"--open-loop: {requests.name} has no times; take --depth N or --one-by-one, or give a pattern `pause_us`"
+            f"--open-loop: {requests.name} has no times; take --depth N or --one-by-one, or give a "
+            "pattern `pause_us`"
         )
 
 
@@ -312,12 +347,17 @@ def run(
 def life_of(
     device: Device, outcome: Mapping[str, Any], endurance: float | None, writes_per_day: float
 ) -> tuple[float | None, dict[str, Any] | None]:
-    """Give the life in years and what it stands on; None if the drive has no endurance, or nothing was written."""
+    """Give the life in years and what it stands on.
+
+    None if the drive has no endurance, or nothing was written.
+    """
     cycles = endurance or device.profile["media"]["endurance_cycles"] or None
     if cycles is None or not outcome["host_page_writes"] or not writes_per_day:
         return None, None
     lifetime = Lifetime(cycles, writes_per_day)
-    return lifetime.years(outcome["write_amplification"], device.over_provisioning), lifetime.document()
+    return lifetime.years(
+        outcome["write_amplification"], device.over_provisioning
+    ), lifetime.document()
 
 
 def writes_per_day_of(device: Device, requests: Requests, asked: float | str) -> float:
@@ -330,7 +370,9 @@ def writes_per_day_of(device: Device, requests: Requests, asked: float | str) ->
     counts, duration_ns = requests.counts, requests.duration_ns
     if counts is None or not duration_ns:
         raise InputError(f"--writes-per-day trace: {requests.name} has no times, so give a number")
-    return float(counts["written_bytes"] / device.capacity_bytes * SECONDS_IN_DAY / (duration_ns / 1e9))
+    return float(
+        counts["written_bytes"] / device.capacity_bytes * SECONDS_IN_DAY / (duration_ns / 1e9)
+    )
 
 
 def caveats(result: Mapping[str, Any]) -> list[str]:
@@ -341,20 +383,24 @@ def caveats(result: Mapping[str, Any]) -> list[str]:
         told.append(f"The drive wore out, which ended the run: {result['worn_out']}.")
     if state == "fresh":
         told.append(
-            "The drive was fresh at the start: reads of pages that were never written need no flash, and nothing is "
-            "cleaned until the spare space is used up. --state aged shows the drive after long use."
+            "The drive was fresh at the start: reads of pages that were never written need no "
+            "flash, and nothing is cleaned until the spare space is used up. --state aged shows "
+            "the drive after long use."
         )
     elif result["host_page_writes"] and not result["erases"]:
         longer = "A longer run shows" if state == "aged" else "A longer run, or --state aged, shows"
         told.append(
-            f"No erase block was cleaned: what was written fits into the spare space. {longer} the drive after long use."
+            f"No erase block was cleaned: what was written fits into the spare space. {longer} the "
+            "drive after long use."
         )
     told += [line for line in (_imbalance(result), _lateness(result)) if line is not None]
     drifting = [name for key, name in STEADY_FIGURES.items() if steady[key] is False]
     if drifting:
         told.append(
-            f"Not steady: {' and '.join(drifting)} still changed during the run, so the figures depend on its length. "
-            f"More --requests{' or a --warm-up' if state == 'aged' else ', a --warm-up, or --state aged'} may help."
+            f"Not steady: {' and '.join(drifting)} still changed during the run, so the figures "
+            "depend on its length. More --requests"
+            f"{' or a --warm-up' if state == 'aged' else ', a --warm-up, or --state aged'}"
+            " may help."
         )
     elif all(value is None for value in steady.values()):
         told.append("The run is too short to tell whether it is steady.")
@@ -362,7 +408,10 @@ def caveats(result: Mapping[str, Any]) -> list[str]:
 
 
 def _imbalance(result: Mapping[str, Any]) -> str | None:
-    """Say if a page-mapped drive erased much less, or more, than it programmed: that cannot go on, however level the figures are."""
+    """Say if a page-mapped drive erased much less, or more, than it programmed.
+
+    That cannot go on, however level the figures are.
+    """
     device = result["device"]
     if not result["erases"] or device["scheme"].partition("(")[0] not in PAGE_MAPPED:
         return None
@@ -373,25 +422,33 @@ def _imbalance(result: Mapping[str, Any]) -> str | None:
         return None
     if share > 0:
         return (
-            f"Not in balance: {percent(share, 2)} of what was programmed went to erase blocks that were free at the start, and not "
-            "to cleaned ones. A longer run has to clean more: its write amplification is higher."
+            f"Not in balance: {percent(share, 2)} of what was programmed went to erase blocks that "
+            "were free at the start, and not to cleaned ones. A longer run has to clean more: its "
+            "write amplification is higher."
         )
     return (
-        f"Not in balance: {percent(-share, 2)} more was erased than programmed, as cleaning made a reserve. A longer run cleans "
-        "less: its write amplification is lower."
+        f"Not in balance: {percent(-share, 2)} more was erased than programmed, as cleaning made a "
+        "reserve. A longer run cleans less: its write amplification is lower."
     )
 
 
 def _lateness(result: Mapping[str, Any]) -> str | None:
-    """Say if the drive fell behind the times of a trace: then latencies tell the length of the run, and little of the drive."""
-    if result.get("pace", {}).get("kind") != "open_loop" or result["requests"] < LEAST_REQUESTS_TO_BE_LATE:
+    """Say if the drive fell behind the times of a trace.
+
+    Then latencies tell the length of the run, and little of the drive.
+    """
+    if (
+        result.get("pace", {}).get("kind") != "open_loop"
+        or result["requests"] < LEAST_REQUESTS_TO_BE_LATE
+    ):
         return None
     mean_seconds = result["latency_ns"]["all"]["mean"] / 1e9
     if mean_seconds < MOST_LATENESS * result["simulated_seconds"]:
         return None
     return (
-        f"The drive did not keep up with the times of the trace: a request takes {span(mean_seconds)} on average in a run of "
-        f"{span(result['simulated_seconds'])}, and the longer the run, the longer. --depth N shows what the drive can do."
+        "The drive did not keep up with the times of the trace: a request takes "
+        f"{span(mean_seconds)} on average in a run of {span(result['simulated_seconds'])}, and the "
+        "longer the run, the longer. --depth N shows what the drive can do."
     )
 
 
@@ -402,14 +459,18 @@ LEAST_REQUESTS_TO_BE_LATE = 1000
 STEADY_FIGURES = {"iops": "throughput", "write_amplification": "write amplification"}
 MOST_DRIFT = 0.02
 BATCHES = 20
-"""Observations that the windows of a run are averaged into, against the correlation of neighbours."""
+"""Observations that the windows of a run are averaged into, against the correlation of neighbours.
+"""
 
 
 def steadiness(over_time: Mapping[str, Any]) -> dict[str, bool | None]:
-    """Tell of throughput and write amplification whether they were steady; None if the run is too short to tell, or has none.
+    """Tell of throughput and write amplification whether they were steady.
 
-    Steady is a series whose two halves differ by less than 2 %, or by less than twice the standard error of that difference:
-    much like the rule of the counting simulator, which looks at cleaning cost.
+    None if the run is too short to tell, or has none.
+
+    Steady is a series whose two halves differ by less than 2 %, or by less than twice the standard
+    error of that difference: much like the rule of the counting simulator, which looks at cleaning
+    cost.
     """
     return {key: _is_steady(over_time[key]) for key in STEADY_FIGURES}
 

@@ -1,7 +1,8 @@
-"""The models: cleaning cost in closed form and numerically, the division of space, the bound, lifetime.
+"""The models.
 
-Functions of one number take a float, or an array of any shape, and give the same. Each says in its docstring which equation of
-MULTILOG (Stoica & Ailamaki, VLDB 2013) it is, in which units, and what it raises.
+Cleaning cost in closed form and numerically, the division of space, the bound, lifetime. Functions
+of one number take a float, or an array of any shape, and give the same. Each says in its docstring
+which equation of MULTILOG (Stoica & Ailamaki, VLDB 2013) it is, in which units, and what it raises.
 """
 
 from flashwright._core import (

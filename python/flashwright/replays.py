@@ -29,7 +29,9 @@ OPERATIONS = ("read", "write", "trim", "flush")
 CHANGING = ("write", "trim")
 REMAPS = ("refuse", "fold", "scale", "dense")
 OPEN_OUTSTANDING = 1024
-"""Most requests outstanding on a real device where a trace's clock, and not the device, says when they are sent."""
+"""Most requests outstanding on a real device where a trace's clock, and not the device, says when
+they are sent.
+"""
 LEAST_REGION_BYTES = 1
 _MIB = 1 << 20
 _MOST_REQUEST_BYTES = 64 * _MIB
@@ -88,10 +90,14 @@ def trace_path(given: str) -> Path:
     """
     path = Path(given)
     if given == STANDARD_INPUT:
-        raise InputError("-: a replay reads its trace twice, first to know what it needs; write it to a file first")
+        raise InputError(
+            "-: a replay reads its trace twice, first to know what it needs; write it to a file "
+            "first"
+        )
     if given.startswith((SYNTHETIC, PATTERN)) and not path.exists():
         raise InputError(
-            f"{given}: it is made up, and a replay plays what was recorded; `flashwright trace synth` writes it as a trace"
+            f"{given}: it is made up, and a replay plays what was recorded; `flashwright trace "
+            "synth` writes it as a trace"
         )
     if not path.exists():
         raise InputError(f"{given}: no such file; name a trace file, or the folder of a recording")
@@ -101,7 +107,8 @@ def trace_path(given: str) -> Path:
 def load(path: Path, reading: Reading, plan: Plan, progress: Progress | None = None) -> ReplayTrace:
     """Read the trace once.
 
-    Raises InputError if it cannot be read, nothing of it is selected, or it cannot be played at this pace.
+    Raises InputError if it cannot be read, nothing of it is selected, or it cannot be played at
+    this pace.
     """
     part = plan.part
     trace = _core.load_replay(
@@ -117,15 +124,18 @@ def load(path: Path, reading: Reading, plan: Plan, progress: Progress | None = N
     )
     if not trace.has_times:
         if plan.pace.is_timed:
-            raise InputError(f"{path}: it has no times; give --depth N or --one-by-one, without --waiting")
+            raise InputError(
+                f"{path}: it has no times; give --depth N or --one-by-one, without --waiting"
+            )
         if part.skip_seconds or part.seconds is not None:
             raise InputError(
-                f"{path}: it has no times, so that --skip and --seconds mean nothing; --limit N takes requests"
+                f"{path}: it has no times, so that --skip and --seconds mean nothing; --limit N "
+                "takes requests"
             )
     if trace.totals["volumes"] > 1:
         raise InputError(
-            f"{path}: it is of {trace.totals['volumes']} volumes, in which equal addresses are different places; --remap dense puts "
-            "what they touch side by side"
+            f"{path}: it is of {trace.totals['volumes']} volumes, in which equal addresses are "
+            "different places; --remap dense puts what they touch side by side"
         )
     return trace
 
@@ -137,8 +147,12 @@ def changes(trace: ReplayTrace) -> bool:
 
 def _changed(totals: Mapping[str, int]) -> str:
     told = [
-        f"{size(totals[size_key])} are {done} by {count(totals[op])} {op}{'' if totals[op] == 1 else 's'}"
-        for op, done, size_key in (("write", "written", "written_bytes"), ("trim", "trimmed", "trimmed_bytes"))
+        f"{size(totals[size_key])} are {done} by {count(totals[op])} "
+        f"{op}{'' if totals[op] == 1 else 's'}"
+        for op, done, size_key in (
+            ("write", "written", "written_bytes"),
+            ("trim", "trimmed", "trimmed_bytes"),
+        )
         if totals[op]
     ]
     return " and ".join(told)
@@ -152,7 +166,8 @@ def target_for(target: Target, trace: ReplayTrace, plan: Plan) -> Target:
     if not target.may_write and changes(trace):
         totals = trace.totals
         raise InputError(
-            f"{target.given}: {_changed(totals)} by the trace; add --write if what is on the device may go, or --reads-only"
+            f"{target.given}: {_changed(totals)} by the trace; add --write if what is on the "
+            "device may go, or --reads-only"
         )
     depth = OPEN_OUTSTANDING if plan.pace.kind == "open_loop" else plan.pace.depth
     most = max(_MIB, 1 << (max(trace.totals["longest_bytes"], 1) - 1).bit_length())
@@ -162,7 +177,8 @@ def target_for(target: Target, trace: ReplayTrace, plan: Plan) -> Target:
 def region_of(trace: ReplayTrace, device: Device, plan: Plan) -> Region:
     """Give the region on the device.
 
-    Raises InputError if it is not one of the device, or the trace needs more and is not to be remapped.
+    Raises InputError if it is not one of the device, or the trace needs more and is not to be
+    remapped.
     """
     region = plan.region.on(device.info, LEAST_REGION_BYTES)
     end, length = trace.totals["end_bytes"], region.length or 0
@@ -172,22 +188,28 @@ def region_of(trace: ReplayTrace, device: Device, plan: Plan) -> Region:
     choices = (
         "take a larger device"
         if plan.remap == "dense"
-        else "choose --remap fold (addresses begin again at the start), --remap scale (all are shrunk onto it), or --remap dense "
-        "(what is touched is moved together)"
+        else "choose --remap fold (addresses begin again at the start), --remap scale (all are "
+        "shrunk onto it), or --remap dense (what is touched is moved together)"
     )
     raise InputError(
-        f"the trace goes up to byte {end} ({size(end)}), and {where} has {length} ({size(length)}); {choices}"
+        f"the trace goes up to byte {end} ({size(end)}), and {where} has {length} "
+        f"({size(length)}); {choices}"
     )
 
 
 def warning(
-    target: Target, trace: ReplayTrace, region: Region, endurance_tbw: float | None, info: Mapping[str, Any]
+    target: Target,
+    trace: ReplayTrace,
+    region: Region,
+    endurance_tbw: float | None,
+    info: Mapping[str, Any],
 ) -> str:
     """Say before a replay what it writes, and what that costs the drive."""
     totals, end = trace.totals, region.offset + (region.length or 0)
     told = f"{target.given}: {_changed(totals)}"
     return (
-        f"{told}, with random data, within bytes {region.offset} to {end} ({size(end - region.offset)}): "
+        f"{told}, with random data, within bytes {region.offset} to {end} "
+        f"({size(end - region.offset)}): "
         f"{safety.share_of_life(totals['written_bytes'], info, endurance_tbw)}."
     )
 
@@ -260,7 +282,8 @@ def make_run(
         "pace": pace.document(),
         "keep_going": plan.keep_going,
         "complete": outcome["ended"] is None,
-        # At another speed where there is one: what the replay would take if it kept to the trace's clock.
+        # At another speed where there is one: what the replay would take if it kept to the trace's
+        # clock.
         "trace_seconds": totals["duration_ns"] / 1e9 / (pace.factor if pace.is_timed else 1.0)
         if about_trace["has_times"]
         else None,
@@ -270,22 +293,32 @@ def make_run(
     return Run(COMMAND, result, {name: found for name, found in tables.items() if found.num_rows})
 
 
-def identity(about_trace: Mapping[str, Any], about_device: Mapping[str, Any], region: Region, plan: Plan) -> list[Any]:
+def identity(
+    about_trace: Mapping[str, Any], about_device: Mapping[str, Any], region: Region, plan: Plan
+) -> list[Any]:
     """Give what goes into a replay."""
     return [about_trace["sources"], dict(about_device), region.document(), asdict(plan)]
 
 
-def compare(path: Path, reading: Reading, run: Run, recorded: Path, shift_bytes: int) -> dict[str, Any]:
-    """Hold what the device got against the trace: operation, offset and length of every request, in their order.
+def compare(
+    path: Path, reading: Reading, run: Run, recorded: Path, shift_bytes: int
+) -> dict[str, Any]:
+    """Hold what the device got against the trace.
 
-    `shift_bytes`: where address 0 of the trace is in the recording.
+    Operation, offset and length of every request, in their order. `shift_bytes`: where address 0 of
+    the trace is in the recording.
     """
     result = run.result
     changed = sorted(name for name, number in result["fitted"].items() if number)
-    if result["trace"]["part"] != {**asdict(Part()), "ops": list(OPERATIONS)} or result["remap"] != "refuse" or changed:
+    if (
+        result["trace"]["part"] != {**asdict(Part()), "ops": list(OPERATIONS)}
+        or result["remap"] != "refuse"
+        or changed
+    ):
         return {
             "compared": False,
-            "why_not": "a part of the trace was played, or requests of it were changed for the device",
+            "why_not": "a part of the trace was played, or requests of it were changed for the "
+            "device",
         }
     opened = _core.open_trace(path, reading.format, reading.skip_bad)
     theirs = _sequence(pa.RecordBatchReader.from_stream(opened).read_all(), shift_bytes)
@@ -295,7 +328,13 @@ def compare(path: Path, reading: Reading, run: Run, recorded: Path, shift_bytes:
     for name in theirs.column_names:
         equal = pc.equal(theirs[name].slice(0, both), got[name].slice(0, both))
         differs |= ~equal.combine_chunks().to_numpy(zero_copy_only=False)
-    first = int(differs.argmax()) if differs.any() else both if theirs.num_rows != got.num_rows else None
+    first = (
+        int(differs.argmax())
+        if differs.any()
+        else both
+        if theirs.num_rows != got.num_rows
+        else None
+    )
     return {
         "compared": True,
         "same": first is None,
@@ -327,7 +366,8 @@ def read(folder: Path) -> Run:
     """
     command = Run.read_result(folder).command
     if command == RECORDING:
-        from flashwright.recording.as_replay import as_replay  # noqa: PLC0415  (it speaks of replays)
+        # It speaks of replays.
+        from flashwright.recording.as_replay import as_replay  # noqa: PLC0415
 
         return as_replay(Run.read_result(folder), folder)
     if command != COMMAND:
@@ -337,7 +377,9 @@ def read(folder: Path) -> Run:
 
 def beside(run: Run, other: Run) -> Run:
     """Lay another replay beside this one."""
-    theirs = {key: value for key, value in other.result.items() if key not in ("against", "provenance")}
+    theirs = {
+        key: value for key, value in other.result.items() if key not in ("against", "provenance")
+    }
     run.result["against"] = {**theirs, "command": other.result["provenance"]["command"]}
     for name in ("latency", "windows"):
         if name in other.tables:

@@ -1,6 +1,7 @@
-"""The run folder: `result.json`, tables as Parquet, `report.html`, and what produced them; of a simulated drive `profile.toml` too.
+"""The run folder: `result.json`, tables as Parquet, `report.html`, and what produced them.
 
-A run folder holds all that its report is made of, so that the report can be made again from the folder alone.
+Of a simulated drive `profile.toml` too. A run folder holds all that its report is made of, so that
+the report can be made again from the folder alone.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ RECORDING = "record"
 
 @dataclass
 class Run:
-    """What one command found: scalars and nested values, tables, and texts that stay files (such as the profile that was run)."""
+    """What one command found.
+
+    Scalars and nested values, tables, and texts that stay files (such as the profile that was run).
+    """
 
     command: str
     result: dict[str, Any]
@@ -53,23 +57,30 @@ class Run:
         return document
 
     def write(self, folder: Path) -> None:
-        """Write the result and the tables into the folder, which is made if it is missing. They replace those of an earlier run as a whole.
+        """Write the result and the tables into the folder, which is made if it is missing.
 
-        Raises InputError if the folder cannot be written, or holds something that is no run folder, or a recording, which only
-        another recording replaces.
+        They replace those of an earlier run as a whole.
+
+        Raises InputError if the folder cannot be written, or holds something that is no run folder,
+        or a recording, which only another recording replaces.
         """
         if self.command != RECORDING and (folder / RESULT_FILE).is_file():
             refuse_recording(folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if any(folder.iterdir()) and not (folder / RESULT_FILE).is_file():
-                raise InputError(f"{folder}: the folder is not empty and no run folder; choose another --out")
+                raise InputError(
+                    f"{folder}: the folder is not empty and no run folder; choose another --out"
+                )
             self._put(folder)
         except OSError as error:
             raise InputError(f"{folder}: cannot write the run folder: {error.strerror}") from error
 
     def _put(self, folder: Path) -> None:
-        """Write all beside what is there, and only then put it in its place: who is stopped meanwhile leaves the earlier run whole."""
+        """Write all beside what is there, and only then put it in its place.
+
+        Who is stopped meanwhile leaves the earlier run whole.
+        """
         # The result names all others, so that it comes last.
         names = [*(f"{name}.parquet" for name in self.tables), *self.texts, RESULT_FILE]
         beside = {name: folder / f"{name}.part" for name in names}
@@ -99,7 +110,9 @@ class Run:
         Raises InputError if it is none, or a file of it is missing or damaged.
         """
         run = Run.read_result(folder)
-        run.table_files = {name: folder / file for name, file in run.result.pop("large_tables", {}).items()}
+        run.table_files = {
+            name: folder / file for name, file in run.result.pop("large_tables", {}).items()
+        }
         for name, file in run.result.pop("tables", {}).items():
             try:
                 run.tables[name] = pq.read_table(folder / file)
@@ -139,18 +152,26 @@ def table(columns: Columns) -> pa.Table:
 
 
 def stack(tables: Sequence[tuple[Mapping[str, Any], Columns]]) -> pa.Table:
-    """Put tables of equal columns below each other, each led by its own constants (such as the policy that it is of)."""
+    """Put tables of equal columns below each other.
+
+    Each is led by its own constants (such as the policy that it is of).
+    """
     parts = []
     for constants, columns in tables:
         part = table(columns)
         for name, value in reversed(list(constants.items())):
-            part = part.add_column(0, name, pa.array([value] * part.num_rows, type=pa.scalar(value).type))
+            part = part.add_column(
+                0, name, pa.array([value] * part.num_rows, type=pa.scalar(value).type)
+            )
         parts.append(part)
     return pa.concat_tables(parts, promote_options="permissive")
 
 
 def plain(value: Any) -> Any:
-    """Turn dataclasses, numpy values and mappings into what JSON holds; what is not a number becomes null."""
+    """Turn dataclasses, numpy values and mappings into what JSON holds.
+
+    What is not a number becomes null.
+    """
     if is_dataclass(value) and not isinstance(value, type):
         return plain(asdict(value))
     if isinstance(value, Mapping):
@@ -189,14 +210,26 @@ def peak_rss_bytes() -> int:
 
 
 def git_revision() -> str | None:
-    """Give the revision of the source tree that this package runs from, `-dirty` if changed; None outside of one."""
+    """Give the revision of the source tree that this package runs from, `-dirty` if changed.
+
+    None outside of one.
+    """
     root = Path(__file__).resolve().parents[2]
     # A virtual environment may lie in somebody else's repository: only our own tree counts.
     if not (root / "crates" / "bindings" / "Cargo.toml").is_file():
         return None
     try:
         done = subprocess.run(
-            ["git", "-C", str(root), "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"],
+            [
+                "git",
+                "-C",
+                str(root),
+                "describe",
+                "--always",
+                "--abbrev=40",
+                "--dirty",
+                "--exclude=*",
+            ],
             capture_output=True,
             text=True,
             timeout=10,
@@ -207,7 +240,9 @@ def git_revision() -> str | None:
     return done.stdout.strip() or None
 
 
-def provenance(command_line: Sequence[str], inputs: Sequence[Mapping[str, Any]], seed: int | None) -> dict[str, Any]:
+def provenance(
+    command_line: Sequence[str], inputs: Sequence[Mapping[str, Any]], seed: int | None
+) -> dict[str, Any]:
     """Tell what produced a result. Nothing in it depends on the machine or the time."""
     return {
         "flashwright": __version__,
@@ -220,5 +255,7 @@ def provenance(command_line: Sequence[str], inputs: Sequence[Mapping[str, Any]],
 
 def default_folder(command: str, identity: Any) -> Path:
     """Name the run folder by what goes into the run: the same inputs give the same folder."""
-    digest = hashlib.sha256(json.dumps(plain([__version__, identity]), sort_keys=True).encode()).hexdigest()
+    digest = hashlib.sha256(
+        json.dumps(plain([__version__, identity]), sort_keys=True).encode()
+    ).hexdigest()
     return Path("runs") / f"{command.replace(' ', '-')}-{digest[:12]}"

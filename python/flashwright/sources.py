@@ -1,4 +1,7 @@
-"""Opening a SOURCE, a trace file or a synthetic workload, for the simulator; and the least that it could cost."""
+"""Opening a SOURCE, a trace file or a synthetic workload, for the simulator.
+
+And the least that it could cost.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,9 @@ class Reading:
 
 
 def check_source(source: str) -> str:
-    """Give the source that a name means: of the folder of a recording the requests in it, of anything else itself.
+    """Give the source that a name means.
+
+    Of the folder of a recording the requests in it, of anything else itself.
 
     Raises InputError if it names a file that is not there.
     """
@@ -43,17 +48,20 @@ def check_source(source: str) -> str:
         return source
     if source.startswith(PATTERN) and not Path(source).exists():
         raise InputError(
-            f"{source}: a pattern of requests is for a simulated drive: `simulate` and `compare` take it with --device PROFILE"
+            f"{source}: a pattern of requests is for a simulated drive: `simulate` and `compare` "
+            "take it with --device PROFILE"
         )
     if not Path(source).exists():
         raise InputError(
-            f"{source}: no such file; a SOURCE is a trace file, or a synthetic workload such as `synth:uniform?pages=1M`"
+            f"{source}: no such file; a SOURCE is a trace file, or a synthetic workload such as "
+            "`synth:uniform?pages=1M`"
         )
     if Path(source).is_dir():
         requests = Path(source) / REQUESTS_FILE
         if not requests.is_file():
             raise InputError(
-                f"{source}: a folder without a {REQUESTS_FILE}; name a trace file, or the folder of a recording"
+                f"{source}: a folder without a {REQUESTS_FILE}; name a trace file, or the folder "
+                "of a recording"
             )
         return str(requests)
     return source
@@ -62,7 +70,9 @@ def check_source(source: str) -> str:
 def check_target(target: Path) -> None:
     """Raise InputError if a file cannot be written there, for its folder is not there."""
     if str(target) != STANDARD_INPUT and not target.parent.is_dir():
-        raise InputError(f"{target}: there is no folder {target.parent} to write it into; make it first")
+        raise InputError(
+            f"{target}: there is no folder {target.parent} to write it into; make it first"
+        )
 
 
 def load(source: str, reading: Reading, progress: Progress | None = None) -> Workload:
@@ -79,30 +89,55 @@ def load(source: str, reading: Reading, progress: Progress | None = None) -> Wor
 
 
 def describe(source: str, workload: Workload | None = None) -> dict[str, Any]:
-    """Tell an input for the provenance: its SHA-256 if it is a file, the hash of its page writes if it was read as such."""
+    """Tell an input for the provenance.
+
+    Its SHA-256 if it is a file, the hash of its page writes if it was read as such.
+    """
     return {
         "source": source,
-        "sha256": None if source.startswith(SYNTHETIC) or source == STANDARD_INPUT else sha256_of_file(Path(source)),
+        "sha256": None
+        if source.startswith(SYNTHETIC) or source == STANDARD_INPUT
+        else sha256_of_file(Path(source)),
         "content_hash": None if workload is None else workload.content_hash,
     }
 
 
 def names(given: Sequence[str]) -> list[str]:
-    """Give what sources are called in results: files by their name, with the path only where two would be the same."""
-    short = [source if source.startswith(SYNTHETIC) else file_name(Path(source)) for source in given]
-    return [name if short.count(name) == 1 else source for name, source in zip(short, given, strict=True)]
+    """Give what sources are called in results.
+
+    Files by their name, with the path only where two would be the same.
+    """
+    short = [
+        source if source.startswith(SYNTHETIC) else file_name(Path(source)) for source in given
+    ]
+    return [
+        name if short.count(name) == 1 else source
+        for name, source in zip(short, given, strict=True)
+    ]
 
 
 def file_name(path: Path) -> str:
-    """Name a trace file for people: that of a recording by its folder, as all recordings call it the same."""
+    """Name a trace file for people.
+
+    That of a recording by its folder, as all recordings call it the same.
+    """
     return path.name if path.name != REQUESTS_FILE else f"{path.absolute().parent.name}/{path.name}"
 
 
 def recorded_writes_per_day(workload: Workload, repeat: int) -> float | None:
-    """Give how often a day the workload, at the speed of its recording, writes its footprint over; None if it has no times."""
+    """Give how often a day the workload, at the speed of its recording, writes its footprint over.
+
+    None if it has no times.
+    """
     if not workload.duration_ns:
         return None
-    return workload.page_writes / repeat / workload.logical_pages * SECONDS_IN_DAY / (workload.duration_ns / 1e9)
+    return (
+        workload.page_writes
+        / repeat
+        / workload.logical_pages
+        * SECONDS_IN_DAY
+        / (workload.duration_ns / 1e9)
+    )
 
 
 def summary(name: str, workload: Workload, reading: Reading) -> dict[str, Any]:
@@ -121,24 +156,33 @@ def summary(name: str, workload: Workload, reading: Reading) -> dict[str, Any]:
 def bounds(workload: Workload, over_provisionings: Sequence[float]) -> list[float]:
     """Give the bound on write amplification at each over-provisioning (MULTILOG Algorithm 1).
 
-    It is the least by update frequency for updates that are independent of each other, with erase blocks cleaned in the
-    order in which they were written. A trace need not be like that: see `caveat`. Where the workload trims, a page is
-    counted only for the time in which it holds data, and is spare space for the rest.
+    It is the least by update frequency for updates that are independent of each other, with erase
+    blocks cleaned in the order in which they were written. A trace need not be like that: see
+    `caveat`. Where the workload trims, a page is counted only for the time in which it holds data,
+    and is spare space for the rest.
     """
     weights = workload.update_weights()
     if workload.page_trims:
-        costs = _core.cleaning_cost_bound_of_held(weights, workload.held_fractions(), list(over_provisionings))
+        costs = _core.cleaning_cost_bound_of_held(
+            weights, workload.held_fractions(), list(over_provisionings)
+        )
         return [1.0 + cost for cost in costs]
     found = _core.cleaning_cost_bound(weights, list(over_provisionings))
     return [bound.write_amplification for bound in found]
 
 
 def caveat(trims: int) -> str:
-    """Say why a simulation may write less than the bound, as far as that is known of the workload."""
+    """Say why a simulation may write less than the bound.
+
+    As far as that is known of the workload.
+    """
     less = (
-        "the bound takes updates as independent of each other, and erase blocks as cleaned in the order in which they were "
-        "written, and this does not hold there"
+        "the bound takes updates as independent of each other, and erase blocks as cleaned in the "
+        "order in which they were written, and this does not hold there"
     )
     if trims:
-        return f"{less} ({count(trims)} trimmed pages are counted as spare space until they are written again)"
+        return (
+            f"{less} ({count(trims)} trimmed pages are counted as spare space until they are "
+            "written again)"
+        )
     return less

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Turns a recorded blktrace stream into the canonical Parquet store, as small as it gets; blkparse checks it."""
+"""Turns a recorded blktrace stream into the canonical Parquet store, as small as it gets; blkparse
+checks it.
+"""  # noqa: D205
 
 from __future__ import annotations
 
@@ -28,34 +30,47 @@ class VerificationError(RuntimeError):
     """The table is not what blkparse reads in the stream."""
 
 
-def convert(raw: Path, parquet: Path, resolution_ns: int = 1, keep_seconds: float | None = None) -> dict[str, Any]:
+def convert(
+    raw: Path, parquet: Path, resolution_ns: int = 1, keep_seconds: float | None = None
+) -> dict[str, Any]:
     """Write the requests issued (D events) as Parquet and return their numbers.
 
-    Times and latencies are cut to a multiple of `resolution_ns`: below a microsecond they are mostly the tracer's
-    own noise, and take a quarter of the file. `keep_seconds` keeps the requests issued in that time from the first.
+    Times and latencies are cut to a multiple of `resolution_ns`: below a microsecond they are
+    mostly the tracer's own noise, and take a quarter of the file. `keep_seconds` keeps the requests
+    issued in that time from the first.
 
     Raises:
         flashwright.InputError: the stream is malformed.
     """
     done = convert_trace(raw, parquet, from_format="blktrace", to_format="parquet")
-    about = {key: value for key, value in (pq.read_metadata(parquet).metadata or {}).items() if key != b"ARROW:schema"}
+    about = {
+        key: value
+        for key, value in (pq.read_metadata(parquet).metadata or {}).items()
+        if key != b"ARROW:schema"
+    }
     table = pq.read_table(parquet).replace_schema_metadata(about)
     for name in ("time_ns", "latency_ns"):
         cut = pc.multiply(
-            pc.divide(table[name], pa.scalar(resolution_ns, pa.uint64())), pa.scalar(resolution_ns, pa.uint64())
+            pc.divide(table[name], pa.scalar(resolution_ns, pa.uint64())),
+            pa.scalar(resolution_ns, pa.uint64()),
         )
         table = table.set_column(table.schema.get_field_index(name), table.schema.field(name), cut)
     if keep_seconds is not None:
-        table = table.filter(pc.less(table["time_ns"], pa.scalar(int(keep_seconds * 1e9), pa.uint64())))
-        table = table.replace_schema_metadata({**about, b"flashwright.requests": str(table.num_rows).encode()})
+        table = table.filter(
+            pc.less(table["time_ns"], pa.scalar(int(keep_seconds * 1e9), pa.uint64()))
+        )
+        table = table.replace_schema_metadata(
+            {**about, b"flashwright.requests": str(table.num_rows).encode()}
+        )
     write_small(table, parquet, few_latencies=resolution_ns >= 1000)
     return summary(table) | {"first_request_monotonic_ns": done["start_ns"]}
 
 
 def write_small(table: pa.Table, parquet: Path, *, few_latencies: bool) -> None:
-    """Write a table of requests as small as Parquet gets it; `few_latencies`: so few different ones that a dictionary holds them.
+    """Write a table of requests as small as Parquet gets it.
 
-    The encoding of each column was found by trying: 6 bytes a request, or 7.6 at a nanosecond.
+    `few_latencies`: so few different ones that a dictionary holds them. The encoding of each column
+    was found by trying: 6 bytes a request, or 7.6 at a nanosecond.
     """
     dictionaries = ["op", "length", "stream"]
     encodings = {"time_ns": "DELTA_BINARY_PACKED", "offset": "BYTE_STREAM_SPLIT"}
@@ -65,13 +80,18 @@ def write_small(table: pa.Table, parquet: Path, *, few_latencies: bool) -> None:
         compression="zstd",
         compression_level=22,
         use_dictionary=[*dictionaries, "latency_ns"] if few_latencies else dictionaries,
-        column_encoding=encodings if few_latencies else {**encodings, "latency_ns": "BYTE_STREAM_SPLIT"},
+        column_encoding=encodings
+        if few_latencies
+        else {**encodings, "latency_ns": "BYTE_STREAM_SPLIT"},
         row_group_size=1 << 22,
     )
 
 
 def summary(table: pa.Table) -> dict[str, Any]:
-    """Count a table of requests. Pages are of 4096 bytes; the footprint is the pages written at least once."""
+    """Count a table of requests.
+
+    Pages are of 4096 bytes; the footprint is the pages written at least once.
+    """
     op = pc.index_in(table["op"].cast(pa.string()), pa.array(OPS)).to_numpy()
     offset, length = table["offset"].to_numpy(), table["length"].to_numpy().astype(np.uint64)
     first, last = offset // PAGE_BYTES, (offset + np.maximum(length, 1) - 1) // PAGE_BYTES
@@ -88,17 +108,22 @@ def summary(table: pa.Table) -> dict[str, Any]:
         "page_writes": int(pages[written].sum()),
         "page_reads": int(pages[op == 0].sum()),
         "written_footprint_pages": int((np.cumsum(touched) > 0).sum()),
-        "unaligned_writes": int(((offset[written] % PAGE_BYTES != 0) | (length[written] % PAGE_BYTES != 0)).sum()),
+        "unaligned_writes": int(
+            ((offset[written] % PAGE_BYTES != 0) | (length[written] % PAGE_BYTES != 0)).sum()
+        ),
         "without_latency": table["latency_ns"].null_count,
         "duration_s": float(table["time_ns"][-1].as_py() / 1e9),
         "by_stream": {str(stream): count for stream, count in streams.most_common(20)},
     }
 
 
-def verify(raw: Path, parquet: Path, resolution_ns: int = 1, keep_seconds: float | None = None) -> str:
-    """Compare the table with what blkparse reads: time, kind, offset, length and process of every issued request.
+def verify(
+    raw: Path, parquet: Path, resolution_ns: int = 1, keep_seconds: float | None = None
+) -> str:
+    """Compare the table with what blkparse reads.
 
-    Requests of the same nanosecond, on two CPUs, have no order; blkparse and our reader break the tie differently.
+    Time, kind, offset, length and process of every issued request. Requests of the same nanosecond,
+    on two CPUs, have no order; blkparse and our reader break the tie differently.
 
     Raises:
         VerificationError: they differ; the message has the first difference.
@@ -112,7 +137,9 @@ def verify(raw: Path, parquet: Path, resolution_ns: int = 1, keep_seconds: float
         times = [time for time in times if time - times[0] < int(keep_seconds * 1e9)]
         lines = lines[: len(times)]
     if len(lines) != table.num_rows:
-        raise VerificationError(f"blkparse sees {len(lines)} issued requests, the table has {table.num_rows}")
+        raise VerificationError(
+            f"blkparse sees {len(lines)} issued requests, the table has {table.num_rows}"
+        )
     theirs = []
     for (_, rwbs, sector, length, pid, *_), time in zip(lines, times, strict=True):
         at = (time - times[0]) // resolution_ns * resolution_ns
@@ -120,7 +147,10 @@ def verify(raw: Path, parquet: Path, resolution_ns: int = 1, keep_seconds: float
         offset = 0 if op == "flush" else int(sector) * _SECTOR_BYTES
         theirs.append((at, op, offset, int(length), int(pid)))
     ours = list(
-        zip(*(table[name].to_pylist() for name in ("time_ns", "op", "offset", "length", "stream")), strict=True)
+        zip(
+            *(table[name].to_pylist() for name in ("time_ns", "op", "offset", "length", "stream")),
+            strict=True,
+        )
     )
     for row, (a, b) in enumerate(zip(sorted(theirs), sorted(ours), strict=True)):
         if a != b:
@@ -142,12 +172,17 @@ def _decompressed(path: Path) -> bytes:
 
 
 def excerpt(raw: Path, output: Path, events: int) -> None:
-    """Write the first `events` records of a stream of version 1 in this machine's byte order, byte for byte."""
+    """Write the first `events` records of a stream of version 1, byte for byte.
+
+    In this machine's byte order.
+    """
     data, at = _decompressed(raw), 0
     for _ in range(events):
         if at >= len(data):
             break
-        at += _RECORD_BYTES + int.from_bytes(data[at + _PDU_LENGTH_AT : at + _RECORD_BYTES], sys.byteorder)
+        at += _RECORD_BYTES + int.from_bytes(
+            data[at + _PDU_LENGTH_AT : at + _RECORD_BYTES], sys.byteorder
+        )
     output.write_bytes(pa.Codec("zstd", 19).compress(data[:at], asbytes=True))
 
 
@@ -156,11 +191,17 @@ def main() -> int:
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("raw", type=Path)
     p.add_argument("parquet", type=Path)
-    p.add_argument("--resolution-ns", type=int, default=1, help="cut times to a multiple of this (%(default)s)")
-    p.add_argument("--keep-seconds", type=float, default=None, help="keep only the first so many seconds")
+    p.add_argument(
+        "--resolution-ns", type=int, default=1, help="cut times to a multiple of this (%(default)s)"
+    )
+    p.add_argument(
+        "--keep-seconds", type=float, default=None, help="keep only the first so many seconds"
+    )
     args = p.parse_args()
     numbers = convert(args.raw, args.parquet, args.resolution_ns, args.keep_seconds)
-    numbers["checked_against_blkparse"] = verify(args.raw, args.parquet, args.resolution_ns, args.keep_seconds)
+    numbers["checked_against_blkparse"] = verify(
+        args.raw, args.parquet, args.resolution_ns, args.keep_seconds
+    )
     print(json.dumps(numbers, indent=1))
     return 0
 

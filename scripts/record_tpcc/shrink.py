@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Makes a recording as small as it gets: times to the microsecond, and no latencies: those are of the machine that recorded.
+"""Makes a recording as small as it gets: times to the microsecond, and no latencies: those are of
+the machine that recorded.
 
 Of a recording's folder, the requests are kept and the marks of the database's checkpoints.
-"""
+"""  # noqa: D205
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ _RESOLUTION_NS = pa.scalar(1000, pa.uint64())
 def shrink(recorded: Path, parquet: Path) -> int:
     """Write the requests of a recording to `parquet`; returns how many there are."""
     table = pq.read_table(recorded)
-    about = {key: value for key, value in (table.schema.metadata or {}).items() if key != b"ARROW:schema"}
+    about = {
+        key: value for key, value in (table.schema.metadata or {}).items() if key != b"ARROW:schema"
+    }
     table = table.replace_schema_metadata(about)
     times = pc.multiply(pc.divide(table["time_ns"], _RESOLUTION_NS), _RESOLUTION_NS)
     unknown = pa.nulls(table.num_rows, pa.uint64())
@@ -35,7 +38,10 @@ def shrink(recorded: Path, parquet: Path) -> int:
 
 
 def shrink_recording(recorded: Path, folder: Path) -> tuple[int, int]:
-    """Write the requests of a recording and the marks of its checkpoints to a folder; returns how many there are of each."""
+    """Write the requests of a recording and the marks of its checkpoints to a folder.
+
+    Returns how many there are of each.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     marks = pq.read_table(recorded / MARKS_FILE)
     marks = marks.filter(pc.equal(marks["kind"].cast(pa.string()), "checkpoint"))
@@ -45,7 +51,9 @@ def shrink_recording(recorded: Path, folder: Path) -> tuple[int, int]:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("recorded", type=Path, help=f"{REQUESTS_FILE} of a recording, or the folder of one")
+    parser.add_argument(
+        "recorded", type=Path, help=f"{REQUESTS_FILE} of a recording, or the folder of one"
+    )
     parser.add_argument("small", type=Path, help="file to write, or of a folder the folder")
     given = parser.parse_args()
     if given.recorded.is_dir():

@@ -1,4 +1,7 @@
-"""Writes the tables of README.md and the docs that come from the registry. A test fails when they are out of date."""
+"""Writes the tables of README.md and the docs that come from the registry.
+
+A test fails when they are out of date.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def main() -> None:
-    """Put the table of each kind between its two markers, and the experiments between those of their page."""
-    tables = {f"list {kind}": markdown_table(kind, entries) for kind, entries in everything().items()}
+    """Put the table of each kind between its two markers.
+
+    And the experiments between those of their page.
+    """
+    tables = {
+        f"list {kind}": markdown_table(kind, entries) for kind, entries in everything().items()
+    }
     replace(ROOT / "README.md", tables)
     replace(ROOT / "docs" / "paths.md", tables)
     replace(ROOT / "docs" / "probing.md", {"experiments": experiments_in_full()})
@@ -27,7 +35,9 @@ def replace(path: Path, tables: dict[str, str]) -> None:
         if found:
             _, closed, after = rest.partition(end)
             if not closed:
-                raise SystemExit(f"{path}: {name} has no end: write `{end.strip()}` two lines below its begin")
+                raise SystemExit(
+                    f"{path}: {name} has no end: write `{end.strip()}` two lines below its begin"
+                )
             text = before + begin + table + end + after
     path.write_text(text, encoding="utf-8")
 

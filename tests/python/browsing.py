@@ -20,32 +20,43 @@ FLAGS = [
 MARKS = ".trace, .hm, .heatmaplayer image, .contourlayer path, .bars path"
 """What Plotly draws for data."""
 TOO_WIDE = (
-    "[...document.querySelectorAll('figure, .table, .facts')].filter(e => e.getBoundingClientRect().right > 375).length"
+    "[...document.querySelectorAll('figure, .table, .facts')].filter(e => "
+    "e.getBoundingClientRect().right > 375).length"
 )
 
 
 class Opened:
     """A report in a tab, with all that the tab complained about and asked for."""
 
-    def __init__(self, browser: Browser, path: Path, *, width: int = 1200, scheme: str = "light") -> None:
+    def __init__(
+        self, browser: Browser, path: Path, *, width: int = 1200, scheme: str = "light"
+    ) -> None:
         self.complaints: list[str] = []
         self.requests: list[str] = []
         context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme="dark" if scheme == "dark" else "light"
+            viewport={"width": width, "height": 900},
+            color_scheme="dark" if scheme == "dark" else "light",
         )
         self.page: Page = context.new_page()
         self.page.on("console", lambda message: self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.goto(path.as_uri())
-        self.page.wait_for_function("document.documentElement.dataset.plots !== undefined", timeout=60_000)
+        self.page.wait_for_function(
+            "document.documentElement.dataset.plots !== undefined", timeout=60_000
+        )
 
     def background(self) -> str:
         return str(self.page.evaluate("getComputedStyle(document.body).backgroundColor"))
 
 
-def check_report(browser: Browser, path: Path, *, least_plots: int = 1, has_titles: bool = False) -> None:
-    """Open a report: each plot is drawn, nothing is asked of the network, and a phone shows it all. `has_titles`: of both axes."""
+def check_report(
+    browser: Browser, path: Path, *, least_plots: int = 1, has_titles: bool = False
+) -> None:
+    """Open a report: each plot is drawn, nothing is asked of the network, and a phone shows it all.
+
+    `has_titles`: of both axes.
+    """
     opened = Opened(browser, path)
     assert opened.page.evaluate("document.documentElement.dataset.plots") == "drawn"
     assert opened.complaints == []

@@ -19,7 +19,10 @@ from support import Cli, find_program
 
 @pytest.fixture(scope="session", autouse=True)
 def _tracefs() -> Iterator[None]:
-    """Tracefs where it usually is: some machines start without, and tests look there for what recordings leave behind."""
+    """Tracefs where it usually is.
+
+    Some machines start without, and tests look there for what recordings leave behind.
+    """
     root = Path("/sys/kernel/tracing")
     is_ours = os.geteuid() == 0 and root.is_dir() and not (root / "current_tracer").exists()
     if is_ours:
@@ -35,7 +38,9 @@ def cli(tmp_path: Path) -> Cli:
 
     def run(*arguments: str | Path, code: int | None = 0) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "flashwright", *map(str, arguments)]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+        )
         if code is not None:
             assert done.returncode == code, done.stderr or done.stdout
         return done

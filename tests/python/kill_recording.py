@@ -1,8 +1,10 @@
-"""Kills a recorded benchmark with SIGKILL at random points, and looks at what is left: nothing but a trace that can be read.
+"""Kills a recorded benchmark with SIGKILL at random points, and looks at what is left: nothing but
+a trace that can be read.
 
     python tests/python/kill_recording.py --kills 50 --seed 1
 
-Killed is our command, its supervisor, or the database (PostgreSQL's first process, or a client that has SQLite in it). Needs root.
+Killed is our command, its supervisor, or the database (PostgreSQL's first process, or a client that
+has SQLite in it). Needs root.
 """
 
 from __future__ import annotations
@@ -48,12 +50,19 @@ class Kill:
 def settings() -> dict[str, str]:
     """Give what the kernel's tracing is set to, and which devices are traced."""
     told = {name: (TRACEFS / name).read_text().strip() for name in SETTINGS}
-    traced = [str(path) for path in Path("/sys/block").glob("*/trace/enable") if path.read_text().strip() != "0"]
+    traced = [
+        str(path)
+        for path in Path("/sys/block").glob("*/trace/enable")
+        if path.read_text().strip() != "0"
+    ]
     return {**told, "traced": " ".join(traced)}
 
 
 def settings_at_rest() -> dict[str, str]:
-    """Give the settings while nobody records: others on this machine may, and change them for so long."""
+    """Give the settings while nobody records.
+
+    Others on this machine may, and change them for so long.
+    """
     with LOCK.open("a") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         # Of one that was killed they come back a moment after its lock is free.
@@ -89,10 +98,18 @@ def kill(one: Kill, work: Path) -> str:
     assert "Traceback" not in stderr, f"{one}: {stderr}"
     left = [command_of(pid) for pid in everything if is_alive(pid)]
     assert until(lambda: not any(map(is_alive, everything))), f"{one}: processes left: {left}"
-    assert until(lambda: processes_of(str(place)) == []), f"{one}: processes left: {processes_of(str(place))}"
-    assert until(lambda: str(place) not in Path("/proc/self/mounts").read_text()), f"{one}: still mounted"
-    assert until(lambda: list(place.iterdir()) == []), f"{one}: left in the folder: {list(place.iterdir())}"
-    assert until(lambda: settings_at_rest() == before), f"{one}: tracing was {before} and is {settings()}"
+    assert until(lambda: processes_of(str(place)) == []), (
+        f"{one}: processes left: {processes_of(str(place))}"
+    )
+    assert until(lambda: str(place) not in Path("/proc/self/mounts").read_text()), (
+        f"{one}: still mounted"
+    )
+    assert until(lambda: list(place.iterdir()) == []), (
+        f"{one}: left in the folder: {list(place.iterdir())}"
+    )
+    assert until(lambda: settings_at_rest() == before), (
+        f"{one}: tracing was {before} and is {settings()}"
+    )
     loops = subprocess.run(["losetup", "--all"], capture_output=True, text=True, check=True).stdout
     assert str(place) not in loops, f"{one}: loop device left: {loops}"
     return _read(one, recording)
@@ -125,7 +142,11 @@ def _victims(one: Kill, ours: int, everything: set[int]) -> list[int]:
         return [pid for pid, command in commands.items() if "supervisor/__main__" in command]
     if one.database == "postgres":
         return [pid for pid, command in commands.items() if "/postgres -D" in command]
-    return [pid for pid, command in commands.items() if "spawn_main" in command or "forkserver" in command][:1]
+    return [
+        pid
+        for pid, command in commands.items()
+        if "spawn_main" in command or "forkserver" in command
+    ][:1]
 
 
 def _read(one: Kill, recording: Path) -> str:
@@ -148,13 +169,22 @@ def plan(kills: int, seed: int) -> list[Kill]:
         victim = VICTIMS[number % len(VICTIMS)]
         # A database can be killed only when it is there.
         is_recording = victim == "database" or number // (2 * len(VICTIMS)) % 2 == 0
-        made.append(Kill(victim, database, rng.uniform(0, 2) if is_recording else rng.uniform(0.5, 6), is_recording))
+        made.append(
+            Kill(
+                victim,
+                database,
+                rng.uniform(0, 2) if is_recording else rng.uniform(0.5, 6),
+                is_recording,
+            )
+        )
     return made
 
 
 def main() -> int:
     """Run a campaign, and say what was found."""
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--kills", type=int, default=50)
     p.add_argument("--seed", type=int, default=1)
     args = p.parse_args()

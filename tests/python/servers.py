@@ -12,7 +12,10 @@ from flashwright.workloads.databases.server import find_binaries, psycopg, serve
 
 
 def find_server() -> Path:
-    """Gives the folder of PostgreSQL's programs; without it, or its driver, the test fails in CI and is skipped elsewhere."""
+    """Gives the folder of PostgreSQL's programs.
+
+    Without it, or its driver, the test fails in CI and is skipped elsewhere.
+    """
     try:
         psycopg()
         return find_binaries(account=server_account())

@@ -21,7 +21,10 @@ Cli = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def find_program(*names: str) -> str:
-    """Gives the path of a program that a test needs for real; without it the test fails in CI and is skipped elsewhere."""
+    """Gives the path of a program that a test needs for real.
+
+    Without it the test fails in CI and is skipped elsewhere.
+    """
     for name in names:
         path = shutil.which(name)
         if path:
@@ -34,10 +37,15 @@ def find_program(*names: str) -> str:
 
 @contextmanager
 def on_terminal(command: Sequence[str], cwd: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """Start a command whose standard error is a terminal of 160 columns; gives the process and the other end of the terminal."""
+    """Start a command whose standard error is a terminal of 160 columns.
+
+    Gives the process and the other end of the terminal.
+    """
     main, terminal = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "160"}
-    process = subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=terminal, env=environment)
+    process = subprocess.Popen(
+        command, cwd=cwd, stdout=subprocess.PIPE, stderr=terminal, env=environment
+    )
     os.close(terminal)
     try:
         yield process, main
@@ -63,7 +71,10 @@ def drawn_on(main: int, until: str | None = None) -> str:
 
 
 def wait_until_used(process: subprocess.Popen[Any], cpu_seconds: float) -> None:
-    """Wait until the process has worked for that long, which on a busy machine takes longer than on an idle one."""
+    """Wait until the process has worked for that long.
+
+    On a busy machine this takes longer than on an idle one.
+    """
     ticks = os.sysconf("SC_CLK_TCK")
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:

@@ -23,7 +23,8 @@ def trace(tmp_path: Path) -> Path:
     path = tmp_path / "small.blkparse.iolog"
     lines = ["fio version 3 iolog", "0 /dev/x add", "0 /dev/x open"]
     lines += [
-        f"{number} /dev/x {op} {number * 4096} 4096" for number, op in enumerate(["write", "read", "write", "trim"], 1)
+        f"{number} /dev/x {op} {number * 4096} 4096"
+        for number, op in enumerate(["write", "read", "write", "trim"], 1)
     ]
     path.write_text("\n".join([*lines, "9 /dev/x sync 0 0"]) + "\n")
     return path
@@ -59,7 +60,9 @@ def test_the_same_run_twice_is_the_same() -> None:
     workload = flashwright.load_workload(SMALL)
     first, second = (flashwright.simulate(workload, "multi_log") for _ in range(2))
     assert first["relocated_pages"] == second["relocated_pages"]
-    np.testing.assert_array_equal(first["tables"]["over_time"]["erases"], second["tables"]["over_time"]["erases"])
+    np.testing.assert_array_equal(
+        first["tables"]["over_time"]["erases"], second["tables"]["over_time"]["erases"]
+    )
 
 
 @pytest.mark.parametrize("policy", [entry["name"] for entry in flashwright.registry()["placement"]])
@@ -87,6 +90,8 @@ def test_work_stops_when_asked() -> None:
 @pytest.mark.parametrize("compression", ["snappy", "lz4", "zstd", "none"])
 def test_parquet_of_other_tools_is_read(tmp_path: Path, compression: str) -> None:
     """Pyarrow, pandas and DuckDB compress with Snappy unless told otherwise."""
-    table = pa.table({"time_ns": [0, 5], "op": ["write", "write"], "offset": [0, 8192], "length": [4096, 8192]})
+    table = pa.table(
+        {"time_ns": [0, 5], "op": ["write", "write"], "offset": [0, 8192], "length": [4096, 8192]}
+    )
     pq.write_table(table, tmp_path / "made.parquet", compression=compression)
     assert flashwright.load_workload(str(tmp_path / "made.parquet")).page_writes == 3

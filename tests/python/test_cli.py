@@ -59,7 +59,9 @@ WRONG_USE = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "told"), WRONG_USE, ids=[" ".join(arguments) for arguments, _ in WRONG_USE])
+@pytest.mark.parametrize(
+    ("arguments", "told"), WRONG_USE, ids=[" ".join(arguments) for arguments, _ in WRONG_USE]
+)
 def test_wrong_use_is_one_line_and_exit_2(cli: Cli, arguments: list[str], told: str) -> None:
     done = cli(*arguments, code=2)
     assert done.stdout == ""
@@ -89,7 +91,9 @@ def test_run_that_fails_exits_1(cli: Cli) -> None:
 
 
 def test_target_without_a_folder_is_told(cli: Cli, tmp_path: Path) -> None:
-    done = cli("trace", "synth", "uniform?pages=1k&updates=1x", tmp_path / "none" / "x.parquet", code=2)
+    done = cli(
+        "trace", "synth", "uniform?pages=1k&updates=1x", tmp_path / "none" / "x.parquet", code=2
+    )
     assert done.stderr.count("\n") == 1
     assert "there is no folder" in done.stderr
 
@@ -125,7 +129,18 @@ def test_every_command_has_help(cli: Cli, command: str) -> None:
 
 def test_simulate_json_is_pure_and_has_the_stable_keys(cli: Cli, tmp_path: Path) -> None:
     done = cli(
-        "simulate", SMALL, "--placement", "multi_log", "--op", "0.2", "--seed", "3", "--repeat", "2", "--json", "-"
+        "simulate",
+        SMALL,
+        "--placement",
+        "multi_log",
+        "--op",
+        "0.2",
+        "--seed",
+        "3",
+        "--repeat",
+        "2",
+        "--json",
+        "-",
     )
     result = json.loads(done.stdout)
     assert done.stderr == ""
@@ -168,7 +183,9 @@ def test_compare_runs_every_policy_at_every_over_provisioning(cli_json: Callable
     names = cli_json("list")
     result = cli_json("compare", SMALL, other, "--op", "0.3,0.2", "--jobs", "2")
     policies = {(row["placement"], row["victim"]) for row in result["results"]}
-    assert {placement for placement, _ in policies} == {entry["name"] for entry in names["placement"]}
+    assert {placement for placement, _ in policies} == {
+        entry["name"] for entry in names["placement"]
+    }
     assert {victim for placement, victim in policies if placement == "none"} == {
         entry["name"] for entry in names["victim"]
     }
@@ -181,10 +198,15 @@ def test_compare_runs_every_policy_at_every_over_provisioning(cli_json: Callable
 
 
 def test_policy_that_cannot_run_is_told_and_costs_no_other(cli: Cli, tmp_path: Path) -> None:
-    done = cli("compare", SMALL, "--op", "0.02", "--placements", "none,envy_hybrid", "--out", "run", code=1)
+    done = cli(
+        "compare", SMALL, "--op", "0.02", "--placements", "none,envy_hybrid", "--out", "run", code=1
+    )
     assert done.stderr.startswith("flashwright: error: envy_hybrid at over-provisioning 0.02")
     assert done.stderr.count("\n") == 1
-    rows = {row["placement"]: row for row in json.loads((tmp_path / "run" / "result.json").read_text())["results"]}
+    rows = {
+        row["placement"]: row
+        for row in json.loads((tmp_path / "run" / "result.json").read_text())["results"]
+    }
     assert "too few" in rows["envy_hybrid"]["error"]
     assert rows["none"]["write_amplification"] > 1
     assert "could not run" in (tmp_path / "run" / "report.html").read_text()
@@ -194,7 +216,10 @@ def test_number_of_jobs_does_not_change_the_numbers(cli_json: Callable[..., Any]
     one, four = (cli_json("compare", SMALL, "--op", "0.2", "--jobs", jobs) for jobs in ("1", "4"))
 
     def numbers(result: Any) -> Any:
-        return [{key: value for key, value in row.items() if key not in MEASURED} for row in result["results"]]
+        return [
+            {key: value for key, value in row.items() if key not in MEASURED}
+            for row in result["results"]
+        ]
 
     assert numbers(one) == numbers(four)
 
@@ -232,24 +257,37 @@ def test_model_figures_are_named_without_markup(cli: Cli) -> None:
     assert "<" not in cli("model", "figures").stdout
 
 
-def test_trace_stats_of_a_file_equal_those_of_the_workload_in_it(cli: Cli, cli_json: Callable[..., Any]) -> None:
+def test_trace_stats_of_a_file_equal_those_of_the_workload_in_it(
+    cli: Cli, cli_json: Callable[..., Any]
+) -> None:
     cli("trace", "synth", SMALL, "zipf.parquet")
     cli("trace", "convert", "zipf.parquet", "zipf.iolog", "--to", "fio_iolog")
-    direct, stored, converted = (cli_json("trace", "stats", source) for source in (SMALL, "zipf.parquet", "zipf.iolog"))
+    direct, stored, converted = (
+        cli_json("trace", "stats", source) for source in (SMALL, "zipf.parquet", "zipf.iolog")
+    )
     assert direct["writes"] == 10 * 16 * 1024
-    for key in ("writes", "write_bytes", "footprint_written_pages", "update_share_of_hottest_20_percent"):
+    for key in (
+        "writes",
+        "write_bytes",
+        "footprint_written_pages",
+        "update_share_of_hottest_20_percent",
+    ):
         assert direct[key] == stored[key] == converted[key], key
 
 
 def test_json_to_a_file_keeps_the_text_for_people(cli: Cli, tmp_path: Path) -> None:
     done = cli("model", "pgc", "--op", "0.1,0.2", "--json", "out.json", "--out", "run")
     assert "p_gc" in done.stdout
-    assert json.loads((tmp_path / "out.json").read_text()) == json.loads((tmp_path / "run" / "result.json").read_text())
+    assert json.loads((tmp_path / "out.json").read_text()) == json.loads(
+        (tmp_path / "run" / "result.json").read_text()
+    )
 
 
 def test_output_into_a_closed_pipe_is_quiet(cli: Cli, tmp_path: Path) -> None:
     line = f"{sys.executable} -m flashwright list | head -n 1"
-    done = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        ["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.stderr == ""
 
 

@@ -1,4 +1,7 @@
-"""`simulate`, `compare`, `device` and `list` of simulated drives: the JSON that scripts rely on, and errors of one line."""
+"""`simulate`, `compare`, `device` and `list` of simulated drives.
+
+The JSON that scripts rely on, and errors of one line.
+"""
 
 from __future__ import annotations
 
@@ -63,15 +66,27 @@ WRONG_USE = [
     (["simulate", READS, *A16, "--open-loop"], "has no times"),
     (["simulate", READS, *A16, "--overwrites", "3"], "--state aged"),
     (["simulate", READS, *A16, "--start", "fresh"], "use --state"),
-    (["simulate", READS, *A16, "--pages-per-erase-block", "8"], "--set media.pages_per_erase_block"),
-    (["simulate", READS, *A16, "--op", "0.2", "--set", "ftl.over_provisioning=0.3"], "says the same thing"),
+    (
+        ["simulate", READS, *A16, "--pages-per-erase-block", "8"],
+        "--set media.pages_per_erase_block",
+    ),
+    (
+        ["simulate", READS, *A16, "--op", "0.2", "--set", "ftl.over_provisioning=0.3"],
+        "says the same thing",
+    ),
     (["simulate", READS, *A16, "--victim", "nope"], "known are: lru"),
     (["simulate", READS, *A16, "--warm-up", "10", "--requests", "10"], "nothing is left"),
     (["simulate", READS, *A16, "--requests", "0"], "--requests 0"),
-    (["simulate", READS, *A16, "--warm-up", "1M"], "nothing is left to measure of the 20000 requests"),
+    (
+        ["simulate", READS, *A16, "--warm-up", "1M"],
+        "nothing is left to measure of the 20000 requests",
+    ),
     (["simulate", READS, *A16, "--seconds", "nan"], "--seconds"),
     (["simulate", READS, *A16, "--think-time", "inf"], "--think-time"),
-    (["simulate", READS, *A16, "--device", "nvme-tlc"], "flashwright compare SOURCE --device a16 --device nvme-tlc"),
+    (
+        ["simulate", READS, *A16, "--device", "nvme-tlc"],
+        "flashwright compare SOURCE --device a16 --device nvme-tlc",
+    ),
     (
         ["simulate", READS, "--device", "sd-card", "--placement", "multi_log"],
         "ftl.placement: sd-card maps with `bast`",
@@ -95,7 +110,9 @@ WRONG_USE = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "told"), WRONG_USE, ids=[" ".join(arguments) for arguments, _ in WRONG_USE])
+@pytest.mark.parametrize(
+    ("arguments", "told"), WRONG_USE, ids=[" ".join(arguments) for arguments, _ in WRONG_USE]
+)
 def test_wrong_use_is_one_line_and_exit_2(cli: Cli, arguments: list[str], told: str) -> None:
     done = cli(*arguments, code=2)
     assert done.stdout == ""
@@ -144,8 +161,22 @@ def test_same_inputs_same_numbers_and_folder(cli: Cli, tmp_path: Path) -> None:
     assert first["event_hash"] != second["event_hash"]
 
 
-def test_a_run_is_repeated_from_its_own_profile(cli: Cli, cli_json: Callable[..., Any], tmp_path: Path) -> None:
-    cli("simulate", WRITES, *A16, "--op", "30%", "--victim", "lru", "--state", "aged", "--out", "run")
+def test_a_run_is_repeated_from_its_own_profile(
+    cli: Cli, cli_json: Callable[..., Any], tmp_path: Path
+) -> None:
+    cli(
+        "simulate",
+        WRITES,
+        *A16,
+        "--op",
+        "30%",
+        "--victim",
+        "lru",
+        "--state",
+        "aged",
+        "--out",
+        "run",
+    )
     first = json.loads((tmp_path / "run" / "result.json").read_text())
     profile = tomllib.loads((tmp_path / "run" / "profile.toml").read_text())
     assert profile["ftl"]["over_provisioning"] == 0.3
@@ -162,7 +193,13 @@ def test_run_folder_has_tables_profile_and_timeline(cli: Cli, tmp_path: Path) ->
     cli("simulate", WRITES, *A16, "--state", "aged", "--timeline", "100", "--out", "run")
     folder = tmp_path / "run"
     result = json.loads((folder / "result.json").read_text())
-    assert set(result["tables"]) == {"latency_histogram", "delay_histogram", "over_time", "dies", "wear"}
+    assert set(result["tables"]) == {
+        "latency_histogram",
+        "delay_histogram",
+        "over_time",
+        "dies",
+        "wear",
+    }
     texts = {"result.json", "report.html", "profile.toml", "timeline.json"}
     assert {path.name for path in folder.iterdir()} == {*texts, *result["tables"].values()}
     latencies = pl.read_parquet(folder / "latency_histogram.parquet")
@@ -185,12 +222,17 @@ def test_state_matters_and_is_told(cli: Cli, cli_json: Callable[..., Any]) -> No
 def test_limits_and_warm_up_are_kept(cli_json: Callable[..., Any]) -> None:
     endless = "io:random(reads=1)"
     assert cli_json("simulate", endless, *A16, "--requests", "5k")["requests"] == 5000
-    assert cli_json("simulate", endless, *A16, "--requests", "5k", "--warm-up", "1k")["requests"] == 4000
+    assert (
+        cli_json("simulate", endless, *A16, "--requests", "5k", "--warm-up", "1k")["requests"]
+        == 4000
+    )
     limited = cli_json("simulate", endless, *A16, "--seconds", "0.05")
     assert limited["simulated_seconds"] == pytest.approx(0.05, rel=0.05)
 
 
-def test_a_trace_is_played_at_its_own_pace(cli: Cli, cli_json: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_trace_is_played_at_its_own_pace(
+    cli: Cli, cli_json: Callable[..., Any], tmp_path: Path
+) -> None:
     lines = [f"{number * 2000} /dev/x write {number * 4096} 4096" for number in range(200)]
     head = ["fio version 3 iolog", "0 /dev/x add", "0 /dev/x open"]
     (tmp_path / "slow.iolog").write_text("\n".join([*head, *lines]) + "\n")
@@ -225,24 +267,43 @@ def test_compare_stands_drives_side_by_side(cli: Cli, tmp_path: Path) -> None:
     stacked = pl.read_parquet(tmp_path / "run" / "latency_histogram.parquet")
     assert set(stacked["drive"]) == {"a16", "intel-x25e"}
     flat = pl.read_parquet(tmp_path / "run" / "results.parquet")
-    assert flat["latency_ns_read_p99"].to_list() == [row["latency_ns"]["read"]["p99"] for row in result["results"]]
+    assert flat["latency_ns_read_p99"].to_list() == [
+        row["latency_ns"]["read"]["p99"] for row in result["results"]
+    ]
 
 
 def test_compare_varies_policies_and_equals_simulate(cli_json: Callable[..., Any]) -> None:
     load = [WRITES, *A16, "--state", "aged"]
     one, two = (
-        cli_json("compare", *load, "--placements", "none", "--victims", "greedy,lru", "--op", "0.2,0.3", "--jobs", jobs)
+        cli_json(
+            "compare",
+            *load,
+            "--placements",
+            "none",
+            "--victims",
+            "greedy,lru",
+            "--op",
+            "0.2,0.3",
+            "--jobs",
+            jobs,
+        )
         for jobs in ("1", "2")
     )
     rows = {row["drive"]: row for row in one["results"]}
-    assert list(rows) == [f"a16, none, {victim} at {op}" for op in ("20 %", "30 %") for victim in ("greedy", "lru")]
-    assert [row["event_hash"] for row in one["results"]] == [row["event_hash"] for row in two["results"]]
+    assert list(rows) == [
+        f"a16, none, {victim} at {op}" for op in ("20 %", "30 %") for victim in ("greedy", "lru")
+    ]
+    assert [row["event_hash"] for row in one["results"]] == [
+        row["event_hash"] for row in two["results"]
+    ]
     single = cli_json("simulate", *load, "--placement", "none", "--victim", "lru", "--op", "0.3")
     assert rows["a16, none, lru at 30 %"]["event_hash"] == single["event_hash"]
     assert rows["a16, none, lru at 20 %"]["write_amplification"] > single["write_amplification"]
 
 
-def test_device_writes_a_profile_of_ones_own(cli: Cli, cli_json: Callable[..., Any], tmp_path: Path) -> None:
+def test_device_writes_a_profile_of_ones_own(
+    cli: Cli, cli_json: Callable[..., Any], tmp_path: Path
+) -> None:
     shown = cli("device", "intel-x25e")
     assert "limit of the channels" in shown.stdout
     assert "# 3.3 V x 25 mA" in shown.stdout, "the comments are lost"
@@ -252,7 +313,10 @@ def test_device_writes_a_profile_of_ones_own(cli: Cli, cli_json: Callable[..., A
     assert "media.erase_blocks_per_plane" in result["device"]["fitted"]
     told = cli_json("device", "my.toml")
     assert told["capacity_bytes"] == result["device"]["capacity_bytes"]
-    assert told["limits"]["link_bytes_per_second"] == told["keys"]["interface"]["link_mb_per_second"] * 1e6
+    assert (
+        told["limits"]["link_bytes_per_second"]
+        == told["keys"]["interface"]["link_mb_per_second"] * 1e6
+    )
 
 
 def test_every_profile_runs(cli_json: Callable[..., Any]) -> None:
@@ -265,7 +329,9 @@ def test_every_profile_runs(cli_json: Callable[..., Any]) -> None:
     assert all(row["requests"] == 300 for row in result["results"])
 
 
-def test_list_has_schemes_and_patterns_with_parameters(cli: Cli, cli_json: Callable[..., Any]) -> None:
+def test_list_has_schemes_and_patterns_with_parameters(
+    cli: Cli, cli_json: Callable[..., Any]
+) -> None:
     names = cli_json("list")
     for kind in ("scheme", "pattern"):
         assert all({"name", "summary", "params", "usage"} <= set(entry) for entry in names[kind])
@@ -284,8 +350,21 @@ def test_readme_lists_profiles_and_schemes(cli: Cli) -> None:
 
 
 def test_ctrl_c_ends_a_run_with_130_and_one_line(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "flashwright", "simulate", "io:random", *A16, "--requests", "4G", "--json", "-"]
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = [
+        sys.executable,
+        "-m",
+        "flashwright",
+        "simulate",
+        "io:random",
+        *A16,
+        "--requests",
+        "4G",
+        "--json",
+        "-",
+    ]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     wait_until_used(process, 2.5)
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=20)

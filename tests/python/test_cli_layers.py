@@ -1,4 +1,7 @@
-"""`layers`: traces on stacks over simulated drives, memory and files; what is measured, told, refused, and kept when it is stopped."""
+"""`layers`: traces on stacks over simulated drives, memory and files.
+
+What is measured, told, refused, and kept when it is stopped.
+"""
 
 from __future__ import annotations
 
@@ -46,12 +49,23 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 def write_trace(path: Path, count: int = 600, gap_ns: int = 100_000, pages: int = 2048) -> Path:
-    """Write reads and writes of pages at random, each so long after the one before, with a flush now and then."""
+    """Write reads and writes of pages at random, with a flush now and then.
+
+    Each comes so long after the one before.
+    """
     random = np.random.default_rng(7)
-    ops = ["flush" if number % 100 == 99 else ("write", "write", "read")[number % 3] for number in range(count)]
+    ops = [
+        "flush" if number % 100 == 99 else ("write", "write", "read")[number % 3]
+        for number in range(count)
+    ]
     offsets = [0 if op == "flush" else int(random.integers(pages)) * 4096 for op in ops]
     lengths = [0 if op == "flush" else 4096 for op in ops]
-    columns = {"time_ns": [number * gap_ns for number in range(count)], "op": ops, "offset": offsets, "length": lengths}
+    columns = {
+        "time_ns": [number * gap_ns for number in range(count)],
+        "op": ops,
+        "offset": offsets,
+        "length": lengths,
+    }
     pq.write_table(pa.table(columns), path)
     return path
 
@@ -68,7 +82,10 @@ WRONG_USE = [
     (["small.parquet", *DRIVE, "--stack", "scheduler(nope=1)"], "nope"),
     (["small.parquet", *DRIVE, "--stack", STACK, "--stack", STACK], "it is given twice"),
     (["small.parquet", *DRIVE, "--no-direct"], "no --stack is left"),
-    (["small.parquet", *DRIVE, "--checkpoint-every", "1", "--checkpoints", "marks"], "give one of them"),
+    (
+        ["small.parquet", *DRIVE, "--checkpoint-every", "1", "--checkpoints", "marks"],
+        "give one of them",
+    ),
     (["small.parquet", *DRIVE, "--checkpoints", "marks"], "not of a recording"),
     (["small.parquet", *DRIVE, "--checkpoint-every", "1e-9"], "take longer intervals"),
     (["small.parquet", *DRIVE, "--open-loop", "--depth", "2"], "give one of them"),
@@ -76,10 +93,16 @@ WRONG_USE = [
     (["small.parquet", *DRIVE, "--stack", STACK, "--facts", "nope"], "no run folder"),
     (["small.parquet", "--device", "file", "--stack", STACK], "add --write"),
     (["reads.parquet", "--device", "file", "--stack", STACK], "layers write to it; add --write"),
-    (["small.parquet", "--device", "file", "--write", "--facts", "measure", "--stack", STACK], "probe it first"),
+    (
+        ["small.parquet", "--device", "file", "--write", "--facts", "measure", "--stack", STACK],
+        "probe it first",
+    ),
     (["small.parquet", "--device", "data", "--write", "--stack", STACK], "--destroy-data data"),
     (["small.parquet", *DRIVE, "--region", "1Mi"], "choose --remap fold"),
-    (["small.parquet", *DRIVE, "--state", "filled", "--overwrites", "1"], "--overwrites: it is of --state aged"),
+    (
+        ["small.parquet", *DRIVE, "--state", "filled", "--overwrites", "1"],
+        "--overwrites: it is of --state aged",
+    ),
 ]
 
 
@@ -90,7 +113,8 @@ def test_wrong_use_is_one_line_and_nothing_is_left_behind(
     (tmp_path / "file").write_bytes(bytes(16 * MIB))
     (tmp_path / "data").write_bytes(b"somebody's data " * MIB)
     pq.write_table(
-        pa.table({"time_ns": [0], "op": ["read"], "offset": [0], "length": [4096]}), tmp_path / "reads.parquet"
+        pa.table({"time_ns": [0], "op": ["read"], "offset": [0], "length": [4096]}),
+        tmp_path / "reads.parquet",
     )
     before = sorted(path.name for path in tmp_path.iterdir())
     done = cli("layers", *arguments, code=2)
@@ -109,17 +133,30 @@ def test_without_layers_it_is_a_replay(cli_json: Callable[..., Any], trace: Path
     assert row["writes_below"] == row["writes_above"] == replayed["requests"]["write"]
     assert row["layer_write_amplification"] == 1
     programmed_bytes = row["flash"]["page_programs"] * row["flash"]["page_bytes"]
-    assert row["drive_write_amplification"] == pytest.approx(programmed_bytes / row["bytes"]["write"])
-    measured = row["latency_ns"]["write"]["mean"] * row["writes_below"] + row["latency_ns"]["flush"]["mean"] * 6
+    assert row["drive_write_amplification"] == pytest.approx(
+        programmed_bytes / row["bytes"]["write"]
+    )
+    measured = (
+        row["latency_ns"]["write"]["mean"] * row["writes_below"]
+        + row["latency_ns"]["flush"]["mean"] * 6
+    )
     assert row["total_write_seconds"] == pytest.approx(measured / 1e9, rel=1e-3)
 
 
-def test_the_run_folder_holds_what_was_measured(cli: Cli, trace: Path, tmp_path: Path, browser: Browser) -> None:
-    done = cli("layers", trace, *DRIVE, "--stack", STACK, "--checkpoint-every", "0.01", "--out", "run")
+def test_the_run_folder_holds_what_was_measured(
+    cli: Cli, trace: Path, tmp_path: Path, browser: Browser
+) -> None:
+    done = cli(
+        "layers", trace, *DRIVE, "--stack", STACK, "--checkpoint-every", "0.01", "--out", "run"
+    )
     assert "Report: run/report.html" in done.stdout
     assert done.stderr == ""
     result = json.loads((tmp_path / "run" / "result.json").read_text())
-    assert (result["command"], result["complete"], result["stacks"]) == ("layers", True, ["direct", STACK])
+    assert (result["command"], result["complete"], result["stacks"]) == (
+        "layers",
+        True,
+        ["direct", STACK],
+    )
     told = {"number": 5, "told_as": "flush", "origin": "assumed every 0.01 s", "beginnings": 0}
     assert result["checkpoints"] == told
     direct, layered = result["results"]
@@ -142,7 +179,8 @@ def test_the_run_folder_holds_what_was_measured(cli: Cli, trace: Path, tmp_path:
     classes = pl.read_parquet(tmp_path / "run" / "latency.parquet")
     of_writes = classes.filter((pl.col("of") == "latency") & (pl.col("op") == "write"))
     assert (
-        of_writes.group_by("stack").agg(pl.col("count").sum())["count"].to_list() == [direct["requests"]["write"]] * 2
+        of_writes.group_by("stack").agg(pl.col("count").sum())["count"].to_list()
+        == [direct["requests"]["write"]] * 2
     )
     samples = pl.read_parquet(tmp_path / "run" / "samples.parquet")
     assert set(samples["layer"]) == {"scheduler"}
@@ -169,7 +207,9 @@ def test_each_layer_plays_the_whole_trace_and_the_same_again(
 
 def test_reads_that_cost_nothing_are_told(cli_json: Callable[..., Any], trace: Path) -> None:
     volumes = ("log_volume", "log_volume(filled=yes)")
-    result = cli_json("layers", trace, *DRIVE, *(part for one in volumes for part in ("--stack", one)))
+    result = cli_json(
+        "layers", trace, *DRIVE, *(part for one in volumes for part in ("--stack", one))
+    )
     lines = [line for line in layer_words.remarks(result) if "cost nothing" in line]
     assert len(lines) == 1
     assert lines[0].startswith(f"log_volume on {PROFILE}: ")
@@ -192,11 +232,15 @@ def test_a_region_is_all_that_is_touched(cli: Cli, trace: Path, tmp_path: Path) 
     assert any(content[4 * MIB : 12 * MIB])
 
 
-def test_stacks_of_different_capacity_play_the_same_requests(cli_json: Callable[..., Any], trace: Path) -> None:
+def test_stacks_of_different_capacity_play_the_same_requests(
+    cli_json: Callable[..., Any], trace: Path
+) -> None:
     # Of memory nothing is known.
     given = "size=1Mi,focused_area=1Mi,t_sequential=60,t_partitioned=70,t_focused=99"
     stack = f"stable_buffer({given},theta_sequential=4,theta_partitioned=5,theta_focused=7)"
-    result = cli_json("layers", trace, "--device", "memory(bytes=8Mi)", "--stack", stack, "--remap", "fold")
+    result = cli_json(
+        "layers", trace, "--device", "memory(bytes=8Mi)", "--stack", stack, "--remap", "fold"
+    )
     direct, layered = result["results"]
     assert layered["capacity_bytes"] < direct["capacity_bytes"] == 8 * MIB
     assert result["devices"][0]["above_bytes"] <= layered["capacity_bytes"]
@@ -218,21 +262,36 @@ def recording(folder: Path) -> Path:
     return folder
 
 
-def test_checkpoints_are_those_that_the_recording_marked(cli_json: Callable[..., Any], tmp_path: Path) -> None:
+def test_checkpoints_are_those_that_the_recording_marked(
+    cli_json: Callable[..., Any], tmp_path: Path
+) -> None:
     folder = recording(tmp_path / "recording")
     result = cli_json("layers", folder, *DRIVE, "--checkpoints", "marks")
     assert result["checkpoints"]["origin"] == "2 of 4 that the recording marked"
     assert result["results"][0]["flushes_below"] == 6 + 2
-    as_signal = cli_json("layers", folder, *DRIVE, "--checkpoints", "marks", "--checkpoints-as", "signal")
+    as_signal = cli_json(
+        "layers", folder, *DRIVE, "--checkpoints", "marks", "--checkpoints-as", "signal"
+    )
     assert as_signal["results"][0]["flushes_below"] == 6
     dropped = cli_json("layers", folder, *DRIVE, "--checkpoints", "marks", "--drop-flushes")
     assert dropped["results"][0]["flushes_below"] == 2
 
 
-def test_a_window_may_close_where_a_checkpoint_begins(cli: Cli, cli_json: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_window_may_close_where_a_checkpoint_begins(
+    cli: Cli, cli_json: Callable[..., Any], tmp_path: Path
+) -> None:
     folder = recording(tmp_path / "recording")
     stack = "scheduler(defer,coalesce,window=checkpoint_begin,buffer=off)"
-    command = ("layers", folder, *DRIVE, "--drop-flushes", "--checkpoints-as", "signal", "--stack", stack)
+    command = (
+        "layers",
+        folder,
+        *DRIVE,
+        "--drop-flushes",
+        "--checkpoints-as",
+        "signal",
+        "--stack",
+        stack,
+    )
     result = cli_json(*command, "--checkpoints", "marks")
     assert result["checkpoints"]["beginnings"] == 2
     assert result["results"][1]["counters"][0]["counters"]["batches_checkpoint"] == 2
@@ -267,7 +326,9 @@ def test_what_layers_know_is_measured_once(cli: Cli, trace: Path, tmp_path: Path
     assert nothing["values"] == {}
 
 
-def test_what_layers_know_is_from_a_probe(cli: Cli, cli_json: Callable[..., Any], trace: Path) -> None:
+def test_what_layers_know_is_from_a_probe(
+    cli: Cli, cli_json: Callable[..., Any], trace: Path
+) -> None:
     only = [part for spec in facts.EXPERIMENTS for part in ("--only", spec)]
     cli("probe", PROFILE, "--set", *SMALL, *only, "--minutes", "2", "--out", "probed")
     result = cli_json("layers", trace, *DRIVE, "--stack", STACK, "--facts", "probed")
@@ -279,16 +340,29 @@ def test_what_layers_know_is_from_a_probe(cli: Cli, cli_json: Callable[..., Any]
     assert all(remark.partition(" (")[0] in line for remark in told["remarks"])
 
 
-def value(key: str, number: float | None, verdict_: str = "sure", word: str | None = None) -> dict[str, Any]:
+def value(
+    key: str, number: float | None, verdict_: str = "sure", word: str | None = None
+) -> dict[str, Any]:
     return {"key": key, "number": number, "word": word, "verdict": verdict_, "why": "of the test"}
 
 
 def test_what_is_not_sure_is_told() -> None:
-    patterns = [value(f"{name}_write_us", us) for name, us in (("sequential", 60.0), ("partitioned", 70.0))]
+    patterns = [
+        value(f"{name}_write_us", us) for name, us in (("sequential", 60.0), ("partitioned", 70.0))
+    ]
     findings = {
-        "focused(size=32768)": {"values": [value("focused_area_bytes", 8.4e6, "unsure")], "charts": []},
-        "erase_block_size(size=1)": {"values": [value("superblock_bytes", None, "not_found")], "charts": []},
-        "write_patterns(size=32768)": {"values": [*patterns, value("focused_write_us", 99.0)], "charts": []},
+        "focused(size=32768)": {
+            "values": [value("focused_area_bytes", 8.4e6, "unsure")],
+            "charts": [],
+        },
+        "erase_block_size(size=1)": {
+            "values": [value("superblock_bytes", None, "not_found")],
+            "charts": [],
+        },
+        "write_patterns(size=32768)": {
+            "values": [*patterns, value("focused_write_us", 99.0)],
+            "charts": [],
+        },
     }
     found = facts.of_findings(findings, "the test")
     assert found.values == {
@@ -303,10 +377,18 @@ def test_what_is_not_sure_is_told() -> None:
 
 
 @pytest.mark.parametrize(("ratio", "area"), [(1.2, 8 * MIB), (120.0, None)])
-def test_where_writes_at_random_are_as_fast_any_area_is_a_focused_one(ratio: float, area: int | None) -> None:
-    patterns = [value("random_over_sequential", ratio), value("focused_write_area_bytes", 8.0 * MIB)]
+def test_where_writes_at_random_are_as_fast_any_area_is_a_focused_one(
+    ratio: float, area: int | None
+) -> None:
+    patterns = [
+        value("random_over_sequential", ratio),
+        value("focused_write_area_bytes", 8.0 * MIB),
+    ]
     findings = {
-        "focused(size=4096)": {"values": [value("focused_area_bytes", None, "not_found")], "charts": []},
+        "focused(size=4096)": {
+            "values": [value("focused_area_bytes", None, "not_found")],
+            "charts": [],
+        },
         "write_patterns(size=4096,area=0)": {"values": patterns, "charts": []},
     }
     found = facts.of_findings(findings, "the test")
@@ -346,9 +428,16 @@ def test_performance_equations_are_taken_piece_by_piece() -> None:
         ([1.0, 2.0, 4.0, 8.0], 32),
     ],
 )
-def test_the_size_from_which_on_larger_writes_bring_little_more(rates: list[float], kib: int) -> None:
-    points = [{"x": float(4096 << power), "y": (4096 << power) / rate} for power, rate in enumerate(rates)]
-    chart = {"name": "equations_write", "series": [{"name": "sequential write", "is_scatter": True, "points": points}]}
+def test_the_size_from_which_on_larger_writes_bring_little_more(
+    rates: list[float], kib: int
+) -> None:
+    points = [
+        {"x": float(4096 << power), "y": (4096 << power) / rate} for power, rate in enumerate(rates)
+    ]
+    chart = {
+        "name": "equations_write",
+        "series": [{"name": "sequential write", "is_scatter": True, "points": points}],
+    }
     found = facts.of_findings({"equations_write": {"values": [], "charts": [chart]}}, "the test")
     assert found.values == {"write_bytes": kib * 1024}
 
@@ -375,15 +464,25 @@ def row_of(**changed: Any) -> dict[str, Any]:
 
 
 def test_a_verdict_says_what_is_gained_and_what_is_lost() -> None:
-    reads = {"read": {"mean": 3e6, "p50": 1e6, "p99": 9e6, "max": 4e6}, "write": row_of()["latency_ns"]["write"]}
-    row = row_of(total_write_seconds=2.0, capacity_bytes=60 * MIB, latency_ns=reads, programmed_bytes=4 * MIB)
+    reads = {
+        "read": {"mean": 3e6, "p50": 1e6, "p99": 9e6, "max": 4e6},
+        "write": row_of()["latency_ns"]["write"],
+    }
+    row = row_of(
+        total_write_seconds=2.0, capacity_bytes=60 * MIB, latency_ns=reads, programmed_bytes=4 * MIB
+    )
     found = verdict.verdict(row, row_of(), {"random_over_sequential": 120.0})
     assert (found["times_faster"], found["is_gain"]) == (5.0, True)
     assert [one["figure"] for one in found["gain"]] == ["total_write_seconds", "programmed_bytes"]
-    assert [one["figure"] for one in found["lost"]] == ["latency_ns.read.mean", "latency_ns.read.p99", "capacity_bytes"]
+    assert [one["figure"] for one in found["lost"]] == [
+        "latency_ns.read.mean",
+        "latency_ns.read.p99",
+        "capacity_bytes",
+    ]
     assert found["gain"][0]["ratio"] == pytest.approx(0.2)
     assert found["line"].startswith(
-        "5.00 times faster than direct (2.00 s of writing instead of 10.0 s): this drive takes 120 times"
+        "5.00 times faster than direct (2.00 s of writing instead of 10.0 s): this drive takes 120 "
+        "times"
     )
     assert "99 % of the reads take up to 9.00 ms instead of up to 2.00 ms" in found["line"]
 
@@ -482,12 +581,19 @@ def test_drives_and_stacks_are_compared(cli: Cli, trace: Path, tmp_path: Path) -
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert (result["command"], result["pace"]["kind"]) == ("compare", "one_by_one")
     pairs = [(row["drive"], row["stack"]) for row in result["results"]]
-    assert pairs == [(drive, stack) for drive in (PROFILE, "sd-card") for stack in ("direct", STACK)]
+    assert pairs == [
+        (drive, stack) for drive in (PROFILE, "sd-card") for stack in ("direct", STACK)
+    ]
     assert [row["verdict"] is None for row in result["results"]] == [True, False, True, False]
     matrix = done.stdout.partition(layer_words.BY_DRIVE)[2].splitlines()
     assert matrix[2].split() == ["stack", PROFILE, "sd-card"]
     assert len(matrix[4].split()) == 3
-    assert done.stdout.count("times faster") + done.stdout.count("slower") + done.stdout.count("as fast as") >= 2
+    assert (
+        done.stdout.count("times faster")
+        + done.stdout.count("slower")
+        + done.stdout.count("as fast as")
+        >= 2
+    )
     cli("report", tmp_path / "run")
 
 
@@ -500,7 +606,9 @@ def test_drives_and_stacks_are_compared(cli: Cli, trace: Path, tmp_path: Path) -
         ([*DRIVE, "--stack", STACK, "--state", "loaded"], "--state loaded"),
     ],
 )
-def test_what_compare_does_not_take_with_stacks(cli: Cli, trace: Path, arguments: list[str], told: str) -> None:
+def test_what_compare_does_not_take_with_stacks(
+    cli: Cli, trace: Path, arguments: list[str], told: str
+) -> None:
     done = cli("compare", trace, *arguments, code=2)
     assert told in done.stderr
     assert done.stderr.count("\n") == 1
@@ -515,7 +623,9 @@ def test_layers_are_listed(cli: Cli, cli_json: Callable[..., Any]) -> None:
 
 def test_readme_and_docs_list_every_layer(cli: Cli) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    shown = readme.partition("<!-- list layer -->\n")[2].partition("\n<!-- end of list layer -->")[0]
+    shown = readme.partition("<!-- list layer -->\n")[2].partition("\n<!-- end of list layer -->")[
+        0
+    ]
     assert shown == cli("list", "layer", "--markdown").stdout.rstrip("\n"), (
         "README.md is out of date: run `make readme`"
     )
@@ -538,7 +648,9 @@ def test_ctrl_c_is_one_line_and_130(tmp_path: Path) -> None:
         "--stack",
         STACK,
     ]
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     wait_until_used(process, 3)
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=60)

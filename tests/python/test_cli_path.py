@@ -1,4 +1,7 @@
-"""`flashwright path`: each study on real volumes, what it leaves behind, and its arithmetic against plain counting."""
+"""`flashwright path`.
+
+Each study on real volumes, what it leaves behind, and its arithmetic against plain counting.
+"""
 
 from __future__ import annotations
 
@@ -88,16 +91,20 @@ def untraced() -> dict[str, str]:
 def left_behind(where: Path) -> list[str]:
     """Mounts and folders of ours below a folder. Others may record on this machine."""
     mounts = Path("/proc/self/mounts").read_text().splitlines()
-    return [line for line in mounts if str(where) in line] + [path.name for path in where.glob("flashwright-*")]
+    return [line for line in mounts if str(where) in line] + [
+        path.name for path in where.glob("flashwright-*")
+    ]
 
 
 @pytest.mark.usefixtures("_recordable")
-def test_file_systems_are_compared_layer_by_layer(cli: Cli, tmp_path: Path, browser: Browser) -> None:
+def test_file_systems_are_compared_layer_by_layer(
+    cli: Cli, tmp_path: Path, browser: Browser
+) -> None:
     names = made_here("ext4", "btrfs")
     before = untraced()
     done = cli(
-        "path", "file_systems", TINY, *SHORT, "--file-systems", ",".join(names), "--repeat", "2", "--keep",
-        "--device", "intel-x25e", "--endurance-tbw", "2000", "--out", "out",
+        "path", "file_systems", TINY, *SHORT, "--file-systems", ",".join(names), "--repeat", "2",
+        "--keep", "--device", "intel-x25e", "--endurance-tbw", "2000", "--out", "out",
     )  # fmt: skip
     assert until(lambda: settings() == before, 240)
     assert left_behind(tmp_path) == []
@@ -118,11 +125,15 @@ def test_file_systems_are_compared_layer_by_layer(cli: Cli, tmp_path: Path, brow
         assert row["issued_write_bytes_per_transaction"] == pytest.approx(each)
         queued = pl.read_parquet(folder / "queued.parquet").filter(pl.col("op") == "write")
         assert row["queued_writes"] == len(queued)
-        calls = pl.read_parquet(folder / "calls.parquet").filter(pl.col("op").cast(pl.String) == "write")
+        calls = pl.read_parquet(folder / "calls.parquet").filter(
+            pl.col("op").cast(pl.String) == "write"
+        )
         # The recording of calls begins before the measurement.
         assert 0 < row["called_writes"] <= len(calls)
         assert row["called_flushes"] > 0
-        assert row["device_amplification"] == pytest.approx(row["issued_write_bytes"] / row["called_write_bytes"])
+        assert row["device_amplification"] == pytest.approx(
+            row["issued_write_bytes"] / row["called_write_bytes"]
+        )
         assert row["total_amplification"] == pytest.approx(
             row["drive_bytes_amplification"] * row["device_amplification"]
         )
@@ -167,19 +178,25 @@ def test_levels_reach_what_is_run(
     # Between two checkpoints SQLite's log grows.
     longer = ("--duration", "1.2", "--volume", "500M") if study == "intervals" else ()
     cli(
-        "path", study, TINY, *SHORT, *longer, "--file-systems", "ext4", "--levels", levels, "--keep", "--out", "out"
+        "path", study, TINY, *SHORT, *longer, "--file-systems", "ext4", "--levels", levels,
+        "--keep", "--out", "out",
     )  # fmt: skip
     rows = pl.read_parquet(tmp_path / "out" / "runs.parquet")
     assert rows[column].to_list() == expected
     if study == "mixes":
         # Mostly reading writes less.
-        assert rows["queued_write_bytes_per_transaction"][0] < rows["queued_write_bytes_per_transaction"][1]
+        assert (
+            rows["queued_write_bytes_per_transaction"][0]
+            < rows["queued_write_bytes_per_transaction"][1]
+        )
     if study == "intervals":
-        # Without the setting SQLite is asked for none; how many there is time for depends on how busy the machine is.
+        # Without the setting SQLite is asked for none; how many there is time for depends on how
+        # busy the machine is.
         assert rows["checkpoints"][0] >= max(rows["checkpoints"][1], 1)
     if study == "commits":
         options = [
-            of(one)["recording"]["file_system"]["options"] for one in sorted((tmp_path / "out/recordings").iterdir())
+            of(one)["recording"]["file_system"]["options"]
+            for one in sorted((tmp_path / "out/recordings").iterdir())
         ]
         # The kernel leaves out what is its default, 5 s.
         assert ["commit=1" in one.split(",") for one in options] == [True, False]
@@ -207,8 +224,9 @@ def test_postgres_is_studied_and_a_guarantee_needs_no_drive(cli: Cli, tmp_path: 
         # The server's user has to come to it.
         place = supervisor.folder(Path("/var/tmp"), "flashwright-test-", mode=0o755)  # noqa: S108
         done = cli(
-            "path", "endurance", "tatp(subscribers=1000)", "--db", "postgres", "--duration", "2", "--volume", "600M",
-            "--on", place, "--file-systems", "ext4", "--endurance-tbw", "2000", "--out", "out",
+            "path", "endurance", "tatp(subscribers=1000)", "--db", "postgres", "--duration", "2",
+            "--volume", "600M", "--on", place, "--file-systems", "ext4",
+            "--endurance-tbw", "2000", "--out", "out",
         )  # fmt: skip
         assert left_behind(place) == []
     [row] = pl.read_parquet(tmp_path / "out" / "runs.parquet").iter_rows(named=True)
@@ -264,15 +282,32 @@ def test_schedulers_are_set_and_put_back(cli: Cli, tmp_path: Path) -> None:
         "--out",
         "out",
     )
-    recorded = [of(one)["recording"]["device"]["scheduler"] for one in sorted((tmp_path / "out/recordings").iterdir())]
+    recorded = [
+        of(one)["recording"]["device"]["scheduler"]
+        for one in sorted((tmp_path / "out/recordings").iterdir())
+    ]
     assert recorded == chosen
     assert {path: path.read_text() for path in before} == before
-    assert "the kernel offers" in cli("path", "schedulers", "--levels", "anticipatory", code=2).stderr
+    assert (
+        "the kernel offers" in cli("path", "schedulers", "--levels", "anticipatory", code=2).stderr
+    )
 
 
 def start_long(study: str, cwd: Path) -> subprocess.Popen[str]:
     """Start a study of more runs than any test waits for."""
-    arguments = ["path", study, TINY, "--duration", "1", "--volume", "128M", "--on", ".", "--file-systems", "ext4"]
+    arguments = [
+        "path",
+        study,
+        TINY,
+        "--duration",
+        "1",
+        "--volume",
+        "128M",
+        "--on",
+        ".",
+        "--file-systems",
+        "ext4",
+    ]
     return subprocess.Popen(
         [sys.executable, "-m", "flashwright", *arguments, "--repeat", "50", "--out", "out"],
         cwd=cwd,
@@ -312,7 +347,10 @@ def test_kill_9_leaves_the_runs_before_and_nothing_else(tmp_path: Path) -> None:
     assert len(pl.read_parquet(tmp_path / "out" / "runs.parquet")) > 0
     # A study that was killed has all that its report needs.
     done = subprocess.run(
-        [sys.executable, "-m", "flashwright", "report", "out"], cwd=tmp_path, capture_output=True, check=False
+        [sys.executable, "-m", "flashwright", "report", "out"],
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
 
@@ -327,21 +365,32 @@ def test_kill_9_leaves_the_runs_before_and_nothing_else(tmp_path: Path) -> None:
         (["path", "buffers", "--buffer", "1M"], "leave out --buffer"),
         (["path", "buffers", "--levels", "much"], "`much` should be a size in bytes"),
         (["path", "mixes", "--levels", "heavy"], "`heavy` is no mix of tpcc"),
-        (["path", "intervals", "--levels", "30"], "in runs of 15 s there is no checkpoint each 30 s"),
+        (
+            ["path", "intervals", "--levels", "30"],
+            "in runs of 15 s there is no checkpoint each 30 s",
+        ),
         (["path", "commits", "--file-systems", "ext2"], "ext2 has no interval of commits"),
         (["path", "cleaning", "--file-systems", "ext4"], "ext4 has no cleaner that can be asked"),
-        (["path", "cleaning", "--levels", "off,20", "--file-systems", "btrfs"], "nothing is cleaned each 20 s"),
+        (
+            ["path", "cleaning", "--levels", "off,20", "--file-systems", "btrfs"],
+            "nothing is cleaned each 20 s",
+        ),
         (["path", "endurance"], "needs a drive"),
         (["path", "endurance", "--levels", "oracle", "--device", "a16"], "`oracle` is no database"),
         (["path", "mixes", "--whole-drive"], "give --device PROFILE too"),
         (["path", "mixes", "--device", "floppy"], "no such profile"),
         (["path", "mixes", "--volume", "60G", "--device", "intel-x25e"], "take a larger drive"),
-        (["path", "file_systems", "--file-systems", "ext4", "--volume", "1M"], "ext4 needs 16,777,216 at least"),
+        (
+            ["path", "file_systems", "--file-systems", "ext4", "--volume", "1M"],
+            "ext4 needs 16,777,216 at least",
+        ),
         (["path", "mixes", "--keep", "--json", "-"], "give --out DIR"),
     ],
 )
 @pytest.mark.usefixtures("_recordable")
-def test_wrong_use_is_told_in_one_line(arguments: list[str], told: str, cli: Cli, tmp_path: Path) -> None:
+def test_wrong_use_is_told_in_one_line(
+    arguments: list[str], told: str, cli: Cli, tmp_path: Path
+) -> None:
     done = cli(*arguments, code=2)
     assert told in done.stderr
     assert done.stderr.count("\n") == 1
@@ -351,7 +400,9 @@ def test_wrong_use_is_told_in_one_line(arguments: list[str], told: str, cli: Cli
 def test_recordings_of_an_earlier_study_are_not_mixed_with_others(cli: Cli, tmp_path: Path) -> None:
     kept = tmp_path / "out" / "recordings" / "001-ext4"
     kept.mkdir(parents=True)
-    told = cli("path", "file_systems", "--file-systems", "ext4", "--keep", "--out", "out", code=2).stderr
+    told = cli(
+        "path", "file_systems", "--file-systems", "ext4", "--keep", "--out", "out", code=2
+    ).stderr
     assert "recordings of an earlier study" in told
     assert kept.exists()
 
@@ -362,16 +413,26 @@ def test_every_study_is_listed_and_has_levels(cli_json: Any) -> None:
 
 
 def test_the_table_of_studies_in_the_docs_is_up_to_date() -> None:
-    shown = (ROOT / "docs/paths.md").read_text(encoding="utf-8").partition("<!-- list studies -->\n")[2]
-    assert shown.partition("\n<!-- end of list studies -->")[0] == markdown_table("studies", registry.listing()), (
-        "docs/paths.md is out of date: run `make readme`"
+    shown = (
+        (ROOT / "docs/paths.md").read_text(encoding="utf-8").partition("<!-- list studies -->\n")[2]
     )
+    assert shown.partition("\n<!-- end of list studies -->")[0] == markdown_table(
+        "studies", registry.listing()
+    ), "docs/paths.md is out of date: run `make readme`"
 
 
 def a_plan(database: str = "sqlite") -> Plan:
     workload, given = workloads.find(TINY)
     ground, on = VolumePlan("ext4", 128 * MIB), Path("/var/tmp")  # noqa: S108
-    return Plan(workload, workload.load(given), database, Settings(), RunConfig(seconds=8.0), on, ground=ground)
+    return Plan(
+        workload,
+        workload.load(given),
+        database,
+        Settings(),
+        RunConfig(seconds=8.0),
+        on,
+        ground=ground,
+    )
 
 
 def test_postgres_is_asked_for_checkpoints_and_gets_room_for_its_log() -> None:
@@ -387,7 +448,10 @@ def test_postgres_is_asked_for_checkpoints_and_gets_room_for_its_log() -> None:
 
 
 def test_years_are_those_of_scheduler_table_5_4() -> None:
-    """Its years and its 2 PB give the rates of its figure 5.7: 12 to 44 MB/s, the order of its measurements."""
+    """Its years and its 2 PB give the rates of its figure 5.7.
+
+    12 to 44 MB/s, the order of its measurements.
+    """
     for years in (5.47, 2.19, 2.32, 1.43):
         rate = 2e15 / (years * 365.25 * 86_400)
         assert 11e6 < rate < 45e6
@@ -453,11 +517,15 @@ def test_cells_hold_median_and_range_and_pairs_divide_them() -> None:
     assert ratio == pytest.approx(4 / 11)
 
 
-def test_a_file_system_without_its_program_is_left_out_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_system_without_its_program_is_left_out_and_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     real = shutil.which
     monkeypatch.setattr(shutil, "which", lambda name: None if name == "mkfs.ext4" else real(name))
     chosen, remarks = registry.file_systems_of(registry.find("file_systems"), [])
     assert "ext4" not in chosen
     assert [line for line in remarks if "mkfs.ext4 is not installed" in line]
-    with pytest.raises(InputError, match=r"mkfs\.ext4 is not installed \(Debian: apt-get install e2fsprogs\)"):
+    with pytest.raises(
+        InputError, match=r"mkfs\.ext4 is not installed \(Debian: apt-get install e2fsprogs\)"
+    ):
         registry.file_systems_of(registry.find("file_systems"), ["ext4"])

@@ -1,4 +1,7 @@
-"""`probe`: what it keeps and says, on simulated drives, memory and files; what it refuses; how it stops and goes on."""
+"""`probe`: what it keeps and says, on simulated drives, memory and files; what it refuses.
+
+How it stops and goes on.
+"""
 
 from __future__ import annotations
 
@@ -40,16 +43,31 @@ WRONG_USE = [
         [*DRIVE, "--only", "throughput_read(depths=0+8)"],
         "such as 1+8+32, or all doublings such as 1..256, or `auto`: 0 is not",
     ),
-    ([*DRIVE, "--only", "throughput_read(sizes=1Mi..4Ki)", "--json", "-"], "`1Mi..4Ki` runs backwards"),
-    ([*DRIVE, "--only", "throughput_read(accesses=zigzag)"], "some of sequential, stride, random joined by `+`"),
-    ([*DRIVE, "--only", "throughput_write(mixes=0+2)"], "shares from 0 to 1 joined by `+`, such as 0+0.5: `2` is none"),
+    (
+        [*DRIVE, "--only", "throughput_read(sizes=1Mi..4Ki)", "--json", "-"],
+        "`1Mi..4Ki` runs backwards",
+    ),
+    (
+        [*DRIVE, "--only", "throughput_read(accesses=zigzag)"],
+        "some of sequential, stride, random joined by `+`",
+    ),
+    (
+        [*DRIVE, "--only", "throughput_write(mixes=0+2)"],
+        "shares from 0 to 1 joined by `+`, such as 0+0.5: `2` is none",
+    ),
     (
         [*DRIVE, "--only", "mix(size=1000)"],
         "size=1000 is not a multiple of 512 bytes, the smallest sector: 512 and 1024",
     ),
-    ([*DRIVE, "--only", "depth_read(depths=2+4)"], "at least 3 numbers, of which one is 1, such as 1..256"),
+    (
+        [*DRIVE, "--only", "depth_read(depths=2+4)"],
+        "at least 3 numbers, of which one is 1, such as 1..256",
+    ),
     ([*DRIVE, "--only", "response_time_read(size=513)"], "512 and 1024 are"),
-    (["memory(bytes=64Mi,sector=4Ki)", "--only", "depth_read(size=4608)", "--json", "-"], "whole sectors of 4096"),
+    (
+        ["memory(bytes=64Mi,sector=4Ki)", "--only", "depth_read(size=4608)", "--json", "-"],
+        "whole sectors of 4096",
+    ),
     ([*DRIVE, "--only", "depth_read", "--full"], "--full and --only: give one of them"),
     ([*DRIVE, "--quick", "--full"], "give one of them"),
     ([*DRIVE, "--region", "10Ti"], "--region: intel-x25e has"),
@@ -94,12 +112,25 @@ def test_the_quick_set_on_a_simulated_drive_finds_its_inside(cli: Cli, tmp_path:
     skipped = {entry["experiment"] for entry in result["left_out"]}
     quick = {entry["name"] for entry in _core.experiments() if entry["is_quick"]}
     assert names | skipped == quick
-    assert {path.name for path in (tmp_path / "run" / "findings").iterdir()} == {f"{name}.json" for name in names}
+    assert {path.name for path in (tmp_path / "run" / "findings").iterdir()} == {
+        f"{name}.json" for name in names
+    }
     found = {value["key"]: value for finding in result["findings"] for value in finding["values"]}
     assert (found["chunk_bytes"]["number"], found["chunk_bytes"]["verdict"]) == (4096, "sure")
     curves = pl.read_parquet(tmp_path / "run" / "curves.parquet")
     assert set(curves["experiment"]) == names
-    assert curves.columns == ["drive", "experiment", "chart", "series", "x", "y", "low", "high", "x_unit", "y_unit"]
+    assert curves.columns == [
+        "drive",
+        "experiment",
+        "chart",
+        "series",
+        "x",
+        "y",
+        "low",
+        "high",
+        "x_unit",
+        "y_unit",
+    ]
     assert curves.height == sum(
         len(series["points"])
         for path in (tmp_path / "run" / "findings").iterdir()
@@ -111,7 +142,19 @@ def test_the_quick_set_on_a_simulated_drive_finds_its_inside(cli: Cli, tmp_path:
 
 
 def test_a_profile_is_fitted_and_taken_as_a_drive(cli: Cli, tmp_path: Path) -> None:
-    matrix = ["probe", "a16", *SMALL, "--only", "matrix_reads", "--minutes", "0.2", "--fit", "1", "--out", "run"]
+    matrix = [
+        "probe",
+        "a16",
+        *SMALL,
+        "--only",
+        "matrix_reads",
+        "--minutes",
+        "0.2",
+        "--fit",
+        "1",
+        "--out",
+        "run",
+    ]
     done = cli(*matrix)
     assert "Profile: profile.toml in the run folder" in done.stdout
     told = json.loads((tmp_path / "run" / "result.json").read_text())["profile"]
@@ -155,7 +198,18 @@ def test_a_finished_run_keeps_its_profile(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_who_stops_reading_loses_nothing_of_a_run(cli: Cli, tmp_path: Path) -> None:
-    matrix = ["a16", *SMALL, "--only", "matrix_reads", "--minutes", "0.2", "--fit", "1", "--out", "run"]
+    matrix = [
+        "a16",
+        *SMALL,
+        "--only",
+        "matrix_reads",
+        "--minutes",
+        "0.2",
+        "--fit",
+        "1",
+        "--out",
+        "run",
+    ]
 
     def cut_off() -> None:
         process = _start(matrix, tmp_path)
@@ -203,7 +257,10 @@ def test_a_probe_goes_on_where_it_stopped(cli: Cli, tmp_path: Path) -> None:
     assert "Already in run: depth_read; --again measures anew." in done.stderr
     assert (tmp_path / "run" / "findings" / "depth_read.json").read_bytes() == first
     result = json.loads((tmp_path / "run" / "result.json").read_text())
-    assert {finding["label"] for finding in result["findings"]} == {"depth_read", "response_time_read"}
+    assert {finding["label"] for finding in result["findings"]} == {
+        "depth_read",
+        "response_time_read",
+    }
     again = cli("probe", *DRIVE, *TWO, "--out", "run", "--again")
     assert again.stderr == ""
     longer = cli("probe", *DRIVE, "--only", "depth_read", "--minutes", "0.2", "--out", "run")
@@ -226,7 +283,9 @@ def test_a_folder_of_another_probe_is_refused(cli: Cli, arguments: list[str], to
     assert "choose another --out" in done.stderr
 
 
-def test_a_folder_of_something_else_is_refused_and_a_damaged_finding_told(cli: Cli, tmp_path: Path) -> None:
+def test_a_folder_of_something_else_is_refused_and_a_damaged_finding_told(
+    cli: Cli, tmp_path: Path
+) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("years of work")
     assert "no run folder" in cli("probe", *DRIVE, *DEPTH, "--out", "mine", code=2).stderr
@@ -235,12 +294,19 @@ def test_a_folder_of_something_else_is_refused_and_a_damaged_finding_told(cli: C
     assert "a run of `simulate`" in cli("probe", *DRIVE, *DEPTH, "--against", "sim", code=2).stderr
     cli("probe", *DRIVE, *DEPTH, "--out", "run")
     (tmp_path / "run" / "findings" / "depth_read.json").write_text("{")
-    assert "findings/depth_read.json: not the finding" in cli("probe", *DRIVE, *DEPTH, "--out", "run", code=2).stderr
+    assert (
+        "findings/depth_read.json: not the finding"
+        in cli("probe", *DRIVE, *DEPTH, "--out", "run", code=2).stderr
+    )
 
 
-def test_an_experiment_with_parameters_of_its_own_has_a_file_of_its_own(cli: Cli, tmp_path: Path) -> None:
+def test_an_experiment_with_parameters_of_its_own_has_a_file_of_its_own(
+    cli: Cli, tmp_path: Path
+) -> None:
     name = "chunk_size(most=16Ki)"
-    done = cli("probe", *DRIVE, "--only", "chunk_size", "--only", name, "--minutes", "0.2", "--out", "run")
+    done = cli(
+        "probe", *DRIVE, "--only", "chunk_size", "--only", name, "--minutes", "0.2", "--out", "run"
+    )
     assert "chunk_size(most=16384)" in done.stdout
     files = sorted(path.name for path in (tmp_path / "run" / "findings").iterdir())
     assert len(files) == 2
@@ -255,10 +321,21 @@ def test_two_drives_lie_side_by_side(cli: Cli, tmp_path: Path) -> None:
     assert (result["drive"], result["against"]["drive"]) == ("intel-x25e", "intel-x25m")
     curves = pl.read_parquet(tmp_path / "run" / "curves.parquet")
     assert set(curves["drive"]) == {"intel-x25e", "intel-x25m"}
-    # The other is a run folder of its own, and can be taken as one; here against another state of the same drive.
+    # The other is a run folder of its own, and can be taken as one; here against another state of
+    # the same drive.
     other = tmp_path / "run" / "against"
     assert json.loads((other / "result.json").read_text())["drive"] == "intel-x25m"
-    cli("probe", *DRIVE, *DEPTH, "--state", "fresh", "--against", tmp_path / "run", "--out", "states")
+    cli(
+        "probe",
+        *DRIVE,
+        *DEPTH,
+        "--state",
+        "fresh",
+        "--against",
+        tmp_path / "run",
+        "--out",
+        "states",
+    )
     states = json.loads((tmp_path / "states" / "result.json").read_text())
     assert states["against"]["drive"] == "intel-x25e (filled)"
     assert "against" not in states["against"]
@@ -273,10 +350,20 @@ def test_a_file_is_only_read_unless_writing_is_allowed_twice(cli: Cli, tmp_path:
     assert path.read_bytes() == content
     assert "it writes to the device, which --write allows" in done.stdout
     assert "--write allows" in cli("probe", "data.bin", "--only", "write_buffer", code=2).stderr
-    refused = cli("probe", "data.bin", "--only", "write_patterns", "--write", "--minutes", "0.01", code=2)
+    refused = cli(
+        "probe", "data.bin", "--only", "write_patterns", "--write", "--minutes", "0.01", code=2
+    )
     assert "add --destroy-data data.bin" in refused.stderr
     assert path.read_bytes() == content
-    write = ["--only", "response_time_write", "--write", "--destroy-data", "data.bin", "--minutes", "0.01"]
+    write = [
+        "--only",
+        "response_time_write",
+        "--write",
+        "--destroy-data",
+        "data.bin",
+        "--minutes",
+        "0.01",
+    ]
     written = cli("probe", "data.bin", *write, "--endurance-tbw", "100", "--region", "1Mi+2Mi")
     before, after = written.stderr.splitlines()
     assert "what is in bytes 1048576 to 3145728 (2 MiB) is overwritten. At most" in before
@@ -295,9 +382,21 @@ def test_data_is_in_the_way_only_in_the_region(cli: Cli, tmp_path: Path) -> None
     with path.open("r+b") as file:
         file.seek(3 * MIB + 700)
         file.write(b"to whom it may concern")
-    write = ["data.bin", "--only", "response_time_write", "--write", "--minutes", "0.01", "--json", "-"]
+    write = [
+        "data.bin",
+        "--only",
+        "response_time_write",
+        "--write",
+        "--minutes",
+        "0.01",
+        "--json",
+        "-",
+    ]
     refused = cli("probe", *write, code=2)
-    told = f"it holds data that this program did not write, at byte {3 * MIB + 512}; add --destroy-data data.bin to destroy"
+    told = (
+        f"it holds data that this program did not write, at byte {3 * MIB + 512}; add "
+        "--destroy-data data.bin to destroy"
+    )
     assert told in refused.stderr
     assert "Traceback" not in refused.stderr
     cli("probe", *write, "--region", "2Mi")
@@ -345,7 +444,9 @@ def _mounted_device() -> str | None:
 
 def _start(arguments: list[str], folder: Path) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "flashwright", "probe", *arguments]
-    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
 
 
 LONG = ["--only", "depth_read", "--only", "streams", "--minutes", "0.25", "--out", "run"]
@@ -393,7 +494,9 @@ def test_a_device_that_fails_keeps_what_was_found(cli: Cli, tmp_path: Path) -> N
     assert done in stdout
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert "truncated" in result["error"]
-    assert "The device failed, which ended the probe" in (tmp_path / "run" / "report.html").read_text()
+    assert (
+        "The device failed, which ended the probe" in (tmp_path / "run" / "report.html").read_text()
+    )
 
 
 def test_experiments_run_behind_those_whose_findings_they_use() -> None:
@@ -401,14 +504,18 @@ def test_experiments_run_behind_those_whose_findings_they_use() -> None:
     names = [step.name for step in plan.steps]
     assert len(names) == len(_core.experiments())
     for step in plan.steps:
-        assert all(names.index(before) < names.index(step.name) for before in step.entry["after"]), step.name
+        assert all(
+            names.index(before) < names.index(step.name) for before in step.entry["after"]
+        ), step.name
     assert plan.budget_seconds == pytest.approx(60 * plans.MINUTES[plans.FULL])
 
 
 def test_a_finding_is_a_whole_file_or_none(tmp_path: Path) -> None:
     step = plans.make(plans.QUICK, ("depth_read",), 1, may_write=False).steps[0]
     store = Store(tmp_path)
-    finding = store.keep(step, json.dumps({"experiment": step.spec, "values": [], "charts": [], "notes": []}))
+    finding = store.keep(
+        step, json.dumps({"experiment": step.spec, "values": [], "charts": [], "notes": []})
+    )
     (tmp_path / "findings" / "other.part").write_text("half a fin")
     assert store.read() == {step.spec: finding}
 
@@ -421,8 +528,14 @@ def test_the_list_has_every_experiment(cli: Cli) -> None:
 
 def test_readme_and_docs_list_every_experiment(cli: Cli) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    shown = readme.partition("<!-- list experiment -->\n")[2].partition("\n<!-- end of list experiment -->")[0]
-    assert shown == cli("list", "experiment", "--markdown").stdout.rstrip("\n"), "out of date: run `make readme`"
+    shown = readme.partition("<!-- list experiment -->\n")[2].partition(
+        "\n<!-- end of list experiment -->"
+    )[0]
+    assert shown == cli("list", "experiment", "--markdown").stdout.rstrip("\n"), (
+        "out of date: run `make readme`"
+    )
     docs = (ROOT / "docs" / "probing.md").read_text(encoding="utf-8")
-    shown = docs.partition("<!-- experiments -->\n")[2].partition("\n<!-- end of experiments -->")[0]
+    shown = docs.partition("<!-- experiments -->\n")[2].partition("\n<!-- end of experiments -->")[
+        0
+    ]
     assert shown == experiments_in_full(), "docs/probing.md is out of date: run `make readme`"

@@ -1,4 +1,7 @@
-"""`flashwright record` and `run --record`, on a loop device: what is recorded, and what is left behind."""
+"""`flashwright record` and `run --record`, on a loop device.
+
+What is recorded, and what is left behind.
+"""
 
 from __future__ import annotations
 
@@ -48,13 +51,29 @@ def volume() -> Iterator[Volume]:
 
 
 def dd(target: Path) -> list[str]:
-    return ["dd", "if=/dev/zero", f"of={target}", "bs=4096", f"count={PAGES}", "oflag=direct", "status=none"]
+    return [
+        "dd",
+        "if=/dev/zero",
+        f"of={target}",
+        "bs=4096",
+        f"count={PAGES}",
+        "oflag=direct",
+        "status=none",
+    ]
 
 
 def test_what_a_command_writes_is_recorded(volume: Volume, cli: Cli, tmp_path: Path) -> None:
     find_program("blkparse")
     before = settings_at_rest()
-    done = cli("record", volume.mount_point, "--out", "rec", "--check", "--", *dd(volume.mount_point / "file"))
+    done = cli(
+        "record",
+        volume.mount_point,
+        "--out",
+        "rec",
+        "--check",
+        "--",
+        *dd(volume.mount_point / "file"),
+    )
     assert settings_at_rest() == before
     assert "blkparse reads the same" in done.stdout
     result = json.loads((tmp_path / "rec" / "result.json").read_text())
@@ -72,23 +91,38 @@ def test_what_a_command_writes_is_recorded(volume: Volume, cli: Cli, tmp_path: P
     report = (tmp_path / "rec" / "report.html").read_bytes()
     cli("report", "rec")
     assert (tmp_path / "rec" / "report.html").read_bytes() == report
-    played = json.loads(cli("simulate", "rec/requests.parquet", "--device", "nvme-tlc", "--json", "-").stdout)
+    played = json.loads(
+        cli("simulate", "rec/requests.parquet", "--device", "nvme-tlc", "--json", "-").stdout
+    )
     assert played["requests"] == len(requests)
 
 
-def test_a_command_that_fails_is_recorded_and_told(volume: Volume, cli: Cli, tmp_path: Path) -> None:
+def test_a_command_that_fails_is_recorded_and_told(
+    volume: Volume, cli: Cli, tmp_path: Path
+) -> None:
     command = f"{' '.join(dd(volume.mount_point / 'file'))}; exit 3"
     done = cli("record", volume.device.path, "--out", "rec", "--", "sh", "-c", command, code=1)
     assert "exit code 3" in done.stderr
     assert (tmp_path / "rec" / "requests.parquet").exists()
     assert (
-        "cannot be started" in cli("record", volume.device.path, "--out", "b", "--", "no-such-program", code=2).stderr
+        "cannot be started"
+        in cli("record", volume.device.path, "--out", "b", "--", "no-such-program", code=2).stderr
     )
 
 
 def test_ctrl_c_is_the_end_of_a_recording(volume: Volume, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "flashwright", "record", str(volume.device.path), "--out", "rec"]
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = [
+        sys.executable,
+        "-m",
+        "flashwright",
+        "record",
+        str(volume.device.path),
+        "--out",
+        "rec",
+    ]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     assert until(lambda: bool(settings()["traced"]))
     subprocess.run(dd(volume.mount_point / "file"), check=True)
     process.send_signal(signal.SIGINT)
@@ -103,7 +137,9 @@ def test_a_recording_is_not_replaced(volume: Volume, cli: Cli, tmp_path: Path) -
     cli(*record, "--", *dd(volume.mount_point / "file"))
     before = (tmp_path / "rec" / "requests.parquet").read_bytes()
     assert "holds a recording" in cli(*record, "--seconds", "0.2", code=2).stderr
-    told = cli("run", "tpcc(items=300,customers=30)", "--duration", "0.2", "--record", "rec", code=2).stderr
+    told = cli(
+        "run", "tpcc(items=300,customers=30)", "--duration", "0.2", "--record", "rec", code=2
+    ).stderr
     assert "holds a recording" in told
     assert (tmp_path / "rec" / "requests.parquet").read_bytes() == before
     # One that came to nothing is in nobody's way.
@@ -143,8 +179,9 @@ def test_a_killed_recording_is_finished_later(volume: Volume, cli: Cli, tmp_path
 
 def test_a_benchmark_is_recorded_on_a_volume_of_its_own(cli: Cli, tmp_path: Path) -> None:
     cli(
-        "run", "tpcc(items=300,customers=30)", "--warm-up", "0.5", "--duration", "1", "--clients", "2", "--checkpoint", "0.4",
-        "--record", "rec", "--out", "out", "--volume", "600M", "--file-system", "ext4", "--think-time", "0.002",
+        "run", "tpcc(items=300,customers=30)", "--warm-up", "0.5", "--duration", "1",
+        "--clients", "2", "--checkpoint", "0.4", "--record", "rec", "--out", "out",
+        "--volume", "600M", "--file-system", "ext4", "--think-time", "0.002",
     )  # fmt: skip
     run = json.loads((tmp_path / "out" / "result.json").read_text())
     recording = json.loads((tmp_path / "rec" / "result.json").read_text())["recording"]
@@ -156,17 +193,21 @@ def test_a_benchmark_is_recorded_on_a_volume_of_its_own(cli: Cli, tmp_path: Path
     assert of_kind["measurement"] == of_kind["recording"] == 1
     assert recording["file_system"]["type"] == "ext4"
     assert recording["lost_events"] == 0
-    # On one clock: most transactions lie between the first request and the last. Not all: some are under way at either end, and where the
-    # machine has other work, those at the end may find all they need in memory, with no request after them (158 of 193 once).
+    # On one clock: most transactions lie between the first request and the last. Not all: some are
+    # under way at either end, and where the machine has other work, those at the end may find all
+    # they need in memory, with no request after them (158 of 193 once).
     requests = pl.read_parquet(tmp_path / "rec" / "requests.parquet")
     measured = marks.filter(pl.col("kind") == "transaction")
-    during = measured.filter((pl.col("end_ns") > 0) & (pl.col("time_ns") < requests["time_ns"].max()))
+    during = measured.filter(
+        (pl.col("end_ns") > 0) & (pl.col("time_ns") < requests["time_ns"].max())
+    )
     assert len(during) > 0.5 * len(measured)
     # Nothing of the warm-up is in it.
     [recorded] = marks.filter(pl.col("kind") == "recording").iter_rows(named=True)
     assert recorded["time_ns"] <= 0
     assert requests["time_ns"].max() <= recorded["end_ns"]
-    # A commit is durable: there are no fewer flushes than there are seconds, and each has its completion.
+    # A commit is durable: there are no fewer flushes than there are seconds, and each has its
+    # completion.
     assert requests.filter(pl.col("op") == "flush")["latency_ns"].null_count() <= 2
     _check_waterfall(cli, tmp_path)
     assert recording["file_system"]["mount_point"] not in Path("/proc/self/mounts").read_text()
@@ -220,7 +261,16 @@ def test_a_device_is_overwritten_only_if_told(volume: Volume, cli: Cli) -> None:
     assert "mounted" in told or "in use" in told
     volume.unmount()
     done = cli(
-        "run", "tatp(subscribers=100)", "--duration", "0.3", "--on", node, "--destroy-data", node, "--record", "rec"
+        "run",
+        "tatp(subscribers=100)",
+        "--duration",
+        "0.3",
+        "--on",
+        node,
+        "--destroy-data",
+        node,
+        "--record",
+        "rec",
     )
     assert "The database is consistent." in done.stdout
 
@@ -254,11 +304,15 @@ def test_kill_9_leaves_nothing_but_the_trace(one: Kill, tmp_path: Path) -> None:
     assert told == ("read" if one.is_recording and one.victim != "database" else told)
 
 
-def test_what_the_kernel_had_no_room_for_is_counted_and_the_rest_is_read(volume: Volume, tmp_path: Path) -> None:
+def test_what_the_kernel_had_no_room_for_is_counted_and_the_rest_is_read(
+    volume: Volume, tmp_path: Path
+) -> None:
     find_program("blkparse")
     options = ["--out", "rec", "--trace-buffer", "4k", "--check"]
     command = [sys.executable, "-m", "flashwright", "record", str(volume.device.path), *options]
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     assert until(lambda: bool(settings()["traced"]))
     # Nobody reads meanwhile, and the buffer holds some hundred events.
     process.send_signal(signal.SIGSTOP)
@@ -277,9 +331,20 @@ def test_what_the_kernel_had_no_room_for_is_counted_and_the_rest_is_read(volume:
 
 
 def test_ctrl_c_in_the_warm_up_of_a_recorded_run_is_told_as_such(tmp_path: Path) -> None:
-    run = ["run", "tpcc(items=300,customers=30)", "--warm-up", "300", "--duration", "300", "--volume", "200M"]
+    run = [
+        "run",
+        "tpcc(items=300,customers=30)",
+        "--warm-up",
+        "300",
+        "--duration",
+        "300",
+        "--volume",
+        "200M",
+    ]
     command = [sys.executable, "-m", "flashwright", *run, "--record", "rec", "--out", "out"]
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     # Calls are recorded from the warm-up on.
     assert until((tmp_path / "rec" / "raw" / "calls.copier.json").exists, 120)
     process.send_signal(signal.SIGINT)
@@ -291,15 +356,29 @@ def test_ctrl_c_in_the_warm_up_of_a_recorded_run_is_told_as_such(tmp_path: Path)
 
 def test_a_device_that_gets_nothing_is_told(volume: Volume, cli: Cli) -> None:
     volume.unmount()
-    assert "got no request" in cli("record", volume.device.path, "--seconds", "0.5", "--out", "idle", code=1).stderr
+    assert (
+        "got no request"
+        in cli("record", volume.device.path, "--seconds", "0.5", "--out", "idle", code=1).stderr
+    )
 
 
-def test_blktrace_records_where_it_is_allowed_and_tells_where_not(volume: Volume, cli: Cli, tmp_path: Path) -> None:
+def test_blktrace_records_where_it_is_allowed_and_tells_where_not(
+    volume: Volume, cli: Cli, tmp_path: Path
+) -> None:
     find_program("blktrace")
     before = settings_at_rest()
     target = volume.mount_point
     done = cli(
-        "record", target, "--tracer", "blktrace", "--out", "rec", "--check", "--", *dd(target / "file"), code=None
+        "record",
+        target,
+        "--tracer",
+        "blktrace",
+        "--out",
+        "rec",
+        "--check",
+        "--",
+        *dd(target / "file"),
+        code=None,
     )
     assert settings_at_rest() == before
     if done.returncode == 0:
@@ -323,7 +402,11 @@ def test_the_demo_records_a_database_and_studies_what_it_got(cli: Cli, tmp_path:
     owners = pl.read_parquet(recording / "owners.parquet")
     requests = pl.read_parquet(recording / "requests.parquet")
     assert len(owners) == len(requests)
-    written = requests.with_columns(owners["purpose"]).filter(pl.col("op") == "write")["purpose"].cast(pl.String)
+    written = (
+        requests.with_columns(owners["purpose"])
+        .filter(pl.col("op") == "write")["purpose"]
+        .cast(pl.String)
+    )
     # SQLite writes its log first, then the pages of its tables and indexes.
     assert {"wal", "heap", "index"} <= set(written)
     assert written.to_list().count("other") < 0.05 * len(written)

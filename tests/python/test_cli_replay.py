@@ -1,4 +1,7 @@
-"""`replay`: what it sends, measures and says, on simulated drives, memory, files and loop devices; what it refuses; how it stops."""
+"""`replay`: what it sends, measures and says, on simulated drives, memory, files and loop devices.
+
+What it refuses; how it stops.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,9 @@ MEMORY = ["--device", "memory(bytes=64Mi)"]
 def write_trace(path: Path, rows: list[tuple[int, str, int, int]]) -> Path:
     """Write (time in ns, operation, offset, length) as a trace."""
     times, ops, offsets, lengths = zip(*rows, strict=True)
-    pq.write_table(pa.table({"time_ns": times, "op": ops, "offset": offsets, "length": lengths}), path)
+    pq.write_table(
+        pa.table({"time_ns": times, "op": ops, "offset": offsets, "length": lengths}), path
+    )
     return path
 
 
@@ -79,8 +84,14 @@ WRONG_USE = [
     (["small.parquet", *MEMORY, "--destroy-data", "x"], "--write is the first"),
     (["small.parquet", *MEMORY, "--region", "1Mi"], "choose --remap fold"),
     (["small.parquet", *MEMORY, "--region", "65Mi"], "--region: memory(bytes=64Mi) has"),
-    (["small.parquet", "--device", "memory(bytes=1Mi)", "--remap", "dense"], "take a larger device"),
-    (["small.parquet", "--device", "file"], "add --write if what is on the device may go, or --reads-only"),
+    (
+        ["small.parquet", "--device", "memory(bytes=1Mi)", "--remap", "dense"],
+        "take a larger device",
+    ),
+    (
+        ["small.parquet", "--device", "file"],
+        "add --write if what is on the device may go, or --reads-only",
+    ),
     (["small.parquet", "--device", "data", "--write"], "--destroy-data data"),
     (["small.parquet", *MEMORY, "--against", "nope"], "no run folder"),
     (["timeless.u32", *MEMORY], "it has no times; give --depth N or --one-by-one"),
@@ -96,7 +107,9 @@ def test_wrong_use_is_one_line_and_nothing_is_left_behind(
     (tmp_path / "file").write_bytes(bytes(8 * MIB))
     (tmp_path / "data").write_bytes(b"somebody's data " * (MIB // 2))
     np.arange(100, dtype="<u4").tofile(tmp_path / "timeless.u32")
-    (tmp_path / "volumes.iolog").write_text("fio version 3 iolog\n0 a add\n0 b add\n1 a write 0 512\n2 b write 0 512\n")
+    (tmp_path / "volumes.iolog").write_text(
+        "fio version 3 iolog\n0 a add\n0 b add\n1 a write 0 512\n2 b write 0 512\n"
+    )
     before = sorted(path.name for path in tmp_path.iterdir())
     done = cli("replay", *arguments, code=2)
     assert told in done.stderr
@@ -112,7 +125,9 @@ def test_the_run_folder_holds_what_was_measured(cli: Cli, trace: Path, tmp_path:
     assert (result["command"], result["complete"], result["error"]) == ("replay", True, None)
     assert result["requests"] == {"read": 250, "write": 240, "flush": 10}
     assert (result["sent"], result["trace"]["totals"]["requests"]) == (500, 500)
-    assert result["lateness_ns"]["max"] == 0, "a drive that is fast and in virtual time is never late"
+    assert result["lateness_ns"]["max"] == 0, (
+        "a drive that is fast and in virtual time is never late"
+    )
     assert result["trace_seconds"] == pytest.approx(0.0499)
     assert result["trace_seconds"] < result["seconds"] < result["trace_seconds"] + 0.01
     assert len(result["trace"]["sources"][0]["sha256"]) == 64
@@ -136,22 +151,31 @@ def test_paces_take_the_time_that_they_say(cli_json: Callable[..., Any], trace: 
 
     assert seconds("--factor", "0.5") == pytest.approx(0.0998, abs=0.005)
     assert seconds("--one-by-one", "--waiting") >= 0.0499
-    assert seconds("--one-by-one", "--waiting", "--factor", "1e6") == pytest.approx(seconds("--one-by-one"), rel=0.02)
+    assert seconds("--one-by-one", "--waiting", "--factor", "1e6") == pytest.approx(
+        seconds("--one-by-one"), rel=0.02
+    )
     assert seconds("--depth", "16") < seconds("--one-by-one")
     assert cli_json("replay", trace, *DRIVE, "--depth", "16")["most_outstanding"] == 16
 
 
-def test_the_same_replay_on_a_simulated_drive_gives_the_same(cli_json: Callable[..., Any], trace: Path) -> None:
+def test_the_same_replay_on_a_simulated_drive_gives_the_same(
+    cli_json: Callable[..., Any], trace: Path
+) -> None:
     command = ("replay", trace, *DRIVE, "--factor", "20")
     assert cli_json(*command) == cli_json(*command)
 
 
 def test_parts_of_a_trace(cli_json: Callable[..., Any], trace: Path) -> None:
-    part = cli_json("replay", trace, *DRIVE, "--skip", "0.01", "--seconds", "0.02", "--limit", "150")
+    part = cli_json(
+        "replay", trace, *DRIVE, "--skip", "0.01", "--seconds", "0.02", "--limit", "150"
+    )
     assert part["sent"] == 150
     assert part["trace"]["totals"]["duration_ns"] == 149 * 100_000
     assert cli_json("replay", trace, *DRIVE, "--reads-only")["requests"] == {"read": 250}
-    assert cli_json("replay", trace, *DRIVE, "--writes-only")["requests"] == {"write": 240, "flush": 10}
+    assert cli_json("replay", trace, *DRIVE, "--writes-only")["requests"] == {
+        "write": 240,
+        "flush": 10,
+    }
 
 
 def test_what_is_changed_or_left_out_is_told(cli: Cli, tmp_path: Path) -> None:
@@ -174,15 +198,31 @@ def test_what_is_changed_or_left_out_is_told(cli: Cli, tmp_path: Path) -> None:
 def test_a_file_gets_what_the_trace_says_and_nothing_else(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(bytes(16 * MIB))
-    trace = write_trace(tmp_path / "t.parquet", [(0, "write", MIB, 8192), (0, "read", 0, 4096), (0, "flush", 0, 0)])
-    done = cli("replay", trace, "--device", file, "--write", "--region", "4Mi+8Mi", "--depth", "2", "--out", "run")
+    trace = write_trace(
+        tmp_path / "t.parquet", [(0, "write", MIB, 8192), (0, "read", 0, 4096), (0, "flush", 0, 0)]
+    )
+    done = cli(
+        "replay",
+        trace,
+        "--device",
+        file,
+        "--write",
+        "--region",
+        "4Mi+8Mi",
+        "--depth",
+        "2",
+        "--out",
+        "run",
+    )
     assert "8 KiB are written by 1 write, with random data" in done.stderr
     after = file.read_bytes()
     written = [at for at in range(0, len(after), 4096) if any(after[at : at + 4096])]
     assert written == [5 * MIB, 5 * MIB + 4096]
     done = cli("replay", trace, "--device", file, "--write", "--dry-run")
     assert "not played, as asked" in done.stdout
-    told = json.loads(cli("replay", trace, "--device", file, "--write", "--dry-run", "--json", "-").stdout)
+    told = json.loads(
+        cli("replay", trace, "--device", file, "--write", "--dry-run", "--json", "-").stdout
+    )
     assert told["trace"]["totals"]["written_bytes"] == 8192
     assert file.read_bytes() == after
 
@@ -204,7 +244,10 @@ def loop_device(tmp_path: Path) -> Iterator[str]:
     image = tmp_path / "image"
     image.write_bytes(bytes(16 * MIB))
     made = subprocess.run(
-        [losetup, "--find", "--show", "--direct-io=on", image], capture_output=True, text=True, check=False
+        [losetup, "--find", "--show", "--direct-io=on", image],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if made.returncode != 0:
         assert not os.environ.get("CI"), made.stderr
@@ -217,7 +260,11 @@ def loop_device(tmp_path: Path) -> Iterator[str]:
 def test_a_loop_device_does_all_of_a_trace_at_every_pace(
     cli_json: Callable[..., Any], trace: Path, loop_device: str
 ) -> None:
-    for pace in (["--open-loop", "--factor", "5"], ["--depth", "8"], ["--one-by-one", "--waiting", "--factor", "10"]):
+    for pace in (
+        ["--open-loop", "--factor", "5"],
+        ["--depth", "8"],
+        ["--one-by-one", "--waiting", "--factor", "10"],
+    ):
         result = cli_json("replay", trace, "--device", loop_device, "--write", *pace)
         assert result["complete"]
         assert result["requests"] == {"read": 250, "write": 240, "flush": 10}
@@ -227,7 +274,18 @@ def test_a_loop_device_does_all_of_a_trace_at_every_pace(
 
 def test_two_replays_side_by_side(cli: Cli, trace: Path, tmp_path: Path, browser: Browser) -> None:
     cli("replay", trace, *DRIVE, "--out", "first")
-    done = cli("replay", trace, "--device", "sd-card", "--remap", "fold", "--against", "first", "--out", "second")
+    done = cli(
+        "replay",
+        trace,
+        "--device",
+        "sd-card",
+        "--remap",
+        "fold",
+        "--against",
+        "first",
+        "--out",
+        "second",
+    )
     assert "Against small.parquet on intel-x25e, at the times of the trace" in done.stdout
     assert "another trace" not in done.stdout
     result = json.loads((tmp_path / "second" / "result.json").read_text())
@@ -244,10 +302,12 @@ def test_the_device_gets_exactly_what_was_recorded(cli: Cli, tmp_path: Path) -> 
         volume.on_image(Path("/var/tmp"), 64 * MIB)  # noqa: S108
         device, nomerges = volume.device.path, volume.device.queue / "nomerges"
         before = nomerges.read_text()
-        # Long writes from the page cache, pages that are forced, flushes, and trims of what is removed.
+        # Long writes from the page cache, pages that are forced, flushes, and trims of what is
+        # removed.
         work = (
-            f"cd {volume.mount_point} && dd if=/dev/urandom of=a bs=1M count=8 conv=fsync status=none && "
-            "dd if=/dev/urandom of=b bs=4k count=200 oflag=direct,dsync status=none && rm a && sync -f b && fstrim ."
+            f"cd {volume.mount_point} && dd if=/dev/urandom of=a bs=1M count=8 conv=fsync "
+            "status=none && dd if=/dev/urandom of=b bs=4k count=200 oflag=direct,dsync status=none "
+            "&& rm a && sync -f b && fstrim ."
         )
         cli("record", device, "--out", "rec", "--", "sh", "-c", work)
         volume.unmount()
@@ -263,11 +323,17 @@ def test_the_device_gets_exactly_what_was_recorded(cli: Cli, tmp_path: Path) -> 
         # The check can fail: another sequence is told, with the first request that differs.
         again = pl.read_parquet(tmp_path / "rec" / "requests.parquet")
         (tmp_path / "other").mkdir()
-        swapped = pl.concat([again[:10], again[11:12], again[10:11], again[12:]]).with_columns(again["time_ns"])
+        swapped = pl.concat([again[:10], again[11:12], again[10:11], again[12:]]).with_columns(
+            again["time_ns"]
+        )
         pq.write_table(swapped.to_arrow(), tmp_path / "other" / "requests.parquet")
         run = Run.read(tmp_path / "run")
         told = replays.compare(
-            tmp_path / "other" / "requests.parquet", Reading(), run, tmp_path / "again1" / "requests.parquet", 0
+            tmp_path / "other" / "requests.parquet",
+            Reading(),
+            run,
+            tmp_path / "again1" / "requests.parquet",
+            0,
         )
         assert (told["same"], told["first_difference"]["request"]) == (False, 10)
         assert "did not get" in replay_words.recorded_line(told)
@@ -277,7 +343,17 @@ def test_a_layer_of_ours_records_where_the_kernel_cannot(cli: Cli, tmp_path: Pat
     pq.write_table(pl.read_parquet(SHIPPED).head(5000).to_arrow(), tmp_path / "part.parquet")
     for number, device in enumerate((["--device", "memory(bytes=4Gi)"], ["--device", "nvme-tlc"])):
         into = f"rec{number}"
-        done = cli("replay", "part.parquet", *device, "--depth", "8", "--record", into, "--out", f"run{number}")
+        done = cli(
+            "replay",
+            "part.parquet",
+            *device,
+            "--depth",
+            "8",
+            "--record",
+            into,
+            "--out",
+            f"run{number}",
+        )
         result = json.loads((tmp_path / f"run{number}" / "result.json").read_text())
         assert result["recorded"]["same"], done.stdout
         recorded = pl.read_parquet(tmp_path / into / "requests.parquet")
@@ -303,7 +379,9 @@ def test_a_recorded_replay_that_is_killed_leaves_nothing(tmp_path: Path, loop_de
     before = (queue / "queue/nomerges").read_text()
     assert before.strip() != "2"
     command = ["replay", "slow.parquet", "--device", loop_device, "--write", "--record", "rec"]
-    process = subprocess.Popen([sys.executable, "-m", "flashwright", *command], cwd=tmp_path, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "flashwright", *command], cwd=tmp_path, stderr=subprocess.DEVNULL
+    )
 
     def is_traced() -> bool:
         return (queue / "trace/enable").read_text().strip() != "0"
@@ -327,8 +405,19 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path: Path) -> None:
         "length": np.full(count, 4096, "u4"),
     }
     pq.write_table(pa.table(columns), tmp_path / "long.parquet")
-    command = [sys.executable, "-m", "flashwright", "replay", "long.parquet", *MEMORY, "--out", "run"]
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = [
+        sys.executable,
+        "-m",
+        "flashwright",
+        "replay",
+        "long.parquet",
+        *MEMORY,
+        "--out",
+        "run",
+    ]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     wait_until_used(process, 3)
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=20)
@@ -346,7 +435,9 @@ def test_a_replay_that_is_stopped_gives_what_it_measured(trace: Path) -> None:
     loaded = _core.load_replay(trace)
     progress = _core.Progress()
     progress.cancel()
-    outcome = _core.replay(_core.open_device("memory(bytes=64Mi)", access="write"), loaded, progress=progress)
+    outcome = _core.replay(
+        _core.open_device("memory(bytes=64Mi)", access="write"), loaded, progress=progress
+    )
     assert outcome["ended"] == "cancelled"
     assert outcome["sent"] == sum(outcome["requests"].values()) < 500
     with pytest.raises(_core.InputError, match="depth is 1000"):

@@ -41,7 +41,18 @@ def place() -> Iterator[Path]:
 @pytest.mark.parametrize("name", TINY)
 def test_every_workload_runs_on_sqlite(name: str, cli: Cli, tmp_path: Path, place: Path) -> None:
     done = cli(
-        "run", TINY[name], "--duration", "0.7", "--warm-up", "0.2", "--on", place, "--out", "out", "--clients", "2"
+        "run",
+        TINY[name],
+        "--duration",
+        "0.7",
+        "--warm-up",
+        "0.2",
+        "--on",
+        place,
+        "--out",
+        "out",
+        "--clients",
+        "2",
     )
     assert "The database is consistent." in done.stdout
     result = json.loads((tmp_path / "out" / "result.json").read_text())
@@ -54,7 +65,13 @@ def test_every_workload_runs_on_sqlite(name: str, cli: Cli, tmp_path: Path, plac
     assert windows["count"].sum() == responses["count"].sum() == result["transactions"]
     for kind in result["kinds"].values():
         if kind["count"]:
-            assert kind["p50_ns"] <= kind["p95_ns"] <= kind["p99_ns"] <= kind["p999_ns"] <= kind["max_ns"]
+            assert (
+                kind["p50_ns"]
+                <= kind["p95_ns"]
+                <= kind["p99_ns"]
+                <= kind["p999_ns"]
+                <= kind["max_ns"]
+            )
     report = tmp_path / "out" / "report.html"
     first = report.read_bytes()
     cli("report", "out")
@@ -64,7 +81,18 @@ def test_every_workload_runs_on_sqlite(name: str, cli: Cli, tmp_path: Path, plac
 @pytest.mark.parametrize("name", TINY)
 def test_every_workload_runs_on_postgres(name: str, cli: Cli, place: Path) -> None:
     find_server()
-    options = ("--duration", "2", "--on", place, "--clients", "2", "--checkpoint", "0.7", "--full-page-writes", "off")
+    options = (
+        "--duration",
+        "2",
+        "--on",
+        place,
+        "--clients",
+        "2",
+        "--checkpoint",
+        "0.7",
+        "--full-page-writes",
+        "off",
+    )
     done = cli("run", TINY[name], "--db", "postgres", *options, "--buffer", "4M", "--json", "-")
     result = json.loads(done.stdout)
     assert result["consistency"]["holds"], result["consistency"]
@@ -75,7 +103,9 @@ def test_every_workload_runs_on_postgres(name: str, cli: Cli, place: Path) -> No
         assert result["database"]["driver"] == "pgbench"
         for kind, share in result["expected_shares"].items():
             bound = 5 * (share * (1 - share) / result["transactions"]) ** 0.5
-            assert abs(result["kinds"][kind]["count"] / result["transactions"] - share) < bound, kind
+            assert abs(result["kinds"][kind]["count"] / result["transactions"] - share) < bound, (
+                kind
+            )
 
 
 def test_transactions_and_log(cli: Cli, tmp_path: Path, place: Path) -> None:
@@ -103,7 +133,11 @@ def test_settings_of_sqlite_are_in_force(cli_json: Callable[..., Any], place: Pa
     )
     result = cli_json("run", TINY["tatp"], "--transactions", "20", "--clients", "2", *options)
     settings = result["database"]["settings"]
-    assert (settings["page_size"], settings["journal_mode"], settings["synchronous"]) == (8192, "delete", 1)
+    assert (settings["page_size"], settings["journal_mode"], settings["synchronous"]) == (
+        8192,
+        "delete",
+        1,
+    )
     assert settings["cache_size"] == -512
     result = cli_json("run", TINY["tatp"], "--duration", "1", "--checkpoint", "0.3", "--on", place)
     assert len(result["checkpoints"]) >= 1
@@ -144,13 +178,26 @@ def test_an_inconsistent_database_ends_with_1(tmp_path: Path, place: Path) -> No
         "import flashwright.workloads.tpcb as t; t._OTHERS = None\n"
         "execute = t.TpcbClient.execute\n"
         "def wrong(self, backend, request):\n"
-        "    backend.batch([('UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = 1', ())], commit=True)\n"
+        "    backend.batch([('UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = 1', "
+        "())], commit=True)\n"
         "    return execute(self, backend, request)\n"
         "t.TpcbClient.execute = wrong\n"
         "from flashwright.cli import main; main()\n"
     )
-    command = [sys.executable, "-c", planted, "run", "tpcb", "--transactions", "5", "--on", str(place)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    command = [
+        sys.executable,
+        "-c",
+        planted,
+        "run",
+        "tpcb",
+        "--transactions",
+        "5",
+        "--on",
+        str(place),
+    ]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 1, done.stderr
     assert "not consistent" in done.stderr
 
@@ -162,7 +209,17 @@ def test_listing_has_workloads_and_presets(cli: Cli) -> None:
 
 
 def _command(database: str, place: Path, workload: str) -> list[str]:
-    command = [sys.executable, "-m", "flashwright", "run", workload, "--db", database, "--clients", "2"]
+    command = [
+        sys.executable,
+        "-m",
+        "flashwright",
+        "run",
+        workload,
+        "--db",
+        database,
+        "--clients",
+        "2",
+    ]
     return [*command, "--duration", "300", "--on", str(place), "--out", "out"]
 
 
@@ -196,10 +253,14 @@ def test_ctrl_c_keeps_what_was_measured_and_leaves_nothing(
 @pytest.mark.parametrize("database", ["sqlite", "postgres"])
 @pytest.mark.parametrize("delay_s", [0.0, 0.4, 3.0])
 @pytest.mark.parametrize("victim", ["us", "supervisor"])
-def test_kill_9_leaves_nothing(database: str, delay_s: float, victim: str, tmp_path: Path, place: Path) -> None:
+def test_kill_9_leaves_nothing(
+    database: str, delay_s: float, victim: str, tmp_path: Path, place: Path
+) -> None:
     _needs(database)
     command = _command(database, place, TINY["tatp" if delay_s else "tpcc"])
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     # The folder is there: so is the supervisor.
     assert until(lambda: any(place.iterdir()))
     time.sleep(delay_s)
@@ -214,7 +275,9 @@ def test_kill_9_leaves_nothing(database: str, delay_s: float, victim: str, tmp_p
             process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
     assert process.returncode != 0
-    assert until(lambda: not any(map(is_alive, everything))), [command_of(pid) for pid in everything if is_alive(pid)]
+    assert until(lambda: not any(map(is_alive, everything))), [
+        command_of(pid) for pid in everything if is_alive(pid)
+    ]
     assert until(lambda: processes_of(str(place)) == [])
     assert until(lambda: list(place.iterdir()) == [])
 

@@ -22,7 +22,9 @@ OPS = ["read", "write", "trim", "flush"]
 @pytest.fixture(scope="module")
 def profile() -> str:
     """Give the profile `a16` with two dies: 256 MiB raw."""
-    return _core.check_profile(_core.profile_toml("a16"), "a16", [*SMALL, "ftl.over_provisioning=25%"])
+    return _core.check_profile(
+        _core.profile_toml("a16"), "a16", [*SMALL, "ftl.over_provisioning=25%"]
+    )
 
 
 @pytest.fixture
@@ -38,14 +40,22 @@ def trace(tmp_path: Path) -> str:
     return str(path)
 
 
-def run(profile: str, source: str, pace: str = "closed", depth: int = 8, **options: Any) -> dict[str, Any]:
+def run(
+    profile: str, source: str, pace: str = "closed", depth: int = 8, **options: Any
+) -> dict[str, Any]:
     """Play one job."""
-    return _core.simulate_drive(profile, [(_core.load_requests(source), pace, depth, 0.0)], **options)
+    return _core.simulate_drive(
+        profile, [(_core.load_requests(source), pace, depth, 0.0)], **options
+    )
 
 
 def without_wall(result: dict[str, Any]) -> str:
     """Everything that must be the same whenever it is run."""
-    same = {key: value for key, value in result.items() if "wall" not in key and key != "prepare_seconds"}
+    same = {
+        key: value
+        for key, value in result.items()
+        if "wall" not in key and key != "prepare_seconds"
+    }
     return json.dumps(same, default=lambda array: array.tolist())
 
 
@@ -64,7 +74,9 @@ def test_every_profile_is_told_and_checked(name: str) -> None:
 
 def test_listings_say_how_to_write_each() -> None:
     assert {"random", "focused", "partitioned"} <= {entry["name"] for entry in _core.patterns()}
-    assert {"page_mapped", "bast", "fast", "block_mapped"} <= {entry["name"] for entry in _core.schemes()}
+    assert {"page_mapped", "bast", "fast", "block_mapped"} <= {
+        entry["name"] for entry in _core.schemes()
+    }
     for entry in _core.patterns():
         requests = _core.load_requests(f"io:{entry['usage']}")
         assert requests.requests is None
@@ -108,7 +120,9 @@ def test_tables_agree_with_the_figures(profile: str) -> None:
     for op in ("read", "write"):
         is_op = np.array(histogram["op"]) == op
         assert histogram["count"][is_op].sum() == found["latency_ns"][op]["count"]
-        assert float(histogram["value_ns"][is_op].max()) == pytest.approx(found["latency_ns"][op]["max"], rel=2e-3)
+        assert float(histogram["value_ns"][is_op].max()) == pytest.approx(
+            found["latency_ns"][op]["max"], rel=2e-3
+        )
     delays = tables["delay_histogram"]
     is_cleaning = (np.array(delays["op"]) == "write") & (np.array(delays["delay"]) == "cleaning")
     assert delays["count"][is_cleaning].sum() == found["delays"]["write"]["cleaning"]["delayed"]
@@ -127,7 +141,11 @@ def test_the_same_run_twice_is_the_same_on_two_threads_too(profile: str) -> None
     results: list[str] = []
 
     def work() -> None:
-        results.append(without_wall(_core.simulate_drive(profile, [(requests, "closed", 16, 2.0)], state="aged")))
+        results.append(
+            without_wall(
+                _core.simulate_drive(profile, [(requests, "closed", 16, 2.0)], state="aged")
+            )
+        )
 
     threads = [threading.Thread(target=work) for _ in range(2)]
     for thread in threads:
@@ -169,13 +187,19 @@ def test_jobs_have_figures_of_their_own(profile: str) -> None:
     reads = _core.load_requests("io:random(reads=1)")
     writes = _core.load_requests("io:sequential(size=64Ki)")
     alone = _core.simulate_drive(profile, [(reads, "closed", 1, 0.0)], most_seconds=0.2)
-    both = _core.simulate_drive(profile, [(reads, "closed", 1, 0.0), (writes, "closed", 1, 0.0)], most_seconds=0.2)
+    both = _core.simulate_drive(
+        profile, [(reads, "closed", 1, 0.0), (writes, "closed", 1, 0.0)], most_seconds=0.2
+    )
     assert [job["name"] for job in both["jobs"]] == [reads.name, writes.name]
     assert sum(job["requests"] for job in both["jobs"]) == both["requests"]
     assert both["jobs"][0]["bytes"] == both["read_bytes"] == both["jobs"][0]["requests"] * 4096
     assert both["jobs"][1]["written_bytes"] == both["written_bytes"]
-    assert both["jobs"][0]["latency_ns"]["mean"] == pytest.approx(both["latency_ns"]["read"]["mean"])
-    assert both["jobs"][0]["iops"] < alone["jobs"][0]["iops"] == pytest.approx(alone["iops"], rel=1e-6)
+    assert both["jobs"][0]["latency_ns"]["mean"] == pytest.approx(
+        both["latency_ns"]["read"]["mean"]
+    )
+    assert (
+        both["jobs"][0]["iops"] < alone["jobs"][0]["iops"] == pytest.approx(alone["iops"], rel=1e-6)
+    )
 
 
 def test_a_trace_is_fitted_to_the_drive(profile: str, trace: str) -> None:
@@ -210,10 +234,15 @@ def test_a_trace_is_fitted_to_the_drive(profile: str, trace: str) -> None:
 
 def test_a_drive_that_is_too_small_is_told_or_folded_onto(trace: str) -> None:
     toml = _core.check_profile(
-        _core.profile_toml("a16"), "a16", [*SMALL[:2], "media.erase_blocks_per_plane=16", "ftl.over_provisioning=8"]
+        _core.profile_toml("a16"),
+        "a16",
+        [*SMALL[:2], "media.erase_blocks_per_plane=16", "ftl.over_provisioning=8"],
     )
     assert _core.profile_summary(toml)["capacity_bytes"] < 8 << 20
-    with pytest.raises(_core.InputError, match=r"its requests need \d+ bytes .* right would be a drive of that size"):
+    with pytest.raises(
+        _core.InputError,
+        match=r"its requests need \d+ bytes .* right would be a drive of that size",
+    ):
         run(toml, trace)
     folded = _core.load_requests(trace, fold=True)
     found = _core.simulate_drive(toml, [(folded, "closed", 1, 0.0)])
@@ -248,8 +277,16 @@ def test_short_runs_have_finite_figures(profile: str) -> None:
         ("io:random(requests=1)", {"pace": "open"}, "has no times .* or `pause_us` in the pattern"),
         ("io:random(requests=1)", {"pace": "soon"}, "pace is `soon`: it must be closed or open"),
         ("io:random(requests=1)", {"depth": 0}, "depth is 0: it must be from 1 to"),
-        ("io:random(requests=1)", {"state": "new"}, "state is `new`: it must be fresh, loaded, filled or aged"),
-        ("io:random(requests=1)", {"state": "aged", "overwrites": math.nan}, "overwrites is NaN: it must be a number"),
+        (
+            "io:random(requests=1)",
+            {"state": "new"},
+            "state is `new`: it must be fresh, loaded, filled or aged",
+        ),
+        (
+            "io:random(requests=1)",
+            {"state": "aged", "overwrites": math.nan},
+            "overwrites is NaN: it must be a number",
+        ),
         ("io:random(requests=1)", {"most_seconds": 0.0}, "most_seconds is 0: it must be above 0"),
         ("io:random(requests=1,offset=1Gi)", {}, "offset=1073741824 is not less than the"),
         ("io:rundom", {}, "unknown request pattern `rundom`; known are: sequential, random"),
@@ -257,13 +294,17 @@ def test_short_runs_have_finite_figures(profile: str) -> None:
         ("no_such_file", {}, "no_such_file: open failed"),
     ],
 )
-def test_wrong_input_says_what_would_be_right(profile: str, source: str, options: dict[str, Any], message: str) -> None:
+def test_wrong_input_says_what_would_be_right(
+    profile: str, source: str, options: dict[str, Any], message: str
+) -> None:
     with pytest.raises(_core.InputError, match=message):
         run(profile, source, **options)
 
 
 def test_wrong_profiles_say_where(profile: str) -> None:
-    with pytest.raises(_core.InputError, match="unknown device profile `a17`; known are: mtron-pro-7500"):
+    with pytest.raises(
+        _core.InputError, match="unknown device profile `a17`; known are: mtron-pro-7500"
+    ):
         _core.profile_toml("a17")
     with pytest.raises(_core.InputError, match=r"my\.toml, line 1, column 1"):
         _core.check_profile("channels = 3", "my.toml")

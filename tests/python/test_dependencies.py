@@ -1,4 +1,7 @@
-"""The direction of dependencies between the crates, as ARCHITECTURE.md draws it, and who may lift the ban on `unsafe`."""
+"""The direction of dependencies between the crates, as ARCHITECTURE.md draws it.
+
+And who may lift the ban on `unsafe`.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,8 @@ import pytest
 
 from support import ROOT, find_program
 
-# From the bottom up. A crate may depend on those before it, never on one after it, nor on one of its own step.
+# From the bottom up. A crate may depend on those before it, never on one after it, nor on one of
+# its own step.
 STEPS = (
     {"units", "registry"},
     {"traces", "models"},
@@ -25,9 +29,12 @@ STEPS = (
     {"bindings"},
 )
 MAY_BE_UNSAFE = {"devices", "servers", "prober"}
-# Kinds of I/O, clocks and unseeded randomness that a crate of pure computation has no business with.
+# Kinds of I/O, clocks and unseeded randomness that a crate of pure computation has no business
+# with.
 PURE = {"units", "registry", "models", "placement", "ssd", "layers"}
-IMPURE = re.compile(r"\b(std::fs|std::net|std::process|SystemTime|thread_rng|rand::rng\(\)|from_os_rng)\b")
+IMPURE = re.compile(
+    r"\b(std::fs|std::net|std::process|SystemTime|thread_rng|rand::rng\(\)|from_os_rng)\b"
+)
 
 
 def _metadata() -> dict[str, Any]:
@@ -63,7 +70,11 @@ def violations(edges: dict[str, set[str]]) -> list[str]:
     step = {name: number for number, names in enumerate(STEPS) for name in names}
     found = [f"{name} has no step: add it to STEPS" for name in edges if name not in step]
     for name, needed in edges.items():
-        found += [f"{name} -> {other}" for other in needed if step.get(other, -1) >= step.get(name, len(STEPS))]
+        found += [
+            f"{name} -> {other}"
+            for other in needed
+            if step.get(other, -1) >= step.get(name, len(STEPS))
+        ]
     return found
 
 
@@ -78,13 +89,20 @@ def unsafe_violations(sources: dict[str, str]) -> list[str]:
 
 def impure_violations(sources: dict[str, str]) -> list[str]:
     """Every use of I/O, the clock or unseeded randomness in a crate of pure computation."""
-    return [f"{name}: {match[0]}" for name, text in sources.items() if name in PURE for match in IMPURE.finditer(text)]
+    return [
+        f"{name}: {match[0]}"
+        for name, text in sources.items()
+        if name in PURE
+        for match in IMPURE.finditer(text)
+    ]
 
 
 def _sources() -> dict[str, str]:
     folders = [path for path in (ROOT / "crates").iterdir() if path.is_dir()]
     return {
-        folder.name: "\n".join(path.read_text(encoding="utf-8") for path in sorted((folder / "src").rglob("*.rs")))
+        folder.name: "\n".join(
+            path.read_text(encoding="utf-8") for path in sorted((folder / "src").rglob("*.rs"))
+        )
         for folder in folders
     }
 
@@ -131,10 +149,12 @@ def test_the_scanner_finds_what_points_up(edges: dict[str, set[str]], told: list
 
 
 def test_the_scanner_finds_unsafe_and_io() -> None:
-    assert unsafe_violations({"ssd": "#![allow(unsafe_code)]", "devices": '#[expect(unsafe_code, reason = "")]'}) == [
-        "ssd"
+    assert unsafe_violations(
+        {"ssd": "#![allow(unsafe_code)]", "devices": '#[expect(unsafe_code, reason = "")]'}
+    ) == ["ssd"]
+    assert impure_violations({"ssd": "use std::fs::File;", "traces": "use std::fs::File;"}) == [
+        "ssd: std::fs"
     ]
-    assert impure_violations({"ssd": "use std::fs::File;", "traces": "use std::fs::File;"}) == ["ssd: std::fs"]
 
 
 def test_paths_of_this_file_are_right() -> None:

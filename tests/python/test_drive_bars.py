@@ -9,10 +9,14 @@ from flashwright.reproduce.drives import aging, equations, parallelism, patterns
 from flashwright.reproduce.drives.experiment import Point, measure
 
 
-@pytest.mark.parametrize("points", [parallelism.points, patterns.points], ids=["parallelism", "patterns"])
+@pytest.mark.parametrize(
+    "points", [parallelism.points, patterns.points], ids=["parallelism", "patterns"]
+)
 def test_published_figures_are_met(points: Callable[[], list[Point]]) -> None:
     missed = [
-        (found.point.what, found.point.published, found.ours) for found in measure(points()) if found.met is False
+        (found.point.what, found.point.published, found.ours)
+        for found in measure(points())
+        if found.met is False
     ]
     assert missed == []
 
@@ -23,7 +27,11 @@ def test_half_of_parallelism_is_not_fitted() -> None:
 
 
 def test_equations_are_met_where_requests_are_small() -> None:
-    few = [point for point in equations.points() if any(f", {sectors} sectors" in point.what for sectors in (8, 64))]
+    few = [
+        point
+        for point in equations.points()
+        if any(f", {sectors} sectors" in point.what for sectors in (8, 64))
+    ]
     assert [found.point.what for found in measure(few) if not found.met] == []
 
 

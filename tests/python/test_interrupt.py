@@ -17,11 +17,18 @@ LONG = "synth:uniform?pages=1M&updates=4000x"
 
 def _start(arguments: list[str], folder: Path) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "flashwright", *arguments]
-    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
 
 
 @pytest.mark.parametrize(
-    "arguments", [["simulate", LONG, "--json", "-"], ["trace", "synth", LONG, "long.parquet"], ["trace", "stats", LONG]]
+    "arguments",
+    [
+        ["simulate", LONG, "--json", "-"],
+        ["trace", "synth", LONG, "long.parquet"],
+        ["trace", "stats", LONG],
+    ],
 )
 def test_ctrl_c_ends_long_work_with_130_and_one_line(arguments: list[str], tmp_path: Path) -> None:
     process = _start(arguments, tmp_path)
@@ -37,7 +44,19 @@ def test_ctrl_c_ends_long_work_with_130_and_one_line(arguments: list[str], tmp_p
 
 def test_ctrl_c_keeps_what_a_comparison_has_finished(tmp_path: Path) -> None:
     short = "synth:uniform?pages=16Ki&updates=4x"
-    arguments = ["compare", short, LONG, "--op", "0.2", "--placements", "none", "--jobs", "1", "--out", "run"]
+    arguments = [
+        "compare",
+        short,
+        LONG,
+        "--op",
+        "0.2",
+        "--placements",
+        "none",
+        "--jobs",
+        "1",
+        "--out",
+        "run",
+    ]
     process = _start(arguments, tmp_path)
     wait_until_used(process, 4)
     process.send_signal(signal.SIGINT)

@@ -1,4 +1,7 @@
-"""The bars of the placement study: that they are judged rightly, and that the command measures them."""
+"""The bars of the placement study.
+
+That they are judged rightly, and that the command measures them.
+"""
 
 from __future__ import annotations
 
@@ -48,14 +51,19 @@ def judged(cost: float, other: float, tolerance: tuple[float, float]) -> bars.Ro
         (0.79, bars.FIFTH_BELOW, True),
     ],
 )
-def test_a_bar_is_met_within_its_tolerance_only(cost: float, tolerance: tuple[float, float], met: bool) -> None:
+def test_a_bar_is_met_within_its_tolerance_only(
+    cost: float, tolerance: tuple[float, float], met: bool
+) -> None:
     found = judged(cost, 1.0, tolerance)
     assert found.met is met
     assert found.deviation == pytest.approx(cost - 1)
 
 
 def test_tolerances_are_told_in_words() -> None:
-    told = [bars.tolerance(*given) for given in (bars.WITHIN[0.5], bars.NEVER_ABOVE, bars.BELOW, bars.FIFTH_BELOW)]
+    told = [
+        bars.tolerance(*given)
+        for given in (bars.WITHIN[0.5], bars.NEVER_ABOVE, bars.BELOW, bars.FIFTH_BELOW)
+    ]
     assert told == ["within 0.5 %", "never above", "below", "at least 20 % below"]
     assert bars.tolerance(0.0, np.inf) == "at least as much"
     assert bars.tolerance(*bars.SHOWN) == ""
@@ -66,10 +74,14 @@ def test_a_run_that_failed_or_drifts_is_told_and_not_judged_as_met() -> None:
     check = bars.Check(LOAD, 0.2, bars.MULTI_LOG, "cleaning_cost", bars.ENVY, *bars.BELOW)
     workload = sources.load(LOAD.source, sources.Reading())
     measured = {(LOAD, bars.MULTI_LOG, 0.2): outcome(bars.MULTI_LOG, 1.0, steady=False)}
-    failed = measured | {(LOAD, bars.ENVY, 0.2): Outcome(Job(0, bars.ENVY, 0.2), None, "the device is too small")}
+    failed = measured | {
+        (LOAD, bars.ENVY, 0.2): Outcome(Job(0, bars.ENVY, 0.2), None, "the device is too small")
+    }
     found = bars.row(check, workload, failed)
     assert found.met is None
-    drifting = bars.row(check, workload, measured | {(LOAD, bars.ENVY, 0.2): outcome(bars.ENVY, 2.0)})
+    drifting = bars.row(
+        check, workload, measured | {(LOAD, bars.ENVY, 0.2): outcome(bars.ENVY, 2.0)}
+    )
     page = bars.document([(bars.GROUPS[0], [found, drifting])], "the command")
     assert "no result: the device is too small" in page
     assert "met, drifts" in page
@@ -82,7 +94,11 @@ def test_every_reference_is_computed_for_the_load_at_hand() -> None:
     assert bars.BOUND.value(workload, 0.2) == pytest.approx(
         _core.kmodal_separated(sizes, shares, 0.2).write_amplification, rel=1e-3
     )
-    for check in (*bars.uniform_checks(bars.QUICK), *bars.random_checks(bars.QUICK), *bars.bound_checks(bars.QUICK)):
+    for check in (
+        *bars.uniform_checks(bars.QUICK),
+        *bars.random_checks(bars.QUICK),
+        *bars.bound_checks(bars.QUICK),
+    ):
         if isinstance(check.reference, bars.Model):
             small = sources.load(check.load.source.replace("128Ki", "4Ki"), sources.Reading())
             value = check.reference.value(small, check.over_provisioning)
@@ -102,7 +118,9 @@ def test_all_bars_of_the_study_are_asked_in_full() -> None:
 
 def command(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     words = [sys.executable, "-m", "flashwright.reproduce.placement_bars", *arguments]
-    return subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(
+        words, cwd=folder, capture_output=True, text=True, timeout=300, check=False
+    )
 
 
 def test_quick_bars_are_measured(tmp_path: Path) -> None:
@@ -111,9 +129,12 @@ def test_quick_bars_are_measured(tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = json.loads((tmp_path / "bars.json").read_text())["rows"]
     assert {row["group"] for row in rows} == {group.name for group in bars.GROUPS}
     assert all(row["measured"] is not None and row["error"] is None for row in rows)
-    # What a device of this size must show: speed and the recorded trace are judged by the full run alone.
+    # What a device of this size must show: speed and the recorded trace are judged by the full run
+    # alone.
     theory = [
-        row for row in rows if row["group"] == "random" or (row["group"] == "uniform" and row["what"] == "lru: p_gc")
+        row
+        for row in rows
+        if row["group"] == "random" or (row["group"] == "uniform" and row["what"] == "lru: p_gc")
     ]
     assert len(theory) >= 4
     assert all(row["met"] for row in theory)
@@ -123,7 +144,10 @@ def test_quick_bars_are_measured(tmp_path: Path) -> None:
 
 
 def test_the_same_command_gives_the_same_figures(tmp_path: Path) -> None:
-    runs = [command("--quick", "--only", "multi_log_uniform", "--json", "-", folder=tmp_path) for _ in range(2)]
+    runs = [
+        command("--quick", "--only", "multi_log_uniform", "--json", "-", folder=tmp_path)
+        for _ in range(2)
+    ]
     assert runs[0].stdout == runs[1].stdout
     assert {row["group"] for row in json.loads(runs[0].stdout)["rows"]} == {"multi_log_uniform"}
 
@@ -140,7 +164,8 @@ def test_wrong_use_is_told_in_one_line(tmp_path: Path, monkeypatch: pytest.Monke
 def test_the_measured_page_is_of_this_command() -> None:
     page = (ROOT / "docs" / "bars-placement.md").read_text(encoding="utf-8")
     assert page.startswith(
-        "# Bars of the placement study, measured\n\n    python -m flashwright.reproduce.placement_bars\n"
+        "# Bars of the placement study, measured\n\n    python -m "
+        "flashwright.reproduce.placement_bars\n"
     )
     for group in bars.GROUPS:
         assert f"## {group.name}: " in page

@@ -11,7 +11,9 @@ from flashwright.reproduce.figures.drawing import Drawing
 
 def drawing(number: str) -> Drawing:
     """Give a figure by its number."""
-    found = [one for paper in prober_figures.PAPERS for one in paper.drawings() if one.number == number]
+    found = [
+        one for paper in prober_figures.PAPERS for one in paper.drawings() if one.number == number
+    ]
     assert len(found) == 1, number
     return found[0]
 
@@ -27,7 +29,11 @@ def test_every_figure_is_there() -> None:
 @pytest.mark.parametrize("number", ["4.19", "table 2"])
 def test_a_figure_is_drawn_with_what_was_published_on_it(number: str) -> None:
     one = drawing(number)
-    paper = next(paper for paper in prober_figures.PAPERS if one.number in [other.number for other in paper.drawings()])
+    paper = next(
+        paper
+        for paper in prober_figures.PAPERS
+        if one.number in [other.number for other in paper.drawings()]
+    )
     made = one.figure(paper.name)
     assert made.data
     assert len(one.chart()["marks"]) >= len(one.marks) > 0

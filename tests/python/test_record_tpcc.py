@@ -27,7 +27,9 @@ sys.path.insert(0, str(ROOT / "scripts/record_tpcc"))
 import convert  # noqa: E402
 import shrink  # noqa: E402
 
-needs_blkparse = pytest.mark.skipif(shutil.which("blkparse") is None, reason="needs blkparse (package blktrace)")
+needs_blkparse = pytest.mark.skipif(
+    shutil.which("blkparse") is None, reason="needs blkparse (package blktrace)"
+)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +65,9 @@ def test_resolution_cuts_times_only(excerpt_table: Path, tmp_path: Path) -> None
     for name in ("op", "offset", "length", "stream"):
         assert exact[name].to_pylist() == cut[name].to_pylist()
     for name in ("time_ns", "latency_ns"):
-        expected = [None if value is None else value // 1000 * 1000 for value in exact[name].to_pylist()]
+        expected = [
+            None if value is None else value // 1000 * 1000 for value in exact[name].to_pylist()
+        ]
         assert expected == cut[name].to_pylist()
     kept = pq.read_metadata(coarse).metadata or {}
     assert int(kept[b"flashwright.requests"]) == cut.num_rows
@@ -84,7 +88,10 @@ def test_a_changed_table_is_seen(column: str, excerpt_table: Path, tmp_path: Pat
     values[table.num_rows // 2] = (values[table.num_rows // 2] or 0) + 1
     field = table.schema.field(column)
     changed = tmp_path / "changed.parquet"
-    pq.write_table(table.set_column(table.schema.get_field_index(column), field, pa.array(values, field.type)), changed)
+    pq.write_table(
+        table.set_column(table.schema.get_field_index(column), field, pa.array(values, field.type)),
+        changed,
+    )
     with pytest.raises(convert.VerificationError, match="blkparse says"):
         convert.verify(EXCERPT, changed)
 
@@ -97,18 +104,24 @@ def test_a_missing_request_is_seen(excerpt_table: Path, tmp_path: Path) -> None:
         convert.verify(EXCERPT, tmp_path / "short.parquet")
 
 
-def test_of_a_recording_requests_and_checkpoints_are_kept(excerpt_table: Path, tmp_path: Path) -> None:
+def test_of_a_recording_requests_and_checkpoints_are_kept(
+    excerpt_table: Path, tmp_path: Path
+) -> None:
     recorded, small = tmp_path / "recorded", tmp_path / "new" / "small"
     recorded.mkdir()
     shutil.copy(excerpt_table, recorded / REQUESTS_FILE)
     kinds = pa.array(["begin", "checkpoint", "end", "checkpoint"]).dictionary_encode()
-    marks = pa.table({"time_ns": [1, 2_000, 9, 7_000], "end_ns": [None, 3_000, None, 8_000], "kind": kinds})
+    marks = pa.table(
+        {"time_ns": [1, 2_000, 9, 7_000], "end_ns": [None, 3_000, None, 8_000], "kind": kinds}
+    )
     pq.write_table(marks, recorded / MARKS_FILE)
     exact = pq.read_table(excerpt_table)
     assert shrink.shrink_recording(recorded, small) == (exact.num_rows, 2)
     cut = pq.read_table(small / REQUESTS_FILE)
     assert cut["offset"].to_pylist() == exact["offset"].to_pylist()
-    assert cut["time_ns"].to_pylist() == [time // 1000 * 1000 for time in exact["time_ns"].to_pylist()]
+    assert cut["time_ns"].to_pylist() == [
+        time // 1000 * 1000 for time in exact["time_ns"].to_pylist()
+    ]
     assert set(cut["latency_ns"].to_pylist()) == {None}
     assert pq.read_table(small / MARKS_FILE)["end_ns"].to_pylist() == [3_000, 8_000]
 

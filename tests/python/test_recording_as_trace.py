@@ -1,4 +1,7 @@
-"""The folder of a recording, wherever a trace is taken; and two recordings or replays that do not replace each other."""
+"""The folder of a recording, wherever a trace is taken.
+
+And two recordings or replays that do not replace each other.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,10 @@ def recording(tmp_path: Path) -> Path:
         }
     )
     folder = tmp_path / "rec"
-    result = {"recording": {"device": {"name": "loop9"}}, "provenance": {"command": ["flashwright", "record"]}}
+    result = {
+        "recording": {"device": {"name": "loop9"}},
+        "provenance": {"command": ["flashwright", "record"]},
+    }
     Run("record", result, {"requests": requests}).write(folder)
     return folder
 
@@ -65,7 +71,16 @@ def timeless(told: Any) -> Any:
         ["model", "bound", "rec"],
         ["simulate", "rec", "--pages-per-erase-block", "16"],
         ["simulate", "rec", *DRIVE],
-        ["compare", "rec", "--op", "0.4", "--placements", "none,multi_log", "--pages-per-erase-block", "16"],
+        [
+            "compare",
+            "rec",
+            "--op",
+            "0.4",
+            "--placements",
+            "none,multi_log",
+            "--pages-per-erase-block",
+            "16",
+        ],
         ["compare", "rec", "--device", "intel-x25e", "--device", "usb-stick"],
         ["trace", "convert", "rec", "out.blkparse"],
     ],
@@ -89,7 +104,11 @@ def test_a_replay_is_laid_beside_the_recording_that_it_repeats(
     other = json.loads((tmp_path / "out" / "result.json").read_text())["against"]
     seen = [latency_of(number) for number in range(COUNT - 1) if number != 500]
     found = other["latency_ns"]["write"]
-    assert (found["count"], found["p50"], found["max"]) == (COUNT - 2, sorted(seen)[(COUNT - 3) // 2], max(seen))
+    assert (found["count"], found["p50"], found["max"]) == (
+        COUNT - 2,
+        sorted(seen)[(COUNT - 3) // 2],
+        max(seen),
+    )
     assert found["mean"] == pytest.approx(sum(seen) / len(seen))
     assert other["sent"] == COUNT
     # To the answer of the last one.
@@ -107,7 +126,9 @@ def test_a_replay_is_laid_beside_the_recording_that_it_repeats(
     assert sum(classes.values()) == COUNT - 2
     # Each is told at most 0.2 % too large, and never too small.
     upper = sorted(to for to, count in classes.items() for _ in range(count))
-    assert all(latency <= to <= latency * 1.002 for latency, to in zip(sorted(seen), upper, strict=True))
+    assert all(
+        latency <= to <= latency * 1.002 for latency, to in zip(sorted(seen), upper, strict=True)
+    )
     assert sum(tables["windows"]["requests"].to_pylist()) == COUNT - 1
 
 
@@ -115,9 +136,13 @@ def test_a_replay_is_laid_beside_the_recording_that_it_repeats(
 def test_replays_on_a_real_file_do_not_replace_each_other(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(bytes(4 << 20))
     for _ in range(2):
-        cli("replay", "rec", "--device", "file", "--write", "--destroy-data", "file", "--depth", "8")
+        cli(
+            "replay", "rec", "--device", "file", "--write", "--destroy-data", "file", "--depth", "8"
+        )
         cli("replay", "rec", *DRIVE)
-    made = [Run.read_result(folder).result["device"]["kind"] for folder in (tmp_path / "runs").iterdir()]
+    made = [
+        Run.read_result(folder).result["device"]["kind"] for folder in (tmp_path / "runs").iterdir()
+    ]
     # What a simulated drive does is the same each time.
     assert sorted(made) == ["file", "file", "simulated"]
 
@@ -127,5 +152,8 @@ def test_a_folder_that_is_neither_is_refused(cli: Cli, tmp_path: Path) -> None:
     assert "a folder without a requests.parquet" in cli("simulate", "empty", code=2).stderr
     Run("record", {"recording": {}, "provenance": {}}).write(tmp_path / "bare")
     told = cli("replay", "bare", *DRIVE, "--against", "bare", code=2).stderr
-    assert "a folder without a requests.parquet" in told or "right would be a finished recording" in told
+    assert (
+        "a folder without a requests.parquet" in told
+        or "right would be a finished recording" in told
+    )
     assert told.count("\n") == 1

@@ -36,7 +36,9 @@ MAGIC = bytes([7, 0x74, 0x61, 0x65])
 
 @pytest.fixture(autouse=True)
 def _recordable() -> None:
-    require(os.geteuid() == 0 and is_there(), "recording needs root, and a kernel with the blk tracer")
+    require(
+        os.geteuid() == 0 and is_there(), "recording needs root, and a kernel with the blk tracer"
+    )
 
 
 @pytest.fixture
@@ -53,7 +55,15 @@ def volume(supervisor: Supervisor) -> Volume:
 
 
 def write_pages(target: Path) -> None:
-    command = ["dd", "if=/dev/zero", f"of={target}", "bs=4096", f"count={PAGES}", "oflag=direct", "status=none"]
+    command = [
+        "dd",
+        "if=/dev/zero",
+        f"of={target}",
+        "bs=4096",
+        f"count={PAGES}",
+        "oflag=direct",
+        "status=none",
+    ]
     subprocess.run(command, check=True)
 
 
@@ -98,19 +108,25 @@ def test_pages_become_the_very_stream_that_the_kernel_would_write(
     assert [path.name for path in tmp_path.iterdir()] == ["stream"]
 
 
-def test_the_tracer_is_found_where_tracefs_is_not_mounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tracer_is_found_where_tracefs_is_not_mounted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("flashwright.recording.tracefs.ROOT", tmp_path)
     mounts = Path("/proc/mounts").read_text()
     assert is_there()
     assert Path("/proc/mounts").read_text() == mounts
 
 
-def test_numbers_of_events_that_do_not_fit_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_of_events_that_do_not_fit_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, number in (("user_stack", 13), ("bputs", 16)):
         path = tmp_path / "events/ftrace" / name / "format"
         path.parent.mkdir(parents=True)
         path.write_text(f"name: {name}\nID: {number}\nformat:\n")
-    (tmp_path / "events/header_page").write_text("\tfield: char data;\toffset:16;\tsize:4080;\tsigned:0;\n")
+    (tmp_path / "events/header_page").write_text(
+        "\tfield: char data;\toffset:16;\tsize:4080;\tsigned:0;\n"
+    )
     monkeypatch.setattr("flashwright.recording.block_pages.ROOT", tmp_path)
     with pytest.raises(InputError, match="user_stack is number 13 and bputs 16"):
         Header.of_kernel()
@@ -144,7 +160,8 @@ def test_a_full_disk_ends_a_recording_at_once(
         write_pages(volume.mount_point / "file")
         assert until(lambda: recorder.has_failed)
         with pytest.raises(
-            RunError, match="the disk is full, and the recording ended there; `flashwright record --finish"
+            RunError,
+            match="the disk is full, and the recording ended there; `flashwright record --finish",
         ):
             recorder.stop()
     finally:
@@ -163,7 +180,10 @@ def test_a_command_that_is_recorded_ends_when_the_disk_is_full(
     with (small.mount_point / "filler").open("wb") as filler:
         room = os.statvfs(small.mount_point)
         filler.write(bytes(room.f_bavail * room.f_frsize - MIB))
-    loop = f"while true; do dd if=/dev/zero of={volume.mount_point}/file bs=4096 count={PAGES} oflag=direct; done"
+    loop = (
+        f"while true; do dd if=/dev/zero of={volume.mount_point}/file bs=4096 count={PAGES} "
+        "oflag=direct; done"
+    )
     command = [
         sys.executable,
         "-m",
@@ -174,7 +194,12 @@ def test_a_command_that_is_recorded_ends_when_the_disk_is_full(
         str(small.mount_point / "rec"),
     ]
     done = subprocess.run(
-        [*command, "--", "sh", "-c", loop], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        [*command, "--", "sh", "-c", loop],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert done.returncode == 1, done.stderr
     assert "the disk is full" in done.stderr
@@ -185,7 +210,9 @@ def test_a_command_that_is_recorded_ends_when_the_disk_is_full(
     assert pages_in(small.mount_point / "rec" / RAW)
 
 
-def test_nothing_is_finished_while_it_is_recorded(supervisor: Supervisor, volume: Volume, tmp_path: Path) -> None:
+def test_nothing_is_finished_while_it_is_recorded(
+    supervisor: Supervisor, volume: Volume, tmp_path: Path
+) -> None:
     recorder = Recorder(supervisor, volume.device, tmp_path, command=[], patience_s=60.0)
     try:
         recorder.prepare()
@@ -193,8 +220,16 @@ def test_nothing_is_finished_while_it_is_recorded(supervisor: Supervisor, volume
         before = entries()
         write_pages(volume.mount_point / "file")
         assert recorder.events >= before + 3 * PAGES
-        child = "import sys; from flashwright.recording.finish import finish; from pathlib import Path; finish(Path(sys.argv[1]))"
-        done = subprocess.run([sys.executable, "-c", child, str(tmp_path)], capture_output=True, text=True, check=False)
+        child = (
+            "import sys; from flashwright.recording.finish import finish; from pathlib import "
+            "Path; finish(Path(sys.argv[1]))"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", child, str(tmp_path)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert "it is still being recorded" in done.stderr
         recorder.stop()
     finally:
@@ -204,7 +239,9 @@ def test_nothing_is_finished_while_it_is_recorded(supervisor: Supervisor, volume
     assert not (tmp_path / RAW / HEADER).exists()
 
 
-def test_a_page_that_is_cut_is_told(supervisor: Supervisor, volume: Volume, cli: Cli, tmp_path: Path) -> None:
+def test_a_page_that_is_cut_is_told(
+    supervisor: Supervisor, volume: Volume, cli: Cli, tmp_path: Path
+) -> None:
     recorder = Recorder(supervisor, volume.device, tmp_path / "rec", command=[], patience_s=60.0)
     try:
         recorder.prepare()
@@ -218,7 +255,9 @@ def test_a_page_that_is_cut_is_told(supervisor: Supervisor, volume: Volume, cli:
     with cut.open("ab") as pages:
         pages.write(cut.read_bytes()[:100])
     assert "cut off" in cli("record", "--finish", "rec").stdout
-    assert json.loads((tmp_path / "rec" / "result.json").read_text())["recording"]["torn_records"] == 1
+    assert (
+        json.loads((tmp_path / "rec" / "result.json").read_text())["recording"]["torn_records"] == 1
+    )
 
 
 @pytest.fixture
@@ -228,9 +267,15 @@ def partitions(supervisor: Supervisor) -> tuple[Path, Path]:
     find_program("partx")
     image = supervisor.folder(Path("/var/tmp"), "flashwright-test-") / "image"  # noqa: S108
     image.write_bytes(bytes(80 * MIB))
-    table = f"label: gpt\nstart={MIB // 512},size={32 * MIB // 512}\nstart={BEGIN // 512},size={32 * MIB // 512}\n"
+    table = (
+        f"label: gpt\nstart={MIB // 512},size={32 * MIB // 512}\n"
+        f"start={BEGIN // 512},size={32 * MIB // 512}\n"
+    )
     subprocess.run(["sfdisk", "--quiet", image], input=table, text=True, check=True)
-    end = 'node=$(losetup --associated "$1" | cut -d: -f1); partx --delete "$node"; losetup --detach "$node"'
+    end = (
+        'node=$(losetup --associated "$1" | cut -d: -f1); partx --delete "$node"; losetup --detach '
+        '"$node"'
+    )
     supervisor.undo("sh", "-c", end, "sh", image)
     node = tool("losetup", "--find", "--show", "--direct-io=on", image)
     # Not every kernel reads tables of partitions by itself.
@@ -240,28 +285,60 @@ def partitions(supervisor: Supervisor) -> tuple[Path, Path]:
     return made
 
 
-def test_offsets_of_a_partition_count_from_its_begin(partitions: tuple[Path, Path], cli: Cli, tmp_path: Path) -> None:
+def test_offsets_of_a_partition_count_from_its_begin(
+    partitions: tuple[Path, Path], cli: Cli, tmp_path: Path
+) -> None:
     find_program("blkparse")
     first, second = partitions
     write = "dd if=/dev/zero bs=4096 count=3 oflag=direct status=none seek=5 of="
-    done = cli("record", second, "--out", "rec", "--check", "--", "sh", "-c", f"{write}{first}; {write}{second}")
+    done = cli(
+        "record",
+        second,
+        "--out",
+        "rec",
+        "--check",
+        "--",
+        "sh",
+        "-c",
+        f"{write}{first}; {write}{second}",
+    )
     assert "blkparse reads the same" in done.stdout
     for table in ("requests", "queued"):
-        found = pl.read_parquet(tmp_path / "rec" / f"{table}.parquet").filter(pl.col("op") == "write")
+        found = pl.read_parquet(tmp_path / "rec" / f"{table}.parquet").filter(
+            pl.col("op") == "write"
+        )
         # What the other partition got is not in it.
         assert found["offset"].to_list() == [4096 * page for page in (5, 6, 7)]
     told = json.loads((tmp_path / "rec" / "result.json").read_text())["recording"]
     assert told["subtracted_bytes"] == told["device"]["start_bytes"] == BEGIN
-    assert f"the begin of the partition, which is at byte {BEGIN:,}" in (tmp_path / "rec" / "report.html").read_text()
+    assert (
+        f"the begin of the partition, which is at byte {BEGIN:,}"
+        in (tmp_path / "rec" / "report.html").read_text()
+    )
 
 
-def test_files_on_a_partition_are_known(partitions: tuple[Path, Path], cli: Cli, tmp_path: Path) -> None:
+def test_files_on_a_partition_are_known(
+    partitions: tuple[Path, Path], cli: Cli, tmp_path: Path
+) -> None:
     node = partitions[1]
-    run = ["run", "tatp(subscribers=100)", "--duration", "0.5", "--on", node, "--destroy-data", node]
+    run = [
+        "run",
+        "tatp(subscribers=100)",
+        "--duration",
+        "0.5",
+        "--on",
+        node,
+        "--destroy-data",
+        node,
+    ]
     cli(*run, "--record", "rec", "--out", "out")
     owners = pl.read_parquet(tmp_path / "rec" / "owners.parquet")["purpose"].cast(pl.String)
     requests = pl.read_parquet(tmp_path / "rec" / "requests.parquet")
-    written = [owner for owner, op in zip(owners, requests["op"].cast(pl.String), strict=True) if op == "write"]
+    written = [
+        owner
+        for owner, op in zip(owners, requests["op"].cast(pl.String), strict=True)
+        if op == "write"
+    ]
     assert {"wal", "journal"} <= set(written)
     assert written.count("other") < 0.2 * len(written)
     assert requests.filter(pl.col("offset") >= 32 * MIB).is_empty()

@@ -1,4 +1,7 @@
-"""Recording of system calls: what a process does to files, whatever it does with their numbers; losses; kill -9."""
+"""Recording of system calls: what a process does to files, whatever it does with their numbers.
+
+Losses; kill -9.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,13 @@ import pytest
 from flashwright import InputError
 from flashwright.recording import call_copier
 from flashwright.recording.calls import ROOT, CallRecorder, CallsFound, read_calls
-from flashwright.recording.files import FileTable, Named, postgres_namer, postgres_relations, sqlite_namer
+from flashwright.recording.files import (
+    FileTable,
+    Named,
+    postgres_namer,
+    postgres_relations,
+    sqlite_namer,
+)
 from flashwright.recording.tracefs import Tracefs
 from flashwright.workloads.supervisor import Supervisor
 from processes import until
@@ -30,7 +39,11 @@ needs_tracing = pytest.mark.usefixtures("_traceable")
 @pytest.fixture(scope="module")
 def _traceable() -> None:
     there = os.geteuid() == 0 and (ROOT / "events/syscalls/sys_enter_pwrite64").exists()
-    require(there, "recording calls needs root, and a kernel with events of system calls (CONFIG_FTRACE_SYSCALLS)")
+    require(
+        there,
+        "recording calls needs root, and a kernel with events of system calls "
+        "(CONFIG_FTRACE_SYSCALLS)",
+    )
 
 
 @pytest.fixture
@@ -49,9 +62,16 @@ class Child:
     """A Python process that runs what it is told, line by line, and says when each line is done."""
 
     def __init__(self) -> None:
-        code = "import os, socket, sys\nfor line in sys.stdin:\n    exec(line)\n    print('.', flush=True)"
+        code = (
+            "import os, socket, sys\nfor line in sys.stdin:\n    exec(line)\n    print('.', "
+            "flush=True)"
+        )
         self.process = subprocess.Popen(
-            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+            [sys.executable, "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            bufsize=1,
         )
         # Its own start opens hundreds of files.
         self.run("pass")
@@ -83,18 +103,24 @@ class Raw:
     def wait_for_looks(self, number: int, name: str) -> None:
         """Wait until the copier has seen so many numbers of a file."""
         path = self.folder / "calls.sightings.jsonl"
-        assert until(lambda: path.read_text().count(f'{name}"') >= number, 30), f"{name} was not looked at"
+        assert until(lambda: path.read_text().count(f'{name}"') >= number, 30), (
+            f"{name} was not looked at"
+        )
 
     def read(self, *roots: Path) -> tuple[list[dict[str, Any]], FileTable, dict[str, int | None]]:
         files = FileTable(roots)
         found: CallsFound = read_calls(self.folder, files, 0)
         rows = found.table.to_pylist()
         for row in rows:
-            row["name"] = None if row["file"] is None else PurePosixPath(files.paths()[row["file"]]).name
+            row["name"] = (
+                None if row["file"] is None else PurePosixPath(files.paths()[row["file"]]).name
+            )
         return rows, files, found.counts
 
 
-def record(supervisor: Supervisor, folder: Path, *processes: int, buffer_kib: int = 1024) -> tuple[CallRecorder, Raw]:
+def record(
+    supervisor: Supervisor, folder: Path, *processes: int, buffer_kib: int = 1024
+) -> tuple[CallRecorder, Raw]:
     folder.mkdir()
     recorder = CallRecorder(supervisor, folder, buffer_kib)
     recorder.prepare()
@@ -115,12 +141,23 @@ def test_calls_are_of_their_files_with_offset_length_and_result(
     child.run("os.pwrite(inherited, b'x' * 5000, 12288)")
     child.run(f"a = os.open('{data}/a', os.O_RDWR | os.O_CREAT)")
     raw.wait_for_looks(1, "/a")
-    child.run("os.write(a, b'x' * 100); os.write(a, b'x' * 30); os.lseek(a, 10, 0); os.read(a, 50); os.fsync(a)")
-    child.run("os.posix_fallocate(a, 0, 8192); os.ftruncate(a, 4096); os.pwritev(a, [b'x' * 10, b'y' * 5], 3)")
-    child.run(f"os.rename('{data}/a', '{data}/renamed'); d = os.open('{data}/renamed', os.O_RDONLY); os.fdatasync(a)")
+    child.run(
+        "os.write(a, b'x' * 100); os.write(a, b'x' * 30); os.lseek(a, 10, 0); os.read(a, 50); "
+        "os.fsync(a)"
+    )
+    child.run(
+        "os.posix_fallocate(a, 0, 8192); os.ftruncate(a, 4096); os.pwritev(a, [b'x' * 10, b'y' * "
+        "5], 3)"
+    )
+    child.run(
+        f"os.rename('{data}/a', '{data}/renamed'); d = os.open('{data}/renamed', os.O_RDONLY); "
+        "os.fdatasync(a)"
+    )
     raw.wait_for_looks(1, "/renamed")
     # Another file gets the same number.
-    child.run(f"os.close(a); b = os.open('{data}/b', os.O_RDWR | os.O_CREAT | os.O_APPEND); assert a == b")
+    child.run(
+        f"os.close(a); b = os.open('{data}/b', os.O_RDWR | os.O_CREAT | os.O_APPEND); assert a == b"
+    )
     raw.wait_for_looks(1, "/b")
     child.run("os.write(b, b'x' * 7)")
     # What is no file of the database.
@@ -160,13 +197,26 @@ def test_calls_are_of_their_files_with_offset_length_and_result(
         ("b", "write", "write", None, 7, 7),
     ]
     assert {row["pid"] for row in rows} == {child.process.pid}
-    assert all(begun < row["time_ns"] <= row["time_ns"] + row["duration_ns"] < ended for row in rows)
-    assert sorted(PurePosixPath(path).name for path in files.paths()) == ["b", "inherited", "renamed"]
+    assert all(
+        begun < row["time_ns"] <= row["time_ns"] + row["duration_ns"] < ended for row in rows
+    )
+    assert sorted(PurePosixPath(path).name for path in files.paths()) == [
+        "b",
+        "inherited",
+        "renamed",
+    ]
     # Standard input and output, the socket, the file elsewhere.
     other = counts["other_calls"]
     assert other is not None
     assert other > 10
-    clean = ("lost_events", "lost_opens", "gaps", "cut_bytes", "contradicted_files", "torn_sightings")
+    clean = (
+        "lost_events",
+        "lost_opens",
+        "gaps",
+        "cut_bytes",
+        "contradicted_files",
+        "torn_sightings",
+    )
     assert [counts[name] for name in clean] == [0] * len(clean)
     assert counts["unplaced_calls"] == 1
 
@@ -193,36 +243,49 @@ def test_what_is_open_but_for_a_moment_is_seen_whatever_the_tracer_is_set_to(
     recorder.stop()
     recorder.close()
     rows, _, counts = raw.read(data)
-    assert [row["name"] for row in rows if row["call"] == "pwrite"] == [f"a{number}" for number in range(20)]
+    assert [row["name"] for row in rows if row["call"] == "pwrite"] == [
+        f"a{number}" for number in range(20)
+    ]
     assert counts["lost_opens"] == 0
 
 
 @needs_tracing
-def test_children_and_theirs_are_recorded_and_others_are_not(supervisor: Supervisor, tmp_path: Path) -> None:
+def test_children_and_theirs_are_recorded_and_others_are_not(
+    supervisor: Supervisor, tmp_path: Path
+) -> None:
     data = tmp_path / "data"
     data.mkdir()
     recorder, raw = record(supervisor, tmp_path / "raw", os.getpid())
     grandchild = (
-        f"fd = os.open('{data}/file', os.O_RDWR | os.O_CREAT); os.pwrite(fd, b'x' * 512, 0); import time; time.sleep(2)"
+        f"fd = os.open('{data}/file', os.O_RDWR | os.O_CREAT); os.pwrite(fd, b'x' * 512, 0); "
+        "import time; time.sleep(2)"
     )
     parent = Child()
-    parent.run(f"import subprocess; subprocess.run([sys.executable, '-c', \"import os; {grandchild}\"])")
+    parent.run(
+        f"import subprocess; subprocess.run([sys.executable, '-c', \"import os; {grandchild}\"])"
+    )
     parent.end()
     # The supervisor's programs are beside ours, as the copier is.
-    program = supervisor.start(["dd", "if=/dev/zero", f"of={data}/beside", "bs=512", "count=1"], log=tmp_path / "log")
+    program = supervisor.start(
+        ["dd", "if=/dev/zero", f"of={data}/beside", "bs=512", "count=1"], log=tmp_path / "log"
+    )
     assert program.wait(30) == 0
     recorder.stop()
     recorder.close()
     rows, _, counts = raw.read(data)
-    assert [(row["name"], row["result"]) for row in rows if row["op"] == "write" and row["file"] is not None] == [
-        ("file", 512)
-    ]
+    assert [
+        (row["name"], row["result"])
+        for row in rows
+        if row["op"] == "write" and row["file"] is not None
+    ] == [("file", 512)]
     assert "calls." not in "".join(str(row["name"]) for row in rows)
     assert counts["lost_events"] == 0
 
 
 @needs_tracing
-def test_what_the_kernel_had_no_room_for_is_counted(supervisor: Supervisor, child: Child, tmp_path: Path) -> None:
+def test_what_the_kernel_had_no_room_for_is_counted(
+    supervisor: Supervisor, child: Child, tmp_path: Path
+) -> None:
     data = tmp_path / "data"
     data.mkdir()
     child.run(f"a = os.open('{data}/a', os.O_RDWR | os.O_CREAT)")
@@ -250,7 +313,9 @@ def test_what_the_kernel_had_no_room_for_is_counted(supervisor: Supervisor, chil
 
 @needs_tracing
 @pytest.mark.parametrize("victim", ["us", "copier"])
-def test_after_kill_9_nothing_is_left_and_what_was_seen_can_be_read(victim: str, tmp_path: Path) -> None:
+def test_after_kill_9_nothing_is_left_and_what_was_seen_can_be_read(
+    victim: str, tmp_path: Path
+) -> None:
     data, raw = tmp_path / "data", tmp_path / "raw"
     data.mkdir()
     raw.mkdir()
@@ -276,7 +341,9 @@ with Supervisor() as supervisor:
     )
     started = raw / "calls.copier.json"
     pages = raw.glob
-    assert until(lambda: started.exists() and sum(p.stat().st_size for p in pages("calls.cpu*")) > 8192, 60)
+    assert until(
+        lambda: started.exists() and sum(p.stat().st_size for p in pages("calls.cpu*")) > 8192, 60
+    )
     assert until(lambda: '/a"' in (raw / "calls.sightings.jsonl").read_text(), 30)
     if victim == "us":
         process.kill()
@@ -297,7 +364,9 @@ def test_no_recording_is_told(tmp_path: Path) -> None:
         read_calls(tmp_path, FileTable([tmp_path]), 0)
 
 
-def test_files_keep_their_numbers_over_renames_and_get_new_ones_when_inodes_are_used_again(tmp_path: Path) -> None:
+def test_files_keep_their_numbers_over_renames_and_get_new_ones_when_inodes_are_used_again(
+    tmp_path: Path,
+) -> None:
     files = FileTable([tmp_path], sqlite_namer(tmp_path / "d"))
     assert files.number(1, 10, f"{tmp_path}/d") == 0
     assert files.number(1, 11, f"{tmp_path}/d-journal") == 1
@@ -315,7 +384,15 @@ def test_files_keep_their_numbers_over_renames_and_get_new_ones_when_inodes_are_
 
 def test_files_of_postgres_are_named_by_its_catalog(tmp_path: Path) -> None:
     def row(path: str, name: str, kind: str, oid: int, **more: str) -> dict[str, object]:
-        return {"path": path, "name": name, "kind": kind, "oid": oid, "schema": "public", "toast_of": None, **more}
+        return {
+            "path": path,
+            "name": name,
+            "kind": kind,
+            "oid": oid,
+            "schema": "public",
+            "toast_of": None,
+            **more,
+        }
 
     relations = postgres_relations(
         [

@@ -1,4 +1,7 @@
-"""Whose a place on the device is: against a plain search, against what lies there, and as files come and go."""
+"""Whose a place on the device is.
+
+Against a plain search, against what lies there, and as files come and go.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,12 @@ def requests(places: list[int], *, time_ns: int | list[int] = 0, length: int = P
 def test_ranges_are_found_as_by_a_plain_search(seed: int) -> None:
     random = np.random.default_rng(seed)
     rows = [
-        (int(random.integers(0, 60)), int(random.integers(1, 15)), file, int(random.integers(0, 1000)))
+        (
+            int(random.integers(0, 60)),
+            int(random.integers(1, 15)),
+            file,
+            int(random.integers(0, 1000)),
+        )
         for file in range(int(random.integers(0, 12)))
     ]
     extents = Extents.of(np.array(rows, np.uint64))
@@ -55,13 +63,16 @@ def test_ranges_are_found_as_by_a_plain_search(seed: int) -> None:
     places = np.arange(90, dtype=np.uint64)
     found = extents.find(places)
     for place, number in zip(range(90), found, strict=True):
-        # Of ranges that overlap, the one that begins first has the place; of equal ones the shortest.
+        # Of ranges that overlap, the one that begins first has the place; of equal ones the
+        # shortest.
         owners = sorted(row for row in rows if row[0] <= place < row[0] + row[1])
         if not owners:
             assert number == -1, place
             continue
         offset = int(extents.file_offset[number]) + place - int(extents.begin[number])
-        assert (int(extents.file[number]), offset) in [(row[2], row[3] + place - row[0]) for row in owners]
+        assert (int(extents.file[number]), offset) in [
+            (row[2], row[3] + place - row[0]) for row in owners
+        ]
         if len(owners) == 1:
             assert int(extents.file[number]) == owners[0][2]
 
@@ -74,12 +85,21 @@ def test_a_place_is_of_who_has_it_at_the_next_look() -> None:
     assert [files.number(1, inode, f"/d/{name}") for inode, name in enumerate("awb")] == [0, 1, 2]
     maps = [at((0, PAGE, 0, 0)), at((0, PAGE, 1, 8192)), at((PAGE, PAGE, 2, 0))]
     history = ExtentHistory(np.array([10, 20, 30]), maps, at(), pa.table({}), "ext4")
-    told = owners_of(requests([0, 0, 0, 0, PAGE, 3 * PAGE], time_ns=[5, 15, 25, 35, 0, 0]), history, files)
+    told = owners_of(
+        requests([0, 0, 0, 0, PAGE, 3 * PAGE], time_ns=[5, 15, 25, 35, 0, 0]), history, files
+    )
     # After the second look, the place is nobody's: the one before knows whose it was.
     assert told.table["file"].to_pylist() == [0, 1, 1, 1, 2, None]
     assert told.table["file_offset"].to_pylist() == [0, 8192, 8192, 8192, 0, None]
     assert told.table["purpose"].to_pylist() == ["heap", "wal", "wal", "wal", "heap", "metadata"]
-    assert told.counts == {"owned": 5, "by_sync": 0, "own": 0, "unowned": 1, "mixed": 0, "flushes": 0}
+    assert told.counts == {
+        "owned": 5,
+        "by_sync": 0,
+        "own": 0,
+        "unowned": 1,
+        "mixed": 0,
+        "flushes": 0,
+    }
     # Two files in one request, and a flush.
     told = owners_of(requests([0], length=2 * PAGE, time_ns=[35]), history, files)
     assert (told.table["file"].to_pylist(), told.counts["mixed"]) == ([1], 1)
@@ -104,12 +124,21 @@ def test_where_data_move_a_write_is_of_the_file_that_is_synced_meanwhile() -> No
     history = ExtentHistory(np.array([0]), [nothing], trees, pa.table({}), "btrfs")
     times = [9, 10, 17, 19, 21, 30, 33, 35, 55, 17, 17]
     table = requests([PAGE] * 9 + [PAGE, 0], time_ns=times)
-    table = table.append_column("op", pa.array(["write"] * 9 + ["read", "write"]).dictionary_encode())
+    table = table.append_column(
+        "op", pa.array(["write"] * 9 + ["read", "write"]).dictionary_encode()
+    )
     told = owners_of(table, history, files, calls=calls)
     assert told.table["file"].to_pylist() == [None, 0, 0, 0, None, 1, None, 1, None, None, 2]
     assert told.table["file_offset"].to_pylist() == [None] * 10 + [0]
     assert told.table["purpose"].to_pylist()[1:6] == ["wal", "wal", "wal", "other", "heap"]
-    assert told.counts == {"owned": 0, "by_sync": 5, "own": 1, "unowned": 5, "mixed": 0, "flushes": 0}
+    assert told.counts == {
+        "owned": 0,
+        "by_sync": 5,
+        "own": 1,
+        "unowned": 5,
+        "mixed": 0,
+        "flushes": 0,
+    }
     # In place, what is in no file is the file system's own, whoever syncs.
     history = ExtentHistory(np.array([0]), [nothing], trees, pa.table({}), "ext4")
     assert owners_of(table, history, files, calls=calls).counts["by_sync"] == 0
@@ -173,7 +202,9 @@ def test_each_page_on_the_device_is_of_the_file_that_is_named_in_it(
     expected = {}
     for place in range(0, len(image), PAGE):
         words = image[place : place + 64].split(b" ")
-        if words[0] == b"page" and image[place : place + PAGE] == tagged(int(words[4]), int(words[1])):
+        if words[0] == b"page" and image[place : place + PAGE] == tagged(
+            int(words[4]), int(words[1])
+        ):
             expected[place] = (int(words[4]), int(words[1]) * PAGE)
     assert len(expected) >= 4 * 300
     told = owners_of(requests(list(expected)), history, files)
@@ -181,16 +212,27 @@ def test_each_page_on_the_device_is_of_the_file_that_is_named_in_it(
     wanted = ["file0", "file1", "renamed", "file3"]
     found = [
         (None if file is None else names[file], offset)
-        for file, offset in zip(told.table["file"].to_pylist(), told.table["file_offset"].to_pylist(), strict=True)
+        for file, offset in zip(
+            told.table["file"].to_pylist(), told.table["file_offset"].to_pylist(), strict=True
+        )
     ]
-    right = [(wanted[file], offset) == one for (file, offset), one in zip(expected.values(), found, strict=True)]
+    right = [
+        (wanted[file], offset) == one
+        for (file, offset), one in zip(expected.values(), found, strict=True)
+    ]
     # btrfs writes what is synced early again elsewhere: the old copies are of no file any more.
     assert sum(right) >= 4 * 300
     if kind != "btrfs":
         assert all(right)
     # Some of what is no file of ours is known to be the file system's.
     own = {one["purpose"] for one in files.table().to_pylist() if one["path"].startswith("<")}
-    assert own == ({"metadata"} if kind == "btrfs" else {"journal"} if kind == "xfs" else {"journal", "metadata"})
+    assert own == (
+        {"metadata"}
+        if kind == "btrfs"
+        else {"journal"}
+        if kind == "xfs"
+        else {"journal", "metadata"}
+    )
 
 
 def test_the_journal_of_ext4_is_where_its_superblock_stands(supervisor: Supervisor) -> None:
@@ -213,9 +255,13 @@ def test_the_journal_of_ext4_is_where_its_superblock_stands(supervisor: Supervis
         image.seek(own.areas[0].device_offset)
         assert image.read(4) == bytes.fromhex("feedbabe")
     assert (
-        own_areas("ext4", volume.device.path, volume.mount_point).not_told[0].startswith("where ext4 has its own data")
+        own_areas("ext4", volume.device.path, volume.mount_point)
+        .not_told[0]
+        .startswith("where ext4 has its own data")
     )
-    assert own_areas("f2fs", volume.device.path, volume.mount_point).not_told == ["where f2fs has its own data"]
+    assert own_areas("f2fs", volume.device.path, volume.mount_point).not_told == [
+        "where f2fs has its own data"
+    ]
 
 
 def test_files_that_come_and_go_are_seen_and_a_killed_watcher_can_be_read(
@@ -240,7 +286,9 @@ def test_files_that_come_and_go_are_seen_and_a_killed_watcher_can_be_read(
     number = [Path(path).name for path in files.paths()].index("gone")
     rows = [row for row in history.table.to_pylist() if row["file"] == number]
     assert len(rows) == 1
-    told = owners_of(requests([rows[0]["device_offset"]], time_ns=time.monotonic_ns()), history, files)
+    told = owners_of(
+        requests([rows[0]["device_offset"]], time_ns=time.monotonic_ns()), history, files
+    )
     assert told.table["file"].to_pylist() == [number]
     directories = [one for one in files.table().to_pylist() if one["name"] == "directory"]
     assert [one["purpose"] for one in directories] == ["metadata"] * len(directories)
@@ -255,11 +303,15 @@ def test_files_that_come_and_go_are_seen_and_a_killed_watcher_can_be_read(
 def test_pages_of_sqlite_are_told_apart(tmp_path: Path) -> None:
     path = tmp_path / "database.sqlite"
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
-        has_dbstat = ("ENABLE_DBSTAT_VTAB",) in database.execute("PRAGMA compile_options").fetchall()
+        has_dbstat = ("ENABLE_DBSTAT_VTAB",) in database.execute(
+            "PRAGMA compile_options"
+        ).fetchall()
         database.execute("BEGIN")
         database.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT)")
         database.execute("CREATE INDEX i ON t (b)")
-        database.executemany("INSERT INTO t VALUES (?, ?)", ((n, f"key-{n:06}" * 4) for n in range(2000)))
+        database.executemany(
+            "INSERT INTO t VALUES (?, ?)", ((n, f"key-{n:06}" * 4) for n in range(2000))
+        )
         database.execute("CREATE TABLE dropped (a TEXT)")
         database.executemany("INSERT INTO dropped VALUES (?)", (("x" * 1000,) for _ in range(100)))
         database.execute("DROP TABLE dropped")
@@ -270,7 +322,8 @@ def test_pages_of_sqlite_are_told_apart(tmp_path: Path) -> None:
         return
     assert pages is not None
     data = path.read_bytes()
-    # The first byte of a page tells a b-tree's sort: 2, 10 index; 5, 13 table. The first page begins with the file's head.
+    # The first byte of a page tells a b-tree's sort: 2, 10 index; 5, 13 table. The first page
+    # begins with the file's head.
     sorts = [data[page * pages.page_bytes] for page in range(len(pages.purpose))]
     told = [PURPOSES[number] for number in pages.purpose]
     assert told[0] == "catalog"
@@ -283,9 +336,13 @@ def test_pages_of_sqlite_are_told_apart(tmp_path: Path) -> None:
     number = files.number(1, 1, str(path))
     assert number == 0
     whole = Extents.of(np.array([(MIB, len(data), 0, 0)], np.uint64))
-    history = ExtentHistory(np.array([0]), [whole], Extents.of(np.array([], np.uint64)), pa.table({}), "ext4")
+    history = ExtentHistory(
+        np.array([0]), [whole], Extents.of(np.array([], np.uint64)), pa.table({}), "ext4"
+    )
     places = [MIB + page * pages.page_bytes for page in range(len(told))]
-    found = owners_of(requests(places), history, files, pages={0: pages}).table["purpose"].to_pylist()
+    found = (
+        owners_of(requests(places), history, files, pages={0: pages}).table["purpose"].to_pylist()
+    )
     assert found == told
 
 
@@ -296,9 +353,15 @@ def test_a_million_requests_are_told() -> None:
     files = FileTable([Path("/d")])
     for inode in range(50):
         files.number(1, inode, f"/d/{inode}")
-    history = ExtentHistory(np.arange(20), maps, Extents.of(np.array([], np.uint64)), pa.table({}), "ext4")
+    history = ExtentHistory(
+        np.arange(20), maps, Extents.of(np.array([], np.uint64)), pa.table({}), "ext4"
+    )
     places = random.integers(0, 20_000 * 64, 1_000_000) * PAGE
-    told = owners_of(requests(places.tolist(), time_ns=random.integers(0, 20, 1_000_000).tolist()), history, files)
+    told = owners_of(
+        requests(places.tolist(), time_ns=random.integers(0, 20, 1_000_000).tolist()),
+        history,
+        files,
+    )
     assert told.counts["owned"] == int((places // PAGE % 64 < 60).sum())
 
 

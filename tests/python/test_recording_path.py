@@ -1,4 +1,7 @@
-"""The way from the database to the flash: layers side by side, of tables made by hand, of known writes, and of real databases."""
+"""The way from the database to the flash.
+
+Layers side by side, of tables made by hand, of known writes, and of real databases.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,10 @@ def strings(values: list[str]) -> pa.Array:
 
 
 def by_hand() -> dict[str, pa.Table]:
-    """Two seconds: a log in small pieces, pages of a table of which one is written twice, and what came of them."""
+    """Two seconds.
+
+    A log in small pieces, pages of a table of which one is written twice, and what came of them.
+    """
     calls = [
         # time in s, op, file, offset, result
         (0.1, "write", 1, 0, 24),
@@ -82,10 +88,14 @@ def by_hand() -> dict[str, pa.Table]:
         (1.8, "read", PAGE, "heap"),
     ]
 
-    def requests(rows: list[tuple[float, str, int, str]], shift_s: float) -> tuple[pa.Table, pa.Table]:
+    def requests(
+        rows: list[tuple[float, str, int, str]], shift_s: float
+    ) -> tuple[pa.Table, pa.Table]:
         times = pa.array([round((row[0] - shift_s) * S) for row in rows], pa.int64())
         lengths = pa.array([row[2] for row in rows], pa.uint32())
-        table = pa.table({"time_ns": times, "op": strings([row[1] for row in rows]), "length": lengths})
+        table = pa.table(
+            {"time_ns": times, "op": strings([row[1] for row in rows]), "length": lengths}
+        )
         return table, pa.table({"purpose": dictionary([row[3] for row in rows])})
 
     # Of the queued ones, times count from the first.
@@ -101,7 +111,9 @@ def by_hand() -> dict[str, pa.Table]:
                 "result": pa.array(done, pa.int64()),
             }
         ),
-        "files": pa.table({"file": pa.array([0, 1], pa.uint32()), "purpose": dictionary(["heap", "wal"])}),
+        "files": pa.table(
+            {"file": pa.array([0, 1], pa.uint32()), "purpose": dictionary(["heap", "wal"])}
+        ),
         "requests": sent_table,
         "queued": queued_table,
         "owners": owners,
@@ -127,11 +139,19 @@ def test_layers_are_what_was_written_by_hand() -> None:
     assert found.result["seconds"] == 2
     calls, cached = layers["calls"]["write"], layers["pages"]["write"]
     assert calls["by_purpose"] == {"heap": 2 * PAGE, "wal": PAGE + 24, "unknown": 10}
-    assert (calls["requests"], calls["bytes"], calls["requests_per_second"]) == (5, 3 * PAGE + 34, 2.5)
+    assert (calls["requests"], calls["bytes"], calls["requests_per_second"]) == (
+        5,
+        3 * PAGE + 34,
+        2.5,
+    )
     assert layers["calls"]["read"]["bytes"] == 3 * PAGE
     # The piece after the first 24 bytes of the log lies in two pages.
     assert cached["by_purpose"] == {"heap": 2 * PAGE, "wal": 3 * PAGE, "unknown": PAGE}
-    assert layers["queued"]["write"]["by_purpose"] == {"heap": PAGE, "wal": 2 * PAGE, "journal": 3 * PAGE}
+    assert layers["queued"]["write"]["by_purpose"] == {
+        "heap": PAGE,
+        "wal": 2 * PAGE,
+        "journal": 3 * PAGE,
+    }
     assert layers["device"]["write"]["by_purpose"] == layers["queued"]["write"]["by_purpose"]
     assert (layers["queued"]["write"]["requests"], layers["device"]["write"]["requests"]) == (4, 3)
     assert layers["queued"]["write"]["to_previous"] == pytest.approx(1.0)
@@ -141,11 +161,24 @@ def test_layers_are_what_was_written_by_hand() -> None:
     assert found.result["absorbed"] == {"read": 2 * PAGE, "write": 3 * PAGE}
     assert found.result["merging"] == {"read": 1.0, "write": 4 / 3}
     assert found.result["syncs"] == {"calls": 1, "flushes": 1}
-    assert found.result["device"] == {"name": "x", "plays": 1, "write_amplification": 1.5, "steady": {}}
+    assert found.result["device"] == {
+        "name": "x",
+        "plays": 1,
+        "write_amplification": 1.5,
+        "steady": {},
+    }
     rows = found.tables["waterfall"].to_pylist()
-    assert {"layer": "flash", "op": "write", "purpose": "relocated", "bytes": 3 * PAGE, "requests": 3} in rows
+    assert {
+        "layer": "flash",
+        "op": "write",
+        "purpose": "relocated",
+        "bytes": 3 * PAGE,
+        "requests": 3,
+    } in rows
     rates = found.tables["path_rates"].to_pylist()
-    in_time = {(one["layer"], one["op"], one["second"]): (one["requests"], one["bytes"]) for one in rates}
+    in_time = {
+        (one["layer"], one["op"], one["second"]): (one["requests"], one["bytes"]) for one in rates
+    }
     assert in_time["calls", "write", 0] == (2, PAGE + 24)
     assert in_time["calls", "write", 1] == (3, 2 * PAGE + 10)
     assert in_time["device", "write", 1] == (2, 4 * PAGE)
@@ -162,7 +195,11 @@ def test_pages_of_a_database_tell_what_calls_are_for() -> None:
         }
     )
     layers = waterfall(tables, ABOUT).result["layers"]
-    assert layers["calls"]["write"]["by_purpose"] == {"index": 2 * PAGE, "wal": PAGE + 24, "unknown": 10}
+    assert layers["calls"]["write"]["by_purpose"] == {
+        "index": 2 * PAGE,
+        "wal": PAGE + 24,
+        "unknown": 10,
+    }
     assert layers["calls"]["read"]["by_purpose"] == {"catalog": 3 * PAGE}
 
 
@@ -174,7 +211,11 @@ def test_a_recording_without_calls_in_its_time_is_refused(tmp_path: Path) -> Non
 
 
 def test_a_recording_whose_calls_ended_before_it_began_is_finished_without_layers() -> None:
-    about: dict[str, Any] = {"calls": {"from_ns": -2 * S, "to_ns": -S}, "queued_shift_ns": 0, "not_told": []}
+    about: dict[str, Any] = {
+        "calls": {"from_ns": -2 * S, "to_ns": -S},
+        "queued_shift_ns": 0,
+        "not_told": [],
+    }
     run = Run("record", {"path": about}, by_hand())
     _add_waterfall(run)
     assert "waterfall" not in run.result
@@ -189,7 +230,9 @@ def test_flash_programs_what_a_recording_wrote(tmp_path: Path) -> None:
     found = program_flash(path, devices.Device.load("usb-stick"), devices.Load(depth=1))
     assert found["by_part"]["host"] >= written
     assert found["device"]["name"] == "usb-stick"
-    assert sum(found["by_part"].values()) / found["by_part"]["host"] == pytest.approx(found["write_amplification"])
+    assert sum(found["by_part"].values()) / found["by_part"]["host"] == pytest.approx(
+        found["write_amplification"]
+    )
 
 
 def test_flash_is_held_against_requests_of_the_same_time_as_calls(tmp_path: Path) -> None:
@@ -229,8 +272,10 @@ def test_the_report_shows_every_layer() -> None:
     assert "1 on files that nobody has seen" in remarks[1]
     assert "Not known: where the log is." in remarks
     page = Page(
-        "recording", "title", report.headline(found.result), [], report.sections(found.result, found.tables),
-        {"command": ["x"], "flashwright": "0", "revision": None, "seed": None, "inputs": []}, remarks,
+        "recording", "title", report.headline(found.result), [],
+        report.sections(found.result, found.tables),
+        {"command": ["x"], "flashwright": "0", "revision": None, "seed": None, "inputs": []},
+        remarks,
     )  # fmt: skip
     html = render(page)
     assert "Of each byte that the database wrote, 1.99 came to the device" in html
@@ -260,7 +305,9 @@ def recordable() -> None:
     tracers = ROOT / "available_tracers"
     there = os.geteuid() == 0 and tracers.exists() and "blk" in tracers.read_text()
     there = there and (ROOT / "events/syscalls/sys_enter_pwrite64").exists()
-    require(there, "recording needs root, and a kernel with the blk tracer and events of system calls")
+    require(
+        there, "recording needs root, and a kernel with the blk tracer and events of system calls"
+    )
     with Supervisor() as supervisor:
         # Whoever records beside us may take longer than a recording waits.
         Tracefs(supervisor, 400.0).close()
@@ -313,7 +360,11 @@ def test_known_writes_come_through_every_layer(supervisor: Supervisor, tmp_path:
         (data / name).write_bytes(b"y" * 100 * PAGE)
     os.sync()
     child = subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(data)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+        [sys.executable, "-c", WRITER, str(data)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        bufsize=1,
     )
     assert child.stdin is not None
     assert child.stdout is not None
@@ -344,7 +395,10 @@ def test_known_writes_come_through_every_layer(supervisor: Supervisor, tmp_path:
     written = [
         (names[file], offset)
         for file, offset, op in zip(
-            owners["file"].to_pylist(), owners["file_offset"].to_pylist(), requests["op"].to_pylist(), strict=True
+            owners["file"].to_pylist(),
+            owners["file_offset"].to_pylist(),
+            requests["op"].to_pylist(),
+            strict=True,
         )
         if op == "write" and file is not None and names[file].startswith("d")
     ]
@@ -376,8 +430,11 @@ def test_a_benchmark_is_recorded_from_its_calls_to_the_device(
     workload, given = registry.find("tpcc(items=300,customers=30)")
     load = workload.load(given, None)
     recorder = RunRecorder(tmp_path / "rec", ["test"], 4096)
-    # So many that pages are written to the tables, however fast the machine: SQLite does so after each 1000 of its log.
-    settings = Settings(buffer_bytes=MIB, checkpoint_seconds=0.5 if database == "postgres" else None)
+    # So many that pages are written to the tables, however fast the machine: SQLite does so after
+    # each 1000 of its log.
+    settings = Settings(
+        buffer_bytes=MIB, checkpoint_seconds=0.5 if database == "postgres" else None
+    )
     config = RunConfig(2, transactions=600, warm_up_seconds=0.3)
     plan = Plan(workload, load, database, settings, config, volume.mount_point, postgres=binaries)
     assert Session(plan, recorder).run().violations == []
@@ -390,7 +447,8 @@ def test_a_benchmark_is_recorded_from_its_calls_to_the_device(
         purposes = layers[layer]["write"]["by_purpose"]
         assert {"heap", "index", "wal"} <= set(purposes), layer
         assert sum(purposes.values()) == layers[layer]["write"]["bytes"]
-    # Commits sync the log; what a small buffer for it makes the database write before may be written again in the cache.
+    # Commits sync the log; what a small buffer for it makes the database write before may be
+    # written again in the cache.
     log = [layers[layer]["write"]["by_purpose"]["wal"] for layer in ("calls", "queued", "device")]
     assert log[1] >= 0.1 * log[0]
     # A request that was merged from those of two files is of the first.
@@ -401,6 +459,8 @@ def test_a_benchmark_is_recorded_from_its_calls_to_the_device(
         assert {"stock", "stock_key", "customer"} <= names
     else:
         assert {"stock", "customer"} <= set(tables["pages"]["name"].to_pylist())
-    unresolved = [one for one in tables["calls"].to_pylist() if one["file"] is None and one["op"] == "write"]
+    unresolved = [
+        one for one in tables["calls"].to_pylist() if one["file"] is None and one["op"] == "write"
+    ]
     assert sum(one["result"] for one in unresolved) <= 0.02 * layers["calls"]["write"]["bytes"]
     assert np.all(tables["extents"]["length"].to_numpy() > 0)

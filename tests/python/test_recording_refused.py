@@ -1,4 +1,7 @@
-"""What a recording must never do: replace another one, or what it is made from; and what is told when it cannot begin."""
+"""What a recording must never do: replace another one, or what it is made from.
+
+And what is told when it cannot begin.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +65,9 @@ def test_no_other_run_replaces_a_recording(recording: Path) -> None:
 
 
 def test_out_names_no_recording(recording: Path, cli: Cli) -> None:
-    told = cli("simulate", "synth:uniform?pages=1k", "--device", "nvme-tlc", "--out", "rec", code=2).stderr
+    told = cli(
+        "simulate", "synth:uniform?pages=1k", "--device", "nvme-tlc", "--out", "rec", code=2
+    ).stderr
     assert "a recording is there" in told
     assert_whole(recording)
 
@@ -75,7 +80,9 @@ def test_a_recording_that_is_refused_leaves_the_folder_as_it_was(
 
     monkeypatch.setattr(Tracefs, "__init__", refuse)
     with Supervisor() as supervisor:
-        recorder = Recorder(supervisor, BlockDevice("none", "0:0"), recording, command=[], may_replace=True)
+        recorder = Recorder(
+            supervisor, BlockDevice("none", "0:0"), recording, command=[], may_replace=True
+        )
         with pytest.raises(InputError, match="goes on"):
             recorder.prepare()
         recorder.close()
@@ -85,7 +92,17 @@ def test_a_recording_that_is_refused_leaves_the_folder_as_it_was(
 def test_a_replay_is_not_recorded_over_its_trace(recording: Path, cli: Cli) -> None:
     told = cli("replay", "rec", "--device", "memory(bytes=1Mi)", "--record", "rec", code=2).stderr
     assert "holds a recording, which would be lost" in told
-    told = cli("replay", "rec", "--device", "memory(bytes=1Mi)", "--record", "new", "--out", "./new", code=2).stderr
+    told = cli(
+        "replay",
+        "rec",
+        "--device",
+        "memory(bytes=1Mi)",
+        "--record",
+        "new",
+        "--out",
+        "./new",
+        code=2,
+    ).stderr
     assert "that is the folder of the run" in told
     assert_whole(recording)
 
@@ -97,7 +114,10 @@ def test_a_recording_is_finished_once_and_not_while_it_goes_on(tmp_path: Path) -
     about = {"command": "record", "recording": {"state": "running", "device": {"name": "loop9"}}}
     (tmp_path / "result.json").write_text(json.dumps(about))
     with subprocess.Popen(
-        [sys.executable, "-c", HELD, str(stream)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", HELD, str(stream)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as recorder:
         assert recorder.stdout is not None
         assert recorder.stdout.readline() == "held\n"
@@ -116,7 +136,9 @@ def test_the_stream_is_held_while_it_is_written(tmp_path: Path) -> None:
     stream = tmp_path / "stream"
     with stream.open("wb") as out:
         fcntl.lockf(out, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        child = "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'rb'), fcntl.LOCK_SH | fcntl.LOCK_NB)"
+        child = (
+            "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'rb'), fcntl.LOCK_SH | fcntl.LOCK_NB)"
+        )
         command = [sys.executable, "-c", child, str(stream)]
         assert subprocess.run(command, capture_output=True, check=False).returncode == 1
     assert subprocess.run(command, capture_output=True, check=False).returncode == 0
@@ -134,7 +156,13 @@ def test_a_recording_that_cannot_begin_after_the_warm_up_ends_the_run(tmp_path: 
     config = SqliteConfig(str(tmp_path / "db"))
     load.fill(config, 1, 1, lambda _done, _total: None)
     with pytest.raises(InputError, match="the tracer is gone"):
-        run(config, load, RunConfig(1, seconds=600.0, warm_up_seconds=0.05), _CannotBegin(), threading.Event())
+        run(
+            config,
+            load,
+            RunConfig(1, seconds=600.0, warm_up_seconds=0.05),
+            _CannotBegin(),
+            threading.Event(),
+        )
 
 
 class _Marks(Unobserved):
@@ -178,7 +206,9 @@ def test_a_measurement_that_is_stopped_in_its_warm_up_does_not_begin_after_its_e
 
 
 @pytest.mark.parametrize("clients", [1, 2])
-def test_a_recording_that_fails_ends_the_run(clients: int, sqlite: tuple[SqliteConfig, Load]) -> None:
+def test_a_recording_that_fails_ends_the_run(
+    clients: int, sqlite: tuple[SqliteConfig, Load]
+) -> None:
     marks = _Marks(None)
     run(*sqlite, RunConfig(clients, seconds=600.0), marks, threading.Event())
     assert len(marks.times) == 2
@@ -188,7 +218,18 @@ def test_a_command_begins_when_it_is_let_and_never_otherwise(tmp_path: Path) -> 
     for told, code in ((b"1", 0), (b"", 1)):
         ready, tell = os.pipe()
         made = tmp_path / f"made{code}"
-        command = [sys.executable, "-I", "-c", _GATE, str(ready), "/bin/sh", "-c", 'echo "$1" > "$0"', str(made), "a b"]
+        command = [
+            sys.executable,
+            "-I",
+            "-c",
+            _GATE,
+            str(ready),
+            "/bin/sh",
+            "-c",
+            'echo "$1" > "$0"',
+            str(made),
+            "a b",
+        ]
         with subprocess.Popen(command, pass_fds=[ready]) as process:
             os.close(ready)
             os.write(tell, told)
@@ -198,23 +239,42 @@ def test_a_command_begins_when_it_is_let_and_never_otherwise(tmp_path: Path) -> 
 
 
 def test_a_device_that_issues_nothing_is_told(tmp_path: Path) -> None:
-    # Queued writes alone, as of zram and the device mapper: linux/blktrace_api.h, struct blk_io_trace.
+    # Queued writes alone, as of zram and the device mapper: linux/blktrace_api.h, struct
+    # blk_io_trace.
     queued_write = 1 | (1 << 1 | 1 << 4) << 16
     event = struct.Struct("=LLQQLLLLLHH")
-    rows = [(0x65617407, n, 1000 + n, 8 * n, 4096, queued_write, 7, 0, 0, 0, 0) for n in range(1, 4)]
+    rows = [
+        (0x65617407, n, 1000 + n, 8 * n, 4096, queued_write, 7, 0, 0, 0, 0) for n in range(1, 4)
+    ]
     stream = tmp_path / "raw" / "block.blktrace"
     stream.parent.mkdir()
     stream.write_bytes(b"".join(event.pack(*row) for row in rows))
-    about = {"state": "stopped", "device": {"name": "zram9"}, "tracer": "ftrace", "command_line": [], "seconds": 1.0}
+    about = {
+        "state": "stopped",
+        "device": {"name": "zram9"},
+        "tracer": "ftrace",
+        "command_line": [],
+        "seconds": 1.0,
+    }
     (tmp_path / "result.json").write_text(json.dumps({"command": "record", "recording": about}))
     found = tables_of(tmp_path).result
-    assert found["recording"]["start_monotonic_ns"] == found["recording"]["queued_start_monotonic_ns"] == 1001
+    assert (
+        found["recording"]["start_monotonic_ns"]
+        == found["recording"]["queued_start_monotonic_ns"]
+        == 1001
+    )
     assert "zram9 got 3 requests, but the kernel issued NONE" in losses(found)
 
 
 def test_what_is_lost_of_a_killed_recording_is_not_called_nothing() -> None:
-    counted = dict.fromkeys(("reads", "writes", "trims", "flushes", "read_bytes", "write_bytes", "trim_bytes"), 0)
-    about = {"recording": {"state": "killed", "device": {"name": "loop9"}}, "requests": counted, "queued": counted}
+    counted = dict.fromkeys(
+        ("reads", "writes", "trims", "flushes", "read_bytes", "write_bytes", "trim_bytes"), 0
+    )
+    about = {
+        "recording": {"state": "killed", "device": {"name": "loop9"}},
+        "requests": counted,
+        "queued": counted,
+    }
     assert rows(about)[-1] == ["events lost", "not known"]
 
 

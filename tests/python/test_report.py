@@ -22,12 +22,16 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_report_is_drawn_without_complaint_or_request(browser: Browser, cli: Cli, tmp_path: Path, command: str) -> None:
+def test_report_is_drawn_without_complaint_or_request(
+    browser: Browser, cli: Cli, tmp_path: Path, command: str
+) -> None:
     cli(*COMMANDS[command], "--out", "run")
     check_report(browser, tmp_path / "run" / "report.html")
 
 
-def test_theme_follows_the_system_and_the_button(browser: Browser, cli: Cli, tmp_path: Path) -> None:
+def test_theme_follows_the_system_and_the_button(
+    browser: Browser, cli: Cli, tmp_path: Path
+) -> None:
     cli("model", "pgc", "--out", "run")
     path = tmp_path / "run" / "report.html"
     text = "getComputedStyle(document.querySelector('.plot .xtick text')).fill"
@@ -48,7 +52,8 @@ def test_text_has_contrast(browser: Browser, cli: Cli, tmp_path: Path) -> None:
     cli("model", "pgc", "--out", "run")
     script = """() => {
       const luminance = (colour) => {
-        const [r, g, b] = colour.match(/[\\d.]+/g).map(Number).map((c) => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+        const [r, g, b] = colour.match(/[\\d.]+/g).map(Number)
+          .map((c) => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
         return 0.2126 * r + 0.7152 * g + 0.0722 * b;
       };
       const behind = (element) => {
@@ -58,8 +63,11 @@ def test_text_has_contrast(browser: Browser, cli: Cli, tmp_path: Path) -> None:
         }
         return 'rgb(255,255,255)';
       };
-      return Math.min(...[...document.querySelectorAll('h1, h2, h3, p, dt, dd, td, th, #theme')].map((element) => {
-        const pair = [luminance(getComputedStyle(element).color), luminance(behind(element))].sort((a, b) => b - a);
+      return Math.min(...[
+        ...document.querySelectorAll('h1, h2, h3, p, dt, dd, td, th, #theme')
+      ].map((element) => {
+        const pair = [luminance(getComputedStyle(element).color), luminance(behind(element))]
+          .sort((a, b) => b - a);
         return (pair[0] + 0.05) / (pair[1] + 0.05);
       }));
     }"""

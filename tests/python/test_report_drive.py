@@ -20,12 +20,21 @@ COMMANDS = {
     "simulate reads": ["simulate", "io:sequential(reads=1,requests=100)", *A16, "--one-by-one"],
     "simulate a single request": ["simulate", "io:random(requests=1)", *A16],
     "compare": ["compare", MIXED, *A16, "--op", "0.2,0.3", "--victims", "greedy,lru"],
-    "compare sources": ["compare", MIXED, "io:sequential(requests=5000)", *A16, "--device", "replication-table-2"],
+    "compare sources": [
+        "compare",
+        MIXED,
+        "io:sequential(requests=5000)",
+        *A16,
+        "--device",
+        "replication-table-2",
+    ],
 }
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_report_is_drawn_without_complaint_or_request(browser: Browser, cli: Cli, tmp_path: Path, command: str) -> None:
+def test_report_is_drawn_without_complaint_or_request(
+    browser: Browser, cli: Cli, tmp_path: Path, command: str
+) -> None:
     cli(*COMMANDS[command], "--out", "run")
     check_report(browser, tmp_path / "run" / "report.html", least_plots=3)
 
@@ -87,13 +96,24 @@ def _result(**changed: Any) -> dict[str, Any]:
         ({}, []),
         ({"erases": 1_000}, ["Not in balance: 50 % of what was programmed"]),
         ({"erases": 2_500}, ["Not in balance: 25 % more was erased"]),
-        ({"erases": 1_000, "device": {"scheme": "bast(log_blocks=8)", "pages_per_erase_block": 64}}, []),
+        (
+            {
+                "erases": 1_000,
+                "device": {"scheme": "bast(log_blocks=8)", "pages_per_erase_block": 64},
+            },
+            [],
+        ),
         ({"erases": 0, "relocated_pages": 0}, ["No erase block was cleaned"]),
         ({"latency_ns": {"all": {"mean": 4e9}}}, []),
-        ({"latency_ns": {"all": {"mean": 4e9}}, "pace": {"kind": "open_loop"}}, ["The drive did not keep up"]),
+        (
+            {"latency_ns": {"all": {"mean": 4e9}}, "pace": {"kind": "open_loop"}},
+            ["The drive did not keep up"],
+        ),
         ({"steady": {"iops": False, "write_amplification": True}}, ["Not steady: throughput"]),
     ],
 )
 def test_caveats_tell_what_figures_hide(changed: dict[str, Any], told: list[str]) -> None:
     found = caveats(_result(**changed))
-    assert [line.startswith(start) for line, start in zip(found, told, strict=True)] == [True] * len(told)
+    assert [line.startswith(start) for line, start in zip(found, told, strict=True)] == [
+        True
+    ] * len(told)

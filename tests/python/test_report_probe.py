@@ -26,14 +26,26 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_report_is_drawn_without_complaint_or_request(browser: Browser, cli: Cli, tmp_path: Path, command: str) -> None:
+def test_report_is_drawn_without_complaint_or_request(
+    browser: Browser, cli: Cli, tmp_path: Path, command: str
+) -> None:
     cli(*COMMANDS[command], "--out", "run")
     check_report(browser, tmp_path / "run" / "report.html", has_titles=True)
 
 
 def test_report_is_made_again_from_the_folder_alone(cli: Cli, tmp_path: Path) -> None:
     cli(
-        *DRIVE, "--only", "depth_read", "--only", "interleaving", "--minutes", "0.3", "--against", "a16", "--out", "run"
+        *DRIVE,
+        "--only",
+        "depth_read",
+        "--only",
+        "interleaving",
+        "--minutes",
+        "0.3",
+        "--against",
+        "a16",
+        "--out",
+        "run",
     )
     report = tmp_path / "run" / "report.html"
     first = report.read_bytes()
@@ -52,15 +64,27 @@ def test_every_experiment_has_a_group_of_the_report() -> None:
 
 def _chart(**changed: Any) -> dict[str, Any]:
     axis = {"label": "request size", "unit": "bytes", "is_log": True}
-    return {"name": "c", "title": "C", "x": axis, "y": {"label": "latency", "unit": "us", "is_log": True}, **changed}
+    return {
+        "name": "c",
+        "title": "C",
+        "x": axis,
+        "y": {"label": "latency", "unit": "us", "is_log": True},
+        **changed,
+    }
 
 
-def _points(*values: tuple[float, float], low: float | None = None, high: float | None = None) -> list[dict[str, Any]]:
+def _points(
+    *values: tuple[float, float], low: float | None = None, high: float | None = None
+) -> list[dict[str, Any]]:
     return [{"x": x, "y": y, "low": low, "high": high} for x, y in values]
 
 
 def test_a_chart_has_units_bands_marks_and_what_no_logarithm_has_is_told() -> None:
-    points = [*_points((512, 80), low=70, high=90), *_points((4096, 0)), *_points((65536, 400), low=300, high=500)]
+    points = [
+        *_points((512, 80), low=70, high=90),
+        *_points((4096, 0)),
+        *_points((65536, 400), low=300, high=500),
+    ]
     curve = Curve("d", "reads", points, is_scatter=False)
     marks = [
         {"label": "page", "x": 4096.0},
@@ -86,17 +110,24 @@ def test_a_chart_has_units_bands_marks_and_what_no_logarithm_has_is_told() -> No
 def test_intervals_that_would_hide_a_chart_are_told_instead() -> None:
     sure = _points((512, 100), (1024, 100), low=90, high=110)
     again = [{**point, "x": 8 * point["x"]} for point in sure]
-    curve = Curve("d", "reads", [*sure, *_points((2048, 100), low=10, high=200), *again], is_scatter=False)
+    curve = Curve(
+        "d", "reads", [*sure, *_points((2048, 100), low=10, high=200), *again], is_scatter=False
+    )
     varied = Curve("d", "writes", _points((512, 1), (1024, 1000)), is_scatter=False)
     drawn = figure("id", _chart(), [curve, varied], [], ["d"])
     assert drawn is not None
     assert drawn.data[0]["x"] == [512, 1024, 1024, 512, None, 4096, 8192, 8192, 4096]
-    assert "Bands and bars are 95 % intervals. 1 intervals of more than ±50% are not drawn" in drawn.reading
+    assert (
+        "Bands and bars are 95 % intervals. 1 intervals of more than ±50% are not drawn"
+        in drawn.reading
+    )
 
 
 def test_two_drives_of_one_chart_are_told_apart() -> None:
     curves = [
-        Curve(drive, name, _points((512, 1), (1024, 2)), is_scatter=False) for drive in "ab" for name in ("r", "w")
+        Curve(drive, name, _points((512, 1), (1024, 2)), is_scatter=False)
+        for drive in "ab"
+        for name in ("r", "w")
     ]
     drawn = figure("id", _chart(), curves, [], ["a", "b"])
     assert drawn is not None
@@ -131,7 +162,9 @@ def test_a_range_is_not_called_an_interval() -> None:
     value = {"key": "belt_1_us", "number": 60, "verdict": "sure"}
     assert words.interval_text(value) == ""
     assert words.interval_text({**value, "interval": [50, 70]}) == "50.0 – 70.0 µs"  # noqa: RUF001
-    assert words.interval_text({**value, "range": [50, 70]}) == "range 50.0 – 70.0 µs"  # noqa: RUF001
+    assert (
+        words.interval_text({**value, "range": [50, 70]}) == "range 50.0 – 70.0 µs"  # noqa: RUF001
+    )
 
 
 def test_what_was_set_is_not_told_as_found() -> None:
@@ -146,5 +179,10 @@ def test_how_far_off_a_profile_is_at_worst_is_told() -> None:
     ]
     profile = {"within_10_percent": 1 / 3, "cells": cells}
     told = "33 % of its 3 throughputs are within 10 % of what was measured"
-    assert words.closeness(profile) == f"{told}, the worst is 0.250 times that (random 50% reads of 64 KiB at depth 16)"
-    assert words.closeness({"within_10_percent": 1.0, "cells": cells[:1]}).endswith("what was measured")
+    assert (
+        words.closeness(profile)
+        == f"{told}, the worst is 0.250 times that (random 50% reads of 64 KiB at depth 16)"
+    )
+    assert words.closeness({"within_10_percent": 1.0, "cells": cells[:1]}).endswith(
+        "what was measured"
+    )

@@ -40,18 +40,29 @@ def test_tables_open_everywhere_and_agree(cli: Cli, tmp_path: Path, name: str) -
         [(rows,)] = duckdb.connect().execute(f"SELECT count(*) FROM '{folder / file}'").fetchall()
         assert arrow.num_rows == polars.height == rows > 0
         assert polars.columns == arrow.column_names
-    assert {path.name for path in folder.iterdir()} == {"result.json", "report.html", *result["tables"].values()}
+    assert {path.name for path in folder.iterdir()} == {
+        "result.json",
+        "report.html",
+        *result["tables"].values(),
+    }
 
 
 def test_a_run_that_cannot_be_written_leaves_the_earlier_one_whole(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    first = Run("sample", {"a": 1}, {"one": table({"x": [1]}), "old": table({"x": [1]})}, {"profile.toml": "first"})
+    first = Run(
+        "sample",
+        {"a": 1},
+        {"one": table({"x": [1]}), "old": table({"x": [1]})},
+        {"profile.toml": "first"},
+    )
     first.write(folder)
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert set(before) == {"result.json", "one.parquet", "old.parquet", "profile.toml"}
     # A text of a lone surrogate cannot be written as UTF-8: whatever fails, fails in the middle.
     with pytest.raises(UnicodeEncodeError):
-        Run("sample", {"a": 2}, {"one": table({"x": [2]})}, {"profile.toml": "\ud800"}).write(folder)
+        Run("sample", {"a": 2}, {"one": table({"x": [2]})}, {"profile.toml": "\ud800"}).write(
+            folder
+        )
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     Run("sample", {"a": 2}, {"one": table({"x": [2]})}).write(folder)
     assert {path.name for path in folder.iterdir()} == {"result.json", "one.parquet"}
@@ -125,7 +136,9 @@ def test_demo_uses_the_recorded_trace(cli: Cli, tmp_path: Path) -> None:
 
 
 def iolog(path: Path, lines: list[str]) -> None:
-    path.write_text("\n".join(["fio version 3 iolog", "0 /dev/x add", "0 /dev/x open", *lines]) + "\n")
+    path.write_text(
+        "\n".join(["fio version 3 iolog", "0 /dev/x add", "0 /dev/x open", *lines]) + "\n"
+    )
 
 
 def test_trimmed_pages_are_spare_space_to_the_bound(cli: Cli, tmp_path: Path) -> None:
@@ -133,16 +146,32 @@ def test_trimmed_pages_are_spare_space_to_the_bound(cli: Cli, tmp_path: Path) ->
     pages, page = 8192, 4096
     lines = [f"1 /dev/x write {number * page} {page}" for number in range(pages)]
     lines.append(f"2 /dev/x trim {pages // 2 * page} {pages // 2 * page}")
-    lines += [f"3 /dev/x write {draw.randrange(pages // 2) * page} {page}" for _ in range(20 * pages)]
+    lines += [
+        f"3 /dev/x write {draw.randrange(pages // 2) * page} {page}" for _ in range(20 * pages)
+    ]
     iolog(tmp_path / "trimmed.iolog", lines)
-    cli("compare", "trimmed.iolog", "--op", "0.2", "--placements", "none", "--victims", "lru", "--out", "run")
+    cli(
+        "compare",
+        "trimmed.iolog",
+        "--op",
+        "0.2",
+        "--placements",
+        "none",
+        "--victims",
+        "lru",
+        "--out",
+        "run",
+    )
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert result["workloads"][0]["page_trims"] == pages // 2
     assert abs(result["results"][0]["gap_to_bound_percent"]) < 4
 
 
 def test_a_bound_that_is_none_is_not_called_the_least(cli: Cli, tmp_path: Path) -> None:
-    """Half of the writes go round in a circle: their erase blocks become free as a whole, which the bound does not know."""
+    """Half of the writes go round in a circle.
+
+    Their erase blocks become free as a whole, which the bound does not know.
+    """
     draw = random.Random(1)
     pages, page = 8192, 4096
     lines = []
@@ -150,7 +179,18 @@ def test_a_bound_that_is_none_is_not_called_the_least(cli: Cli, tmp_path: Path) 
         lines.append(f"3 /dev/x write {number % (pages // 2) * page} {page}")
         lines.append(f"3 /dev/x write {(pages // 2 + draw.randrange(pages // 2)) * page} {page}")
     iolog(tmp_path / "circle.iolog", lines)
-    done = cli("compare", "circle.iolog", "--op", "0.2", "--placements", "none", "--victims", "greedy", "--out", "run")
+    done = cli(
+        "compare",
+        "circle.iolog",
+        "--op",
+        "0.2",
+        "--placements",
+        "none",
+        "--victims",
+        "greedy",
+        "--out",
+        "run",
+    )
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert result["results"][0]["gap_to_bound_percent"] < -5
     assert "independent of each other" in done.stdout
@@ -161,7 +201,9 @@ def test_a_bound_that_is_none_is_not_called_the_least(cli: Cli, tmp_path: Path) 
 
 def test_a_bound_that_a_policy_undercuts_is_not_called_the_least(cli: Cli, tmp_path: Path) -> None:
     """Greedy cleans a little better than in order, which the bound takes for granted."""
-    cli("compare", "synth:uniform?pages=32Ki", "--op", "0.2", "--placements", "none", "--out", "run")
+    cli(
+        "compare", "synth:uniform?pages=32Ki", "--op", "0.2", "--placements", "none", "--out", "run"
+    )
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert min(row["gap_to_bound_percent"] for row in result["results"]) < 0
     report = (tmp_path / "run" / "report.html").read_text()
@@ -189,6 +231,8 @@ def test_a_report_that_cannot_be_written_leaves_the_earlier_one(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Path, "write_text", full)
-    with pytest.raises(InputError, match=r"report\.html: cannot write the report: No space left on device"):
+    with pytest.raises(
+        InputError, match=r"report\.html: cannot write the report: No space left on device"
+    ):
         write_report(folder)
     assert ((folder / "report.html").read_bytes(), sorted(folder.iterdir())) == (before, names)

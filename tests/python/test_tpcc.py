@@ -62,7 +62,10 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def database(loaded: Path, tmp_path: Path) -> SqliteConfig:
-    """A fresh copy of the loaded database; nothing is synced, which these tests do not depend on."""
+    """A fresh copy of the loaded database.
+
+    Nothing is synced, which these tests do not depend on.
+    """
     copy = tmp_path / "copy.db"
     source, target = sqlite3.connect(loaded), sqlite3.connect(copy)
     source.backup(target)
@@ -87,7 +90,10 @@ def digest(config: BackendConfig) -> str:
 
 
 def test_load_has_the_cardinalities_of_the_specification(loaded: Path) -> None:
-    counts = {table: rows(SqliteConfig(str(loaded)), f"SELECT COUNT(*) FROM {table}")[0][0] for table in TABLES}
+    counts = {
+        table: rows(SqliteConfig(str(loaded)), f"SELECT COUNT(*) FROM {table}")[0][0]
+        for table in TABLES
+    }
     lines = counts.pop("order_line")
     assert counts == {
         "warehouse": 1,
@@ -101,7 +107,12 @@ def test_load_has_the_cardinalities_of_the_specification(loaded: Path) -> None:
     }
     assert 9.3 < lines / 600 < 10.7
     full = Scale()
-    assert (full.items, full.customers_per_district, full.first_undelivered_order, full.last_names) == (
+    assert (
+        full.items,
+        full.customers_per_district,
+        full.first_undelivered_order,
+        full.last_names,
+    ) == (
         100_000,
         3000,
         2101,
@@ -127,7 +138,9 @@ def test_load_is_consistent_and_the_same_for_a_seed(loaded: Path, tmp_path: Path
 def test_every_mix_leaves_a_consistent_database(name: str, database: SqliteConfig) -> None:
     result = run(database, TpccLoad(SMALL, mix(name)), RunConfig(transactions=400))
     assert result.transactions == 400
-    assert all(kind.responses.count == kind.committed + kind.rolled_back for kind in result.kinds.values())
+    assert all(
+        kind.responses.count == kind.committed + kind.rolled_back for kind in result.kinds.values()
+    )
     backend = database.connect()
     assert violations(backend) == []
     backend.close()
@@ -137,7 +150,9 @@ def test_several_processes_leave_a_consistent_database(tmp_path: Path) -> None:
     scale = Scale(warehouses=2, items=200, customers_per_district=30)
     config = SqliteConfig(str(tmp_path / "shared.db"), synchronous="off", busy_timeout_s=60)
     load(config, scale, seed=5)
-    result = run(config, TpccLoad(scale, mix("standard")), RunConfig(clients=2, transactions=150, seed=5))
+    result = run(
+        config, TpccLoad(scale, mix("standard")), RunConfig(clients=2, transactions=150, seed=5)
+    )
     assert result.transactions == 300
     backend = config.connect()
     assert violations(backend) == []
@@ -150,7 +165,11 @@ def test_same_seed_same_database(loaded: Path, tmp_path: Path) -> None:
         copy = tmp_path / f"{number}.db"
         copy.write_bytes(loaded.read_bytes())
         config = SqliteConfig(str(copy), synchronous="off")
-        run(config, TpccLoad(SMALL, mix("standard"), lambda: NOW), RunConfig(transactions=300, seed=seed))
+        run(
+            config,
+            TpccLoad(SMALL, mix("standard"), lambda: NOW),
+            RunConfig(transactions=300, seed=seed),
+        )
         digests.append(digest(config))
     assert digests[0] == digests[1]
     assert digests[0] != digests[2]
@@ -166,7 +185,11 @@ def test_same_seed_same_database(loaded: Path, tmp_path: Path) -> None:
         ({4, 6}, "DELETE FROM order_line WHERE ol_d_id = 4 AND ol_o_id = 50 AND ol_number = 2"),
         ({5, 7}, "UPDATE orders SET o_carrier_id = NULL WHERE o_d_id = 4 AND o_id = 7"),
         ({4, 6}, "UPDATE orders SET o_ol_cnt = o_ol_cnt + 1 WHERE o_d_id = 4 AND o_id = 7"),
-        ({7}, "UPDATE order_line SET ol_delivery_d = NULL WHERE ol_d_id = 4 AND ol_o_id = 7 AND ol_number = 1"),
+        (
+            {7},
+            "UPDATE order_line SET ol_delivery_d = NULL WHERE ol_d_id = 4 AND ol_o_id = 7 AND "
+            "ol_number = 1",
+        ),
         ({8, 9, 10}, "UPDATE history SET h_amount = h_amount + 1 WHERE h_d_id = 4 AND h_c_id = 7"),
         ({10, 12}, "UPDATE customer SET c_balance = c_balance + 1 WHERE c_d_id = 4 AND c_id = 7"),
         ({12}, "UPDATE customer SET c_ytd_payment = 0 WHERE c_d_id = 4 AND c_id = 7"),
@@ -189,13 +212,17 @@ def test_new_order_takes_stock_and_repeats_an_item(database: SqliteConfig) -> No
     backend.close()
     assert outcome.committed
     assert outcome.output[0] == 61
-    quantity, ytd, orders = rows(database, "SELECT s_quantity, s_ytd, s_order_cnt FROM stock WHERE s_i_id = 9")[0]
+    quantity, ytd, orders = rows(
+        database, "SELECT s_quantity, s_ytd, s_order_cnt FROM stock WHERE s_i_id = 9"
+    )[0]
     expected = before
     for taken in (4, 5):
         expected = expected - taken if expected >= taken + 10 else expected - taken + 91
     assert (quantity, ytd, orders) == (expected, 9, 2)
     lines = rows(
-        database, "SELECT ol_i_id, ol_quantity FROM order_line WHERE ol_d_id = 2 AND ol_o_id = 61 ORDER BY ol_number"
+        database,
+        "SELECT ol_i_id, ol_quantity FROM order_line WHERE ol_d_id = 2 AND ol_o_id = 61 ORDER BY "
+        "ol_number",
     )
     assert lines == [(9, 4), (11, 1), (9, 5)]
 
@@ -203,7 +230,9 @@ def test_new_order_takes_stock_and_repeats_an_item(database: SqliteConfig) -> No
 def test_new_order_with_an_unused_item_changes_nothing(database: SqliteConfig) -> None:
     before = digest(database)
     backend = database.connect()
-    outcome = execute(backend, NewOrderInput(1, 2, 3, (OrderLine(9, 1, 4), OrderLine(501, 1, 1))), NOW)
+    outcome = execute(
+        backend, NewOrderInput(1, 2, 3, (OrderLine(9, 1, 4), OrderLine(501, 1, 1))), NOW
+    )
     backend.close()
     assert not outcome.committed
     assert digest(database) == before
@@ -214,15 +243,22 @@ def test_payment_by_last_name_takes_the_middle_customer(database: SqliteConfig) 
     # Four of that name: the second by first name is n/2, rounded up.
     backend = database.connect()
     backend.script(
-        [f"UPDATE customer SET c_last = '{name}', c_credit = 'BC' WHERE c_d_id = 2 AND c_id IN (6, 7, 8, 9)"]
+        [
+            f"UPDATE customer SET c_last = '{name}', c_credit = 'BC' WHERE c_d_id = 2 AND c_id IN "
+            "(6, 7, 8, 9)"
+        ]
     )
-    ordered = rows(database, "SELECT c_id FROM customer WHERE c_d_id = 2 AND c_last = ? ORDER BY c_first", name)
+    ordered = rows(
+        database, "SELECT c_id FROM customer WHERE c_d_id = 2 AND c_last = ? ORDER BY c_first", name
+    )
     assert len(ordered) == 4
     outcome = execute(backend, PaymentInput(1, 1, CustomerChoice(1, 2, 0, name), 12_34), NOW)
     backend.close()
     c_id = ordered[1][0]
     assert outcome.output == (c_id, -10_00 - 12_34)
-    data, count = rows(database, "SELECT c_data, c_payment_cnt FROM customer WHERE c_d_id = 2 AND c_id = ?", c_id)[0]
+    data, count = rows(
+        database, "SELECT c_data, c_payment_cnt FROM customer WHERE c_d_id = 2 AND c_id = ?", c_id
+    )[0]
     assert data.startswith(f"{c_id} 2 1 1 1 1234 ")
     assert len(data) <= 500
     assert count == 2
@@ -236,7 +272,9 @@ def test_order_status_shows_the_last_order(database: SqliteConfig) -> None:
     assert outcome.output == (3, -10_00, 61, 2)
 
 
-def test_delivery_takes_the_oldest_order_of_each_district_until_none_is_left(database: SqliteConfig) -> None:
+def test_delivery_takes_the_oldest_order_of_each_district_until_none_is_left(
+    database: SqliteConfig,
+) -> None:
     backend = database.connect()
     outcome = execute(backend, DeliveryInput(1, 7), NOW)
     assert outcome.output == tuple((d_id, 43) for d_id in range(1, 11))
@@ -273,13 +311,20 @@ def test_conflicts_are_tried_again_and_counted(database: SqliteConfig) -> None:
     assert sum(kind.conflicts for kind in result.kinds.values()) > 20
     backend = database.connect()
     assert violations(backend) == []
-    assert rows(database, "SELECT COUNT(*) FROM orders")[0][0] == 600 + result.kinds[Kind.NEW_ORDER].committed
+    assert (
+        rows(database, "SELECT COUNT(*) FROM orders")[0][0]
+        == 600 + result.kinds[Kind.NEW_ORDER].committed
+    )
     backend.close()
 
 
 def generator(scale: Scale, name: str = "standard", seed: int = 3) -> InputGenerator:
     return InputGenerator(
-        scale, mix(name), NuRandConstants.for_run(seed), random.Random(seed), terminals_of_client(scale, 0, 1)
+        scale,
+        mix(name),
+        NuRandConstants.for_run(seed),
+        random.Random(seed),
+        terminals_of_client(scale, 0, 1),
     )
 
 
@@ -307,8 +352,16 @@ def test_inputs_are_as_the_specification_says() -> None:
     assert 0.005 < unused / len(orders) < 0.015
     remote = sum(line.supply_w_id != order.w_id for order in orders for line in order.lines)
     assert 0.007 < remote / len(lines) < 0.013
-    assert 0.58 < sum(payment.customer.last_name is not None for payment in payments) / len(payments) < 0.62
-    assert 0.13 < sum(payment.customer.w_id != payment.w_id for payment in payments) / len(payments) < 0.17
+    assert (
+        0.58
+        < sum(payment.customer.last_name is not None for payment in payments) / len(payments)
+        < 0.62
+    )
+    assert (
+        0.13
+        < sum(payment.customer.w_id != payment.w_id for payment in payments) / len(payments)
+        < 0.17
+    )
     assert {order.w_id for order in orders} == {1, 2, 3, 4}
 
 
@@ -327,7 +380,11 @@ def test_nurand_matches_its_definition_and_is_skewed() -> None:
 
 
 def test_last_names_and_constants() -> None:
-    assert [last_name(number) for number in (0, 371, 999)] == ["BARBARBAR", "PRICALLYOUGHT", "EINGEINGEING"]
+    assert [last_name(number) for number in (0, 371, 999)] == [
+        "BARBARBAR",
+        "PRICALLYOUGHT",
+        "EINGEINGEING",
+    ]
     assert len({last_name(number) for number in range(1000)}) == 1000
     for seed in range(200):
         at_load, at_run = NuRandConstants.for_load(seed), NuRandConstants.for_run(seed)
@@ -340,7 +397,11 @@ def test_last_names_and_constants() -> None:
 @pytest.mark.parametrize("clients", [1, 2, 3, 7, 30])
 def test_terminals_are_dealt_out_once(clients: int) -> None:
     scale = Scale(warehouses=3)
-    dealt = [terminal for client in range(clients) for terminal in terminals_of_client(scale, client, clients)]
+    dealt = [
+        terminal
+        for client in range(clients)
+        for terminal in terminals_of_client(scale, client, clients)
+    ]
     assert sorted(dealt) == [(w, d) for w in range(1, 4) for d in range(1, 11)]
     assert all(terminals_of_client(scale, client, clients) for client in range(clients))
 
@@ -359,7 +420,10 @@ def test_wrong_use_is_told() -> None:
         (lambda: backend_config("oracle", ""), "sqlite, postgres"),
         (lambda: Scale(warehouses=0), "warehouses is 0: it must be at least 1"),
         (RunConfig, "set seconds or transactions"),
-        (lambda: RunConfig(clients=11, seconds=1).check(TpccLoad(SMALL, mix("standard"))), "it must be 1 to 10"),
+        (
+            lambda: RunConfig(clients=11, seconds=1).check(TpccLoad(SMALL, mix("standard"))),
+            "it must be 1 to 10",
+        ),
         (lambda: weighted("none", (0, 0, 0, 0, 0), ""), "not all 0"),
     ):
         with pytest.raises(ValueError, match=words):

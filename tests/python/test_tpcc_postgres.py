@@ -1,4 +1,7 @@
-"""The TPC-C driver on a real PostgreSQL server, which the test starts; skipped where there is none."""
+"""The TPC-C driver on a real PostgreSQL server, which the test starts.
+
+Skipped where there is none.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from flashwright.workloads.databases import Backend, BackendConfig, TransactionConflictError, backend_config
+from flashwright.workloads.databases import (
+    Backend,
+    BackendConfig,
+    TransactionConflictError,
+    backend_config,
+)
 from flashwright.workloads.databases.server import Server, server_account
 from flashwright.workloads.driver import RunConfig, run
 from flashwright.workloads.supervisor import Supervisor
@@ -22,7 +30,8 @@ SCALE = Scale(warehouses=2, items=500, customers_per_district=60)
 def database() -> Iterator[BackendConfig]:
     binaries = find_server()
     with Supervisor() as supervisor:
-        # Not pytest's tmp_path: an unprivileged server cannot enter it, and a socket's path must be short.
+        # Not pytest's tmp_path: an unprivileged server cannot enter it, and a socket's path must be
+        # short.
         folder = supervisor.folder(Path("/tmp"), "tpcc-")  # noqa: S108
         server = Server(binaries, folder / "data", folder / "run", supervisor, server_account())
         server.initialise()
@@ -46,16 +55,21 @@ def test_load_in_parallel_is_consistent(database: BackendConfig) -> None:
 
 
 def test_four_clients_leave_a_consistent_database(database: BackendConfig) -> None:
-    result = run(database, TpccLoad(SCALE, mix("standard")), RunConfig(clients=4, transactions=250, stream=1))
+    result = run(
+        database, TpccLoad(SCALE, mix("standard")), RunConfig(clients=4, transactions=250, stream=1)
+    )
     assert result.transactions == 1000
     assert result.kinds[Kind.NEW_ORDER].committed > 300
     check(database)
 
 
 def test_deliveries_in_each_others_way_lose_no_order(database: BackendConfig) -> None:
-    # More clients than warehouses, so that several deliver the same warehouse; new orders keep the queue filled.
+    # More clients than warehouses, so that several deliver the same warehouse; new orders keep the
+    # queue filled.
     contended = weighted("contended", (60, 10, 0, 30, 0), "test")
-    result = run(database, TpccLoad(SCALE, contended), RunConfig(clients=6, transactions=150, stream=2))
+    result = run(
+        database, TpccLoad(SCALE, contended), RunConfig(clients=6, transactions=150, stream=2)
+    )
     assert result.transactions == 900
     check(database)
 
@@ -66,7 +80,10 @@ def test_a_rolled_back_batch_leaves_nothing(database: BackendConfig) -> None:
         before = backend.batch([("SELECT w_ytd FROM warehouse WHERE w_id = ?", (1,))], commit=True)
         backend.batch([("UPDATE warehouse SET w_ytd = w_ytd + ? WHERE w_id = ?", (5, 1))])
         backend.rollback()
-        assert backend.batch([("SELECT w_ytd FROM warehouse WHERE w_id = ?", (1,))], commit=True) == before
+        assert (
+            backend.batch([("SELECT w_ytd FROM warehouse WHERE w_id = ?", (1,))], commit=True)
+            == before
+        )
     finally:
         backend.close()
 

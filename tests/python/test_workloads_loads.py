@@ -57,7 +57,8 @@ def test_same_seed_same_database_and_same_requests(name: str, tmp_path: Path) ->
     # pgbench's population has nothing random in it, and ours follows it.
     assert (digests[0] == digests[2]) is (name == "tpcb")
     drawn = [
-        list(islice(iter(load.client(seed=seed, stream=0, client=0, clients=2).draw, None), 200)) for seed in (4, 4, 5)
+        list(islice(iter(load.client(seed=seed, stream=0, client=0, clients=2).draw, None), 200))
+        for seed in (4, 4, 5)
     ]
     assert drawn[0] == drawn[1] != drawn[2]
     other = [load.client(seed=4, stream=0, client=1, clients=2).draw() for _ in range(1)]
@@ -65,7 +66,9 @@ def test_same_seed_same_database_and_same_requests(name: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("name", "mix"), ALL)
-def test_mixes_come_out_and_leave_a_consistent_database(name: str, mix: str, tmp_path: Path) -> None:
+def test_mixes_come_out_and_leave_a_consistent_database(
+    name: str, mix: str, tmp_path: Path
+) -> None:
     load = small(name, mix)
     config = fill(load, tmp_path / "a.db")
     result = run(config, load, RunConfig(transactions=600, keep_transactions=True))
@@ -87,9 +90,17 @@ def test_mixes_come_out_and_leave_a_consistent_database(name: str, mix: str, tmp
         ("tpcb", "DELETE FROM pgbench_history WHERE rowid = 5", "branches"),
         ("tatp", "DELETE FROM subscriber WHERE s_id = 17", "1000 subscribers"),
         ("tatp", "DELETE FROM access_info WHERE s_id = 17", "ACCESS_INFO"),
-        ("tatp", "INSERT INTO call_forwarding VALUES (17, 9, 8, 12, '000000000000017')", "its facility"),
+        (
+            "tatp",
+            "INSERT INTO call_forwarding VALUES (17, 9, 8, 12, '000000000000017')",
+            "its facility",
+        ),
         ("tatp", "UPDATE subscriber SET vlr_location = NULL WHERE s_id = 17", "VLR_LOCATION"),
-        ("ycsb", "UPDATE usertable SET field3 = 'x' || SUBSTR(field3, 2) WHERE rowid = 9", "checksum"),
+        (
+            "ycsb",
+            "UPDATE usertable SET field3 = 'x' || SUBSTR(field3, 2) WHERE rowid = 9",
+            "checksum",
+        ),
         ("ycsb", "DELETE FROM usertable WHERE rowid = 9", "records of the load"),
     ],
 )
@@ -117,7 +128,9 @@ def test_clients_in_processes_leave_a_consistent_database(tmp_path: Path) -> Non
         backend.close()
 
 
-def test_clients_that_open_a_database_together_wait_for_each_others_journal_mode(tmp_path: Path) -> None:
+def test_clients_that_open_a_database_together_wait_for_each_others_journal_mode(
+    tmp_path: Path,
+) -> None:
     path = str(tmp_path / "database.sqlite")
     other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     other.execute("CREATE TABLE t (a INTEGER)")
@@ -140,7 +153,9 @@ def test_tatp_finds_what_the_description_expects(tmp_path: Path) -> None:
         found = result.kinds[kind]
         share = 1 - found.misses / found.count
         # Beyond chance, the population itself deviates, and insertions and deletions change it.
-        assert abs(share - expected) < 5 * (expected * (1 - expected) / found.count) ** 0.5 + 0.03, (kind, share)
+        assert (
+            abs(share - expected) < 5 * (expected * (1 - expected) / found.count) ** 0.5 + 0.03
+        ), (kind, share)
 
 
 def test_tatp_subscribers_are_not_uniform_and_in_range() -> None:
@@ -151,7 +166,11 @@ def test_tatp_subscribers_are_not_uniform_and_in_range() -> None:
     assert max(ids) <= 100_000
     hottest = sum(sorted(Counter(id_ // 1000 for id_ in ids).values())[-20:])
     assert hottest / len(ids) > 0.3
-    assert [tatp.skew_constant(n) for n in (10**6, 10**6 + 1, 10**7 + 1)] == [65_535, 1_048_575, 2_097_151]
+    assert [tatp.skew_constant(n) for n in (10**6, 10**6 + 1, 10**7 + 1)] == [
+        65_535,
+        1_048_575,
+        2_097_151,
+    ]
 
 
 def test_zipfian_has_its_shares() -> None:
@@ -225,7 +244,9 @@ def test_presets_scale_time_and_size_together() -> None:
         small_one = preset.scaled_down(10)
         for name in preset.workloads:
             workload: Workload = WORKLOADS[name]
-            assert small_one.units_for(workload) == pytest.approx(preset.units_for(workload) / 10, abs=0.5)
+            assert small_one.units_for(workload) == pytest.approx(
+                preset.units_for(workload) / 10, abs=0.5
+            )
         assert small_one.seconds == preset.seconds / 10
         assert small_one.clients == preset.clients
         if preset.buffer_bytes:

@@ -2,7 +2,9 @@
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use ::devices::{Access, BlockDevice, DeviceError, DeviceInfo, Opening, Simulated, SimulatedSettings};
+use ::devices::{
+    Access, BlockDevice, DeviceError, DeviceInfo, Opening, Simulated, SimulatedSettings,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use ssd::drive::profile;
@@ -46,11 +48,20 @@ impl Device {
 
 #[pymethods]
 impl Device {
-    /// What it is: name, model, kind (block_device, file, memory, simulated), capacity_bytes, sector_bytes, queue_depth, most_bytes,
-    /// is_read_only, has_trim, is_virtual.
+    /// What it is: name, model, kind (block_device, file, memory, simulated), capacity_bytes,
+    /// sector_bytes, queue_depth, most_bytes, is_read_only, has_trim, is_virtual.
     #[getter]
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let DeviceInfo { name, model, kind, capacity_bytes, sector_bytes, queue_depth, most_bytes, .. } = &self.info;
+        let DeviceInfo {
+            name,
+            model,
+            kind,
+            capacity_bytes,
+            sector_bytes,
+            queue_depth,
+            most_bytes,
+            ..
+        } = &self.info;
         let dict = PyDict::new(py);
         dict.set_item("name", name)?;
         dict.set_item("model", model)?;
@@ -76,15 +87,17 @@ pub fn device_error(error: DeviceError) -> PyErr {
     match error {
         DeviceError::Request { .. } | DeviceError::Gone { .. } => errors::run_error(error),
         DeviceError::Cancelled(cancelled) => errors::cancelled(cancelled),
-        DeviceError::Spec { .. } | DeviceError::Open { .. } | DeviceError::Refused { .. } | DeviceError::Simulated { .. } => {
-            errors::input_error(error)
-        }
+        DeviceError::Spec { .. }
+        | DeviceError::Open { .. }
+        | DeviceError::Refused { .. }
+        | DeviceError::Simulated { .. } => errors::input_error(error),
     }
 }
 
-/// Makes a simulated drive of the TOML of a device profile. `name` is what it is called in results; `state` is the drive before the first
-/// request: "fresh", "filled", or "aged" (filled, then `overwrites` times its pages written at random). Progress counts page writes of getting
-/// there. Raises InputError, Cancelled.
+/// Makes a simulated drive of the TOML of a device profile. `name` is what it is called in results;
+/// `state` is the drive before the first request: "fresh", "filled", or "aged" (filled, then
+/// `overwrites` times its pages written at random). Progress counts page writes of getting there.
+/// Raises InputError, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (profile, *, name=None, state="filled", overwrites=2.0, seed=1, progress=None))]
 fn simulated_device(
@@ -97,7 +110,9 @@ fn simulated_device(
     progress: Option<&Bound<'_, Progress>>,
 ) -> PyResult<Device> {
     if state == "loaded" {
-        return Err(errors::input_error("state is `loaded`: without requests to load for it must be fresh, filled or aged"));
+        return Err(errors::input_error(
+            "state is `loaded`: without requests to load for it must be fresh, filled or aged",
+        ));
     }
     let profile = profile::parse(profile, "the profile").map_err(errors::input_error)?;
     let settings = SimulatedSettings { state: state_of(state, overwrites, 0)?, seed };
@@ -107,16 +122,20 @@ fn simulated_device(
     Ok(Device::new(Box::new(made.map_err(device_error)?)))
 }
 
-/// Opens a device by its spec: the path of a block device or file, or `memory(bytes=1Gi,sector=512)`.
+/// Opens a device by its spec: the path of a block device or file, or
+/// `memory(bytes=1Gi,sector=512)`.
 ///
-/// `access` is what may be done to it: "read_only"; "write", which is refused if it is in use or holds data; or "destroy_data", which is refused only if
-/// it is in use. Data is looked for in the region of `region_bytes` (to the device's end if left out) at `region_offset`: nothing else
-/// may be written then. `polled` asks for completions instead of waiting for interrupts, where the kernel allows it; the model says if not.
-/// At most `queue_depth` requests, 1 ... 4096, of at most `most_bytes`, up to 64 MiB, are outstanding. Progress counts bytes in which data was
-/// looked for. Raises InputError, Cancelled.
+/// `access` is what may be done to it: "read_only"; "write", which is refused if it is in use or
+/// holds data; or "destroy_data", which is refused only if it is in use. Data is looked for in the
+/// region of `region_bytes` (to the device's end if left out) at `region_offset`: nothing else may
+/// be written then. `polled` asks for completions instead of waiting for interrupts, where the
+/// kernel allows it; the model says if not. At most `queue_depth` requests, 1 ... 4096, of at most
+/// `most_bytes`, up to 64 MiB, are outstanding. Progress counts bytes in which data was looked for.
+/// Raises InputError, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (
-    spec, *, access="read_only", polled=false, queue_depth=256, most_bytes=1 << 20, region_offset=0, region_bytes=None, progress=None
+    spec, *, access="read_only", polled=false, queue_depth=256, most_bytes=1 << 20, region_offset=0,
+    region_bytes=None, progress=None
 ))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 fn open_device(
@@ -134,21 +153,33 @@ fn open_device(
         "read_only" => Access::ReadOnly,
         "write" => Access::Write,
         "destroy_data" => Access::DestroyData,
-        other => return Err(errors::input_error(format!("access is `{other}`: it must be read_only, write or destroy_data"))),
+        other => {
+            return Err(errors::input_error(format!(
+                "access is `{other}`: it must be read_only, write or destroy_data"
+            )));
+        }
     };
-    let region = Some(region_offset..region_bytes.map_or(u64::MAX, |length| region_offset.saturating_add(length)));
+    let region = Some(
+        region_offset..region_bytes.map_or(u64::MAX, |length| region_offset.saturating_add(length)),
+    );
     let opening = Opening { polled, queue_depth, most_bytes, region, ..Opening::new(spec, access) };
     let progress = progress::shared(progress);
     let opened = py.detach(|| ::devices::open_watched(&opening, &progress));
     Ok(Device::new(opened.map_err(device_error)?))
 }
 
-/// Makes a file of so many bytes, all written with data that cannot be compressed, to be probed: holes would be read without touching the flash.
-/// Progress counts bytes. Raises InputError if it exists already or there is no space, Cancelled.
+/// Makes a file of so many bytes, all written with data that cannot be compressed, to be probed:
+/// holes would be read without touching the flash. Progress counts bytes. Raises InputError if it
+/// exists already or there is no space, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (path, size_bytes, progress=None))]
 #[allow(clippy::needless_pass_by_value, reason = "as Python hands them over")]
-fn create_file(py: Python<'_>, path: std::path::PathBuf, size_bytes: u64, progress: Option<&Bound<'_, Progress>>) -> PyResult<()> {
+fn create_file(
+    py: Python<'_>,
+    path: std::path::PathBuf,
+    size_bytes: u64,
+    progress: Option<&Bound<'_, Progress>>,
+) -> PyResult<()> {
     let progress = progress::shared(progress);
     progress.set_total(size_bytes);
     py.detach(|| ::devices::create_file(&path, size_bytes, &progress)).map_err(device_error)

@@ -37,20 +37,28 @@ fn profiles(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     dicts.collect()
 }
 
-/// The TOML of a device profile that comes with the program, with its comments. Raises InputError if there is none of that name.
+/// The TOML of a device profile that comes with the program, with its comments. Raises InputError
+/// if there is none of that name.
 #[pyfunction]
 fn profile_toml(name: &str) -> PyResult<&'static str> {
     let unknown = |_| profile::load(name).map(|_| "").map_err(errors::input_error);
-    PROFILES.iter().find(|entry| entry.name == name).map(profile::BuiltIn::text).ok_or(()).or_else(unknown)
+    PROFILES
+        .iter()
+        .find(|entry| entry.name == name)
+        .map(profile::BuiltIn::text)
+        .ok_or(())
+        .or_else(unknown)
 }
 
-/// Reads the TOML of a device profile, applies `key=value` overrides, checks it, and gives it as TOML with all keys. `place` is where the text is
-/// from: it begins error messages. Raises InputError.
+/// Reads the TOML of a device profile, applies `key=value` overrides, checks it, and gives it as
+/// TOML with all keys. `place` is where the text is from: it begins error messages. Raises
+/// InputError.
 #[pyfunction]
 #[pyo3(signature = (toml, place="the profile", overrides=vec![]))]
 #[allow(clippy::needless_pass_by_value, reason = "as Python hands them over")]
 fn check_profile(toml: &str, place: &str, overrides: Vec<String>) -> PyResult<String> {
-    let checked = profile::parse(toml, place).and_then(|profile| profile.with_overrides(&overrides));
+    let checked =
+        profile::parse(toml, place).and_then(|profile| profile.with_overrides(&overrides));
     Ok(checked.map_err(errors::input_error)?.to_toml())
 }
 
@@ -78,12 +86,18 @@ fn profile_summary<'py>(py: Python<'py>, toml: &str) -> PyResult<Bound<'py, PyDi
     dict.set_item("read_us", &media.read_us)?;
     dict.set_item("program_us", &media.program_us)?;
     dict.set_item("erase_us", media.erase_us)?;
-    dict.set_item("channel_bytes_per_second", media.channel_mt_per_second * 1e6 * f64::from(media.channel_bits) / 8.0)?;
+    dict.set_item(
+        "channel_bytes_per_second",
+        media.channel_mt_per_second * 1e6 * f64::from(media.channel_bits) / 8.0,
+    )?;
     dict.set_item("link_bytes_per_second", interface.link_mb_per_second * 1e6)?;
     dict.set_item("interface", format!("{:?}", interface.kind).to_lowercase())?;
     dict.set_item("queues", interface.queues)?;
     dict.set_item("queue_depth", interface.queue_depth)?;
-    dict.set_item("endurance_cycles", (media.endurance_cycles > 0).then_some(media.endurance_cycles))?;
+    dict.set_item(
+        "endurance_cycles",
+        (media.endurance_cycles > 0).then_some(media.endurance_cycles),
+    )?;
     dict.set_item("write_buffer_bytes", profile.write_buffer.bytes)?;
     dict.set_item("read_cache_bytes", profile.read_cache.bytes)?;
     dict.set_item("scheme", &profile.ftl.scheme)?;
@@ -98,7 +112,10 @@ fn victim_of(profile: &Profile) -> String {
         return profile.ftl.victim.clone();
     }
     let name = profile.ftl.placement.split(['(', '?']).next().unwrap_or_default();
-    PLACEMENTS.iter().find(|entry| entry.info.is_called(name)).map_or_else(String::new, |entry| entry.victim.to_owned())
+    PLACEMENTS
+        .iter()
+        .find(|entry| entry.info.is_called(name))
+        .map_or_else(String::new, |entry| entry.victim.to_owned())
 }
 
 /// Every request pattern that `io:` may name, as dicts like those of `registry`.
@@ -120,8 +137,12 @@ pub fn state_of(state: &str, overwrites: f64, pages: u32) -> PyResult<State> {
         "loaded" => Ok(State::Loaded { pages }),
         "filled" => Ok(State::Filled),
         "aged" if (0.0..=1e4).contains(&overwrites) => Ok(State::Aged { overwrites }),
-        "aged" => Err(errors::input_error(format!("overwrites is {overwrites}: it must be a number from 0 to 10000"))),
-        other => Err(errors::input_error(format!("state is `{other}`: it must be fresh, loaded, filled or aged"))),
+        "aged" => Err(errors::input_error(format!(
+            "overwrites is {overwrites}: it must be a number from 0 to 10000"
+        ))),
+        other => Err(errors::input_error(format!(
+            "state is `{other}`: it must be fresh, loaded, filled or aged"
+        ))),
     }
 }
 
@@ -130,17 +151,20 @@ fn pace_of(requests: &Requests, pace: &str, depth: u32, think_us: f64) -> PyResu
     match pace {
         "open" if requests.is_timed() => Ok(Pace::Open),
         "open" => Err(errors::input_error(format!(
-            "{name} has no times at which its requests could be sent: right would be a closed pace, with some requests outstanding{}",
+            "{name} has no times at which its requests could be sent: right would be a closed \
+             pace, with some requests outstanding{}",
             if requests.has_weights() { "" } else { ", or `pause_us` in the pattern" }
         ))),
-        "closed" if !(1..=MOST_DEPTH).contains(&depth) => {
-            Err(errors::input_error(format!("{name}: depth is {depth}: it must be from 1 to {MOST_DEPTH}")))
-        }
-        "closed" if !(0.0..=1e12).contains(&think_us) => {
-            Err(errors::input_error(format!("{name}: think_us is {think_us}: it must be a number from 0 to 1e12")))
-        }
+        "closed" if !(1..=MOST_DEPTH).contains(&depth) => Err(errors::input_error(format!(
+            "{name}: depth is {depth}: it must be from 1 to {MOST_DEPTH}"
+        ))),
+        "closed" if !(0.0..=1e12).contains(&think_us) => Err(errors::input_error(format!(
+            "{name}: think_us is {think_us}: it must be a number from 0 to 1e12"
+        ))),
         "closed" => Ok(Pace::Closed { depth, think: picos_of_micros(think_us) }),
-        other => Err(errors::input_error(format!("{name}: pace is `{other}`: it must be closed or open"))),
+        other => Err(errors::input_error(format!(
+            "{name}: pace is `{other}`: it must be closed or open"
+        ))),
     }
 }
 
@@ -149,7 +173,9 @@ fn picos_of_seconds(seconds: Option<f64>) -> PyResult<Picos> {
         None => Ok(Picos::MAX),
         // Beyond what 64 bits hold it saturates, which is no limit.
         Some(seconds) if seconds > 0.0 => Ok((seconds * PICOS_PER_SECOND as f64) as Picos),
-        Some(seconds) => Err(errors::input_error(format!("most_seconds is {seconds}: it must be above 0"))),
+        Some(seconds) => {
+            Err(errors::input_error(format!("most_seconds is {seconds}: it must be above 0")))
+        }
     }
 }
 
@@ -163,7 +189,10 @@ fn run_failed(error: RunError) -> PyErr {
 
 /// Requests that a run will send, if that is known; otherwise 0.
 fn total(jobs: &[(Py<Requests>, String, u32, f64)], most: u64) -> u64 {
-    let all = jobs.iter().map(|(requests, ..)| requests.get().count()).try_fold(0_u64, |sum, count| Some(sum.saturating_add(count?)));
+    let all = jobs
+        .iter()
+        .map(|(requests, ..)| requests.get().count())
+        .try_fold(0_u64, |sum, count| Some(sum.saturating_add(count?)));
     all.map_or(if most == u64::MAX { 0 } else { most }, |all| all.min(most))
 }
 
@@ -175,8 +204,10 @@ fn run(
     paces: &[Pace],
     progress: &units::Progress,
 ) -> PyResult<Outcome> {
-    let jobs = sources.into_iter().zip(paces).map(|(source, &pace)| Job::new(source, pace)).collect();
-    // Only an oracle asks, and a file that cannot be read is told afterwards: the question has no way to fail.
+    let jobs =
+        sources.into_iter().zip(paces).map(|(source, &pace)| Job::new(source, pace)).collect();
+    // Only an oracle asks, and a file that cannot be read is told afterwards: the question has no
+    // way to fail.
     let failed = std::cell::RefCell::new(None);
     let (page_bytes, pages) = (settings.profile.media.page_bytes, settings.profile.logical_pages());
     let weights = || {
@@ -195,22 +226,29 @@ fn run(
 
 /// Plays requests on a simulated drive.
 ///
-/// `profile` is the TOML of a device profile. Each of `jobs` is (requests, pace, depth, think_us): with the pace "closed", `depth` requests are
-/// outstanding, each followed `think_us` microseconds after its end by the next; with "open", they are sent at their own times, however late the
-/// drive is. `state` is the drive before the first request: "fresh" (erased), "loaded" (erased but
-/// for the pages that the requests touch, which were written once, in order), "filled" (each page written once, in order), or "aged" (filled, then
-/// `overwrites` times its pages written at random); getting there takes no virtual time. A run ends with the jobs, after `most_requests`, or at
-/// `most_seconds` of virtual time; the first `warm_up_requests` are left out of every figure but wear, event_hash and timeline. `timeline_spans`
-/// is how much of the dies' work is written down; `audit` checks the drive's tables at the end. Progress counts requests.
+/// `profile` is the TOML of a device profile. Each of `jobs` is (requests, pace, depth, think_us):
+/// with the pace "closed", `depth` requests are outstanding, each followed `think_us` microseconds
+/// after its end by the next; with "open", they are sent at their own times, however late the drive
+/// is. `state` is the drive before the first request: "fresh" (erased), "loaded" (erased but for
+/// the pages that the requests touch, which were written once, in order), "filled" (each page
+/// written once, in order), or "aged" (filled, then `overwrites` times its pages written at
+/// random); getting there takes no virtual time. A run ends with the jobs, after `most_requests`,
+/// or at `most_seconds` of virtual time; the first `warm_up_requests` are left out of every figure
+/// but wear, event_hash and timeline. `timeline_spans` is how much of the dies' work is written
+/// down; `audit` checks the drive's tables at the end. Progress counts requests.
 ///
-/// Returns a dict: figures by name, jobs, tables of arrays, and timeline (Chrome trace events as JSON, or None). Raises InputError,
-/// RunError, Cancelled.
+/// Returns a dict: figures by name, jobs, tables of arrays, and timeline (Chrome trace events as
+/// JSON, or None). Raises InputError, RunError, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (
-    profile, jobs, *, state="filled", overwrites=2.0, seed=1, most_requests=None, most_seconds=None, warm_up_requests=0, timeline_spans=0,
-    audit=false, progress=None
+    profile, jobs, *, state="filled", overwrites=2.0, seed=1, most_requests=None, most_seconds=None,
+    warm_up_requests=0, timeline_spans=0, audit=false, progress=None
 ))]
-#[allow(clippy::too_many_arguments, clippy::needless_pass_by_value, reason = "keyword arguments of Python")]
+#[allow(
+    clippy::too_many_arguments,
+    clippy::needless_pass_by_value,
+    reason = "keyword arguments of Python"
+)]
 fn simulate_drive<'py>(
     py: Python<'py>,
     profile: &str,
@@ -229,8 +267,11 @@ fn simulate_drive<'py>(
         return Err(errors::input_error("there are no jobs: a run needs at least one"));
     }
     let profile = parse(profile)?;
-    let touched = jobs.iter().map(|(requests, ..)| requests.get().touched_bytes()).max().unwrap_or(u64::MAX);
-    let pages = touched.div_ceil(u64::from(profile.media.page_bytes)).min(u64::from(profile.logical_pages())) as u32;
+    let touched =
+        jobs.iter().map(|(requests, ..)| requests.get().touched_bytes()).max().unwrap_or(u64::MAX);
+    let pages = touched
+        .div_ceil(u64::from(profile.media.page_bytes))
+        .min(u64::from(profile.logical_pages())) as u32;
     let settings = Settings {
         state: state_of(state, overwrites, pages)?,
         profile,
@@ -244,20 +285,25 @@ fn simulate_drive<'py>(
         audit,
     };
     let requests: Vec<&Requests> = jobs.iter().map(|(requests, ..)| requests.get()).collect();
-    let paces =
-        jobs.iter().map(|(requests, pace, depth, think)| pace_of(requests.get(), pace, *depth, *think)).collect::<PyResult<Vec<_>>>()?;
+    let paces = jobs
+        .iter()
+        .map(|(requests, pace, depth, think)| pace_of(requests.get(), pace, *depth, *think))
+        .collect::<PyResult<Vec<_>>>()?;
     let is_endless = requests.iter().any(|requests| requests.count().is_none());
     if is_endless && most_requests.is_none() && most_seconds.is_none() {
         return Err(errors::input_error(
-            "the requests have no end: right would be `requests` in the pattern, or a limit of requests or seconds",
+            "the requests have no end: right would be `requests` in the pattern, or a limit of \
+             requests or seconds",
         ));
     }
     let capacity = settings.profile.capacity_bytes();
-    let sources = requests.iter().map(|requests| requests.source(capacity)).collect::<PyResult<Vec<_>>>()?;
+    let sources =
+        requests.iter().map(|requests| requests.source(capacity)).collect::<PyResult<Vec<_>>>()?;
     let progress = progress::shared(progress);
     progress.set_total(total(&jobs, settings.most_requests));
     let outcome = py.detach(|| run(&settings, &requests, sources, &paces, &progress))?;
-    let names: Vec<(&str, bool)> = requests.iter().map(|requests| (requests.name(), requests.is_folded(capacity))).collect();
+    let names: Vec<(&str, bool)> =
+        requests.iter().map(|requests| (requests.name(), requests.is_folded(capacity))).collect();
     result(py, &settings, &names, &outcome)
 }
 

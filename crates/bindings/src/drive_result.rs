@@ -13,14 +13,23 @@ use units::IoOp;
 
 use crate::errors;
 
-/// All figures and tables of a run. `jobs` are their names, and whether their addresses were folded.
-pub fn result<'py>(py: Python<'py>, settings: &Settings, jobs: &[(&str, bool)], outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
+/// All figures and tables of a run. `jobs` are their names, and whether their addresses were
+/// folded.
+pub fn result<'py>(
+    py: Python<'py>,
+    settings: &Settings,
+    jobs: &[(&str, bool)],
+    outcome: &Outcome,
+) -> PyResult<Bound<'py, PyDict>> {
     let wall = outcome.wall_seconds.max(1e-9);
     let mean = |shares: &[f64]| shares.iter().sum::<f64>() / shares.len().max(1) as f64;
     let dict = PyDict::new(py);
     dict.set_item("state", state_name(settings.state))?;
     dict.set_item("requests", outcome.requests)?;
-    dict.set_item("latency_ns", by_op(py, outcome, |py, summary| latency_dict(py, &summary.latency))?)?;
+    dict.set_item(
+        "latency_ns",
+        by_op(py, outcome, |py, summary| latency_dict(py, &summary.latency))?,
+    )?;
     dict.set_item("delays", by_op(py, outcome, delays_dict)?)?;
     dict.set_item("iops", outcome.iops())?;
     dict.set_item("bytes_per_second", outcome.bytes_per_second())?;
@@ -57,7 +66,10 @@ fn state_name(state: State) -> &'static str {
 
 /// Operations that occurred, in the order of their numbers.
 fn occurred(outcome: &Outcome) -> impl Iterator<Item = (IoOp, OpSummary)> {
-    IoOp::ALL.into_iter().map(|op| (op, outcome.latencies.of(op))).filter(|(_, summary)| summary.latency.count > 0)
+    IoOp::ALL
+        .into_iter()
+        .map(|op| (op, outcome.latencies.of(op)))
+        .filter(|(_, summary)| summary.latency.count > 0)
 }
 
 fn by_op<'py>(
@@ -87,7 +99,16 @@ fn latency_dict<'py>(py: Python<'py>, latency: &LatencySummary) -> PyResult<Boun
 fn delays_dict<'py>(py: Python<'py>, summary: &OpSummary) -> PyResult<Bound<'py, PyDict>> {
     let all = PyDict::new(py);
     for (delay, found) in Delay::ALL.into_iter().zip(summary.delays.into_array()) {
-        let DelaySummary { delayed, share_of_requests, share_of_latency, mean, p50, p99, p999, max } = found;
+        let DelaySummary {
+            delayed,
+            share_of_requests,
+            share_of_latency,
+            mean,
+            p50,
+            p99,
+            p999,
+            max,
+        } = found;
         let dict = PyDict::new(py);
         dict.set_item("delayed", delayed)?;
         dict.set_item("share_of_requests", share_of_requests)?;
@@ -163,7 +184,11 @@ fn energy_dict<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Option<Bound
     Ok(Some(dict))
 }
 
-fn job_dicts<'py>(py: Python<'py>, names: &[(&str, bool)], outcome: &Outcome) -> PyResult<Vec<Bound<'py, PyDict>>> {
+fn job_dicts<'py>(
+    py: Python<'py>,
+    names: &[(&str, bool)],
+    outcome: &Outcome,
+) -> PyResult<Vec<Bound<'py, PyDict>>> {
     let dicts = names.iter().zip(&outcome.jobs).map(|((name, folded), job)| {
         let latency = PyDict::new(py);
         latency.set_item("mean", job.mean_latency_ns())?;
@@ -191,7 +216,10 @@ fn timeline(outcome: &Outcome) -> PyResult<Option<String>> {
 }
 
 /// A table: its columns as a dict of arrays.
-fn table<'py, const N: usize>(py: Python<'py>, columns: [(&str, Bound<'py, PyAny>); N]) -> PyResult<Bound<'py, PyDict>> {
+fn table<'py, const N: usize>(
+    py: Python<'py>,
+    columns: [(&str, Bound<'py, PyAny>); N],
+) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for (name, column) in columns {
         dict.set_item(name, column)?;
@@ -199,15 +227,25 @@ fn table<'py, const N: usize>(py: Python<'py>, columns: [(&str, Bound<'py, PyAny
     Ok(dict)
 }
 
-fn array<'py, T: numpy::Element>(py: Python<'py>, values: impl Iterator<Item = T>) -> Bound<'py, PyAny> {
+fn array<'py, T: numpy::Element>(
+    py: Python<'py>,
+    values: impl Iterator<Item = T>,
+) -> Bound<'py, PyAny> {
     values.collect::<Vec<T>>().into_pyarray(py).into_any()
 }
 
-fn texts<'py>(py: Python<'py>, values: impl Iterator<Item = &'static str>) -> PyResult<Bound<'py, PyAny>> {
+fn texts<'py>(
+    py: Python<'py>,
+    values: impl Iterator<Item = &'static str>,
+) -> PyResult<Bound<'py, PyAny>> {
     values.collect::<Vec<_>>().into_pyobject(py)
 }
 
-fn tables<'py>(py: Python<'py>, settings: &Settings, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
+fn tables<'py>(
+    py: Python<'py>,
+    settings: &Settings,
+    outcome: &Outcome,
+) -> PyResult<Bound<'py, PyDict>> {
     let erases = erase_histogram(&outcome.erase_counts);
     let wear = table(
         py,
@@ -229,7 +267,13 @@ fn tables<'py>(py: Python<'py>, settings: &Settings, outcome: &Outcome) -> PyRes
 }
 
 fn latency_table<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
-    let of_op = |op: IoOp| outcome.latencies.latency_rows(op).into_iter().map(move |(value, count)| (op.name(), value, count));
+    let of_op = |op: IoOp| {
+        outcome
+            .latencies
+            .latency_rows(op)
+            .into_iter()
+            .map(move |(value, count)| (op.name(), value, count))
+    };
     let rows: Vec<_> = IoOp::ALL.into_iter().flat_map(of_op).collect();
     table(
         py,
@@ -245,7 +289,13 @@ fn delay_table<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, P
     let mut rows = Vec::new();
     for op in IoOp::ALL {
         for delay in Delay::ALL {
-            rows.extend(outcome.latencies.delay_rows(op, delay).into_iter().map(|(value, count)| (op.name(), delay.name(), value, count)));
+            rows.extend(
+                outcome
+                    .latencies
+                    .delay_rows(op, delay)
+                    .into_iter()
+                    .map(|(value, count)| (op.name(), delay.name(), value, count)),
+            );
         }
     }
     table(
@@ -286,9 +336,14 @@ fn over_time_table<'py>(py: Python<'py>, windows: &[Window]) -> PyResult<Bound<'
     )
 }
 
-fn die_table<'py>(py: Python<'py>, settings: &Settings, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
+fn die_table<'py>(
+    py: Python<'py>,
+    settings: &Settings,
+    outcome: &Outcome,
+) -> PyResult<Bound<'py, PyDict>> {
     let layout = settings.profile.layout();
-    let shares: Vec<DieShare> = outcome.dies.iter().map(|busy| DieShare::of(busy, outcome.elapsed)).collect();
+    let shares: Vec<DieShare> =
+        outcome.dies.iter().map(|busy| DieShare::of(busy, outcome.elapsed)).collect();
     let dies = 0..outcome.dies.len() as u32;
     table(
         py,

@@ -6,8 +6,18 @@ use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
-create_exception!(flashwright, FlashwrightError, PyException, "Anything that Flashwright reports as wrong.");
-create_exception!(flashwright, InputError, FlashwrightError, "Wrong use or wrong input: the command line exits with 2.");
+create_exception!(
+    flashwright,
+    FlashwrightError,
+    PyException,
+    "Anything that Flashwright reports as wrong."
+);
+create_exception!(
+    flashwright,
+    InputError,
+    FlashwrightError,
+    "Wrong use or wrong input: the command line exits with 2."
+);
 create_exception!(
     flashwright,
     RunError,
@@ -18,9 +28,15 @@ create_exception!(
     flashwright,
     ImpossibleError,
     RunError,
-    "An experiment that this device, region or budget does not allow: the others of a set go on without it."
+    "An experiment that this device, region or budget does not allow: the others of a set go on \
+     without it."
 );
-create_exception!(flashwright, Cancelled, FlashwrightError, "The work was asked to stop before its end.");
+create_exception!(
+    flashwright,
+    Cancelled,
+    FlashwrightError,
+    "The work was asked to stop before its end."
+);
 
 /// Wrong use or input, told by an error of one of the crates.
 #[allow(clippy::needless_pass_by_value, reason = "handed to map_err")]

@@ -18,27 +18,40 @@ const NO_OFFSET: u64 = u64::MAX;
 type Column<'py, T> = PyReadonlyArray1<'py, T>;
 
 /// The looks at open files, a column each: from_ns, to_ns, process, fd, file.
-type Sightings<'py> = (Column<'py, u64>, Column<'py, u64>, Column<'py, u32>, Column<'py, u32>, Column<'py, u32>);
+type Sightings<'py> =
+    (Column<'py, u64>, Column<'py, u64>, Column<'py, u32>, Column<'py, u32>, Column<'py, u32>);
 
 fn sightings(columns: &Sightings<'_>) -> PyResult<Vec<Sighting>> {
     let (from, to, process, fd, file) = columns;
     let (from, to) = (from.as_array(), to.as_array());
     let (process, fd, file) = (process.as_array(), fd.as_array(), file.as_array());
     if [to.len(), process.len(), fd.len(), file.len()].iter().any(|len| *len != from.len()) {
-        return Err(errors::input_error("sightings: columns of different lengths; right would be one value of each for each look"));
+        return Err(errors::input_error(
+            "sightings: columns of different lengths; right would be one value of each for each \
+             look",
+        ));
     }
-    let rows = (0..from.len()).map(|n| Sighting { from_ns: from[n], to_ns: to[n], process: process[n], fd: fd[n], file: file[n] });
+    let rows = (0..from.len()).map(|n| Sighting {
+        from_ns: from[n],
+        to_ns: to[n],
+        process: process[n],
+        fd: fd[n],
+        file: file[n],
+    });
     Ok(rows.collect())
 }
 
-/// Reads the pages that `trace_pipe_raw` of tracefs gave, one file for each processor, and gives the calls on files in them.
+/// Reads the pages that `trace_pipe_raw` of tracefs gave, one file for each processor, and gives
+/// the calls on files in them.
 ///
-/// `header_page` and `formats` are the kernel's texts of that name; `threads` pairs of thread and process; `sightings` what was seen in
-/// `/proc/PID/fd`, as arrays from_ns, to_ns (uint64, the trace's clock), process, fd, file (uint32; `NOT_WANTED_FILE` for what is of no
-/// interest). Gives columns time_ns, duration_ns, call, op (numbers in `call_names`, `op_names`), file, offset, length, result, pid; all
-/// bits set in file and offset mean not known. Besides them counts: events, other_events, other_calls (on sockets and other files),
-/// unresolved_calls, unplaced_calls, unpaired_enters, unpaired_exits, contradicted_files, gaps, missed_events, cut_bytes. Progress counts
-/// events. Raises InputError, Cancelled.
+/// `header_page` and `formats` are the kernel's texts of that name; `threads` pairs of thread and
+/// process; `sightings` what was seen in `/proc/PID/fd`, as arrays from_ns, to_ns (uint64, the
+/// trace's clock), process, fd, file (uint32; `NOT_WANTED_FILE` for what is of no interest). Gives
+/// columns time_ns, duration_ns, call, op (numbers in `call_names`, `op_names`), file, offset,
+/// length, result, pid; all bits set in file and offset mean not known. Besides them counts:
+/// events, other_events, other_calls (on sockets and other files), unresolved_calls,
+/// unplaced_calls, unpaired_enters, unpaired_exits, contradicted_files, gaps, missed_events,
+/// cut_bytes. Progress counts events. Raises InputError, Cancelled.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, reason = "as Python hands them over")]
 #[pyo3(signature = (paths, header_page, formats, threads, sightings, progress=None))]
@@ -54,7 +67,9 @@ fn decode_calls<'py>(
     let layout = PageLayout::parse(header_page).map_err(errors::input_error)?;
     let about = About { formats, threads, sightings: self::sightings(&sightings)? };
     let progress = progress::shared(progress);
-    let found = py.detach(move || ftrace::read_calls(&paths, layout, &about, &progress)).map_err(trace_error)?;
+    let found = py
+        .detach(move || ftrace::read_calls(&paths, layout, &about, &progress))
+        .map_err(trace_error)?;
     let calls = &found.calls;
     let dict = PyDict::new(py);
     fn column<T>(calls: &[FileCall], value: impl Fn(&FileCall) -> T) -> Vec<T> {
@@ -65,7 +80,10 @@ fn decode_calls<'py>(
     dict.set_item("call", column(calls, |call| call.call).into_pyarray(py))?;
     dict.set_item("op", column(calls, |call| call.op as u8).into_pyarray(py))?;
     dict.set_item("file", column(calls, |call| call.file.unwrap_or(NO_FILE)).into_pyarray(py))?;
-    dict.set_item("offset", column(calls, |call| call.offset.unwrap_or(NO_OFFSET)).into_pyarray(py))?;
+    dict.set_item(
+        "offset",
+        column(calls, |call| call.offset.unwrap_or(NO_OFFSET)).into_pyarray(py),
+    )?;
     dict.set_item("length", column(calls, |call| call.length).into_pyarray(py))?;
     dict.set_item("result", column(calls, |call| call.result).into_pyarray(py))?;
     dict.set_item("pid", column(calls, |call| call.process).into_pyarray(py))?;
@@ -90,11 +108,13 @@ fn decode_calls<'py>(
     Ok(dict)
 }
 
-/// Reads the pages that `trace_pipe_raw` of tracefs gave of the `blk` tracer, one file for each processor, and writes the stream that the
-/// kernel's `bin` mode and blktrace have to the file `output`, ordered by time.
+/// Reads the pages that `trace_pipe_raw` of tracefs gave of the `blk` tracer, one file for each
+/// processor, and writes the stream that the kernel's `bin` mode and blktrace have to the file
+/// `output`, ordered by time.
 ///
-/// `header_page` is the kernel's text of that name, `event` its number of the tracer's events. Gives counts: records, other_events, gaps,
-/// missed_events, cut_bytes. Progress counts events. Raises InputError, Cancelled.
+/// `header_page` is the kernel's text of that name, `event` its number of the tracer's events.
+/// Gives counts: records, other_events, gaps, missed_events, cut_bytes. Progress counts events.
+/// Raises InputError, Cancelled.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, reason = "as Python hands them over")]
 #[pyo3(signature = (paths, header_page, event, output, progress=None))]
@@ -108,7 +128,9 @@ fn write_blk_stream<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let layout = PageLayout::parse(header_page).map_err(errors::input_error)?;
     let progress = progress::shared(progress);
-    let found = py.detach(move || ftrace::write_blk_stream(&paths, layout, event, &output, &progress)).map_err(trace_error)?;
+    let found = py
+        .detach(move || ftrace::write_blk_stream(&paths, layout, event, &output, &progress))
+        .map_err(trace_error)?;
     let dict = PyDict::new(py);
     let counts = [
         ("records", found.records),

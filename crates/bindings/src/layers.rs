@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use ::devices::{BlockDevice, DeviceInfo, FlashWork, Part, Signal, Stacked, limits};
 use ::layers::{Facts, LAYERS, LayerError, PatternTimes, Piece, Sparse, Stack, Thresholds};
-use ::replay::{Ahead, Fit, Fitted, FittedCounts, Flushing, Played, Region, ReplayError, Settings, play_with};
+use ::replay::{
+    Ahead, Fit, Fitted, FittedCounts, Flushing, Played, Region, ReplayError, Settings, play_with,
+};
 use numpy::IntoPyArray as _;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -61,13 +63,27 @@ struct GivenThresholds {
 
 /// What is known of a device, as Python tells it: every key may be left out.
 pub fn facts_of(given: Option<&Bound<'_, PyDict>>) -> PyResult<Facts> {
-    const KEYS: [&str; 7] =
-        ["write_bytes", "erase_block_bytes", "focused_area_bytes", "times", "thresholds", "sequential_write", "random_write"];
+    const KEYS: [&str; 7] = [
+        "write_bytes",
+        "erase_block_bytes",
+        "focused_area_bytes",
+        "times",
+        "thresholds",
+        "sequential_write",
+        "random_write",
+    ];
     let Some(given) = given else { return Ok(Facts::default()) };
-    if let Some(key) = given.keys().iter().find(|key| !KEYS.iter().any(|known| key.eq(*known).unwrap_or(false))) {
-        return Err(errors::input_error(format!("facts has no `{key}`; known are: {}", KEYS.join(", "))));
+    if let Some(key) =
+        given.keys().iter().find(|key| !KEYS.iter().any(|known| key.eq(*known).unwrap_or(false)))
+    {
+        return Err(errors::input_error(format!(
+            "facts has no `{key}`; known are: {}",
+            KEYS.join(", ")
+        )));
     }
-    let item = |key: &str| -> PyResult<Option<Bound<'_, PyAny>>> { Ok(given.get_item(key)?.filter(|value| !value.is_none())) };
+    let item = |key: &str| -> PyResult<Option<Bound<'_, PyAny>>> {
+        Ok(given.get_item(key)?.filter(|value| !value.is_none()))
+    };
     let number = |key: &str| item(key)?.map(|value| value.extract::<u64>()).transpose();
     let pieces = |key: &str| -> PyResult<Vec<Piece>> {
         let all = item(key)?.map(|value| value.extract::<Vec<(u64, f64, f64)>>()).transpose()?;
@@ -78,23 +94,26 @@ pub fn facts_of(given: Option<&Bound<'_, PyDict>>) -> PyResult<Facts> {
         write_bytes: item("write_bytes")?.map(|value| value.extract::<u32>()).transpose()?,
         erase_block_bytes: number("erase_block_bytes")?,
         focused_area_bytes: number("focused_area_bytes")?,
-        times: item("times")?
-            .map(|value| value.extract::<GivenTimes>())
-            .transpose()?
-            .map(|GivenTimes { sequential_ns, partitioned_ns, focused_ns }| PatternTimes { sequential_ns, partitioned_ns, focused_ns }),
-        thresholds: item("thresholds")?.map(|value| value.extract::<GivenThresholds>()).transpose()?.map(
-            |GivenThresholds { sequential_pages, partitioned_pages, focused_pages }| Thresholds {
-                sequential_pages,
-                partitioned_pages,
-                focused_pages,
+        times: item("times")?.map(|value| value.extract::<GivenTimes>()).transpose()?.map(
+            |GivenTimes { sequential_ns, partitioned_ns, focused_ns }| PatternTimes {
+                sequential_ns,
+                partitioned_ns,
+                focused_ns,
             },
         ),
+        thresholds: item("thresholds")?
+            .map(|value| value.extract::<GivenThresholds>())
+            .transpose()?
+            .map(|GivenThresholds { sequential_pages, partitioned_pages, focused_pages }| {
+                Thresholds { sequential_pages, partitioned_pages, focused_pages }
+            }),
         sequential_write: pieces("sequential_write")?,
         random_write: pieces("random_write")?,
     })
 }
 
-/// When checkpoints of the database begin and end, and how layers are told of the ends. Of beginnings they are told beside the requests.
+/// When checkpoints of the database begin and end, and how layers are told of the ends. Of
+/// beginnings they are told beside the requests.
 struct Checkpoints {
     times: Arc<[Nanos]>,
     begins: Vec<Nanos>,
@@ -107,19 +126,28 @@ impl Checkpoints {
         let are_flushes = match told {
             "flush" => true,
             "signal" => false,
-            other => return Err(errors::input_error(format!("checkpoints_as is `{other}`: it must be flush or signal"))),
+            other => {
+                return Err(errors::input_error(format!(
+                    "checkpoints_as is `{other}`: it must be flush or signal"
+                )));
+            }
         };
         Ok(Self { times: times.into(), begins, are_flushes })
     }
 
     fn among(&self, source: Box<dyn RequestSource>) -> Box<dyn RequestSource> {
-        if self.are_flushes { Box::new(Flushing::new(source, Arc::clone(&self.times))) } else { source }
+        if self.are_flushes {
+            Box::new(Flushing::new(source, Arc::clone(&self.times)))
+        } else {
+            source
+        }
     }
 
     fn signals(&self) -> Vec<(Nanos, Signal)> {
         let ends = if self.are_flushes { &[][..] } else { &self.times };
         let begins = self.begins.iter().map(|at| (*at, Signal::CheckpointBegins));
-        let mut signals: Vec<_> = ends.iter().map(|at| (*at, Signal::CheckpointEnds)).chain(begins).collect();
+        let mut signals: Vec<_> =
+            ends.iter().map(|at| (*at, Signal::CheckpointEnds)).chain(begins).collect();
         signals.sort_by_key(|(at, _)| *at);
         signals
     }
@@ -151,17 +179,28 @@ struct Outcome {
 }
 
 impl Measuring<'_> {
-    fn run(self, device: &mut dyn BlockDevice, trace: &LoadedTrace) -> Result<Outcome, ReplayError> {
+    fn run(
+        self,
+        device: &mut dyn BlockDevice,
+        trace: &LoadedTrace,
+    ) -> Result<Outcome, ReplayError> {
         let before = device.flash_work();
         let mut stacked = Stacked::new(device, self.stack, self.sample_every);
         let fitted = Fitted::new(trace.0.source()?, self.fit);
         let counts = fitted.counts();
         let mut requests = Ahead::new(self.checkpoints.among(Box::new(fitted)));
-        let mut played = play_with(&mut stacked, &mut requests, &self.checkpoints.signals(), self.settings, self.progress);
+        let mut played = play_with(
+            &mut stacked,
+            &mut requests,
+            &self.checkpoints.signals(),
+            self.settings,
+            self.progress,
+        );
         let ended_at = stacked.now();
         if self.drains && played.ended.is_none() {
             let progress = self.progress;
-            played.ended = stacked.drain(&mut || progress.advance(0).is_ok()).err().map(ReplayError::Device);
+            played.ended =
+                stacked.drain(&mut || progress.advance(0).is_ok()).err().map(ReplayError::Device);
         }
         stacked.sample_now();
         Ok(Outcome {
@@ -186,23 +225,33 @@ impl Measuring<'_> {
 
 /// Formats a stack of layers over a device, and plays a trace on it: `replay` with layers between.
 ///
-/// `stack` are layers from the top to the bottom with `|` between them, or "direct"; `facts` what is known of the device, for parameters that are
-/// `auto`. The stack has `region_bytes` of the device (to its end if left out) from `region_offset` on, and of what it offers the first
-/// `above_bytes` are used (all if left out): stacks that offer different capacities play the same requests then. At `checkpoints_ns`, times of the
-/// trace, a checkpoint of the database ends: a flush among the requests, or a signal to the layers, as `checkpoints_as` says; at `begins_ns` one begins,
-/// which layers are always told by a signal. With `drain` layers write back what they hold at the end, after what is measured of requests. Counters are sampled every `sample_every_ns` of the device's time,
-/// or less often if that is too many.
+/// `stack` are layers from the top to the bottom with `|` between them, or "direct"; `facts` what
+/// is known of the device, for parameters that are `auto`. The stack has `region_bytes` of the
+/// device (to its end if left out) from `region_offset` on, and of what it offers the first
+/// `above_bytes` are used (all if left out): stacks that offer different capacities play the same
+/// requests then. At `checkpoints_ns`, times of the trace, a checkpoint of the database ends: a
+/// flush among the requests, or a signal to the layers, as `checkpoints_as` says; at `begins_ns`
+/// one begins, which layers are always told by a signal. With `drain` layers write back what they
+/// hold at the end, after what is measured of requests. Counters are sampled every
+/// `sample_every_ns` of the device's time, or less often if that is too many.
 ///
-/// Gives the figures of `replay` and `layers`: capacity_bytes (above), below (what the device was sent by operation: requests, bytes, latency_ns, a
-/// sum), busy_ns (how long the device had something to do, with `reads` and with `changes`, all else: what overlaps counts once), flash (what its
-/// flash did: page_bytes, page_reads, page_programs, erases; None if nobody can tell), computing_seconds (time of this machine's processor in
-/// the layers), drain_seconds, counters (one dict a layer), and `tables.samples`. Raises InputError before the first request.
+/// Gives the figures of `replay` and `layers`: capacity_bytes (above), below (what the device was
+/// sent by operation: requests, bytes, latency_ns, a sum), busy_ns (how long the device had
+/// something to do, with `reads` and with `changes`, all else: what overlaps counts once), flash
+/// (what its flash did: page_bytes, page_reads, page_programs, erases; None if nobody can tell),
+/// computing_seconds (time of this machine's processor in the layers), drain_seconds, counters (one
+/// dict a layer), and `tables.samples`. Raises InputError before the first request.
 #[pyfunction]
 #[pyo3(signature = (
-    device, trace, stack, *, facts=None, seed=1, pace="closed", factor=1.0, depth=1, waiting=false, remap="refuse", region_offset=0,
-    region_bytes=None, above_bytes=None, checkpoints_ns=None, begins_ns=None, checkpoints_as="flush", drain=true, sample_every_ns=1_000_000, progress=None
+    device, trace, stack, *, facts=None, seed=1, pace="closed", factor=1.0, depth=1, waiting=false,
+    remap="refuse", region_offset=0, region_bytes=None, above_bytes=None, checkpoints_ns=None,
+    begins_ns=None, checkpoints_as="flush", drain=true, sample_every_ns=1_000_000, progress=None
 ))]
-#[allow(clippy::too_many_arguments, clippy::needless_pass_by_value, reason = "keyword arguments of Python")]
+#[allow(
+    clippy::too_many_arguments,
+    clippy::needless_pass_by_value,
+    reason = "keyword arguments of Python"
+)]
 fn replay_layers<'py>(
     py: Python<'py>,
     device: &Device,
@@ -227,20 +276,30 @@ fn replay_layers<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let about = &part_of(device.about(), region_offset, region_bytes)?;
     let pace = pace_of(pace, factor, depth, waiting, about.queue_depth)?;
-    let checkpoints = Checkpoints::new(checkpoints_ns.unwrap_or_default(), begins_ns.unwrap_or_default(), checkpoints_as)?;
+    let checkpoints = Checkpoints::new(
+        checkpoints_ns.unwrap_or_default(),
+        begins_ns.unwrap_or_default(),
+        checkpoints_as,
+    )?;
     if (pace.is_timed() || !checkpoints.times.is_empty()) && trace.0.facts.timeless {
         let name = trace.0.path.display();
-        return Err(errors::input_error(format!("{name}: it has no times; right would be a closed pace without waiting or checkpoints")));
+        return Err(errors::input_error(format!(
+            "{name}: it has no times; right would be a closed pace without waiting or checkpoints"
+        )));
     }
     let facts = facts_of(facts)?;
     let stack = open_blank(stack, &facts, seed, about)?;
     let mut above = about.clone();
     above.capacity_bytes = stack.limits().capacity_bytes;
     let length = above_bytes.unwrap_or(above.capacity_bytes);
-    if length == 0 || length > above.capacity_bytes || !length.is_multiple_of(u64::from(above.sector_bytes)) {
+    if length == 0
+        || length > above.capacity_bytes
+        || !length.is_multiple_of(u64::from(above.sector_bytes))
+    {
         let whole = above.capacity_bytes;
         return Err(errors::input_error(format!(
-            "above_bytes is {length}: it must be whole sectors of the {whole} bytes that the stack offers"
+            "above_bytes is {length}: it must be whole sectors of the {whole} bytes that the stack \
+             offers"
         )));
     }
     let region = Region { offset: 0, length };
@@ -250,13 +309,24 @@ fn replay_layers<'py>(
     let mut held = device.lock()?;
     let mut part = Part::new(&mut **held, region_offset, about.capacity_bytes);
     let settings = Settings { pace, keeps_going: false };
-    let measuring = Measuring { stack, fit, checkpoints, settings, drains: drain, sample_every: sample_every_ns, progress: &progress };
+    let measuring = Measuring {
+        stack,
+        fit,
+        checkpoints,
+        settings,
+        drains: drain,
+        sample_every: sample_every_ns,
+        progress: &progress,
+    };
     let outcome = py.detach(|| measuring.run(&mut part, trace)).map_err(replay_error)?;
     let dict = figures(py, &outcome.played.measured, &outcome.fitted, pace)?;
     ended(&dict, outcome.played.ended.as_ref())?;
     dict.set_item("layers", layers_dict(py, &outcome)?)?;
-    let tables: Bound<'_, PyDict> =
-        dict.get_item("tables")?.map(|tables| tables.cast_into()).transpose()?.unwrap_or_else(|| PyDict::new(py));
+    let tables: Bound<'_, PyDict> = dict
+        .get_item("tables")?
+        .map(|tables| tables.cast_into())
+        .transpose()?
+        .unwrap_or_else(|| PyDict::new(py));
     tables.set_item("samples", samples(py, &outcome)?)?;
     Ok(dict)
 }
@@ -266,30 +336,40 @@ fn part_of(about: &DeviceInfo, offset: u64, length: Option<u64>) -> PyResult<Dev
     let (capacity, sector) = (about.capacity_bytes, u64::from(about.sector_bytes));
     let length = length.unwrap_or(capacity.saturating_sub(offset));
     let is_within = offset.checked_add(length).is_some_and(|end| end <= capacity);
-    if length == 0 || !is_within || !offset.is_multiple_of(sector) || !length.is_multiple_of(sector) {
+    if length == 0 || !is_within || !offset.is_multiple_of(sector) || !length.is_multiple_of(sector)
+    {
         let name = &about.name;
         return Err(errors::input_error(format!(
-            "{name}: a region of {length} bytes from byte {offset} on is not of whole sectors of its {capacity} bytes"
+            "{name}: a region of {length} bytes from byte {offset} on is not of whole sectors of \
+             its {capacity} bytes"
         )));
     }
     Ok(DeviceInfo { capacity_bytes: length, ..about.clone() })
 }
 
-/// A stack as it is when it has just been formatted. Requests carry no data, so that the device itself need not be written for that.
-fn open_blank(text: &str, facts: &Facts, seed: u64, about: &::devices::DeviceInfo) -> PyResult<Stack> {
+/// A stack as it is when it has just been formatted. Requests carry no data, so that the device
+/// itself need not be written for that.
+fn open_blank(
+    text: &str,
+    facts: &Facts,
+    seed: u64,
+    about: &::devices::DeviceInfo,
+) -> PyResult<Stack> {
     let mut blank = Sparse::new(limits(about));
     ::layers::format(text, facts, seed, &mut blank).map_err(layer_error)?;
     ::layers::open(text, facts, seed, &mut blank).map_err(layer_error)
 }
 
-/// The layers of a stack, from the top to the bottom. Raises InputError if one is unknown, or has no such parameter.
+/// The layers of a stack, from the top to the bottom. Raises InputError if one is unknown, or has
+/// no such parameter.
 #[pyfunction]
 fn check_stack(stack: &str) -> PyResult<Vec<&'static str>> {
     let parsed = ::layers::parse(stack).map_err(errors::input_error)?;
     Ok(parsed.into_iter().map(|(entry, _)| entry.info.name).collect())
 }
 
-/// Bytes that a stack offers over a device, or over a region of it. Raises InputError if it cannot be made.
+/// Bytes that a stack offers over a device, or over a region of it. Raises InputError if it cannot
+/// be made.
 #[pyfunction]
 #[pyo3(signature = (device, stack, *, facts=None, seed=1, region_offset=0, region_bytes=None))]
 fn stack_capacity_bytes(
@@ -310,14 +390,20 @@ fn counters(layers: &[&'static str]) -> impl Iterator<Item = (usize, &'static st
     let all: Vec<_> = layers
         .iter()
         .enumerate()
-        .flat_map(|(level, name)| entry(name).into_iter().flat_map(move |entry| entry.counters.iter().map(move |one| (level, one.name))))
+        .flat_map(|(level, name)| {
+            entry(name)
+                .into_iter()
+                .flat_map(move |entry| entry.counters.iter().map(move |one| (level, one.name)))
+        })
         .collect();
     all.into_iter()
 }
 
 fn layers_dict<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
     let (dict, below) = (PyDict::new(py), PyDict::new(py));
-    for (op, sent) in IoOp::ALL.into_iter().zip(&outcome.below).filter(|(_, sent)| sent.requests > 0) {
+    for (op, sent) in
+        IoOp::ALL.into_iter().zip(&outcome.below).filter(|(_, sent)| sent.requests > 0)
+    {
         let one = PyDict::new(py);
         one.set_item("requests", sent.requests)?;
         one.set_item("bytes", sent.bytes)?;

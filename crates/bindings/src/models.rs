@@ -1,15 +1,19 @@
 //! The models of MULTILOG section 4, on numbers and on numpy arrays.
 //!
-//! Functions of one number take a float and give a float, or take an array (or nested list) and give an array of the
-//! same shape.
+//! Functions of one number take a float and give a float, or take an array (or nested list) and
+//! give an array of the same shape.
 
 use std::borrow::Cow;
 
 use ::models::{
-    BetaCoefficients, Binning, ModelError, UpdateBins, UpdateSets, Wear, beta_polynomial as beta_of, polynomial_fit as fit_polynomial,
+    BetaCoefficients, Binning, ModelError, UpdateBins, UpdateSets, Wear,
+    beta_polynomial as beta_of, polynomial_fit as fit_polynomial,
 };
 use numpy::ndarray::{ArrayD, IxDyn};
-use numpy::{AllowTypeChange, IntoPyArray, PyArray1, PyArrayDyn, PyArrayLike1, PyArrayLikeDyn, PyReadonlyArray1, PyUntypedArray};
+use numpy::{
+    AllowTypeChange, IntoPyArray, PyArray1, PyArrayDyn, PyArrayLike1, PyArrayLikeDyn,
+    PyReadonlyArray1, PyUntypedArray,
+};
 use pyo3::prelude::*;
 
 use crate::errors::input_error;
@@ -17,7 +21,10 @@ use crate::errors::input_error;
 type Floats<'py> = PyArrayLike1<'py, f64, AllowTypeChange>;
 
 /// Applies a model of one number to a float or to every entry of an array, without the GIL.
-fn each<'py>(numbers: &Bound<'py, PyAny>, model: impl Fn(f64) -> Result<f64, ModelError> + Send + Sync) -> PyResult<Bound<'py, PyAny>> {
+fn each<'py>(
+    numbers: &Bound<'py, PyAny>,
+    model: impl Fn(f64) -> Result<f64, ModelError> + Send + Sync,
+) -> PyResult<Bound<'py, PyAny>> {
     let py = numbers.py();
     if numbers.cast::<PyUntypedArray>().is_err()
         && let Ok(number) = numbers.extract::<f64>()
@@ -25,18 +32,32 @@ fn each<'py>(numbers: &Bound<'py, PyAny>, model: impl Fn(f64) -> Result<f64, Mod
         return Ok(py.detach(|| model(number)).map_err(input_error)?.into_pyobject(py)?.into_any());
     }
     let array: PyArrayLikeDyn<'py, f64, AllowTypeChange> = numbers.extract()?;
-    let (shape, flat): (Vec<usize>, Vec<f64>) = (array.as_array().shape().to_vec(), array.as_array().iter().copied().collect());
-    let results = py.detach(|| flat.into_iter().map(model).collect::<Result<Vec<f64>, _>>()).map_err(input_error)?;
-    let results = ArrayD::from_shape_vec(IxDyn(&shape), results).expect("one result for each number");
+    let (shape, flat): (Vec<usize>, Vec<f64>) =
+        (array.as_array().shape().to_vec(), array.as_array().iter().copied().collect());
+    let results = py
+        .detach(|| flat.into_iter().map(model).collect::<Result<Vec<f64>, _>>())
+        .map_err(input_error)?;
+    let results =
+        ArrayD::from_shape_vec(IxDyn(&shape), results).expect("one result for each number");
     Ok(PyArrayDyn::from_owned_array(py, results).into_any())
 }
 
-fn in_range(what: &'static str, value: f64, ok: bool, right: &'static str) -> Result<f64, ModelError> {
+fn in_range(
+    what: &'static str,
+    value: f64,
+    ok: bool,
+    right: &'static str,
+) -> Result<f64, ModelError> {
     if ok { Ok(value) } else { Err(ModelError::OutOfRange { what, value, right }) }
 }
 
 fn alpha(value: f64) -> Result<f64, ModelError> {
-    in_range("over-provisioning", value, value >= 0.0 && value.is_finite(), "0 or above (0.2 means 20 %)")
+    in_range(
+        "over-provisioning",
+        value,
+        value >= 0.0 && value.is_finite(),
+        "0 or above (0.2 means 20 %)",
+    )
 }
 
 fn chance(value: f64) -> Result<f64, ModelError> {
@@ -51,13 +72,15 @@ fn update_sets(sizes: &Floats<'_>, shares: &Floats<'_>) -> PyResult<UpdateSets> 
     UpdateSets::new(&slice(sizes), &slice(shares)).map_err(input_error)
 }
 
-/// Cleaning cost p / (1 - p) of a p_gc from 0 to 1: relocation writes for each host write (MULTILOG eq. 1).
+/// Cleaning cost p / (1 - p) of a p_gc from 0 to 1: relocation writes for each host write (MULTILOG
+/// eq. 1).
 #[pyfunction]
 fn cleaning_cost<'py>(p_gc: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     each(p_gc, |p| chance(p).map(::models::cleaning_cost))
 }
 
-/// Write amplification 1 / (1 - p) of a p_gc from 0 to 1: page programs for each host write (MULTILOG eq. 1).
+/// Write amplification 1 / (1 - p) of a p_gc from 0 to 1: page programs for each host write
+/// (MULTILOG eq. 1).
 #[pyfunction]
 fn write_amplification<'py>(p_gc: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     each(p_gc, |p| chance(p).map(::models::write_amplification))
@@ -83,24 +106,34 @@ fn cleaning_cost_lru<'py>(over_provisioning: &Bound<'py, PyAny>) -> PyResult<Bou
 
 /// Write amplification of `p_gc_lru`; infinite at 0.
 #[pyfunction]
-fn write_amplification_lru<'py>(over_provisioning: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+fn write_amplification_lru<'py>(
+    over_provisioning: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
     each(over_provisioning, |a| alpha(a).map(::models::write_amplification_lru))
 }
 
-/// p_gc of Greedy on uniform updates, for erase blocks of `pages_per_erase_block` pages, in the limit of many (mean field).
+/// p_gc of Greedy on uniform updates, for erase blocks of `pages_per_erase_block` pages, in the
+/// limit of many (mean field).
 #[pyfunction]
-fn p_gc_greedy<'py>(over_provisioning: &Bound<'py, PyAny>, pages_per_erase_block: usize) -> PyResult<Bound<'py, PyAny>> {
+fn p_gc_greedy<'py>(
+    over_provisioning: &Bound<'py, PyAny>,
+    pages_per_erase_block: usize,
+) -> PyResult<Bound<'py, PyAny>> {
     each(over_provisioning, |a| ::models::p_gc_greedy(a, pages_per_erase_block))
 }
 
 /// p_gc of the best of `choices` erase blocks drawn at random, on uniform updates (mean field).
 #[pyfunction]
-fn p_gc_d_choices<'py>(over_provisioning: &Bound<'py, PyAny>, pages_per_erase_block: usize, choices: u32) -> PyResult<Bound<'py, PyAny>> {
+fn p_gc_d_choices<'py>(
+    over_provisioning: &Bound<'py, PyAny>,
+    pages_per_erase_block: usize,
+    choices: u32,
+) -> PyResult<Bound<'py, PyAny>> {
     each(over_provisioning, |a| ::models::p_gc_d_choices(a, pages_per_erase_block, choices))
 }
 
-/// p_gc of Window-Greedy on uniform updates, with the oldest fraction `window` of all erase blocks in the window: 0 is
-/// LRU, 1 is Greedy (mean field).
+/// p_gc of Window-Greedy on uniform updates, with the oldest fraction `window` of all erase blocks
+/// in the window: 0 is LRU, 1 is Greedy (mean field).
 #[pyfunction]
 fn p_gc_window_greedy<'py>(
     over_provisioning: &Bound<'py, PyAny>,
@@ -110,31 +143,55 @@ fn p_gc_window_greedy<'py>(
     each(over_provisioning, |a| ::models::p_gc_window_greedy(a, pages_per_erase_block, window))
 }
 
-/// One log's term of MULTILOG eq. 11: how the cleaning cost changes with the log's space; negative. `z` is physical
-/// pages for each valid page of the log (1 or above), `update_share` and `size` its fractions of all updates and of all
-/// pages. `approximate` uses -W(-z e^-z) ~ e^(-0.9 (z - 1)).
+/// One log's term of MULTILOG eq. 11: how the cleaning cost changes with the log's space; negative.
+/// `z` is physical pages for each valid page of the log (1 or above), `update_share` and `size` its
+/// fractions of all updates and of all pages. `approximate` uses -W(-z e^-z) ~ e^(-0.9 (z - 1)).
 #[pyfunction]
 #[pyo3(signature = (z, update_share, size, *, approximate = false))]
-fn cleaning_cost_derivative<'py>(z: &Bound<'py, PyAny>, update_share: f64, size: f64, approximate: bool) -> PyResult<Bound<'py, PyAny>> {
-    in_range("update share", update_share, (0.0..=1.0).contains(&update_share), "from 0 to 1").map_err(input_error)?;
-    in_range("size", size, size > 0.0 && size <= 1.0, "above 0 and at most 1").map_err(input_error)?;
-    let slope = if approximate { ::models::cleaning_cost_derivative_approx } else { ::models::cleaning_cost_derivative };
-    each(z, |z| Ok(slope(in_range("z", z, z >= 1.0 && z.is_finite(), "1 or above")?, update_share, size)))
+fn cleaning_cost_derivative<'py>(
+    z: &Bound<'py, PyAny>,
+    update_share: f64,
+    size: f64,
+    approximate: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    in_range("update share", update_share, (0.0..=1.0).contains(&update_share), "from 0 to 1")
+        .map_err(input_error)?;
+    in_range("size", size, size > 0.0 && size <= 1.0, "above 0 and at most 1")
+        .map_err(input_error)?;
+    let slope = if approximate {
+        ::models::cleaning_cost_derivative_approx
+    } else {
+        ::models::cleaning_cost_derivative
+    };
+    each(z, |z| {
+        Ok(slope(in_range("z", z, z >= 1.0 && z.is_finite(), "1 or above")?, update_share, size))
+    })
 }
 
 /// Distribution of the valid pages of an erase block (MULTILOG eq. 5): entry k is the chance of k.
 #[pyfunction]
-fn valid_pages_pdf(py: Python<'_>, pages_per_erase_block: usize, p_valid: f64) -> PyResult<Bound<'_, PyArray1<f64>>> {
+fn valid_pages_pdf(
+    py: Python<'_>,
+    pages_per_erase_block: usize,
+    p_valid: f64,
+) -> PyResult<Bound<'_, PyArray1<f64>>> {
     chance(p_valid).map_err(input_error)?;
     Ok(::models::valid_pages_pdf(pages_per_erase_block, p_valid).into_pyarray(py))
 }
 
-/// The distribution after `updates` steps of MULTILOG's Markov chain on a device of `logical_pages`.
+/// The distribution after `updates` steps of MULTILOG's Markov chain on a device of
+/// `logical_pages`.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, reason = "what PyO3 extracts is passed by value")]
-fn markov_pdf<'py>(py: Python<'py>, pdf: Floats<'py>, logical_pages: u64, updates: u64) -> PyResult<Bound<'py, PyArray1<f64>>> {
+fn markov_pdf<'py>(
+    py: Python<'py>,
+    pdf: Floats<'py>,
+    logical_pages: u64,
+    updates: u64,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
     let pdf = slice(&pdf).into_owned();
-    let after = py.detach(|| ::models::markov_pdf(&pdf, logical_pages, updates)).map_err(input_error)?;
+    let after =
+        py.detach(|| ::models::markov_pdf(&pdf, logical_pages, updates)).map_err(input_error)?;
     Ok(after.into_pyarray(py))
 }
 
@@ -160,7 +217,9 @@ fn window_benefit(
     logical_pages: u64,
     window: u64,
 ) -> PyResult<WindowBenefit> {
-    let found = py.detach(|| ::models::window_benefit(over_provisioning, pages_per_erase_block, logical_pages, window));
+    let found = py.detach(|| {
+        ::models::window_benefit(over_provisioning, pages_per_erase_block, logical_pages, window)
+    });
     let found = found.map_err(input_error)?;
     Ok(WindowBenefit {
         lru_valid_pages: found.lru_valid_pages,
@@ -201,8 +260,9 @@ impl RandomPlacement {
     }
 }
 
-/// Sets of pages of different update frequency mixed in one log cleaned by LRU (MULTILOG eq. 6-9, for any number of
-/// sets). `sizes` and `shares` of updates add up to 1. `approximate` takes the closed formula of 4.2.1.
+/// Sets of pages of different update frequency mixed in one log cleaned by LRU (MULTILOG eq. 6-9,
+/// for any number of sets). `sizes` and `shares` of updates add up to 1. `approximate` takes the
+/// closed formula of 4.2.1.
 #[pyfunction]
 #[pyo3(signature = (sizes, shares, over_provisioning, *, approximate = false))]
 #[allow(clippy::needless_pass_by_value, reason = "what PyO3 extracts is passed by value")]
@@ -224,7 +284,8 @@ struct Division(::models::Division);
 
 #[pymethods]
 impl Division {
-    /// Spare space of each log as a fraction of all logical pages; adds up to the over-provisioning.
+    /// Spare space of each log as a fraction of all logical pages; adds up to the
+    /// over-provisioning.
     #[getter]
     fn betas<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         PyArray1::from_slice(py, &self.0.betas)
@@ -249,23 +310,36 @@ impl Division {
     }
 }
 
-/// Sets of pages each in its own log, spare space divided as well as can be (MULTILOG eq. 10-13). `sizes` and `shares`
-/// of updates add up to 1.
+/// Sets of pages each in its own log, spare space divided as well as can be (MULTILOG eq. 10-13).
+/// `sizes` and `shares` of updates add up to 1.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, reason = "what PyO3 extracts is passed by value")]
-fn kmodal_separated(py: Python<'_>, sizes: Floats<'_>, shares: Floats<'_>, over_provisioning: f64) -> PyResult<Division> {
+fn kmodal_separated(
+    py: Python<'_>,
+    sizes: Floats<'_>,
+    shares: Floats<'_>,
+    over_provisioning: f64,
+) -> PyResult<Division> {
     let sets = update_sets(&sizes, &shares)?;
-    py.detach(|| ::models::divide_space(&sets, over_provisioning)).map(Division).map_err(input_error)
+    py.detach(|| ::models::divide_space(&sets, over_provisioning))
+        .map(Division)
+        .map_err(input_error)
 }
 
 /// Cleaning cost of sets each in its own log with the spare spaces `betas` (MULTILOG eq. 13).
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, reason = "what PyO3 extracts is passed by value")]
-fn separated_cleaning_cost(sizes: Floats<'_>, shares: Floats<'_>, betas: Floats<'_>) -> PyResult<f64> {
-    ::models::separated_cleaning_cost(&update_sets(&sizes, &shares)?, &slice(&betas)).map_err(input_error)
+fn separated_cleaning_cost(
+    sizes: Floats<'_>,
+    shares: Floats<'_>,
+    betas: Floats<'_>,
+) -> PyResult<f64> {
+    ::models::separated_cleaning_cost(&update_sets(&sizes, &shares)?, &slice(&betas))
+        .map_err(input_error)
 }
 
-/// The least cleaning cost of a workload, and how space is divided to reach it. `float(bound)` is the cleaning cost.
+/// The least cleaning cost of a workload, and how space is divided to reach it. `float(bound)` is
+/// the cleaning cost.
 #[pyclass(frozen, module = "flashwright._core", name = "Bound")]
 struct LeastCost {
     bound: ::models::Bound,
@@ -352,7 +426,8 @@ impl LeastCost {
 
     fn __repr__(&self) -> String {
         format!(
-            "Bound(over_provisioning={}, cleaning_cost={:.6}, write_amplification={:.6}, bins={}, binning='{}')",
+            "Bound(over_provisioning={}, cleaning_cost={:.6}, write_amplification={:.6}, bins={}, \
+             binning='{}')",
             self.bound.over_provisioning,
             self.bound.cleaning_cost,
             self.bound.write_amplification,
@@ -370,7 +445,9 @@ fn binning_of(binning: &Bound<'_, PyAny>) -> PyResult<Binning> {
     match name.as_str() {
         "exact" => Ok(Binning::Exact),
         "powers_of_two" => Ok(Binning::PowersOfTwo),
-        _ => Err(input_error(format!("binning is `{name}`: it must be exact, powers_of_two, or a ratio of 1.001 or above"))),
+        _ => Err(input_error(format!(
+            "binning is `{name}`: it must be exact, powers_of_two, or a ratio of 1.001 or above"
+        ))),
     }
 }
 
@@ -384,10 +461,11 @@ fn binning_name(binning: Binning) -> String {
 
 /// The least cleaning cost of any placement by update frequency (MULTILOG Algorithm 1).
 ///
-/// `weights` has one entry a page, its update frequency in any unit or (uint32, the fastest) its number of updates; 0
-/// is a page that holds data and is never updated; pages that were never written are to be left out. `binning` is
-/// "exact", "powers_of_two" (the paper's bins) or the ratio of the bins' edges. For one over-provisioning gives a
-/// `Bound`, for a list of them a list, binning only once.
+/// `weights` has one entry a page, its update frequency in any unit or (uint32, the fastest) its
+/// number of updates; 0 is a page that holds data and is never updated; pages that were never
+/// written are to be left out. `binning` is "exact", "powers_of_two" (the paper's bins) or the
+/// ratio of the bins' edges. For one over-provisioning gives a `Bound`, for a list of them a list,
+/// binning only once.
 #[pyfunction]
 #[pyo3(signature = (weights, over_provisioning, binning = None))]
 fn cleaning_cost_bound<'py>(
@@ -398,7 +476,9 @@ fn cleaning_cost_bound<'py>(
     let py = weights.py();
     let binning = binning.map_or(Ok(Binning::Exact), binning_of)?;
     let bins = if let Ok(counts) = weights.extract::<PyReadonlyArray1<'py, u32>>() {
-        let counts = counts.as_slice().map_or_else(|_| Cow::Owned(counts.as_array().to_vec()), Cow::Borrowed);
+        let counts = counts
+            .as_slice()
+            .map_or_else(|_| Cow::Owned(counts.as_array().to_vec()), Cow::Borrowed);
         py.detach(|| UpdateBins::of_counts(&counts, binning))
     } else {
         let weights: Floats<'py> = weights.extract()?;
@@ -420,10 +500,12 @@ fn cleaning_cost_bound<'py>(
     bounds.into_pyobject(py)
 }
 
-/// The least cleaning cost, one for each over-provisioning, of pages that hold data only part of the time, as where a workload trims.
+/// The least cleaning cost, one for each over-provisioning, of pages that hold data only part of
+/// the time, as where a workload trims.
 ///
-/// `weights` and `held` have one entry a page: its update frequency in any unit, and the fraction of all host writes, 0 to 1, during which
-/// it holds data. Our extension of MULTILOG Algorithm 1. Raises InputError.
+/// `weights` and `held` have one entry a page: its update frequency in any unit, and the fraction
+/// of all host writes, 0 to 1, during which it holds data. Our extension of MULTILOG Algorithm 1.
+/// Raises InputError.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, reason = "as Python hands them over")]
 fn cleaning_cost_bound_of_held<'py>(
@@ -433,7 +515,8 @@ fn cleaning_cost_bound_of_held<'py>(
     over_provisionings: Vec<f64>,
 ) -> PyResult<Vec<f64>> {
     let (weights, held) = (slice(&weights), slice(&held));
-    py.detach(|| ::models::cleaning_cost_bound_of_held(&weights, &held, &over_provisionings)).map_err(input_error)
+    py.detach(|| ::models::cleaning_cost_bound_of_held(&weights, &held, &over_provisionings))
+        .map_err(input_error)
 }
 
 /// A fit of MULTILOG's polynomial for the best beta of two sets (4.2.2).
@@ -447,14 +530,21 @@ struct PolynomialFit {
     rmse: f64,
     /// Largest error of beta, same unit.
     max_error: f64,
-    /// Largest cleaning cost lost by dividing space so, as a fraction of the least; infinite where a set would get no space.
+    /// Largest cleaning cost lost by dividing space so, as a fraction of the least; infinite where
+    /// a set would get no space.
     max_cost_loss: f64,
 }
 
-/// Fits the polynomial by least squares over sizes 0.01 ... 0.99 and over-provisioning `least` ... `most`.
+/// Fits the polynomial by least squares over sizes 0.01 ... 0.99 and over-provisioning `least` ...
+/// `most`.
 #[pyfunction]
 #[pyo3(signature = (frequency_ratio = 2.0, least = 0.01, most = 1.0))]
-fn polynomial_fit(py: Python<'_>, frequency_ratio: f64, least: f64, most: f64) -> PyResult<PolynomialFit> {
+fn polynomial_fit(
+    py: Python<'_>,
+    frequency_ratio: f64,
+    least: f64,
+    most: f64,
+) -> PyResult<PolynomialFit> {
     let fit = py.detach(|| fit_polynomial(frequency_ratio, (least, most))).map_err(input_error)?;
     Ok(PolynomialFit {
         frequency_ratio,
@@ -465,15 +555,24 @@ fn polynomial_fit(py: Python<'_>, frequency_ratio: f64, least: f64, most: f64) -
     })
 }
 
-/// Beta of the first of two sets by the polynomial with these coefficients, at one or more over-provisionings.
+/// Beta of the first of two sets by the polynomial with these coefficients, at one or more
+/// over-provisionings.
 #[pyfunction]
-fn beta_polynomial<'py>(size: f64, over_provisioning: &Bound<'py, PyAny>, coefficients: BetaCoefficients) -> PyResult<Bound<'py, PyAny>> {
+fn beta_polynomial<'py>(
+    size: f64,
+    over_provisioning: &Bound<'py, PyAny>,
+    coefficients: BetaCoefficients,
+) -> PyResult<Bound<'py, PyAny>> {
     each(over_provisioning, |alpha| Ok(beta_of(size, alpha, &coefficients)))
 }
 
-/// Years until the most worn erase block reaches its endurance. `wear_spread` is its erases over the mean.
+/// Years until the most worn erase block reaches its endurance. `wear_spread` is its erases over
+/// the mean.
 #[pyfunction]
-#[pyo3(signature = (endurance_cycles, physical_capacity_bytes, write_amplification, host_bytes_per_day, wear_spread = 1.0))]
+#[pyo3(signature = (
+    endurance_cycles, physical_capacity_bytes, write_amplification, host_bytes_per_day,
+    wear_spread = 1.0
+))]
 fn lifetime_years(
     endurance_cycles: f64,
     physical_capacity_bytes: f64,
@@ -481,7 +580,13 @@ fn lifetime_years(
     host_bytes_per_day: f64,
     wear_spread: f64,
 ) -> PyResult<f64> {
-    let wear = Wear { endurance_cycles, physical_capacity_bytes, write_amplification, host_bytes_per_day, wear_spread };
+    let wear = Wear {
+        endurance_cycles,
+        physical_capacity_bytes,
+        write_amplification,
+        host_bytes_per_day,
+        wear_spread,
+    };
     ::models::lifetime_years(&wear).map_err(input_error)
 }
 

@@ -5,7 +5,9 @@ use std::time::Duration;
 use ::prober::fit::{FitError, Input, fit};
 use ::prober::matrix::{Access, Cell, measure};
 use ::prober::matrix_set::Matrix;
-use ::prober::{Bench, EXPERIMENTS, Experiment, Finding, Known, ProbeError, Region, Settings, find};
+use ::prober::{
+    Bench, EXPERIMENTS, Experiment, Finding, Known, ProbeError, Region, Settings, find,
+};
 use ::registry::Args;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -16,7 +18,10 @@ use crate::errors;
 use crate::progress::{self, Progress};
 use crate::registry::info_dict;
 
-fn experiment_dict<'py>(py: Python<'py>, entry: &'static Experiment) -> PyResult<Bound<'py, PyDict>> {
+fn experiment_dict<'py>(
+    py: Python<'py>,
+    entry: &'static Experiment,
+) -> PyResult<Bound<'py, PyDict>> {
     let dict = info_dict(py, &entry.info)?;
     dict.set_item("group", entry.group.name())?;
     dict.set_item("writes", entry.writes)?;
@@ -26,16 +31,18 @@ fn experiment_dict<'py>(py: Python<'py>, entry: &'static Experiment) -> PyResult
     Ok(dict)
 }
 
-/// Every experiment in the order in which a set runs them: dicts like those of `registry`, with group (performance, patterns, internals,
-/// interference), writes (whether it writes to the region), is_quick, weight (share of the device time of a set, against the others), and after
+/// Every experiment in the order in which a set runs them: dicts like those of `registry`, with
+/// group (performance, patterns, internals, interference), writes (whether it writes to the
+/// region), is_quick, weight (share of the device time of a set, against the others), and after
 /// (experiments whose findings it uses if they are there).
 #[pyfunction]
 fn experiments(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     EXPERIMENTS.iter().map(|entry| experiment_dict(py, entry)).collect()
 }
 
-/// What is known of the experiment of a spec such as `chunk_size(most=64Ki)`, as a dict like those of `experiments` with `spec`: the
-/// experiment with all its parameters. Raises InputError if there is none of that name, or a parameter is wrong.
+/// What is known of the experiment of a spec such as `chunk_size(most=64Ki)`, as a dict like those
+/// of `experiments` with `spec`: the experiment with all its parameters. Raises InputError if there
+/// is none of that name, or a parameter is wrong.
 #[pyfunction]
 fn experiment<'py>(py: Python<'py>, spec: &str) -> PyResult<Bound<'py, PyDict>> {
     let (entry, args) = find(spec).map_err(errors::input_error)?;
@@ -52,7 +59,9 @@ fn with_all_parameters(entry: &Experiment, args: &Args) -> String {
 fn probe_error(error: ProbeError) -> PyErr {
     match error {
         // A device that was opened and does not go on is no wrong use any more.
-        ProbeError::Device(error @ ::devices::DeviceError::Simulated { .. }) => errors::run_error(error),
+        ProbeError::Device(error @ ::devices::DeviceError::Simulated { .. }) => {
+            errors::run_error(error)
+        }
         ProbeError::Device(error) => device_error(error),
         ProbeError::Spec(error) => errors::input_error(error),
         ProbeError::Impossible { .. } => errors::ImpossibleError::new_err(error.to_string()),
@@ -65,7 +74,9 @@ fn budget_of(seconds: f64) -> PyResult<Nanos> {
     if seconds > 0.0 && seconds <= 1e8 {
         return Ok((seconds * 1e9) as Nanos);
     }
-    Err(errors::input_error(format!("budget_seconds is {seconds}: it must be above 0 and at most 1e8")))
+    Err(errors::input_error(format!(
+        "budget_seconds is {seconds}: it must be above 0 and at most 1e8"
+    )))
 }
 
 /// The region, if the device has it.
@@ -78,21 +89,25 @@ fn region_of(device: &Device, offset: u64, length: Option<u64>) -> PyResult<Regi
         return Ok(Region { offset, length });
     }
     Err(errors::input_error(format!(
-        "device `{}`: there is no region of {length} bytes at byte {offset}: it must be of whole sectors of {sector} bytes, at least one, \
-         within {capacity} bytes",
+        "device `{}`: there is no region of {length} bytes at byte {offset}: it must be of whole \
+         sectors of {sector} bytes, at least one, within {capacity} bytes",
         about.name
     )))
 }
 
 fn known_of(findings: &str) -> PyResult<Known> {
-    let findings: Vec<Finding> =
-        serde_json::from_str(findings).map_err(|error| errors::input_error(format!("findings: not a JSON list of findings: {error}")))?;
+    let findings: Vec<Finding> = serde_json::from_str(findings).map_err(|error| {
+        errors::input_error(format!("findings: not a JSON list of findings: {error}"))
+    })?;
     Ok(Known::new(findings))
 }
 
-/// JSON has no infinity: an interval that is not finite says as much as none, and any other such number is a bug of the experiment.
+/// JSON has no infinity: an interval that is not finite says as much as none, and any other such
+/// number is a bug of the experiment.
 fn finite(mut finding: Finding) -> PyResult<Finding> {
-    let without = |interval: &mut Option<[f64; 2]>| *interval = interval.filter(|ends| ends.iter().all(|end| end.is_finite()));
+    let without = |interval: &mut Option<[f64; 2]>| {
+        *interval = interval.filter(|ends| ends.iter().all(|end| end.is_finite()));
+    };
     let mut wrong = None;
     for value in &mut finding.values {
         without(&mut value.interval);
@@ -110,20 +125,27 @@ fn finite(mut finding: Finding) -> PyResult<Finding> {
     }
     match wrong {
         None => Ok(finding),
-        Some(what) => Err(errors::run_error(format!("{}: {what} is not a finite number: a bug of the experiment", finding.experiment))),
+        Some(what) => Err(errors::run_error(format!(
+            "{}: {what} is not a finite number: a bug of the experiment",
+            finding.experiment
+        ))),
     }
 }
 
 /// Runs one experiment on a device, and gives its finding as JSON.
 ///
-/// `experiment` is a spec. Requests stay in the region of `region_bytes` (to the device's end if left out) at `region_offset`. It takes about
-/// `budget_seconds` of the device's time. Without `may_write` nothing is written, and an experiment that writes raises ImpossibleError. `findings`
-/// is a JSON list of what earlier experiments found. Progress counts nanoseconds of the device's time, and its total is the budget.
+/// `experiment` is a spec. Requests stay in the region of `region_bytes` (to the device's end if
+/// left out) at `region_offset`. It takes about `budget_seconds` of the device's time. Without
+/// `may_write` nothing is written, and an experiment that writes raises ImpossibleError. `findings`
+/// is a JSON list of what earlier experiments found. Progress counts nanoseconds of the device's
+/// time, and its total is the budget.
 ///
-/// Raises InputError; ImpossibleError if the device or region does not allow the experiment; RunError if the device fails; Cancelled.
+/// Raises InputError; ImpossibleError if the device or region does not allow the experiment;
+/// RunError if the device fails; Cancelled.
 #[pyfunction]
 #[pyo3(signature = (
-    device, experiment, *, region_offset=0, region_bytes=None, seed=1, budget_seconds=10.0, may_write=false, findings="[]", progress=None
+    device, experiment, *, region_offset=0, region_bytes=None, seed=1, budget_seconds=10.0,
+    may_write=false, findings="[]", progress=None
 ))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 fn probe(
@@ -140,10 +162,18 @@ fn probe(
 ) -> PyResult<String> {
     let (entry, args) = find(experiment).map_err(errors::input_error)?;
     let budget = budget_of(budget_seconds)?;
-    let settings = Settings { region: region_of(device, region_offset, region_bytes)?, seed, may_write, budget };
+    let settings = Settings {
+        region: region_of(device, region_offset, region_bytes)?,
+        seed,
+        may_write,
+        budget,
+    };
     let known = known_of(findings)?;
     if may_write && device.about().is_read_only {
-        return Err(errors::input_error(format!("device `{}` is read-only: nothing can be written to it", device.about().name)));
+        return Err(errors::input_error(format!(
+            "device `{}` is read-only: nothing can be written to it",
+            device.about().name
+        )));
     }
     let progress = progress::shared(progress);
     progress.set_total(budget);
@@ -154,7 +184,8 @@ fn probe(
     serde_json::to_string(&finding).map_err(errors::run_error)
 }
 
-/// Bytes a second that the device gives when a region is read in order for so many seconds of its time, 8 requests of 1 MiB at once.
+/// Bytes a second that the device gives when a region is read in order for so many seconds of its
+/// time, 8 requests of 1 MiB at once.
 ///
 /// Raises InputError, RunError, Cancelled.
 #[pyfunction]
@@ -172,7 +203,12 @@ fn read_bytes_per_second(
     let about = device.about();
     let (sector, most) = (u64::from(about.sector_bytes), u64::from(about.most_bytes));
     let size_bytes = (1 << 20).min(most).min(region.length) / sector * sector;
-    let cell = Cell { access: Access::Sequential, reads: 1.0, size_bytes: size_bytes as u32, depth: about.queue_depth.min(8) };
+    let cell = Cell {
+        access: Access::Sequential,
+        reads: 1.0,
+        size_bytes: size_bytes as u32,
+        depth: about.queue_depth.min(8),
+    };
     let settings = Settings { region, seed: 1, may_write: false, budget };
     let progress = progress::shared(progress);
     let mut held = device.lock()?;
@@ -183,14 +219,19 @@ fn read_bytes_per_second(
 
 /// Finds a profile of a simulated drive that behaves, to its host, as a device did that was probed.
 ///
-/// `findings` is a JSON list of what experiments found: that of `matrix`, or of `matrix_reads`, is what the profile is fitted to, and others say what is
-/// known of the inside. `name` becomes the profile's name. `effort` is how much to search: simulations of the whole matrix at most, and one more;
-/// `seconds` how long at most, without a bound if it is None. Progress counts cells simulated.
+/// `findings` is a JSON list of what experiments found: that of `matrix`, or of `matrix_reads`, is
+/// what the profile is fitted to, and others say what is known of the inside. `name` becomes the
+/// profile's name. `effort` is how much to search: simulations of the whole matrix at most, and one
+/// more; `seconds` how long at most, without a bound if it is None. Progress counts cells
+/// simulated.
 ///
-/// Returns a dict: toml, notes (what was assumed, and what could not be used), evaluations, and cells: a list of dicts with access, reads,
-/// size_bytes, depth, and ratio (how many times as fast the profile is). Raises InputError if there is nothing to fit to; RunError; Cancelled.
+/// Returns a dict: toml, notes (what was assumed, and what could not be used), evaluations, and
+/// cells: a list of dicts with access, reads, size_bytes, depth, and ratio (how many times as fast
+/// the profile is). Raises InputError if there is nothing to fit to; RunError; Cancelled.
 #[pyfunction]
-#[pyo3(signature = (findings, *, name, capacity_bytes, model="", seed=1, effort=400, seconds=None, progress=None))]
+#[pyo3(signature = (
+    findings, *, name, capacity_bytes, model="", seed=1, effort=400, seconds=None, progress=None
+))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 fn fit_profile<'py>(
     py: Python<'py>,
@@ -205,13 +246,29 @@ fn fit_profile<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let known = known_of(findings)?;
     let Some(target) = Matrix::from_findings(&known) else {
-        return Err(errors::input_error("there is nothing to fit a profile to: run experiment `matrix`, or `matrix_reads`"));
+        return Err(errors::input_error(
+            "there is nothing to fit a profile to: run experiment `matrix`, or `matrix_reads`",
+        ));
     };
     let longest = match seconds.map(Duration::try_from_secs_f64) {
-        Some(Err(error)) => return Err(errors::input_error(format!("seconds is not a time to search for: {error}"))),
+        Some(Err(error)) => {
+            return Err(errors::input_error(format!(
+                "seconds is not a time to search for: {error}"
+            )));
+        }
         longest => longest.and_then(Result::ok),
     };
-    let input = Input { name, model, capacity_bytes, known: &known, target: &target, starts: &[], seed, effort, longest };
+    let input = Input {
+        name,
+        model,
+        capacity_bytes,
+        known: &known,
+        target: &target,
+        starts: &[],
+        seed,
+        effort,
+        longest,
+    };
     let progress = progress::shared(progress);
     let found = py.detach(|| fit(&input, &progress)).map_err(|error| match error {
         FitError::Cancelled(cancelled) => errors::cancelled(cancelled),

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 
-/// How far long work is, and the way to stop it. Pass one to a function that takes `progress`, and ask it from another thread.
+/// How far long work is, and the way to stop it. Pass one to a function that takes `progress`, and
+/// ask it from another thread.
 #[pyclass(frozen, module = "flashwright._core")]
 #[derive(Default)]
 pub struct Progress(Arc<units::Progress>);
@@ -30,12 +31,14 @@ impl Progress {
         Self::default()
     }
 
-    /// Done so far and the total, in whatever unit the work counts; a total of 0 means that it is not known.
+    /// Done so far and the total, in whatever unit the work counts; a total of 0 means that it is
+    /// not known.
     fn state(&self) -> (u64, u64) {
         self.0.state()
     }
 
-    /// Prepared so far and the total, before the first unit is done; a total of 0 means that there is nothing to prepare.
+    /// Prepared so far and the total, before the first unit is done; a total of 0 means that there
+    /// is nothing to prepare.
     fn preparation(&self) -> (u64, u64) {
         self.0.preparation()
     }

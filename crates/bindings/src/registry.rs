@@ -1,7 +1,9 @@
 //! Everything that can be named on the command line, for listings, help and the docs.
 
 use ::registry::{Info, Param, ParamKind, Spec};
-use placement::{BuildError, Context, PLACEMENTS, Placement, PlacementVisitor, VICTIMS, visit_placement};
+use placement::{
+    BuildError, Context, PLACEMENTS, Placement, PlacementVisitor, VICTIMS, visit_placement,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use traces::{formats, synth};
@@ -32,26 +34,35 @@ pub fn info_dict<'py>(py: Python<'py>, info: &Info) -> PyResult<Bound<'py, PyDic
     dict.set_item("summary", info.summary)?;
     dict.set_item("source", info.source)?;
     dict.set_item("usage", info.usage())?;
-    let params = info.params.iter().map(|param| param_dict(py, param)).collect::<PyResult<Vec<_>>>()?;
+    let params =
+        info.params.iter().map(|param| param_dict(py, param)).collect::<PyResult<Vec<_>>>()?;
     dict.set_item("params", params)?;
     Ok(dict)
 }
 
 /// What is known of variants, as dicts.
-pub fn info_dicts<'py>(py: Python<'py>, infos: impl Iterator<Item = &'static Info>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+pub fn info_dicts<'py>(
+    py: Python<'py>,
+    infos: impl Iterator<Item = &'static Info>,
+) -> PyResult<Vec<Bound<'py, PyDict>>> {
     infos.map(|info| info_dict(py, info)).collect()
 }
 
-/// Whether a policy knows what no drive can: it cannot be made without the update frequencies of all pages.
+/// Whether a policy knows what no drive can: it cannot be made without the update frequencies of
+/// all pages.
 fn is_oracle(info: &Info) -> bool {
     struct Made;
     impl PlacementVisitor for Made {
         type Output = ();
         fn visit<P: Placement + 'static>(self, _policy: P) {}
     }
-    let geometry = Geometry::with_over_provisioning(4096, 64, 1 << 16, 0.5).expect("a small device is possible");
+    let geometry = Geometry::with_over_provisioning(4096, 64, 1 << 16, 0.5)
+        .expect("a small device is possible");
     let spec = Spec { name: info.name.to_owned(), given: vec![] };
-    matches!(visit_placement(&spec, &Context { geometry, seed: 1, page_weights: None }, Made), Err(BuildError::NeedsWeights(_)))
+    matches!(
+        visit_placement(&spec, &Context { geometry, seed: 1, page_weights: None }, Made),
+        Err(BuildError::NeedsWeights(_))
+    )
 }
 
 fn placement_dicts(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
@@ -78,9 +89,10 @@ fn format_dicts(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
         .collect()
 }
 
-/// Every variant that can be named: kind -> list of dicts with name, aliases, summary, source, usage and params.
-/// A placement also has victim (the victim policy of its authors) and oracle (whether it knows the update frequencies of all pages),
-/// a layer counters, a trace format endings (of file names) and writable.
+/// Every variant that can be named: kind -> list of dicts with name, aliases, summary, source,
+/// usage and params. A placement also has victim (the victim policy of its authors) and oracle
+/// (whether it knows the update frequencies of all pages), a layer counters, a trace format endings
+/// (of file names) and writable.
 #[pyfunction]
 #[pyo3(name = "registry")]
 fn listing(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use ::devices::BlockDevice;
 use ::registry::Spec;
 use ::replay::{
-    Ahead, Fit, Fitted, FittedCounts, Measured, OpMeasured, Pace, Played, Recorded, Region, Remap, ReplayError, ReplayTrace, Selection,
-    Settings, play,
+    Ahead, Fit, Fitted, FittedCounts, Measured, OpMeasured, Pace, Played, Recorded, Region, Remap,
+    ReplayError, ReplayTrace, Selection, Settings, play,
 };
 use hdrhistogram::Histogram;
 use numpy::IntoPyArray as _;
@@ -32,9 +32,11 @@ impl LoadedTrace {
         self.0.format
     }
 
-    /// What the selected part holds: requests by operation (read, write, trim, flush), requests, read_bytes, written_bytes, trimmed_bytes,
-    /// end_bytes (one behind the last byte named), longest_bytes, unit_bytes (what all offsets and lengths are multiples of), duration_ns,
-    /// volumes, empty (requests of no bytes, which are not played), skipped (malformed records), clamped_times.
+    /// What the selected part holds: requests by operation (read, write, trim, flush), requests,
+    /// read_bytes, written_bytes, trimmed_bytes, end_bytes (one behind the last byte named),
+    /// longest_bytes, unit_bytes (what all offsets and lengths are multiples of), duration_ns,
+    /// volumes, empty (requests of no bytes, which are not played), skipped (malformed records),
+    /// clamped_times.
     #[getter]
     fn totals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (totals, dict) = (&self.0.totals, PyDict::new(py));
@@ -80,19 +82,32 @@ fn ops_of(names: &[String]) -> PyResult<[bool; IoOp::ALL.len()]> {
     let mut taken = [false; IoOp::ALL.len()];
     for name in names {
         let known = IoOp::ALL.into_iter().find(|op| op.name() == name);
-        let op = known.ok_or_else(|| errors::input_error(format!("ops has `{name}`: it must be of read, write, trim and flush")))?;
+        let op = known.ok_or_else(|| {
+            errors::input_error(format!(
+                "ops has `{name}`: it must be of read, write, trim and flush"
+            ))
+        })?;
         taken[op as usize] = true;
     }
     Ok(taken)
 }
 
-/// Reads a trace file once, to be replayed. With `dense` all extents of 1 MiB that it touches are moved together; otherwise addresses stay.
+/// Reads a trace file once, to be replayed. With `dense` all extents of 1 MiB that it touches are
+/// moved together; otherwise addresses stay.
 ///
-/// Requests before `skip_seconds` of the trace are passed over, the first one `seconds` later or more ends it, at most `limit` are taken, and only
-/// those whose operation is in `ops` (read, write, trim, flush). Progress counts bytes of the file. Raises InputError, Cancelled.
+/// Requests before `skip_seconds` of the trace are passed over, the first one `seconds` later or
+/// more ends it, at most `limit` are taken, and only those whose operation is in `ops` (read,
+/// write, trim, flush). Progress counts bytes of the file. Raises InputError, Cancelled.
 #[pyfunction]
-#[pyo3(signature = (path, *, format=None, skip_bad=0, skip_seconds=0.0, seconds=None, limit=None, ops=None, dense=false, progress=None))]
-#[allow(clippy::too_many_arguments, clippy::needless_pass_by_value, reason = "keyword arguments of Python")]
+#[pyo3(signature = (
+    path, *, format=None, skip_bad=0, skip_seconds=0.0, seconds=None, limit=None, ops=None,
+    dense=false, progress=None
+))]
+#[allow(
+    clippy::too_many_arguments,
+    clippy::needless_pass_by_value,
+    reason = "keyword arguments of Python"
+)]
 fn load_replay(
     py: Python<'_>,
     path: PathBuf,
@@ -105,7 +120,10 @@ fn load_replay(
     dense: bool,
     progress: Option<&Bound<'_, Progress>>,
 ) -> PyResult<LoadedTrace> {
-    let how = OpenOptions { format: format.map(Spec::parse).transpose().map_err(errors::input_error)?, skip_bad };
+    let how = OpenOptions {
+        format: format.map(Spec::parse).transpose().map_err(errors::input_error)?,
+        skip_bad,
+    };
     let selection = Selection {
         skip: nanos("skip_seconds", skip_seconds)?,
         span: seconds.map_or(Ok(Nanos::MAX), |seconds| nanos("seconds", seconds))?,
@@ -129,13 +147,22 @@ pub fn replay_error(error: ReplayError) -> PyErr {
 }
 
 /// The pace of these words, for a device that takes so many requests.
-pub fn pace_of(pace: &str, factor: f64, depth: u32, waiting: bool, queue_depth: u32) -> PyResult<Pace> {
+pub fn pace_of(
+    pace: &str,
+    factor: f64,
+    depth: u32,
+    waiting: bool,
+    queue_depth: u32,
+) -> PyResult<Pace> {
     if !(factor > 0.0 && factor <= 1e9) {
-        return Err(errors::input_error(format!("factor is {factor}: it must be above 0 and at most 1e9")));
+        return Err(errors::input_error(format!(
+            "factor is {factor}: it must be above 0 and at most 1e9"
+        )));
     }
     if depth == 0 || depth > queue_depth {
         return Err(errors::input_error(format!(
-            "depth is {depth}: it must be from 1 to {queue_depth}, the requests that the device takes"
+            "depth is {depth}: it must be from 1 to {queue_depth}, the requests that the device \
+             takes"
         )));
     }
     match pace {
@@ -151,26 +178,35 @@ pub fn remap_of(remap: &str) -> PyResult<Remap> {
         "refuse" => Ok(Remap::Refuse),
         "fold" => Ok(Remap::Fold),
         "scale" => Ok(Remap::Scale),
-        other => Err(errors::input_error(format!("remap is `{other}`: it must be refuse, fold or scale"))),
+        other => Err(errors::input_error(format!(
+            "remap is `{other}`: it must be refuse, fold or scale"
+        ))),
     }
 }
 
-/// Replays a trace on a device, in a region of `region_bytes` (to the device's end if left out) from `region_offset` on, which is address 0 of the
-/// trace.
+/// Replays a trace on a device, in a region of `region_bytes` (to the device's end if left out)
+/// from `region_offset` on, which is address 0 of the trace.
 ///
-/// `pace` is "open": each request at its time in the trace divided by `factor`; or "closed": up to `depth` outstanding, with `waiting` not before the
-/// trace's interval divided by `factor` has passed since the request before was sent. `remap` says what becomes of addresses that the region
-/// does not have: "refuse", "fold" or "scale". With `keep_going` a request that fails is only counted.
-/// `record_to` is the Parquet file of a trace of what the device was sent, as told by a layer above it.
+/// `pace` is "open": each request at its time in the trace divided by `factor`; or "closed": up to
+/// `depth` outstanding, with `waiting` not before the trace's interval divided by `factor` has
+/// passed since the request before was sent. `remap` says what becomes of addresses that the region
+/// does not have: "refuse", "fold" or "scale". With `keep_going` a request that fails is only
+/// counted. `record_to` is the Parquet file of a trace of what the device was sent, as told by a
+/// layer above it.
 ///
-/// Gives the figures with `tables`. A replay that is stopped or fails gives what it measured: `ended` is "cancelled" or "failed", with `error`. Raises
-/// InputError before the first request. Progress counts requests.
+/// Gives the figures with `tables`. A replay that is stopped or fails gives what it measured:
+/// `ended` is "cancelled" or "failed", with `error`. Raises InputError before the first request.
+/// Progress counts requests.
 #[pyfunction]
 #[pyo3(name = "replay", signature = (
-    device, trace, *, pace="open", factor=1.0, depth=1, waiting=false, remap="refuse", region_offset=0, region_bytes=None, keep_going=false,
-    record_to=None, progress=None
+    device, trace, *, pace="open", factor=1.0, depth=1, waiting=false, remap="refuse",
+    region_offset=0, region_bytes=None, keep_going=false, record_to=None, progress=None
 ))]
-#[allow(clippy::too_many_arguments, clippy::needless_pass_by_value, reason = "keyword arguments of Python")]
+#[allow(
+    clippy::too_many_arguments,
+    clippy::needless_pass_by_value,
+    reason = "keyword arguments of Python"
+)]
 fn replay_on<'py>(
     py: Python<'py>,
     device: &Device,
@@ -190,7 +226,9 @@ fn replay_on<'py>(
     let pace = pace_of(pace, factor, depth, waiting, about.queue_depth)?;
     if pace.is_timed() && trace.0.facts.timeless {
         let name = trace.0.path.display();
-        return Err(errors::input_error(format!("{name}: it has no times; right would be a closed pace without waiting")));
+        return Err(errors::input_error(format!(
+            "{name}: it has no times; right would be a closed pace without waiting"
+        )));
     }
     let length = region_bytes.unwrap_or(about.capacity_bytes.saturating_sub(region_offset));
     let region = Region { offset: region_offset, length };
@@ -205,7 +243,9 @@ fn replay_on<'py>(
     let mut requests = Ahead::new(Box::new(source));
     let played = py.detach(|| match &record_to {
         None => Ok(play(held, &mut requests, settings, &progress)),
-        Some(path) => recorded(held, path, |device| play(device, &mut requests, settings, &progress)),
+        Some(path) => {
+            recorded(held, path, |device| play(device, &mut requests, settings, &progress))
+        }
     });
     let played = played.map_err(trace_error)?;
     let dict = figures(py, &played.measured, &counts(), pace)?;
@@ -224,7 +264,11 @@ pub fn ended(dict: &Bound<'_, PyDict>, why: Option<&ReplayError>) -> PyResult<()
     dict.set_item("error", error)
 }
 
-fn recorded(device: &mut dyn BlockDevice, path: &Path, play: impl FnOnce(&mut dyn BlockDevice) -> Played) -> Result<Played, TraceError> {
+fn recorded(
+    device: &mut dyn BlockDevice,
+    path: &Path,
+    play: impl FnOnce(&mut dyn BlockDevice) -> Played,
+) -> Result<Played, TraceError> {
     let mut recorded = Recorded::new(device, path)?;
     let played = play(&mut recorded);
     recorded.finish()?;
@@ -232,7 +276,12 @@ fn recorded(device: &mut dyn BlockDevice, path: &Path, play: impl FnOnce(&mut dy
 }
 
 /// What was measured, with `tables`.
-pub fn figures<'py>(py: Python<'py>, measured: &Measured, fitted: &FittedCounts, pace: Pace) -> PyResult<Bound<'py, PyDict>> {
+pub fn figures<'py>(
+    py: Python<'py>,
+    measured: &Measured,
+    fitted: &FittedCounts,
+    pace: Pace,
+) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     let (requests, bytes) = (PyDict::new(py), PyDict::new(py));
     let (latency, response) = (PyDict::new(py), PyDict::new(py));
@@ -246,7 +295,10 @@ pub fn figures<'py>(py: Python<'py>, measured: &Measured, fitted: &FittedCounts,
     dict.set_item("bytes", bytes)?;
     dict.set_item("latency_ns", latency)?;
     dict.set_item("response_ns", pace.is_timed().then_some(response))?;
-    dict.set_item("lateness_ns", pace.is_timed().then(|| summary(py, &measured.lateness)).transpose()?)?;
+    dict.set_item(
+        "lateness_ns",
+        pace.is_timed().then(|| summary(py, &measured.lateness)).transpose()?,
+    )?;
     dict.set_item("held_ns", summary(py, &measured.held)?)?;
     dict.set_item("sent", measured.sent)?;
     dict.set_item("iops", measured.iops())?;
@@ -273,7 +325,15 @@ pub fn figures<'py>(py: Python<'py>, measured: &Measured, fitted: &FittedCounts,
 }
 
 fn fitted_dict<'py>(py: Python<'py>, fitted: &FittedCounts) -> PyResult<Bound<'py, PyDict>> {
-    let FittedCounts { moved, cut, widened, split, more_parts, trims_without_device, trims_too_short } = *fitted;
+    let FittedCounts {
+        moved,
+        cut,
+        widened,
+        split,
+        more_parts,
+        trims_without_device,
+        trims_too_short,
+    } = *fitted;
     let dict = PyDict::new(py);
     dict.set_item("moved", moved)?;
     dict.set_item("cut", cut)?;
@@ -287,11 +347,17 @@ fn fitted_dict<'py>(py: Python<'py>, fitted: &FittedCounts) -> PyResult<Bound<'p
 
 /// Operations that occurred.
 fn occurred(measured: &Measured) -> impl Iterator<Item = (IoOp, &OpMeasured)> {
-    IoOp::ALL.into_iter().map(|op| (op, &measured.by_op[op as usize])).filter(|(_, found)| found.requests > 0)
+    IoOp::ALL
+        .into_iter()
+        .map(|op| (op, &measured.by_op[op as usize]))
+        .filter(|(_, found)| found.requests > 0)
 }
 
 /// Quantiles are upper ends of classes, at most 0.1 % too large; None without requests.
-fn summary<'py>(py: Python<'py>, histogram: &Histogram<u64>) -> PyResult<Option<Bound<'py, PyDict>>> {
+fn summary<'py>(
+    py: Python<'py>,
+    histogram: &Histogram<u64>,
+) -> PyResult<Option<Bound<'py, PyDict>>> {
     if histogram.is_empty() {
         return Ok(None);
     }
@@ -341,7 +407,8 @@ fn windows<'py>(py: Python<'py>, measured: &Measured) -> PyResult<Bound<'py, PyD
     Ok(dict)
 }
 
-/// The classes of all histograms that hold something: `of` is latency, response, lateness or held; `op` is empty where they are of all.
+/// The classes of all histograms that hold something: `of` is latency, response, lateness or held;
+/// `op` is empty where they are of all.
 fn classes<'py>(py: Python<'py>, measured: &Measured) -> PyResult<Bound<'py, PyDict>> {
     let mut all: Vec<(&str, &str, &Histogram<u64>)> = Vec::new();
     for (op, found) in occurred(measured) {
@@ -350,7 +417,8 @@ fn classes<'py>(py: Python<'py>, measured: &Measured) -> PyResult<Bound<'py, PyD
     }
     all.push(("lateness", "", &measured.lateness));
     all.push(("held", "", &measured.held));
-    let (mut ofs, mut ops, mut from, mut to, mut counts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut ofs, mut ops, mut from, mut to, mut counts) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (of, op, histogram) in all {
         for class in histogram.iter_recorded() {
             let value = class.value_iterated_to();

@@ -14,7 +14,8 @@ use crate::errors;
 use crate::progress::{self, Progress};
 use crate::traces::trace_error;
 
-/// Reads and writes by address, that can be played any number of times, on several drives and by several threads at once.
+/// Reads and writes by address, that can be played any number of times, on several drives and by
+/// several threads at once.
 #[pyclass(frozen, module = "flashwright._core")]
 pub struct Requests {
     name: String,
@@ -34,9 +35,12 @@ impl Requests {
     pub fn source(&self, capacity_bytes: u64) -> PyResult<Box<dyn RequestSource>> {
         let once = match &self.kind {
             Kind::Trace(trace) => trace.source(capacity_bytes, self.fold).map_err(trace_error)?,
-            Kind::Pattern(pattern) => pattern.source(capacity_bytes, SECTOR_BYTES).map_err(errors::input_error)?,
+            Kind::Pattern(pattern) => {
+                pattern.source(capacity_bytes, SECTOR_BYTES).map_err(errors::input_error)?
+            }
             Kind::Synthetic { workload, page_bytes } => {
-                let source: Box<dyn RequestSource> = Box::new(synth::Requests::new(workload.synthetic(), *page_bytes));
+                let source: Box<dyn RequestSource> =
+                    Box::new(synth::Requests::new(workload.synthetic(), *page_bytes));
                 if !self.is_folded(capacity_bytes) {
                     source
                 } else if self.fold {
@@ -49,20 +53,23 @@ impl Requests {
         if self.repeat == 1 {
             return Ok(once);
         }
-        let period_ns = Repeated::period_ns(self.duration().unwrap_or(0), once.requests().unwrap_or(0));
+        let period_ns =
+            Repeated::period_ns(self.duration().unwrap_or(0), once.requests().unwrap_or(0));
         Ok(Box::new(Repeated::new(once, self.repeat, period_ns)))
     }
 
     fn too_large(&self, capacity_bytes: u64, page_bytes: u32) -> PyErr {
-        let (needed, most) = (self.footprint().unwrap_or(0), capacity_bytes / u64::from(page_bytes));
+        let (needed, most) =
+            (self.footprint().unwrap_or(0), capacity_bytes / u64::from(page_bytes));
         errors::input_error(format!(
-            "{}: its pages need {needed} bytes, and the drive has {capacity_bytes}; right would be `pages` of at most {most}, a larger drive, or \
-             addresses folded onto this one",
+            "{}: its pages need {needed} bytes, and the drive has {capacity_bytes}; right would be \
+             `pages` of at most {most}, a larger drive, or addresses folded onto this one",
             self.name
         ))
     }
 
-    /// Bytes at the beginning of a drive that hold all addresses; all of them if that goes by the drive.
+    /// Bytes at the beginning of a drive that hold all addresses; all of them if that goes by the
+    /// drive.
     pub fn touched_bytes(&self) -> u64 {
         self.footprint().unwrap_or(u64::MAX)
     }
@@ -101,7 +108,8 @@ impl Requests {
         !matches!(self.kind, Kind::Pattern(_))
     }
 
-    /// How often each page of a drive is written, in any unit; exact probabilities of a synthetic workload, counts of a trace.
+    /// How often each page of a drive is written, in any unit; exact probabilities of a synthetic
+    /// workload, counts of a trace.
     pub fn weights(&self, page_bytes: u32, logical_pages: u32) -> Result<Vec<f64>, SourceError> {
         let (page, pages) = (u64::from(page_bytes), u64::from(logical_pages));
         let mut weights = vec![0.0; logical_pages as usize];
@@ -111,25 +119,39 @@ impl Requests {
         };
         if let Kind::Synthetic { workload, page_bytes } = &self.kind {
             let shares = workload.page_weights().per_page;
-            (0_u64..).zip(shares).for_each(|(number, share)| add(number * u64::from(*page_bytes), *page_bytes, share));
+            (0_u64..).zip(shares).for_each(|(number, share)| {
+                add(number * u64::from(*page_bytes), *page_bytes, share);
+            });
             return Ok(weights);
         }
         let mut source = self.source(page * pages).map_err(|error| error.to_string())?;
-        let nothing = IoRequest { time_ns: 0, op: IoOp::Flush, offset: 0, length: 0, stream: 0, latency_ns: None };
+        let nothing = IoRequest {
+            time_ns: 0,
+            op: IoOp::Flush,
+            offset: 0,
+            length: 0,
+            stream: 0,
+            latency_ns: None,
+        };
         let mut buffer = vec![nothing; 4096];
         loop {
             let count = source.fill(&mut buffer)?;
             if count == 0 {
                 return Ok(weights);
             }
-            buffer[..count].iter().filter(|request| request.op == IoOp::Write).for_each(|request| add(request.offset, request.length, 1.0));
+            buffer[..count]
+                .iter()
+                .filter(|request| request.op == IoOp::Write)
+                .for_each(|request| add(request.offset, request.length, 1.0));
         }
     }
 
     fn footprint(&self) -> Option<u64> {
         match &self.kind {
             Kind::Trace(trace) => Some(trace.footprint_bytes),
-            Kind::Synthetic { workload, page_bytes } => Some(u64::from(workload.logical_pages()) * u64::from(*page_bytes)),
+            Kind::Synthetic { workload, page_bytes } => {
+                Some(u64::from(workload.logical_pages()) * u64::from(*page_bytes))
+            }
             Kind::Pattern(_) => None,
         }
     }
@@ -157,8 +179,9 @@ impl Requests {
         self.count()
     }
 
-    /// What one pass of a trace holds: requests by operation (read, write, trim, flush), read_bytes, written_bytes, left_out (trims of what
-    /// is never read or written, and requests of no bytes). None for what is made up.
+    /// What one pass of a trace holds: requests by operation (read, write, trim, flush),
+    /// read_bytes, written_bytes, left_out (trims of what is never read or written, and requests of
+    /// no bytes). None for what is made up.
     #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Kind::Trace(trace) = &self.kind else { return Ok(None) };
@@ -178,13 +201,15 @@ impl Requests {
         self.footprint()
     }
 
-    /// Whether each request has a time at which it is to be sent, so that it can be played at an open pace.
+    /// Whether each request has a time at which it is to be sent, so that it can be played at an
+    /// open pace.
     #[getter]
     fn has_times(&self) -> bool {
         self.is_timed()
     }
 
-    /// Time of the last request of a pass, in nanoseconds after the first; None without times or end.
+    /// Time of the last request of a pass, in nanoseconds after the first; None without times or
+    /// end.
     #[getter]
     fn duration_ns(&self) -> Option<u64> {
         self.duration()
@@ -214,16 +239,23 @@ impl Requests {
         if let Kind::Trace(trace) = &self.kind { trace.facts.skipped } else { 0 }
     }
 
-    /// What tells these requests from any others: the files' hashes, or the spec with all its parameters and the seed.
+    /// What tells these requests from any others: the files' hashes, or the spec with all its
+    /// parameters and the seed.
     #[getter]
     fn content_hash(&self) -> String {
         let spec = |kind: &str, info: &Info, args: &Args, seed: u64| {
-            let args: Vec<String> = args.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let args: Vec<String> =
+                args.iter().map(|(name, value)| format!("{name}={value}")).collect();
             format!("{kind}:{}?{} seed {seed}", info.name, args.join("&"))
         };
         match &self.kind {
             Kind::Trace(trace) => {
-                let files = trace.sources.iter().map(|file| format!("{}:{}", file.name, file.sha256)).collect::<Vec<_>>().join(" ");
+                let files = trace
+                    .sources
+                    .iter()
+                    .map(|file| format!("{}:{}", file.name, file.sha256))
+                    .collect::<Vec<_>>()
+                    .join(" ");
                 match trace.part {
                     (0, u64::MAX) => files,
                     (start, u64::MAX) => format!("{files} from request {start}"),
@@ -231,23 +263,29 @@ impl Requests {
                 }
             }
             Kind::Synthetic { workload, page_bytes } => {
-                format!("{} pages of {page_bytes} bytes", spec("synth", workload.info(), workload.args(), workload.seed()))
+                format!(
+                    "{} pages of {page_bytes} bytes",
+                    spec("synth", workload.info(), workload.args(), workload.seed())
+                )
             }
             Kind::Pattern(pattern) => spec("io", pattern.info(), pattern.args(), pattern.seed()),
         }
     }
 }
 
-/// Reads a trace file, or makes the synthetic workload of `synth:name?key=value&...` or the request pattern of `io:name(key=value,...)`.
+/// Reads a trace file, or makes the synthetic workload of `synth:name?key=value&...` or the request
+/// pattern of `io:name(key=value,...)`.
 ///
-/// Addresses of a trace are moved together, in extents of 1 MiB; with `fold` they may be larger than the drive, which takes them modulo its
-/// capacity. Of a trace, `start` requests are passed over and at most `limit` taken. `page_size` is that of a synthetic workload, in bytes;
-/// `seed` is for what is made up. `repeat` plays all that many times over. A trace is kept in memory up to `memory_limit_bytes`, 24 bytes a
-/// request, and read again for every run beyond. Progress counts bytes of the trace. Raises InputError, Cancelled.
+/// Addresses of a trace are moved together, in extents of 1 MiB; with `fold` they may be larger
+/// than the drive, which takes them modulo its capacity. Of a trace, `start` requests are passed
+/// over and at most `limit` taken. `page_size` is that of a synthetic workload, in bytes; `seed` is
+/// for what is made up. `repeat` plays all that many times over. A trace is kept in memory up to
+/// `memory_limit_bytes`, 24 bytes a request, and read again for every run beyond. Progress counts
+/// bytes of the trace. Raises InputError, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (
-    source, format=None, skip_bad=0, seed=1, page_size=4096, repeat=1, fold=false, start=0, limit=None, memory_limit_bytes=4 << 30,
-    progress=None
+    source, format=None, skip_bad=0, seed=1, page_size=4096, repeat=1, fold=false, start=0,
+    limit=None, memory_limit_bytes=4 << 30, progress=None
 ))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 fn load_requests(
@@ -269,19 +307,30 @@ fn load_requests(
         return Err(errors::input_error(format!("{key} is 0: it must be at least 1")));
     }
     let kind = if source.starts_with("synth:") {
-        let workload = py.detach(|| synth::Workload::parse(source, seed)).map_err(errors::input_error)?;
+        let workload =
+            py.detach(|| synth::Workload::parse(source, seed)).map_err(errors::input_error)?;
         Kind::Synthetic { workload, page_bytes: page_size }
     } else if source.starts_with("io:") {
         Kind::Pattern(Pattern::parse(source, seed).map_err(errors::input_error)?)
     } else {
         let format = format.map(Spec::parse).transpose().map_err(errors::input_error)?;
-        let options = LoadOptions { format, skip_bad, memory_limit_bytes, start, limit: limit.unwrap_or(u64::MAX) };
+        let options = LoadOptions {
+            format,
+            skip_bad,
+            memory_limit_bytes,
+            start,
+            limit: limit.unwrap_or(u64::MAX),
+        };
         let progress = progress::shared(progress);
-        Kind::Trace(Box::new(py.detach(|| load(Path::new(source), &options, &progress)).map_err(trace_error)?))
+        Kind::Trace(Box::new(
+            py.detach(|| load(Path::new(source), &options, &progress)).map_err(trace_error)?,
+        ))
     };
     let requests = Requests { name: source.to_owned(), repeat, fold, kind };
     if repeat > 1 && requests.count().is_none() {
-        return Err(errors::input_error(format!("{source} has no end, so that it cannot be repeated; give `requests`, or no repeat")));
+        return Err(errors::input_error(format!(
+            "{source} has no end, so that it cannot be repeated; give `requests`, or no repeat"
+        )));
     }
     Ok(requests)
 }

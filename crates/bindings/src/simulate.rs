@@ -24,7 +24,9 @@ fn start_of(start: &str) -> PyResult<Start> {
     match start {
         "filled" => Ok(Start::Filled),
         "fresh" => Ok(Start::Fresh),
-        other => Err(errors::input_error(format!("start is `{other}`: it must be filled or fresh"))),
+        other => {
+            Err(errors::input_error(format!("start is `{other}`: it must be filled or fresh")))
+        }
     }
 }
 
@@ -32,23 +34,29 @@ fn start_of(start: &str) -> PyResult<Start> {
 fn victim_of(placement: &Spec, victim: Option<&str>) -> PyResult<Spec> {
     let victim = match victim {
         Some(victim) => victim,
-        None => registry::find("placement policy", PLACEMENTS, |entry| &entry.info, placement).map_err(errors::input_error)?.victim,
+        None => {
+            registry::find("placement policy", PLACEMENTS, |entry| &entry.info, placement)
+                .map_err(errors::input_error)?
+                .victim
+        }
     };
     Spec::parse(victim).map_err(errors::input_error)
 }
 
 /// Plays a workload through a page-mapped FTL on a medium that only counts.
 ///
-/// `victim` None means the one that the placement's authors use. `over_provisioning` is (physical - logical) / logical. With `start`
-/// "filled" every logical page is written once, in order, before the workload; that is left out of every figure but the erase counts. `audit` checks the FTL's
+/// `victim` None means the one that the placement's authors use. `over_provisioning` is (physical -
+/// logical) / logical. With `start` "filled" every logical page is written once, in order, before
+/// the workload; that is left out of every figure but the erase counts. `audit` checks the FTL's
 /// tables against each other all along.
 ///
-/// Returns write_amplification, cleaning_cost and p_gc over the steady part, which begins at host page write steady_from_update and is
-/// one if `steady`; totals of the run; and tables of arrays. Raises InputError, RunError, Cancelled.
+/// Returns write_amplification, cleaning_cost and p_gc over the steady part, which begins at host
+/// page write steady_from_update and is one if `steady`; totals of the run; and tables of arrays.
+/// Raises InputError, RunError, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (
-    workload, placement="none", victim=None, over_provisioning=0.2, pages_per_erase_block=64, start="filled", seed=1, audit=false,
-    progress=None
+    workload, placement="none", victim=None, over_provisioning=0.2, pages_per_erase_block=64,
+    start="filled", seed=1, audit=false, progress=None
 ))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 fn simulate<'py>(
@@ -67,9 +75,22 @@ fn simulate<'py>(
     let placement = Spec::parse(placement).map_err(errors::input_error)?;
     let victim = victim_of(&placement, victim)?;
     let pages = u64::from(workload.pages());
-    let geometry = Geometry::with_over_provisioning(workload.page_bytes(), pages_per_erase_block, pages, over_provisioning)
-        .map_err(errors::input_error)?;
-    let settings = Settings { geometry, placement, victim, start: start_of(start)?, seed, repeat: workload.repeat(), audit };
+    let geometry = Geometry::with_over_provisioning(
+        workload.page_bytes(),
+        pages_per_erase_block,
+        pages,
+        over_provisioning,
+    )
+    .map_err(errors::input_error)?;
+    let settings = Settings {
+        geometry,
+        placement,
+        victim,
+        start: start_of(start)?,
+        seed,
+        repeat: workload.repeat(),
+        audit,
+    };
     let progress = progress::shared(progress);
     let outcome = py
         .detach(|| {
@@ -83,7 +104,11 @@ fn simulate<'py>(
     result(py, &settings, &outcome)
 }
 
-fn result<'py>(py: Python<'py>, settings: &Settings, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
+fn result<'py>(
+    py: Python<'py>,
+    settings: &Settings,
+    outcome: &Outcome,
+) -> PyResult<Bound<'py, PyDict>> {
     let counters = &outcome.counters;
     let programs = counters.host_page_writes + counters.relocated_pages;
     let dict = PyDict::new(py);
@@ -111,32 +136,76 @@ fn result<'py>(py: Python<'py>, settings: &Settings, outcome: &Outcome) -> PyRes
     dict.set_item("erases_max", outcome.wear.erases_max)?;
     dict.set_item("table_bytes_per_page", outcome.table_bytes_per_page)?;
     dict.set_item("wall_seconds", outcome.wall_seconds)?;
-    dict.set_item("flash_page_programs_per_second", programs as f64 / outcome.wall_seconds.max(1e-9))?;
+    dict.set_item(
+        "flash_page_programs_per_second",
+        programs as f64 / outcome.wall_seconds.max(1e-9),
+    )?;
     dict.set_item("tables", tables(py, settings, outcome)?)?;
     Ok(dict)
 }
 
-fn tables<'py>(py: Python<'py>, settings: &Settings, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
+fn tables<'py>(
+    py: Python<'py>,
+    settings: &Settings,
+    outcome: &Outcome,
+) -> PyResult<Bound<'py, PyDict>> {
     let windows = &outcome.windows;
     let over_time = PyDict::new(py);
-    over_time.set_item("host_page_writes", windows.iter().map(|w| w.host_page_writes).collect::<Vec<_>>().into_pyarray(py))?;
-    let amplification = windows.iter().map(|w| 1.0 + w.relocated_pages as f64 / w.written_pages as f64);
-    over_time.set_item("write_amplification", amplification.collect::<Vec<_>>().into_pyarray(py))?;
-    over_time.set_item("relocated_pages", windows.iter().map(|w| w.relocated_pages).collect::<Vec<_>>().into_pyarray(py))?;
-    over_time.set_item("erases", windows.iter().map(|w| w.erases).collect::<Vec<_>>().into_pyarray(py))?;
+    over_time.set_item(
+        "host_page_writes",
+        windows.iter().map(|w| w.host_page_writes).collect::<Vec<_>>().into_pyarray(py),
+    )?;
+    let amplification =
+        windows.iter().map(|w| 1.0 + w.relocated_pages as f64 / w.written_pages as f64);
+    over_time
+        .set_item("write_amplification", amplification.collect::<Vec<_>>().into_pyarray(py))?;
+    over_time.set_item(
+        "relocated_pages",
+        windows.iter().map(|w| w.relocated_pages).collect::<Vec<_>>().into_pyarray(py),
+    )?;
+    over_time.set_item(
+        "erases",
+        windows.iter().map(|w| w.erases).collect::<Vec<_>>().into_pyarray(py),
+    )?;
 
     let streams = PyDict::new(py);
-    streams.set_item("stream", outcome.streams.iter().map(|s| s.label.as_str()).collect::<Vec<_>>())?;
-    streams.set_item("valid_pages", outcome.streams.iter().map(|s| s.valid_pages).collect::<Vec<_>>().into_pyarray(py))?;
-    streams.set_item("erase_blocks", outcome.streams.iter().map(|s| s.erase_blocks).collect::<Vec<_>>().into_pyarray(py))?;
+    streams
+        .set_item("stream", outcome.streams.iter().map(|s| s.label.as_str()).collect::<Vec<_>>())?;
+    streams.set_item(
+        "valid_pages",
+        outcome.streams.iter().map(|s| s.valid_pages).collect::<Vec<_>>().into_pyarray(py),
+    )?;
+    streams.set_item(
+        "erase_blocks",
+        outcome.streams.iter().map(|s| s.erase_blocks).collect::<Vec<_>>().into_pyarray(py),
+    )?;
 
     let p_gc = PyDict::new(py);
-    p_gc.set_item("valid_pages", (0..=settings.geometry.pages_per_erase_block).collect::<Vec<_>>().into_pyarray(py))?;
+    p_gc.set_item(
+        "valid_pages",
+        (0..=settings.geometry.pages_per_erase_block).collect::<Vec<_>>().into_pyarray(py),
+    )?;
     p_gc.set_item("victims", outcome.counters.victims_by_valid.clone().into_pyarray(py))?;
 
     let wear = PyDict::new(py);
-    wear.set_item("erases", outcome.erase_histogram.iter().map(|&(erases, _)| erases).collect::<Vec<_>>().into_pyarray(py))?;
-    wear.set_item("erase_blocks", outcome.erase_histogram.iter().map(|&(_, blocks)| blocks).collect::<Vec<_>>().into_pyarray(py))?;
+    wear.set_item(
+        "erases",
+        outcome
+            .erase_histogram
+            .iter()
+            .map(|&(erases, _)| erases)
+            .collect::<Vec<_>>()
+            .into_pyarray(py),
+    )?;
+    wear.set_item(
+        "erase_blocks",
+        outcome
+            .erase_histogram
+            .iter()
+            .map(|&(_, blocks)| blocks)
+            .collect::<Vec<_>>()
+            .into_pyarray(py),
+    )?;
 
     let tables = PyDict::new(py);
     tables.set_item("over_time", over_time)?;

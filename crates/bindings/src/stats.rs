@@ -14,13 +14,23 @@ use crate::errors;
 use crate::progress::{self, Progress};
 use crate::traces::trace_error;
 
-/// The statistics, the format that was read (none for a synthetic workload), and what was found while reading.
+/// The statistics, the format that was read (none for a synthetic workload), and what was found
+/// while reading.
 type Found = (TraceStatistics, Option<&'static str>, Facts);
 
-fn of_trace(path: &Path, options: &OpenOptions, page_bytes: u32, progress: &units::Progress) -> Result<Found, TraceError> {
+fn of_trace(
+    path: &Path,
+    options: &OpenOptions,
+    page_bytes: u32,
+    progress: &units::Progress,
+) -> Result<Found, TraceError> {
     let mut trace = traces::open(path, options)?;
     let facts = trace.facts();
-    let mut stats = Stats::new(StatsOptions { page_bytes, streams_are_volumes: facts.streams_are_volumes, timeless: facts.timeless });
+    let mut stats = Stats::new(StatsOptions {
+        page_bytes,
+        streams_are_volumes: facts.streams_are_volumes,
+        timeless: facts.timeless,
+    });
     progress.set_total(trace.total_bytes());
     let mut requests = Vec::with_capacity(BATCH_REQUESTS);
     while trace.read_batch(&mut requests, BATCH_REQUESTS)? > 0 {
@@ -31,8 +41,13 @@ fn of_trace(path: &Path, options: &OpenOptions, page_bytes: u32, progress: &unit
     Ok((stats.finish(), Some(trace.format().info.name), trace.facts()))
 }
 
-fn of_workload(workload: &Workload, page_bytes: u32, progress: &units::Progress) -> Result<Found, TraceError> {
-    let mut stats = Stats::new(StatsOptions { page_bytes, streams_are_volumes: false, timeless: true });
+fn of_workload(
+    workload: &Workload,
+    page_bytes: u32,
+    progress: &units::Progress,
+) -> Result<Found, TraceError> {
+    let mut stats =
+        Stats::new(StatsOptions { page_bytes, streams_are_volumes: false, timeless: true });
     let mut source = Requests::new(workload.synthetic(), page_bytes);
     let mut requests = Vec::with_capacity(BATCH_REQUESTS);
     progress.set_total(workload.operations());
@@ -54,16 +69,19 @@ fn column<'py>(py: Python<'py>, column: Column) -> Bound<'py, PyAny> {
     }
 }
 
-/// What a trace holds, in one pass and in memory bounded by its footprint (12 to 14 bytes for each page touched).
+/// What a trace holds, in one pass and in memory bounded by its footprint (12 to 14 bytes for each
+/// page touched).
 ///
-/// `path` is a trace file, `-` for standard input, or `synth:name?key=value&...`: the page writes of a synthetic workload count as
-/// writes of one page each. They have no times; the clock counts them, as it does for a trace without times. `seed` is for synthetic
-/// workloads, `format` and `skip_bad` for traces. Progress counts bytes of the file, or page writes.
+/// `path` is a trace file, `-` for standard input, or `synth:name?key=value&...`: the page writes
+/// of a synthetic workload count as writes of one page each. They have no times; the clock counts
+/// them, as it does for a trace without times. `seed` is for synthetic workloads, `format` and
+/// `skip_bad` for traces. Progress counts bytes of the file, or page writes.
 ///
-/// Returns the figures by name (None where the trace does not tell one, such as a rate without times), `format`, `skipped` (malformed
-/// records), `clamped_times` (times before the first request's, set to it), and `tables`: by name, a dict of columns, each a numpy array.
-/// A bucket or class holds the values `from_...` to `to_...`, both included; a `to_...` of 2^64 - 1 means that it has no end.
-/// Raises InputError, Cancelled.
+/// Returns the figures by name (None where the trace does not tell one, such as a rate without
+/// times), `format`, `skipped` (malformed records), `clamped_times` (times before the first
+/// request's, set to it), and `tables`: by name, a dict of columns, each a numpy array. A bucket or
+/// class holds the values `from_...` to `to_...`, both included; a `to_...` of 2^64 - 1 means that
+/// it has no end. Raises InputError, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (path, format=None, page_size=4096, skip_bad=0, progress=None, seed=1))]
 #[allow(clippy::needless_pass_by_value, reason = "as Python hands them over")]
@@ -81,13 +99,20 @@ fn trace_stats<'py>(
     }
     let progress = progress::shared(progress);
     let found = match path.to_str().filter(|text| text.starts_with("synth:")) {
-        Some(_) if format.is_some() => return Err(errors::input_error("a synthetic workload has no format: leave `format` out")),
+        Some(_) if format.is_some() => {
+            return Err(errors::input_error(
+                "a synthetic workload has no format: leave `format` out",
+            ));
+        }
         Some(text) => {
             let workload = Workload::parse(text, seed).map_err(errors::input_error)?;
             py.detach(|| of_workload(&workload, page_size, &progress))
         }
         None => {
-            let options = OpenOptions { format: format.map(Spec::parse).transpose().map_err(errors::input_error)?, skip_bad };
+            let options = OpenOptions {
+                format: format.map(Spec::parse).transpose().map_err(errors::input_error)?,
+                skip_bad,
+            };
             py.detach(|| of_trace(&path, &options, page_size, &progress))
         }
     };

@@ -23,9 +23,18 @@ fn write(
     let args = format.info.accept(&spec)?;
     let make_writer = format.write.ok_or_else(|| TraceError::NotWritable {
         format: format.info.name,
-        known: formats::ALL.iter().filter(|f| f.write.is_some()).map(|f| f.info.name).collect::<Vec<_>>().join(", "),
+        known: formats::ALL
+            .iter()
+            .filter(|f| f.write.is_some())
+            .map(|f| f.info.name)
+            .collect::<Vec<_>>()
+            .join(", "),
     })?;
-    let origin = Origin { sources: vec![], format: workload.info().name.to_owned(), streams_are_volumes: false };
+    let origin = Origin {
+        sources: vec![],
+        format: workload.info().name.to_owned(),
+        streams_are_volumes: false,
+    };
     let mut writer = make_writer(Output::create(dst)?, &args, &origin)?;
     let mut source = Requests::new(workload.synthetic(), page_bytes);
     let mut requests = Vec::with_capacity(BATCH_REQUESTS);
@@ -41,10 +50,12 @@ fn write(
     }
 }
 
-/// Writes a synthetic workload to the trace file `dst`, whose ending tells the format if `to_format` does not.
+/// Writes a synthetic workload to the trace file `dst`, whose ending tells the format if
+/// `to_format` does not.
 ///
-/// `spec` is `uniform?pages=1Mi&updates=15x`, with or without `synth:` before it. Page writes have no times. Progress counts
-/// page writes. Returns name, logical_pages, requests, to_format. Raises InputError, RunError if `dst` cannot be written, Cancelled.
+/// `spec` is `uniform?pages=1Mi&updates=15x`, with or without `synth:` before it. Page writes have
+/// no times. Progress counts page writes. Returns name, logical_pages, requests, to_format. Raises
+/// InputError, RunError if `dst` cannot be written, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (spec, dst, to_format=None, page_size=4096, seed=1, progress=None))]
 #[allow(clippy::needless_pass_by_value, reason = "as Python hands them over")]
@@ -70,7 +81,8 @@ fn write_synthetic<'py>(
     };
     let progress = progress::shared(progress);
     let format = to.0.info.name;
-    let written = py.detach(|| write(&workload, &dst, to, page_size, &progress)).map_err(trace_error)?;
+    let written =
+        py.detach(|| write(&workload, &dst, to, page_size, &progress)).map_err(trace_error)?;
     let dict = PyDict::new(py);
     dict.set_item("name", workload.info().name)?;
     dict.set_item("logical_pages", workload.logical_pages())?;

@@ -19,11 +19,13 @@ use crate::progress::{self, Progress};
 /// Requests of one Arrow batch.
 const BATCH_ROWS: usize = 64 << 10;
 
-/// The exception for an error of the crate: a file that cannot be written is a failed run, all else is wrong input.
+/// The exception for an error of the crate: a file that cannot be written is a failed run, all else
+/// is wrong input.
 pub fn trace_error(error: TraceError) -> PyErr {
     match error {
         TraceError::Cancelled(cancelled) => errors::cancelled(cancelled),
-        TraceError::Io { doing: "create" | "write", .. } | TraceError::Parquet { doing: "write", .. } => errors::run_error(error),
+        TraceError::Io { doing: "create" | "write", .. }
+        | TraceError::Parquet { doing: "write", .. } => errors::run_error(error),
         other => errors::input_error(other),
     }
 }
@@ -33,15 +35,17 @@ fn parse_format(format: Option<&str>) -> PyResult<Option<Spec>> {
     format.map(Spec::parse).transpose().map_err(errors::input_error)
 }
 
-/// An open trace. It is an Arrow stream (`__arrow_c_stream__`): `pyarrow.RecordBatchReader.from_stream`, polars and DuckDB
-/// open it without copying. Columns: time_ns, op, offset, length, stream, latency_ns.
+/// An open trace. It is an Arrow stream (`__arrow_c_stream__`):
+/// `pyarrow.RecordBatchReader.from_stream`, polars and DuckDB open it without copying. Columns:
+/// time_ns, op, offset, length, stream, latency_ns.
 #[pyclass(frozen, module = "flashwright._core")]
 struct Trace {
     path: PathBuf,
     options: OpenOptions,
     format: &'static str,
     skipped: Arc<AtomicU64>,
-    /// The trace as it was opened, until the first stream takes it; later streams open the file again.
+    /// The trace as it was opened, until the first stream takes it; later streams open the file
+    /// again.
     opened: Mutex<Option<traces::Trace>>,
 }
 
@@ -87,9 +91,14 @@ impl Trace {
         self.skipped.load(Ordering::Relaxed)
     }
 
-    /// The trace from its start as an Arrow C stream. `requested_schema` is not acted on, as the protocol allows.
+    /// The trace from its start as an Arrow C stream. `requested_schema` is not acted on, as the
+    /// protocol allows.
     #[pyo3(signature = (requested_schema=None))]
-    fn __arrow_c_stream__<'py>(&self, py: Python<'py>, requested_schema: Option<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyCapsule>> {
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
         drop(requested_schema);
         let first = self.opened.lock().unwrap_or_else(PoisonError::into_inner).take();
         let trace = match first {
@@ -97,7 +106,11 @@ impl Trace {
             None => py.detach(|| traces::open(&self.path, &self.options)).map_err(trace_error)?,
         };
         let batches = Batches { trace, requests: Vec::new(), skipped: Arc::clone(&self.skipped) };
-        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(batches)), c"arrow_array_stream")
+        PyCapsule::new_with_value(
+            py,
+            FFI_ArrowArrayStream::new(Box::new(batches)),
+            c"arrow_array_stream",
+        )
     }
 
     fn __repr__(&self) -> String {
@@ -107,22 +120,30 @@ impl Trace {
 
 /// Opens a trace file (plain, .gz, .zst or .xz; `-` is standard input).
 ///
-/// `format` is `name` or `name(key=value,...)`; without it the content tells. `skip_bad` malformed records are passed over
-/// and counted; one more is an error. Raises InputError if the file cannot be opened or its format cannot be told.
+/// `format` is `name` or `name(key=value,...)`; without it the content tells. `skip_bad` malformed
+/// records are passed over and counted; one more is an error. Raises InputError if the file cannot
+/// be opened or its format cannot be told.
 #[pyfunction]
 #[pyo3(signature = (path, format=None, skip_bad=0))]
-fn open_trace(py: Python<'_>, path: PathBuf, format: Option<&str>, skip_bad: u64) -> PyResult<Trace> {
+fn open_trace(
+    py: Python<'_>,
+    path: PathBuf,
+    format: Option<&str>,
+    skip_bad: u64,
+) -> PyResult<Trace> {
     let options = OpenOptions { format: parse_format(format)?, skip_bad };
     let trace = py.detach(|| traces::open(&path, &options)).map_err(trace_error)?;
     let format = trace.format().info.name;
     Ok(Trace { path, options, format, skipped: Arc::default(), opened: Mutex::new(Some(trace)) })
 }
 
-/// Reads the trace `src` and writes it to `dst`, whose ending tells the format if `to_format` does not.
+/// Reads the trace `src` and writes it to `dst`, whose ending tells the format if `to_format` does
+/// not.
 ///
-/// Returns what was done: from_format, to_format, requests, dropped (requests that the format cannot hold and that were to be
-/// dropped), skipped (malformed records), clamped_times, start_ns, timeless, streams_are_volumes, sources. Progress counts
-/// bytes of `src`. Raises InputError, RunError if `dst` cannot be written, Cancelled.
+/// Returns what was done: from_format, to_format, requests, dropped (requests that the format
+/// cannot hold and that were to be dropped), skipped (malformed records), clamped_times, start_ns,
+/// timeless, streams_are_volumes, sources. Progress counts bytes of `src`. Raises InputError,
+/// RunError if `dst` cannot be written, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (src, dst, from_format=None, to_format=None, skip_bad=0, progress=None))]
 #[allow(clippy::needless_pass_by_value, reason = "as Python hands them over")]
@@ -138,7 +159,9 @@ fn convert_trace<'py>(
     let options = OpenOptions { format: parse_format(from_format)?, skip_bad };
     let to_format = parse_format(to_format)?;
     let progress = progress::shared(progress);
-    let done = py.detach(|| traces::convert(&src, &options, &dst, to_format.as_ref(), &progress)).map_err(trace_error)?;
+    let done = py
+        .detach(|| traces::convert(&src, &options, &dst, to_format.as_ref(), &progress))
+        .map_err(trace_error)?;
     let Converted { from, to, written, facts, sources } = done;
     let dict = PyDict::new(py);
     dict.set_item("from_format", from)?;
@@ -155,7 +178,10 @@ fn convert_trace<'py>(
 }
 
 /// Name and SHA-256 of each file.
-pub fn source_dicts<'py>(py: Python<'py>, sources: &[SourceFile]) -> PyResult<Vec<Bound<'py, PyDict>>> {
+pub fn source_dicts<'py>(
+    py: Python<'py>,
+    sources: &[SourceFile],
+) -> PyResult<Vec<Bound<'py, PyDict>>> {
     let dicts = sources.iter().map(|file| {
         let dict = PyDict::new(py);
         dict.set_item("name", &file.name)?;

@@ -13,7 +13,8 @@ use crate::errors;
 use crate::progress::{self, Progress};
 use crate::traces::trace_error;
 
-/// Page writes over dense logical pages, that can be played any number of times, by several threads at once.
+/// Page writes over dense logical pages, that can be played any number of times, by several threads
+/// at once.
 #[pyclass(frozen, module = "flashwright._core")]
 pub struct Workload {
     name: String,
@@ -55,7 +56,8 @@ impl Workload {
         }
     }
 
-    /// How often each page is updated: exact probabilities of a synthetic workload, counts of a trace.
+    /// How often each page is updated: exact probabilities of a synthetic workload, counts of a
+    /// trace.
     pub fn weights(&self) -> Vec<f64> {
         match &self.kind {
             Kind::Trace(trace) => trace.updates.iter().map(|&count| f64::from(count)).collect(),
@@ -115,13 +117,20 @@ impl Workload {
         }
     }
 
-    /// What tells this workload from any other: the files' hashes, or the spec with all its parameters and the seed.
+    /// What tells this workload from any other: the files' hashes, or the spec with all its
+    /// parameters and the seed.
     #[getter]
     fn content_hash(&self) -> String {
         match &self.kind {
-            Kind::Trace(trace) => trace.sources.iter().map(|file| format!("{}:{}", file.name, file.sha256)).collect::<Vec<_>>().join(" "),
+            Kind::Trace(trace) => trace
+                .sources
+                .iter()
+                .map(|file| format!("{}:{}", file.name, file.sha256))
+                .collect::<Vec<_>>()
+                .join(" "),
             Kind::Synthetic(workload) => {
-                let args: Vec<String> = workload.args().iter().map(|(name, value)| format!("{name}={value}")).collect();
+                let args: Vec<String> =
+                    workload.args().iter().map(|(name, value)| format!("{name}={value}")).collect();
                 format!("synth:{}?{} seed {}", workload.info().name, args.join("&"), self.seed)
             }
         }
@@ -136,17 +145,21 @@ impl Workload {
         }
     }
 
-    /// Fraction of the host writes, 0 to 1, during which each logical page holds data, over a device that starts filled; in the last pass
-    /// if the workload is repeated. Raises InputError if the trace cannot be read again.
+    /// Fraction of the host writes, 0 to 1, during which each logical page holds data, over a
+    /// device that starts filled; in the last pass if the workload is repeated. Raises InputError
+    /// if the trace cannot be read again.
     fn held_fractions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let found = py.detach(|| match &self.kind {
-            Kind::Trace(trace) if trace.page_trims > 0 => units::held_fractions(self.source().as_mut(), self.repeat.min(2)),
+            Kind::Trace(trace) if trace.page_trims > 0 => {
+                units::held_fractions(self.source().as_mut(), self.repeat.min(2))
+            }
             Kind::Trace(_) | Kind::Synthetic(_) => Ok(vec![1.0; self.pages() as usize]),
         });
         Ok(found.map_err(errors::input_error)?.into_pyarray(py))
     }
 
-    /// How often each logical page is updated, in any unit: exact probabilities of a synthetic workload, counts of a trace.
+    /// How often each logical page is updated, in any unit: exact probabilities of a synthetic
+    /// workload, counts of a trace.
     fn update_weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         py.detach(|| self.weights()).into_pyarray(py)
     }
@@ -154,10 +167,14 @@ impl Workload {
 
 /// Reads a trace file, or makes the synthetic workload of `synth:name?key=value&...`.
 ///
-/// `page_size` in bytes; `repeat` plays the source that many times over; `seed` is for synthetic workloads. A trace is kept in memory up
-/// to `memory_limit_bytes` of page operations, 4 bytes each, and read again for every run beyond. Raises InputError, Cancelled.
+/// `page_size` in bytes; `repeat` plays the source that many times over; `seed` is for synthetic
+/// workloads. A trace is kept in memory up to `memory_limit_bytes` of page operations, 4 bytes
+/// each, and read again for every run beyond. Raises InputError, Cancelled.
 #[pyfunction]
-#[pyo3(signature = (source, page_size=4096, format=None, skip_bad=0, seed=1, repeat=1, memory_limit_bytes=4 << 30, progress=None))]
+#[pyo3(signature = (
+    source, page_size=4096, format=None, skip_bad=0, seed=1, repeat=1, memory_limit_bytes=4 << 30,
+    progress=None
+))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 fn load_workload(
     py: Python<'_>,
@@ -174,12 +191,15 @@ fn load_workload(
         return Err(errors::input_error("repeat is 0: it must be at least 1"));
     }
     let kind = if source.starts_with("synth:") {
-        Kind::Synthetic(py.detach(|| synth::Workload::parse(source, seed)).map_err(errors::input_error)?)
+        Kind::Synthetic(
+            py.detach(|| synth::Workload::parse(source, seed)).map_err(errors::input_error)?,
+        )
     } else {
         let format = format.map(Spec::parse).transpose().map_err(errors::input_error)?;
         let options = LoadOptions { format, page_size, skip_bad, memory_limit_bytes };
         let progress = progress::shared(progress);
-        let trace = py.detach(|| load(Path::new(source), &options, &progress)).map_err(trace_error)?;
+        let trace =
+            py.detach(|| load(Path::new(source), &options, &progress)).map_err(trace_error)?;
         Kind::Trace(Box::new(trace))
     };
     Ok(Workload { name: source.to_owned(), repeat, seed, page_size, kind })

@@ -1,12 +1,14 @@
 //! The memory that requests go to and come from.
 //!
-//! Each request under way has a place of its own, one for reads and one for writes: what is read must not be written again, as it may be
-//! zero. Places are only taken from the system when a request first needs them, and made known to the kernel ("registered") as far as they
-//! are used: registering pins them, and few users may pin much. A place that may not be registered is used without, which costs some time
-//! in each request.
+//! Each request under way has a place of its own, one for reads and one for writes: what is read
+//! must not be written again, as it may be zero. Places are only taken from the system when a
+//! request first needs them, and made known to the kernel ("registered") as far as they are used:
+//! registering pins them, and few users may pin much. A place that may not be registered is used
+//! without, which costs some time in each request.
 //!
-//! Long requests have places of their own, on huge pages where the system gives some. The kernel splits a request whose memory is in more
-//! pieces than the device takes in one (128 of 4 KiB on a loop device, so from 512 KiB on): the device would get others than were asked for.
+//! Long requests have places of their own, on huge pages where the system gives some. The kernel
+//! splits a request whose memory is in more pieces than the device takes in one (128 of 4 KiB on a
+//! loop device, so from 512 KiB on): the device would get others than were asked for.
 
 #![allow(unsafe_code, reason = "memory is shared with the kernel")]
 
@@ -41,7 +43,9 @@ impl Pool {
     pub fn new(slots: u32, slot_bytes: u32, seed: u64) -> std::io::Result<Self> {
         let (slots, slot_bytes) = (slots as usize, (slot_bytes as usize).next_multiple_of(LEAST));
         let short = Area::new(slots, slot_bytes.min(LONG), slot_bytes.min(LONG), 0)?;
-        let long = (slot_bytes > LONG).then(|| Area::new(slots, slot_bytes, slot_bytes.next_multiple_of(HUGE_PAGE), 2 * slots));
+        let long = (slot_bytes > LONG).then(|| {
+            Area::new(slots, slot_bytes, slot_bytes.next_multiple_of(HUGE_PAGE), 2 * slots)
+        });
         Ok(Self { short, long: long.transpose()?, content: Content::new(seed) })
     }
 
@@ -98,20 +102,38 @@ struct Area {
 }
 
 impl Area {
-    fn new(slots: usize, slot_bytes: usize, stride: usize, first_number: usize) -> std::io::Result<Self> {
+    fn new(
+        slots: usize,
+        slot_bytes: usize,
+        stride: usize,
+        first_number: usize,
+    ) -> std::io::Result<Self> {
         let is_huge = stride.is_multiple_of(HUGE_PAGE);
         let more = if is_huge { HUGE_PAGE } else { 0 };
         let map = || MmapOptions::new().len(slots * stride + more).no_reserve_swap().map_anon();
         let (reads, writes) = (map()?, map()?);
-        let skipped = |map: &MmapMut| if is_huge { map.as_ptr().align_offset(HUGE_PAGE) } else { 0 };
+        let skipped =
+            |map: &MmapMut| if is_huge { map.as_ptr().align_offset(HUGE_PAGE) } else { 0 };
         let (reads_skipped, writes_skipped) = (skipped(&reads), skipped(&writes));
         if is_huge {
-            // A system without huge pages says no: then requests that the device does not take in so many pieces are split.
+            // A system without huge pages says no: then requests that the device does not take in
+            // so many pieces are split.
             let _ = reads.advise(Advice::HugePage).and_then(|()| writes.advise(Advice::HugePage));
         }
         let (filled, registered) = (vec![0; slots], vec![0; 2 * slots]);
         let reads = MmapRaw::from(reads);
-        Ok(Self { reads, writes, reads_skipped, writes_skipped, slot_bytes, stride, filled, registered, most_registered: 0, first_number })
+        Ok(Self {
+            reads,
+            writes,
+            reads_skipped,
+            writes_skipped,
+            slot_bytes,
+            stride,
+            filled,
+            registered,
+            most_registered: 0,
+            first_number,
+        })
     }
 
     fn forget_registered(&mut self, can_register: bool) {
@@ -121,11 +143,18 @@ impl Area {
 
     fn read_place(&mut self, slot: usize, length: usize, ring: &IoUring) -> Place {
         // SAFETY: the slot lies within the mapping.
-        let address = unsafe { self.reads.as_mut_ptr().add(self.reads_skipped + slot * self.stride) };
+        let address =
+            unsafe { self.reads.as_mut_ptr().add(self.reads_skipped + slot * self.stride) };
         self.place(address, slot, length, ring)
     }
 
-    fn write_place(&mut self, slot: usize, length: usize, content: &mut Content, ring: &IoUring) -> Place {
+    fn write_place(
+        &mut self,
+        slot: usize,
+        length: usize,
+        content: &mut Content,
+        ring: &IoUring,
+    ) -> Place {
         let start = self.writes_skipped + slot * self.stride;
         let bytes = &mut self.writes[start..start + self.slot_bytes];
         let filled = self.filled[slot];
@@ -151,9 +180,15 @@ impl Area {
     fn register(&mut self, address: *mut u8, number: usize, length: usize, ring: &IoUring) {
         let wanted = rounded(length, self.slot_bytes).min(self.most_registered);
         let buffer = libc::iovec { iov_base: address.cast(), iov_len: wanted };
-        // SAFETY: the buffer lies within its slot of a mapping that outlives the ring: whoever owns both drops the ring first, or leaks the
-        // mapping.
-        match unsafe { ring.submitter().register_buffers_update((self.first_number + number) as u32, &[buffer], None) } {
+        // SAFETY: the buffer lies within its slot of a mapping that outlives the ring: whoever owns
+        // both drops the ring first, or leaks the mapping.
+        match unsafe {
+            ring.submitter().register_buffers_update(
+                (self.first_number + number) as u32,
+                &[buffer],
+                None,
+            )
+        } {
             Ok(()) => self.registered[number] = wanted,
             // Most likely more than this user may pin: shorter ones may still do.
             Err(_) => self.most_registered = if wanted > length { length } else { length - 1 },

@@ -10,7 +10,8 @@ pub(crate) struct Clock {
     origin: Instant,
 }
 
-/// A sleeping thread is woken late by some tens of microseconds: the last of a time is waited for awake.
+/// A sleeping thread is woken late by some tens of microseconds: the last of a time is waited for
+/// awake.
 pub(crate) const AWAKE: Nanos = 60_000;
 
 impl Clock {

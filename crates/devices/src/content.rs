@@ -1,9 +1,12 @@
-//! What is written: bytes that no drive can compress or find twice, and that are known again as ours.
+//! What is written: bytes that no drive can compress or find twice, and that are known again as
+//! ours.
 //!
-//! Buffers are filled once with pseudo-random bytes. A drive that compresses gains nothing on them, but one that looks for equal data would
-//! on the second write of the same buffer. So the first 16 bytes of every 512 are changed with each write: 8 bytes that no other write of
-//! this run has, and 8 that follow from them ([`is_ours`]), by which later runs see that nobody's data is lost. Not done: a drive that
-//! stores the difference of similar pages would see the other 496 bytes again, once a buffer is used again.
+//! Buffers are filled once with pseudo-random bytes. A drive that compresses gains nothing on them,
+//! but one that looks for equal data would on the second write of the same buffer. So the first 16
+//! bytes of every 512 are changed with each write: 8 bytes that no other write of this run has, and
+//! 8 that follow from them ([`is_ours`]), by which later runs see that nobody's data is lost. Not
+//! done: a drive that stores the difference of similar pages would see the other 496 bytes again,
+//! once a buffer is used again.
 
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -56,7 +59,9 @@ fn proof(name: u64) -> u64 {
 
 /// Whether a piece was written by a [`Content`]: a chance of one in 2^64 that it was not.
 pub(crate) fn is_ours(piece: &[u8]) -> bool {
-    let word = |at: usize| piece.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes);
+    let word = |at: usize| {
+        piece.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes)
+    };
     matches!((word(0), word(8)), (Some(name), Some(found)) if found == proof(name))
 }
 

@@ -53,7 +53,8 @@ pub(crate) fn punch_hole(file: &File, offset: u64, length: u64) -> io::Result<()
     Ok(rustix::fs::fallocate(file, flags, offset, length)?)
 }
 
-/// Whether a loop device goes as soon as its last user has closed it; false for other devices. It is set when somebody detaches one in use.
+/// Whether a loop device goes as soon as its last user has closed it; false for other devices. It
+/// is set when somebody detaches one in use.
 pub(crate) fn is_being_detached(file: &File) -> bool {
     let mut info = LoopInfo([0; 232]);
     if asked(file, LOOP_GET_STATUS64, info.0.as_mut_ptr().cast()).is_err() {

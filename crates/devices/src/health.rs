@@ -18,16 +18,22 @@ pub(crate) struct Health {
 
 impl Health {
     pub fn new(file: &File, is_block_device: bool, capacity_bytes: u64, is_loop: bool) -> Self {
-        Self { is_block_device, capacity_bytes, is_loop: is_loop && !control::is_being_detached(file) }
+        Self {
+            is_block_device,
+            capacity_bytes,
+            is_loop: is_loop && !control::is_being_detached(file),
+        }
     }
 
     /// What is wrong with the device as a whole, if something is. Takes less than a microsecond.
     pub fn illness(&self, file: &File) -> Option<String> {
         if !self.is_block_device {
             return match file.metadata() {
-                Ok(data) if data.len() < self.capacity_bytes => {
-                    Some(format!("the file was truncated from {} to {} bytes", self.capacity_bytes, data.len()))
-                }
+                Ok(data) if data.len() < self.capacity_bytes => Some(format!(
+                    "the file was truncated from {} to {} bytes",
+                    self.capacity_bytes,
+                    data.len()
+                )),
                 Ok(_) => None,
                 Err(error) => Some(format!("the file is gone ({error})")),
             };
@@ -65,7 +71,9 @@ impl Health {
     fn words(&self, op: IoOp, errno: i32) -> Option<&'static str> {
         Some(match errno {
             libc::ENODEV | libc::ENXIO => "the device is gone",
-            libc::ENOSPC if self.is_block_device => "no space left under the device: it promises more than is behind it",
+            libc::ENOSPC if self.is_block_device => {
+                "no space left under the device: it promises more than is behind it"
+            }
             libc::ENOSPC => "no space left on the file system under the file",
             libc::EDQUOT => "the user's quota on the file system is used up",
             libc::EFBIG => "the file would become larger than allowed",

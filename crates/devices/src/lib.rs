@@ -1,8 +1,8 @@
-//! Block devices behind one trait: a real one, a file, memory, a simulated drive. Whoever uses a [`BlockDevice`] cannot tell which it is,
-//! but for what [`DeviceInfo`] says.
+//! Block devices behind one trait: a real one, a file, memory, a simulated drive. Whoever uses a
+//! [`BlockDevice`] cannot tell which it is, but for what [`DeviceInfo`] says.
 //!
-//! [`open`] takes a spec, as on the command line: `/dev/sdb`, `/mnt/x/file`, `memory(bytes=1Gi)`. A simulated drive is made of a profile
-//! instead ([`Simulated::new`]).
+//! [`open`] takes a spec, as on the command line: `/dev/sdb`, `/mnt/x/file`, `memory(bytes=1Gi)`. A
+//! simulated drive is made of a profile instead ([`Simulated::new`]).
 //!
 //! ```no_run
 //! use devices::{Access, Opening, Request, open};
@@ -17,17 +17,20 @@
 //! ```
 //!
 //! # Real devices
-//! They need Linux 5.11 or newer. Block devices and files go through io_uring past the page cache, with registered buffers and files
-//! (`real.rs`, `ring.rs`, `buffers.rs`); data written is random and never the same twice (`content.rs`). What a file system or a driver
-//! cannot do is refused when it is opened, or told in the model, as a measurement of something else would be worthless.
+//! They need Linux 5.11 or newer. Block devices and files go through io_uring past the page cache,
+//! with registered buffers and files (`real.rs`, `ring.rs`, `buffers.rs`); data written is random
+//! and never the same twice (`content.rs`). What a file system or a driver cannot do is refused
+//! when it is opened, or told in the model, as a measurement of something else would be worthless.
 //!
-//! **Nothing is lost by accident** ([`open`]): devices in use are never written, and what holds data only with [`Access::DestroyData`].
-//! What this program wrote is known again, and is in nobody's way.
+//! **Nothing is lost by accident** ([`open`]): devices in use are never written, and what holds
+//! data only with [`Access::DestroyData`]. What this program wrote is known again, and is in
+//! nobody's way.
 //!
-//! **A device that goes** in the middle of a run is one error with the device, the request and the reason, and never a wait without end:
-//! every hundredth of a second (every second while it completes nothing) it is looked whether the device is still as large as it was, a
-//! loop device still attached, a file not truncated (`health.rs`). Detaching a loop device in use only takes effect in the kernel when its
-//! user lets go of it: the user of this crate is told at once.
+//! **A device that goes** in the middle of a run is one error with the device, the request and the
+//! reason, and never a wait without end: every hundredth of a second (every second while it
+//! completes nothing) it is looked whether the device is still as large as it was, a loop device
+//! still attached, a file not truncated (`health.rs`). Detaching a loop device in use only takes
+//! effect in the kernel when its user lets go of it: the user of this crate is told at once.
 
 mod buffers;
 mod clock;
@@ -108,7 +111,8 @@ impl DeviceInfo {
     /// Refuses what the device cannot do.
     ///
     /// # Errors
-    /// [`DeviceError::Request`] for a write to a device that is only read, or a trim to one that has none.
+    /// [`DeviceError::Request`] for a write to a device that is only read, or a trim to one that
+    /// has none.
     ///
     /// # Panics
     /// As [`BlockDevice::submit`].
@@ -116,13 +120,17 @@ impl DeviceInfo {
         let Request { op, offset, length, .. } = *request;
         let sector = u64::from(self.sector_bytes);
         assert!(
-            offset.is_multiple_of(sector) && u64::from(length).is_multiple_of(sector) && (length > 0) == (op != IoOp::Flush),
+            offset.is_multiple_of(sector)
+                && u64::from(length).is_multiple_of(sector)
+                && (length > 0) == (op != IoOp::Flush),
             "a {} at byte {offset} of {length} bytes is not of whole sectors of {sector}",
             op.name()
         );
         assert!(
-            offset + u64::from(length) <= self.capacity_bytes && (length <= self.most_bytes || op == IoOp::Trim),
-            "a {} at byte {offset} of {length} bytes is longer than {} or not within the device's {} bytes",
+            offset + u64::from(length) <= self.capacity_bytes
+                && (length <= self.most_bytes || op == IoOp::Trim),
+            "a {} at byte {offset} of {length} bytes is longer than {} or not within the device's \
+             {} bytes",
             op.name(),
             self.most_bytes,
             self.capacity_bytes
@@ -142,7 +150,8 @@ impl DeviceInfo {
     }
 }
 
-/// A request to a device. What is written is of no compressible content and of no meaning; what is read is dropped.
+/// A request to a device. What is written is of no compressible content and of no meaning; what is
+/// read is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// What it does.
@@ -192,20 +201,25 @@ pub trait BlockDevice: Send {
     /// Requests submitted and not yet completed.
     fn outstanding(&self) -> u32;
 
-    /// Takes a request. One that is alone may be sent only by the next call of `wait` or `submit`: whoever submits one waits, too.
+    /// Takes a request. One that is alone may be sent only by the next call of `wait` or `submit`:
+    /// whoever submits one waits, too.
     ///
     /// # Errors
-    /// [`DeviceError`] if it cannot be sent: it is not outstanding then, unless the device as a whole is [`DeviceError::Gone`].
+    /// [`DeviceError`] if it cannot be sent: it is not outstanding then, unless the device as a
+    /// whole is [`DeviceError::Gone`].
     ///
     /// # Panics
-    /// If it is not of whole sectors, lies outside the device, is longer than allowed, or more are outstanding than allowed.
+    /// If it is not of whole sectors, lies outside the device, is longer than allowed, or more are
+    /// outstanding than allowed.
     fn submit(&mut self, request: &Request) -> Result<(), DeviceError>;
 
-    /// Waits until a request is completed or the clock reaches `until` (`Nanos::MAX`: for ever), and puts all that are completed into
-    /// `completed`. If nothing is outstanding it returns at `until`.
+    /// Waits until a request is completed or the clock reaches `until` (`Nanos::MAX`: for ever),
+    /// and puts all that are completed into `completed`. If nothing is outstanding it returns at
+    /// `until`.
     ///
     /// # Errors
-    /// [`DeviceError`] of the first request that failed, or of the device as a whole. Those that succeeded with it are in `completed`.
+    /// [`DeviceError`] of the first request that failed, or of the device as a whole. Those that
+    /// succeeded with it are in `completed`.
     ///
     /// # Panics
     /// If nothing is outstanding and `until` is `Nanos::MAX`.
@@ -216,7 +230,8 @@ pub trait BlockDevice: Send {
         None
     }
 
-    /// Told beside requests: a checkpoint of the database began or ended. Only layers ([`Stacked`]) take notice.
+    /// Told beside requests: a checkpoint of the database began or ended. Only layers ([`Stacked`])
+    /// take notice.
     ///
     /// # Errors
     /// [`DeviceError`] of what the layers do then.

@@ -15,7 +15,12 @@ pub(crate) const INFO: Info = Info {
     summary: "memory of this process: what the way to a device costs without a device",
     source: "",
     params: &[
-        Param { name: "bytes", kind: ParamKind::Integer { min: 512, max: 1 << 40 }, default: "1Gi", help: "capacity: whole sectors" },
+        Param {
+            name: "bytes",
+            kind: ParamKind::Integer { min: 512, max: 1 << 40 },
+            default: "1Gi",
+            help: "capacity: whole sectors",
+        },
         Param {
             name: "sector",
             kind: ParamKind::Integer { min: 512, max: 65_536 },
@@ -25,8 +30,9 @@ pub(crate) const INFO: Info = Info {
     ],
 };
 
-/// A device that copies at once whatever is submitted, in real time: the copy is part of [`BlockDevice::submit`], and the request is
-/// completed at the next [`BlockDevice::wait`]. What was never written is zero and takes no memory.
+/// A device that copies at once whatever is submitted, in real time: the copy is part of
+/// [`BlockDevice::submit`], and the request is completed at the next [`BlockDevice::wait`]. What
+/// was never written is zero and takes no memory.
 pub struct Memory {
     info: DeviceInfo,
     bytes: MmapMut,
@@ -41,7 +47,10 @@ impl Memory {
         let wrong = |reason: String| DeviceError::Spec { name: opening.spec.clone(), reason };
         let (capacity_bytes, sector) = (args.integer("bytes"), args.integer("sector") as u32);
         if !sector.is_power_of_two() || !capacity_bytes.is_multiple_of(u64::from(sector)) {
-            return Err(wrong(format!("{capacity_bytes} bytes are not of whole sectors of {sector}, or {sector} is not a power of two")));
+            return Err(wrong(format!(
+                "{capacity_bytes} bytes are not of whole sectors of {sector}, or {sector} is not a \
+                 power of two"
+            )));
         }
         let most_bytes = opening.most_bytes.max(sector).next_multiple_of(sector);
         let memory = MmapOptions::new().len(capacity_bytes as usize).no_reserve_swap().map_anon();
@@ -60,7 +69,11 @@ impl Memory {
             has_trim: true,
             is_virtual: false,
         };
-        let bytes = memory.map_err(|source| DeviceError::Open { name: info.name.clone(), action: "getting its memory", source })?;
+        let bytes = memory.map_err(|source| DeviceError::Open {
+            name: info.name.clone(),
+            action: "getting its memory",
+            source,
+        })?;
         Ok(Self { info, bytes, buffer, content, clock: Clock::start(), done: Vec::new() })
     }
 }
@@ -80,7 +93,11 @@ impl BlockDevice for Memory {
 
     fn submit(&mut self, request: &Request) -> Result<(), DeviceError> {
         self.info.check(request)?;
-        assert!(self.outstanding() < self.info.queue_depth, "no more than {} requests are outstanding", self.info.queue_depth);
+        assert!(
+            self.outstanding() < self.info.queue_depth,
+            "no more than {} requests are outstanding",
+            self.info.queue_depth
+        );
         let submitted_at = self.clock.now();
         let range = request.offset as usize..request.offset as usize + request.length as usize;
         match request.op {
@@ -93,7 +110,11 @@ impl BlockDevice for Memory {
             IoOp::Trim => self.bytes[range].fill(0),
             IoOp::Flush => {}
         }
-        self.done.push(Completion { handle: request.handle, submitted_at, completed_at: self.clock.now() });
+        self.done.push(Completion {
+            handle: request.handle,
+            submitted_at,
+            completed_at: self.clock.now(),
+        });
         Ok(())
     }
 

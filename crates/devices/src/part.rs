@@ -5,7 +5,8 @@ use units::{IoOp, Nanos};
 
 use crate::{BlockDevice, Completion, DeviceError, DeviceInfo, FlashWork, Request};
 
-/// Bytes of a device from an offset on, as a device that begins at byte 0: what layers are put on, where they may not have all of it.
+/// Bytes of a device from an offset on, as a device that begins at byte 0: what layers are put on,
+/// where they may not have all of it.
 pub struct Part<'a> {
     device: &'a mut dyn BlockDevice,
     offset: u64,
@@ -23,7 +24,10 @@ impl<'a> Part<'a> {
         let sector = u64::from(info.sector_bytes);
         let end = offset.checked_add(length).expect("an end of 64 bits");
         assert!(
-            length > 0 && end <= info.capacity_bytes && offset.is_multiple_of(sector) && length.is_multiple_of(sector),
+            length > 0
+                && end <= info.capacity_bytes
+                && offset.is_multiple_of(sector)
+                && length.is_multiple_of(sector),
             "{length} bytes from {offset} on are no whole sectors of a device of {} bytes",
             info.capacity_bytes
         );
@@ -47,7 +51,8 @@ impl BlockDevice for Part<'_> {
 
     fn submit(&mut self, request: &Request) -> Result<(), DeviceError> {
         self.info.check(request)?;
-        let offset = if request.op == IoOp::Flush { request.offset } else { request.offset + self.offset };
+        let offset =
+            if request.op == IoOp::Flush { request.offset } else { request.offset + self.offset };
         self.device.submit(&Request { offset, ..*request })
     }
 
@@ -90,7 +95,11 @@ mod tests {
             self.1.submit(request)
         }
 
-        fn wait(&mut self, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), DeviceError> {
+        fn wait(
+            &mut self,
+            until: Nanos,
+            completed: &mut Vec<Completion>,
+        ) -> Result<(), DeviceError> {
             self.1.wait(until, completed)
         }
     }
@@ -104,7 +113,9 @@ mod tests {
         let mut memory = memory();
         let mut part = Part::new(&mut memory, 8192, 4096);
         assert_eq!(part.info().capacity_bytes, 4096);
-        for (handle, op, offset, length) in [(1, IoOp::Write, 3584, 512), (2, IoOp::Read, 0, 4096), (3, IoOp::Flush, 0, 0)] {
+        for (handle, op, offset, length) in
+            [(1, IoOp::Write, 3584, 512), (2, IoOp::Read, 0, 4096), (3, IoOp::Flush, 0, 0)]
+        {
             part.submit(&Request { op, offset, length, is_fua: false, handle }).unwrap();
         }
         let mut done = Vec::new();
@@ -112,15 +123,24 @@ mod tests {
             part.wait(Nanos::MAX, &mut done).unwrap();
         }
         assert_eq!(done.len(), 3);
-        let got: Vec<(IoOp, u64, u32)> = memory.0.iter().map(|one| (one.op, one.offset, one.length)).collect();
-        assert_eq!(got, [(IoOp::Write, 11_776, 512), (IoOp::Read, 8192, 4096), (IoOp::Flush, 0, 0)]);
+        let got: Vec<(IoOp, u64, u32)> =
+            memory.0.iter().map(|one| (one.op, one.offset, one.length)).collect();
+        assert_eq!(
+            got,
+            [(IoOp::Write, 11_776, 512), (IoOp::Read, 8192, 4096), (IoOp::Flush, 0, 0)]
+        );
     }
 
     #[test]
     #[should_panic(expected = "not within the device's 4096 bytes")]
     fn nothing_behind_it_is_reached() {
         let mut memory = memory();
-        let _ =
-            Part::new(&mut memory, 8192, 4096).submit(&Request { op: IoOp::Write, offset: 3584, length: 1024, is_fua: false, handle: 1 });
+        let _ = Part::new(&mut memory, 8192, 4096).submit(&Request {
+            op: IoOp::Write,
+            offset: 3584,
+            length: 1024,
+            is_fua: false,
+            handle: 1,
+        });
     }
 }

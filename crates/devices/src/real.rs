@@ -1,10 +1,12 @@
 //! Block devices and files of the kernel, through io_uring, past the page cache (`O_DIRECT`).
 //!
-//! Each request is sent by a system call of its own; one that is alone by that which waits for it, or with the next. Files and buffers are
-//! registered, so that the kernel looks neither up. A time is taken when a request is submitted, and when ends are found, once for all of them.
+//! Each request is sent by a system call of its own; one that is alone by that which waits for it,
+//! or with the next. Files and buffers are registered, so that the kernel looks neither up. A time
+//! is taken when a request is submitted, and when ends are found, once for all of them.
 //!
-//! A polled device asks the hardware for completions instead of sleeping until an interrupt; flushes and trims are not possible there and
-//! are done by calls that block. So are trims of block devices before Linux 6.12.
+//! A polled device asks the hardware for completions instead of sleeping until an interrupt;
+//! flushes and trims are not possible there and are done by calls that block. So are trims of block
+//! devices before Linux 6.12.
 
 #![allow(unsafe_code, reason = "the kernel reads and writes the memory of requests")]
 
@@ -21,12 +23,13 @@ use crate::health::Health;
 use crate::ring::Ring;
 use crate::{BlockDevice, Completion, DeviceError, DeviceInfo, Kind, Request, control};
 
-/// How often it is looked whether the device is still there. A file that was truncated would take writes as if nothing had happened.
+/// How often it is looked whether the device is still there. A file that was truncated would take
+/// writes as if nothing had happened.
 const CHECK_EVERY: Nanos = 10_000_000;
 /// Longest sleep in the kernel: then it is looked whether the device is still there.
 const LONGEST_SLEEP: Nanos = 1_000_000_000;
-/// A device that completes nothing for so long is taken for dead: the kernel gives up a request of most drivers after 30 s, and tries
-/// again.
+/// A device that completes nothing for so long is taken for dead: the kernel gives up a request of
+/// most drivers after 30 s, and tries again.
 const DEAD_AFTER: Nanos = 300_000_000_000;
 /// How long requests under way are waited for when the device is closed.
 const CLOSE_WITHIN: Nanos = 10_000_000_000;
@@ -79,16 +82,24 @@ impl Real {
     pub fn new(opened: Opened) -> Result<Self, DeviceError> {
         let Opened { info, file, is_loop, is_polled } = opened;
         let failed = |action, source| DeviceError::Open { name: info.name.clone(), action, source };
-        let ring = Ring::new(&file, info.queue_depth, is_polled).map_err(|error| failed("setting up io_uring", error))?;
+        let ring = Ring::new(&file, info.queue_depth, is_polled)
+            .map_err(|error| failed("setting up io_uring", error))?;
         // Content differs from run to run: what the last one wrote must not be there already.
-        let seed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
-        let mut pool =
-            Pool::new(info.queue_depth, info.most_bytes, seed).map_err(|error| failed("getting memory for its requests", error))?;
+        let seed = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .map_or(0, |since| since.as_nanos() as u64);
+        let mut pool = Pool::new(info.queue_depth, info.most_bytes, seed)
+            .map_err(|error| failed("getting memory for its requests", error))?;
         pool.forget_registered(ring.io());
         let nothing = Request { op: IoOp::Flush, offset: 0, length: 0, is_fua: false, handle: 0 };
         let depth = info.queue_depth as usize;
         Ok(Self {
-            health: Health::new(&file, info.kind == Kind::BlockDevice, info.capacity_bytes, is_loop),
+            health: Health::new(
+                &file,
+                info.kind == Kind::BlockDevice,
+                info.capacity_bytes,
+                is_loop,
+            ),
             file,
             is_polled,
             clock: Clock::start(),
@@ -120,7 +131,8 @@ impl Real {
         Ok(())
     }
 
-    /// It cannot be used any more: not an error of opening, after which other experiments might go on.
+    /// It cannot be used any more: not an error of opening, after which other experiments might go
+    /// on.
     fn gone(&self, reason: String) -> DeviceError {
         DeviceError::Gone { name: self.info.name.clone(), reason }
     }
@@ -144,7 +156,8 @@ impl Real {
             IoOp::Trim | IoOp::Flush => Place { address: std::ptr::null_mut(), registered: None },
         };
         let entry = entry(&request, place, self.info.kind).user_data(u64::from(number));
-        // SAFETY: the place belongs to this slot until it is completed, and the pool is dropped after the ring, or leaked.
+        // SAFETY: the place belongs to this slot until it is completed, and the pool is dropped
+        // after the ring, or leaked.
         unsafe { self.ring.push(&entry) };
     }
 
@@ -152,23 +165,38 @@ impl Real {
         let submitted_at = self.clock.now();
         let done = match (request.op, self.info.kind) {
             (IoOp::Flush, _) => self.file.sync_data(),
-            (_, Kind::BlockDevice) => control::discard(&self.file, request.offset, u64::from(request.length)),
+            (_, Kind::BlockDevice) => {
+                control::discard(&self.file, request.offset, u64::from(request.length))
+            }
             _ => control::punch_hole(&self.file, request.offset, u64::from(request.length)),
         };
         match done {
             Ok(()) => {
-                self.done.push(Completion { handle: request.handle, submitted_at, completed_at: self.clock.now() });
+                self.done.push(Completion {
+                    handle: request.handle,
+                    submitted_at,
+                    completed_at: self.clock.now(),
+                });
                 Ok(())
             }
             Err(error) => {
                 let result = -error.raw_os_error().unwrap_or(libc::EIO);
-                Err(self.info.failed(request, self.health.reason(&self.file, request.op, request.length, result)))
+                Err(self.info.failed(
+                    request,
+                    self.health.reason(&self.file, request.op, request.length, result),
+                ))
             }
         }
     }
 
-    /// Takes what is completed, waiting up to this time for it, and sends again what is to be tried again. The first that failed is told of.
-    fn turn(&mut self, now: Nanos, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), DeviceError> {
+    /// Takes what is completed, waiting up to this time for it, and sends again what is to be tried
+    /// again. The first that failed is told of.
+    fn turn(
+        &mut self,
+        now: Nanos,
+        until: Nanos,
+        completed: &mut Vec<Completion>,
+    ) -> Result<(), DeviceError> {
         let left = until.saturating_sub(now);
         if left > AWAKE {
             self.enter(Some(Duration::from_nanos((left - AWAKE).min(LONGEST_SLEEP))))?;
@@ -179,7 +207,9 @@ impl Real {
     }
 
     fn enter(&mut self, time: Option<Duration>) -> Result<(), DeviceError> {
-        self.ring.enter(time).map_err(|error| self.gone(format!("sending requests through io_uring: {error}")))
+        self.ring
+            .enter(time)
+            .map_err(|error| self.gone(format!("sending requests through io_uring: {error}")))
     }
 
     fn reap(&mut self, completed: &mut Vec<Completion>) -> Result<(), DeviceError> {
@@ -224,7 +254,9 @@ impl Real {
             self.can_ring_trim = false;
             return self.do_blocking(&request);
         }
-        Err(self.info.failed(&request, self.health.reason(&self.file, request.op, request.length, result)))
+        Err(self
+            .info
+            .failed(&request, self.health.reason(&self.file, request.op, request.length, result)))
     }
 
     /// Whether the device is still what it was, asked now and then.
@@ -235,7 +267,11 @@ impl Real {
         self.next_check = now + CHECK_EVERY;
         let silent = now.saturating_sub(self.last_completion);
         let illness = if self.in_ring > 0 && silent > DEAD_AFTER {
-            Some(format!("none of the {} outstanding requests was completed for {} s", self.in_ring, silent / 1_000_000_000))
+            Some(format!(
+                "none of the {} outstanding requests was completed for {} s",
+                self.in_ring,
+                silent / 1_000_000_000
+            ))
         } else {
             self.health.illness(&self.file)
         };
@@ -248,10 +284,17 @@ fn entry(request: &Request, place: Place, kind: Kind) -> squeue::Entry {
     let file = types::Fixed(0);
     let flags = if is_fua { libc::RWF_DSYNC } else { 0 };
     match (op, place.registered) {
-        (IoOp::Read, Some(buffer)) => opcode::ReadFixed::new(file, place.address, length, buffer).offset(offset).build(),
+        (IoOp::Read, Some(buffer)) => {
+            opcode::ReadFixed::new(file, place.address, length, buffer).offset(offset).build()
+        }
         (IoOp::Read, None) => opcode::Read::new(file, place.address, length).offset(offset).build(),
-        (IoOp::Write, Some(buffer)) => opcode::WriteFixed::new(file, place.address, length, buffer).offset(offset).rw_flags(flags).build(),
-        (IoOp::Write, None) => opcode::Write::new(file, place.address, length).offset(offset).rw_flags(flags).build(),
+        (IoOp::Write, Some(buffer)) => opcode::WriteFixed::new(file, place.address, length, buffer)
+            .offset(offset)
+            .rw_flags(flags)
+            .build(),
+        (IoOp::Write, None) => {
+            opcode::Write::new(file, place.address, length).offset(offset).rw_flags(flags).build()
+        }
         (IoOp::Flush, _) => opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build(),
         (IoOp::Trim, _) if kind == Kind::BlockDevice => {
             let mut command = [0; 16];
@@ -280,7 +323,11 @@ impl BlockDevice for Real {
 
     fn submit(&mut self, request: &Request) -> Result<(), DeviceError> {
         self.info.check(request)?;
-        assert!(self.outstanding() < self.info.queue_depth, "no more than {} requests are outstanding", self.info.queue_depth);
+        assert!(
+            self.outstanding() < self.info.queue_depth,
+            "no more than {} requests are outstanding",
+            self.info.queue_depth
+        );
         if !self.goes_through_ring(request.op) {
             return self.do_blocking(request);
         }
@@ -295,12 +342,13 @@ impl BlockDevice for Real {
         self.in_ring += 1;
         self.push(number);
         if is_alone {
-            // Most likely nothing follows but to wait: that sends it, and so it is one call of the kernel instead of two. If another follows, that
-            // sends both.
+            // Most likely nothing follows but to wait: that sends it, and so it is one call of the
+            // kernel instead of two. If another follows, that sends both.
             return Ok(());
         }
-        // At once, though a call for several together takes less time: with a file at depth 32 that reached 0.91 of fio's reads a second
-        // and 0.77 of its writes, and this way 1.01 and 1.02 (`fio_parity`, Linux 6.18).
+        // At once, though a call for several together takes less time: with a file at depth 32 that
+        // reached 0.91 of fio's reads a second and 0.77 of its writes, and this way 1.01 and 1.02
+        // (`fio_parity`, Linux 6.18).
         self.enter(None)
     }
 
@@ -329,13 +377,14 @@ impl BlockDevice for Real {
 
 impl Drop for Real {
     fn drop(&mut self) {
-        // The kernel may still write into the buffers: it must be done with them first. If it does not come to an end, the memory is lost
-        // rather than used for something else.
+        // The kernel may still write into the buffers: it must be done with them first. If it does
+        // not come to an end, the memory is lost rather than used for something else.
         let end = self.clock.now() + CLOSE_WITHIN;
         let mut dropped = Vec::new();
         let is_own = self.thread == thread::current().id();
         while is_own && self.in_ring > 0 && self.clock.now() < end {
-            // Errors of requests that nobody waits for any more; `in_ring` counts them all the same.
+            // Errors of requests that nobody waits for any more; `in_ring` counts them all the
+            // same.
             if self.ring.enter(Some(Duration::from_millis(100))).is_err() {
                 break;
             }
@@ -344,7 +393,8 @@ impl Drop for Real {
         if self.in_ring > 0 {
             std::mem::forget(self.pool.take());
         }
-        // The kernel takes its time to tear a ring down, and the device would stay in use meanwhile.
+        // The kernel takes its time to tear a ring down, and the device would stay in use
+        // meanwhile.
         if is_own {
             self.ring.let_go();
         }
@@ -372,8 +422,10 @@ mod tests {
             has_trim: false,
             is_virtual: false,
         };
-        let mut device = Real::new(Opened { info, file, is_loop: false, is_polled: false }).unwrap();
-        let read = |handle| Request { op: IoOp::Read, offset: 0, length: 4096, is_fua: false, handle };
+        let mut device =
+            Real::new(Opened { info, file, is_loop: false, is_polled: false }).unwrap();
+        let read =
+            |handle| Request { op: IoOp::Read, offset: 0, length: 4096, is_fua: false, handle };
         let mut completed = Vec::new();
         device.submit(&read(0)).unwrap();
         assert!(device.ring.has_unsent(), "one call less than sending it by itself");

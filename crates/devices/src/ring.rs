@@ -12,7 +12,8 @@ use io_uring::{Builder, IoUring, opcode, squeue};
 
 /// Number of the timer that wakes whoever waits now and then: no request has it.
 const BEAT: u64 = u64::MAX;
-/// How often it does, in nanoseconds. To set a timer for each wait of a request instead would take some per cent of its processor time.
+/// How often it does, in nanoseconds. To set a timer for each wait of a request instead would take
+/// some per cent of its processor time.
 const BEAT_EVERY: u32 = 50_000_000;
 
 pub(crate) struct Ring {
@@ -30,7 +31,12 @@ impl Ring {
         // One entry more for the timer.
         let inner = build(depth + 1, is_polled)?;
         inner.submitter().register_files(&[file.as_raw_fd()])?;
-        Ok(Self { inner, is_polled, is_beating: false, beat: Box::new(Timespec::new().nsec(BEAT_EVERY)) })
+        Ok(Self {
+            inner,
+            is_polled,
+            is_beating: false,
+            beat: Box::new(Timespec::new().nsec(BEAT_EVERY)),
+        })
     }
 
     pub fn io(&self) -> &IoUring {
@@ -40,7 +46,8 @@ impl Ring {
     /// Puts a request into the queue.
     ///
     /// # Safety
-    /// Its memory must stay until it is completed, or until the ring is gone and nothing is under way.
+    /// Its memory must stay until it is completed, or until the ring is gone and nothing is under
+    /// way.
     pub unsafe fn push(&mut self, entry: &squeue::Entry) {
         // SAFETY: as promised by the caller.
         let pushed = unsafe { self.inner.submission().push(entry) };
@@ -52,10 +59,12 @@ impl Ring {
         !self.inner.submission().is_empty()
     }
 
-    /// Sends what is unsent, and waits until at least one request is completed or the time has passed; without a time it does not wait. It
-    /// may come back early. Sending and waiting are one call of the kernel, which at depth 1 is half of all.
+    /// Sends what is unsent, and waits until at least one request is completed or the time has
+    /// passed; without a time it does not wait. It may come back early. Sending and waiting are one
+    /// call of the kernel, which at depth 1 is half of all.
     pub fn enter(&mut self, time: Option<Duration>) -> io::Result<()> {
-        let Some(time) = time.filter(|_| !self.is_polled && self.inner.completion().is_empty()) else {
+        let Some(time) = time.filter(|_| !self.is_polled && self.inner.completion().is_empty())
+        else {
             // A polling ring knows no time limit: the caller asks again.
             return if time.is_none() || self.is_polled || self.has_unsent() {
                 without_retries(self.inner.submitter().submit())
@@ -65,7 +74,9 @@ impl Ring {
         };
         if time < 2 * Duration::from_nanos(BEAT_EVERY.into()) {
             let time = Timespec::from(time);
-            return without_retries(self.inner.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&time)));
+            return without_retries(
+                self.inner.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&time)),
+            );
         }
         self.start_beat();
         without_retries(self.inner.submitter().submit_and_wait(1))
@@ -75,7 +86,8 @@ impl Ring {
     fn start_beat(&mut self) {
         if !self.is_beating {
             let entry = opcode::Timeout::new(&raw const *self.beat).build().user_data(BEAT);
-            // SAFETY: the kernel reads the time when the entry is sent, and not after; it stays where it is as long as the ring lives.
+            // SAFETY: the kernel reads the time when the entry is sent, and not after; it stays
+            // where it is as long as the ring lives.
             self.is_beating = unsafe { self.inner.submission().push(&entry) }.is_ok();
         }
     }
@@ -104,18 +116,29 @@ impl Ring {
 /// What only asks to be tried again, or tells that the time has passed, is no error.
 fn without_retries(entered: io::Result<usize>) -> io::Result<()> {
     match entered {
-        Err(error) if !matches!(error.raw_os_error(), Some(libc::ETIME | libc::EINTR | libc::EAGAIN | libc::EBUSY)) => Err(error),
+        Err(error)
+            if !matches!(
+                error.raw_os_error(),
+                Some(libc::ETIME | libc::EINTR | libc::EAGAIN | libc::EBUSY)
+            ) =>
+        {
+            Err(error)
+        }
         _ => Ok(()),
     }
 }
 
-/// From the newest kernel to the oldest: completions are worked off only when this thread asks (6.1), without interrupting it (5.19), or as
-/// they come.
+/// From the newest kernel to the oldest: completions are worked off only when this thread asks
+/// (6.1), without interrupting it (5.19), or as they come.
 fn build(depth: u32, is_polled: bool) -> io::Result<IoUring> {
     type SetUp = fn(&mut Builder);
     let ways: [SetUp; 3] = [
         |builder| {
-            builder.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag().setup_submit_all();
+            builder
+                .setup_single_issuer()
+                .setup_defer_taskrun()
+                .setup_taskrun_flag()
+                .setup_submit_all();
         },
         |builder| {
             builder.setup_coop_taskrun().setup_taskrun_flag().setup_submit_all();
@@ -131,7 +154,11 @@ fn build(depth: u32, is_polled: bool) -> io::Result<IoUring> {
         }
         match builder.dontfork().build(depth) {
             Ok(ring) if ring.params().is_feature_ext_arg() => return Ok(ring),
-            Ok(_) => return Err(io::Error::other("io_uring of this kernel cannot wait for a time: Linux 5.11 or newer is needed")),
+            Ok(_) => {
+                return Err(io::Error::other(
+                    "io_uring of this kernel cannot wait for a time: Linux 5.11 or newer is needed",
+                ));
+            }
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => refused = Some(error),
             Err(error) => return Err(explained(error)),
         }
@@ -143,9 +170,15 @@ fn explained(error: io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES | libc::ENOSYS) => io::Error::new(
             error.kind(),
-            format!("io_uring is not allowed here (see sysctl kernel.io_uring_disabled, or the container's settings): {error}"),
+            format!(
+                "io_uring is not allowed here (see sysctl kernel.io_uring_disabled, or the \
+                 container's settings): {error}"
+            ),
         ),
-        Some(libc::ENOMEM) => io::Error::new(error.kind(), format!("no memory for an io_uring (see ulimit -l): {error}")),
+        Some(libc::ENOMEM) => io::Error::new(
+            error.kind(),
+            format!("no memory for an io_uring (see ulimit -l): {error}"),
+        ),
         _ => error,
     }
 }
@@ -154,7 +187,8 @@ fn explained(error: io::Error) -> io::Error {
 mod tests {
     use super::*;
 
-    /// A wait without a timer of its own: it has to come to an end, and not by something that looks like a request.
+    /// A wait without a timer of its own: it has to come to an end, and not by something that looks
+    /// like a request.
     #[test]
     fn the_timer_that_wakes_is_no_completion() {
         let mut ring = Ring::new(&tempfile::tempfile().unwrap(), 1, false).unwrap();

@@ -20,7 +20,8 @@ pub struct SimulatedSettings {
     pub seed: u64,
 }
 
-/// A simulated drive. Requests reach it at the moment at which they are submitted; time passes only in [`BlockDevice::wait`].
+/// A simulated drive. Requests reach it at the moment at which they are submitted; time passes only
+/// in [`BlockDevice::wait`].
 pub struct Simulated {
     info: DeviceInfo,
     drive: Box<dyn AnyDrive>,
@@ -34,12 +35,18 @@ pub struct Simulated {
     before: MediaCounters,
 }
 
-/// Most requests outstanding: what a host's driver keeps, not the drive, which takes as many as its queues hold.
+/// Most requests outstanding: what a host's driver keeps, not the drive, which takes as many as its
+/// queues hold.
 const QUEUE_DEPTH: u32 = 4096;
 
 /// A drive whose scheme is not known to who uses it: a virtual call a request and an event.
 trait AnyDrive: Send {
-    fn submit(&mut self, at: Picos, submission: Submission, completed: &mut Vec<device::Completion>);
+    fn submit(
+        &mut self,
+        at: Picos,
+        submission: Submission,
+        completed: &mut Vec<device::Completion>,
+    );
     /// Carries out all events up to `until`, or up to the first completion.
     fn step_to(&mut self, until: Picos, completed: &mut Vec<device::Completion>);
     fn outstanding(&self) -> u32;
@@ -48,7 +55,12 @@ trait AnyDrive: Send {
 }
 
 impl<S: Scheme> AnyDrive for Drive<S> {
-    fn submit(&mut self, at: Picos, submission: Submission, completed: &mut Vec<device::Completion>) {
+    fn submit(
+        &mut self,
+        at: Picos,
+        submission: Submission,
+        completed: &mut Vec<device::Completion>,
+    ) {
         Self::submit(self, at, submission, completed);
     }
 
@@ -70,7 +82,12 @@ impl<S: Scheme> AnyDrive for Drive<S> {
     }
 
     fn worn_out(&self) -> Option<String> {
-        Self::worn_out(self).map(|at| format!("plane {} has no room left after {} page writes of the host", at.plane, at.host_page_writes))
+        Self::worn_out(self).map(|at| {
+            format!(
+                "plane {} has no room left after {} page writes of the host",
+                at.plane, at.host_page_writes
+            )
+        })
     }
 }
 
@@ -92,11 +109,17 @@ impl Simulated {
     /// A drive of this profile, in the given state.
     ///
     /// # Errors
-    /// [`DeviceError::Simulated`] if the profile's scheme or policies do not fit, [`DeviceError::Cancelled`].
-    pub fn new(name: &str, profile: &Profile, settings: SimulatedSettings, progress: &Progress) -> Result<Self, DeviceError> {
+    /// [`DeviceError::Simulated`] if the profile's scheme or policies do not fit,
+    /// [`DeviceError::Cancelled`].
+    pub fn new(
+        name: &str,
+        profile: &Profile,
+        settings: SimulatedSettings,
+        progress: &Progress,
+    ) -> Result<Self, DeviceError> {
         let failed = |reason: String| DeviceError::Simulated { name: name.to_owned(), reason };
-        let drive =
-            visit_drive(profile, settings.seed, None, Maker { settings, progress }).map_err(|error| failed(error.to_string()))??;
+        let drive = visit_drive(profile, settings.seed, None, Maker { settings, progress })
+            .map_err(|error| failed(error.to_string()))??;
         let sector_bytes = 512.min(profile.media.page_bytes);
         let info = DeviceInfo {
             name: name.to_owned(),
@@ -112,7 +135,16 @@ impl Simulated {
         };
         let before = *drive.media();
         let (queues, page_bytes) = (profile.interface.queues, profile.media.page_bytes);
-        Ok(Self { info, drive, now: 0, done: Vec::with_capacity(64), queues, sent: 0, page_bytes, before })
+        Ok(Self {
+            info,
+            drive,
+            now: 0,
+            done: Vec::with_capacity(64),
+            queues,
+            sent: 0,
+            page_bytes,
+            before,
+        })
     }
 
     fn hand_over(&mut self, completed: &mut Vec<Completion>) {
@@ -125,7 +157,10 @@ impl Simulated {
 
     fn worn_out(&self) -> Option<DeviceError> {
         let reason = self.drive.worn_out()?;
-        Some(DeviceError::Simulated { name: self.info.name.clone(), reason: format!("it has worn out: {reason}") })
+        Some(DeviceError::Simulated {
+            name: self.info.name.clone(),
+            reason: format!("it has worn out: {reason}"),
+        })
     }
 }
 
@@ -144,7 +179,11 @@ impl BlockDevice for Simulated {
 
     fn submit(&mut self, request: &Request) -> Result<(), DeviceError> {
         self.info.check(request)?;
-        assert!(self.outstanding() < self.info.queue_depth, "no more than {} requests are outstanding", self.info.queue_depth);
+        assert!(
+            self.outstanding() < self.info.queue_depth,
+            "no more than {} requests are outstanding",
+            self.info.queue_depth
+        );
         if let Some(error) = self.worn_out().filter(|_| request.op != IoOp::Read) {
             return Err(error);
         }
@@ -152,7 +191,11 @@ impl BlockDevice for Simulated {
         let queue = self.sent % self.queues;
         self.sent = self.sent.wrapping_add(1);
         let Request { op, offset, length, is_fua, handle } = *request;
-        self.drive.submit(self.now, Submission { op, offset, length, queue, is_fua, handle }, &mut self.done);
+        self.drive.submit(
+            self.now,
+            Submission { op, offset, length, queue, is_fua, handle },
+            &mut self.done,
+        );
         Ok(())
     }
 
@@ -179,7 +222,10 @@ impl BlockDevice for Simulated {
             // The drive has stopped with requests outstanding: it has no room for them any more.
             None => {
                 return Err(self.worn_out().unwrap_or_else(|| {
-                    let reason = format!("{} requests are never completed: a bug of the simulator", self.drive.outstanding());
+                    let reason = format!(
+                        "{} requests are never completed: a bug of the simulator",
+                        self.drive.outstanding()
+                    );
                     DeviceError::Simulated { name: self.info.name.clone(), reason }
                 }));
             }
@@ -196,7 +242,12 @@ mod tests {
     use super::*;
 
     fn small() -> Simulated {
-        let changes = ["media.channels=1", "media.packages_per_channel=1", "media.erase_blocks_per_plane=16", "ftl.over_provisioning=1"];
+        let changes = [
+            "media.channels=1",
+            "media.packages_per_channel=1",
+            "media.erase_blocks_per_plane=16",
+            "ftl.over_provisioning=1",
+        ];
         let profile = profile::load("a16").unwrap().with_overrides(&changes).unwrap();
         let settings = SimulatedSettings { state: State::Filled, seed: 1 };
         Simulated::new("sim:a16", &profile, settings, &Progress::default()).unwrap()
@@ -209,13 +260,22 @@ mod tests {
         assert_eq!(device.now(), 0);
         device.wait(5_000, &mut completed).unwrap();
         assert_eq!((device.now(), completed.len()), (5_000, 0));
-        device.submit(&Request { op: IoOp::Read, offset: 0, length: 4096, is_fua: false, handle: 7 }).unwrap();
+        device
+            .submit(&Request { op: IoOp::Read, offset: 0, length: 4096, is_fua: false, handle: 7 })
+            .unwrap();
         assert_eq!((device.now(), device.outstanding()), (5_000, 1));
         device.wait(Nanos::MAX, &mut completed).unwrap();
-        assert_eq!((completed[0].handle, completed[0].submitted_at, completed[0].completed_at), (7, 5_000, device.now()));
+        assert_eq!(
+            (completed[0].handle, completed[0].submitted_at, completed[0].completed_at),
+            (7, 5_000, device.now())
+        );
         assert!(device.now() > 5_000 && device.outstanding() == 0);
         let work = device.flash_work().unwrap();
-        assert_eq!((work.page_reads, work.page_programs, work.erases), (1, 0, 0), "filling is not counted");
+        assert_eq!(
+            (work.page_reads, work.page_programs, work.erases),
+            (1, 0, 0),
+            "filling is not counted"
+        );
     }
 
     #[test]
@@ -223,14 +283,25 @@ mod tests {
         let (profile, stopped) = (profile::load("a16").unwrap(), Progress::default());
         stopped.cancel();
         let settings = SimulatedSettings { state: State::Filled, seed: 1 };
-        assert!(matches!(Simulated::new("sim:a16", &profile, settings, &stopped), Err(DeviceError::Cancelled(_))));
+        assert!(matches!(
+            Simulated::new("sim:a16", &profile, settings, &stopped),
+            Err(DeviceError::Cancelled(_))
+        ));
     }
 
     #[test]
     fn waiting_ends_at_its_time_though_more_is_outstanding() {
         let mut device = small();
         let mut completed = Vec::new();
-        device.submit(&Request { op: IoOp::Read, offset: 4096, length: 4096, is_fua: false, handle: 0 }).unwrap();
+        device
+            .submit(&Request {
+                op: IoOp::Read,
+                offset: 4096,
+                length: 4096,
+                is_fua: false,
+                handle: 0,
+            })
+            .unwrap();
         device.wait(10, &mut completed).unwrap();
         assert_eq!((device.now(), completed.len(), device.outstanding()), (10, 0, 1));
     }

@@ -62,11 +62,12 @@ pub struct Sample {
     pub counts: Vec<u64>,
 }
 
-/// Most samples kept: when there are so many, every second one goes, and they are taken half as often.
+/// Most samples kept: when there are so many, every second one goes, and they are taken half as
+/// often.
 const MOST_SAMPLES: usize = 2048;
 
-/// Layers over a device. Requests carry no data, so that layers do all that they would do, in the same order and of the same
-/// lengths, but for the bytes: it is a measurement, not a volume.
+/// Layers over a device. Requests carry no data, so that layers do all that they would do, in the
+/// same order and of the same lengths, but for the bytes: it is a measurement, not a volume.
 pub struct Stacked<'a> {
     device: &'a mut dyn BlockDevice,
     stack: Stack,
@@ -91,8 +92,9 @@ pub struct Stacked<'a> {
 }
 
 impl<'a> Stacked<'a> {
-    /// The stack was opened over limits that are [`limits`] of this device. Counters are sampled at least every `sample_every` nanoseconds of the
-    /// device's clock in which something happens, until that is too often for 2,048 samples.
+    /// The stack was opened over limits that are [`limits`] of this device. Counters are sampled at
+    /// least every `sample_every` nanoseconds of the device's clock in which something happens,
+    /// until that is too often for 2,048 samples.
     #[must_use]
     pub fn new(device: &'a mut dyn BlockDevice, stack: Stack, sample_every: Nanos) -> Self {
         let mut info = device.info().clone();
@@ -151,13 +153,15 @@ impl<'a> Stacked<'a> {
         &self.samples
     }
 
-    /// Time of a processor spent in the layers, by the clock of this machine: the only figure here that differs from run to run.
+    /// Time of a processor spent in the layers, by the clock of this machine: the only figure here
+    /// that differs from run to run.
     #[must_use]
     pub const fn computing(&self) -> Duration {
         self.computing
     }
 
-    /// Lets the layers write back all that they hold back, from the top down, and waits for it. `goes_on` is asked at times whether to.
+    /// Lets the layers write back all that they hold back, from the top down, and waits for it.
+    /// `goes_on` is asked at times whether to.
     ///
     /// # Errors
     /// [`DeviceError`] of what failed.
@@ -165,7 +169,10 @@ impl<'a> Stacked<'a> {
         for level in 0..self.stack.layers().len() {
             let now = self.device.now();
             self.compute(|stack, actions| stack.signal_at(level, Signal::Drain, now, actions));
-            while !self.stack.layers()[level].is_idle() || !self.sent.is_empty() || !self.waiting.is_empty() {
+            while !self.stack.layers()[level].is_idle()
+                || !self.sent.is_empty()
+                || !self.waiting.is_empty()
+            {
                 self.step(Nanos::MAX)?;
                 if self.failure.is_some() || !goes_on() {
                     return self.failure.take().map_or(Ok(()), Err);
@@ -193,8 +200,15 @@ impl<'a> Stacked<'a> {
             for reply in self.actions.up.drain(..) {
                 let submitted_at = self.since.remove(&reply.id).unwrap_or(now);
                 match reply.outcome {
-                    Ok(_) => self.done.push(Completion { handle: reply.id, submitted_at, completed_at: now }),
-                    Err(failure) => self.failure = self.failure.take().or_else(|| Some(failed(&self.info.name, failure))),
+                    Ok(_) => self.done.push(Completion {
+                        handle: reply.id,
+                        submitted_at,
+                        completed_at: now,
+                    }),
+                    Err(failure) => {
+                        self.failure =
+                            self.failure.take().or_else(|| Some(failed(&self.info.name, failure)));
+                    }
                 }
             }
             self.waiting.extend(self.actions.down.drain(..));
@@ -202,13 +216,18 @@ impl<'a> Stacked<'a> {
             if command.op == IoOp::Trim && !self.device.info().has_trim {
                 let id = command.id;
                 self.waiting.pop_front();
-                self.compute(|stack, actions| stack.replied(Reply { id, outcome: Ok(Data::Absent) }, now, actions));
+                self.compute(|stack, actions| {
+                    stack.replied(Reply { id, outcome: Ok(Data::Absent) }, now, actions);
+                });
                 continue;
             }
             if self.device.outstanding() >= self.device.info().queue_depth {
                 return Ok(());
             }
-            let Some(Command { id, op, offset, length, is_fua, .. }) = self.waiting.pop_front() else { return Ok(()) };
+            let Some(Command { id, op, offset, length, is_fua, .. }) = self.waiting.pop_front()
+            else {
+                return Ok(());
+            };
             match self.device.submit(&Request { op, offset, length, is_fua, handle: id }) {
                 Ok(()) => {
                     self.sent.insert(id, (op, length));
@@ -216,7 +235,9 @@ impl<'a> Stacked<'a> {
                 }
                 Err(DeviceError::Request { reason, .. }) => {
                     let outcome = Err(Failure::Io { op, offset, length, reason: reason.into() });
-                    self.compute(|stack, actions| stack.replied(Reply { id, outcome }, now, actions));
+                    self.compute(|stack, actions| {
+                        stack.replied(Reply { id, outcome }, now, actions);
+                    });
                 }
                 Err(error) => return Err(error),
             }
@@ -241,14 +262,23 @@ impl<'a> Stacked<'a> {
             let now = self.device.now();
             for completion in std::mem::take(&mut self.ended) {
                 let Some((op, length)) = self.sent.remove(&completion.handle) else {
-                    panic!("{}: the end of a command that was not sent, {}: a bug of the device", self.info.name, completion.handle)
+                    panic!(
+                        "{}: the end of a command that was not sent, {}: a bug of the device",
+                        self.info.name, completion.handle
+                    )
                 };
                 self.under_way(op).ends(completion.completed_at);
                 let below = &mut self.below[op as usize];
                 below.requests += 1;
                 below.bytes += u64::from(length);
                 below.latency_ns += completion.completed_at - completion.submitted_at;
-                self.compute(|stack, actions| stack.replied(Reply { id: completion.handle, outcome: Ok(Data::Absent) }, now, actions));
+                self.compute(|stack, actions| {
+                    stack.replied(
+                        Reply { id: completion.handle, outcome: Ok(Data::Absent) },
+                        now,
+                        actions,
+                    );
+                });
             }
             outcome?;
         }
@@ -286,10 +316,16 @@ pub fn limits(info: &DeviceInfo) -> Limits {
 
 fn failed(name: &str, failure: Failure) -> DeviceError {
     match failure {
-        Failure::Io { op, offset, length, reason } => {
-            DeviceError::Request { name: name.to_owned(), op, offset, length, reason: reason.to_string() }
+        Failure::Io { op, offset, length, reason } => DeviceError::Request {
+            name: name.to_owned(),
+            op,
+            offset,
+            length,
+            reason: reason.to_string(),
+        },
+        Failure::Poisoned { .. } => {
+            DeviceError::Gone { name: name.to_owned(), reason: failure.to_string() }
         }
-        Failure::Poisoned { .. } => DeviceError::Gone { name: name.to_owned(), reason: failure.to_string() },
     }
 }
 
@@ -308,7 +344,11 @@ impl BlockDevice for Stacked<'_> {
 
     fn submit(&mut self, request: &Request) -> Result<(), DeviceError> {
         self.info.check(request)?;
-        assert!(self.outstanding() < self.info.queue_depth, "no more than {} requests are outstanding", self.info.queue_depth);
+        assert!(
+            self.outstanding() < self.info.queue_depth,
+            "no more than {} requests are outstanding",
+            self.info.queue_depth
+        );
         let now = self.device.now();
         let Request { op, offset, length, is_fua, handle } = *request;
         self.since.insert(handle, now);
@@ -354,7 +394,15 @@ mod tests {
         let mut completed = Vec::new();
         for handle in 0..8 {
             let op = if handle % 2 == 0 { IoOp::Read } else { IoOp::Write };
-            stacked.submit(&Request { op, offset: 4096 * u64::from(handle), length: 4096, is_fua: false, handle }).unwrap();
+            stacked
+                .submit(&Request {
+                    op,
+                    offset: 4096 * u64::from(handle),
+                    length: 4096,
+                    is_fua: false,
+                    handle,
+                })
+                .unwrap();
         }
         while stacked.outstanding() > 0 {
             stacked.wait(Nanos::MAX, &mut completed).unwrap();

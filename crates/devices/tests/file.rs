@@ -18,7 +18,10 @@ fn requests_of_all_sizes_are_carried_out() {
     let path = file_of(&folder, "sizes", 8 * MIB);
     let mut device = open(&path, Access::Write).unwrap();
     let info = device.info().clone();
-    assert_eq!((info.kind, info.capacity_bytes, info.is_read_only, info.is_virtual), (Kind::File, 8 * MIB, false, false));
+    assert_eq!(
+        (info.kind, info.capacity_bytes, info.is_read_only, info.is_virtual),
+        (Kind::File, 8 * MIB, false, false)
+    );
     for length in [info.sector_bytes, 4096, 65_536, 262_144, 1 << 20] {
         let done = do_one(&mut *device, IoOp::Write, MIB, length).unwrap();
         assert!(done.submitted_at < done.completed_at && done.completed_at <= device.now());
@@ -62,12 +65,16 @@ fn durable_writes_and_flushes_complete_with_their_handles() {
     let path = file_of(&folder, "durable", MIB);
     let mut device = open(&path, Access::Write).unwrap();
     for handle in 0..8 {
-        let write = devices::Request { is_fua: true, ..request(IoOp::Write, u64::from(handle) * 4096, 4096, handle) };
+        let write = devices::Request {
+            is_fua: true,
+            ..request(IoOp::Write, u64::from(handle) * 4096, 4096, handle)
+        };
         device.submit(&write).unwrap();
     }
     device.submit(&request(IoOp::Flush, 0, 0, 8)).unwrap();
     assert_eq!(device.outstanding(), 9);
-    let mut handles: Vec<u32> = wait_for_all(&mut *device).unwrap().iter().map(|done| done.handle).collect();
+    let mut handles: Vec<u32> =
+        wait_for_all(&mut *device).unwrap().iter().map(|done| done.handle).collect();
     handles.sort_unstable();
     assert_eq!(handles, (0..9).collect::<Vec<u32>>());
 }
@@ -119,7 +126,9 @@ fn a_device_may_be_dropped_with_requests_under_way() {
     for _ in 0..20 {
         let mut device = open(&path, Access::Write).unwrap();
         for handle in 0..32 {
-            device.submit(&request(IoOp::Write, u64::from(handle) * 65_536, 65_536, handle)).unwrap();
+            device
+                .submit(&request(IoOp::Write, u64::from(handle) * 65_536, 65_536, handle))
+                .unwrap();
         }
         let now = device.now();
         device.wait(now, &mut Vec::new()).unwrap();
@@ -133,11 +142,18 @@ fn a_file_with_somebodys_data_is_written_only_if_told_twice() {
     let mut bytes = vec![0; 4 * MIB as usize];
     bytes[3 * MIB as usize - 5] = 1;
     fs::write(&path, &bytes).unwrap();
-    assert!(refusal(&path, Access::Write).contains(&format!("data that this program did not write, at byte {}", 3 * MIB - 512)));
+    assert!(
+        refusal(&path, Access::Write)
+            .contains(&format!("data that this program did not write, at byte {}", 3 * MIB - 512))
+    );
     bytes[..6].copy_from_slice(b"SQLite");
     fs::write(&path, &bytes).unwrap();
     let text = refusal(&path, Access::Write);
-    assert!(text.contains("data that this program did not write") && text.contains("allow its data to be destroyed"), "{text}");
+    assert!(
+        text.contains("data that this program did not write")
+            && text.contains("allow its data to be destroyed"),
+        "{text}"
+    );
     bytes[..16].copy_from_slice(b"SQLite format 3\0");
     fs::write(&path, &bytes).unwrap();
     assert!(refusal(&path, Access::Write).contains("a database of SQLite"));
@@ -156,7 +172,13 @@ fn one_line_in_a_long_file_of_zeros_is_found() {
     file.write_all_at(b"to whom it may concern", 90 * MIB + 123_456).unwrap();
     file.sync_all().unwrap();
     let text = refusal(&path, Access::Write);
-    assert!(text.contains(&format!("data that this program did not write, at byte {}", 90 * MIB + 122_880 + 512)), "{text}");
+    assert!(
+        text.contains(&format!(
+            "data that this program did not write, at byte {}",
+            90 * MIB + 122_880 + 512
+        )),
+        "{text}"
+    );
 }
 
 #[test]
@@ -167,10 +189,19 @@ fn data_is_in_the_way_only_where_it_would_be_written() {
     fs::write(&path, vec![7; 4 * MIB as usize]).unwrap();
     let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
     file.write_all_at(&vec![0; MIB as usize], MIB).unwrap();
-    let within = |region| devices::open(&Opening { region: Some(region), ..support::opening(&path, Access::Write) }).map(|_| ());
+    let within = |region| {
+        devices::open(&Opening { region: Some(region), ..support::opening(&path, Access::Write) })
+            .map(|_| ())
+    };
     within(MIB..2 * MIB).unwrap();
     for region in [MIB - 1..2 * MIB, MIB..2 * MIB + 1, 3 * MIB..4 * MIB, 0..u64::MAX] {
-        assert!(within(region.clone()).unwrap_err().to_string().contains("data that this program did not write"), "{region:?}");
+        assert!(
+            within(region.clone())
+                .unwrap_err()
+                .to_string()
+                .contains("data that this program did not write"),
+            "{region:?}"
+        );
     }
     // Nothing is there; that the device has no such region is told by those who use it.
     within(8 * MIB..9 * MIB).unwrap();
@@ -188,7 +219,10 @@ fn looking_for_data_can_be_stopped() {
     drop(devices::open_watched(&support::opening(&path, Access::Write), &progress).unwrap());
     assert_eq!(progress.state(), (4 * MIB, 4 * MIB));
     progress.cancel();
-    assert!(matches!(devices::open_watched(&support::opening(&path, Access::Write), &progress), Err(DeviceError::Cancelled(_))));
+    assert!(matches!(
+        devices::open_watched(&support::opening(&path, Access::Write), &progress),
+        Err(DeviceError::Cancelled(_))
+    ));
 }
 
 #[test]
@@ -228,8 +262,14 @@ fn what_was_made_or_written_here_is_written_again() {
     assert!(data.chunks(512).all(|piece| piece.iter().any(|&byte| byte != 0)));
     do_one(&mut *open(&path, Access::Write).unwrap(), IoOp::Write, MIB, 4096).unwrap();
     open(&path, Access::Write).unwrap();
-    assert!(matches!(create_file(&path, MIB, &Progress::default()), Err(DeviceError::Refused { .. })));
-    assert!(matches!(create_file(&folder.path().join("odd"), 1000, &Progress::default()), Err(DeviceError::Spec { .. })));
+    assert!(matches!(
+        create_file(&path, MIB, &Progress::default()),
+        Err(DeviceError::Refused { .. })
+    ));
+    assert!(matches!(
+        create_file(&folder.path().join("odd"), 1000, &Progress::default()),
+        Err(DeviceError::Spec { .. })
+    ));
     let stopped = Progress::default();
     stopped.cancel();
     let unfinished = folder.path().join("unfinished");
@@ -262,7 +302,10 @@ fn a_file_truncated_in_mid_run_is_one_error() {
             }
         });
         let text = end.unwrap_err().to_string();
-        assert!(done > 500 && text.contains("the file was truncated from 16777216 to"), "{op:?} after {done}: {text}");
+        assert!(
+            done > 500 && text.contains("the file was truncated from 16777216 to"),
+            "{op:?} after {done}: {text}"
+        );
     }
 }
 
@@ -274,13 +317,21 @@ fn what_is_no_device_is_told_in_one_line() {
     assert!(refusal(folder.path(), Access::ReadOnly).contains("a directory, not a block device"));
     assert!(refusal("/dev/null", Access::ReadOnly).contains("a character device"));
     file_of(&folder, "empty", 0);
-    assert!(refusal(at("empty"), Access::ReadOnly).contains("make a file of the wanted size first"));
-    assert!(refusal("sim:a16", Access::ReadOnly).contains("a simulated drive is made from a profile"));
+    assert!(
+        refusal(at("empty"), Access::ReadOnly).contains("make a file of the wanted size first")
+    );
+    assert!(
+        refusal("sim:a16", Access::ReadOnly).contains("a simulated drive is made from a profile")
+    );
     let path = file_of(&folder, "plain", MIB);
-    for (queue_depth, most_bytes, told) in
-        [(0, 4096, "queue depth"), (5000, 4096, "queue depth"), (1, 0, "longest request"), (1, 5000, "whole sectors")]
-    {
-        let opening = Opening { queue_depth, most_bytes, ..support::opening(&path, Access::ReadOnly) };
+    for (queue_depth, most_bytes, told) in [
+        (0, 4096, "queue depth"),
+        (5000, 4096, "queue depth"),
+        (1, 0, "longest request"),
+        (1, 5000, "whole sectors"),
+    ] {
+        let opening =
+            Opening { queue_depth, most_bytes, ..support::opening(&path, Access::ReadOnly) };
         let Err(error) = devices::open(&opening) else { panic!("{queue_depth} {most_bytes}") };
         assert!(error.to_string().contains(told), "{error}");
     }
@@ -300,7 +351,12 @@ fn memory_is_not_taken_for_a_disk() {
     file_of(&folder, "file", MIB);
     assert!(refusal(folder.path().join("file"), Access::ReadOnly).contains("past the page cache"));
     let made = folder.path().join("made");
-    assert!(create_file(&made, MIB, &Progress::default()).unwrap_err().to_string().contains("past the page cache"));
+    assert!(
+        create_file(&made, MIB, &Progress::default())
+            .unwrap_err()
+            .to_string()
+            .contains("past the page cache")
+    );
     assert!(!made.exists());
 }
 
@@ -308,7 +364,8 @@ fn memory_is_not_taken_for_a_disk() {
 fn polling_that_the_kernel_does_not_do_is_said() {
     let folder = folder();
     let path = file_of(&folder, "polled", MIB);
-    let mut device = devices::open(&Opening { polled: true, ..support::opening(&path, Access::Write) }).unwrap();
+    let mut device =
+        devices::open(&Opening { polled: true, ..support::opening(&path, Access::Write) }).unwrap();
     assert!(device.info().model.contains("polled"), "{}", device.info().model);
     do_one(&mut *device, IoOp::Write, 0, 4096).unwrap();
     do_one(&mut *device, IoOp::Flush, 0, 0).unwrap();
@@ -316,8 +373,12 @@ fn polling_that_the_kernel_does_not_do_is_said() {
 
 #[test]
 fn memory_is_a_device_too() {
-    let mut device = devices::open(&Opening::new("memory(bytes=1Mi,sector=4Ki)", Access::Write)).unwrap();
-    assert_eq!((device.info().kind, device.info().capacity_bytes, device.info().sector_bytes), (Kind::Memory, MIB, 4096));
+    let mut device =
+        devices::open(&Opening::new("memory(bytes=1Mi,sector=4Ki)", Access::Write)).unwrap();
+    assert_eq!(
+        (device.info().kind, device.info().capacity_bytes, device.info().sector_bytes),
+        (Kind::Memory, MIB, 4096)
+    );
     keep_busy(&mut *device, IoOp::Write, 1000, |_| ()).1.unwrap();
     keep_busy(&mut *device, IoOp::Read, 1000, |_| ()).1.unwrap();
     do_one(&mut *device, IoOp::Trim, 0, 4096).unwrap();

@@ -1,4 +1,5 @@
-//! Loop devices as block devices: what is written arrives, what is in use or holds something is refused, what is pulled away is told of.
+//! Loop devices as block devices: what is written arrives, what is in use or holds something is
+//! refused, what is pulled away is told of.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -23,12 +24,19 @@ fn data_arrives_in_the_file_behind() {
     let Some(device) = Loop::over(&behind, &[]) else { return };
     let mut device = open(&device.path, Access::Write).unwrap();
     let info = device.info().clone();
-    assert_eq!((info.kind, info.capacity_bytes, info.sector_bytes), (Kind::BlockDevice, 16 * MIB, 512));
+    assert_eq!(
+        (info.kind, info.capacity_bytes, info.sector_bytes),
+        (Kind::BlockDevice, 16 * MIB, 512)
+    );
     assert!(info.model.contains("loop device over"), "{}", info.model);
     do_one(&mut *device, IoOp::Write, 8 * MIB, 1 << 20).unwrap();
     do_one(&mut *device, IoOp::Flush, 0, 0).unwrap();
     let data = fs::read(&behind).unwrap();
-    assert!(data[8 * MIB as usize..9 * MIB as usize].chunks(512).all(|piece| piece.iter().any(|&byte| byte != 0)));
+    assert!(
+        data[8 * MIB as usize..9 * MIB as usize]
+            .chunks(512)
+            .all(|piece| piece.iter().any(|&byte| byte != 0))
+    );
     do_one(&mut *device, IoOp::Read, 8 * MIB + 512, 512).unwrap();
     assert!(info.has_trim);
     do_one(&mut *device, IoOp::Trim, 8 * MIB, 1 << 20).unwrap();
@@ -47,14 +55,21 @@ fn counted(path: &str) -> (u64, u64) {
 /// A loop device takes up to 1280 KiB, but in no more than 128 pieces of memory.
 #[test]
 fn long_requests_arrive_whole() {
-    let huge_pages = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
-    if !has(huge_pages.contains("[always]") || huge_pages.contains("[madvise]"), "transparent huge pages") {
+    let huge_pages =
+        fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+    if !has(
+        huge_pages.contains("[always]") || huge_pages.contains("[madvise]"),
+        "transparent huge pages",
+    ) {
         return;
     }
     let folder = folder();
     let behind = file_of(&folder, "behind", 16 * MIB);
     let Some(loop_device) = Loop::over(&behind, &[]) else { return };
-    let opening = devices::Opening { most_bytes: 2 << 20, ..support::opening(&loop_device.path, Access::Write) };
+    let opening = devices::Opening {
+        most_bytes: 2 << 20,
+        ..support::opening(&loop_device.path, Access::Write)
+    };
     let mut device = devices::open(&opening).unwrap();
     let before = counted(&loop_device.path);
     for length in [4096, 256 << 10, (256 << 10) + 4096, 1 << 20, 1280 << 10] {
@@ -63,7 +78,11 @@ fn long_requests_arrive_whole() {
     }
     let after = counted(&loop_device.path);
     assert_eq!((after.0 - before.0, after.1 - before.1), (5, 5));
-    assert!(fs::read(&behind).unwrap()[3 << 20..(3 << 20) + (1280 << 10)].chunks(512).all(|piece| piece.iter().any(|&byte| byte != 0)));
+    assert!(
+        fs::read(&behind).unwrap()[3 << 20..(3 << 20) + (1280 << 10)]
+            .chunks(512)
+            .all(|piece| piece.iter().any(|&byte| byte != 0))
+    );
 }
 
 #[test]
@@ -82,7 +101,9 @@ fn a_device_is_written_by_one_at_a_time() {
     let behind = file_of(&folder, "behind", MIB);
     let Some(device) = Loop::over(&behind, &[]) else { return };
     let first = open(&device.path, Access::Write).unwrap();
-    assert!(refusal(&device.path, Access::DestroyData).contains("another program or driver holds it"));
+    assert!(
+        refusal(&device.path, Access::DestroyData).contains("another program or driver holds it")
+    );
     assert!(refusal(&behind, Access::DestroyData).contains("lies in it"));
     open(&device.path, Access::ReadOnly).unwrap();
     drop(first);
@@ -91,9 +112,15 @@ fn a_device_is_written_by_one_at_a_time() {
 
 /// Makes a file system or a partition table on a device, and what it is called.
 fn formats(path: &str) -> Vec<(&'static str, Result<String, String>)> {
-    let sectors = |lines: &str| run("sh", &["-c", &format!("printf '{lines}' | sfdisk --quiet {path}")]);
+    let sectors =
+        |lines: &str| run("sh", &["-c", &format!("printf '{lines}' | sfdisk --quiet {path}")]);
     let wiped = |made: &dyn Fn() -> Result<String, String>| {
-        fs::OpenOptions::new().write(true).open(path).unwrap().write_all(&vec![0; 2 * MIB as usize]).unwrap();
+        fs::OpenOptions::new()
+            .write(true)
+            .open(path)
+            .unwrap()
+            .write_all(&vec![0; 2 * MIB as usize])
+            .unwrap();
         made()
     };
     vec![
@@ -124,10 +151,14 @@ fn what_holds_something_is_written_only_if_told_twice() {
         let Some(device) = Loop::over(&behind, &[]) else { return };
         let before = fs::read(&behind).unwrap();
         let text = refusal(&device.path, Access::Write);
-        assert!(text.contains("it holds") && text.contains("allow its data to be destroyed"), "{text}");
+        assert!(
+            text.contains("it holds") && text.contains("allow its data to be destroyed"),
+            "{text}"
+        );
         open(&device.path, Access::ReadOnly).unwrap();
         assert!(before == fs::read(&behind).unwrap(), "looking changes nothing");
-        do_one(&mut *open(&device.path, Access::DestroyData).unwrap(), IoOp::Write, 0, 4096).unwrap();
+        do_one(&mut *open(&device.path, Access::DestroyData).unwrap(), IoOp::Write, 0, 4096)
+            .unwrap();
     }
 }
 
@@ -136,13 +167,25 @@ fn a_mebibyte_of_data_in_the_middle_is_found() {
     let folder = folder();
     for at in [100, 300] {
         let behind = file_of(&folder, &format!("behind{at}"), 512 * MIB);
-        fs::OpenOptions::new().write(true).open(&behind).unwrap().write_all_at(&vec![0xa5; MIB as usize], at * MIB).unwrap();
+        fs::OpenOptions::new()
+            .write(true)
+            .open(&behind)
+            .unwrap()
+            .write_all_at(&vec![0xa5; MIB as usize], at * MIB)
+            .unwrap();
         let Some(device) = Loop::over(&behind, &[]) else { return };
         let text = refusal(&device.path, Access::Write);
-        assert!(text.contains(&format!("data that this program did not write, at byte {}", at * MIB)), "{text}");
+        assert!(
+            text.contains(&format!("data that this program did not write, at byte {}", at * MIB)),
+            "{text}"
+        );
         // Outside of the region nothing is touched.
         let region = Some(0..at * MIB);
-        devices::open(&devices::Opening { region, ..support::opening(&device.path, Access::Write) }).unwrap();
+        devices::open(&devices::Opening {
+            region,
+            ..support::opening(&device.path, Access::Write)
+        })
+        .unwrap();
     }
 }
 
@@ -255,7 +298,10 @@ fn a_device_detached_in_mid_run_is_one_error() {
             }
         });
         let text = end.unwrap_err().to_string();
-        assert!(done > 100 && text.contains("the device is gone: its loop device is being detached"), "after {done}: {text}");
+        assert!(
+            done > 100 && text.contains("the device is gone: its loop device is being detached"),
+            "after {done}: {text}"
+        );
         drop(device);
         let is_free = || {
             std::thread::sleep(Duration::from_millis(20));
@@ -282,9 +328,12 @@ fn a_device_that_vanishes_under_its_requests_is_one_error() {
         });
         let text = end.unwrap_err().to_string();
         // A write under way makes the file longer again, before the device takes on its size.
-        let is_told = ["the device is gone: it has no bytes any more", "the device has shrunk from 16777216 to"]
-            .iter()
-            .any(|told| text.contains(told));
+        let is_told = [
+            "the device is gone: it has no bytes any more",
+            "the device has shrunk from 16777216 to",
+        ]
+        .iter()
+        .any(|told| text.contains(told));
         assert!(done > 100 && is_told, "after {done}: {text}");
     }
 }
@@ -323,7 +372,10 @@ fn a_full_file_system_is_one_error() {
     let mut device = open(&path, Access::Write).unwrap();
     let (done, end) = keep_busy(&mut *device, IoOp::Write, u64::MAX, |_| ());
     let text = end.unwrap_err().to_string();
-    assert!(done > 100 && text.contains("no space left on the file system under the file"), "after {done}: {text}");
+    assert!(
+        done > 100 && text.contains("no space left on the file system under the file"),
+        "after {done}: {text}"
+    );
     assert!(text.contains("write of 4096 bytes at byte"), "{text}");
 }
 

@@ -4,9 +4,13 @@
 //! cargo run --release -p flashwright-faults --example campaign -- [KEY=VALUE ...]
 //! ```
 //!
-//! `stack` (a stack's text, `planted:BUG`, or `all`: every stack of `faults::subjects`), `cuts` (in all, divided among them; 10,000), `seed` (1),
-//! `device`, `sector`, `most` and `tail` (bytes: of the device, a sector, the longest command, the end of a sector that stays zero), `errors`, `kills`, `trims`, `fua`, `signals`, `orderly` (`yes`, `no`), `operations`, `links`, `volumes`, `depth`
-//! (of [`faults::Options`]), `told` (commands and replies that are told with a fault), `exactly` (`yes`: the options as they are, which the replay of a fault wants), `shrink` (tries; 40).
+//! `stack` (a stack's text, `planted:BUG`, or `all`: every stack of `faults::subjects`), `cuts` (in
+//! all, divided among them; 10,000), `seed` (1), `device`, `sector`, `most` and `tail` (bytes: of
+//! the device, a sector, the longest command, the end of a sector that stays zero), `errors`,
+//! `kills`, `trims`, `fua`, `signals`, `orderly` (`yes`, `no`), `operations`, `links`, `volumes`,
+//! `depth` (of [`faults::Options`]), `told` (commands and replies that are told with a fault),
+//! `exactly` (`yes`: the options as they are, which the replay of a fault wants), `shrink` (tries;
+//! 40).
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -38,7 +42,9 @@ fn yes(key: &str, value: &str) -> Result<bool, String> {
 fn planted(name: &str) -> Result<Subject, String> {
     let bug = Bug::ALL.into_iter().find(|bug| format!("{bug:?}") == name);
     let names: Vec<String> = Bug::ALL.iter().map(|bug| format!("{bug:?}")).collect();
-    Ok(Subject::planted(bug.ok_or_else(|| format!("no such bug is planted: {name}; there are {}", names.join(", ")))?))
+    Ok(Subject::planted(bug.ok_or_else(|| {
+        format!("no such bug is planted: {name}; there are {}", names.join(", "))
+    })?))
 }
 
 fn parse(arguments: &[String]) -> Result<Arguments, String> {
@@ -52,7 +58,8 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
     };
     let (mut device, mut sector, mut most, mut tail) = (None, None, None, None);
     for argument in arguments {
-        let (key, value) = argument.split_once('=').ok_or_else(|| format!("`{argument}` is not KEY=VALUE"))?;
+        let (key, value) =
+            argument.split_once('=').ok_or_else(|| format!("`{argument}` is not KEY=VALUE"))?;
         let options = &mut parsed.options;
         match key {
             "stack" if value == "all" => parsed.subjects = subjects(),
@@ -60,8 +67,15 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
                 parsed.subjects = match value.strip_prefix("planted:") {
                     Some(name) => vec![planted(name)?],
                     None => {
-                        let known: Vec<Subject> = subjects().into_iter().filter(|subject| subject.to_string() == value).collect();
-                        if known.is_empty() { vec![Subject::registered(value, 1 << 20, 512)] } else { known }
+                        let known: Vec<Subject> = subjects()
+                            .into_iter()
+                            .filter(|subject| subject.to_string() == value)
+                            .collect();
+                        if known.is_empty() {
+                            vec![Subject::registered(value, 1 << 20, 512)]
+                        } else {
+                            known
+                        }
                     }
                 };
             }
@@ -99,18 +113,32 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
 
 fn command(subject: &Subject, fault: &Fault) -> String {
     let yes = |value: bool| if value { "yes" } else { "no" };
-    let Options { operations, links, volumes, depth, is_orderly, with_trims, with_fua, with_signals, with_errors, with_kills, .. } =
-        fault.options;
+    let Options {
+        operations,
+        links,
+        volumes,
+        depth,
+        is_orderly,
+        with_trims,
+        with_fua,
+        with_signals,
+        with_errors,
+        with_kills,
+        ..
+    } = fault.options;
     let size = match subject.kind {
         Kind::Registered(_) => {
             let Subject { device_bytes, sector_bytes, most_bytes, tail_bytes, .. } = subject;
-            format!(" device={device_bytes} sector={sector_bytes} most={most_bytes} tail={tail_bytes}")
+            format!(
+                " device={device_bytes} sector={sector_bytes} most={most_bytes} tail={tail_bytes}"
+            )
         }
         Kind::Planted(_) => String::new(),
     };
     format!(
-        "cargo run --release -p flashwright-faults --example campaign -- 'stack={subject}'{size} exactly=yes cuts=1 shrink=0 seed={} \
-         operations={operations} links={links} volumes={volumes} depth={depth} orderly={} trims={} fua={} signals={} errors={} kills={}",
+        "cargo run --release -p flashwright-faults --example campaign -- 'stack={subject}'{size} \
+         exactly=yes cuts=1 shrink=0 seed={} operations={operations} links={links} \
+         volumes={volumes} depth={depth} orderly={} trims={} fua={} signals={} errors={} kills={}",
         fault.seed,
         yes(is_orderly),
         yes(with_trims),
@@ -122,10 +150,20 @@ fn command(subject: &Subject, fault: &Fault) -> String {
 }
 
 fn tell(subject: &Subject, fault: &Fault, tries: u64) {
-    println!("FAULT in {subject} after {} cuts:\n  {}\n  {}", fault.cuts, fault.what, command(subject, fault));
+    println!(
+        "FAULT in {subject} after {} cuts:\n  {}\n  {}",
+        fault.cuts,
+        fault.what,
+        command(subject, fault)
+    );
     if tries > 0 {
         let small = shrink(subject, fault, tries);
-        println!("smaller, after {} cuts:\n  {}\n  {}", small.cuts, small.what, command(subject, &small));
+        println!(
+            "smaller, after {} cuts:\n  {}\n  {}",
+            small.cuts,
+            small.what,
+            command(subject, &small)
+        );
     }
 }
 
@@ -149,12 +187,18 @@ fn main() -> ExitCode {
         let outcome = if is_exact {
             let mut tally = Tally::default();
             let fault = |what, cuts| Box::new(Fault { what, seed, options, cuts });
-            try_episode(subject, &options, seed, &mut tally).map_err(|wrong| fault(wrong.0, tally.cuts)).map(|()| tally)
+            try_episode(subject, &options, seed, &mut tally)
+                .map_err(|wrong| fault(wrong.0, tally.cuts))
+                .map(|()| tally)
         } else {
             campaign(subject, &options, seed, share, &mut |tally, seed| {
                 if told.elapsed().as_secs() >= 10 {
                     told = Instant::now();
-                    eprintln!("  {subject}: {} of {share} cuts, {:.0} s, seed {seed}", tally.cuts, start.elapsed().as_secs_f64());
+                    eprintln!(
+                        "  {subject}: {} of {share} cuts, {:.0} s, seed {seed}",
+                        tally.cuts,
+                        start.elapsed().as_secs_f64()
+                    );
                 }
                 true
             })
@@ -163,8 +207,9 @@ fn main() -> ExitCode {
             Ok(tally) => {
                 all.add(&tally);
                 println!(
-                    "{subject} ({} KiB, sectors of {}): {} cuts ({} in recoveries), {} chained, {} kills ({} chained), {} errors, {} host commands, {} device writes, \
-                     {} sectors judged, {:.1} s: no fault",
+                    "{subject} ({} KiB, sectors of {}): {} cuts ({} in recoveries), {} chained, {} \
+                     kills ({} chained), {} errors, {} host commands, {} device writes, {} sectors \
+                     judged, {:.1} s: no fault",
                     subject.device_bytes / 1024,
                     subject.sector_bytes,
                     tally.cuts,

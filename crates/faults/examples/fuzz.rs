@@ -1,7 +1,8 @@
 //! Hands mutilated images to the recovery of stacks of layers.
 //!
 //! ```text
-//! cargo run --release -p flashwright-faults --example fuzz -- [images=100000] [seed=1] [only=PART OF A STACK'S NAME]
+//! cargo run --release -p flashwright-faults --example fuzz -- \
+//!     [images=100000] [seed=1] [only=PART OF A STACK'S NAME]
 //! ```
 
 use std::process::ExitCode;
@@ -27,10 +28,15 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     }
-    let is_tried = |subject: &faults::Subject| matches!(subject.kind, Kind::Registered(_)) && subject.to_string().contains(&only);
+    let is_tried = |subject: &faults::Subject| {
+        matches!(subject.kind, Kind::Registered(_)) && subject.to_string().contains(&only)
+    };
     // Stacks without a form on the device have nothing to recover.
-    let has_form = |subject: &faults::Subject| Images::new(subject, seed).map_or(true, |images| images.structures() > 0);
-    let subjects: Vec<_> = subjects().into_iter().filter(|subject| is_tried(subject) && has_form(subject)).collect();
+    let has_form = |subject: &faults::Subject| {
+        Images::new(subject, seed).map_or(true, |images| images.structures() > 0)
+    };
+    let subjects: Vec<_> =
+        subjects().into_iter().filter(|subject| is_tried(subject) && has_form(subject)).collect();
     let share = count / subjects.len().max(1) as u64;
     let mut faults = 0;
     // A panic is told as a fault.
@@ -51,7 +57,9 @@ fn main() -> ExitCode {
             for number in first..share.min(first + 1000) {
                 let mut dice = Dice::new(seed + number);
                 let image = images.mutilate(&mut dice);
-                if let Err(error) = images.open(&subject, image, &mut dice, &mut outcomes, &mut |_| ()) {
+                if let Err(error) =
+                    images.open(&subject, image, &mut dice, &mut outcomes, &mut |_| ())
+                {
                     wrong = Some(format!("image {number}: {}", error.0));
                     break 'all;
                 }
@@ -60,7 +68,10 @@ fn main() -> ExitCode {
         let Outcomes { tried, opened, refused } = outcomes;
         let found = wrong.as_deref().unwrap_or("no fault");
         faults += u64::from(wrong.is_some());
-        println!("{subject}: {tried} images, {opened} opened, {refused} refused, {:.1} s: {found}", start.elapsed().as_secs_f64());
+        println!(
+            "{subject}: {tried} images, {opened} opened, {refused} refused, {:.1} s: {found}",
+            start.elapsed().as_secs_f64()
+        );
     }
     if faults == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

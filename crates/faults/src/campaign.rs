@@ -1,4 +1,5 @@
-//! Episodes until there were enough power cuts; and what to do with a fault: the one command that shows it again, and a smaller form of it.
+//! Episodes until there were enough power cuts; and what to do with a fault: the one command that
+//! shows it again, and a smaller form of it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -21,15 +22,24 @@ pub struct Fault {
 ///
 /// # Errors
 /// [`Wrong`].
-pub fn try_episode(subject: &Subject, options: &Options, seed: u64, tally: &mut Tally) -> Result<(), Wrong> {
+pub fn try_episode(
+    subject: &Subject,
+    options: &Options,
+    seed: u64,
+    tally: &mut Tally,
+) -> Result<(), Wrong> {
     let lived = catch_unwind(AssertUnwindSafe(|| live(subject, options, seed, tally)));
     lived.unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        let text = panic
+            .downcast_ref::<String>()
+            .cloned()
+            .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
         Err(Wrong(format!("panics: {}", text.unwrap_or_default())))
     })
 }
 
-/// Episodes from this seed on, until there were so many power cuts. `told` hears the state after each, and ends it with `false`.
+/// Episodes from this seed on, until there were so many power cuts. `told` hears the state after
+/// each, and ends it with `false`.
 ///
 /// # Errors
 /// The first [`Fault`].
@@ -43,9 +53,12 @@ pub fn campaign(
     let mut tally = Tally::default();
     for number in 0.. {
         let seed = seed.wrapping_add(number);
-        // Every third episode has errors, some are quiet in one way or another: each finds what the others hide.
+        // Every third episode has errors, some are quiet in one way or another: each finds what the
+        // others hide.
         let varied = vary(options, seed);
-        let fault = |wrong: Wrong, tally: &Tally| Box::new(Fault { what: wrong.0, seed, options: varied, cuts: tally.cuts });
+        let fault = |wrong: Wrong, tally: &Tally| {
+            Box::new(Fault { what: wrong.0, seed, options: varied, cuts: tally.cuts })
+        };
         try_episode(subject, &varied, seed, &mut tally).map_err(|wrong| fault(wrong, &tally))?;
         if tally.cuts >= cuts || !told(&tally, seed) {
             break;
@@ -79,7 +92,8 @@ pub const fn vary(options: &Options, seed: u64) -> Options {
 /// Cuts that are spent on making a fault smaller.
 const MOST_CUTS: u64 = 60_000;
 
-/// A smaller episode with a fault, as far as it is found in a few tries with each change: seeds near the fault's own.
+/// A smaller episode with a fault, as far as it is found in a few tries with each change: seeds
+/// near the fault's own.
 #[must_use]
 pub fn shrink(subject: &Subject, fault: &Fault, tries: u64) -> Fault {
     let mut best = fault.clone();

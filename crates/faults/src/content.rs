@@ -1,4 +1,5 @@
-//! What is written in tests: bytes that tell which write they are of and for which sector, so that what is read tells what it is.
+//! What is written in tests: bytes that tell which write they are of and for which sector, so that
+//! what is read tells what it is.
 
 use twox_hash::XxHash3_64;
 
@@ -33,7 +34,8 @@ impl Value {
     pub fn fill(self, sector: u64, tail: usize, bytes: &mut [u8]) {
         let used = bytes.len() - tail;
         for (index, word) in bytes.chunks_exact_mut(8).enumerate() {
-            let value = if index * 8 >= used { 0 } else { Self::word(self.0, sector, index as u64) };
+            let value =
+                if index * 8 >= used { 0 } else { Self::word(self.0, sector, index as u64) };
             word.copy_from_slice(&value.to_le_bytes());
         }
     }
@@ -47,10 +49,13 @@ impl Value {
         }
     }
 
-    /// What a sector holds: its write's number if it is whole and of this sector, zeros, or something foreign.
+    /// What a sector holds: its write's number if it is whole and of this sector, zeros, or
+    /// something foreign.
     #[must_use]
     pub fn read(sector: u64, bytes: &[u8]) -> Self {
-        let word = |index: usize| u64::from_le_bytes(bytes[index * 8..index * 8 + 8].try_into().expect("eight bytes"));
+        let word = |index: usize| {
+            u64::from_le_bytes(bytes[index * 8..index * 8 + 8].try_into().expect("eight bytes"))
+        };
         let number = word(1);
         let words = bytes.len() / 8;
         if word(0) == MAGIC && word(2) == sector && number > 0 && number < FOREIGN {

@@ -1,4 +1,5 @@
-//! A device in memory that loses, reorders and tears whatever it may at a power cut, and fails when it is told to.
+//! A device in memory that loses, reorders and tears whatever it may at a power cut, and fails when
+//! it is told to.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,7 +23,8 @@ struct Version {
     replied: u64,
 }
 
-/// A command that was sent and not replied to. It takes effect in two parts, so that those that overlap are mixed by sectors.
+/// A command that was sent and not replied to. It takes effect in two parts, so that those that
+/// overlap are mixed by sectors.
 #[derive(Clone, Debug)]
 struct Pending {
     command: Command,
@@ -67,15 +69,17 @@ pub struct Manners {
     pub is_trim_unstable: bool,
 }
 
-/// A block device in memory with a volatile cache, and the meaning of dm-log-writes: what was replied to before a flush was sent that was
-/// replied to is durable, so is a write with FUA; of the rest a power cut leaves what [`Loss`] says. Commands are replied to when chance
-/// wants it. As a [`Store`] it carries out one command after the other.
+/// A block device in memory with a volatile cache, and the meaning of dm-log-writes: what was
+/// replied to before a flush was sent that was replied to is durable, so is a write with FUA; of
+/// the rest a power cut leaves what [`Loss`] says. Commands are replied to when chance wants it. As
+/// a [`Store`] it carries out one command after the other.
 #[derive(Clone, Debug)]
 pub struct CrashDevice {
     limits: Limits,
     manners: Manners,
     media: Media,
-    /// Versions of each sector that are newer than the media, in the order in which they took effect.
+    /// Versions of each sector that are newer than the media, in the order in which they took
+    /// effect.
     cache: Vec<Vec<Version>>,
     /// Sectors that have such versions, or had; each once.
     dirty: Vec<u32>,
@@ -128,7 +132,12 @@ impl CrashDevice {
     /// A device of no bytes, to stand for another meanwhile.
     #[must_use]
     pub fn nothing() -> Self {
-        Self::new(Limits { capacity_bytes: 0, sector_bytes: 512, most_bytes: 512 }, Manners::default(), Media::new(512, 0), 0)
+        Self::new(
+            Limits { capacity_bytes: 0, sector_bytes: 512, most_bytes: 512 },
+            Manners::default(),
+            Media::new(512, 0),
+            0,
+        )
     }
 
     /// What may be asked of it.
@@ -149,7 +158,8 @@ impl CrashDevice {
         self.has_failed
     }
 
-    /// As a store, it loses its power instead of the write or flush after so many; with none it does not.
+    /// As a store, it loses its power instead of the write or flush after so many; with none it
+    /// does not.
     pub fn stop_after(&mut self, writes: Option<u64>) {
         self.writes_left = writes;
     }
@@ -196,11 +206,18 @@ impl CrashDevice {
     /// Sends a command.
     ///
     /// # Panics
-    /// As [`Command::check`]; or if a write brings no bytes, or a command's id is that of another under way.
+    /// As [`Command::check`]; or if a write brings no bytes, or a command's id is that of another
+    /// under way.
     pub fn submit(&mut self, command: Command) {
         command.check(self.limits);
-        assert!(command.op != IoOp::Write || !command.data.is_absent(), "a write below one with bytes has bytes");
-        assert!(self.pending.iter().all(|other| other.command.id != command.id), "two commands of one id are under way");
+        assert!(
+            command.op != IoOp::Write || !command.data.is_absent(),
+            "a write below one with bytes has bytes"
+        );
+        assert!(
+            self.pending.iter().all(|other| other.command.id != command.id),
+            "two commands of one id are under way"
+        );
         let failure = self.failure_of(command.op);
         let length = if command.op == IoOp::Read { command.length as usize } else { 0 };
         let sectors = self.sectors_of(command.offset, command.length as usize).len();
@@ -260,13 +277,21 @@ impl CrashDevice {
                 }
                 IoOp::Write if is_partial && self.dice.chance(0.5) => {}
                 IoOp::Write => {
-                    let data = pending.command.data.slice(index * size..(index + 1) * size).joined().unwrap_or_default();
+                    let data = pending
+                        .command
+                        .data
+                        .slice(index * size..(index + 1) * size)
+                        .joined()
+                        .unwrap_or_default();
                     self.push(sector, pending.number, data, NEVER);
                 }
                 IoOp::Trim if is_partial && self.dice.chance(0.5) => {}
                 IoOp::Trim if self.manners.is_trim_unstable => self.is_loose[sector] = true,
-                // All of a trim, or nothing: old data in a part of it comes of the first part's being done and the cut.
-                IoOp::Trim if pending.number.is_multiple_of(2) => self.push(sector, pending.number, self.zeros.clone(), NEVER),
+                // All of a trim, or nothing: old data in a part of it comes of the first part's
+                // being done and the cut.
+                IoOp::Trim if pending.number.is_multiple_of(2) => {
+                    self.push(sector, pending.number, self.zeros.clone(), NEVER);
+                }
                 IoOp::Trim | IoOp::Flush => {}
             }
         }
@@ -283,7 +308,11 @@ impl CrashDevice {
     }
 
     fn end(&mut self, at: usize) -> Reply {
-        let pending = if self.manners.is_orderly { self.pending.remove(at) } else { self.pending.swap_remove(at) };
+        let pending = if self.manners.is_orderly {
+            self.pending.remove(at)
+        } else {
+            self.pending.swap_remove(at)
+        };
         let Pending { command, number, sent, read, failure, .. } = pending;
         self.clock += 1;
         let outcome = match failure {
@@ -291,7 +320,12 @@ impl CrashDevice {
                 if command.op == IoOp::Flush {
                     self.forget_replies(sent);
                 }
-                Err(Failure::Io { op: command.op, offset: command.offset, length: command.length, reason })
+                Err(Failure::Io {
+                    op: command.op,
+                    offset: command.offset,
+                    length: command.length,
+                    reason,
+                })
             }
             None => {
                 match command.op {
@@ -307,7 +341,11 @@ impl CrashDevice {
 
     fn replied(&mut self, command: &Command, number: u64) {
         for sector in self.sectors_of(command.offset, command.length as usize) {
-            let Some(index) = self.cache[sector].iter().position(|version| version.command == number) else { continue };
+            let Some(index) =
+                self.cache[sector].iter().position(|version| version.command == number)
+            else {
+                continue;
+            };
             self.cache[sector][index].replied = self.clock;
             if command.is_fua {
                 self.settle(sector, index);
@@ -326,7 +364,9 @@ impl CrashDevice {
         let mut dirty = std::mem::take(&mut self.dirty);
         dirty.retain(|&sector| {
             let sector = sector as usize;
-            if let Some(index) = self.cache[sector].iter().rposition(|version| version.replied < before) {
+            if let Some(index) =
+                self.cache[sector].iter().rposition(|version| version.replied < before)
+            {
                 self.settle(sector, index);
             }
             self.is_dirty[sector] = !self.cache[sector].is_empty();
@@ -335,9 +375,13 @@ impl CrashDevice {
         self.dirty = dirty;
     }
 
-    /// A flush failed: what it should have covered is not covered by a later one either, only by one that was under way meanwhile.
+    /// A flush failed: what it should have covered is not covered by a later one either, only by
+    /// one that was under way meanwhile.
     fn forget_replies(&mut self, before: u64) {
-        let others = self.pending.iter().filter(|other| other.command.op == IoOp::Flush && other.failure.is_none());
+        let others = self
+            .pending
+            .iter()
+            .filter(|other| other.command.op == IoOp::Flush && other.failure.is_none());
         let covers: Vec<u64> = others.map(|other| other.sent).collect();
         for &sector in &self.dirty {
             for version in &mut self.cache[sector as usize] {
@@ -351,17 +395,31 @@ impl CrashDevice {
     /// Sectors of writes under way that have not taken effect.
     fn under_way(&self) -> impl Iterator<Item = (u64, usize, Data)> + '_ {
         let size = self.limits.sector_bytes as usize;
-        self.pending.iter().filter(|pending| pending.command.op == IoOp::Write).flat_map(move |pending| {
-            let Range { start, end } = self.sectors_of(pending.command.offset, pending.command.length as usize);
-            (pending.parts_done..2)
-                .flat_map(move |part| pending.part(part, end - start))
-                .map(move |index| (pending.number, start + index, pending.command.data.slice(index * size..(index + 1) * size)))
-        })
+        self.pending.iter().filter(|pending| pending.command.op == IoOp::Write).flat_map(
+            move |pending| {
+                let Range { start, end } =
+                    self.sectors_of(pending.command.offset, pending.command.length as usize);
+                (pending.parts_done..2).flat_map(move |part| pending.part(part, end - start)).map(
+                    move |index| {
+                        (
+                            pending.number,
+                            start + index,
+                            pending.command.data.slice(index * size..(index + 1) * size),
+                        )
+                    },
+                )
+            },
+        )
     }
 
     /// Draws what a power cut now would leave.
     pub fn draw_loss(&mut self) -> Loss {
-        let mut numbers: Vec<u64> = self.pending.iter().filter(|pending| pending.command.op == IoOp::Write).map(|p| p.number).collect();
+        let mut numbers: Vec<u64> = self
+            .pending
+            .iter()
+            .filter(|pending| pending.command.op == IoOp::Write)
+            .map(|p| p.number)
+            .collect();
         for _ in 0..8.min(self.dirty.len()) {
             let sector = self.dirty[self.dice.below(self.dirty.len())] as usize;
             numbers.extend(self.cache[sector].iter().map(|version| version.command));
@@ -373,7 +431,10 @@ impl CrashDevice {
     fn lay(&self, media: &mut Media, is_loose: &mut [bool], loss: &Loss) {
         for &sector in &self.dirty {
             let sector = sector as usize;
-            let left = self.cache[sector].iter().rev().find(|version| loss.survives(version.command, sector, false));
+            let left = self.cache[sector]
+                .iter()
+                .rev()
+                .find(|version| loss.survives(version.command, sector, false));
             if let Some(version) = left {
                 media.write(sector, &version.data);
                 is_loose[sector] = false;
@@ -389,7 +450,8 @@ impl CrashDevice {
 
     /// The power goes: commands under way are never replied to, and of the cache some is left.
     pub fn cut(&mut self, loss: &Loss) {
-        let (mut media, mut is_loose) = (std::mem::take(&mut self.media), std::mem::take(&mut self.is_loose));
+        let (mut media, mut is_loose) =
+            (std::mem::take(&mut self.media), std::mem::take(&mut self.is_loose));
         self.lay(&mut media, &mut is_loose, loss);
         (self.media, self.is_loose) = (media, is_loose);
         self.pending.clear();
@@ -403,13 +465,15 @@ impl CrashDevice {
         self.has_failed = false;
     }
 
-    /// Whoever sent commands is killed, and the device keeps its power and what is in its cache. Of commands under way some do not arrive any more, some
-    /// take effect, and some of those end: nobody hears of it, but what had FUA is durable then.
+    /// Whoever sent commands is killed, and the device keeps its power and what is in its cache. Of
+    /// commands under way some do not arrive any more, some take effect, and some of those end:
+    /// nobody hears of it, but what had FUA is durable then.
     ///
     /// # Panics
     /// As [`CrashDevice::use_again`].
     pub fn kill(&mut self) {
-        let (arriving, ending) = (self.dice.pick(&[0.0, 0.5, 1.0]), self.dice.pick(&[0.0, 0.5, 1.0]));
+        let (arriving, ending) =
+            (self.dice.pick(&[0.0, 0.5, 1.0]), self.dice.pick(&[0.0, 0.5, 1.0]));
         while !self.pending.is_empty() {
             let at = self.dice.below(self.pending.len());
             if self.dice.chance(arriving) {
@@ -426,15 +490,18 @@ impl CrashDevice {
         self.use_again();
     }
 
-    /// Whoever used it as a store was killed instead, and it is used again: it kept its power and what is in its cache, and the command that was
-    /// cut short has ended though nobody heard of it.
+    /// Whoever used it as a store was killed instead, and it is used again: it kept its power and
+    /// what is in its cache, and the command that was cut short has ended though nobody heard of
+    /// it.
     ///
     /// # Panics
     /// If a command failed: what a later flush covers is another matter then.
     pub fn use_again(&mut self) {
         assert!(!self.has_failed, "nothing failed");
         for &sector in &self.dirty {
-            for version in self.cache[sector as usize].iter_mut().filter(|version| version.replied == NEVER) {
+            for version in
+                self.cache[sector as usize].iter_mut().filter(|version| version.replied == NEVER)
+            {
                 version.replied = self.clock;
             }
         }
@@ -444,12 +511,14 @@ impl CrashDevice {
         self.has_failed = false;
     }
 
-    /// Lends what a power cut now would leave, to be tried: [`CrashDevice::join`] gives it back, and nothing has happened.
+    /// Lends what a power cut now would leave, to be tried: [`CrashDevice::join`] gives it back,
+    /// and nothing has happened.
     pub fn fork(&mut self, loss: &Loss, spare: &mut Option<Self>) -> Self {
         let mut media = std::mem::take(&mut self.media);
         media.keep_journal();
         let seed = self.dice.seed();
-        let mut fork = spare.take().unwrap_or_else(|| Self::new(self.limits, self.manners, media.clone(), 0));
+        let mut fork =
+            spare.take().unwrap_or_else(|| Self::new(self.limits, self.manners, media.clone(), 0));
         fork.dice = Dice::new(seed);
         fork.manners = self.manners;
         fork.is_loose.copy_from_slice(&self.is_loose);
@@ -469,7 +538,8 @@ impl CrashDevice {
         *spare = Some(fork);
     }
 
-    /// What was trimmed holds from now on what it gives: another volume is about to be made, which knows of no trim.
+    /// What was trimmed holds from now on what it gives: another volume is about to be made, which
+    /// knows of no trim.
     pub fn forget_trims(&mut self) {
         for sector in 0..self.is_loose.len() {
             if std::mem::take(&mut self.is_loose[sector]) && self.dice.chance(0.5) {
@@ -486,7 +556,8 @@ impl CrashDevice {
     /// A store's command: fails when there is no power, or it is to fail.
     fn begin(&mut self, op: IoOp, offset: u64, length: usize) -> Result<Option<Failure>, Failure> {
         assert!(self.pending.is_empty(), "a store does one command after the other");
-        let failed = |reason: &str| Failure::Io { op, offset, length: length as u32, reason: reason.into() };
+        let failed =
+            |reason: &str| Failure::Io { op, offset, length: length as u32, reason: reason.into() };
         if op != IoOp::Read {
             match &mut self.writes_left {
                 Some(0) => self.is_off = true,
@@ -496,7 +567,8 @@ impl CrashDevice {
         }
         self.clock += 1;
         self.commands += 1;
-        // The write at which the power goes may be left in part: it is in the cache, never replied to.
+        // The write at which the power goes may be left in part: it is in the cache, never replied
+        // to.
         if self.is_off && self.writes_left.take().is_none() {
             return Err(failed("there is no power"));
         }
@@ -508,7 +580,14 @@ impl CrashDevice {
 impl Pending {
     fn none() -> Self {
         Self {
-            command: Command { id: u32::MAX, op: IoOp::Flush, offset: 0, length: 0, is_fua: false, data: Data::Absent },
+            command: Command {
+                id: u32::MAX,
+                op: IoOp::Flush,
+                offset: 0,
+                length: 0,
+                is_fua: false,
+                data: Data::Absent,
+            },
             number: 0,
             sent: 0,
             patience: 0,
@@ -527,7 +606,11 @@ impl Store for CrashDevice {
     }
 
     fn read(&mut self, offset: u64, to: &mut [u8]) -> Result<(), Failure> {
-        assert!(offset + to.len() as u64 <= self.limits.capacity_bytes, "byte {offset} and {} from there are on the device", to.len());
+        assert!(
+            offset + to.len() as u64 <= self.limits.capacity_bytes,
+            "byte {offset} and {} from there are on the device",
+            to.len()
+        );
         if let Some(failure) = self.begin(IoOp::Read, offset, to.len())? {
             return Err(failure);
         }
@@ -544,7 +627,11 @@ impl Store for CrashDevice {
     }
 
     fn write(&mut self, offset: u64, from: &[u8]) -> Result<(), Failure> {
-        assert!(offset + from.len() as u64 <= self.limits.capacity_bytes, "byte {offset} and {} from there are on the device", from.len());
+        assert!(
+            offset + from.len() as u64 <= self.limits.capacity_bytes,
+            "byte {offset} and {} from there are on the device",
+            from.len()
+        );
         let failure = self.begin(IoOp::Write, offset, from.len())?;
         self.writes += 1;
         let replied = if failure.is_some() { NEVER } else { self.clock };

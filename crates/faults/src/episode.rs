@@ -72,7 +72,8 @@ pub struct Tally {
     pub recovery_cuts: u64,
     /// Those after which the volume was used on.
     pub lasting_cuts: u64,
-    /// Times that the process was killed at its work, and the volume opened again over the device's cache.
+    /// Times that the process was killed at its work, and the volume opened again over the device's
+    /// cache.
     pub kills: u64,
     /// Those after which the volume was used on.
     pub lasting_kills: u64,
@@ -138,17 +139,28 @@ struct Run<'a> {
 ///
 /// # Errors
 /// [`Wrong`]: what came out that must not.
-pub fn live(subject: &Subject, options: &Options, seed: u64, tally: &mut Tally) -> Result<(), Wrong> {
+pub fn live(
+    subject: &Subject,
+    options: &Options,
+    seed: u64,
+    tally: &mut Tally,
+) -> Result<(), Wrong> {
     let mut dice = Dice::new(seed);
     let limits = subject.limits();
-    let mut media = Media::new(limits.sector_bytes, (limits.capacity_bytes / u64::from(limits.sector_bytes)) as usize);
+    let mut media = Media::new(
+        limits.sector_bytes,
+        (limits.capacity_bytes / u64::from(limits.sector_bytes)) as usize,
+    );
     if dice.chance(0.3) {
         let sector = limits.sector_bytes as usize;
         for (number, bytes) in media.raw().chunks_mut(sector).enumerate() {
             Value::of_write(1).fill(number as u64, subject.tail_bytes as usize, bytes);
         }
     }
-    let manners = Manners { is_orderly: options.is_orderly, is_trim_unstable: options.with_trims && dice.chance(0.25) };
+    let manners = Manners {
+        is_orderly: options.is_orderly,
+        is_trim_unstable: options.with_trims && dice.chance(0.25),
+    };
     let mut device = CrashDevice::new(limits, manners, media, dice.seed());
     let mut volume_seed = dice.seed();
     let mut next_write = 2;
@@ -157,7 +169,8 @@ pub fn live(subject: &Subject, options: &Options, seed: u64, tally: &mut Tally) 
         if volume > 0 && dice.chance(0.5) {
             volume_seed = dice.seed();
         }
-        (device, next_write) = live_volume(subject, options, dice.split(), volume_seed, device, next_write, tally)?;
+        (device, next_write) =
+            live_volume(subject, options, dice.split(), volume_seed, device, next_write, tally)?;
     }
     Ok(())
 }
@@ -176,9 +189,13 @@ fn live_volume(
         cut_while_formatting(subject, &mut dice, seed, &mut device);
         tally.cuts += 1;
     }
-    subject.format(seed, &mut device).map_err(|error| Wrong(format!("cannot be formatted: {error}")))?;
+    subject
+        .format(seed, &mut device)
+        .map_err(|error| Wrong(format!("cannot be formatted: {error}")))?;
     let seed = subject.seed_of_opening(seed, &mut dice);
-    let mut stack = subject.open(seed, &mut device).map_err(|error| Wrong(format!("cannot be opened when it is new: {error}")))?;
+    let mut stack = subject
+        .open(seed, &mut device)
+        .map_err(|error| Wrong(format!("cannot be opened when it is new: {error}")))?;
     if stack.layers().is_empty() {
         // Nothing was made: what a killed process left may still be volatile.
         device.flush().map_err(|failure| Wrong(failure.to_string()))?;
@@ -216,7 +233,8 @@ fn live_volume(
     run.live()
 }
 
-/// The power goes while a volume is made: whatever is left is opened or refused, and can be formatted.
+/// The power goes while a volume is made: whatever is left is opened or refused, and can be
+/// formatted.
 fn cut_while_formatting(subject: &Subject, dice: &mut Dice, seed: u64, device: &mut CrashDevice) {
     let writes = dice.pick(&[4, 40]);
     device.stop_after(Some(dice.below(writes) as u64));
@@ -226,7 +244,8 @@ fn cut_while_formatting(subject: &Subject, dice: &mut Dice, seed: u64, device: &
     let _ = subject.open(seed, device);
 }
 
-/// A volume that was just made holds zeros, or what the device holds in the same place: nothing that another volume kept elsewhere.
+/// A volume that was just made holds zeros, or what the device holds in the same place: nothing
+/// that another volume kept elsewhere.
 fn judge_new(subject: &Subject, device: &mut CrashDevice, values: &[Value]) -> Result<(), Wrong> {
     if subject.to_string().contains("filled=yes") {
         return Ok(());
@@ -242,7 +261,12 @@ fn judge_new(subject: &Subject, device: &mut CrashDevice, values: &[Value]) -> R
 }
 
 /// Reads the whole volume.
-fn read_all(stack: &mut Stack, device: &mut CrashDevice, buffer: &mut Vec<u8>, values: &mut Vec<Value>) -> Result<(), Wrong> {
+fn read_all(
+    stack: &mut Stack,
+    device: &mut CrashDevice,
+    buffer: &mut Vec<u8>,
+    values: &mut Vec<Value>,
+) -> Result<(), Wrong> {
     let limits = stack.limits();
     buffer.resize(limits.capacity_bytes as usize, 0);
     let read = Through::new(stack, device).read(0, buffer);
@@ -257,7 +281,9 @@ impl Run<'_> {
     fn live(mut self) -> Result<(CrashDevice, u64), Wrong> {
         for _ in 0..self.options.links {
             let lived = self.link().and_then(|()| self.end_link());
-            lived.map_err(|wrong| Wrong(self.story.iter().fold(wrong.0, |text, line| text + "\n    " + line)))?;
+            lived.map_err(|wrong| {
+                Wrong(self.story.iter().fold(wrong.0, |text, line| text + "\n    " + line))
+            })?;
         }
         self.tally.device_writes += self.device.writes;
         self.device.writes = 0;
@@ -284,7 +310,10 @@ impl Run<'_> {
         while !self.is_out && (left > 0 || self.oracle.pending() > 0) {
             steps += 1;
             if steps > 2_000_000 {
-                return Err(Wrong(format!("goes on for ever: {} commands of the host are under way", self.oracle.pending())));
+                return Err(Wrong(format!(
+                    "goes on for ever: {} commands of the host are under way",
+                    self.oracle.pending()
+                )));
             }
             self.now += self.dice.below(40_000) as u64;
             self.wake()?;
@@ -298,7 +327,11 @@ impl Run<'_> {
                 self.wait()?;
             }
         }
-        if self.options.with_signals && !self.is_out && !self.device.has_failed() && self.dice.chance(0.3) {
+        if self.options.with_signals
+            && !self.is_out
+            && !self.device.has_failed()
+            && self.dice.chance(0.3)
+        {
             self.drain()?;
         }
         if !self.is_out && self.dice.chance(0.3) {
@@ -310,7 +343,8 @@ impl Run<'_> {
     /// Reads all of it while what the layers do of their own goes on.
     fn read_back(&mut self) -> Result<(), Wrong> {
         let limits = self.stack.limits();
-        let (most, sectors) = ((limits.most_bytes / limits.sector_bytes) as usize, self.oracle.sectors());
+        let (most, sectors) =
+            ((limits.most_bytes / limits.sector_bytes) as usize, self.oracle.sectors());
         for start in (0..sectors).step_by(most) {
             self.send(IoOp::Read, start..sectors.min(start + most), false);
             self.pump()?;
@@ -329,7 +363,8 @@ impl Run<'_> {
         let trim = if options.with_trims { self.dice.pick(&[0, 3, 15]) } else { 0 };
         let signal = if options.with_signals && !is_quiet { self.dice.pick(&[0, 2, 8]) } else { 0 };
         self.workload.weights = [60, self.dice.pick(&[5, 15, 40]), trim, flush, signal];
-        self.workload.fua = if options.with_fua && !is_quiet { self.dice.pick(&[0.0, 0.1, 0.5]) } else { 0.0 };
+        self.workload.fua =
+            if options.with_fua && !is_quiet { self.dice.pick(&[0.0, 0.1, 0.5]) } else { 0.0 };
         (self.is_out, self.is_poisoned) = (false, false);
         self.must_fail.clear();
         self.flights.clear();
@@ -337,7 +372,14 @@ impl Run<'_> {
         if options.with_errors && options.plan.is_none() {
             let within = self.dice.pick(&[2, 8, 30, 100]);
             let at = self.dice.below(within) as u64;
-            let op = self.dice.pick(&[None, Some(IoOp::Write), Some(IoOp::Write), Some(IoOp::Flush), Some(IoOp::Read), Some(IoOp::Trim)]);
+            let op = self.dice.pick(&[
+                None,
+                Some(IoOp::Write),
+                Some(IoOp::Write),
+                Some(IoOp::Flush),
+                Some(IoOp::Read),
+                Some(IoOp::Trim),
+            ]);
             self.device.fail(Some(ErrorPlan { at, op, is_lasting: self.dice.chance(0.3) }));
         }
     }
@@ -345,7 +387,10 @@ impl Run<'_> {
     /// Nothing is under way below: time has to pass, or the layers hang.
     fn wait(&mut self) -> Result<(), Wrong> {
         let Some(at) = self.stack.wakes_at() else {
-            return Err(Wrong(format!("{} commands of the host are never replied to: nothing is under way below", self.oracle.pending())));
+            return Err(Wrong(format!(
+                "{} commands of the host are never replied to: nothing is under way below",
+                self.oracle.pending()
+            )));
         };
         self.now = self.now.max(at);
         self.wake()
@@ -362,7 +407,9 @@ impl Run<'_> {
     fn step(&mut self) -> Result<(), Wrong> {
         if let Some(reply) = self.device.step() {
             let (id, is_good) = (reply.id, reply.outcome.is_ok());
-            self.tell(|| format!("  device: reply to {id}{}", if is_good { "" } else { ", a failure" }));
+            self.tell(|| {
+                format!("  device: reply to {id}{}", if is_good { "" } else { ", a failure" })
+            });
             self.stack.replied(reply, self.now, &mut self.actions);
             self.pump()?;
         }
@@ -395,18 +442,26 @@ impl Run<'_> {
         let (offset, length) = ((sectors.start * size) as u64, (sectors.len() * size) as u32);
         let fua = if is_fua { " fua" } else { "" };
         let what = if op == IoOp::Write { format!(" ({value})") } else { String::new() };
-        self.tell(|| format!("host: {id} {}{fua} {}+{}{what}", op.name(), sectors.start, sectors.len()));
-        let is_durable = is_fua || (op == IoOp::Write && self.subject.acknowledges_what_is_durable());
+        self.tell(|| {
+            format!("host: {id} {}{fua} {}+{}{what}", op.name(), sectors.start, sectors.len())
+        });
+        let is_durable =
+            is_fua || (op == IoOp::Write && self.subject.acknowledges_what_is_durable());
         self.oracle.sent(id, op, sectors, is_durable, value);
         self.flights.push((id, op, is_fua));
         if self.is_poisoned && op != IoOp::Read && self.stack.layers().len() == 1 {
             self.must_fail.insert(id);
         }
         self.tally.host_commands += 1;
-        self.stack.submit(Command { id, op, offset, length, is_fua, data }, self.now, &mut self.actions);
+        self.stack.submit(
+            Command { id, op, offset, length, is_fua, data },
+            self.now,
+            &mut self.actions,
+        );
     }
 
-    /// Does what the layers want done: the host hears first, then the device gets one command after the other, with a cut at each write.
+    /// Does what the layers want done: the host hears first, then the device gets one command after
+    /// the other, with a cut at each write.
     fn pump(&mut self) -> Result<(), Wrong> {
         let mut actions = std::mem::take(&mut self.actions);
         let mut is_acknowledged = false;
@@ -422,8 +477,16 @@ impl Run<'_> {
             }
             let is_write = command.op == IoOp::Write;
             let Command { id, op, offset, length, is_fua, .. } = command;
-            let (size, fua) = (u64::from(self.subject.sector_bytes), if is_fua { " fua" } else { "" });
-            self.tell(|| format!("  device: {id} {}{fua} {}+{}", op.name(), offset / size, u64::from(length) / size));
+            let (size, fua) =
+                (u64::from(self.subject.sector_bytes), if is_fua { " fua" } else { "" });
+            self.tell(|| {
+                format!(
+                    "  device: {id} {}{fua} {}+{}",
+                    op.name(),
+                    offset / size,
+                    u64::from(length) / size
+                )
+            });
             self.device.submit(command);
             if is_write {
                 self.try_cut()?;
@@ -436,21 +499,30 @@ impl Run<'_> {
     /// A reply to the host: whether something is durable that was not.
     fn host_reply(&mut self, reply: Reply) -> Result<bool, Wrong> {
         let Some(at) = self.flights.iter().position(|flight| flight.0 == reply.id) else {
-            return Err(Wrong(format!("a reply to {}, which the host did not send or has had a reply to", reply.id)));
+            return Err(Wrong(format!(
+                "a reply to {}, which the host did not send or has had a reply to",
+                reply.id
+            )));
         };
         let (id, op, is_fua) = self.flights.swap_remove(at);
         let must_fail = self.must_fail.remove(&id);
         let is_good = reply.outcome.is_ok();
         self.tell(|| format!("host: reply to {id}{}", if is_good { "" } else { ", a failure" }));
         match reply.outcome {
-            Ok(_) if must_fail => Err(Wrong(format!("a {} is taken by a layer that told it was poisoned", op.name()))),
+            Ok(_) if must_fail => {
+                Err(Wrong(format!("a {} is taken by a layer that told it was poisoned", op.name())))
+            }
             Ok(data) => {
                 let mut values = Vec::new();
                 if op == IoOp::Read {
-                    let bytes = data.joined().ok_or_else(|| Wrong("a read without bytes".to_owned()))?;
+                    let bytes =
+                        data.joined().ok_or_else(|| Wrong("a read without bytes".to_owned()))?;
                     let first = self.oracle.first_sector(id);
-                    let sectors = bytes.chunks_exact(self.subject.sector_bytes as usize).enumerate();
-                    values.extend(sectors.map(|(index, bytes)| Value::read((first + index) as u64, bytes)));
+                    let sectors =
+                        bytes.chunks_exact(self.subject.sector_bytes as usize).enumerate();
+                    values.extend(
+                        sectors.map(|(index, bytes)| Value::read((first + index) as u64, bytes)),
+                    );
                     self.tally.sectors_judged += values.len() as u64;
                 }
                 self.oracle.done(id, &values)?;
@@ -473,7 +545,9 @@ impl Run<'_> {
             self.stack.signal_at(level, Signal::Drain, self.now, &mut self.actions);
             self.pump()?;
             for _ in 0..1_000_000 {
-                if self.is_out || (self.device.pending() == 0 && self.stack.layers()[level].is_idle()) {
+                if self.is_out
+                    || (self.device.pending() == 0 && self.stack.layers()[level].is_idle())
+                {
                     break;
                 }
                 if self.device.pending() > 0 { self.step()? } else { self.wait_to_drain(level)? }

@@ -5,7 +5,8 @@ use std::hash::Hasher as _;
 
 use crate::Dice;
 
-/// What a power cut leaves of the writes that were not durable. Plain losses are as likely as wild ones: each finds other faults.
+/// What a power cut leaves of the writes that were not durable. Plain losses are as likely as wild
+/// ones: each finds other faults.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Loss {
     /// Nothing of them.
@@ -91,10 +92,18 @@ impl Loss {
             Self::All => true,
             Self::Writes { probability, salt } => chance(salt, command, 0) < probability,
             Self::Sectors { probability, salt } => chance(salt, command, sector) < probability,
-            Self::Before { command: one, salt } => command < one || command == one && chance(salt, command, sector) < 0.5,
-            Self::After { command: one, salt } => command > one || command == one && chance(salt, command, sector) < 0.5,
-            Self::Without { command: one, is_whole, salt } => command != one || !is_whole && chance(salt, command, sector) < 0.5,
-            Self::Only { command: one, is_whole, salt } => command == one && (is_whole || chance(salt, command, sector) < 0.5),
+            Self::Before { command: one, salt } => {
+                command < one || command == one && chance(salt, command, sector) < 0.5
+            }
+            Self::After { command: one, salt } => {
+                command > one || command == one && chance(salt, command, sector) < 0.5
+            }
+            Self::Without { command: one, is_whole, salt } => {
+                command != one || !is_whole && chance(salt, command, sector) < 0.5
+            }
+            Self::Only { command: one, is_whole, salt } => {
+                command == one && (is_whole || chance(salt, command, sector) < 0.5)
+            }
         }
     }
 }

@@ -15,7 +15,12 @@ impl Media {
     #[must_use]
     pub fn new(sector_bytes: u32, sectors: usize) -> Self {
         let sector_bytes = sector_bytes as usize;
-        Self { sector_bytes, bytes: vec![0; sectors * sector_bytes], journal: None, saved: Vec::new() }
+        Self {
+            sector_bytes,
+            bytes: vec![0; sectors * sector_bytes],
+            journal: None,
+            saved: Vec::new(),
+        }
     }
 
     /// Sectors.

@@ -1,4 +1,5 @@
-//! What a host may read back, by the contract of [`layers::Layer`]: while things go on, and after a power cut.
+//! What a host may read back, by the contract of [`layers::Layer`]: while things go on, and after a
+//! power cut.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -16,7 +17,8 @@ const NEVER: u64 = u64::MAX;
 struct Version {
     value: Value,
     is_trim: bool,
-    /// When it was sent, or a later time before which it did not take effect: what was read may tell that.
+    /// When it was sent, or a later time before which it did not take effect: what was read may
+    /// tell that.
     sent: u64,
     /// When it was replied to.
     replied: u64,
@@ -37,19 +39,32 @@ struct Sector {
 
 impl Sector {
     fn of(value: Value, now: u64) -> Self {
-        let version = Version { value, is_trim: false, sent: now, replied: now + 1, end: now + 1, is_firm: true, is_doubtful: false };
+        let version = Version {
+            value,
+            is_trim: false,
+            sent: now,
+            replied: now + 1,
+            end: now + 1,
+            is_firm: true,
+            is_doubtful: false,
+        };
         Self { versions: vec![version], firm: now }
     }
 
-    /// Whether a trim may have come after this version. Then a flush that has not been replied to does not make it durable, even one that
-    /// was sent before the trim: a layer sends its flush below later than it got it, and the trim may be there first.
+    /// Whether a trim may have come after this version. Then a flush that has not been replied to
+    /// does not make it durable, even one that was sent before the trim: a layer sends its flush
+    /// below later than it got it, and the trim may be there first.
     fn is_trimmed(&self, version: &Version) -> bool {
         self.versions.iter().any(|trim| trim.is_trim && trim.end > version.sent)
     }
 
     /// What ended before this cannot be read by a read that was sent at `at`.
     fn horizon(&self, at: u64) -> u64 {
-        let covers = |version: &&Version| !version.is_trim && version.replied < at && (version.is_firm || !self.is_trimmed(version));
+        let covers = |version: &&Version| {
+            !version.is_trim
+                && version.replied < at
+                && (version.is_firm || !self.is_trimmed(version))
+        };
         self.versions.iter().filter(covers).map(|version| version.sent).max().unwrap_or(0)
     }
 
@@ -61,14 +76,19 @@ impl Sector {
     fn make_firm(&mut self, is_covered: impl Fn(&Version) -> bool) {
         for index in 0..self.versions.len() {
             let version = self.versions[index];
-            if !version.is_trim && !version.is_firm && is_covered(&version) && !self.is_trimmed(&version) {
+            if !version.is_trim
+                && !version.is_firm
+                && is_covered(&version)
+                && !self.is_trimmed(&version)
+            {
                 self.versions[index].is_firm = true;
                 self.firm = self.firm.max(version.sent);
             }
         }
     }
 
-    /// After a power cut and recovery, that gave `value`: what it may give from then on. None if it must not give that.
+    /// After a power cut and recovery, that gave `value`: what it may give from then on. None if it
+    /// must not give that.
     fn after_cut(&self, value: Value, now: u64) -> Option<Self> {
         self.survivors().find(|version| version.value == value)?;
         let trims = || self.survivors().filter(|version| version.is_trim);
@@ -77,12 +97,22 @@ impl Sector {
             return Some(Self::of(value, now));
         }
         // It was trimmed: what it held then may still come back.
-        let again = |version: &Version| Version { sent: now, replied: now + 1, end: now + 1, is_firm: false, ..*version };
-        Some(Self { versions: self.survivors().filter(|version| is_loose(version)).map(again).collect(), firm: 0 })
+        let again = |version: &Version| Version {
+            sent: now,
+            replied: now + 1,
+            end: now + 1,
+            is_firm: false,
+            ..*version
+        };
+        Some(Self {
+            versions: self.survivors().filter(|version| is_loose(version)).map(again).collect(),
+            firm: 0,
+        })
     }
 
-    /// After the process was killed and the volume opened again, and that gave `value`: what it may give from then on. None if it must not give
-    /// that. What is read is what it holds, but it is no more durable than before: a cut may bring back what may have come before it.
+    /// After the process was killed and the volume opened again, and that gave `value`: what it may
+    /// give from then on. None if it must not give that. What is read is what it holds, but it is
+    /// no more durable than before: a cut may bring back what may have come before it.
     fn after_kill(&self, value: Value, now: u64) -> Option<Self> {
         let after = self.after_cut(value, now)?;
         let found = || self.survivors().filter(|version| version.value == value);
@@ -91,16 +121,32 @@ impl Sector {
         if after.versions.iter().any(|version| version.is_trim) {
             // It was trimmed: any of them may be read.
             let mut after = after;
-            let missing = self.survivors().filter(before).filter(|one| after.versions.iter().all(|other| other.value != one.value));
-            let missing: Vec<Version> =
-                missing.map(|one| Version { sent: now, replied: now + 1, end: now + 1, is_firm: false, ..*one }).collect();
+            let missing = self
+                .survivors()
+                .filter(before)
+                .filter(|one| after.versions.iter().all(|other| other.value != one.value));
+            let missing: Vec<Version> = missing
+                .map(|one| Version {
+                    sent: now,
+                    replied: now + 1,
+                    end: now + 1,
+                    is_firm: false,
+                    ..*one
+                })
+                .collect();
             after.versions.extend(missing);
             return Some(after);
         }
-        if found().any(|version| version.is_firm) && self.survivors().filter(before).all(|version| version.value == value) {
+        if found().any(|version| version.is_firm)
+            && self.survivors().filter(before).all(|version| version.value == value)
+        {
             return Some(after);
         }
-        let ended = |version: &Version| Version { replied: version.replied.min(now), end: version.end.min(now), ..*version };
+        let ended = |version: &Version| Version {
+            replied: version.replied.min(now),
+            end: version.end.min(now),
+            ..*version
+        };
         let mut versions: Vec<Version> = self.survivors().filter(before).map(ended).collect();
         versions.push(Version { is_firm: false, ..after.versions[0] });
         Some(Self { versions, firm: self.firm })
@@ -201,7 +247,11 @@ impl Oracle {
         match op {
             IoOp::Read => {
                 if read.len() != sectors.len() {
-                    return Err(Wrong(format!("a read of {} sectors brought {}", sectors.len(), read.len())));
+                    return Err(Wrong(format!(
+                        "a read of {} sectors brought {}",
+                        sectors.len(),
+                        read.len()
+                    )));
                 }
                 for (sector, value) in sectors.zip(read) {
                     self.judge(sector, *value, sent)?;
@@ -212,7 +262,9 @@ impl Oracle {
                 let now = self.clock;
                 for sector in sectors {
                     let sector = &mut self.sectors[sector];
-                    if let Some(version) = sector.versions.iter_mut().find(|version| version.sent == sent) {
+                    if let Some(version) =
+                        sector.versions.iter_mut().find(|version| version.sent == sent)
+                    {
                         (version.replied, version.end) = (now, now);
                     }
                     if is_fua {
@@ -225,7 +277,8 @@ impl Oracle {
         Ok(())
     }
 
-    /// The end of a command that failed: whether it took effect is unknown for ever, and what a flush should have covered no later one covers.
+    /// The end of a command that failed: whether it took effect is unknown for ever, and what a
+    /// flush should have covered no later one covers.
     ///
     /// # Errors
     /// [`Wrong`] if no such command is under way.
@@ -233,7 +286,12 @@ impl Oracle {
         self.clock += 1;
         let Pending { op, sent, .. } = self.take(id)?;
         if op == IoOp::Flush {
-            let others: Vec<u64> = self.pending.values().filter(|other| other.op == IoOp::Flush).map(|other| other.sent).collect();
+            let others: Vec<u64> = self
+                .pending
+                .values()
+                .filter(|other| other.op == IoOp::Flush)
+                .map(|other| other.sent)
+                .collect();
             for &sector in &self.dirty {
                 for version in &mut self.sectors[sector as usize].versions {
                     let is_covered = others.iter().any(|&other| version.replied < other);
@@ -245,12 +303,15 @@ impl Oracle {
     }
 
     fn take(&mut self, id: u32) -> Result<Pending, Wrong> {
-        self.pending.remove(&id).ok_or_else(|| Wrong(format!("command {id} is replied to, and no such one is under way")))
+        self.pending.remove(&id).ok_or_else(|| {
+            Wrong(format!("command {id} is replied to, and no such one is under way"))
+        })
     }
 
     fn flushed(&mut self, sent: u64) {
         for &sector in &self.dirty {
-            self.sectors[sector as usize].make_firm(|version| version.replied < sent && !version.is_doubtful);
+            self.sectors[sector as usize]
+                .make_firm(|version| version.replied < sent && !version.is_doubtful);
         }
         let oldest_read = self.oldest_read();
         let mut dirty = std::mem::take(&mut self.dirty);
@@ -263,14 +324,20 @@ impl Oracle {
     }
 
     fn oldest_read(&self) -> u64 {
-        self.pending.values().filter(|pending| pending.op == IoOp::Read).map(|pending| pending.sent).min().unwrap_or(NEVER)
+        self.pending
+            .values()
+            .filter(|pending| pending.op == IoOp::Read)
+            .map(|pending| pending.sent)
+            .min()
+            .unwrap_or(NEVER)
     }
 
     /// Forgets what neither a read nor a power cut may bring back.
     fn prune(&mut self, sector: usize, oldest_read: u64) {
         let sector = &mut self.sectors[sector];
         let seen = |version: &&Version| version.is_firm && version.replied < oldest_read;
-        let horizon = sector.versions.iter().filter(seen).map(|version| version.sent).max().unwrap_or(0);
+        let horizon =
+            sector.versions.iter().filter(seen).map(|version| version.sent).max().unwrap_or(0);
         sector.versions.retain(|version| version.end > horizon);
     }
 
@@ -287,14 +354,22 @@ impl Oracle {
     fn judge(&mut self, number: usize, value: Value, sent: u64) -> Result<(), Wrong> {
         let sector = &mut self.sectors[number];
         let horizon = sector.horizon(sent);
-        let Some(found) = sector.versions.iter().find(|version| version.end > horizon && version.value == value).copied() else {
+        let Some(found) = sector
+            .versions
+            .iter()
+            .find(|version| version.end > horizon && version.value == value)
+            .copied()
+        else {
             return Err(self.wrong(number, value, "read", |version| version.end > horizon));
         };
-        // With nothing under way and no trim, what was read is what it holds: whatever it could have been instead came before.
+        // With nothing under way and no trim, what was read is what it holds: whatever it could
+        // have been instead came before.
         let is_quiet = sector.versions.iter().all(|version| version.replied < sent)
             && !sector.versions.iter().any(|version| version.is_trim && version.end > horizon);
         if is_quiet {
-            let is_found = |version: &&mut Version| version.sent == found.sent && version.value == value && version.sent < sent;
+            let is_found = |version: &&mut Version| {
+                version.sent == found.sent && version.value == value && version.sent < sent
+            };
             for version in sector.versions.iter_mut().filter(is_found) {
                 (version.sent, version.end) = (sent, sent + 1);
                 sector.firm = sector.firm.max(if version.is_firm { sent } else { 0 });
@@ -303,17 +378,34 @@ impl Oracle {
         Ok(())
     }
 
-    fn wrong(&self, number: usize, value: Value, when: &str, is_allowed: impl Fn(&Version) -> bool) -> Wrong {
+    fn wrong(
+        &self,
+        number: usize,
+        value: Value,
+        when: &str,
+        is_allowed: impl Fn(&Version) -> bool,
+    ) -> Wrong {
         let sector = &self.sectors[number];
         let mut text = format!("sector {number}: {value} {when}; right would be");
         for version in sector.versions.iter().filter(|version| is_allowed(version)) {
-            let _ = write!(text, " {}{}", version.value, if version.is_trim { " (trim)," } else { "," });
+            let _ = write!(
+                text,
+                " {}{}",
+                version.value,
+                if version.is_trim { " (trim)," } else { "," }
+            );
         }
         let _ = write!(text, " of all that may have been there (sent, replied to, firm):");
         for version in &sector.versions {
             let time = |at: u64| if at == NEVER { "never".to_owned() } else { at.to_string() };
             let firm = if version.is_firm { " firm" } else { "" };
-            let _ = write!(text, " {} ({} {}{firm}),", version.value, version.sent, time(version.replied));
+            let _ = write!(
+                text,
+                " {} ({} {}{firm}),",
+                version.value,
+                version.sent,
+                time(version.replied)
+            );
         }
         let _ = write!(text, " now {}", self.clock);
         Wrong(text)
@@ -322,56 +414,85 @@ impl Oracle {
     /// Judges what is on the volume after a power cut now and recovery.
     ///
     /// # Errors
-    /// [`Wrong`] if a sector holds something older than what was durable, or something that was never written there.
+    /// [`Wrong`] if a sector holds something older than what was durable, or something that was
+    /// never written there.
     pub fn judge_cut(&self, values: &[Value]) -> Result<(), Wrong> {
         if values.len() != self.sectors.len() {
-            return Err(Wrong(format!("{} sectors after recovery, {} before", values.len(), self.sectors.len())));
+            return Err(Wrong(format!(
+                "{} sectors after recovery, {} before",
+                values.len(),
+                self.sectors.len()
+            )));
         }
         for (number, (sector, value)) in self.sectors.iter().zip(values).enumerate() {
             if sector.versions.len() == 1 && sector.versions[0].value == *value {
                 continue;
             }
             if !sector.survivors().any(|version| version.value == *value) {
-                return Err(self.wrong(number, *value, "after recovery", |version| version.end > sector.firm));
+                return Err(self
+                    .wrong(number, *value, "after recovery", |version| version.end > sector.firm));
             }
         }
         Ok(())
     }
 
-    /// Judges what is there after a second recovery, where the first one gave `first` and nothing was written since.
+    /// Judges what is there after a second recovery, where the first one gave `first` and nothing
+    /// was written since.
     ///
     /// # Errors
     /// [`Wrong`] if a sector holds something else that the first recovery excluded.
     pub fn judge_again(&self, first: &[Value], second: &[Value]) -> Result<(), Wrong> {
         if first.len() != second.len() {
-            return Err(Wrong(format!("{} sectors after a second recovery, {} after the first", second.len(), first.len())));
+            return Err(Wrong(format!(
+                "{} sectors after a second recovery, {} after the first",
+                second.len(),
+                first.len()
+            )));
         }
-        for (number, (one, two)) in first.iter().zip(second).enumerate().filter(|(_, (one, two))| one != two) {
+        for (number, (one, two)) in
+            first.iter().zip(second).enumerate().filter(|(_, (one, two))| one != two)
+        {
             let sector = &self.sectors[number];
-            let is_right =
-                sector.after_cut(*one, self.clock).is_some_and(|after| after.versions.iter().any(|version| version.value == *two));
+            let is_right = sector
+                .after_cut(*one, self.clock)
+                .is_some_and(|after| after.versions.iter().any(|version| version.value == *two));
             if !is_right {
-                return Err(self
-                    .wrong(number, *two, &format!("after a second recovery, and {one} after the first"), |version| version.value == *one));
+                return Err(self.wrong(
+                    number,
+                    *two,
+                    &format!("after a second recovery, and {one} after the first"),
+                    |version| version.value == *one,
+                ));
             }
         }
         Ok(())
     }
 
-    /// Judges what is there after the process was killed, the volume opened again, which gave `first`, and then the power went.
+    /// Judges what is there after the process was killed, the volume opened again, which gave
+    /// `first`, and then the power went.
     ///
     /// # Errors
-    /// [`Wrong`] if a sector holds what was lost when the process was killed, or what was gone before.
+    /// [`Wrong`] if a sector holds what was lost when the process was killed, or what was gone
+    /// before.
     pub fn judge_cut_after_kill(&self, first: &[Value], second: &[Value]) -> Result<(), Wrong> {
         if first.len() != second.len() {
-            return Err(Wrong(format!("{} sectors after a cut, {} before, after a kill", second.len(), first.len())));
+            return Err(Wrong(format!(
+                "{} sectors after a cut, {} before, after a kill",
+                second.len(),
+                first.len()
+            )));
         }
-        for (number, (one, two)) in first.iter().zip(second).enumerate().filter(|(_, (one, two))| one != two) {
+        for (number, (one, two)) in
+            first.iter().zip(second).enumerate().filter(|(_, (one, two))| one != two)
+        {
             let after = self.sectors[number].after_kill(*one, self.clock + 2);
             if !after.is_some_and(|after| after.survivors().any(|version| version.value == *two)) {
-                return Err(
-                    self.wrong(number, *two, &format!("after a cut, and {one} after a kill before"), |version| version.value == *one)
-                );
+                return Err(self.wrong(
+                    number,
+                    *two,
+                    &format!("after a cut, and {one} after a kill before"),
+                    |version| version.value == *one,
+                ));
             }
         }
         Ok(())
@@ -387,7 +508,8 @@ impl Oracle {
         Ok(())
     }
 
-    /// The process was killed, and the volume that was opened again gave this: it is what is read from now on, and durable when it is flushed.
+    /// The process was killed, and the volume that was opened again gave this: it is what is read
+    /// from now on, and durable when it is flushed.
     ///
     /// # Errors
     /// As [`Oracle::judge_cut`].
@@ -448,7 +570,10 @@ mod tests {
         }
 
         fn survives(&self) -> Vec<bool> {
-            [Value::ZEROS, value(1), value(2), value(3)].iter().map(|value| self.0.judge_cut(&[*value]).is_ok()).collect()
+            [Value::ZEROS, value(1), value(2), value(3)]
+                .iter()
+                .map(|value| self.0.judge_cut(&[*value]).is_ok())
+                .collect()
         }
     }
 
@@ -464,7 +589,11 @@ mod tests {
         one.send(3, IoOp::Write, 3);
         one.done(3);
         one.done(2);
-        assert_eq!(one.survives(), [false, false, true, true], "flushed, and another that the flush did not cover");
+        assert_eq!(
+            one.survives(),
+            [false, false, true, true],
+            "flushed, and another that the flush did not cover"
+        );
     }
 
     #[test]
@@ -485,10 +614,17 @@ mod tests {
         one.done(1);
         one.done(2);
         let mut other = one.0.clone();
-        assert!(one.reads(value(B)) && !one.reads(value(3)) && one.reads(value(B)), "what was read stays");
+        assert!(
+            one.reads(value(B)) && !one.reads(value(3)) && one.reads(value(B)),
+            "what was read stays"
+        );
         other.sent(9, IoOp::Flush, 0..0, false, value(A));
         other.done(9, &[]).unwrap();
-        assert!(other.judge_cut(&[value(B)]).is_ok() && other.judge_cut(&[value(3)]).is_ok() && other.judge_cut(&[value(A)]).is_err());
+        assert!(
+            other.judge_cut(&[value(B)]).is_ok()
+                && other.judge_cut(&[value(3)]).is_ok()
+                && other.judge_cut(&[value(A)]).is_err()
+        );
         one.send(3, IoOp::Flush, A);
         one.done(3);
         assert_eq!(one.survives(), [false, false, true, false], "what was read and flushed");
@@ -524,7 +660,10 @@ mod tests {
         one.send(1, IoOp::Write, 3);
         one.done(1);
         assert_eq!(one.survives(), [false, false, true, true]);
-        assert!(one.0.judge_again(&[value(B)], &[value(3)]).is_err(), "a second recovery that gives a later write");
+        assert!(
+            one.0.judge_again(&[value(B)], &[value(3)]).is_err(),
+            "a second recovery that gives a later write"
+        );
         assert!(one.0.judge_again(&[value(3)], &[value(3)]).is_ok());
     }
 
@@ -535,7 +674,10 @@ mod tests {
         one.done(1);
         one.send(2, IoOp::Write, B);
         assert!(one.0.judge_again(&[Value::ZEROS], &[value(A)]).is_ok());
-        assert!(one.0.judge_again(&[Value::ZEROS], &[value(B)]).is_err(), "the write was lost, and comes back");
+        assert!(
+            one.0.judge_again(&[Value::ZEROS], &[value(B)]).is_err(),
+            "the write was lost, and comes back"
+        );
         assert!(one.0.judge_again(&[value(B)], &[value(A)]).is_err());
         one.0.cut(&[Value::ZEROS]).unwrap();
         assert_eq!(one.survives(), [true, true, false, false]);
@@ -561,14 +703,19 @@ mod tests {
         assert!(one.0.done(1, &[]).is_err());
     }
 
-    /// What survives a cut of a sector that held write 1, got write 2 and then perhaps 3, after a kill that left `value`.
+    /// What survives a cut of a sector that held write 1, got write 2 and then perhaps 3, after a
+    /// kill that left `value`.
     fn after_kill(left: u64, is_flushed: bool) -> Vec<bool> {
         let mut one = One::new();
         one.send(1, IoOp::Write, B);
         one.done(1);
         one.send(2, IoOp::Write, 3);
         one.0.kill(&[value(left)]).unwrap();
-        assert_eq!([A, B, 3].map(|number| one.reads(value(number))), [A, B, 3].map(|number| number == left), "what is left is read");
+        assert_eq!(
+            [A, B, 3].map(|number| one.reads(value(number))),
+            [A, B, 3].map(|number| number == left),
+            "what is left is read"
+        );
         if is_flushed {
             one.send(4, IoOp::Flush, A);
             one.done(4);
@@ -586,7 +733,8 @@ mod tests {
         let mut one = One::new();
         one.send(1, IoOp::Write, B);
         assert!(
-            one.0.judge_cut_after_kill(&[value(B)], &[value(A)]).is_ok() && one.0.judge_cut_after_kill(&[value(A)], &[value(B)]).is_err()
+            one.0.judge_cut_after_kill(&[value(B)], &[value(A)]).is_ok()
+                && one.0.judge_cut_after_kill(&[value(A)], &[value(B)]).is_err()
         );
     }
 }

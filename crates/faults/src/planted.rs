@@ -20,7 +20,8 @@ pub enum Bug {
     InPlace,
     /// Of two versions recovery takes the older one.
     TakesOlder,
-    /// Recovery does not look whose a version is, but on a volume of which nothing was written: an older volume's is taken.
+    /// Recovery does not look whose a version is, but on a volume of which nothing was written: an
+    /// older volume's is taken.
     TakesForeign,
     /// Recovery does not look at the checksum: what was torn is taken.
     TakesTorn,
@@ -103,14 +104,16 @@ impl Layout {
     fn sequence(self, bug: Bug, identity: u64, page: usize, slot: &[u8]) -> Option<u64> {
         let (mut words, head) = (slot, XxHash3_64::oneshot(&slot[..40]));
         let [magic, whose, number, sequence, sum, own] = [(); 6].map(|()| words.get_u64_le());
-        let is_whole = own == head && (bug == Bug::TakesTorn || sum == XxHash3_64::oneshot(&slot[self.sector..]));
+        let is_whole = own == head
+            && (bug == Bug::TakesTorn || sum == XxHash3_64::oneshot(&slot[self.sector..]));
         let is_ours = bug == Bug::TakesForeign || whose == identity;
         (magic == MAGIC && number == page as u64 && is_ours && is_whole).then_some(sequence)
     }
 }
 
-/// Two slots for each page, written in turn; all content is kept in memory, too. A write goes to the slot that does not hold the durable
-/// version. One command after the other: it is made for tests.
+/// Two slots for each page, written in turn; all content is kept in memory, too. A write goes to
+/// the slot that does not hold the durable version. One command after the other: it is made for
+/// tests.
 struct Twin {
     bug: Bug,
     layout: Layout,
@@ -183,7 +186,8 @@ pub fn open(bug: Bug, seed: u64, below: &mut dyn Store) -> Result<Stack, LayerEr
         };
         if sequences[newest].is_some() {
             let size = layout.page_bytes();
-            twin.content[page * size..(page + 1) * size].copy_from_slice(&halves[newest][layout.sector..]);
+            twin.content[page * size..(page + 1) * size]
+                .copy_from_slice(&halves[newest][layout.sector..]);
         }
         twin.newest[page] = (newest, true);
         twin.sequence = twin.sequence.max(sequences.into_iter().flatten().max().unwrap_or(0));
@@ -207,7 +211,15 @@ impl Twin {
         (command.offset / size) as usize..command.end().div_ceil(size) as usize
     }
 
-    fn send(&mut self, op: IoOp, id: u32, offset: u64, data: Vec<u8>, is_fua: bool, actions: &mut Actions) {
+    fn send(
+        &mut self,
+        op: IoOp,
+        id: u32,
+        offset: u64,
+        data: Vec<u8>,
+        is_fua: bool,
+        actions: &mut Actions,
+    ) {
         self.waiting += 1;
         let length = data.len() as u32;
         let data = if op == IoOp::Write { Data::Whole(data.into()) } else { Data::Absent };
@@ -259,10 +271,22 @@ impl Twin {
         for page in pages {
             let slot = if self.bug == Bug::InPlace { 0 } else { 1 - self.newest[page].0 };
             self.sequence += 1;
-            let bytes = self.layout.slot(self.identity, page, self.sequence, &self.content[page * size..(page + 1) * size]);
+            let bytes = self.layout.slot(
+                self.identity,
+                page,
+                self.sequence,
+                &self.content[page * size..(page + 1) * size],
+            );
             let is_fua = command.is_fua && self.bug != Bug::FuaIsALie;
             self.newest[page] = (slot, is_fua);
-            self.send(IoOp::Write, page as u32, self.layout.slot_at(page, slot), bytes, is_fua, actions);
+            self.send(
+                IoOp::Write,
+                page as u32,
+                self.layout.slot_at(page, slot),
+                bytes,
+                is_fua,
+                actions,
+            );
         }
     }
 }
@@ -281,7 +305,12 @@ impl Layer for Twin {
         if self.bug == Bug::Forgets && command.op == IoOp::Flush && self.waiting > 1 {
             return;
         }
-        if self.bug == Bug::RepliesEarly && command.op == IoOp::Write && !command.is_fua && self.queue.len() == 1 && self.poison.is_none() {
+        if self.bug == Bug::RepliesEarly
+            && command.op == IoOp::Write
+            && !command.is_fua
+            && self.queue.len() == 1
+            && self.poison.is_none()
+        {
             actions.reply(command.id, Ok(Data::Absent));
             self.queue.push_back(Command { id: FLUSH_ID, ..command });
         } else if self.bug == Bug::RepliesEarly && command.op == IoOp::Read {
@@ -302,7 +331,8 @@ impl Layer for Twin {
             return;
         }
         if let Some(failure) = self.failure.take() {
-            self.poison = Some(Failure::Poisoned { layer: "twin", cause: failure.to_string().into() });
+            self.poison =
+                Some(Failure::Poisoned { layer: "twin", cause: failure.to_string().into() });
         } else if std::mem::take(&mut self.is_flushing) {
             self.newest.iter_mut().for_each(|newest| newest.1 = true);
             if self.queue.front().is_some_and(|command| command.op == IoOp::Flush) {

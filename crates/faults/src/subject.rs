@@ -37,22 +37,39 @@ impl Subject {
     pub fn registered(stack: &str, device_bytes: u64, sector_bytes: u32) -> Self {
         // The layout that keeps headers in pages wants their last bytes zero.
         let tail_bytes = if stack.contains("layout=embedded") { 64 } else { 0 };
-        Self { kind: Kind::Registered(stack.to_owned()), device_bytes, sector_bytes, most_bytes: MOST_BYTES, tail_bytes }
+        Self {
+            kind: Kind::Registered(stack.to_owned()),
+            device_bytes,
+            sector_bytes,
+            most_bytes: MOST_BYTES,
+            tail_bytes,
+        }
     }
 
     /// The small layer.
     #[must_use]
     pub const fn planted(bug: Bug) -> Self {
-        Self { kind: Kind::Planted(bug), device_bytes: 192 * 512, sector_bytes: 512, most_bytes: MOST_BYTES, tail_bytes: 0 }
+        Self {
+            kind: Kind::Planted(bug),
+            device_bytes: 192 * 512,
+            sector_bytes: 512,
+            most_bytes: MOST_BYTES,
+            tail_bytes: 0,
+        }
     }
 
     /// What the device takes.
     #[must_use]
     pub const fn limits(&self) -> Limits {
-        Limits { capacity_bytes: self.device_bytes, sector_bytes: self.sector_bytes, most_bytes: self.most_bytes }
+        Limits {
+            capacity_bytes: self.device_bytes,
+            sector_bytes: self.sector_bytes,
+            most_bytes: self.most_bytes,
+        }
     }
 
-    /// Whether it promises more than the contract: what it replied to is durable, as a StableBuffer's writes are unless it is told otherwise.
+    /// Whether it promises more than the contract: what it replied to is durable, as a
+    /// StableBuffer's writes are unless it is told otherwise.
     #[must_use]
     pub fn acknowledges_what_is_durable(&self) -> bool {
         let Kind::Registered(stack) = &self.kind else { return false };
@@ -60,7 +77,8 @@ impl Subject {
         top.starts_with("stable_buffer") && !top.contains("ack=written")
     }
 
-    /// A seed to open it with: not always that with which it was formatted, where the volume itself tells whose it is.
+    /// A seed to open it with: not always that with which it was formatted, where the volume itself
+    /// tells whose it is.
     pub fn seed_of_opening(&self, seed: u64, dice: &mut Dice) -> u64 {
         if matches!(self.kind, Kind::Planted(_)) || dice.chance(0.5) { seed } else { dice.seed() }
     }
@@ -100,13 +118,22 @@ impl std::fmt::Display for Subject {
 /// A device on which everything is known and small.
 #[must_use]
 pub fn facts() -> Facts {
-    let piece = |intercept_ns: f64| vec![Piece { to_bytes: u64::MAX, intercept_ns, slope_ns: 10.0 }];
+    let piece =
+        |intercept_ns: f64| vec![Piece { to_bytes: u64::MAX, intercept_ns, slope_ns: 10.0 }];
     Facts {
         write_bytes: Some(8192),
         erase_block_bytes: Some(32 * 1024),
         focused_area_bytes: Some(32 * 1024),
-        times: Some(PatternTimes { sequential_ns: 50_000.0, partitioned_ns: 60_000.0, focused_ns: 80_000.0 }),
-        thresholds: Some(Thresholds { sequential_pages: 4.0, partitioned_pages: 4.0, focused_pages: 4.0 }),
+        times: Some(PatternTimes {
+            sequential_ns: 50_000.0,
+            partitioned_ns: 60_000.0,
+            focused_ns: 80_000.0,
+        }),
+        thresholds: Some(Thresholds {
+            sequential_pages: 4.0,
+            partitioned_pages: 4.0,
+            focused_pages: 4.0,
+        }),
         sequential_write: piece(100_000.0),
         random_write: piece(1_000_000.0),
     }
@@ -115,7 +142,10 @@ pub fn facts() -> Facts {
 /// What the campaign runs: small devices, on which everything wraps and fills.
 #[must_use]
 pub fn subjects() -> Vec<Subject> {
-    let mut all: Vec<Subject> = STACKS.iter().map(|(stack, kib, sector)| Subject::registered(stack, kib * 1024, *sector)).collect();
+    let mut all: Vec<Subject> = STACKS
+        .iter()
+        .map(|(stack, kib, sector)| Subject::registered(stack, kib * 1024, *sector))
+        .collect();
     all.push(Subject::planted(Bug::None));
     // Every third device takes short commands only.
     all.iter_mut().skip(2).step_by(3).for_each(|subject| subject.most_bytes = 16 * 1024);
@@ -144,45 +174,123 @@ const STACKS: &[(&str, u64, u32)] = &[
     ("stable_buffer(size=12Ki,page=2Ki,ack=written,flushing=proactive)", 64, 512),
     ("stable_buffer(size=16Ki,page=2Ki,ack=written,sequential=2Ki,outstanding=1)", 64, 512),
     ("stable_buffer(size=32Ki,page=4Ki,sequential=4Ki)", 256, 4096),
-    ("scheduler(defer,coalesce,buffer=16Ki,depth=3)|stable_buffer(size=16Ki,page=1Ki,ack=written)", 96, 512),
-    ("stable_buffer(size=8Ki,page=1Ki,ack=flush)|scheduler(defer,buffer=32Ki,depth=4)", 96, 512),
-    ("stable_buffer(size=4Ki,page=1Ki,ack=written)|stable_buffer(size=16Ki,page=2Ki,ack=written,reread=no)", 128, 512),
-    ("log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8,checkpoint_every=8Ki)", 128, 512),
-    ("log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8,align=4Ki)", 128, 512),
-    ("log_volume(page=512,segment=4Ki,over_provisioning=100%,summary_pages=12,placement=dac,align=2Ki,pad=no)", 96, 512),
-    ("log_volume(page=2Ki,segment=8Ki,over_provisioning=80%,summary_pages=8,outstanding=4,checkpoint_every=64Ki)", 160, 512),
-    ("log_volume(page=4Ki,segment=16Ki,over_provisioning=60%,summary_pages=8,align=8Ki)", 384, 4096),
-    ("log_volume(page=1Ki,segment=4Ki,over_provisioning=60%,summary_pages=16,filled=yes)", 96, 512),
     (
-        "scheduler(defer,coalesce,convert,align,buffer=16Ki,log=log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8))",
+        "scheduler(defer,coalesce,buffer=16Ki,depth=3)|stable_buffer(size=16Ki,page=1Ki,\
+         ack=written)",
+        96,
+        512,
+    ),
+    ("stable_buffer(size=8Ki,page=1Ki,ack=flush)|scheduler(defer,buffer=32Ki,depth=4)", 96, 512),
+    (
+        "stable_buffer(size=4Ki,page=1Ki,ack=written)|stable_buffer(size=16Ki,page=2Ki,ack=written,\
+         reread=no)",
         128,
         512,
     ),
-    ("stable_buffer(size=8Ki,page=1Ki)|log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8)", 160, 512),
-    ("log_volume(page=1Ki,segment=8Ki,over_provisioning=80%,summary_pages=9,placement=separate,victim=lru)", 160, 512),
-    ("log_volume(page=1Ki,segment=4Ki,over_provisioning=60%,summary_pages=8,placement=none,victim=greedy,outstanding=2)", 96, 512),
-    ("log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8)|stable_buffer(size=8Ki,page=1Ki,ack=written)", 160, 512),
-    // Time alone makes them do something; what was freed is trimmed below.
-    ("scheduler(defer,coalesce,buffer=off,window=flush,depth=3,age=500us)", 192, 512),
-    ("log_volume(page=1Ki,segment=8Ki,over_provisioning=80%,summary_pages=8,trim=yes,idle_clean=10us)", 160, 512),
-    ("log_volume(page=1Ki,segment=4Ki,over_provisioning=60%,summary_pages=16,placement=separate,trim=yes)", 128, 512),
     (
-        "log_volume(page=512,segment=4Ki,over_provisioning=100%,summary_pages=12,placement=none,align=2Ki,idle_clean=10us,idle_free=1)",
+        "log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8,\
+         checkpoint_every=8Ki)",
+        128,
+        512,
+    ),
+    ("log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8,align=4Ki)", 128, 512),
+    (
+        "log_volume(page=512,segment=4Ki,over_provisioning=100%,summary_pages=12,placement=dac,\
+         align=2Ki,pad=no)",
         96,
         512,
     ),
     (
-        "scheduler(defer,buffer=16Ki,age=300us)|log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8,trim=yes,idle_clean=20us)|stable_buffer(size=8Ki,page=1Ki,ack=written)",
+        "log_volume(page=2Ki,segment=8Ki,over_provisioning=80%,summary_pages=8,outstanding=4,\
+         checkpoint_every=64Ki)",
+        160,
+        512,
+    ),
+    (
+        "log_volume(page=4Ki,segment=16Ki,over_provisioning=60%,summary_pages=8,align=8Ki)",
+        384,
+        4096,
+    ),
+    ("log_volume(page=1Ki,segment=4Ki,over_provisioning=60%,summary_pages=16,filled=yes)", 96, 512),
+    (
+        "scheduler(defer,coalesce,convert,align,buffer=16Ki,log=log_volume(page=1Ki,segment=8Ki,\
+         over_provisioning=60%,summary_pages=8))",
+        128,
+        512,
+    ),
+    (
+        "stable_buffer(size=8Ki,page=1Ki)|log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,\
+         summary_pages=8)",
+        160,
+        512,
+    ),
+    (
+        "log_volume(page=1Ki,segment=8Ki,over_provisioning=80%,summary_pages=9,placement=separate,\
+         victim=lru)",
+        160,
+        512,
+    ),
+    (
+        "log_volume(page=1Ki,segment=4Ki,over_provisioning=60%,summary_pages=8,placement=none,\
+         victim=greedy,outstanding=2)",
+        96,
+        512,
+    ),
+    (
+        "log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8)|\
+         stable_buffer(size=8Ki,page=1Ki,ack=written)",
+        160,
+        512,
+    ),
+    // Time alone makes them do something; what was freed is trimmed below.
+    ("scheduler(defer,coalesce,buffer=off,window=flush,depth=3,age=500us)", 192, 512),
+    (
+        "log_volume(page=1Ki,segment=8Ki,over_provisioning=80%,summary_pages=8,trim=yes,\
+         idle_clean=10us)",
+        160,
+        512,
+    ),
+    (
+        "log_volume(page=1Ki,segment=4Ki,over_provisioning=60%,summary_pages=16,placement=separate,\
+         trim=yes)",
+        128,
+        512,
+    ),
+    (
+        "log_volume(page=512,segment=4Ki,over_provisioning=100%,summary_pages=12,placement=none,\
+         align=2Ki,idle_clean=10us,idle_free=1)",
+        96,
+        512,
+    ),
+    (
+        "scheduler(defer,buffer=16Ki,age=300us)|log_volume(page=1Ki,segment=8Ki,\
+         over_provisioning=60%,summary_pages=8,trim=yes,idle_clean=20us)|stable_buffer(size=8Ki,\
+         page=1Ki,ack=written)",
         160,
         512,
     ),
     // As full as they may be, with as few spare segments as the policy takes.
-    ("log_volume(page=512,segment=2Ki,over_provisioning=18%,summary_pages=8,placement=none,filled=yes)", 64, 512),
-    ("log_volume(page=512,segment=2Ki,over_provisioning=22%,summary_pages=64,placement=separate,filled=yes)", 96, 512),
-    // Much is written before anything makes it durable.
-    ("log_volume(page=512,segment=16Ki,over_provisioning=200%,summary_pages=16,placement=none)", 384, 512),
     (
-        "scheduler(defer,coalesce,buffer=16Ki)|stable_buffer(size=8Ki,page=1Ki,ack=written)|log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8)",
+        "log_volume(page=512,segment=2Ki,over_provisioning=18%,summary_pages=8,placement=none,\
+         filled=yes)",
+        64,
+        512,
+    ),
+    (
+        "log_volume(page=512,segment=2Ki,over_provisioning=22%,summary_pages=64,placement=separate,\
+         filled=yes)",
+        96,
+        512,
+    ),
+    // Much is written before anything makes it durable.
+    (
+        "log_volume(page=512,segment=16Ki,over_provisioning=200%,summary_pages=16,placement=none)",
+        384,
+        512,
+    ),
+    (
+        "scheduler(defer,coalesce,buffer=16Ki)|stable_buffer(size=8Ki,page=1Ki,ack=written)|\
+         log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=8)",
         160,
         512,
     ),

@@ -44,7 +44,17 @@ impl Workload {
     #[must_use]
     pub const fn new(sectors: usize, sector_bytes: u32, most: usize) -> Self {
         let page = 4096 / sector_bytes as usize;
-        Self { sectors, page, most, weights: [60, 15, 5, 8, 2], fua: 0.1, kind: 0, left: 0, next: 0, hot: 0 }
+        Self {
+            sectors,
+            page,
+            most,
+            weights: [60, 15, 5, 8, 2],
+            fua: 0.1,
+            kind: 0,
+            left: 0,
+            next: 0,
+            hot: 0,
+        }
     }
 
     /// What comes next.
@@ -61,7 +71,13 @@ impl Workload {
             1 => IoOp::Read,
             2 => IoOp::Trim,
             3 => return Act::Command { op: IoOp::Flush, sectors: 0..0, is_fua: false },
-            _ => return Act::Signal(dice.pick(&[Signal::CheckpointBegins, Signal::CheckpointEnds, Signal::Drain])),
+            _ => {
+                return Act::Signal(dice.pick(&[
+                    Signal::CheckpointBegins,
+                    Signal::CheckpointEnds,
+                    Signal::Drain,
+                ]));
+            }
         };
         let mut sectors = self.place(dice);
         // Trims may be longer than any other command.

@@ -20,10 +20,13 @@ fn every_planted_bug_is_found() {
 
 #[test]
 fn the_honest_layer_and_the_device_alone_are_faultless() {
-    for subject in [Subject::planted(Bug::None), Subject::registered("direct", 128 * 1024, 512), Subject::registered("", 256 * 1024, 4096)]
-    {
-        let tally =
-            campaign(&subject, &options(), SEED, 5_000, &mut |_, _| true).unwrap_or_else(|fault| panic!("{subject}: {}", fault.what));
+    for subject in [
+        Subject::planted(Bug::None),
+        Subject::registered("direct", 128 * 1024, 512),
+        Subject::registered("", 256 * 1024, 4096),
+    ] {
+        let tally = campaign(&subject, &options(), SEED, 5_000, &mut |_, _| true)
+            .unwrap_or_else(|fault| panic!("{subject}: {}", fault.what));
         assert!(tally.cuts >= 5_000 && tally.errors > 0 && tally.recovery_cuts > 500, "{tally:?}");
     }
 }
@@ -31,10 +34,20 @@ fn the_honest_layer_and_the_device_alone_are_faultless() {
 #[test]
 fn a_fault_is_found_again_by_its_seed_and_made_smaller() {
     let subject = Subject::planted(Bug::FreesEarly);
-    let fault = campaign(&subject, &options(), SEED, WITHIN, &mut |_, _| true).expect_err("it is planted");
-    let again = faults::try_episode(&subject, &fault.options, fault.seed, &mut faults::Tally::default()).expect_err("by its seed");
+    let fault =
+        campaign(&subject, &options(), SEED, WITHIN, &mut |_, _| true).expect_err("it is planted");
+    let again =
+        faults::try_episode(&subject, &fault.options, fault.seed, &mut faults::Tally::default())
+            .expect_err("by its seed");
     assert_eq!(again.0, fault.what);
     let small = faults::shrink(&subject, &fault, 40);
-    assert!(small.options.operations < fault.options.operations && small.options.links == 1, "{:?}", small.options);
-    assert!(faults::try_episode(&subject, &small.options, small.seed, &mut faults::Tally::default()).is_err());
+    assert!(
+        small.options.operations < fault.options.operations && small.options.links == 1,
+        "{:?}",
+        small.options
+    );
+    assert!(
+        faults::try_episode(&subject, &small.options, small.seed, &mut faults::Tally::default())
+            .is_err()
+    );
 }

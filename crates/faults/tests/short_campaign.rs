@@ -1,4 +1,5 @@
-//! The campaign's short form: 10,000 power cuts over all stacks. The long one is `examples/campaign.rs`.
+//! The campaign's short form: 10,000 power cuts over all stacks. The long one is
+//! `examples/campaign.rs`.
 
 use faults::{Options, campaign, subjects};
 
@@ -13,7 +14,10 @@ fn no_stack_loses_or_invents_anything_at_a_power_cut() {
         // Seeds far apart: what one stack was not tried with, another is.
         let seed = 1000 * number as u64;
         if let Err(fault) = campaign(subject, &options, seed, share, &mut |_, _| true) {
-            panic!("{subject} ({} bytes), seed {}, after {} cuts: {}", subject.device_bytes, fault.seed, fault.cuts, fault.what);
+            panic!(
+                "{subject} ({} bytes), seed {}, after {} cuts: {}",
+                subject.device_bytes, fault.seed, fault.cuts, fault.what
+            );
         }
     }
 }
@@ -22,6 +26,10 @@ fn no_stack_loses_or_invents_anything_at_a_power_cut() {
 fn every_layer_of_the_registry_is_in_the_campaign() {
     let tried: Vec<String> = subjects().iter().map(ToString::to_string).collect();
     for entry in layers::LAYERS {
-        assert!(tried.iter().any(|stack| stack.contains(entry.info.name)), "`{}` is in no stack of the campaign", entry.info.name);
+        assert!(
+            tried.iter().any(|stack| stack.contains(entry.info.name)),
+            "`{}` is in no stack of the campaign",
+            entry.info.name
+        );
     }
 }

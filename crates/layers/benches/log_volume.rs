@@ -1,7 +1,9 @@
-//! CPU time of the log volume a page write, everything included that the write brings with it: mapping, cleaning, summaries, checkpoints.
+//! CPU time of the log volume a page write, everything included that the write brings with it:
+//! mapping, cleaning, summaries, checkpoints.
 //!
-//! A volume that is full from the start, a device that replies at once. Each case runs in ten parts, and the first and the last are printed:
-//! there is no growth with the length of a run. Compare lines of one run.
+//! A volume that is full from the start, a device that replies at once. Each case runs in ten
+//! parts, and the first and the last are printed: there is no growth with the length of a run.
+//! Compare lines of one run.
 
 use layers::{Actions, Command, Data, Facts, Layer, Limits, Making, Reply, Sparse};
 use rand::{RngExt as _, SeedableRng as _};
@@ -19,7 +21,11 @@ fn cpu_ns() -> u64 {
 
 /// Nine of ten writes go to a tenth of the pages.
 fn skewed(random: &mut Pcg64Mcg, pages: u64) -> u64 {
-    if random.random_bool(0.9) { random.random_range(0..pages / 10) } else { random.random_range(pages / 10..pages) }
+    if random.random_bool(0.9) {
+        random.random_range(0..pages / 10)
+    } else {
+        random.random_range(pages / 10..pages)
+    }
 }
 
 struct Host {
@@ -33,9 +39,18 @@ impl Host {
     fn run(&mut self, command: Command) {
         self.layer.submit(command, 0, &mut self.actions);
         loop {
-            self.waiting.extend(self.actions.down.drain(..).map(|command| (command.id, command.op == IoOp::Read, command.length)));
+            self.waiting.extend(
+                self.actions
+                    .down
+                    .drain(..)
+                    .map(|command| (command.id, command.op == IoOp::Read, command.length)),
+            );
             let Some((id, is_read, length)) = self.waiting.pop() else { break };
-            let data = if is_read && !self.page.is_absent() { Data::zeros(length as usize) } else { Data::Absent };
+            let data = if is_read && !self.page.is_absent() {
+                Data::zeros(length as usize)
+            } else {
+                Data::Absent
+            };
             self.layer.replied(Reply { id, outcome: Ok(data) }, 0, &mut self.actions);
         }
         assert_eq!(self.actions.up.len(), 1, "the command is replied to");
@@ -44,7 +59,14 @@ impl Host {
 
     fn write(&mut self, page: u64) {
         let data = self.page.clone();
-        self.run(Command { id: 0, op: IoOp::Write, offset: page * PAGE, length: PAGE as u32, is_fua: false, data });
+        self.run(Command {
+            id: 0,
+            op: IoOp::Write,
+            offset: page * PAGE,
+            length: PAGE as u32,
+            is_fua: false,
+            data,
+        });
     }
 }
 
@@ -57,7 +79,8 @@ fn case(parameters: &str, writes_a_flush: usize, page: &Data, writes: usize) {
     (entry.format)(&making, &mut below).expect("it is formatted");
     let layer = (entry.open)(&making, &mut below).expect("it is opened");
     let pages = layer.limits().capacity_bytes / PAGE;
-    let mut host = Host { layer, actions: Actions::default(), waiting: Vec::new(), page: page.clone() };
+    let mut host =
+        Host { layer, actions: Actions::default(), waiting: Vec::new(), page: page.clone() };
     let mut random = Pcg64Mcg::seed_from_u64(1);
     let mut times_ns = Vec::new();
     for _ in 0..PARTS {
@@ -66,22 +89,36 @@ fn case(parameters: &str, writes_a_flush: usize, page: &Data, writes: usize) {
         for (number, &page) in drawn.iter().enumerate() {
             host.write(page);
             if writes_a_flush > 0 && number % writes_a_flush == 0 {
-                host.run(Command { id: 1, op: IoOp::Flush, offset: 0, length: 0, is_fua: false, data: Data::Absent });
+                host.run(Command {
+                    id: 1,
+                    op: IoOp::Flush,
+                    offset: 0,
+                    length: 0,
+                    is_fua: false,
+                    data: Data::Absent,
+                });
             }
         }
         times_ns.push((cpu_ns() - begin) as f64 / drawn.len() as f64);
     }
     let mut counts = Vec::new();
     host.layer.count(&mut counts);
-    let counted = |name: &str| counts[entry.counters.iter().position(|counter| counter.name == name).expect("a counter")] as f64;
+    let counted = |name: &str| {
+        counts[entry.counters.iter().position(|counter| counter.name == name).expect("a counter")]
+            as f64
+    };
     let host_pages = counted("host_pages");
     let amplification = 1.0
-        + ["relocated_pages", "padding_pages", "summary_pages", "checkpoint_pages"].iter().map(|name| counted(name)).sum::<f64>()
+        + ["relocated_pages", "padding_pages", "summary_pages", "checkpoint_pages"]
+            .iter()
+            .map(|name| counted(name))
+            .sum::<f64>()
             / host_pages;
     let mean = times_ns.iter().sum::<f64>() / times_ns.len() as f64;
     println!(
-        "log_volume {parameters:<36} flush every {writes_a_flush:<3} {:<8} {mean:6.0} ns a page write (first tenth {:.0}, last {:.0}; {writes} writes; \
-         amplification {amplification:.2}, of that cleaning {:.2}, summaries {:.3}, checkpoints {:.3})",
+        "log_volume {parameters:<36} flush every {writes_a_flush:<3} {:<8} {mean:6.0} ns a page \
+         write (first tenth {:.0}, last {:.0}; {writes} writes; amplification {amplification:.2}, \
+         of that cleaning {:.2}, summaries {:.3}, checkpoints {:.3})",
         if page.is_absent() { "no bytes" } else { "bytes" },
         times_ns[0],
         times_ns[PARTS - 1],
@@ -94,7 +131,12 @@ fn case(parameters: &str, writes_a_flush: usize, page: &Data, writes: usize) {
 fn main() {
     let bytes = Data::zeros(PAGE as usize);
     let writes = std::env::args().find_map(|argument| argument.parse().ok()).unwrap_or(4_000_000);
-    for parameters in ["placement=none", "placement=multi_log", "placement=multi_log,align=256Ki", "placement=separate,victim=greedy"] {
+    for parameters in [
+        "placement=none",
+        "placement=multi_log",
+        "placement=multi_log,align=256Ki",
+        "placement=separate,victim=greedy",
+    ] {
         case(parameters, 0, &Data::Absent, writes);
     }
     case("placement=multi_log", 10, &Data::Absent, writes);

@@ -1,7 +1,10 @@
-//! CPU time of the scheduler a page of 4 KiB, everything included that the page brings with it: taking it, merging, writing it out, replies.
+//! CPU time of the scheduler a page of 4 KiB, everything included that the page brings with it:
+//! taking it, merging, writing it out, replies.
 //!
-//! A database's skew, a device that replies at once. Each case runs in ten parts, and the first and the last are printed: there is no growth with
-//! the length of a run. With data, all writes carry one page that their sender shares, since a layer hands bytes on and copies none. Caches are shared with whatever else runs: compare lines of one run.
+//! A database's skew, a device that replies at once. Each case runs in ten parts, and the first and
+//! the last are printed: there is no growth with the length of a run. With data, all writes carry
+//! one page that their sender shares, since a layer hands bytes on and copies none. Caches are
+//! shared with whatever else runs: compare lines of one run.
 
 use layers::{Actions, Command, Data, Facts, Layer, Limits, Making, Reply, Sparse};
 use rand::{RngExt as _, SeedableRng as _};
@@ -33,14 +36,28 @@ struct Bench {
 impl Bench {
     fn new(text: &str, reads: u32, flushes: u32, data: Data) -> Self {
         let (entry, args) = layers::parse(text).expect("it is well formed").remove(0);
-        let mut below = Sparse::new(Limits { capacity_bytes: PAGES * PAGE, sector_bytes: 512, most_bytes: 1 << 20 });
-        let layer = (entry.open)(&Making { args: &args, facts: &Facts::default(), seed: 1 }, &mut below).expect("it is opened");
-        Self { layer, actions: Actions::default(), random: Pcg64Mcg::seed_from_u64(1), reads, flushes, data }
+        let mut below = Sparse::new(Limits {
+            capacity_bytes: PAGES * PAGE,
+            sector_bytes: 512,
+            most_bytes: 1 << 20,
+        });
+        let layer =
+            (entry.open)(&Making { args: &args, facts: &Facts::default(), seed: 1 }, &mut below)
+                .expect("it is opened");
+        Self {
+            layer,
+            actions: Actions::default(),
+            random: Pcg64Mcg::seed_from_u64(1),
+            reads,
+            flushes,
+            data,
+        }
     }
 
     /// Four of five go to a fifth of the pages.
     fn page(&mut self) -> u64 {
-        let pages = if self.random.random_range(0..5) < 4 { 0..PAGES / 5 } else { PAGES / 5..PAGES };
+        let pages =
+            if self.random.random_range(0..5) < 4 { 0..PAGES / 5 } else { PAGES / 5..PAGES };
         self.random.random_range(pages)
     }
 
@@ -54,9 +71,17 @@ impl Bench {
             };
             let offset = if op == IoOp::Flush { 0 } else { self.page() * PAGE };
             let data = if op == IoOp::Write { self.data.clone() } else { Data::Absent };
-            self.layer.submit(Command { id: id as u32, op, offset, length, is_fua: false, data }, 0, &mut self.actions);
+            self.layer.submit(
+                Command { id: id as u32, op, offset, length, is_fua: false, data },
+                0,
+                &mut self.actions,
+            );
             while let Some(command) = self.actions.down.pop() {
-                self.layer.replied(Reply { id: command.id, outcome: Ok(Data::Absent) }, 0, &mut self.actions);
+                self.layer.replied(
+                    Reply { id: command.id, outcome: Ok(Data::Absent) },
+                    0,
+                    &mut self.actions,
+                );
             }
             self.actions.up.clear();
         }
@@ -72,7 +97,10 @@ fn case(name: &str, mut bench: Bench, pages: u64) {
     }
     let mean = times_ns.iter().sum::<f64>() / times_ns.len() as f64;
     let (first, last) = (times_ns[0], times_ns[times_ns.len() - 1]);
-    println!("scheduler {name:<40} {mean:5.0} ns a page (first tenth {first:.0}, last tenth {last:.0}; {pages} pages)");
+    println!(
+        "scheduler {name:<40} {mean:5.0} ns a page (first tenth {first:.0}, last tenth {last:.0}; \
+         {pages} pages)"
+    );
 }
 
 fn main() {
@@ -85,6 +113,14 @@ fn main() {
     case("dfr_cls, buffer of 4 MiB", plain("scheduler(dfr_cls,buffer=4Mi)"), 4 << 20);
     case("dfr_cls, buffer of 1 GiB", plain("scheduler(dfr_cls,buffer=1Gi)"), 8 << 20);
     case("dfr_cls, 32 outstanding", plain("scheduler(dfr_cls,depth=32)"), 4 << 20);
-    case("dfr_cls, half of them reads", Bench::new("scheduler(dfr_cls)", 50, 0, Data::Absent), 4 << 20);
-    case("dfr_cls, a flush each ten commands", Bench::new("scheduler(dfr_cls)", 0, 10, Data::Absent), 4 << 20);
+    case(
+        "dfr_cls, half of them reads",
+        Bench::new("scheduler(dfr_cls)", 50, 0, Data::Absent),
+        4 << 20,
+    );
+    case(
+        "dfr_cls, a flush each ten commands",
+        Bench::new("scheduler(dfr_cls)", 0, 10, Data::Absent),
+        4 << 20,
+    );
 }

@@ -1,7 +1,9 @@
-//! CPU time of the StableBuffer a page write, everything included that the write brings with it: recognition, choice, flushing.
+//! CPU time of the StableBuffer a page write, everything included that the write brings with it:
+//! recognition, choice, flushing.
 //!
-//! Traces without data, 1,024 slots of 4 KiB as in STABLEBUFFER 4.1, a device that replies at once. Each case runs in ten parts, and the
-//! first and the last are printed: there is no growth with the length of a run. Compare lines of one run.
+//! Traces without data, 1,024 slots of 4 KiB as in STABLEBUFFER 4.1, a device that replies at once.
+//! Each case runs in ten parts, and the first and the last are printed: there is no growth with the
+//! length of a run. Compare lines of one run.
 
 use layers::{Actions, Command, Data, Facts, Layer, Limits, Making, Reply, Sparse};
 use rand::{RngExt as _, SeedableRng as _};
@@ -39,7 +41,14 @@ struct Host {
 
 impl Host {
     fn write(&mut self, page: u64, data: &Data) {
-        let command = Command { id: 0, op: IoOp::Write, offset: page * PAGE, length: PAGE as u32, is_fua: false, data: data.clone() };
+        let command = Command {
+            id: 0,
+            op: IoOp::Write,
+            offset: page * PAGE,
+            length: PAGE as u32,
+            is_fua: false,
+            data: data.clone(),
+        };
         self.layer.submit(command, 0, &mut self.actions);
         loop {
             self.waiting.extend(self.actions.down.drain(..).map(|command| command.id));
@@ -54,7 +63,8 @@ impl Host {
 fn case(name: &str, parameters: &str, draw: Draw, writes: usize) {
     let limits = Limits { capacity_bytes: 7 << 30, sector_bytes: 512, most_bytes: 1 << 20 };
     let text = format!(
-        "stable_buffer(size=4Mi,focused_area=8Mi,t_sequential=100,t_partitioned=150,t_focused=200,theta_sequential=8,{parameters})"
+        "stable_buffer(size=4Mi,focused_area=8Mi,t_sequential=100,t_partitioned=150,t_focused=200,\
+         theta_sequential=8,{parameters})"
     );
     let (entry, args) = layers::parse(&text).expect("it is well formed").remove(0);
     let making = Making { args: &args, facts: &Facts::default(), seed: 1 };
@@ -73,7 +83,8 @@ fn case(name: &str, parameters: &str, draw: Draw, writes: usize) {
     }
     let mean = times_ns.iter().sum::<f64>() / times_ns.len() as f64;
     println!(
-        "stable_buffer {name:<44} {mean:7.0} ns a page write (first tenth {:.0}, last tenth {:.0}; {writes} writes)",
+        "stable_buffer {name:<44} {mean:7.0} ns a page write (first tenth {:.0}, last tenth {:.0}; \
+         {writes} writes)",
         times_ns[0],
         times_ns[PARTS - 1]
     );
@@ -86,8 +97,18 @@ fn main() {
             ("incremental, passive", "patterns=incremental"),
             ("incremental, proactive", "patterns=incremental,flushing=proactive"),
         ] {
-            case(&format!("{method}, {where_to}"), parameters, draw, if parameters.contains("demand") { 200_000 } else { 2_000_000 });
+            case(
+                &format!("{method}, {where_to}"),
+                parameters,
+                draw,
+                if parameters.contains("demand") { 200_000 } else { 2_000_000 },
+            );
         }
     }
-    case("incremental, passive, as the figures, clustered", "patterns=incremental,ack=written,layout=embedded", clustered, 2_000_000);
+    case(
+        "incremental, passive, as the figures, clustered",
+        "patterns=incremental,ack=written,layout=embedded",
+        clustered,
+        2_000_000,
+    );
 }

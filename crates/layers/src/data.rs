@@ -4,12 +4,15 @@ use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 
-/// The bytes of a command, in one or more pieces; or none, where a trace that holds no data is played.
+/// The bytes of a command, in one or more pieces; or none, where a trace that holds no data is
+/// played.
 ///
-/// A layer passes on what it was given: where there are no bytes above, there are none below, and lengths are those of the commands.
+/// A layer passes on what it was given: where there are no bytes above, there are none below, and
+/// lengths are those of the commands.
 #[derive(Clone, Debug, Default)]
 pub enum Data {
-    /// No bytes: of reads and flushes on their way down, and of everything where a trace without data is played.
+    /// No bytes: of reads and flushes on their way down, and of everything where a trace without
+    /// data is played.
     #[default]
     Absent,
     /// In one piece.
@@ -90,7 +93,9 @@ impl Data {
             (Self::Absent, more) => more,
             (own, Self::Absent) => own,
             (Self::Whole(first), Self::Whole(second)) => Self::Pieces(vec![first, second]),
-            (Self::Whole(first), Self::Pieces(rest)) => Self::Pieces(std::iter::once(first).chain(rest).collect()),
+            (Self::Whole(first), Self::Pieces(rest)) => {
+                Self::Pieces(std::iter::once(first).chain(rest).collect())
+            }
             (Self::Pieces(mut pieces), more) => {
                 pieces.extend_from_slice(more.pieces());
                 Self::Pieces(pieces)

@@ -27,7 +27,10 @@ pub enum LayerError {
         remedy: &'static str,
     },
     /// A parameter is not given, and the device's profile does not tell it.
-    #[error("`{layer}` has to know {what}, which the device's profile does not tell: give {parameter}=..., or probe the device")]
+    #[error(
+        "`{layer}` has to know {what}, which the device's profile does not tell: give \
+         {parameter}=..., or probe the device"
+    )]
     Unknown {
         /// Which layer.
         layer: &'static str,
@@ -45,7 +48,10 @@ pub enum LayerError {
         reason: String,
     },
     /// There is no such layer on the device.
-    #[error("at byte {offset} begins no `{layer}`: {reason}; format it, or open the stack with which it was formatted")]
+    #[error(
+        "at byte {offset} begins no `{layer}`: {reason}; format it, or open the stack with which \
+         it was formatted"
+    )]
     NotFormatted {
         /// Which layer was looked for.
         layer: &'static str,

@@ -2,20 +2,25 @@
 
 use units::Nanos;
 
-/// What is known of a device's writes. What is not known is none, and a layer that needs it says which parameter would tell it.
+/// What is known of a device's writes. What is not known is none, and a layer that needs it says
+/// which parameter would tell it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
-    /// Size of a write from which on larger ones bring little more bytes a second: what converted writes are aligned to.
+    /// Size of a write from which on larger ones bring little more bytes a second: what converted
+    /// writes are aligned to.
     pub write_bytes: Option<u32>,
     /// Bytes of an erase block, or of the reclaim unit that the drive writes across its dies.
     pub erase_block_bytes: Option<u64>,
-    /// Largest area in which random writes are about as fast as sequential ones (STABLEBUFFER 1: "focused area").
+    /// Largest area in which random writes are about as fast as sequential ones (STABLEBUFFER 1:
+    /// "focused area").
     pub focused_area_bytes: Option<u64>,
     /// Mean times of a page's write in each pattern (STABLEBUFFER 3.2: `T_x`).
     pub times: Option<PatternTimes>,
-    /// Pages from which on an instance of a pattern is worth flushing (STABLEBUFFER 3.2: `theta_x`).
+    /// Pages from which on an instance of a pattern is worth flushing (STABLEBUFFER 3.2:
+    /// `theta_x`).
     pub thresholds: Option<Thresholds>,
-    /// Time of a write by its length, sequential ones: pieces by ascending length (SCHEDULER 4.3.4, eq. 4.3).
+    /// Time of a write by its length, sequential ones: pieces by ascending length (SCHEDULER 4.3.4,
+    /// eq. 4.3).
     pub sequential_write: Vec<Piece>,
     /// The same of random ones (SCHEDULER eq. 4.4).
     pub random_write: Vec<Piece>,
@@ -75,7 +80,8 @@ mod tests {
             intercept_ns: us * 1000.0,
             slope_ns: slope * 1000.0 / 512.0,
         };
-        let random = [piece(128, 7298.8, 0.0), piece(1024, 7043.9, 4.6076), piece(2048, 7083.6, 4.4768)];
+        let random =
+            [piece(128, 7298.8, 0.0), piece(1024, 7043.9, 4.6076), piece(2048, 7083.6, 4.4768)];
         assert_eq!(Facts::write_time(&random, 4096), Some(7_298_800));
         assert_eq!(Facts::write_time(&random, 512 * 1024), Some(11_762_082));
         assert_eq!(Facts::write_time(&random, 512 * 4096), Some(25_420_573));

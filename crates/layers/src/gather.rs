@@ -43,7 +43,8 @@ impl Gather {
         Part { parent, place }
     }
 
-    /// One of its replies came. The last one ends the command: with all data in the order of their places, or with the first failure.
+    /// One of its replies came. The last one ends the command: with all data in the order of their
+    /// places, or with the first failure.
     ///
     /// # Panics
     /// If the place had its reply before.

@@ -1,4 +1,5 @@
-//! What a layer is: it takes commands from above, gives commands to below, and keeps a contract with both.
+//! What a layer is: it takes commands from above, gives commands to below, and keeps a contract
+//! with both.
 
 use std::sync::Arc;
 
@@ -39,18 +40,24 @@ impl Command {
         let Self { op, offset, length, .. } = *self;
         let sector = u64::from(limits.sector_bytes);
         assert!(
-            offset.is_multiple_of(sector) && u64::from(length).is_multiple_of(sector) && (length > 0) == (op != IoOp::Flush),
+            offset.is_multiple_of(sector)
+                && u64::from(length).is_multiple_of(sector)
+                && (length > 0) == (op != IoOp::Flush),
             "a {} at byte {offset} of {length} bytes is not of whole sectors of {sector}",
             op.name()
         );
         assert!(
-            self.end() <= limits.capacity_bytes && (length <= limits.most_bytes || op == IoOp::Trim),
+            self.end() <= limits.capacity_bytes
+                && (length <= limits.most_bytes || op == IoOp::Trim),
             "a {} at byte {offset} of {length} bytes is longer than {} or not within {} bytes",
             op.name(),
             limits.most_bytes,
             limits.capacity_bytes
         );
-        assert!(self.data.is_absent() || (op == IoOp::Write && self.data.len() == length as usize), "a write carries what it writes");
+        assert!(
+            self.data.is_absent() || (op == IoOp::Write && self.data.len() == length as usize),
+            "a write carries what it writes"
+        );
     }
 }
 
@@ -79,7 +86,9 @@ pub enum Failure {
         reason: Arc<str>,
     },
     /// Something that was acknowledged could not be written back: nothing is taken any more.
-    #[error("the layer `{layer}` takes nothing any more until it is opened again and recovered: {cause}")]
+    #[error(
+        "the layer `{layer}` takes nothing any more until it is opened again and recovered: {cause}"
+    )]
     Poisoned {
         /// Which layer.
         layer: &'static str,
@@ -93,7 +102,8 @@ pub enum Failure {
 pub struct Limits {
     /// Bytes that can be addressed: whole sectors.
     pub capacity_bytes: u64,
-    /// Bytes of a sector: offsets and lengths are multiples of it, and it is what a power cut does not tear.
+    /// Bytes of a sector: offsets and lengths are multiples of it, and it is what a power cut does
+    /// not tear.
     pub sector_bytes: u32,
     /// Longest command, in bytes; trims may be longer.
     pub most_bytes: u32,
@@ -104,9 +114,11 @@ pub struct Limits {
 pub enum Signal {
     /// The database began a checkpoint: it will write all that is older.
     CheckpointBegins,
-    /// The database ended a checkpoint: all that it wrote since has to be on the device when it is told so (by FLUSH or FUA).
+    /// The database ended a checkpoint: all that it wrote since has to be on the device when it is
+    /// told so (by FLUSH or FUA).
     CheckpointEnds,
-    /// Write back all that is held back, and do no more than that: the volume is about to be closed, or a measurement to end.
+    /// Write back all that is held back, and do no more than that: the volume is about to be
+    /// closed, or a measurement to end.
     Drain,
 }
 
@@ -131,22 +143,29 @@ impl Actions {
     }
 }
 
-/// A layer between a host and a device: a state machine without I/O. It is told what happens and when, and answers with what it wants done;
-/// whoever runs it does that, in virtual time, in real time, or in a test that cuts the power.
+/// A layer between a host and a device: a state machine without I/O. It is told what happens and
+/// when, and answers with what it wants done; whoever runs it does that, in virtual time, in real
+/// time, or in a test that cuts the power.
 ///
 /// # The contract, upwards and downwards alike
-/// It is that of a block device with a volatile write cache, and every layer keeps it towards what is above if what is below does:
+/// It is that of a block device with a volatile write cache, and every layer keeps it towards what
+/// is above if what is below does:
 ///
-/// 1. Every command is replied to once. Replies come in any order. Nothing is waited for but replies from below and the time told by [`Layer::wakes_at`].
-/// 2. A read that comes after the reply to a write sees it, or a later one. Commands that overlap and are outstanding together take
-///    effect in any order, sector by sector.
-/// 3. A flush that is replied to has made durable every write that was replied to before the flush came. A write with FUA is durable
-///    when it is replied to. A layer does not turn either into less.
-/// 4. After a power cut and recovery, each sector holds what it last held durably, or what any later write, acknowledged or not, gave it:
-///    nothing older, and nothing that was never written there.
-/// 5. What a trimmed sector holds until it is written again is any of what it held since it was last durable, or zeros.
-/// 6. A read that fails is the failure of that read. A write, trim or flush of the layer's own that fails, on which something acknowledged depends,
-///    poisons it: every command from then on fails with [`Failure::Poisoned`].
+/// 1. Every command is replied to once. Replies come in any order. Nothing is waited for but
+///    replies from below and the time told by [`Layer::wakes_at`].
+/// 2. A read that comes after the reply to a write sees it, or a later one. Commands that overlap
+///    and are outstanding together take effect in any order, sector by sector.
+/// 3. A flush that is replied to has made durable every write that was replied to before the flush
+///    came. A write with FUA is durable when it is replied to. A layer does not turn either into
+///    less.
+/// 4. After a power cut and recovery, each sector holds what it last held durably, or what any
+///    later write, acknowledged or not, gave it: nothing older, and nothing that was never written
+///    there.
+/// 5. What a trimmed sector holds until it is written again is any of what it held since it was
+///    last durable, or zeros.
+/// 6. A read that fails is the failure of that read. A write, trim or flush of the layer's own that
+///    fails, on which something acknowledged depends, poisons it: every command from then on fails
+///    with [`Failure::Poisoned`].
 pub trait Layer: Send {
     /// The name in the registry.
     fn name(&self) -> &'static str;
@@ -163,7 +182,8 @@ pub trait Layer: Send {
     /// The end of a command of its own.
     fn replied(&mut self, reply: Reply, now: Nanos, actions: &mut Actions);
 
-    /// When it wants to be woken, in nanoseconds on the clock that it is told: a time that has passed means at once.
+    /// When it wants to be woken, in nanoseconds on the clock that it is told: a time that has
+    /// passed means at once.
     fn wakes_at(&self) -> Option<Nanos> {
         None
     }
@@ -178,7 +198,8 @@ pub trait Layer: Send {
         let _ = (signal, now, actions);
     }
 
-    /// Whether it does nothing of its own and holds nothing back: after [`Signal::Drain`] and some time it does.
+    /// Whether it does nothing of its own and holds nothing back: after [`Signal::Drain`] and some
+    /// time it does.
     fn is_idle(&self) -> bool;
 
     /// What it has counted, in the order of the registry's [`crate::Counter`]s.

@@ -1,11 +1,14 @@
-//! What shapes writes before they reach a device: layers that stack, between a host above and a device below.
+//! What shapes writes before they reach a device: layers that stack, between a host above and a
+//! device below.
 //!
-//! A [`Layer`] is a state machine without I/O. It takes commands, replies and the time, and gives out commands, replies and the time at
-//! which it wants to be woken. The same code runs over a simulated drive in virtual time, over a real device (`devices::Stacked`),
-//! and in tests that cut the power at every write (`faults`). The contract that all of them keep stands at [`Layer`].
+//! A [`Layer`] is a state machine without I/O. It takes commands, replies and the time, and gives
+//! out commands, replies and the time at which it wants to be woken. The same code runs over a
+//! simulated drive in virtual time, over a real device (`devices::Stacked`), and in tests that cut
+//! the power at every write (`faults`). The contract that all of them keep stands at [`Layer`].
 //!
-//! A layer with a form on the device is made by [`format`], and opened, after a crash or not, by [`open`], which recovers it.
-//! This crate does no I/O, reads no clock, and draws only from seeded generators.
+//! A layer with a form on the device is made by [`format`], and opened, after a crash or not, by
+//! [`open`], which recovers it. This crate does no I/O, reads no clock, and draws only from seeded
+//! generators.
 
 mod data;
 mod error;

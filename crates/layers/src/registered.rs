@@ -57,10 +57,11 @@ pub struct Entry {
 }
 
 /// All layers.
-pub static LAYERS: &[&Entry] = &[&scheduler::ENTRY, &stable_buffer::ENTRY, &crate::log_volume::ENTRY];
+pub static LAYERS: &[&Entry] =
+    &[&scheduler::ENTRY, &stable_buffer::ENTRY, &crate::log_volume::ENTRY];
 
-/// A stack as it is written: layers from the top to the bottom, with `|` between them; `direct` or nothing for none. A scheduler that
-/// converts stands for two layers, the other of which is a log.
+/// A stack as it is written: layers from the top to the bottom, with `|` between them; `direct` or
+/// nothing for none. A scheduler that converts stands for two layers, the other of which is a log.
 ///
 /// # Errors
 /// [`SpecError`] for an unknown layer or parameter.
@@ -71,7 +72,11 @@ pub fn parse(text: &str) -> Result<Vec<(&'static Entry, Args)>, SpecError> {
     let mut layers = Vec::new();
     for part in text.split('|') {
         let (entry, args) = accept(&Spec::parse(part)?)?;
-        let expansion = if entry.info.name == scheduler::ENTRY.info.name { scheduler::expand(&args)? } else { Expansion::Alone };
+        let expansion = if entry.info.name == scheduler::ENTRY.info.name {
+            scheduler::expand(&args)?
+        } else {
+            Expansion::Alone
+        };
         if expansion != Expansion::Direct {
             layers.push((entry, args));
         }
@@ -91,19 +96,36 @@ fn accept(spec: &Spec) -> Result<(&'static Entry, Args), SpecError> {
 ///
 /// # Errors
 /// [`LayerError`].
-pub fn format(text: &str, facts: &Facts, seed: u64, below: &mut dyn Store) -> Result<(), LayerError> {
+pub fn format(
+    text: &str,
+    facts: &Facts,
+    seed: u64,
+    below: &mut dyn Store,
+) -> Result<(), LayerError> {
     build(text, facts, seed, below, true).map(|_| ())
 }
 
-/// Opens a stack that was formatted with the same text: each layer is recovered, from the bottom up.
+/// Opens a stack that was formatted with the same text: each layer is recovered, from the bottom
+/// up.
 ///
 /// # Errors
 /// [`LayerError`].
-pub fn open(text: &str, facts: &Facts, seed: u64, below: &mut dyn Store) -> Result<Stack, LayerError> {
+pub fn open(
+    text: &str,
+    facts: &Facts,
+    seed: u64,
+    below: &mut dyn Store,
+) -> Result<Stack, LayerError> {
     build(text, facts, seed, below, false)
 }
 
-fn build(text: &str, facts: &Facts, seed: u64, below: &mut dyn Store, is_formatting: bool) -> Result<Stack, LayerError> {
+fn build(
+    text: &str,
+    facts: &Facts,
+    seed: u64,
+    below: &mut dyn Store,
+    is_formatting: bool,
+) -> Result<Stack, LayerError> {
     let mut stack = Stack::new(below.limits());
     for (entry, args) in parse(text)?.iter().rev() {
         let making = Making { args, facts, seed };

@@ -12,7 +12,8 @@ enum Event {
     Up(usize, Reply),
 }
 
-/// Layers on top of each other: itself taken for one layer by whoever runs it. Without any, what comes goes on as it is.
+/// Layers on top of each other: itself taken for one layer by whoever runs it. Without any, what
+/// comes goes on as it is.
 pub struct Stack {
     /// From the top, which the host sees, to the bottom.
     layers: Vec<Box<dyn Layer>>,
@@ -106,14 +107,17 @@ impl Stack {
             0 => Event::Up(usize::MAX, reply),
             _ => Event::Up(level - 1, reply),
         }));
-        self.events.extend(self.scratch.down.drain(..).map(|command| Event::Down(level + 1, command)));
+        self.events
+            .extend(self.scratch.down.drain(..).map(|command| Event::Down(level + 1, command)));
     }
 
     fn pass_on(&mut self, now: Nanos, actions: &mut Actions) {
         while let Some(event) = self.events.pop_front() {
             match event {
                 Event::Up(usize::MAX, reply) => actions.up.push(reply),
-                Event::Down(level, command) if level == self.layers.len() => actions.down.push(command),
+                Event::Down(level, command) if level == self.layers.len() => {
+                    actions.down.push(command);
+                }
                 Event::Up(level, reply) => {
                     self.layers[level].replied(reply, now, &mut self.scratch);
                     self.take(level);

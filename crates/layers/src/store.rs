@@ -1,4 +1,5 @@
-//! What layers are formatted on and recovered from: bytes that are read and written one after the other.
+//! What layers are formatted on and recovered from: bytes that are read and written one after the
+//! other.
 
 use std::collections::VecDeque;
 
@@ -7,7 +8,8 @@ use units::{IoOp, Nanos};
 
 use crate::{Actions, Command, Data, Failure, Limits, Reply, Stack};
 
-/// Bytes on a device, or on layers above one, while nothing else goes on. Whoever makes a volume or opens one has time to wait.
+/// Bytes on a device, or on layers above one, while nothing else goes on. Whoever makes a volume or
+/// opens one has time to wait.
 pub trait Store {
     /// What may be asked of it. Reads and writes here may be longer than `most_bytes`.
     fn limits(&self) -> Limits;
@@ -31,7 +33,8 @@ pub trait Store {
     fn flush(&mut self) -> Result<(), Failure>;
 }
 
-/// Memory that holds what was written and zeros elsewhere: as large as it has to be, whatever the capacity.
+/// Memory that holds what was written and zeros elsewhere: as large as it has to be, whatever the
+/// capacity.
 #[derive(Clone, Debug)]
 pub struct Sparse {
     limits: Limits,
@@ -48,7 +51,9 @@ impl Sparse {
     fn sectors_of(&self, offset: u64, length: usize) -> std::ops::Range<u64> {
         let sector = u64::from(self.limits.sector_bytes);
         assert!(
-            offset.is_multiple_of(sector) && (length as u64).is_multiple_of(sector) && offset + length as u64 <= self.limits.capacity_bytes,
+            offset.is_multiple_of(sector)
+                && (length as u64).is_multiple_of(sector)
+                && offset + length as u64 <= self.limits.capacity_bytes,
             "byte {offset} and {length} bytes from there are whole sectors of {sector} within {}",
             self.limits.capacity_bytes
         );
@@ -85,7 +90,8 @@ impl Store for Sparse {
     }
 }
 
-/// Layers over a store, taken for a store: what the next layer above is formatted on and recovered from.
+/// Layers over a store, taken for a store: what the next layer above is formatted on and recovered
+/// from.
 pub struct Through<'a> {
     stack: &'a mut Stack,
     below: &'a mut dyn Store,
@@ -108,7 +114,11 @@ impl<'a> Through<'a> {
     /// If a layer does not reply though it waits for nothing.
     pub fn run(&mut self, op: IoOp, offset: u64, length: u32, data: Data) -> Result<Data, Failure> {
         let mut actions = Actions::default();
-        self.stack.submit(Command { id: 0, op, offset, length, is_fua: false, data }, self.now, &mut actions);
+        self.stack.submit(
+            Command { id: 0, op, offset, length, is_fua: false, data },
+            self.now,
+            &mut actions,
+        );
         let mut waiting = VecDeque::new();
         loop {
             if let Some(reply) = actions.up.pop() {
@@ -127,7 +137,11 @@ impl<'a> Through<'a> {
                 self.stack.replied(reply, self.now, &mut actions);
             } else {
                 let at = self.stack.wakes_at();
-                assert!(at.is_some(), "a {} at byte {offset} is never replied to: a bug of a layer", op.name());
+                assert!(
+                    at.is_some(),
+                    "a {} at byte {offset} is never replied to: a bug of a layer",
+                    op.name()
+                );
                 self.now = self.now.max(at.unwrap_or(0));
                 self.stack.wake(self.now, &mut actions);
             }
@@ -144,7 +158,10 @@ pub fn carry_out(store: &mut dyn Store, command: &Command) -> Reply {
         }
         IoOp::Write => {
             let bytes = command.data.joined().unwrap_or_default();
-            store.write(command.offset, &bytes).and_then(|()| if command.is_fua { store.flush() } else { Ok(()) }).map(|()| Data::Absent)
+            store
+                .write(command.offset, &bytes)
+                .and_then(|()| if command.is_fua { store.flush() } else { Ok(()) })
+                .map(|()| Data::Absent)
         }
         IoOp::Trim => Ok(Data::Absent),
         IoOp::Flush => store.flush().map(|()| Data::Absent),

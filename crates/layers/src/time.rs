@@ -4,7 +4,12 @@ use registry::SpecError;
 use units::Nanos;
 
 /// Reads a time with its unit, in seconds if it has none; none for the word that stands for none.
-pub fn parse_time(layer: &'static str, key: &str, text: &str, none: &str) -> Result<Option<Nanos>, SpecError> {
+pub fn parse_time(
+    layer: &'static str,
+    key: &str,
+    text: &str,
+    none: &str,
+) -> Result<Option<Nanos>, SpecError> {
     if text == none {
         return Ok(None);
     }

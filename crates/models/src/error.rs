@@ -56,7 +56,9 @@ pub enum ModelError {
         sum: f64,
     },
     /// No page at all, or no update at all: there is nothing to clean.
-    #[error("{pages} pages with no update among them: a cleaning cost needs at least one updated page")]
+    #[error(
+        "{pages} pages with no update among them: a cleaning cost needs at least one updated page"
+    )]
     NoUpdates {
         /// Pages given.
         pages: usize,
@@ -74,7 +76,12 @@ pub enum ModelError {
 }
 
 impl ModelError {
-    pub(crate) fn check(ok: bool, what: &'static str, value: f64, right: &'static str) -> Result<(), Self> {
+    pub(crate) fn check(
+        ok: bool,
+        what: &'static str,
+        value: f64,
+        right: &'static str,
+    ) -> Result<(), Self> {
         if ok { Ok(()) } else { Err(Self::OutOfRange { what, value, right }) }
     }
 }
@@ -84,5 +91,10 @@ pub const MAX_OVER_PROVISIONING: f64 = 100.0;
 
 pub(crate) fn check_over_provisioning(over_provisioning: f64) -> Result<(), ModelError> {
     let ok = over_provisioning > 0.0 && over_provisioning <= MAX_OVER_PROVISIONING;
-    ModelError::check(ok, "over-provisioning", over_provisioning, "above 0 and at most 100 (0.2 means 20 %)")
+    ModelError::check(
+        ok,
+        "over-provisioning",
+        over_provisioning,
+        "above 0 and at most 100 (0.2 means 20 %)",
+    )
 }

@@ -3,22 +3,30 @@
 use crate::error::ModelError;
 use crate::{UpdateSets, divide_space};
 
-/// Frequencies within this factor of each other share a set; the cost differs by far less (see [`crate::Binning::Exact`]).
+/// Frequencies within this factor of each other share a set; the cost differs by far less (see
+/// [`crate::Binning::Exact`]).
 const RATIO: f64 = 1.001;
 
-/// [`crate::cleaning_cost_bound`] for a workload with trims: the least cleaning cost of pages with these update `weights`, of which each
-/// holds data only during the fraction `held` (0 to 1) of all host writes. One result for each of `over_provisionings`, which count from
-/// all pages, held or not (above 0, at most 100).
+/// [`crate::cleaning_cost_bound`] for a workload with trims: the least cleaning cost of pages with
+/// these update `weights`, of which each holds data only during the fraction `held` (0 to 1) of all
+/// host writes. One result for each of `over_provisionings`, which count from all pages, held or
+/// not (above 0, at most 100).
 ///
-/// While a page holds no data its place on the flash is spare space. So Algorithm 1 is applied to the pages that are held on average, H of
-/// N: page i takes held_i / H of the logical space, is updated weight_i / held_i times as often as that place alone suggests, and the
-/// physical space (1 + alpha) N leaves (1 + alpha) N / H - 1 to divide. Pages that are never held are left out, and so are their writes.
-/// MULTILOG has no trims; the extension is ours, and exact when whether a page is held does not depend on what else is written.
+/// While a page holds no data its place on the flash is spare space. So Algorithm 1 is applied to
+/// the pages that are held on average, H of N: page i takes held_i / H of the logical space, is
+/// updated weight_i / held_i times as often as that place alone suggests, and the physical space
+/// (1 + alpha) N leaves (1 + alpha) N / H - 1 to divide. Pages that are never held are left out,
+/// and so are their writes. MULTILOG has no trims; the extension is ours, and exact when whether a
+/// page is held does not depend on what else is written.
 ///
 /// # Errors
-/// [`ModelError`] if the lists differ in length, an entry is out of range, no page is both held and updated, or an over-provisioning is
-/// out of range.
-pub fn cleaning_cost_bound_of_held(weights: &[f64], held: &[f64], over_provisionings: &[f64]) -> Result<Vec<f64>, ModelError> {
+/// [`ModelError`] if the lists differ in length, an entry is out of range, no page is both held and
+/// updated, or an over-provisioning is out of range.
+pub fn cleaning_cost_bound_of_held(
+    weights: &[f64],
+    held: &[f64],
+    over_provisionings: &[f64],
+) -> Result<Vec<f64>, ModelError> {
     if weights.len() != held.len() {
         return Err(ModelError::Lengths {
             first: "update weights",
@@ -45,18 +53,33 @@ pub fn cleaning_cost_bound_of_held(weights: &[f64], held: &[f64], over_provision
     over_provisionings.iter().map(|&alpha| of_all(alpha)).collect()
 }
 
-fn check(entries: &[f64], what: &'static str, most: f64, right: &'static str) -> Result<(), ModelError> {
+fn check(
+    entries: &[f64],
+    what: &'static str,
+    most: f64,
+    right: &'static str,
+) -> Result<(), ModelError> {
     match entries.iter().position(|&value| !(value >= 0.0 && value.is_finite() && value <= most)) {
         None => Ok(()),
-        Some(index) => Err(ModelError::EntryOutOfRange { what, index, value: entries[index], right }),
+        Some(index) => {
+            Err(ModelError::EntryOutOfRange { what, index, value: entries[index], right })
+        }
     }
 }
 
 /// Pages held on average and weight of each set of like frequency, idle pages last.
 fn sets(weights: &[f64], held: &[f64]) -> (Vec<f64>, Vec<f64>) {
-    let frequencies = || weights.iter().zip(held).filter(|&(_, &held)| held > 0.0).map(|(&weight, &held)| (weight / held, held));
-    let updated = || frequencies().map(|(frequency, _)| frequency).filter(|&frequency| frequency > 0.0);
-    let (hottest, coldest) = (updated().fold(0.0, f64::max), updated().fold(f64::INFINITY, f64::min));
+    let frequencies = || {
+        weights
+            .iter()
+            .zip(held)
+            .filter(|&(_, &held)| held > 0.0)
+            .map(|(&weight, &held)| (weight / held, held))
+    };
+    let updated =
+        || frequencies().map(|(frequency, _)| frequency).filter(|&frequency| frequency > 0.0);
+    let (hottest, coldest) =
+        (updated().fold(0.0, f64::max), updated().fold(f64::INFINITY, f64::min));
     let place = |frequency: f64| ((hottest / frequency).ln() / RATIO.ln()).max(0.0) as usize;
     let idle = if hottest > 0.0 { place(coldest) + 1 } else { 0 };
     let mut sizes = vec![0.0; idle + 1];
@@ -93,10 +116,15 @@ mod tests {
 
     #[test]
     fn bad_lists_are_told() {
-        let told = |weights: &[f64], held: &[f64]| cleaning_cost_bound_of_held(weights, held, &[0.1]).unwrap_err().to_string();
+        let told = |weights: &[f64], held: &[f64]| {
+            cleaning_cost_bound_of_held(weights, held, &[0.1]).unwrap_err().to_string()
+        };
         assert!(told(&[1.0], &[1.5]).contains("held"));
         assert!(told(&[f64::NAN], &[1.0]).contains("update weights"));
         assert!(told(&[1.0], &[]).contains("held"));
-        assert!(matches!(cleaning_cost_bound_of_held(&[0.0], &[1.0], &[0.1]), Err(ModelError::NoUpdates { .. })));
+        assert!(matches!(
+            cleaning_cost_bound_of_held(&[0.0], &[1.0], &[0.1]),
+            Err(ModelError::NoUpdates { .. })
+        ));
     }
 }

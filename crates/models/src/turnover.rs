@@ -1,15 +1,16 @@
 //! The one variable in which every formula of MULTILOG section 4 is elementary.
 //!
-//! Let y be the number of host updates that a log takes for each of its logical pages while it is written round once:
-//! y = (1 + alpha)(1 - p_gc). Eq. 2 then reads p_gc = e^-y, and all that follows needs no Lambert W:
+//! Let y be the number of host updates that a log takes for each of its logical pages while it is
+//! written round once: y = (1 + alpha)(1 - p_gc). Eq. 2 then reads p_gc = e^-y, and all that
+//! follows needs no Lambert W:
 //!
 //! - alpha = y / (1 - e^-y) - 1,
 //! - cleaning cost = p_gc / (1 - p_gc) = 1 / (e^y - 1),
 //! - d cleaning cost / d alpha = -1 / (e^y - 1 - y) (eq. 11's term, for one set of size 1).
 //!
-//! Only the way from alpha to y needs W (eq. 3). The forms below lose no digits at either end, where alpha goes to 0
-//! (e^y - 1 - y cancels) and where p_gc underflows. The tests of the crate hold these identities against eq. 2 and eq.
-//! 11 as printed.
+//! Only the way from alpha to y needs W (eq. 3). The forms below lose no digits at either end,
+//! where alpha goes to 0 (e^y - 1 - y cancels) and where p_gc underflows. The tests of the crate
+//! hold these identities against eq. 2 and eq. 11 as printed.
 
 use lambert_w::lambert_w0;
 
@@ -26,7 +27,8 @@ const TURNOVER_SERIES: [f64; 9] = [
     31_712.0 / 229_635.0,
 ];
 
-/// Below this alpha W is too near its branch point at -1/e to give all digits, and the series gives them.
+/// Below this alpha W is too near its branch point at -1/e to give all digits, and the series gives
+/// them.
 const SERIES_BELOW: f64 = 0.02;
 
 fn polynomial(coefficients: &[f64], x: f64) -> f64 {
@@ -86,7 +88,8 @@ pub fn excess(y: f64) -> f64 {
     }
 }
 
-/// The `y` at which [`excess`] is e^`log_excess`. Taking the logarithm lets skews of any size through without overflow.
+/// The `y` at which [`excess`] is e^`log_excess`. Taking the logarithm lets skews of any size
+/// through without overflow.
 pub fn turnover_at_excess(log_excess: f64) -> f64 {
     if log_excess > 36.0 {
         return log_excess + (1.0 + log_excess) * (-log_excess).exp();
@@ -102,7 +105,8 @@ pub fn turnover_at_excess(log_excess: f64) -> f64 {
         let near = (1.0 + target + (1.0 + target).ln()).ln();
         (1.0 + target + near).ln()
     };
-    // Halley: the error is cubed in each round, so the last step is done when the step before it was below 1e-6.
+    // Halley: the error is cubed in each round, so the last step is done when the step before it
+    // was below 1e-6.
     for _ in 0..8 {
         let slope = y.exp_m1();
         let miss = excess(y) - target;
@@ -133,7 +137,12 @@ mod tests {
         #[test]
         fn spare_is_the_inverse_of_turnover(exponent in -9.0_f64..2.0) {
             let alpha = 10f64.powf(exponent);
-            prop_assert!(near(spare(turnover(alpha)), alpha, 2e-12), "{} {}", spare(turnover(alpha)), alpha);
+            prop_assert!(
+                near(spare(turnover(alpha)), alpha, 2e-12),
+                "{} {}",
+                spare(turnover(alpha)),
+                alpha
+            );
         }
 
         #[test]

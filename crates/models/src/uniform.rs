@@ -2,28 +2,33 @@
 
 use crate::turnover::{excess, turnover};
 
-/// Cleaning cost GC = p_gc / (1 - p_gc): relocation writes for each host write (MULTILOG table 3 and eq. 1).
-/// `p_gc` from 0 to 1; infinite at 1.
+/// Cleaning cost GC = p_gc / (1 - p_gc): relocation writes for each host write (MULTILOG table 3
+/// and eq. 1). `p_gc` from 0 to 1; infinite at 1.
 #[must_use]
 pub fn cleaning_cost(p_gc: f64) -> f64 {
     p_gc / (1.0 - p_gc)
 }
 
-/// Write amplification 1 + GC = 1 / (1 - p_gc): page programs for each host write (MULTILOG eq. 1). `p_gc` from 0 to 1.
+/// Write amplification 1 + GC = 1 / (1 - p_gc): page programs for each host write (MULTILOG eq. 1).
+/// `p_gc` from 0 to 1.
 #[must_use]
 pub fn write_amplification(p_gc: f64) -> f64 {
     1.0 / (1.0 - p_gc)
 }
 
 fn assert_alpha(over_provisioning: f64) {
-    assert!(over_provisioning >= 0.0, "over-provisioning is {over_provisioning}: it must be 0 or above");
+    assert!(
+        over_provisioning >= 0.0,
+        "over-provisioning is {over_provisioning}: it must be 0 or above"
+    );
 }
 
-/// The chance that a page is still valid when its erase block is cleaned: uniform updates, LRU victims (MULTILOG eq. 3,
-/// p_gc = -W(-z e^-z) / z with z = 1 + alpha). It is also the limit of Greedy for large erase blocks (Bux and Iliadis 2010).
+/// The chance that a page is still valid when its erase block is cleaned: uniform updates, LRU
+/// victims (MULTILOG eq. 3, p_gc = -W(-z e^-z) / z with z = 1 + alpha). It is also the limit of
+/// Greedy for large erase blocks (Bux and Iliadis 2010).
 ///
-/// `over_provisioning` is a fraction, 0 or above; the result goes from 1 at 0 to 0. Relative error below 1e-12 from
-/// 1e-6 to 100, of 1 - p_gc too.
+/// `over_provisioning` is a fraction, 0 or above; the result goes from 1 at 0 to 0. Relative error
+/// below 1e-12 from 1e-6 to 100, of 1 - p_gc too.
 ///
 /// # Panics
 /// If `over_provisioning` is negative or not a number.
@@ -35,8 +40,8 @@ pub fn p_gc_lru(over_provisioning: f64) -> f64 {
 
 /// MULTILOG eq. 4: p_gc of [`p_gc_lru`] without W, e^(-0.9 alpha) / (1 + alpha).
 ///
-/// Against eq. 3 it is at most 0.0103 off (near alpha = 0.27, above it). Relative to p_gc it is up to 1.94 % high below
-/// alpha = 1, and low from there on: 7 % at 2, at worst 33 % at 9.
+/// Against eq. 3 it is at most 0.0103 off (near alpha = 0.27, above it). Relative to p_gc it is up
+/// to 1.94 % high below alpha = 1, and low from there on: 7 % at 2, at worst 33 % at 9.
 ///
 /// # Panics
 /// As [`p_gc_lru`].
@@ -46,7 +51,8 @@ pub fn p_gc_approx(over_provisioning: f64) -> f64 {
     (-0.9 * over_provisioning).exp() / (1.0 + over_provisioning)
 }
 
-/// Cleaning cost of [`p_gc_lru`], with all digits where p_gc is near 1. Infinite at over-provisioning 0.
+/// Cleaning cost of [`p_gc_lru`], with all digits where p_gc is near 1. Infinite at
+/// over-provisioning 0.
 ///
 /// # Panics
 /// As [`p_gc_lru`].
@@ -66,36 +72,44 @@ pub fn write_amplification_lru(over_provisioning: f64) -> f64 {
     -(-turnover(over_provisioning)).exp_m1().recip()
 }
 
-/// How the cleaning cost of the whole device changes with the space of one log: one term of MULTILOG eq. 11,
-/// share W / (size (W + 1)(W + z)) with W = W(-z e^-z).
+/// How the cleaning cost of the whole device changes with the space of one log: one term of
+/// MULTILOG eq. 11, share W / (size (W + 1)(W + z)) with W = W(-z e^-z).
 ///
 /// - `z`: physical pages of the log for each valid page in it (1 + beta / size), 1 or above;
 /// - `update_share`: fraction of all host updates that go to this log;
 /// - `size`: fraction of all logical pages that live in this log, above 0.
 ///
-/// The unit is cleaning cost for each unit of over-provisioning (one unit = as many pages as the device has logical
-/// ones). Always negative or 0: more space, less cost. The log to take space from is the one whose value is nearest 0,
-/// the one to give to the most negative. Minus infinity at z = 1.
+/// The unit is cleaning cost for each unit of over-provisioning (one unit = as many pages as the
+/// device has logical ones). Always negative or 0: more space, less cost. The log to take space
+/// from is the one whose value is nearest 0, the one to give to the most negative. Minus infinity
+/// at z = 1.
 ///
 /// # Panics
 /// If `z` is below 1 or `size` is not above 0.
 #[must_use]
 pub fn cleaning_cost_derivative(z: f64, update_share: f64, size: f64) -> f64 {
-    assert!(z >= 1.0 && size > 0.0, "z is {z} and size {size}: they must be at least 1 and above 0");
+    assert!(
+        z >= 1.0 && size > 0.0,
+        "z is {z} and size {size}: they must be at least 1 and above 0"
+    );
     if update_share == 0.0 {
         return 0.0;
     }
     -update_share / (size * excess(turnover(z - 1.0)))
 }
 
-/// [`cleaning_cost_derivative`] with the paper's replacement -W(-z e^-z) ~ e^(-0.9 (z - 1)) (MULTILOG 4.2.2, "optimal
-/// cleaning policy"): one exponential, no W. Same arguments, unit, sign and panics.
+/// [`cleaning_cost_derivative`] with the paper's replacement -W(-z e^-z) ~ e^(-0.9 (z - 1))
+/// (MULTILOG 4.2.2, "optimal cleaning policy"): one exponential, no W. Same arguments, unit, sign
+/// and panics.
 ///
-/// It is up to 17 % too steep below z = 2, and too flat above: by 9 % at z = 3, 22 % at z = 5. What decides is the
-/// ratio of two logs.
+/// It is up to 17 % too steep below z = 2, and too flat above: by 9 % at z = 3, 22 % at z = 5. What
+/// decides is the ratio of two logs.
 #[must_use]
 pub fn cleaning_cost_derivative_approx(z: f64, update_share: f64, size: f64) -> f64 {
-    assert!(z >= 1.0 && size > 0.0, "z is {z} and size {size}: they must be at least 1 and above 0");
+    assert!(
+        z >= 1.0 && size > 0.0,
+        "z is {z} and size {size}: they must be at least 1 and above 0"
+    );
     if update_share == 0.0 {
         return 0.0;
     }
@@ -112,8 +126,9 @@ mod tests {
     use lambert_w::lambert_w0;
     use proptest::prelude::*;
 
-    /// 1 - p_gc from eq. 2 by bisection. In q = 1 - p_gc eq. 2 is -ln(1 - q) = (1 + alpha) q; below q = 0.1 both sides are
-    /// compared after taking q away, term by term, since they agree in their leading digits.
+    /// 1 - p_gc from eq. 2 by bisection. In q = 1 - p_gc eq. 2 is -ln(1 - q) = (1 + alpha) q; below
+    /// q = 0.1 both sides are compared after taking q away, term by term, since they agree in their
+    /// leading digits.
     fn q_by_bisection(alpha: f64) -> f64 {
         let excess = |q: f64| {
             if q < 0.1 {
@@ -131,13 +146,19 @@ mod tests {
         0.5 * (low + high)
     }
 
-    /// p_gc from eq. 2 by bisection over ln p: p is far below the spacing of numbers near 1 when alpha is large.
+    /// p_gc from eq. 2 by bisection over ln p: p is far below the spacing of numbers near 1 when
+    /// alpha is large.
     fn p_by_bisection(alpha: f64) -> f64 {
         let (mut low, mut high) = (-1000.0_f64, 0.0_f64);
         for _ in 0..2000 {
             let middle = 0.5 * (low + high);
-            // f(p) = p - e^(-(1+alpha)(1-p)) is negative between the two solutions, p_gc and 1, and positive below p_gc.
-            if middle > -(1.0 + alpha) * (1.0 - middle.exp()) { high = middle } else { low = middle }
+            // f(p) = p - e^(-(1+alpha)(1-p)) is negative between the two solutions, p_gc and 1, and
+            // positive below p_gc.
+            if middle > -(1.0 + alpha) * (1.0 - middle.exp()) {
+                high = middle;
+            } else {
+                low = middle;
+            }
         }
         (0.5 * (low + high)).exp()
     }
@@ -169,12 +190,22 @@ mod tests {
             prop_assert!(p_gc_lru(larger) < p_gc_lru(alpha));
             prop_assert!(cleaning_cost_lru(larger) < cleaning_cost_lru(alpha));
             prop_assert!(p_gc_approx(larger) < p_gc_approx(alpha));
-            prop_assert!(cleaning_cost_derivative(1.0 + larger, 0.3, 0.1) > cleaning_cost_derivative(1.0 + alpha, 0.3, 0.1));
-            prop_assert!(cleaning_cost_derivative_approx(1.0 + larger, 0.3, 0.1) > cleaning_cost_derivative_approx(1.0 + alpha, 0.3, 0.1));
+            prop_assert!(
+                cleaning_cost_derivative(1.0 + larger, 0.3, 0.1)
+                    > cleaning_cost_derivative(1.0 + alpha, 0.3, 0.1)
+            );
+            prop_assert!(
+                cleaning_cost_derivative_approx(1.0 + larger, 0.3, 0.1)
+                    > cleaning_cost_derivative_approx(1.0 + alpha, 0.3, 0.1)
+            );
         }
 
         #[test]
-        fn derivative_is_eq_11_and_the_slope(alpha in 0.05_f64..5.0, share in 0.01_f64..1.0, size in 0.01_f64..1.0) {
+        fn derivative_is_eq_11_and_the_slope(
+            alpha in 0.05_f64..5.0,
+            share in 0.01_f64..1.0,
+            size in 0.01_f64..1.0,
+        ) {
             let z = 1.0 + alpha;
             let w = lambert_w0(-z * (-z).exp());
             let printed = share * w / (size * (w + 1.0) * (w + z));
@@ -208,8 +239,15 @@ mod tests {
 
     #[test]
     fn approximate_slope_is_as_near_as_its_docs_say() {
-        let off = |z: f64| cleaning_cost_derivative_approx(z, 1.0, 1.0) / cleaning_cost_derivative(z, 1.0, 1.0) - 1.0;
-        assert!((1..=1_000).map(|i| off(1.0 + f64::from(i) * 1e-3)).all(|off| (0.0..0.171).contains(&off)));
+        let off = |z: f64| {
+            cleaning_cost_derivative_approx(z, 1.0, 1.0) / cleaning_cost_derivative(z, 1.0, 1.0)
+                - 1.0
+        };
+        assert!(
+            (1..=1_000)
+                .map(|i| off(1.0 + f64::from(i) * 1e-3))
+                .all(|off| (0.0..0.171).contains(&off))
+        );
         assert!((off(3.0) + 0.09).abs() < 0.01 && (off(5.0) + 0.22).abs() < 0.01);
     }
 
@@ -217,7 +255,10 @@ mod tests {
     fn write_amplification_matches_the_issue() {
         for (alpha, expected) in [(0.1, 5.677), (0.2, 3.188), (0.3, 2.364)] {
             assert!((write_amplification_lru(alpha) - expected).abs() < 5e-4);
-            assert!(relative(write_amplification(p_gc_lru(alpha)), write_amplification_lru(alpha)) < 1e-12);
+            assert!(
+                relative(write_amplification(p_gc_lru(alpha)), write_amplification_lru(alpha))
+                    < 1e-12
+            );
         }
     }
 }

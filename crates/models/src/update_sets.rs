@@ -2,7 +2,8 @@
 
 use crate::ModelError;
 
-/// How far the sizes, and the shares of updates, may be from adding up to 1 and still be taken for rounded fractions.
+/// How far the sizes, and the shares of updates, may be from adding up to 1 and still be taken for
+/// rounded fractions.
 const ROUNDING: f64 = 1e-6;
 
 /// k sets of pages; within a set all pages have the same update frequency.
@@ -13,15 +14,20 @@ pub struct UpdateSets {
 }
 
 impl UpdateSets {
-    /// Sets of these `sizes` (fractions of all logical pages: MULTILOG's s_i, each above 0) and `shares` of all updates
-    /// (f_si, each 0 or above: a set that is never updated is allowed). Both must add up to 1 within 1e-6, and are then
-    /// scaled to it.
+    /// Sets of these `sizes` (fractions of all logical pages: MULTILOG's s_i, each above 0) and
+    /// `shares` of all updates (f_si, each 0 or above: a set that is never updated is allowed).
+    /// Both must add up to 1 within 1e-6, and are then scaled to it.
     ///
     /// # Errors
-    /// [`ModelError`] if the lists do not fit together, an entry is out of range, or a sum is not 1.
+    /// [`ModelError`] if the lists do not fit together, an entry is out of range, or a sum is
+    /// not 1.
     pub fn new(sizes: &[f64], shares: &[f64]) -> Result<Self, ModelError> {
         if sizes.len() != shares.len() {
-            return Err(ModelError::LengthMismatch { sizes: sizes.len(), what: "shares of updates", given: shares.len() });
+            return Err(ModelError::LengthMismatch {
+                sizes: sizes.len(),
+                what: "shares of updates",
+                given: shares.len(),
+            });
         }
         let checked = |what, list: &[f64], least_open: bool, right| {
             for (index, &value) in list.iter().enumerate() {
@@ -41,25 +47,42 @@ impl UpdateSets {
         })
     }
 
-    /// Sets given by how many pages each has and how much update weight falls on all its pages together, in any unit.
+    /// Sets given by how many pages each has and how much update weight falls on all its pages
+    /// together, in any unit.
     pub(crate) fn from_totals(pages: &[u64], weights: &[f64]) -> Self {
         let all_pages: f64 = pages.iter().map(|&p| p as f64).sum();
         let all_weight: f64 = weights.iter().sum();
         debug_assert!(all_pages > 0.0 && all_weight > 0.0);
-        Self { sizes: pages.iter().map(|&p| p as f64 / all_pages).collect(), shares: weights.iter().map(|w| w / all_weight).collect() }
+        Self {
+            sizes: pages.iter().map(|&p| p as f64 / all_pages).collect(),
+            shares: weights.iter().map(|w| w / all_weight).collect(),
+        }
     }
 
-    /// The two sets of MULTILOG 4.2: the first of size `size` (above 0 and below 1), its pages updated
-    /// `frequency_ratio` (f_r, above 0) times as often as the others.
+    /// The two sets of MULTILOG 4.2: the first of size `size` (above 0 and below 1), its pages
+    /// updated `frequency_ratio` (f_r, above 0) times as often as the others.
     ///
     /// # Errors
     /// [`ModelError`] if either is out of range.
     pub fn two(size: f64, frequency_ratio: f64) -> Result<Self, ModelError> {
-        ModelError::check(size > 0.0 && size < 1.0, "size of the first set", size, "above 0 and below 1")?;
+        ModelError::check(
+            size > 0.0 && size < 1.0,
+            "size of the first set",
+            size,
+            "above 0 and below 1",
+        )?;
         let right = "a number above 0";
-        ModelError::check(frequency_ratio > 0.0 && frequency_ratio.is_finite(), "frequency ratio", frequency_ratio, right)?;
+        ModelError::check(
+            frequency_ratio > 0.0 && frequency_ratio.is_finite(),
+            "frequency ratio",
+            frequency_ratio,
+            right,
+        )?;
         let total = frequency_ratio * size + (1.0 - size);
-        Ok(Self { sizes: vec![size, 1.0 - size], shares: vec![frequency_ratio * size / total, (1.0 - size) / total] })
+        Ok(Self {
+            sizes: vec![size, 1.0 - size],
+            shares: vec![frequency_ratio * size / total, (1.0 - size) / total],
+        })
     }
 
     /// Fractions of all logical pages; they add up to 1.
@@ -93,11 +116,21 @@ mod tests {
 
     #[test]
     fn wrong_sets_are_told() {
-        let told = |sizes: &[f64], shares: &[f64]| UpdateSets::new(sizes, shares).unwrap_err().to_string();
+        let told =
+            |sizes: &[f64], shares: &[f64]| UpdateSets::new(sizes, shares).unwrap_err().to_string();
         assert_eq!(told(&[1.0], &[]), "1 set sizes but 0 shares of updates: give one for each set");
-        assert_eq!(told(&[1.0, 0.0], &[0.5, 0.5]), "set sizes [1] is 0: it must be a fraction above 0");
-        assert_eq!(told(&[0.5, 0.5], &[1.5, -0.5]), "shares of updates [1] is -0.5: it must be a fraction, 0 or above");
-        assert_eq!(told(&[0.5, 0.25], &[0.5, 0.5]), "set sizes add up to 0.75: they must add up to 1");
+        assert_eq!(
+            told(&[1.0, 0.0], &[0.5, 0.5]),
+            "set sizes [1] is 0: it must be a fraction above 0"
+        );
+        assert_eq!(
+            told(&[0.5, 0.5], &[1.5, -0.5]),
+            "shares of updates [1] is -0.5: it must be a fraction, 0 or above"
+        );
+        assert_eq!(
+            told(&[0.5, 0.25], &[0.5, 0.5]),
+            "set sizes add up to 0.75: they must add up to 1"
+        );
         assert!(UpdateSets::new(&[], &[]).is_err());
         assert!(UpdateSets::new(&[f64::NAN], &[1.0]).is_err());
     }

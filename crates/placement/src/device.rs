@@ -2,21 +2,24 @@
 
 use units::{EraseBlockId, Geometry, StreamId};
 
-/// What is known of one erase block. Eight bytes, so that an invalidation touches one cache line of this table.
+/// What is known of one erase block. Eight bytes, so that an invalidation touches one cache line of
+/// this table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Block {
     /// Pages that hold the newest version of a logical page.
     pub valid: u16,
     /// The stream that it was opened for.
     pub stream: u16,
-    /// The clock, modulo 2^32, when it was opened: the version number (write sequence number) of MULTILOG 5.1.
+    /// The clock, modulo 2^32, when it was opened: the version number (write sequence number) of
+    /// MULTILOG 5.1.
     pub opened_at: u32,
 }
 
 /// Space that a stream holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamSpace {
-    /// Valid pages in its erase blocks. Kept only for policies with [`crate::Placement::PER_STREAM`].
+    /// Valid pages in its erase blocks. Kept only for policies with
+    /// [`crate::Placement::PER_STREAM`].
     pub valid_pages: u32,
     /// Erase blocks, the open one included.
     pub erase_blocks: u32,
@@ -61,7 +64,8 @@ impl Device {
         self.streams[stream.index()]
     }
 
-    /// Host page writes since the erase block was opened. Right up to 2^32 - 1; older erase blocks look younger.
+    /// Host page writes since the erase block was opened. Right up to 2^32 - 1; older erase blocks
+    /// look younger.
     #[inline]
     #[must_use]
     pub fn age_of(&self, block: EraseBlockId) -> u32 {

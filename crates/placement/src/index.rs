@@ -5,7 +5,8 @@ use units::EraseBlockId;
 const NONE: u32 = u32::MAX;
 const ABSENT: u32 = u32::MAX - 1;
 
-/// A link of the lists. Both directions side by side, so that unlinking touches one cache line a neighbour.
+/// A link of the lists. Both directions side by side, so that unlinking touches one cache line a
+/// neighbour.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     previous: u32,

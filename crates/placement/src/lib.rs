@@ -1,8 +1,9 @@
 //! Which stream a page goes to, which erase block is the victim, how space is divided.
 //!
-//! Policies decide, mechanisms act: a policy answers questions and is told of events, so that it can keep an index instead of
-//! rescanning; it never moves data. The same code runs inside the simulated drive and in the log-structured volume.
-//! This crate does no I/O, reads no clock, and draws only from seeded generators.
+//! Policies decide, mechanisms act: a policy answers questions and is told of events, so that it
+//! can keep an index instead of rescanning; it never moves data. The same code runs inside the
+//! simulated drive and in the log-structured volume. This crate does no I/O, reads no clock, and
+//! draws only from seeded generators.
 
 mod device;
 mod index;

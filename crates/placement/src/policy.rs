@@ -32,8 +32,9 @@ pub struct Survivors<'a> {
 ///
 /// Streams are numbered from 0; their greatest number is fixed when the policy is made.
 pub trait Placement: Send {
-    /// Whether each stream is cleaned by itself. Then [`Device::streams`] counts valid pages, and the victim policy chooses within
-    /// the domain that [`Placement::donor`] names; otherwise it chooses among all closed erase blocks.
+    /// Whether each stream is cleaned by itself. Then [`Device::streams`] counts valid pages, and
+    /// the victim policy chooses within the domain that [`Placement::donor`] names; otherwise it
+    /// chooses among all closed erase blocks.
     const PER_STREAM: bool;
 
     /// Whether the policy looks at [`Previous`]. An FTL saves the look-up for those that do not.
@@ -42,7 +43,8 @@ pub trait Placement: Send {
     /// How many streams there may be at most.
     fn streams(&self) -> usize;
 
-    /// To how many different streams the survivors of one victim may go: the FTL keeps that many erase blocks in reserve.
+    /// To how many different streams the survivors of one victim may go: the FTL keeps that many
+    /// erase blocks in reserve.
     fn relocation_targets(&self) -> usize {
         1
     }
@@ -50,10 +52,17 @@ pub trait Placement: Send {
     /// The stream for a page that the host writes. `previous` is none if the page holds no data.
     fn host_stream(&mut self, lpn: Lpn, previous: Option<Previous>, device: &Device) -> StreamId;
 
-    /// The stream for each survivor of a victim, written to `to`, which is as long as the survivors.
-    fn relocation_streams(&mut self, survivors: Survivors<'_>, device: &Device, to: &mut [StreamId]);
+    /// The stream for each survivor of a victim, written to `to`, which is as long as the
+    /// survivors.
+    fn relocation_streams(
+        &mut self,
+        survivors: Survivors<'_>,
+        device: &Device,
+        to: &mut [StreamId],
+    );
 
-    /// Which domain gives up an erase block, so that `needy` can have one. Asked only of policies with [`Placement::PER_STREAM`].
+    /// Which domain gives up an erase block, so that `needy` can have one. Asked only of policies
+    /// with [`Placement::PER_STREAM`].
     fn donor(&mut self, needy: StreamId, device: &Device) -> usize {
         let _ = device;
         needy.index()
@@ -83,15 +92,18 @@ pub trait Placement: Send {
     }
 }
 
-/// Victim choice: which closed erase block is cleaned next. `domain` is 0 where all are cleaned together, or [`Placement::domain_of`] the stream.
+/// Victim choice: which closed erase block is cleaned next. `domain` is 0 where all are cleaned
+/// together, or [`Placement::domain_of`] the stream.
 pub trait Victim: Send {
     /// An erase block was filled and may be chosen from now on.
     fn closed(&mut self, block: EraseBlockId, domain: usize, device: &Device);
 
-    /// A page of the erase block became invalid; it may be open still. [`Device`] shows the count after it.
+    /// A page of the erase block became invalid; it may be open still. [`Device`] shows the count
+    /// after it.
     fn invalidated(&mut self, block: EraseBlockId, domain: usize, device: &Device);
 
-    /// The next victim of the domain, which is taken out of the index; none if the domain has no closed erase block.
+    /// The next victim of the domain, which is taken out of the index; none if the domain has no
+    /// closed erase block.
     fn choose(&mut self, domain: usize, device: &Device) -> Option<EraseBlockId>;
 
     /// Takes out an erase block that the FTL cleans for a reason of its own.
@@ -105,7 +117,8 @@ pub struct Context<'a> {
     pub geometry: Geometry,
     /// Seed of whatever the policy draws.
     pub seed: u64,
-    /// Tells how often each logical page is updated, in any unit. Asked only by policies with an oracle.
+    /// Tells how often each logical page is updated, in any unit. Asked only by policies with an
+    /// oracle.
     pub page_weights: Option<&'a dyn Fn() -> Vec<f64>>,
 }
 
@@ -120,8 +133,8 @@ pub enum BuildError {
     NeedsWeights(&'static str),
     /// There are fewer erase blocks than the policy's streams need.
     #[error(
-        "{erase_blocks} erase blocks with {spare_blocks} spare are too few for `{name}`, which needs {needed} spare: take more pages, more \
-         over-provisioning or smaller erase blocks"
+        "{erase_blocks} erase blocks with {spare_blocks} spare are too few for `{name}`, which \
+         needs {needed} spare: take more pages, more over-provisioning or smaller erase blocks"
     )]
     TooSmall {
         /// The policy.

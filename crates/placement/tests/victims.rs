@@ -1,5 +1,5 @@
-//! Victim indexes against plain searches: each choice of an exact policy is checked over random histories of closing, invalidation and
-//! removal, in several domains.
+//! Victim indexes against plain searches: each choice of an exact policy is checked over random
+//! histories of closing, invalidation and removal, in several domains.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests that fails the test")]
 
@@ -22,7 +22,9 @@ struct Plain {
 
 impl Plain {
     fn members(&self, domain: usize) -> Vec<u32> {
-        (0..self.domain.len() as u32).filter(|&block| self.domain[block as usize] == Some(domain)).collect()
+        (0..self.domain.len() as u32)
+            .filter(|&block| self.domain[block as usize] == Some(domain))
+            .collect()
     }
 
     fn valid(&self, block: u32) -> u16 {
@@ -56,7 +58,8 @@ impl Plain {
     fn may_choose(&self, policy: &str, domain: usize, chosen: u32) -> bool {
         let members = self.members(domain);
         let is_best = |benefit: &dyn Fn(u32) -> f64| {
-            let most = members.iter().map(|&block| benefit(block)).fold(f64::NEG_INFINITY, f64::max);
+            let most =
+                members.iter().map(|&block| benefit(block)).fold(f64::NEG_INFINITY, f64::max);
             benefit(chosen) >= most * (1.0 - 1e-12)
         };
         let weighed = |cost: fn(f64) -> f64| {
@@ -67,11 +70,14 @@ impl Plain {
         };
         members.contains(&chosen)
             && match policy.split('(').next().unwrap() {
-                "lru" => members.iter().all(|&block| self.closed_at[block as usize] >= self.closed_at[chosen as usize]),
+                "lru" => members.iter().all(|&block| {
+                    self.closed_at[block as usize] >= self.closed_at[chosen as usize]
+                }),
                 "greedy" => members.iter().all(|&block| self.valid(block) >= self.valid(chosen)),
                 "window_greedy" => {
                     let window = &self.windows[domain];
-                    window.contains(&chosen) && window.iter().all(|&block| self.valid(block) >= self.valid(chosen))
+                    window.contains(&chosen)
+                        && window.iter().all(|&block| self.valid(block) >= self.valid(chosen))
                 }
                 "cost_benefit" => weighed(|used| 2.0 * used),
                 "lfs_cost_benefit" => weighed(|used| 1.0 + used),
@@ -101,7 +107,11 @@ fn step(policy: &str, plain: &mut Plain, victim: &mut AnyVictim, random: &mut Pc
         2..8 if plain.valid(block) > 0 => {
             plain.device.blocks[index].valid -= 1;
             plain.modified_at[index] = plain.device.clock;
-            victim.invalidated(EraseBlockId(block), plain.domain[index].unwrap_or(0), &plain.device);
+            victim.invalidated(
+                EraseBlockId(block),
+                plain.domain[index].unwrap_or(0),
+                &plain.device,
+            );
         }
         8 => {
             let domain = random.random_range(0..domains);
@@ -109,7 +119,10 @@ fn step(policy: &str, plain: &mut Plain, victim: &mut AnyVictim, random: &mut Pc
             match victim.choose(domain, &plain.device) {
                 None => assert!(plain.members(domain).is_empty(), "{policy} finds nothing"),
                 Some(EraseBlockId(chosen)) => {
-                    assert!(plain.may_choose(policy, domain, chosen), "{policy} chooses erase block {chosen}");
+                    assert!(
+                        plain.may_choose(policy, domain, chosen),
+                        "{policy} chooses erase block {chosen}"
+                    );
                     plain.forget(chosen);
                 }
             }
@@ -126,14 +139,19 @@ fn step(policy: &str, plain: &mut Plain, victim: &mut AnyVictim, random: &mut Pc
 
 #[test]
 fn every_choice_is_one_that_a_plain_search_allows() {
-    let mut policies: Vec<String> = placement::VICTIMS.iter().map(|info| info.name.to_owned()).collect();
+    let mut policies: Vec<String> =
+        placement::VICTIMS.iter().map(|info| info.name.to_owned()).collect();
     policies.extend(["window_greedy(window=0)".to_owned(), "window_greedy(window=1)".to_owned()]);
     for seed in 0..60 {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let pages_per_erase_block = [2, 3, 8, 64, 100][random.random_range(0..5)];
         let erase_blocks = random.random_range(4..200);
-        let geometry =
-            Geometry { page_bytes: 4096, pages_per_erase_block, logical_pages: pages_per_erase_block * erase_blocks / 2, erase_blocks };
+        let geometry = Geometry {
+            page_bytes: 4096,
+            pages_per_erase_block,
+            logical_pages: pages_per_erase_block * erase_blocks / 2,
+            erase_blocks,
+        };
         let domains = random.random_range(1..4);
         for policy in &policies {
             let context = Context { geometry, seed, page_weights: None };

@@ -1,12 +1,15 @@
-//! Runs experiments on a simulated drive of a built-in profile and prints what they find, with the charts as tables.
+//! Runs experiments on a simulated drive of a built-in profile and prints what they find, with the
+//! charts as tables.
 //!
 //! ```text
 //! cargo run -p flashwright-prober --example experiment -- PROFILE SPEC[+SPEC ...] [KEY=VALUE ...]
 //! ```
 //!
-//! Keys with a dot change the profile (`media.time_noise=0.05`). The others are `state` (`loaded`: the region was written once, in order, the
-//! default; `fresh`, `filled`, `aged:OVERWRITES`), `offset` and `region` (bytes, `1Gi` at most unless said; 0 for the whole drive), `budget`
-//! (seconds of device time an experiment, 60), `seed` (1), `charts` (`yes`, `no`). Later experiments know what earlier ones found.
+//! Keys with a dot change the profile (`media.time_noise=0.05`). The others are `state` (`loaded`:
+//! the region was written once, in order, the default; `fresh`, `filled`, `aged:OVERWRITES`),
+//! `offset` and `region` (bytes, `1Gi` at most unless said; 0 for the whole drive), `budget`
+//! (seconds of device time an experiment, 60), `seed` (1), `charts` (`yes`, `no`). Later
+//! experiments know what earlier ones found.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -40,7 +43,9 @@ impl Options {
             overrides: Vec::new(),
         };
         for argument in arguments {
-            let (key, value) = argument.split_once('=').ok_or_else(|| format!("`{argument}`: KEY=VALUE would be right"))?;
+            let (key, value) = argument
+                .split_once('=')
+                .ok_or_else(|| format!("`{argument}`: KEY=VALUE would be right"))?;
             let bad = || format!("`{argument}`: the value is not one of `{key}`");
             match key {
                 _ if key.contains('.') => options.overrides.push(argument.clone()),
@@ -51,7 +56,10 @@ impl Options {
                 "seed" => options.seed = registry::parse_integer(value).ok_or_else(bad)?,
                 "charts" => options.with_charts = value == "yes",
                 _ => {
-                    return Err(format!("unknown key `{key}`: state, offset, region, budget, seed, charts, or a profile's key with a dot"));
+                    return Err(format!(
+                        "unknown key `{key}`: state, offset, region, budget, seed, charts, or a \
+                         profile's key with a dot"
+                    ));
                 }
             }
         }
@@ -64,8 +72,13 @@ impl Options {
             (_, Some(overwrites)) => Ok(State::Aged { overwrites }),
             ("fresh", _) => Ok(State::Fresh),
             ("filled", _) => Ok(State::Filled),
-            ("loaded", _) => Ok(State::Loaded { pages: (region.offset + region.length).div_ceil(page_bytes) as u32 }),
-            _ => Err(format!("unknown state `{}`: fresh, loaded, filled, aged:OVERWRITES", self.state)),
+            ("loaded", _) => Ok(State::Loaded {
+                pages: (region.offset + region.length).div_ceil(page_bytes) as u32,
+            }),
+            _ => Err(format!(
+                "unknown state `{}`: fresh, loaded, filled, aged:OVERWRITES",
+                self.state
+            )),
         }
     }
 }
@@ -91,21 +104,30 @@ fn value_line(value: &Value) -> String {
 fn print_chart(chart: &Chart) {
     println!("  chart {}: {}", chart.name, chart.title);
     for series in &chart.series {
-        println!("    {}: {} [{}] -> {} [{}]", series.name, chart.x.label, chart.x.unit, chart.y.label, chart.y.unit);
+        println!(
+            "    {}: {} [{}] -> {} [{}]",
+            series.name, chart.x.label, chart.x.unit, chart.y.label, chart.y.unit
+        );
         // Time series hold thousands of points: some fifty show the shape.
         let step = series.points.len().div_ceil(50).max(1);
         for point in series.points.iter().step_by(step) {
-            let within = point.interval.map_or_else(String::new, |[low, high]| format!("  [{low:.4} .. {high:.4}]"));
+            let within = point
+                .interval
+                .map_or_else(String::new, |[low, high]| format!("  [{low:.4} .. {high:.4}]"));
             println!("      {:>14.3}  {:>14.4}{within}", point.x, point.y);
         }
     }
-    chart.marks.iter().for_each(|mark| println!("    mark {:?} x={:?} y={:?}", mark.label, mark.x, mark.y));
+    chart
+        .marks
+        .iter()
+        .for_each(|mark| println!("    mark {:?} x={:?} y={:?}", mark.label, mark.x, mark.y));
 }
 
 fn print_finding(finding: &Finding, with_charts: bool, wall_s: f64) {
     let Finding { experiment, device_seconds, requests, read_bytes, written_bytes, .. } = finding;
     println!(
-        "{experiment}: {device_seconds:.2} s of the device, {wall_s:.1} s here, {requests} requests, {read_bytes} read, {written_bytes} written"
+        "{experiment}: {device_seconds:.2} s of the device, {wall_s:.1} s here, {requests} \
+         requests, {read_bytes} read, {written_bytes} written"
     );
     finding.values.iter().for_each(|value| println!("{}", value_line(value)));
     finding.notes.iter().for_each(|note| println!("  note: {note}"));
@@ -120,15 +142,33 @@ fn run(arguments: &[String]) -> Result<(), String> {
     };
     let options = Options::parse(rest)?;
     let words = |error: &dyn std::error::Error| error.to_string();
-    let profile = profile::load(profile).and_then(|profile| profile.with_overrides(&options.overrides)).map_err(|error| words(&error))?;
+    let profile = profile::load(profile)
+        .and_then(|profile| profile.with_overrides(&options.overrides))
+        .map_err(|error| words(&error))?;
     let page_bytes = u64::from(profile.media.page_bytes);
     let rest = profile.capacity_bytes().saturating_sub(options.offset);
-    let region = Region { offset: options.offset, length: if options.region == 0 { rest } else { options.region.min(rest) } };
+    let region = Region {
+        offset: options.offset,
+        length: if options.region == 0 { rest } else { options.region.min(rest) },
+    };
     let progress = Progress::default();
-    let settings = SimulatedSettings { state: options.state(region, page_bytes)?, seed: options.seed };
-    let mut device = Simulated::new(&profile.name, &profile, settings, &progress).map_err(|error| words(&error))?;
-    println!("{}: {} bytes, region {} + {}", profile.name, device.info().capacity_bytes, region.offset, region.length);
-    let settings = Settings { region, seed: options.seed, may_write: true, budget: (options.budget_s * 1e9) as u64 };
+    let settings =
+        SimulatedSettings { state: options.state(region, page_bytes)?, seed: options.seed };
+    let mut device = Simulated::new(&profile.name, &profile, settings, &progress)
+        .map_err(|error| words(&error))?;
+    println!(
+        "{}: {} bytes, region {} + {}",
+        profile.name,
+        device.info().capacity_bytes,
+        region.offset,
+        region.length
+    );
+    let settings = Settings {
+        region,
+        seed: options.seed,
+        may_write: true,
+        budget: (options.budget_s * 1e9) as u64,
+    };
     let mut known = Known::default();
     for spec in specs.split('+') {
         let (experiment, args) = prober::find(spec).map_err(|error| words(&error))?;

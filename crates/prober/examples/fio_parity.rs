@@ -1,16 +1,20 @@
-//! Bar 4 of the prober: random reads and writes of 4 KiB at depth 1 and 32, beside fio with the same settings (io_uring, direct, registered
-//! files, fixed buffers), on a file and on a loop device over one.
+//! Bar 4 of the prober: random reads and writes of 4 KiB at depth 1 and 32, beside fio with the
+//! same settings (io_uring, direct, registered files, fixed buffers), on a file and on a loop
+//! device over one.
 //!
 //! ```text
 //! cargo build --release -p flashwright-prober --example fio_parity
-//! setsid --wait target/release/examples/fio_parity [--folder DIR] [--milliseconds T] [--rounds N] [--bytes B] [--device PATH]
+//! setsid --wait target/release/examples/fio_parity [--folder DIR] [--milliseconds T] \
+//!     [--rounds N] [--bytes B] [--device PATH]
 //! ```
-//! Both run in turn, and who is first changes with every round. Told are medians over the rounds: of the requests a second of each and of
-//! their ratio, with the 95 % interval of the ratio's median; and the processor time a request (user and system, of the process and of the kernel's workers
-//! for it) over all rounds. `--device` measures a block device instead; ALL ITS DATA IS DESTROYED. Loop devices need root.
+//! Both run in turn, and who is first changes with every round. Told are medians over the rounds:
+//! of the requests a second of each and of their ratio, with the 95 % interval of the ratio's
+//! median; and the processor time a request (user and system, of the process and of the kernel's
+//! workers for it) over all rounds. `--device` measures a block device instead; ALL ITS DATA IS
+//! DESTROYED. Loop devices need root.
 //!
-//! `setsid`, as fio calls it for itself: the kernel's scheduler gives each session its share, so that on a busy machine one in a session
-//! with others would get less.
+//! `setsid`, as fio calls it for itself: the kernel's scheduler gives each session its share, so
+//! that on a busy machine one in a session with others would get less.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -70,13 +74,17 @@ fn options() -> Result<Options, Failed> {
             "--folder" => options.folder = value()?.into(),
             "--milliseconds" => options.milliseconds = value()?.parse()?,
             "--rounds" => options.rounds = value()?.parse()?,
-            "--bytes" => options.bytes = registry::parse_integer(&value()?).ok_or("--bytes is not a number")?,
+            "--bytes" => {
+                options.bytes =
+                    registry::parse_integer(&value()?).ok_or("--bytes is not a number")?;
+            }
             "--device" => options.device = Some(value()?),
             "--only" => options.only = value()?,
             "--alone" => options.alone = true,
             _ => {
                 return Err(format!(
-                    "unknown option {key}; known are: --folder, --milliseconds, --rounds, --bytes, --device, --only, --alone"
+                    "unknown option {key}; known are: --folder, --milliseconds, --rounds, --bytes, \
+                     --device, --only, --alone"
                 )
                 .into());
             }
@@ -90,7 +98,10 @@ struct Loop(String);
 
 impl Loop {
     fn over(file: &Path) -> Result<Self, Failed> {
-        let done = Command::new("losetup").args(["--find", "--show", "--direct-io=on"]).arg(file).output()?;
+        let done = Command::new("losetup")
+            .args(["--find", "--show", "--direct-io=on"])
+            .arg(file)
+            .output()?;
         if !done.status.success() {
             return Err(String::from_utf8_lossy(&done.stderr).trim().into());
         }
@@ -107,7 +118,14 @@ impl Drop for Loop {
 fn measure(options: &Options) -> Result<(), Failed> {
     println!(
         "{:<22} {:>10} {:>10} {:>7} {:>11} {:>22} {:>22} {:>9}",
-        "medians over rounds", "fio 1/s", "ours 1/s", "ratio", "95 %", "fio us of processor", "ours us (user+system)", "ratio"
+        "medians over rounds",
+        "fio 1/s",
+        "ours 1/s",
+        "ratio",
+        "95 %",
+        "fio us of processor",
+        "ours us (user+system)",
+        "ratio"
     );
     if let Some(device) = &options.device {
         return all_cases(options, "device", device);
@@ -176,7 +194,8 @@ fn one_case(options: &Options, name: &str, path: &str, op: &str, depth: u32) -> 
     let ((fio_us, fio_words), (ours_us, our_words)) = (each(&fio), each(&ours));
     let interval = interval_of_median(&ratios);
     println!(
-        "{name:<22} {:>10.0} {:>10.0} {:>7.3} {:>5.2}-{:<5.2} {fio_words:>22} {our_words:>22} {:>9.3}",
+        "{name:<22} {:>10.0} {:>10.0} {:>7.3} {:>5.2}-{:<5.2} {fio_words:>22} {our_words:>22} \
+         {:>9.3}",
         iops(&fio),
         iops(&ours),
         median(&ratios),
@@ -197,8 +216,8 @@ fn median(values: &[f64]) -> f64 {
     sorted(values)[(values.len() - 1) / 2]
 }
 
-/// The 95 % interval of the median, whatever the distribution: of so many values the number below the median is binomial. All of them if they
-/// are too few.
+/// The 95 % interval of the median, whatever the distribution: of so many values the number below
+/// the median is binomial. All of them if they are too few.
 fn interval_of_median(values: &[f64]) -> (f64, f64) {
     let (sorted, count) = (sorted(values), values.len() as f64);
     let first = (count / 2.0 - 0.98 * count.sqrt()).floor().max(0.0) as usize;
@@ -206,17 +225,29 @@ fn interval_of_median(values: &[f64]) -> (f64, f64) {
 }
 
 fn run_ours(options: &Options, path: &str, op: &str, depth: u32) -> Result<Run, Failed> {
-    let mut device = devices::open(&Opening { queue_depth: depth, ..Opening::new(path, Access::DestroyData) })?;
+    let mut device =
+        devices::open(&Opening { queue_depth: depth, ..Opening::new(path, Access::DestroyData) })?;
     let length = device.info().capacity_bytes.min(options.bytes);
-    let settings = Settings { region: Region { offset: 0, length }, seed: 1, may_write: true, budget: options.milliseconds * 1_000_000 };
+    let settings = Settings {
+        region: Region { offset: 0, length },
+        seed: 1,
+        may_write: true,
+        budget: options.milliseconds * 1_000_000,
+    };
     let progress = Progress::default();
     let mut bench = Bench::new(&mut *device as &mut dyn BlockDevice, settings, &progress);
     let source = bench.pattern(&format!("random(size=4Ki,reads={})", u32::from(op == "read")))?;
     let before = processor_ns();
-    let measured = bench.play(vec![Job::closed(source, depth)], Limit::time(settings.budget).precision(0.0))?;
+    let measured = bench
+        .play(vec![Job::closed(source, depth)], Limit::time(settings.budget).precision(0.0))?;
     let after = processor_ns();
     let used = |part: usize| (after[part] - before[part]) as f64;
-    Ok(Run { iops: measured.iops(), requests: measured.requests as f64, user_ns: used(0), system_ns: used(1) })
+    Ok(Run {
+        iops: measured.iops(),
+        requests: measured.requests as f64,
+        user_ns: used(0),
+        system_ns: used(1),
+    })
 }
 
 /// User and system time of this process so far, in nanoseconds.
@@ -224,14 +255,23 @@ fn processor_ns() -> [u64; 2] {
     let usage = |which| {
         let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
         let after = text.rsplit(") ").next().unwrap_or_default().to_owned();
-        after.split(' ').nth(which).and_then(|ticks| ticks.parse::<u64>().ok()).unwrap_or(0) * 10_000_000
+        after.split(' ').nth(which).and_then(|ticks| ticks.parse::<u64>().ok()).unwrap_or(0)
+            * 10_000_000
     };
     [usage(11), usage(12)]
 }
 
 fn run_fio(options: &Options, path: &str, op: &str, depth: u32) -> Result<Run, Failed> {
     let done = Command::new("fio")
-        .args(["--name=parity", "--ioengine=io_uring", "--direct=1", "--registerfiles=1", "--fixedbufs=1", "--bs=4k", "--norandommap=1"])
+        .args([
+            "--name=parity",
+            "--ioengine=io_uring",
+            "--direct=1",
+            "--registerfiles=1",
+            "--fixedbufs=1",
+            "--bs=4k",
+            "--norandommap=1",
+        ])
         .args(["--randrepeat=0", "--time_based=1", "--output-format=json"])
         .args([
             format!("--rw=rand{op}"),
@@ -246,9 +286,11 @@ fn run_fio(options: &Options, path: &str, op: &str, depth: u32) -> Result<Run, F
         return Err(format!("fio: {}", String::from_utf8_lossy(&done.stderr).trim()).into());
     }
     let text = String::from_utf8(done.stdout)?;
-    let json: serde_json::Value = serde_json::from_str(&text[text.find('{').ok_or("fio tells no results")?..])?;
+    let json: serde_json::Value =
+        serde_json::from_str(&text[text.find('{').ok_or("fio tells no results")?..])?;
     let job = &json["jobs"][0];
-    let number = |value: &serde_json::Value| value.as_f64().ok_or("fio's results have an unknown form");
+    let number =
+        |value: &serde_json::Value| value.as_f64().ok_or("fio's results have an unknown form");
     let iops = number(&job[op]["iops"])?;
     let runtime_ns = number(&job["job_runtime"])? * 1e6;
     let requests = number(&job[op]["total_ios"])?;

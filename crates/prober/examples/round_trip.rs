@@ -1,24 +1,29 @@
 //! How well a fitted profile stands in for the drive that it was fitted to.
 //!
-//! For each built-in profile: a full-size drive is probed (experiments on its inside, each with the device time that it gets of a full set,
-//! and then, on another drive of the profile, the matrix of throughputs); a profile is fitted to what was found, starting from the *other*
-//! built-in profiles, written as TOML and read again; a full-size drive of it is probed in the same way, with another seed, once with as many
-//! requests in each cell and once until each is precise; and the matrices are compared.
+//! For each built-in profile: a full-size drive is probed (experiments on its inside, each with the
+//! device time that it gets of a full set, and then, on another drive of the profile, the matrix of
+//! throughputs); a profile is fitted to what was found, starting from the *other* built-in
+//! profiles, written as TOML and read again; a full-size drive of it is probed in the same way,
+//! with another seed, once with as many requests in each cell and once until each is precise; and
+//! the matrices are compared.
 //!
-//! `cargo run --release -p flashwright-prober --example round_trip -- [effort=120] [simulations=N] [inside=yes|no] [keep=FOLDER] [verbose]
-//! [profile ...]`
+//! `cargo run --release -p flashwright-prober --example round_trip -- [effort=120] [simulations=N]
+//! [inside=yes|no] [keep=FOLDER] [verbose] [profile ...]`
 //!
-//! `effort` is the real time of a search in seconds, `simulations` its length in simulations of the whole matrix: with it alone (`effort=0`) the
-//! outcome is the same on every machine.
-//! With `inside=no` nothing is known but the matrix. In the folder of `keep`, findings stay from one run to the next. The onset of cleaning
-//! is looked for only in drives of at most [`MOST_ONSET_BYTES`]: a full set has no time to fill larger ones.
+//! `effort` is the real time of a search in seconds, `simulations` its length in simulations of the
+//! whole matrix: with it alone (`effort=0`) the outcome is the same on every machine. With
+//! `inside=no` nothing is known but the matrix. In the folder of `keep`, findings stay from one run
+//! to the next. The onset of cleaning is looked for only in drives of at most [`MOST_ONSET_BYTES`]:
+//! a full set has no time to fill larger ones.
 
 use std::time::{Duration, Instant};
 
 use devices::{BlockDevice, Simulated, SimulatedSettings};
 use prober::fit::{Input, fit};
 use prober::matrix::Cell;
-use prober::matrix_set::{Matrix, Preparation, Protocol, measure_again, measure_matrix, standard_cells};
+use prober::matrix_set::{
+    Matrix, Preparation, Protocol, measure_again, measure_matrix, standard_cells,
+};
 use prober::{Bench, EXPERIMENTS, Finding, Known, Region, Settings};
 use ssd::drive::profile::{self, Profile};
 use ssd::drive::state::State;
@@ -37,7 +42,8 @@ const DEFAULT: [&str; 10] = [
     "a16",
 ];
 
-/// Device time of a matrix, in nanoseconds: twenty minutes, as a full probe of a real drive may take.
+/// Device time of a matrix, in nanoseconds: twenty minutes, as a full probe of a real drive may
+/// take.
 const BUDGET: u64 = 1_200_000_000_000;
 
 /// How a matrix is measured.
@@ -55,18 +61,28 @@ fn probe(profile: &Profile, how: &How<'_>, seed: u64) -> Matrix {
     let mut device = Simulated::new(&profile.name, profile, settings, &progress).unwrap();
     let info = device.info().clone();
     let region = Region { offset: 0, length: info.capacity_bytes };
-    let mut bench = Bench::new(&mut device, Settings { region, seed, may_write: true, budget: BUDGET }, &progress);
+    let mut bench = Bench::new(
+        &mut device,
+        Settings { region, seed, may_write: true, budget: BUDGET },
+        &progress,
+    );
     let matrix = match how {
         How::Again(target) => measure_again(&mut bench, target, Preparation::Fill).unwrap(),
         How::Fresh { protocol, buffer } => {
             let cells = standard_cells(info.sector_bytes);
-            let protocol = protocol.unwrap_or_else(|| Protocol::new(info.capacity_bytes, BUDGET, cells.len(), *buffer, seed));
+            let protocol = protocol.unwrap_or_else(|| {
+                Protocol::new(info.capacity_bytes, BUDGET, cells.len(), *buffer, seed)
+            });
             measure_matrix(&mut bench, &protocol, &cells, Preparation::Fill).unwrap()
         }
     };
     let now = bench.now();
-    let (cells, seconds, written) = (matrix.cells.len(), now as f64 / 1e9, bench.sent().written_bytes as f64 / 1e9);
-    eprintln!("  {}: {cells} cells in {seconds:.1} s of device time, {written:.2} GB written", profile.name);
+    let (cells, seconds, written) =
+        (matrix.cells.len(), now as f64 / 1e9, bench.sent().written_bytes as f64 / 1e9);
+    eprintln!(
+        "  {}: {cells} cells in {seconds:.1} s of device time, {written:.2} GB written",
+        profile.name
+    );
     matrix
 }
 
@@ -77,14 +93,24 @@ const FULL_SECONDS: f64 = 1_800.0;
 const MOST_ONSET_BYTES: u64 = 20_000_000_000;
 
 /// What is looked for inside, in this order.
-const INSIDE: [&str; 8] =
-    ["chunk_size", "interleaving", "mapping", "write_buffer", "read_ahead", "logs", "erase_block_size", "cleaning_onset"];
+const INSIDE: [&str; 8] = [
+    "chunk_size",
+    "interleaving",
+    "mapping",
+    "write_buffer",
+    "read_ahead",
+    "logs",
+    "erase_block_size",
+    "cleaning_onset",
+];
 
 /// What the experiments find, as `flashwright probe --full` runs them.
 #[allow(clippy::unwrap_used)]
 fn inside(profile: &Profile, seed: u64) -> Vec<Finding> {
     let progress = Progress::default();
-    let mut device = Simulated::new("sim", profile, SimulatedSettings { state: State::Filled, seed }, &progress).unwrap();
+    let mut device =
+        Simulated::new("sim", profile, SimulatedSettings { state: State::Filled, seed }, &progress)
+            .unwrap();
     let region = Region { offset: 0, length: device.info().capacity_bytes };
     let each = FULL_SECONDS / EXPERIMENTS.iter().map(|one| one.weight).sum::<f64>();
     let mut known = Known::default();
@@ -95,13 +121,21 @@ fn inside(profile: &Profile, seed: u64) -> Vec<Finding> {
         let (experiment, args) = prober::find(name).unwrap();
         let start = Instant::now();
         let budget = (experiment.weight * each * 1e9) as u64;
-        let mut bench = Bench::new(&mut device, Settings { region, seed, may_write: true, budget }, &progress);
+        let mut bench =
+            Bench::new(&mut device, Settings { region, seed, may_write: true, budget }, &progress);
         match experiment.run(&mut bench, &args, &known) {
             Ok(finding) => {
                 let seconds = start.elapsed().as_secs_f64();
                 for value in &finding.values {
-                    let what = value.number.map(|number| number.to_string()).or_else(|| value.word.clone()).unwrap_or_default();
-                    eprintln!("  {name}: {} {what} {:?} ({:.0} s, here {seconds:.1} s)", value.key, value.verdict, finding.device_seconds);
+                    let what = value
+                        .number
+                        .map(|number| number.to_string())
+                        .or_else(|| value.word.clone())
+                        .unwrap_or_default();
+                    eprintln!(
+                        "  {name}: {} {what} {:?} ({:.0} s, here {seconds:.1} s)",
+                        value.key, value.verdict, finding.device_seconds
+                    );
                 }
                 known.add(finding);
             }
@@ -114,8 +148,13 @@ fn inside(profile: &Profile, seed: u64) -> Vec<Finding> {
 /// What was found of the drive: inside, and the matrix; from the folder if it was found before.
 #[allow(clippy::unwrap_used)]
 fn found(profile: &Profile, options: &Options) -> (Known, Matrix) {
-    let file =
-        options.keep.as_ref().map(|folder| format!("{folder}/{}-{}.json", profile.name, if options.inside { "inside" } else { "blind" }));
+    let file = options.keep.as_ref().map(|folder| {
+        format!(
+            "{folder}/{}-{}.json",
+            profile.name,
+            if options.inside { "inside" } else { "blind" }
+        )
+    });
     let kept = file.as_ref().and_then(|file| std::fs::read_to_string(file).ok());
     let mut known = match kept {
         Some(text) => Known::new(serde_json::from_str(&text).unwrap()),
@@ -124,7 +163,11 @@ fn found(profile: &Profile, options: &Options) -> (Known, Matrix) {
     if let Some(matrix) = Matrix::from_findings(&known) {
         return (known, matrix);
     }
-    let matrix = probe(profile, &How::Fresh { protocol: None, buffer: known.number("write_buffer_bytes") }, 1);
+    let matrix = probe(
+        profile,
+        &How::Fresh { protocol: None, buffer: known.number("write_buffer_bytes") },
+        1,
+    );
     known.add(matrix.to_finding());
     if let Some(file) = file {
         std::fs::write(file, serde_json::to_string(known.findings()).unwrap()).unwrap();
@@ -142,7 +185,13 @@ struct Options {
 
 #[allow(clippy::unwrap_used)]
 fn main() {
-    let mut options = Options { seconds: 120.0, simulations: 1_000_000, verbose: false, inside: true, keep: None };
+    let mut options = Options {
+        seconds: 120.0,
+        simulations: 1_000_000,
+        verbose: false,
+        inside: true,
+        keep: None,
+    };
     let mut names: Vec<String> = Vec::new();
     for argument in std::env::args().skip(1) {
         if let Some(value) = argument.strip_prefix("effort=") {
@@ -162,7 +211,10 @@ fn main() {
     if names.is_empty() {
         names = DEFAULT.iter().map(|&name| name.to_owned()).collect();
     }
-    println!("| profile | cells | within 10 % | probed afresh | worst | median | simulations | seconds | scheme |");
+    println!(
+        "| profile | cells | within 10 % | probed afresh | worst | median | simulations | seconds \
+         | scheme |"
+    );
     println!("|---|---|---|---|---|---|---|---|---|");
     for name in names {
         one(&name, &options);
@@ -177,9 +229,20 @@ fn one(name: &str, options: &Options) {
     let longest = (options.seconds > 0.0).then(|| Duration::from_secs_f64(options.seconds));
     let effort = options.simulations;
     eprintln!("  probed in {:.1} s", start.elapsed().as_secs_f64());
-    let starts: Vec<Profile> = profile::PROFILES.iter().filter(|one| one.name != name).map(|one| one.profile()).collect();
+    let starts: Vec<Profile> =
+        profile::PROFILES.iter().filter(|one| one.name != name).map(|one| one.profile()).collect();
     let capacity_bytes = truth.capacity_bytes();
-    let input = Input { name, model: "", capacity_bytes, known: &known, target: &target, starts: &starts, seed: 2, effort, longest };
+    let input = Input {
+        name,
+        model: "",
+        capacity_bytes,
+        known: &known,
+        target: &target,
+        starts: &starts,
+        seed: 2,
+        effort,
+        longest,
+    };
     let start = Instant::now();
     let found = fit(&input, &Progress::default()).unwrap();
     let seconds = start.elapsed().as_secs_f64();
@@ -209,7 +272,8 @@ fn one(name: &str, options: &Options) {
             let mark = if (other / one.iops - 1.0).abs() > 0.1 { " <--" } else { "" };
             let error = (one.interval[1] - one.interval[0]) / 2.0 / one.iops;
             println!(
-                "{access:?} reads={reads} {size_bytes:>6} x{depth:<2} {:>6} requests {:>10.0} iops +-{:4.1}% fit {:+6.1} % again {:+6.1} %{mark}",
+                "{access:?} reads={reads} {size_bytes:>6} x{depth:<2} {:>6} requests {:>10.0} iops \
+                 +-{:4.1}% fit {:+6.1} % again {:+6.1} %{mark}",
                 one.requests,
                 one.iops,
                 100.0 * error,
@@ -222,7 +286,8 @@ fn one(name: &str, options: &Options) {
 
 /// How far off each cell is, in ascending order.
 fn errors(target: &Matrix, other: &Matrix) -> Vec<f64> {
-    let mut errors: Vec<f64> = target.ratios(other).iter().map(|(_, ratio)| (ratio - 1.0).abs()).collect();
+    let mut errors: Vec<f64> =
+        target.ratios(other).iter().map(|(_, ratio)| (ratio - 1.0).abs()).collect();
     errors.sort_by(f64::total_cmp);
     errors
 }

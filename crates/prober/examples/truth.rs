@@ -1,4 +1,5 @@
-//! The prober's truth: random simulated drives, whose inside is known, are probed. A table by chunk, noise and mapping, and every failure.
+//! The prober's truth: random simulated drives, whose inside is known, are probed. A table by
+//! chunk, noise and mapping, and every failure.
 //!
 //! `truth [drives=200] [noise=0.05,0.2] [campaign=1] [threads=2] [seconds=60] [only=NUMBER,...]`
 
@@ -31,7 +32,9 @@ impl Tally {
 
 fn argument(name: &str, default: &str) -> String {
     let prefix = format!("{name}=");
-    std::env::args().find_map(|arg| arg.strip_prefix(&prefix).map(str::to_owned)).unwrap_or_else(|| default.to_owned())
+    std::env::args()
+        .find_map(|arg| arg.strip_prefix(&prefix).map(str::to_owned))
+        .unwrap_or_else(|| default.to_owned())
 }
 
 fn number(name: &str, default: &str) -> u64 {
@@ -40,9 +43,14 @@ fn number(name: &str, default: &str) -> u64 {
 }
 
 fn main() {
-    let noises: Vec<f64> = argument("noise", "0.05,0.2").split(',').map(|noise| noise.parse().expect("noise is a number")).collect();
-    let (count, campaign, seconds) = (number("drives", "200"), number("campaign", "1"), number("seconds", "60"));
-    let only: Vec<u64> = argument("only", "").split(',').filter_map(|number| number.parse().ok()).collect();
+    let noises: Vec<f64> = argument("noise", "0.05,0.2")
+        .split(',')
+        .map(|noise| noise.parse().expect("noise is a number"))
+        .collect();
+    let (count, campaign, seconds) =
+        (number("drives", "200"), number("campaign", "1"), number("seconds", "60"));
+    let only: Vec<u64> =
+        argument("only", "").split(',').filter_map(|number| number.parse().ok()).collect();
     let work: Vec<(f64, u64)> = noises
         .iter()
         .flat_map(|&noise| (0..count).map(move |drive| (noise, drive)))
@@ -54,7 +62,10 @@ fn main() {
         for _ in 0..number("threads", "2") {
             scope.spawn(|| {
                 while let Some(&(noise, drive)) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let index = noises.iter().position(|&other| other == noise).expect("one of them") * count as usize + drive as usize;
+                    let index =
+                        noises.iter().position(|&other| other == noise).expect("one of them")
+                            * count as usize
+                            + drive as usize;
                     let drive = Drive::random(drive, campaign, noise);
                     let start = std::time::Instant::now();
                     let said = drive.probe(seconds);
@@ -71,15 +82,30 @@ fn main() {
 
 fn print_failures(answers: &BTreeMap<usize, (Drive, Answers, f64)>, count: u64, all: bool) {
     for (index, (drive, said, took)) in answers {
-        let questions =
-            [("chunk", &said.chunk), ("degree", &said.degree), ("layout", &said.layout), ("mapping", &said.mapping), ("page", &said.page)];
-        if !all && questions[..4].iter().all(|(_, said)| said.is_right && said.is_sure) && *took < 10.0 {
+        let questions = [
+            ("chunk", &said.chunk),
+            ("degree", &said.degree),
+            ("layout", &said.layout),
+            ("mapping", &said.mapping),
+            ("page", &said.page),
+        ];
+        if !all
+            && questions[..4].iter().all(|(_, said)| said.is_right && said.is_sure)
+            && *took < 10.0
+        {
             continue;
         }
         println!("{}: {} ({took:.1} s)", *index as u64 % count, drive.line());
-        for (name, said) in questions.into_iter().filter(|(_, said)| all || !said.is_right || !said.is_sure) {
+        for (name, said) in
+            questions.into_iter().filter(|(_, said)| all || !said.is_right || !said.is_sure)
+        {
             let verdict = if said.is_sure { "SURE" } else { "unsure" };
-            println!("   {name} {} {verdict} {}: {}", if said.is_right { "right" } else { "WRONG" }, said.text, said.why);
+            println!(
+                "   {name} {} {verdict} {}: {}",
+                if said.is_right { "right" } else { "WRONG" },
+                said.text,
+                said.why
+            );
         }
         for note in &said.notes {
             println!("   {note}");
@@ -92,7 +118,11 @@ fn print_table(answers: &BTreeMap<usize, (Drive, Answers, f64)>) {
     for (drive, said, _) in answers.values() {
         let noise = (drive.profile.media.time_noise * 1000.0).round() as u64;
         let mapping = if drive.is_static { "lba" } else { "write order" };
-        for row in [format!("chunk {:>5}", drive.chunk_bytes), format!("mapping {mapping}"), "~ all".to_owned()] {
+        for row in [
+            format!("chunk {:>5}", drive.chunk_bytes),
+            format!("mapping {mapping}"),
+            "~ all".to_owned(),
+        ] {
             let tallies = rows.entry((noise, row)).or_default();
             tallies[0].add(&said.chunk);
             tallies[1].add(&said.degree);
@@ -103,14 +133,18 @@ fn print_table(answers: &BTreeMap<usize, (Drive, Answers, f64)>) {
         }
     }
     println!(
-        "\nright / right and sure / wrong and sure, of drives. Degree: where channels are faster than the link, dies may count as domains;\n(layout): never; (units), (page): beyond the bar"
+        "\nright / right and sure / wrong and sure, of drives. Degree: where channels are faster \
+         than the link, dies may count as domains;\n(layout): never; (units), (page): beyond the \
+         bar"
     );
     println!(
         "{:>6} {:20} {:>18} {:>18} {:>18} {:>18} {:>18} {:>18}",
         "noise", "drives", "chunk", "degree", "(layout)", "(units)", "mapping", "(page)"
     );
     for ((noise, row), tallies) in rows {
-        let cells = tallies.map(|tally| format!("{}/{}/{} of {}", tally.right, tally.sure, tally.wrong_and_sure, tally.all));
+        let cells = tallies.map(|tally| {
+            format!("{}/{}/{} of {}", tally.right, tally.sure, tally.wrong_and_sure, tally.all)
+        });
         println!(
             "{:>4} % {row:20} {:>18} {:>18} {:>18} {:>18} {:>18} {:>18}",
             noise as f64 / 10.0,

@@ -28,7 +28,8 @@ pub struct Value {
     /// Lower and upper end of the 95 % interval of a number, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,
-    /// The least and the greatest of all that a number stands for, if it is one of many: the fastest and the slowest request of a belt.
+    /// The least and the greatest of all that a number stands for, if it is one of many: the
+    /// fastest and the slowest request of a belt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<[f64; 2]>,
     /// Whether it was not found, but set: how something was measured.
@@ -66,7 +67,16 @@ impl Value {
     }
 
     fn new(key: &str, verdict: Verdict, why: String) -> Self {
-        Self { key: key.to_owned(), number: None, word: None, interval: None, range: None, is_setting: false, verdict, why }
+        Self {
+            key: key.to_owned(),
+            number: None,
+            word: None,
+            interval: None,
+            range: None,
+            is_setting: false,
+            verdict,
+            why,
+        }
     }
 
     /// The same with a 95 % interval.
@@ -96,7 +106,8 @@ impl Value {
 /// A figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Chart {
-    /// Short name for files and for laying two drives' charts over each other: lower case, words joined by `_`.
+    /// Short name for files and for laying two drives' charts over each other: lower case, words
+    /// joined by `_`.
     pub name: String,
     /// What it shows.
     pub title: String,
@@ -182,7 +193,8 @@ pub struct Point {
     pub requests: Option<u64>,
 }
 
-/// Something to mark, in the units of the chart's axes: a vertical line at `x`, a horizontal one at `y`, or a point at both.
+/// Something to mark, in the units of the chart's axes: a vertical line at `x`, a horizontal one at
+/// `y`, or a point at both.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Mark {
     /// Its text.

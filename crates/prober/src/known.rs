@@ -30,7 +30,10 @@ impl Known {
     #[must_use]
     pub fn value(&self, key: &str) -> Option<&Value> {
         let values = self.findings.iter().rev().flat_map(|finding| &finding.values);
-        values.into_iter().find(|value| value.key == key).filter(|value| value.verdict != Verdict::NotFound)
+        values
+            .into_iter()
+            .find(|value| value.key == key)
+            .filter(|value| value.verdict != Verdict::NotFound)
     }
 
     /// A number that was found, sure or not.

@@ -1,8 +1,10 @@
-//! A whole matrix of throughputs, measured in one fixed order: what a profile is fitted to, and what two drives are compared by.
+//! A whole matrix of throughputs, measured in one fixed order: what a profile is fitted to, and
+//! what two drives are compared by.
 //!
-//! What a drive does with a write depends on the writes before it. So both sides of a comparison have to be measured by the same
-//! [`Protocol`], in the same order: the area is written once in order, then come reads, sequential and random; sequential writes and
-//! mixes; a volume of random writes that is not measured, so that logs and buffers are in use; random writes and mixes.
+//! What a drive does with a write depends on the writes before it. So both sides of a comparison
+//! have to be measured by the same [`Protocol`], in the same order: the area is written once in
+//! order, then come reads, sequential and random; sequential writes and mixes; a volume of random
+//! writes that is not measured, so that logs and buffers are in use; random writes and mixes.
 
 mod charts;
 mod measuring;
@@ -17,56 +19,83 @@ pub(crate) use measuring::{Times, measure_within};
 /// How a matrix is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Protocol {
-    /// Requests stay within so many bytes from the start of the region: best whole multiples of [`Protocol::SLICE_BYTES`].
+    /// Requests stay within so many bytes from the start of the region: best whole multiples of
+    /// [`Protocol::SLICE_BYTES`].
     pub area_bytes: u64,
-    /// Written before the first cell of each kind and depth with writes, so that write buffers are full where they can be; before each further
-    /// one it is a sixth of it.
+    /// Written before the first cell of each kind and depth with writes, so that write buffers are
+    /// full where they can be; before each further one it is a sixth of it.
     pub warm_up_bytes: u64,
-    /// Read in a cell at most. Cells with writes take as much, or [`Protocol::RANDOM_WRITES`] as much at random, and go on until their
-    /// throughput is known as precisely as [`Protocol::PRECISION`], but not for more than [`Protocol::LONGER`] as much.
+    /// Read in a cell at most. Cells with writes take as much, or [`Protocol::RANDOM_WRITES`] as
+    /// much at random, and go on until their throughput is known as precisely as
+    /// [`Protocol::PRECISION`], but not for more than [`Protocol::LONGER`] as much.
     pub measured_bytes: u64,
     /// Written at random before the first cell with random writes.
     pub condition_bytes: u64,
-    /// Device time that a cell is measured at most, in nanoseconds; warming up may take the same again.
+    /// Device time that a cell is measured at most, in nanoseconds; warming up may take the same
+    /// again.
     pub cell_ns: Nanos,
-    /// Seed of the requests: whoever measures again sends the same ones, so that few requests tell two drives apart.
+    /// Seed of the requests: whoever measures again sends the same ones, so that few requests tell
+    /// two drives apart.
     pub seed: u32,
 }
 
 impl Protocol {
-    /// Sequential cells start at multiples of this, each behind what the last one touched, so that none finds that in a cache or overwrites it
-    /// in a write buffer.
+    /// Sequential cells start at multiples of this, each behind what the last one touched, so that
+    /// none finds that in a cache or overwrites it in a write buffer.
     pub const SLICE_BYTES: u64 = 16 << 20;
-    /// Random writes are measured over at least so many times as many bytes: what they cost comes in pieces (merges, cleanings).
+    /// Random writes are measured over at least so many times as many bytes: what they cost comes
+    /// in pieces (merges, cleanings).
     pub const RANDOM_WRITES: u64 = 2;
-    /// Half the width of the 95 % interval at which a cell with writes is precise enough, as a share of its throughput. Over less than a few
-    /// merges or cleanings a throughput says more of when it was measured than of the drive.
+    /// Half the width of the 95 % interval at which a cell with writes is precise enough, as a
+    /// share of its throughput. Over less than a few merges or cleanings a throughput says more of
+    /// when it was measured than of the drive.
     pub const PRECISION: f64 = 0.03;
-    /// Cells that do not get as precise take so many times as many requests; small ones so many times that, if they are as many bytes.
+    /// Cells that do not get as precise take so many times as many requests; small ones so many
+    /// times that, if they are as many bytes.
     pub const LONGER: u64 = 4;
-    /// But no more than so many times [`Protocol::measured_bytes`]: all that is written has to find room before large drives clean, as nobody
-    /// knows when these do.
+    /// But no more than so many times [`Protocol::measured_bytes`]: all that is written has to find
+    /// room before large drives clean, as nobody knows when these do.
     pub const MOST_BYTES: u64 = 16;
-    /// Batches of requests, as many as are outstanding, without which nobody knows how precise a cell is.
+    /// Batches of requests, as many as are outstanding, without which nobody knows how precise a
+    /// cell is.
     const BATCHES: u64 = 20;
     /// What is written before further cells of a kind, as a part of that.
     const FURTHER: u64 = 6;
     /// Cells below this many requests are left out: there is no throughput to tell.
     const FEWEST_REQUESTS: u64 = 8;
 
-    /// The protocol for a region and a budget of device time. `buffer_bytes` is the write buffer's size if it is known.
+    /// The protocol for a region and a budget of device time. `buffer_bytes` is the write buffer's
+    /// size if it is known.
     #[must_use]
-    pub fn new(region_bytes: u64, budget: Nanos, cells: usize, buffer_bytes: Option<f64>, seed: u64) -> Self {
+    pub fn new(
+        region_bytes: u64,
+        budget: Nanos,
+        cells: usize,
+        buffer_bytes: Option<f64>,
+        seed: u64,
+    ) -> Self {
         let seed = (seed ^ (seed >> 32)) as u32;
-        let area_bytes = (256 << 20_u64).min(region_bytes / Self::SLICE_BYTES * Self::SLICE_BYTES).max(Self::SLICE_BYTES.min(region_bytes));
-        // Without knowledge, as much as the largest buffers of drives of 2008 to 2012 and half as much again.
-        let warm_up_bytes = buffer_bytes.map_or(48 << 20, |bytes| ((bytes * 1.5) as u64).clamp(2 << 20, 512 << 20));
+        let area_bytes = (256 << 20_u64)
+            .min(region_bytes / Self::SLICE_BYTES * Self::SLICE_BYTES)
+            .max(Self::SLICE_BYTES.min(region_bytes));
+        // Without knowledge, as much as the largest buffers of drives of 2008 to 2012 and half as
+        // much again.
+        let warm_up_bytes =
+            buffer_bytes.map_or(48 << 20, |bytes| ((bytes * 1.5) as u64).clamp(2 << 20, 512 << 20));
         // A cell is measured and, half as long on average, warmed up.
         let cell_ns = budget / (cells.max(1) as Nanos * 2) + 1;
-        Self { area_bytes, warm_up_bytes, measured_bytes: 8 << 20, condition_bytes: area_bytes + area_bytes / 4, cell_ns, seed }
+        Self {
+            area_bytes,
+            warm_up_bytes,
+            measured_bytes: 8 << 20,
+            condition_bytes: area_bytes + area_bytes / 4,
+            cell_ns,
+            seed,
+        }
     }
 
-    /// Takes another area, and so many random writes before the measured ones as go with it; 0 leaves it as it is.
+    /// Takes another area, and so many random writes before the measured ones as go with it; 0
+    /// leaves it as it is.
     pub fn set_area(&mut self, area_bytes: u64) {
         if area_bytes > 0 {
             self.area_bytes = area_bytes;
@@ -78,7 +107,8 @@ impl Protocol {
         cell.access != Access::Sequential && cell.reads < 1.0
     }
 
-    /// Bytes that requests which are neither very small nor very large read or write in a cell at least.
+    /// Bytes that requests which are neither very small nor very large read or write in a cell at
+    /// least.
     fn measured_bytes_at_least(&self, cell: &Cell) -> u64 {
         self.measured_bytes * if Self::is_random_write(cell) { Self::RANDOM_WRITES } else { 1 }
     }
@@ -104,8 +134,10 @@ impl Protocol {
             return least;
         }
         let size = u64::from(cell.size_bytes);
-        let small = (self.measured_bytes_at_least(cell) * Self::LONGER / size).min(least * Self::LONGER * Self::LONGER);
-        let longer = (least * Self::LONGER).max(small).max(Self::BATCHES * Self::batch_requests(cell));
+        let small = (self.measured_bytes_at_least(cell) * Self::LONGER / size)
+            .min(least * Self::LONGER * Self::LONGER);
+        let longer =
+            (least * Self::LONGER).max(small).max(Self::BATCHES * Self::batch_requests(cell));
         longer.min(self.measured_bytes * Self::MOST_BYTES / size).max(least)
     }
 
@@ -124,7 +156,8 @@ pub struct CellMeasured {
     pub iops: f64,
     /// Its 95 % interval, in requests a second.
     pub interval: [f64; 2],
-    /// Requests measured: whoever measures again sends as many, as what the next cells meet depends on them.
+    /// Requests measured: whoever measures again sends as many, as what the next cells meet depends
+    /// on them.
     pub requests: u64,
 }
 
@@ -180,15 +213,22 @@ pub const DEPTHS: [u32; 4] = [1, 4, 16, 64];
 /// Request sizes of the standard cells; a sector of 512 bytes comes first where the drive has such.
 pub const SIZES: [u32; 4] = [4096, 16_384, 65_536, 262_144];
 
-/// The standard cells: sequential and random, read, write and half of each, sizes and depths, in the order in which they are measured.
+/// The standard cells: sequential and random, read, write and half of each, sizes and depths, in
+/// the order in which they are measured.
 #[must_use]
 pub fn standard_cells(sector_bytes: u32) -> Vec<Cell> {
     let sizes: Vec<u32> = (sector_bytes == 512).then_some(512).into_iter().chain(SIZES).collect();
     let mut cells = Vec::new();
     for (access, reads) in ORDER {
-        // From deep and large to shallow and small: a buffer that the first has filled, the next find full.
+        // From deep and large to shallow and small: a buffer that the first has filled, the next
+        // find full.
         for &depth in DEPTHS.iter().rev() {
-            cells.extend(sizes.iter().rev().map(|&size_bytes| Cell { access, reads, size_bytes, depth }));
+            cells.extend(sizes.iter().rev().map(|&size_bytes| Cell {
+                access,
+                reads,
+                size_bytes,
+                depth,
+            }));
         }
     }
     cells

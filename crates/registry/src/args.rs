@@ -7,7 +7,8 @@ use crate::{Info, Spec, SpecError};
 /// What a parameter may hold. Ranges are inclusive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ParamKind {
-    /// A whole number; `k`, `M`, `G` after it mean 10^3, 10^6, 10^9, and `Ki`, `Mi`, `Gi` the powers of two.
+    /// A whole number; `k`, `M`, `G` after it mean 10^3, 10^6, 10^9, and `Ki`, `Mi`, `Gi` the
+    /// powers of two.
     Integer {
         /// Least.
         min: u64,
@@ -81,8 +82,16 @@ impl Args {
         for (index, (key, _)) in given.iter().enumerate() {
             if !info.params.iter().any(|p| p.name == *key) {
                 let names: Vec<&str> = info.params.iter().map(|p| p.name).collect();
-                let known = if names.is_empty() { "it has none".to_owned() } else { format!("known are: {}", names.join(", ")) };
-                return Err(SpecError::UnknownKey { name: info.name, key: (*key).to_owned(), known });
+                let known = if names.is_empty() {
+                    "it has none".to_owned()
+                } else {
+                    format!("known are: {}", names.join(", "))
+                };
+                return Err(SpecError::UnknownKey {
+                    name: info.name,
+                    key: (*key).to_owned(),
+                    known,
+                });
             }
             if given[..index].iter().any(|(other, _)| other == key) {
                 return Err(SpecError::Repeated { name: info.name, key: (*key).to_owned() });
@@ -90,7 +99,10 @@ impl Args {
         }
         let mut values = Vec::with_capacity(info.params.len());
         for param in info.params {
-            let value = given.iter().find(|(key, _)| *key == param.name).map_or(param.default, |(_, value)| value);
+            let value = given
+                .iter()
+                .find(|(key, _)| *key == param.name)
+                .map_or(param.default, |(_, value)| value);
             values.push((param.name, param.parse(info.name, value)?));
         }
         Ok(Self { values })
@@ -145,7 +157,12 @@ impl Args {
 
 impl Param {
     fn parse(&self, variant: &'static str, text: &str) -> Result<Value, SpecError> {
-        let bad = |right: String| SpecError::BadValue { name: variant, key: self.name.to_owned(), value: text.to_owned(), right };
+        let bad = |right: String| SpecError::BadValue {
+            name: variant,
+            key: self.name.to_owned(),
+            value: text.to_owned(),
+            right,
+        };
         match self.kind {
             ParamKind::Integer { min, max } => parse_integer(text)
                 .filter(|v| (min..=max).contains(v))
@@ -165,8 +182,14 @@ impl Param {
 /// A whole number as a user writes it: `4096`, `1_000`, `4Ki`, `2M`; see [`ParamKind::Integer`].
 #[must_use]
 pub fn parse_integer(text: &str) -> Option<u64> {
-    const UNITS: [(&str, u64); 6] =
-        [("Ki", 1 << 10), ("Mi", 1 << 20), ("Gi", 1 << 30), ("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)];
+    const UNITS: [(&str, u64); 6] = [
+        ("Ki", 1 << 10),
+        ("Mi", 1 << 20),
+        ("Gi", 1 << 30),
+        ("k", 1_000),
+        ("M", 1_000_000),
+        ("G", 1_000_000_000),
+    ];
     for (suffix, unit) in UNITS {
         if let Some(digits) = text.strip_suffix(suffix) {
             return digits.trim().parse::<u64>().ok()?.checked_mul(unit);
@@ -195,8 +218,18 @@ mod tests {
         summary: "",
         source: "",
         params: &[
-            Param { name: "window", kind: ParamKind::Number { min: 0.0, max: 1.0 }, default: "0.1", help: "" },
-            Param { name: "pages", kind: ParamKind::Integer { min: 1, max: 1 << 31 }, default: "1Mi", help: "" },
+            Param {
+                name: "window",
+                kind: ParamKind::Number { min: 0.0, max: 1.0 },
+                default: "0.1",
+                help: "",
+            },
+            Param {
+                name: "pages",
+                kind: ParamKind::Integer { min: 1, max: 1 << 31 },
+                default: "1Mi",
+                help: "",
+            },
             Param { name: "how", kind: ParamKind::Choice(&["a", "b"]), default: "a", help: "" },
         ],
     };
@@ -204,7 +237,10 @@ mod tests {
     #[test]
     fn defaults_are_filled_and_suffixes_read() {
         let args = INFO.accept(&Spec::parse("sample(window=20%)").unwrap()).unwrap();
-        assert_eq!((args.number("window"), args.integer("pages"), args.text("how")), (0.2, 1 << 20, "a"));
+        assert_eq!(
+            (args.number("window"), args.integer("pages"), args.text("how")),
+            (0.2, 1 << 20, "a")
+        );
     }
 
     #[test]
@@ -212,7 +248,8 @@ mod tests {
         let args = INFO.accept(&Spec::parse("sample(20%,how=b)").unwrap()).unwrap();
         assert_eq!((args.number("window"), args.text("how")), (0.2, "b"));
         let none = Info { params: &[], ..INFO };
-        let refused = |info: &Info, text| info.accept(&Spec::parse(text).unwrap()).unwrap_err().to_string();
+        let refused =
+            |info: &Info, text| info.accept(&Spec::parse(text).unwrap()).unwrap_err().to_string();
         assert_eq!(refused(&none, "sample(b)"), "`sample` has no parameter `b`; it has none");
         assert_eq!(refused(&INFO, "sample(0.1,window=0.2)"), "`sample`: `window` is given twice");
         assert_eq!(refused(&INFO, "sample(b)"), "`sample`: window=b is not a number from 0 to 1");
@@ -220,8 +257,15 @@ mod tests {
 
     #[test]
     fn wrong_keys_and_values_are_told() {
-        let errors = ["sample(x=1)", "sample(window=2)", "sample(how=c)", "sample(pages=0)", "sample(how=a,how=b)", "sample(window=nan)"]
-            .map(|text| INFO.accept(&Spec::parse(text).unwrap()).unwrap_err().to_string());
+        let errors = [
+            "sample(x=1)",
+            "sample(window=2)",
+            "sample(how=c)",
+            "sample(pages=0)",
+            "sample(how=a,how=b)",
+            "sample(window=nan)",
+        ]
+        .map(|text| INFO.accept(&Spec::parse(text).unwrap()).unwrap_err().to_string());
         assert_eq!(errors[0], "`sample` has no parameter `x`; known are: window, pages, how");
         assert_eq!(errors[1], "`sample`: window=2 is not a number from 0 to 1");
         assert_eq!(errors[2], "`sample`: how=c is not one of a, b");

@@ -1,8 +1,9 @@
 //! Names and parameters of variants: trace formats, policies, profiles, workloads.
 //!
-//! A variant is one file with an [`Info`], and one line in its kind's registry. From the `Info` come parsing of
-//! `name(key=value, ...)` and `name?key=value&...`, `--help`, `flashwright list`, the table in the docs, the listing in Python
-//! and the conformance tests. An unknown name or key is an error that lists the known ones.
+//! A variant is one file with an [`Info`], and one line in its kind's registry. From the `Info`
+//! come parsing of `name(key=value, ...)` and `name?key=value&...`, `--help`, `flashwright list`,
+//! the table in the docs, the listing in Python and the conformance tests. An unknown name or key
+//! is an error that lists the known ones.
 
 mod args;
 mod spec;
@@ -35,7 +36,8 @@ impl Info {
     /// The given keys checked against the parameters, defaults filled in.
     ///
     /// # Errors
-    /// [`SpecError`] for an unknown key, a key given twice, or a value of the wrong kind or out of range.
+    /// [`SpecError`] for an unknown key, a key given twice, or a value of the wrong kind or out of
+    /// range.
     pub fn accept(&self, spec: &Spec) -> Result<Args, SpecError> {
         Args::fill(self, spec)
     }
@@ -46,19 +48,28 @@ impl Info {
         if self.params.is_empty() {
             return self.name.to_owned();
         }
-        let keys: Vec<String> = self.params.iter().map(|p| format!("{}={}", p.name, p.default)).collect();
+        let keys: Vec<String> =
+            self.params.iter().map(|p| format!("{}={}", p.name, p.default)).collect();
         format!("{}({})", self.name, keys.join(","))
     }
 }
 
-/// Finds the entry that goes by the spec's name. `kind` is what the user calls such a thing ("placement policy").
+/// Finds the entry that goes by the spec's name. `kind` is what the user calls such a thing
+/// ("placement policy").
 ///
 /// # Errors
 /// [`SpecError::UnknownName`] lists the known names.
-pub fn find<'a, T>(kind: &'static str, entries: &'a [T], info: impl Fn(&T) -> &Info, spec: &Spec) -> Result<&'a T, SpecError> {
-    entries.iter().find(|entry| info(entry).is_called(&spec.name)).ok_or_else(|| SpecError::UnknownName {
-        kind,
-        name: spec.name.clone(),
-        known: entries.iter().map(|entry| info(entry).name).collect::<Vec<_>>().join(", "),
+pub fn find<'a, T>(
+    kind: &'static str,
+    entries: &'a [T],
+    info: impl Fn(&T) -> &Info,
+    spec: &Spec,
+) -> Result<&'a T, SpecError> {
+    entries.iter().find(|entry| info(entry).is_called(&spec.name)).ok_or_else(|| {
+        SpecError::UnknownName {
+            kind,
+            name: spec.name.clone(),
+            known: entries.iter().map(|entry| info(entry).name).collect::<Vec<_>>().join(", "),
+        }
     })
 }

@@ -9,8 +9,8 @@ use thiserror::Error;
 pub struct Spec {
     /// The name as it was given.
     pub name: String,
-    /// Keys and values in the order given, not yet checked. Words before the first key belong to the variant's first parameter: their
-    /// key is empty.
+    /// Keys and values in the order given, not yet checked. Words before the first key belong to
+    /// the variant's first parameter: their key is empty.
     pub given: Vec<(String, String)>,
 }
 
@@ -73,16 +73,19 @@ impl fmt::Display for Spec {
         if self.given.is_empty() {
             return Ok(());
         }
-        let written = |(key, value): &(String, String)| if key.is_empty() { value.clone() } else { format!("{key}={value}") };
+        let written = |(key, value): &(String, String)| {
+            if key.is_empty() { value.clone() } else { format!("{key}={value}") }
+        };
         let given: Vec<String> = self.given.iter().map(written).collect();
         write!(f, "({})", given.join(","))
     }
 }
 
 impl Spec {
-    /// Reads either form. In brackets, a part without `=` belongs to the value before it, and so does everything in inner brackets:
-    /// `kmodal(sets=0.2:0.8,0.8:0.2,pages=1Mi)`, `mixed(of=zipf(s=1),share=0.5)`. Words before the first key are the value of the
-    /// variant's first parameter: `scheduler(defer,coalesce,buffer=1Mi)`.
+    /// Reads either form. In brackets, a part without `=` belongs to the value before it, and so
+    /// does everything in inner brackets: `kmodal(sets=0.2:0.8,0.8:0.2,pages=1Mi)`,
+    /// `mixed(of=zipf(s=1),share=0.5)`. Words before the first key are the value of the variant's
+    /// first parameter: `scheduler(defer,coalesce,buffer=1Mi)`.
     ///
     /// # Errors
     /// [`SpecError::Malformed`].
@@ -92,18 +95,26 @@ impl Spec {
         let (name, inside, separator) = if let Some((name, rest)) = text.split_once('?') {
             (name, rest, '&')
         } else if let Some((name, rest)) = text.split_once('(') {
-            (name, rest.strip_suffix(')').ok_or_else(|| malformed("the closing bracket is missing"))?, ',')
+            (
+                name,
+                rest.strip_suffix(')')
+                    .ok_or_else(|| malformed("the closing bracket is missing"))?,
+                ',',
+            )
         } else {
             (text, "", ',')
         };
-        if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c)) {
+        if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
+        {
             return Err(malformed("the name must be letters, digits, `_`, `-` or `.`"));
         }
         let mut given: Vec<(String, String)> = Vec::new();
         for part in parts(inside, separator).map(str::trim).filter(|part| !part.is_empty()) {
             match (part.split_once('='), given.last_mut()) {
                 (Some(("", _)), _) => return Err(malformed("a value has no key")),
-                (Some((key, value)), _) => given.push((key.trim().to_owned(), value.trim().to_owned())),
+                (Some((key, value)), _) => {
+                    given.push((key.trim().to_owned(), value.trim().to_owned()));
+                }
                 // A list, such as the sets of a k-modal workload, has commas of its own.
                 (None, Some((_, value))) if separator == ',' => {
                     value.push(',');
@@ -140,14 +151,20 @@ mod tests {
         assert_eq!(list.given, query.given);
         assert_eq!(Spec::parse(&list.to_string()).unwrap(), list);
         let nested = Spec::parse("mixed(of=zipf(s=1,pages=3),share=0.5)").unwrap();
-        assert_eq!(nested.given, [("of".into(), "zipf(s=1,pages=3)".into()), ("share".into(), "0.5".into())]);
+        assert_eq!(
+            nested.given,
+            [("of".into(), "zipf(s=1,pages=3)".into()), ("share".into(), "0.5".into())]
+        );
         assert_eq!(Spec::parse("greedy").unwrap(), Spec { name: "greedy".into(), given: vec![] });
     }
 
     #[test]
     fn words_before_the_first_key_have_no_key() {
         let spec = Spec::parse("scheduler(defer, coalesce, buffer=1Mi)").unwrap();
-        assert_eq!(spec.given, [(String::new(), "defer,coalesce".into()), ("buffer".into(), "1Mi".into())]);
+        assert_eq!(
+            spec.given,
+            [(String::new(), "defer,coalesce".into()), ("buffer".into(), "1Mi".into())]
+        );
         assert_eq!(Spec::parse(&spec.to_string()).unwrap(), spec);
     }
 

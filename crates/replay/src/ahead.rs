@@ -63,7 +63,8 @@ impl Ahead {
                 other => other.ok(),
             }
         };
-        // The thread ends when the source does: a bug in it is told by its panic, not taken for the end.
+        // The thread ends when the source does: a bug in it is told by its panic, not taken for the
+        // end.
         let Some(batch) = received else {
             self.batches = None;
             return match self.thread.take().map(JoinHandle::join) {
@@ -77,7 +78,14 @@ impl Ahead {
 }
 
 fn read(mut source: Box<dyn RequestSource>, sender: &SyncSender<Batch>) {
-    let nothing = IoRequest { time_ns: 0, op: IoOp::Flush, offset: 0, length: 0, stream: 0, latency_ns: None };
+    let nothing = IoRequest {
+        time_ns: 0,
+        op: IoOp::Flush,
+        offset: 0,
+        length: 0,
+        stream: 0,
+        latency_ns: None,
+    };
     loop {
         let mut batch = vec![nothing; BATCH];
         let filled = source.fill(&mut batch);
@@ -130,7 +138,14 @@ mod tests {
     #[test]
     fn requests_come_once_and_in_order() {
         for count in [0, 1, BATCH - 1, BATCH, BATCH + 1, 40 * BATCH + 5] {
-            let request = |number| IoRequest { time_ns: number, op: IoOp::Read, offset: 0, length: 512, stream: 0, latency_ns: None };
+            let request = |number| IoRequest {
+                time_ns: number,
+                op: IoOp::Read,
+                offset: 0,
+                length: 512,
+                stream: 0,
+                latency_ns: None,
+            };
             let all: Vec<IoRequest> = (0..count as u64).map(request).collect();
             let mut ahead = Ahead::new(Box::new(VecRequests::new(all.clone().into())));
             let mut found = Vec::new();
@@ -153,7 +168,14 @@ mod tests {
 
     #[test]
     fn what_is_not_read_to_its_end_can_be_dropped() {
-        let request = IoRequest { time_ns: 0, op: IoOp::Read, offset: 0, length: 512, stream: 0, latency_ns: None };
+        let request = IoRequest {
+            time_ns: 0,
+            op: IoOp::Read,
+            offset: 0,
+            length: 512,
+            stream: 0,
+            latency_ns: None,
+        };
         let mut ahead = Ahead::new(Box::new(VecRequests::new(vec![request; 100 * BATCH].into())));
         assert_eq!(ahead.peek(true).unwrap(), Next::Request(request));
     }

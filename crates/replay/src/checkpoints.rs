@@ -1,11 +1,13 @@
-//! Checkpoints of the database that a trace tells of, or that are assumed: as flushes among its requests.
+//! Checkpoints of the database that a trace tells of, or that are assumed: as flushes among its
+//! requests.
 
 use std::sync::Arc;
 
 use units::{IoOp, IoRequest, Nanos, RequestSource, SourceError};
 
-/// The requests of a source with a flush at each of these times: what a database sends at the end of a checkpoint to a device that holds its data
-/// alone. It stands before the first request that is not earlier.
+/// The requests of a source with a flush at each of these times: what a database sends at the end
+/// of a checkpoint to a device that holds its data alone. It stands before the first request that
+/// is not earlier.
 pub struct Flushing {
     source: Box<dyn RequestSource>,
     times: Arc<[Nanos]>,
@@ -16,7 +18,8 @@ pub struct Flushing {
 }
 
 const CHUNK: usize = 1024;
-const FLUSH: IoRequest = IoRequest { time_ns: 0, op: IoOp::Flush, offset: 0, length: 0, stream: 0, latency_ns: None };
+const FLUSH: IoRequest =
+    IoRequest { time_ns: 0, op: IoOp::Flush, offset: 0, length: 0, stream: 0, latency_ns: None };
 
 impl Flushing {
     /// Times are nanoseconds of the trace, in ascending order.
@@ -77,7 +80,9 @@ mod tests {
 
     #[test]
     fn a_flush_stands_before_what_comes_after_its_time() {
-        let requests: Vec<IoRequest> = (0..3000).map(|n| IoRequest { time_ns: n * 10, op: IoOp::Write, length: 512, ..FLUSH }).collect();
+        let requests: Vec<IoRequest> = (0..3000)
+            .map(|n| IoRequest { time_ns: n * 10, op: IoOp::Write, length: 512, ..FLUSH })
+            .collect();
         let times: Vec<Nanos> = vec![0, 15, 15, 20, 29_985, 40_000];
         let mut source = Flushing::new(Box::new(VecRequests::new(requests.into())), times.into());
         for _ in 0..2 {
@@ -89,8 +94,12 @@ mod tests {
                     break;
                 }
             }
-            let flushes: Vec<(usize, Nanos)> =
-                all.iter().enumerate().filter(|(_, one)| one.op == IoOp::Flush).map(|(place, one)| (place, one.time_ns)).collect();
+            let flushes: Vec<(usize, Nanos)> = all
+                .iter()
+                .enumerate()
+                .filter(|(_, one)| one.op == IoOp::Flush)
+                .map(|(place, one)| (place, one.time_ns))
+                .collect();
             assert_eq!(flushes, [(0, 0), (3, 15), (4, 15), (5, 20), (3003, 29_985)]);
             assert_eq!(all.len(), 3005);
             assert!(all.is_sorted_by_key(|one| one.time_ns));

@@ -23,9 +23,11 @@ pub struct Region {
 pub enum Remap {
     /// There must be none.
     Refuse,
-    /// They are taken modulo the region. A request that would begin before its end and stop behind it is moved so that it ends there.
+    /// They are taken modulo the region. A request that would begin before its end and stop behind
+    /// it is moved so that it ends there.
     Fold,
-    /// All addresses are stretched or shrunk onto the region, to multiples of the trace's own unit, or of sectors where these are longer.
+    /// All addresses are stretched or shrunk onto the region, to multiples of the trace's own unit,
+    /// or of sectors where these are longer.
     Scale,
 }
 
@@ -45,20 +47,36 @@ impl Fit {
     /// The way to place requests of these totals in a region of a device.
     ///
     /// # Errors
-    /// [`ReplayError::Unusable`] if the region is not one of whole sectors within the device; if the trace names addresses that it does not
-    /// have, and they are to be refused; or if the device may only be read, and the trace writes.
-    pub fn new(totals: &Totals, info: &DeviceInfo, region: Region, remap: Remap) -> Result<Self, ReplayError> {
+    /// [`ReplayError::Unusable`] if the region is not one of whole sectors within the device; if
+    /// the trace names addresses that it does not have, and they are to be refused; or if the
+    /// device may only be read, and the trace writes.
+    pub fn new(
+        totals: &Totals,
+        info: &DeviceInfo,
+        region: Region,
+        remap: Remap,
+    ) -> Result<Self, ReplayError> {
         let Region { offset, length } = region;
         let sector = u64::from(info.sector_bytes);
-        let unusable = |reason, right| ReplayError::Unusable { name: info.name.clone(), reason, right };
+        let unusable =
+            |reason, right| ReplayError::Unusable { name: info.name.clone(), reason, right };
         let is_whole = offset.is_multiple_of(sector) && length.is_multiple_of(sector) && length > 0;
         if !is_whole || offset.checked_add(length).is_none_or(|end| end > info.capacity_bytes) {
             let reason = format!("there is no region of {length} bytes at byte {offset}");
-            return Err(unusable(reason, format!("whole sectors of {sector} bytes within its {}", info.capacity_bytes)));
+            return Err(unusable(
+                reason,
+                format!("whole sectors of {sector} bytes within its {}", info.capacity_bytes),
+            ));
         }
         if remap == Remap::Refuse && totals.end_bytes > length {
-            let reason = format!("the trace names addresses up to byte {}, and there are {length} bytes for it", totals.end_bytes);
-            return Err(unusable(reason, "a larger device, or addresses folded, scaled or moved together".to_owned()));
+            let reason = format!(
+                "the trace names addresses up to byte {}, and there are {length} bytes for it",
+                totals.end_bytes
+            );
+            return Err(unusable(
+                reason,
+                "a larger device, or addresses folded, scaled or moved together".to_owned(),
+            ));
         }
         if info.is_read_only && totals.changes() {
             return Err(unusable(
@@ -79,13 +97,15 @@ impl Fit {
 
     /// First byte within the region, and length, of a request that has a range.
     fn remapped(&self, request: &IoRequest) -> (u64, u64) {
-        let (room, length) = (self.region.length, u64::from(request.length).min(self.region.length));
+        let (room, length) =
+            (self.region.length, u64::from(request.length).min(self.region.length));
         let offset = match self.remap {
             Remap::Refuse => request.offset,
             Remap::Fold if request.offset + u64::from(request.length) <= room => request.offset,
             Remap::Fold => (request.offset % room).min(room - length),
             Remap::Scale => {
-                let scaled = u128::from(request.offset) * u128::from(room) / u128::from(self.end_bytes);
+                let scaled =
+                    u128::from(request.offset) * u128::from(room) / u128::from(self.end_bytes);
                 (scaled as u64 / self.unit_bytes * self.unit_bytes).min(room - length)
             }
         };
@@ -112,7 +132,8 @@ pub struct FittedCounts {
     pub trims_too_short: u64,
 }
 
-/// The requests of a source at places on the device: of whole sectors, within the region, none longer than the device takes.
+/// The requests of a source at places on the device: of whole sectors, within the region, none
+/// longer than the device takes.
 pub struct Fitted {
     source: Box<dyn RequestSource>,
     fit: Fit,
@@ -131,7 +152,15 @@ impl Fitted {
     #[must_use]
     pub fn new(source: Box<dyn RequestSource>, fit: Fit) -> Self {
         let (told, ready) = (Arc::default(), VecDeque::with_capacity(2 * CHUNK));
-        Self { source, fit, counts: FittedCounts::default(), told, chunk: Vec::new(), ready, is_over: false }
+        Self {
+            source,
+            fit,
+            counts: FittedCounts::default(),
+            told,
+            chunk: Vec::new(),
+            ready,
+            is_over: false,
+        }
     }
 
     /// What was done so far, to be asked for when the source is in use elsewhere.
@@ -141,7 +170,14 @@ impl Fitted {
     }
 
     fn next_chunk(&mut self) -> Result<(), SourceError> {
-        let nothing = IoRequest { time_ns: 0, op: IoOp::Flush, offset: 0, length: 0, stream: 0, latency_ns: None };
+        let nothing = IoRequest {
+            time_ns: 0,
+            op: IoOp::Flush,
+            offset: 0,
+            length: 0,
+            stream: 0,
+            latency_ns: None,
+        };
         let mut chunk = std::mem::take(&mut self.chunk);
         chunk.resize(CHUNK, nothing);
         let count = self.source.fill(&mut chunk)?;
@@ -178,11 +214,16 @@ impl Fitted {
         self.counts.widened += u64::from(request.op != IoOp::Trim && end - start > length);
         let most = if request.op == IoOp::Trim { u64::MAX } else { most_bytes };
         let parts = (end - start).div_ceil(most);
-        (self.counts.split, self.counts.more_parts) = (self.counts.split + u64::from(parts > 1), self.counts.more_parts + parts - 1);
+        (self.counts.split, self.counts.more_parts) =
+            (self.counts.split + u64::from(parts > 1), self.counts.more_parts + parts - 1);
         let mut at = start;
         while at < end {
             let length = (end - at).min(most);
-            self.ready.push_back(IoRequest { offset: region.offset + at, length: length as u32, ..*request });
+            self.ready.push_back(IoRequest {
+                offset: region.offset + at,
+                length: length as u32,
+                ..*request
+            });
             at += length;
         }
     }

@@ -16,7 +16,8 @@ pub struct OpMeasured {
     pub bytes: u64,
     /// From sending to the end, in nanoseconds.
     pub latency: Histogram<u64>,
-    /// From when it was due to the end, in nanoseconds: what one felt who sends by the clock. Only where requests are due at times.
+    /// From when it was due to the end, in nanoseconds: what one felt who sends by the clock. Only
+    /// where requests are due at times.
     pub response: Histogram<u64>,
 }
 
@@ -34,11 +35,11 @@ pub struct Failure {
 pub struct Measured {
     /// Each operation, by its number.
     pub by_op: [OpMeasured; IoOp::ALL.len()],
-    /// How much later than due requests were sent, in nanoseconds: the scheduling error, what the device's queue held up included. Only where
-    /// requests are due at times.
+    /// How much later than due requests were sent, in nanoseconds: the scheduling error, what the
+    /// device's queue held up included. Only where requests are due at times.
     pub lateness: Histogram<u64>,
-    /// Of the lateness, that of requests which became due while no more could be outstanding, in nanoseconds: that of the device, not of the
-    /// sender. Only at an open pace.
+    /// Of the lateness, that of requests which became due while no more could be outstanding, in
+    /// nanoseconds: that of the device, not of the sender. Only at an open pace.
     pub held: Histogram<u64>,
     /// Over time.
     pub windows: Windows,
@@ -59,7 +60,8 @@ pub struct Measured {
 impl Measured {
     pub(crate) fn new() -> Self {
         let histogram = || Histogram::new(3).expect("three digits are allowed");
-        let op = || OpMeasured { requests: 0, bytes: 0, latency: histogram(), response: histogram() };
+        let op =
+            || OpMeasured { requests: 0, bytes: 0, latency: histogram(), response: histogram() };
         Self {
             by_op: [op(), op(), op(), op()],
             lateness: histogram(),
@@ -75,7 +77,13 @@ impl Measured {
     }
 
     /// A request ended. Times are from the start; `due` is `None` where there are no times.
-    pub(crate) fn ended(&mut self, request: &IoRequest, due: Option<Nanos>, sent: Nanos, ended: Nanos) {
+    pub(crate) fn ended(
+        &mut self,
+        request: &IoRequest,
+        due: Option<Nanos>,
+        sent: Nanos,
+        ended: Nanos,
+    ) {
         let (number, latency) = (request.op as usize, ended - sent);
         let op = &mut self.by_op[number];
         op.requests += 1;
@@ -100,12 +108,22 @@ impl Measured {
         self.elapsed = self.elapsed.max(ended);
     }
 
-    pub(crate) fn failed(&mut self, op: &'static str, reason: String, requests: u64, first: impl FnOnce() -> String) {
+    pub(crate) fn failed(
+        &mut self,
+        op: &'static str,
+        reason: String,
+        requests: u64,
+        first: impl FnOnce() -> String,
+    ) {
         // A reason may name what is different each time.
         const MOST_REASONS: usize = 64;
-        let is_full = self.failures.len() >= MOST_REASONS && !self.failures.contains_key(&(op, reason.clone()));
+        let is_full = self.failures.len() >= MOST_REASONS
+            && !self.failures.contains_key(&(op, reason.clone()));
         let reason = if is_full { "for further reasons".to_owned() } else { reason };
-        self.failures.entry((op, reason)).or_insert_with(|| Failure { requests: 0, first: first() }).requests += requests;
+        self.failures
+            .entry((op, reason))
+            .or_insert_with(|| Failure { requests: 0, first: first() })
+            .requests += requests;
     }
 
     /// Requests that succeeded.

@@ -29,17 +29,26 @@ pub struct Played {
     pub ended: Option<ReplayError>,
 }
 
-/// Plays requests that the device can take, in their order, and waits for what is outstanding at the end. The progress counts requests.
+/// Plays requests that the device can take, in their order, and waits for what is outstanding at
+/// the end. The progress counts requests.
 ///
-/// The clock starts when the first request is there. On a device in virtual time the same requests give the same outcome.
+/// The clock starts when the first request is there. On a device in virtual time the same requests
+/// give the same outcome.
 ///
 /// # Panics
-/// If a pace has a factor that is not above 0 or a depth of 0, or a request is none that the device takes (see [`BlockDevice::submit`]).
-pub fn play(device: &mut dyn BlockDevice, requests: &mut dyn ReadAhead, settings: Settings, progress: &Progress) -> Played {
+/// If a pace has a factor that is not above 0 or a depth of 0, or a request is none that the device
+/// takes (see [`BlockDevice::submit`]).
+pub fn play(
+    device: &mut dyn BlockDevice,
+    requests: &mut dyn ReadAhead,
+    settings: Settings,
+    progress: &Progress,
+) -> Played {
     play_with(device, requests, &[], settings, progress)
 }
 
-/// As [`play`], and tells the device each signal before the first request that is not earlier. Their times are nanoseconds of the trace, ascending.
+/// As [`play`], and tells the device each signal before the first request that is not earlier.
+/// Their times are nanoseconds of the trace, ascending.
 ///
 /// # Panics
 /// As [`play`].
@@ -55,7 +64,8 @@ pub fn play_with(
         Pace::Closed { depth, waiting } => (waiting.unwrap_or(1.0), depth),
     };
     assert!(factor > 0.0 && factor.is_finite() && depth > 0, "a pace goes on: {:?}", settings.pace);
-    let (most, is_virtual) = (settings.pace.most_outstanding(device.info().queue_depth), device.info().is_virtual);
+    let (most, is_virtual) =
+        (settings.pace.most_outstanding(device.info().queue_depth), device.info().is_virtual);
     let mut player = Player {
         device,
         requests,
@@ -86,7 +96,8 @@ pub fn play_with(
     Played { measured: player.measured, ended }
 }
 
-/// While it lives, the kernel wakes this thread when asked, and not up to 50 us later to save power.
+/// While it lives, the kernel wakes this thread when asked, and not up to 50 us later to save
+/// power.
 struct ExactTimers {
     before: Option<NonZeroU64>,
 }
@@ -126,7 +137,8 @@ enum Coming {
     Nothing,
 }
 
-/// Longest wait for a device in real time: then it is looked whether somebody wants the replay to stop.
+/// Longest wait for a device in real time: then it is looked whether somebody wants the replay to
+/// stop.
 const LONGEST_WAIT: Nanos = 200_000_000;
 /// Wait for a request that was not read yet, while others are outstanding.
 const UNREAD_WAIT: Nanos = 50_000;
@@ -211,7 +223,8 @@ impl Player<'_> {
         }
     }
 
-    /// The next request. It is only waited for where no time passes meanwhile, or nothing else is to be done.
+    /// The next request. It is only waited for where no time passes meanwhile, or nothing else is
+    /// to be done.
     fn peek(&mut self) -> Result<Next, ReplayError> {
         let mut next = self.requests.peek(self.is_virtual).map_err(ReplayError::of_source)?;
         if next == Next::NotYet {
@@ -233,7 +246,9 @@ impl Player<'_> {
     /// When a request is due, on the device's clock; `None` if it has no time.
     fn due(&self, request: &IoRequest) -> Option<Nanos> {
         match self.settings.pace {
-            Pace::Open { factor } => Some(self.start.saturating_add(scaled(request.time_ns, factor))),
+            Pace::Open { factor } => {
+                Some(self.start.saturating_add(scaled(request.time_ns, factor)))
+            }
             Pace::Closed { waiting: Some(factor), .. } => {
                 let (sent, time) = self.before.unwrap_or((self.start, request.time_ns));
                 Some(sent.saturating_add(scaled(request.time_ns.saturating_sub(time), factor)))
@@ -242,15 +257,24 @@ impl Player<'_> {
         }
     }
 
-    fn send(&mut self, request: &IoRequest, due: Option<Nanos>, now: Nanos) -> Result<(), ReplayError> {
-        while let Some(&(_, signal)) = self.signals.first().filter(|(at, _)| *at <= request.time_ns) {
+    fn send(
+        &mut self,
+        request: &IoRequest,
+        due: Option<Nanos>,
+        now: Nanos,
+    ) -> Result<(), ReplayError> {
+        while let Some(&(_, signal)) = self.signals.first().filter(|(at, _)| *at <= request.time_ns)
+        {
             self.signals = &self.signals[1..];
             self.device.signal(signal).or_else(|error| self.failed(error))?;
         }
         if std::mem::take(&mut self.is_full) {
             self.full_until = Some(now);
         }
-        if let (Pace::Open { .. }, Some(due)) = (self.settings.pace, due.filter(|due| self.full_until.is_some_and(|until| *due <= until))) {
+        if let (Pace::Open { .. }, Some(due)) = (
+            self.settings.pace,
+            due.filter(|due| self.full_until.is_some_and(|until| *due <= until)),
+        ) {
             record(&mut self.measured.held, now - due);
         }
         let under_way = UnderWay { request: *request, due };
@@ -267,7 +291,9 @@ impl Player<'_> {
         }
         self.outstanding += 1;
         self.measured.most_outstanding = self.measured.most_outstanding.max(self.outstanding);
-        self.device.submit(&Request { op, offset, length, is_fua: false, handle }).or_else(|error| self.failed(error))
+        self.device
+            .submit(&Request { op, offset, length, is_fua: false, handle })
+            .or_else(|error| self.failed(error))
     }
 
     fn completed(&mut self, completion: &Completion) {
@@ -277,11 +303,13 @@ impl Player<'_> {
         self.flushing = self.flushing.filter(|handle| *handle != completion.handle);
         let UnderWay { request, due } = self.under_way[completion.handle as usize];
         let since_start = |time: Nanos| time.saturating_sub(self.start);
-        let (sent, ended) = (since_start(completion.submitted_at), since_start(completion.completed_at));
+        let (sent, ended) =
+            (since_start(completion.submitted_at), since_start(completion.completed_at));
         self.measured.ended(&request, due.map(since_start), sent, ended);
     }
 
-    /// Requests failed, of which the device tells one: those that it does not have outstanding any more.
+    /// Requests failed, of which the device tells one: those that it does not have outstanding any
+    /// more.
     fn failed(&mut self, error: DeviceError) -> Result<(), ReplayError> {
         let DeviceError::Request { op, reason, .. } = &error else { return Err(error.into()) };
         if !self.settings.keeps_going {
@@ -290,7 +318,8 @@ impl Player<'_> {
         // Which of those under way the others are is not told: their places are not used again.
         let gone = self.outstanding.saturating_sub(self.device.outstanding());
         self.outstanding -= gone;
-        // Whether it was the flush is not told. Holding back for ever would be worse than not at all.
+        // Whether it was the flush is not told. Holding back for ever would be worse than not at
+        // all.
         self.flushing = None;
         self.unreported += u64::from(gone);
         self.measured.failed(op.name(), reason.clone(), 1, || error.to_string());
@@ -310,8 +339,8 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Waits for what a replay that was stopped left outstanding. A device that completes nothing more is not waited for for ever; whatever it
-    /// says, its first error was told.
+    /// Waits for what a replay that was stopped left outstanding. A device that completes nothing
+    /// more is not waited for for ever; whatever it says, its first error was told.
     fn let_end(&mut self) {
         const WITHIN: Nanos = 5_000_000_000;
         let end = self.device.now().saturating_add(WITHIN);

@@ -1,6 +1,7 @@
 //! The recorder as a layer: passes every request on, and writes it down.
 //!
-//! Works above any device, also where no kernel could be asked: a file, memory, a simulated drive. A thread of its own encodes and writes.
+//! Works above any device, also where no kernel could be asked: a file, memory, a simulated drive.
+//! A thread of its own encodes and writes.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -16,7 +17,8 @@ use units::{IoRequest, Nanos};
 /// Requests handed to the writing thread at a time.
 const BATCH: usize = 4096;
 
-/// Batches that may wait for the writing thread: a slow disk then holds back the requests, and nothing is lost.
+/// Batches that may wait for the writing thread: a slow disk then holds back the requests, and
+/// nothing is lost.
 const WAITING_BATCHES: usize = 256;
 
 const ZSTD_LEVEL: u32 = 1;
@@ -28,9 +30,11 @@ enum State {
     Ended,
 }
 
-/// A device whose requests are written into a Parquet trace, in the order in which they were sent, with their times and latencies.
+/// A device whose requests are written into a Parquet trace, in the order in which they were sent,
+/// with their times and latencies.
 ///
-/// Times count from the first request. A request whose end was not seen has no latency; one that the device did not take is not in it.
+/// Times count from the first request. A request whose end was not seen has no latency; one that
+/// the device did not take is not in it.
 pub struct Recorded<'a> {
     device: &'a mut dyn BlockDevice,
     /// Sent and not yet handed to the writer, in order; the first one is number `first` of all.
@@ -59,7 +63,16 @@ impl<'a> Recorded<'a> {
             Ok(store)
         });
         let (rows, numbers) = (VecDeque::new(), FxHashMap::default());
-        Ok(Self { device, rows, first: 0, numbers, start: None, batch: Vec::with_capacity(BATCH), sender, writer })
+        Ok(Self {
+            device,
+            rows,
+            first: 0,
+            numbers,
+            start: None,
+            batch: Vec::with_capacity(BATCH),
+            sender,
+            writer,
+        })
     }
 
     /// Writes what is left, and gives the file its name.
@@ -128,10 +141,12 @@ impl BlockDevice for Recorded<'_> {
         let start = *self.start.get_or_insert(sent_at);
         let Request { op, offset, length, handle, .. } = *request;
         if let Some(failed) = self.numbers.insert(handle, self.first + self.rows.len() as u64) {
-            // Its handle is used again, so it has ended without a completion; it must not hold back the rest.
+            // Its handle is used again, so it has ended without a completion; it must not hold back
+            // the rest.
             self.rows[(failed - self.first) as usize].1 = State::Ended;
         }
-        let row = IoRequest { time_ns: sent_at - start, op, offset, length, stream: 0, latency_ns: None };
+        let row =
+            IoRequest { time_ns: sent_at - start, op, offset, length, stream: 0, latency_ns: None };
         self.rows.push_back((row, State::UnderWay));
         Ok(())
     }
@@ -172,9 +187,14 @@ mod tests {
             .collect();
         let mut device = devices::open(&Opening::new("memory(bytes=4Mi)", Access::Write)).unwrap();
         let mut recorded = Recorded::new(&mut *device, &path).unwrap();
-        let settings = Settings { pace: Pace::Closed { depth: 8, waiting: None }, keeps_going: false };
-        let played =
-            play(&mut recorded, &mut Ahead::new(Box::new(VecRequests::new(sent.clone().into()))), settings, &units::Progress::default());
+        let settings =
+            Settings { pace: Pace::Closed { depth: 8, waiting: None }, keeps_going: false };
+        let played = play(
+            &mut recorded,
+            &mut Ahead::new(Box::new(VecRequests::new(sent.clone().into()))),
+            settings,
+            &units::Progress::default(),
+        );
         assert!(played.ended.is_none());
         assert_eq!(recorded.finish().unwrap().requests, 10_000);
         let mut trace = traces::open(&path, &OpenOptions::default()).unwrap();

@@ -7,7 +7,8 @@ use units::{IoOp, IoRequest, Nanos, RequestSource, SourceError};
 pub struct Selection {
     /// Requests before this time of the trace are passed over, in nanoseconds from its start.
     pub skip: Nanos,
-    /// The first request this much later, or more, ends it, in nanoseconds; `Nanos::MAX` for the trace's own end.
+    /// The first request this much later, or more, ends it, in nanoseconds; `Nanos::MAX` for the
+    /// trace's own end.
     pub span: Nanos,
     /// Most requests taken.
     pub limit: u64,
@@ -29,7 +30,8 @@ impl Selection {
     }
 }
 
-/// The selected requests of a source; their times count from the first of them. Requests of no bytes that are no flushes are none.
+/// The selected requests of a source; their times count from the first of them. Requests of no
+/// bytes that are no flushes are none.
 pub struct Selected<S> {
     source: S,
     selection: Selection,
@@ -135,18 +137,35 @@ mod tests {
     proptest! {
         /// However few are asked for at a time, it is what a plain filter takes.
         #[test]
-        fn is_a_filter(all in requests(), skip in 0_u64..20, span in prop::option::of(0_u64..20), limit in 0_u64..40, ops in any::<[bool; 4]>(), chunk in 1_usize..9) {
+        fn is_a_filter(
+            all in requests(),
+            skip in 0_u64..20,
+            span in prop::option::of(0_u64..20),
+            limit in 0_u64..40,
+            ops in any::<[bool; 4]>(),
+            chunk in 1_usize..9,
+        ) {
             let selection = Selection { skip, span: span.unwrap_or(u64::MAX), limit, ops };
             let fits = |request: &&IoRequest| {
-                request.time_ns >= skip && span.is_none_or(|span| request.time_ns - skip < span)
-                    && ops[request.op as usize] && (request.length > 0 || request.op == IoOp::Flush)
+                request.time_ns >= skip
+                    && span.is_none_or(|span| request.time_ns - skip < span)
+                    && ops[request.op as usize]
+                    && (request.length > 0 || request.op == IoOp::Flush)
             };
-            let mut expected: Vec<IoRequest> = all.iter().filter(fits).take(limit as usize).copied().collect();
+            let mut expected: Vec<IoRequest> =
+                all.iter().filter(fits).take(limit as usize).copied().collect();
             let base = expected.first().map_or(0, |request| request.time_ns);
             expected.iter_mut().for_each(|request| request.time_ns -= base);
             let mut selected = Selected::new(VecRequests::new(all.into()), selection);
             for _ in 0..2 {
-                let nothing = IoRequest { time_ns: 0, op: IoOp::Flush, offset: 0, length: 0, stream: 0, latency_ns: None };
+                let nothing = IoRequest {
+                    time_ns: 0,
+                    op: IoOp::Flush,
+                    offset: 0,
+                    length: 0,
+                    stream: 0,
+                    latency_ns: None,
+                };
                 let (mut found, mut buffer) = (Vec::new(), vec![nothing; chunk]);
                 loop {
                     let count = selected.fill(&mut buffer).unwrap();

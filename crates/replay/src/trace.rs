@@ -88,7 +88,10 @@ pub struct ReplayTrace {
 
 impl std::fmt::Debug for ReplayTrace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ReplayTrace").field("path", &self.path).field("totals", &self.totals).finish_non_exhaustive()
+        f.debug_struct("ReplayTrace")
+            .field("path", &self.path)
+            .field("totals", &self.totals)
+            .finish_non_exhaustive()
     }
 }
 
@@ -98,14 +101,25 @@ enum Origin {
 }
 
 impl ReplayTrace {
-    /// Reads a trace once. With `dense` the extents of 1 MiB that it reads or writes anywhere are moved together ([`traces::requests`]);
-    /// otherwise addresses stay those of the recording. The progress counts bytes of the file.
+    /// Reads a trace once. With `dense` the extents of 1 MiB that it reads or writes anywhere are
+    /// moved together ([`traces::requests`]); otherwise addresses stay those of the recording. The
+    /// progress counts bytes of the file.
     ///
     /// # Errors
-    /// [`ReplayError::Trace`]; [`ReplayError::Unusable`] if nothing of it is selected; [`ReplayError::Cancelled`].
-    pub fn load(path: &Path, how: OpenOptions, selection: Selection, dense: bool, progress: &Progress) -> Result<Self, ReplayError> {
-        let found =
-            if dense { Self::load_dense(path, how, selection, progress) } else { Self::load_as_recorded(path, how, selection, progress) }?;
+    /// [`ReplayError::Trace`]; [`ReplayError::Unusable`] if nothing of it is selected;
+    /// [`ReplayError::Cancelled`].
+    pub fn load(
+        path: &Path,
+        how: OpenOptions,
+        selection: Selection,
+        dense: bool,
+        progress: &Progress,
+    ) -> Result<Self, ReplayError> {
+        let found = if dense {
+            Self::load_dense(path, how, selection, progress)
+        } else {
+            Self::load_as_recorded(path, how, selection, progress)
+        }?;
         if found.totals.requests() == 0 {
             return Err(ReplayError::Unusable {
                 name: path.display().to_string(),
@@ -116,7 +130,12 @@ impl ReplayTrace {
         Ok(found)
     }
 
-    fn load_as_recorded(path: &Path, how: OpenOptions, selection: Selection, progress: &Progress) -> Result<Self, ReplayError> {
+    fn load_as_recorded(
+        path: &Path,
+        how: OpenOptions,
+        selection: Selection,
+        progress: &Progress,
+    ) -> Result<Self, ReplayError> {
         let recorded = Recorded::open(path, how.clone())?;
         progress.set_total(recorded.total_bytes());
         let (sources, format) = (recorded.sources()?, recorded.format());
@@ -126,20 +145,46 @@ impl ReplayTrace {
         if !facts.streams_are_volumes {
             totals.volumes = 1;
         }
-        Ok(Self { path: path.to_owned(), format, sources, facts, selection, totals, origin: Origin::AsRecorded { how } })
+        Ok(Self {
+            path: path.to_owned(),
+            format,
+            sources,
+            facts,
+            selection,
+            totals,
+            origin: Origin::AsRecorded { how },
+        })
     }
 
-    fn load_dense(path: &Path, how: OpenOptions, selection: Selection, progress: &Progress) -> Result<Self, ReplayError> {
+    fn load_dense(
+        path: &Path,
+        how: OpenOptions,
+        selection: Selection,
+        progress: &Progress,
+    ) -> Result<Self, ReplayError> {
         const MEMORY_BYTES: u64 = 256 << 20;
-        let options =
-            LoadOptions { format: how.format, skip_bad: how.skip_bad, memory_limit_bytes: MEMORY_BYTES, ..LoadOptions::default() };
+        let options = LoadOptions {
+            format: how.format,
+            skip_bad: how.skip_bad,
+            memory_limit_bytes: MEMORY_BYTES,
+            ..LoadOptions::default()
+        };
         let loaded = load(path, &options, progress)?;
         let mut selected = Selected::new(loaded.all(), selection);
         let mut totals = scan(&mut selected, |_| Ok(progress.advance(0)?))?;
         totals.volumes = 1;
         totals.empty += loaded.counts.left_out;
-        let (format, sources, facts) = (loaded.format, loaded.sources.clone(), loaded.facts.clone());
-        Ok(Self { path: path.to_owned(), format, sources, facts, selection, totals, origin: Origin::Dense(Box::new(loaded)) })
+        let (format, sources, facts) =
+            (loaded.format, loaded.sources.clone(), loaded.facts.clone());
+        Ok(Self {
+            path: path.to_owned(),
+            format,
+            sources,
+            facts,
+            selection,
+            totals,
+            origin: Origin::Dense(Box::new(loaded)),
+        })
     }
 
     /// The selected requests from the first on.
@@ -148,7 +193,9 @@ impl ReplayTrace {
     /// [`ReplayError::Trace`] if it cannot be opened again.
     pub fn source(&self) -> Result<Box<dyn RequestSource>, ReplayError> {
         Ok(match &self.origin {
-            Origin::AsRecorded { how } => Box::new(Selected::new(Recorded::open(&self.path, how.clone())?, self.selection)),
+            Origin::AsRecorded { how } => {
+                Box::new(Selected::new(Recorded::open(&self.path, how.clone())?, self.selection))
+            }
             Origin::Dense(loaded) => Box::new(Selected::new(loaded.all(), self.selection)),
         })
     }
@@ -160,7 +207,14 @@ fn scan<S: RequestSource>(
     mut between: impl FnMut(&mut S) -> Result<(), ReplayError>,
 ) -> Result<Totals, ReplayError> {
     const MOST_UNIT: u64 = 1 << 20;
-    let nothing = IoRequest { time_ns: 0, op: IoOp::Flush, offset: 0, length: 0, stream: 0, latency_ns: None };
+    let nothing = IoRequest {
+        time_ns: 0,
+        op: IoOp::Flush,
+        offset: 0,
+        length: 0,
+        stream: 0,
+        latency_ns: None,
+    };
     let mut buffer = vec![nothing; 4096];
     let (mut totals, mut streams) = (Totals::default(), FxHashSet::default());
     loop {

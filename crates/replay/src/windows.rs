@@ -32,7 +32,8 @@ impl Window {
     }
 }
 
-/// Windows of equal length from the start of a replay on. When there are more than [`Windows::MOST`], they are joined in pairs.
+/// Windows of equal length from the start of a replay on. When there are more than
+/// [`Windows::MOST`], they are joined in pairs.
 #[derive(Clone, Debug)]
 pub struct Windows {
     /// Length of each, in nanoseconds.
@@ -78,7 +79,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_lost_when_windows_are_joined(times in prop::collection::vec(0_u64..20_000_000_000, 1..200)) {
+        fn nothing_is_lost_when_windows_are_joined(
+            times in prop::collection::vec(0_u64..20_000_000_000, 1..200),
+        ) {
             let mut windows = Windows::new();
             for (number, time) in times.iter().enumerate() {
                 let window = windows.at(*time);

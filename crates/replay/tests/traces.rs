@@ -1,4 +1,5 @@
-//! Traces from files: which part is taken, at which addresses, and what is known of it before it is played.
+//! Traces from files: which part is taken, at which addresses, and what is known of it before it is
+//! played.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -18,33 +19,59 @@ fn file(lines: &str) -> NamedTempFile {
 }
 
 fn loaded(file: &NamedTempFile, selection: Selection, dense: bool) -> ReplayTrace {
-    ReplayTrace::load(file.path(), OpenOptions::default(), selection, dense, &Progress::default()).unwrap()
+    ReplayTrace::load(file.path(), OpenOptions::default(), selection, dense, &Progress::default())
+        .unwrap()
 }
 
 fn requests(trace: &ReplayTrace) -> Vec<(u64, IoOp, u64, u32)> {
     let mut source = trace.source().unwrap();
-    let nothing = IoRequest { time_ns: 0, op: IoOp::Flush, offset: 0, length: 0, stream: 0, latency_ns: None };
+    let nothing = IoRequest {
+        time_ns: 0,
+        op: IoOp::Flush,
+        offset: 0,
+        length: 0,
+        stream: 0,
+        latency_ns: None,
+    };
     let mut buffer = vec![nothing; 100];
     let count = source.fill(&mut buffer).unwrap();
-    buffer[..count].iter().map(|request| (request.time_ns / 1000, request.op, request.offset, request.length)).collect()
+    buffer[..count]
+        .iter()
+        .map(|request| (request.time_ns / 1000, request.op, request.offset, request.length))
+        .collect()
 }
 
 #[test]
 fn addresses_and_intervals_are_those_of_the_file() {
-    let trace = file("5 a write 734003200 8192\n6 a sync 0 0\n8 a read 512 1024\n9 a trim 4096 4096\n");
+    let trace =
+        file("5 a write 734003200 8192\n6 a sync 0 0\n8 a read 512 1024\n9 a trim 4096 4096\n");
     let found = loaded(&trace, Selection::default(), false);
-    let expected = [(0, IoOp::Write, 700 * MIB, 8192), (1, IoOp::Flush, 0, 0), (3, IoOp::Read, 512, 1024), (4, IoOp::Trim, 4096, 4096)];
+    let expected = [
+        (0, IoOp::Write, 700 * MIB, 8192),
+        (1, IoOp::Flush, 0, 0),
+        (3, IoOp::Read, 512, 1024),
+        (4, IoOp::Trim, 4096, 4096),
+    ];
     assert_eq!(requests(&found), expected);
     let totals = found.totals;
-    assert_eq!((totals.by_op, totals.read_bytes, totals.written_bytes, totals.trimmed_bytes), ([1, 1, 1, 1], 1024, 8192, 4096));
-    assert_eq!((totals.end_bytes, totals.longest_bytes, totals.unit_bytes), (700 * MIB + 8192, 8192, 512));
+    assert_eq!(
+        (totals.by_op, totals.read_bytes, totals.written_bytes, totals.trimmed_bytes),
+        ([1, 1, 1, 1], 1024, 8192, 4096)
+    );
+    assert_eq!(
+        (totals.end_bytes, totals.longest_bytes, totals.unit_bytes),
+        (700 * MIB + 8192, 8192, 512)
+    );
     assert_eq!((totals.duration, totals.volumes, totals.changes()), (4000, 1, true));
     assert_eq!((found.format, found.sources.len()), ("fio_iolog", 1));
 }
 
 #[test]
 fn a_part_of_it_begins_at_its_own_start() {
-    let trace = file("0 a write 0 512\n10 a read 1024 512\n20 a write 4096 512\n30 a read 8192 512\n40 a sync 0 0\n");
+    let trace = file(
+        "0 a write 0 512\n10 a read 1024 512\n20 a write 4096 512\n30 a read 8192 512\n40 a sync 0 \
+         0\n",
+    );
     let selection = Selection { skip: 5_000, span: 30_000, ..Selection::default() };
     let found = loaded(&trace, selection, false);
     assert_eq!(requests(&found).iter().map(|request| request.0).collect::<Vec<_>>(), [0, 10, 20]);
@@ -54,8 +81,19 @@ fn a_part_of_it_begins_at_its_own_start() {
     assert!(!found.totals.changes());
     assert_eq!(found.totals.end_bytes, 8192 + 512);
     let nothing = Selection { skip: 1 << 40, ..Selection::default() };
-    let error = ReplayTrace::load(trace.path(), OpenOptions::default(), nothing, false, &Progress::default()).unwrap_err().to_string();
-    assert!(error.ends_with("no request of it is selected; right would be a part of it with requests"), "{error}");
+    let error = ReplayTrace::load(
+        trace.path(),
+        OpenOptions::default(),
+        nothing,
+        false,
+        &Progress::default(),
+    )
+    .unwrap_err()
+    .to_string();
+    assert!(
+        error.ends_with("no request of it is selected; right would be a part of it with requests"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -72,5 +110,14 @@ fn what_it_touches_can_be_moved_together() {
 #[test]
 fn a_trace_that_can_be_read_only_once_is_refused() {
     let path = std::path::Path::new("/dev/null");
-    assert!(ReplayTrace::load(path, OpenOptions::default(), Selection::default(), false, &Progress::default()).is_err());
+    assert!(
+        ReplayTrace::load(
+            path,
+            OpenOptions::default(),
+            Selection::default(),
+            false,
+            &Progress::default()
+        )
+        .is_err()
+    );
 }

@@ -1,5 +1,5 @@
-//! Speed of the simulated drive on the drive that simulators are compared on (profile `a16`): random reads, random writes under
-//! cleaning, and the making of a large full drive.
+//! Speed of the simulated drive on the drive that simulators are compared on (profile `a16`):
+//! random reads, random writes under cleaning, and the making of a large full drive.
 //!
 //! Prints one line a case. Wall time on a shared machine drifts: compare lines of one run.
 
@@ -30,7 +30,14 @@ impl RequestSource for Uniform {
     fn fill(&mut self, buffer: &mut [IoRequest]) -> Result<usize, SourceError> {
         for request in buffer.iter_mut() {
             let offset = self.random.random_range(0..self.pages) * u64::from(self.page_bytes);
-            *request = IoRequest { time_ns: 0, op: self.op, offset, length: self.page_bytes, stream: 0, latency_ns: None };
+            *request = IoRequest {
+                time_ns: 0,
+                op: self.op,
+                offset,
+                length: self.page_bytes,
+                stream: 0,
+                latency_ns: None,
+            };
         }
         Ok(buffer.len())
     }
@@ -41,8 +48,12 @@ impl RequestSource for Uniform {
 }
 
 fn run(profile: &Profile, op: IoOp, requests: u64, state: State) -> Outcome {
-    let source =
-        Uniform { random: Pcg64Mcg::seed_from_u64(7), pages: u64::from(profile.logical_pages()), page_bytes: profile.media.page_bytes, op };
+    let source = Uniform {
+        random: Pcg64Mcg::seed_from_u64(7),
+        pages: u64::from(profile.logical_pages()),
+        page_bytes: profile.media.page_bytes,
+        op,
+    };
     let settings = Settings {
         profile: profile.clone(),
         state,
@@ -60,7 +71,8 @@ fn run(profile: &Profile, op: IoOp, requests: u64, state: State) -> Outcome {
 fn show(name: &str, outcome: &Outcome) {
     let wall = outcome.wall_seconds;
     println!(
-        "{name}: {:.2} M requests/s, {:.2} M flash operations/s; write amplification {:.2}, {:.0} IOPS, prepared in {:.2} s, {:.1} bytes/page, hash {:016x}",
+        "{name}: {:.2} M requests/s, {:.2} M flash operations/s; write amplification {:.2}, {:.0} \
+         IOPS, prepared in {:.2} s, {:.1} bytes/page, hash {:016x}",
         outcome.requests as f64 / wall / 1e6,
         outcome.media.total() as f64 / wall / 1e6,
         outcome.write_amplification,
@@ -75,7 +87,10 @@ fn main() {
     let a16 = profile::load("a16").expect("the profile is built in");
     for _ in 0..3 {
         show("a16 random reads, filled", &run(&a16, IoOp::Read, 10_000_000, State::Filled));
-        show("a16 random writes, aged", &run(&a16, IoOp::Write, 400_000, State::Aged { overwrites: 2.0 }));
+        show(
+            "a16 random writes, aged",
+            &run(&a16, IoOp::Write, 400_000, State::Aged { overwrites: 2.0 }),
+        );
     }
     let mut large = a16;
     large.set("media.erase_blocks_per_plane", "3200").expect("the key is known");

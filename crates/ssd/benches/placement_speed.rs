@@ -1,6 +1,8 @@
-//! Speed and memory of the counting simulator on a device of 100 GB: `cargo bench -p flashwright-ssd --bench placement_speed`.
+//! Speed and memory of the counting simulator on a device of 100 GB: `cargo bench -p
+//! flashwright-ssd --bench placement_speed`.
 //!
-//! A run takes seconds, so this measures whole runs rather than using a harness for short ones. Other sizes: `-- PAGES UPDATES_PER_PAGE`.
+//! A run takes seconds, so this measures whole runs rather than using a harness for short ones.
+//! Other sizes: `-- PAGES UPDATES_PER_PAGE`.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark may stop where it stands")]
 
@@ -50,12 +52,25 @@ impl PageSource for Updates {
 }
 
 /// Million flash page programs a second, and bytes a physical page of the FTL's tables.
-fn measure(device: (u32, u32), updates_per_page: f64, skewed: bool, placement: &str, victim: &str) -> (f64, f64) {
+fn measure(
+    device: (u32, u32),
+    updates_per_page: f64,
+    skewed: bool,
+    placement: &str,
+    victim: &str,
+) -> (f64, f64) {
     let (pages, pages_per_erase_block) = device;
     let updates = (f64::from(pages) * updates_per_page) as u64;
-    let mut source = Updates { skewed, pages, updates, left: updates, random: Pcg64Mcg::seed_from_u64(1) };
+    let mut source =
+        Updates { skewed, pages, updates, left: updates, random: Pcg64Mcg::seed_from_u64(1) };
     let settings = Settings {
-        geometry: Geometry::with_over_provisioning(4096, pages_per_erase_block, u64::from(pages), 0.3).unwrap(),
+        geometry: Geometry::with_over_provisioning(
+            4096,
+            pages_per_erase_block,
+            u64::from(pages),
+            0.3,
+        )
+        .unwrap(),
         placement: Spec::parse(placement).unwrap(),
         victim: Spec::parse(victim).unwrap(),
         start: Start::Filled,
@@ -74,12 +89,23 @@ fn main() {
     let pages = given.first().map_or(26_214_400, |&pages| pages as u32);
     let updates_per_page = given.get(1).copied().unwrap_or(2.0);
     println!("over-provisioning 0.3, one core; three runs in turn");
-    println!("{:<52} {:>32} {:>17}", "load, pages an erase block, policies", "million flash page programs / s", "table bytes/page");
-    let all = [("none", "greedy"), ("multi_log", "lru"), ("none", "lru"), ("multi_log_optimal", "lru")];
-    // Skew and small erase blocks are where an index of victims that suits uniform loads can fall behind.
-    for (load, per_block, policies) in [("uniform", 64, &all[..]), ("80/20", 64, &all[..2]), ("uniform", 8, &all[..1])] {
+    println!(
+        "{:<52} {:>32} {:>17}",
+        "load, pages an erase block, policies",
+        "million flash page programs / s",
+        "table bytes/page"
+    );
+    let all =
+        [("none", "greedy"), ("multi_log", "lru"), ("none", "lru"), ("multi_log_optimal", "lru")];
+    // Skew and small erase blocks are where an index of victims that suits uniform loads can fall
+    // behind.
+    for (load, per_block, policies) in
+        [("uniform", 64, &all[..]), ("80/20", 64, &all[..2]), ("uniform", 8, &all[..1])]
+    {
         for (placement, victim) in policies {
-            let once = || measure((pages, per_block), updates_per_page, load != "uniform", placement, victim);
+            let once = || {
+                measure((pages, per_block), updates_per_page, load != "uniform", placement, victim)
+            };
             let runs: Vec<(f64, f64)> = (0..3).map(|_| once()).collect();
             let speeds: Vec<String> = runs.iter().map(|(speed, _)| format!("{speed:.1}")).collect();
             let name = format!("{load}, {pages} pages, {per_block}: {placement} + {victim}");

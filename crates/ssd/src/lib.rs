@@ -1,7 +1,8 @@
 //! The device: the flash translation layer and its media.
 //!
-//! Mapping, placement, victim choice and cleaning are written once in [`ftl`]. On the counting medium it is a write-amplification
-//! simulator ([`counting`]); a timed medium makes it a device with latencies.
+//! Mapping, placement, victim choice and cleaning are written once in [`ftl`]. On the counting
+//! medium it is a write-amplification simulator ([`counting`]); a timed medium makes it a device
+//! with latencies.
 
 pub mod counting;
 pub mod drive;

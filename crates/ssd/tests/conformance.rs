@@ -1,8 +1,12 @@
-//! Every placement policy with every victim policy against a plain map: whatever is registered is tested.
+//! Every placement policy with every victim policy against a plain map: whatever is registered is
+//! tested.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests that fails the test")]
 
-use placement::{BuildError, Context, PLACEMENTS, Placement, PlacementVisitor, VICTIMS, build_victim, visit_placement};
+use placement::{
+    BuildError, Context, PLACEMENTS, Placement, PlacementVisitor, VICTIMS, build_victim,
+    visit_placement,
+};
 use proptest::prelude::*;
 use registry::Spec;
 use ssd::ftl::{Medium, PageMapped};
@@ -53,7 +57,8 @@ impl PlacementVisitor for Check<'_> {
         let mut ftl = PageMapped::new(geometry, "checked", policy, victims, flash)?;
         let mut oracle = vec![None; geometry.logical_pages as usize];
         let fill = (0..geometry.logical_pages).map(|lpn| (lpn, false));
-        for (version, (page, is_trim)) in (1u64..).zip(fill.chain(self.operations.iter().copied())) {
+        for (version, (page, is_trim)) in (1u64..).zip(fill.chain(self.operations.iter().copied()))
+        {
             let lpn = Lpn(page % geometry.logical_pages);
             if is_trim {
                 ftl.trim(lpn);
@@ -69,26 +74,41 @@ impl PlacementVisitor for Check<'_> {
         }
         ftl.audit().unwrap();
         for (lpn, expected) in (0u32..).zip(oracle) {
-            let found = ftl.lookup(Lpn(lpn)).map(|ppn| ftl.medium().pages[ppn.index()].expect("a mapped page holds data"));
+            let found = ftl
+                .lookup(Lpn(lpn))
+                .map(|ppn| ftl.medium().pages[ppn.index()].expect("a mapped page holds data"));
             assert_eq!(found, expected, "logical page {lpn}");
         }
         let counters = ftl.counters();
         assert_eq!(counters.victims_by_valid.iter().sum::<u64>(), counters.erases);
-        let relocated: u64 = (0u64..).zip(&counters.victims_by_valid).map(|(valid, victims)| valid * victims).sum();
+        let relocated: u64 =
+            (0u64..).zip(&counters.victims_by_valid).map(|(valid, victims)| valid * victims).sum();
         assert_eq!(relocated, counters.relocated_pages);
         Ok(())
     }
 }
 
-fn check(placement: &str, victim: &str, geometry: Geometry, seed: u64, operations: &[(u32, bool)]) -> Result<(), BuildError> {
+fn check(
+    placement: &str,
+    victim: &str,
+    geometry: Geometry,
+    seed: u64,
+    operations: &[(u32, bool)],
+) -> Result<(), BuildError> {
     let weights = || (0..geometry.logical_pages).map(|lpn| 1.0 / f64::from(1 + lpn % 97)).collect();
     let context = Context { geometry, seed, page_weights: Some(&weights) };
-    visit_placement(&Spec::parse(placement).unwrap(), &context, Check { context, victim, operations })?
+    visit_placement(
+        &Spec::parse(placement).unwrap(),
+        &context,
+        Check { context, victim, operations },
+    )?
 }
 
-/// Pages of very different heat, so that every stream of every policy comes to be used, and some trims.
+/// Pages of very different heat, so that every stream of every policy comes to be used, and some
+/// trims.
 fn operations(logical_pages: u32) -> impl Strategy<Value = Vec<(u32, bool)>> {
-    let page = prop_oneof![4 => 0..logical_pages / 20, 3 => 0..logical_pages / 4, 3 => 0..logical_pages];
+    let page =
+        prop_oneof![4 => 0..logical_pages / 20, 3 => 0..logical_pages / 4, 3 => 0..logical_pages];
     prop::collection::vec((page, prop::bool::weighted(0.03)), 3000..9000)
 }
 
@@ -102,7 +122,9 @@ proptest! {
         seed: u64,
         operations in operations(6000),
     ) {
-        let geometry = Geometry::with_over_provisioning(4096, pages_per_erase_block, 6000, over_provisioning).unwrap();
+        let geometry =
+            Geometry::with_over_provisioning(4096, pages_per_erase_block, 6000, over_provisioning)
+                .unwrap();
         for placement in PLACEMENTS {
             for victim in VICTIMS {
                 match check(placement.info.name, victim.name, geometry, seed, &operations) {
@@ -114,7 +136,11 @@ proptest! {
     }
 
     #[test]
-    fn multi_log_keeps_every_page_while_logs_are_made_and_joined(seed: u64, over_provisioning in 0.3f64..1.5, heat in 1u32..40) {
+    fn multi_log_keeps_every_page_while_logs_are_made_and_joined(
+        seed: u64,
+        over_provisioning in 0.3f64..1.5,
+        heat in 1u32..40,
+    ) {
         let geometry = Geometry::with_over_provisioning(4096, 8, 4000, over_provisioning).unwrap();
         let mut state = seed | 1;
         let mut draw = |below: u32| {
@@ -129,7 +155,14 @@ proptest! {
             })
             .collect();
         for sinking in ["all", "excess"] {
-            check(&format!("multi_log(min_log_pages=1,sinking={sinking})"), "lru", geometry, seed, &operations).unwrap();
+            check(
+                &format!("multi_log(min_log_pages=1,sinking={sinking})"),
+                "lru",
+                geometry,
+                seed,
+                &operations,
+            )
+            .unwrap();
         }
     }
 

@@ -1,7 +1,9 @@
-//! The same drive, load and seed do the same, command by command: again, on another thread, in debug and release, and after a change of the code.
+//! The same drive, load and seed do the same, command by command: again, on another thread, in
+//! debug and release, and after a change of the code.
 //!
-//! `drive_golden.txt` holds one line for each scheme and set of features. `UPDATE_GOLDEN=1 cargo test -p flashwright-ssd --test drive_determinism`
-//! writes it anew; the difference is then part of the change, to be read and explained.
+//! `drive_golden.txt` holds one line for each scheme and set of features. `UPDATE_GOLDEN=1 cargo
+//! test -p flashwright-ssd --test drive_determinism` writes it anew; the difference is then part of
+//! the change, to be read and explained.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests that fails the test")]
 
@@ -18,7 +20,8 @@ use units::{IoOp, IoRequest, VecRequests};
 
 const UPDATE: &str = "UPDATE_GOLDEN=1 cargo test -p flashwright-ssd --test drive_determinism";
 const HEADER: &str = "\
-# Event hash and counters of 8,000 mixed requests at depth 8 on small drives that were filled and overwritten at random; see drive_determinism.rs.
+# Event hash and counters of 8,000 mixed requests at depth 8 on small drives \
+that were filled and overwritten at random; see drive_determinism.rs.
 # Written by UPDATE_GOLDEN=1 cargo test -p flashwright-ssd --test drive_determinism
 # scheme features event_hash picoseconds host_pages relocated_pages mapping_pages erases
 ";
@@ -73,7 +76,8 @@ fn small(scheme: &str, features: &[(&str, &str)]) -> Profile {
     profile(&[&sizes, features].concat())
 }
 
-/// Two thirds writes, some of a part of a page or of several, then reads, trims and flushes; half of them to a tenth of the drive.
+/// Two thirds writes, some of a part of a page or of several, then reads, trims and flushes; half
+/// of them to a tenth of the drive.
 fn requests(profile: &Profile) -> VecRequests {
     let sectors = (profile.capacity_bytes() / 512) as u32;
     let mut random = SplitMix(20_240_229);
@@ -83,7 +87,16 @@ fn requests(profile: &Profile) -> VecRequests {
             0..62 => IoOp::Write,
             62..92 => IoOp::Read,
             92..99 => IoOp::Trim,
-            _ => return IoRequest { time_ns: 0, op: IoOp::Flush, offset: 0, length: 0, stream: 0, latency_ns: None },
+            _ => {
+                return IoRequest {
+                    time_ns: 0,
+                    op: IoOp::Flush,
+                    offset: 0,
+                    length: 0,
+                    stream: 0,
+                    latency_ns: None,
+                };
+            }
         };
         let reach = if random.below(2) == 0 { sectors / 10 } else { sectors };
         let page = 8;
@@ -94,7 +107,14 @@ fn requests(profile: &Profile) -> VecRequests {
         };
         let length = length.min(sectors - first);
         end = first + length;
-        IoRequest { time_ns: 0, op, offset: u64::from(first) * 512, length: length * 512, stream: 0, latency_ns: None }
+        IoRequest {
+            time_ns: 0,
+            op,
+            offset: u64::from(first) * 512,
+            length: length * 512,
+            stream: 0,
+            latency_ns: None,
+        }
     };
     VecRequests::new((0..8_000).map(|_| one()).collect())
 }
@@ -119,15 +139,23 @@ fn shown(outcome: &Outcome) -> String {
 }
 
 fn all() -> BTreeMap<(String, String), String> {
-    let cases = specs().into_iter().flat_map(|spec| FEATURES.map(|(name, keys)| (spec.clone(), name, keys)));
-    cases.map(|(spec, name, keys)| ((spec.clone(), name.to_owned()), shown(&outcome(&small(&spec, keys), 1)))).collect()
+    let cases = specs()
+        .into_iter()
+        .flat_map(|spec| FEATURES.map(|(name, keys)| (spec.clone(), name, keys)));
+    cases
+        .map(|(spec, name, keys)| {
+            ((spec.clone(), name.to_owned()), shown(&outcome(&small(&spec, keys), 1)))
+        })
+        .collect()
 }
 
 fn parse(text: &str) -> BTreeMap<(String, String), String> {
     let lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
     lines
         .map(|line| {
-            let [spec, name, rest] = line.splitn(3, ' ').collect::<Vec<_>>()[..] else { panic!("drive_golden.txt: `{line}`") };
+            let [spec, name, rest] = line.splitn(3, ' ').collect::<Vec<_>>()[..] else {
+                panic!("drive_golden.txt: `{line}`")
+            };
             ((spec.to_owned(), name.to_owned()), rest.to_owned())
         })
         .collect()
@@ -142,12 +170,14 @@ fn every_scheme_does_what_it_did() {
         std::fs::write(&path, HEADER.to_owned() + &lines.collect::<String>()).unwrap();
         return;
     }
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}; make it with {UPDATE}", path.display()));
+    let text = std::fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("{}: {error}; make it with {UPDATE}", path.display()));
     let golden = parse(&text);
     let keys = golden.keys().chain(found.keys()).collect::<std::collections::BTreeSet<_>>();
     let nothing = "nothing".to_owned();
     let told = keys.into_iter().filter(|key| golden.get(key) != found.get(key)).map(|key| {
-        let of = |all: &BTreeMap<(String, String), String>| all.get(key).unwrap_or(&nothing).clone();
+        let of =
+            |all: &BTreeMap<(String, String), String>| all.get(key).unwrap_or(&nothing).clone();
         format!("{} {}: was {}\n    now {}", key.0, key.1, of(&golden), of(&found))
     });
     let told: Vec<String> = told.collect();
@@ -157,7 +187,14 @@ fn every_scheme_does_what_it_did() {
 #[test]
 fn the_load_is_the_one_that_was_recorded() {
     let mut source = requests(&small("page_mapped", &[]));
-    let nothing = IoRequest { time_ns: 0, op: IoOp::Flush, offset: 0, length: 0, stream: 0, latency_ns: None };
+    let nothing = IoRequest {
+        time_ns: 0,
+        op: IoOp::Flush,
+        offset: 0,
+        length: 0,
+        stream: 0,
+        latency_ns: None,
+    };
     let mut buffer = vec![nothing; 10_000];
     let count = units::RequestSource::fill(&mut source, &mut buffer).unwrap();
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
@@ -166,7 +203,11 @@ fn the_load_is_the_one_that_was_recorded() {
             hash = (hash ^ word).wrapping_mul(0x0100_0000_01b3);
         }
     }
-    assert_eq!((count, hash), (8_000, 9_057_672_628_497_264_053), "the requests changed, not the drive");
+    assert_eq!(
+        (count, hash),
+        (8_000, 9_057_672_628_497_264_053),
+        "the requests changed, not the drive"
+    );
 }
 
 #[test]

@@ -14,20 +14,26 @@ use ssd::drive::state::State;
 use units::{IoOp, IoRequest, Progress, VecRequests};
 
 fn all_at_once(ops: impl Iterator<Item = IoOp>) -> VecRequests {
-    let request = |op| IoRequest { time_ns: 0, op, offset: 0, length: 4096, stream: 0, latency_ns: None };
+    let request =
+        |op| IoRequest { time_ns: 0, op, offset: 0, length: 4096, stream: 0, latency_ns: None };
     VecRequests::new(ops.map(request).collect::<Arc<[IoRequest]>>())
 }
 
 /// 4 planes of 128 pages, half as many again as the host has.
 fn four_planes(changes: &[(&str, &str)]) -> Profile {
-    let sizes = [("media.channels", "4"), ("media.erase_blocks_per_plane", "16"), ("media.pages_per_erase_block", "8")];
+    let sizes = [
+        ("media.channels", "4"),
+        ("media.erase_blocks_per_plane", "16"),
+        ("media.pages_per_erase_block", "8"),
+    ];
     profile(&[&sizes, changes].concat())
 }
 
 #[test]
 fn requests_that_end_together_with_the_warm_up_are_not_lost() {
     // A trim takes no time here, so that all of them end in one step.
-    let warm_up = Settings { warm_up_requests: 3, ..settings(&profile(&[]), State::Filled, 32, u64::MAX) };
+    let warm_up =
+        Settings { warm_up_requests: 3, ..settings(&profile(&[]), State::Filled, 32, u64::MAX) };
     let outcome = run(&warm_up, all_at_once((0..20).map(|_| IoOp::Trim)));
     assert_eq!(outcome.requests, 17);
     assert_eq!(outcome.jobs[0].requests, 17);
@@ -49,7 +55,10 @@ fn cleaning_in_idle_time_needs_a_time_to_be_idle() {
     assert!(told.contains("cleaning.idle_us = 0: must be from 1 to"), "{told}");
     odd.set("cleaning.idle_us", "1").unwrap();
     odd.check().unwrap();
-    let written = run(&settings(&odd, State::Aged { overwrites: 1.0 }, 4, 500), Endless::random(IoOp::Write, &odd, 1));
+    let written = run(
+        &settings(&odd, State::Aged { overwrites: 1.0 }, 4, 500),
+        Endless::random(IoOp::Write, &odd, 1),
+    );
     assert_eq!(written.requests, 500);
 }
 
@@ -60,7 +69,8 @@ fn a_plane_that_is_full_is_passed_over_whatever_the_chunk() {
             let scheme = format!("page_mapped(allocation={allocation},chunk_pages={chunk})");
             let drive = four_planes(&[("ftl.scheme", &scheme)]);
             for state in [State::Fresh, State::Aged { overwrites: 2.0 }] {
-                let written = run(&settings(&drive, state, 8, 3000), Endless::random(IoOp::Write, &drive, 2));
+                let written =
+                    run(&settings(&drive, state, 8, 3000), Endless::random(IoOp::Write, &drive, 2));
                 assert_eq!(written.requests, 3000, "{scheme}, {state:?}");
             }
         }
@@ -69,13 +79,23 @@ fn a_plane_that_is_full_is_passed_over_whatever_the_chunk() {
 
 #[test]
 fn chunks_that_do_not_fit_the_planes_are_refused() {
-    // 341 logical pages: with 96 in a row, a plane would have to hold 96, with 256 in a row 256 of the 96 that it can.
-    let drive = |chunk: &str| four_planes(&[("ftl.scheme", &format!("page_mapped(allocation=static,chunk_pages={chunk})"))]);
+    // 341 logical pages: with 96 in a row, a plane would have to hold 96, with 256 in a row 256 of
+    // the 96 that it can.
+    let drive = |chunk: &str| {
+        four_planes(&[(
+            "ftl.scheme",
+            &format!("page_mapped(allocation=static,chunk_pages={chunk})"),
+        )])
+    };
     let fits = drive("96");
-    let written = run(&settings(&fits, State::Filled, 8, 1000), Endless::random(IoOp::Write, &fits, 3));
+    let written =
+        run(&settings(&fits, State::Filled, 8, 1000), Endless::random(IoOp::Write, &fits, 3));
     assert_eq!(written.requests, 1000);
     let never = Box::new(all_at_once(std::iter::empty()));
-    let told = simulate(&settings(&drive("256"), State::Filled, 8, 1), None, never, &Progress::default()).unwrap_err().to_string();
+    let told =
+        simulate(&settings(&drive("256"), State::Filled, 8, 1), None, never, &Progress::default())
+            .unwrap_err()
+            .to_string();
     assert!(told.contains("are too few for `none`") && !told.contains('\n'), "{told}");
 }
 

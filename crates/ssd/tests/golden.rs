@@ -1,8 +1,10 @@
-//! Exact counters of every policy on a small fixed workload: what a change of code must not change unseen.
+//! Exact counters of every policy on a small fixed workload: what a change of code must not change
+//! unseen.
 //!
-//! `golden.txt` holds one line for each pair of policies: every placement with the victim policy of its authors and with greedy, and
-//! every victim policy without placement. `UPDATE_GOLDEN=1 cargo test -p flashwright-ssd --test golden` writes it anew; the difference
-//! is then part of the change, to be read and explained.
+//! `golden.txt` holds one line for each pair of policies: every placement with the victim policy of
+//! its authors and with greedy, and every victim policy without placement. `UPDATE_GOLDEN=1 cargo
+//! test -p flashwright-ssd --test golden` writes it anew; the difference is then part of the
+//! change, to be read and explained.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests that fails the test")]
 
@@ -18,7 +20,8 @@ const PAGES: u32 = 4000;
 const OPERATIONS: usize = 20_000;
 const UPDATE: &str = "UPDATE_GOLDEN=1 cargo test -p flashwright-ssd --test golden";
 const HEADER: &str = "\
-# Exact counters of 20,000 operations on 4,000 pages, 8 pages an erase block, over-provisioning 0.4, filled; see golden.rs.
+# Exact counters of 20,000 operations on 4,000 pages, 8 pages an erase block, \
+over-provisioning 0.4, filled; see golden.rs.
 # Written by UPDATE_GOLDEN=1 cargo test -p flashwright-ssd --test golden
 # placement victim relocated_pages erases
 ";
@@ -26,7 +29,8 @@ const HEADER: &str = "\
 type Pair = (String, String);
 type Counters = BTreeMap<Pair, (u64, u64)>;
 
-/// Steele, Lea & Flood, OOPSLA 2014 (`SplitMix64`), so that the workload depends on no crate's version.
+/// Steele, Lea & Flood, OOPSLA 2014 (`SplitMix64`), so that the workload depends on no crate's
+/// version.
 struct SplitMix(u64);
 
 impl SplitMix {
@@ -39,7 +43,8 @@ impl SplitMix {
     }
 }
 
-/// Half of the operations go to a twentieth of the pages, a quarter to a quarter of them, a quarter to all; one in thirty is a trim.
+/// Half of the operations go to a twentieth of the pages, a quarter to a quarter of them, a quarter
+/// to all; one in thirty is a trim.
 fn operations() -> Vec<PageOp> {
     let mut random = SplitMix(20_130_801);
     let mut one = || {
@@ -48,7 +53,8 @@ fn operations() -> Vec<PageOp> {
             2 => PAGES / 4,
             _ => PAGES,
         };
-        // A step of 7 puts the hot pages among cold ones: 7 and the number of pages have no common divisor.
+        // A step of 7 puts the hot pages among cold ones: 7 and the number of pages have no common
+        // divisor.
         let page = Lpn(random.below(reach) * 7 % PAGES);
         if random.below(30) == 0 { PageOp::trim(page) } else { PageOp::write(page) }
     };
@@ -56,9 +62,13 @@ fn operations() -> Vec<PageOp> {
 }
 
 fn pairs() -> BTreeSet<Pair> {
-    let placements = PLACEMENTS.iter().flat_map(|p| [(p.info.name, p.victim), (p.info.name, "greedy")]);
+    let placements =
+        PLACEMENTS.iter().flat_map(|p| [(p.info.name, p.victim), (p.info.name, "greedy")]);
     let victims = VICTIMS.iter().map(|victim| ("none", victim.name));
-    placements.chain(victims).map(|(placement, victim)| (placement.to_owned(), victim.to_owned())).collect()
+    placements
+        .chain(victims)
+        .map(|(placement, victim)| (placement.to_owned(), victim.to_owned()))
+        .collect()
 }
 
 fn measured(operations: &[PageOp], (placement, victim): &Pair) -> (u64, u64) {
@@ -73,7 +83,10 @@ fn measured(operations: &[PageOp], (placement, victim): &Pair) -> (u64, u64) {
     };
     let weights = || {
         let mut weights = vec![0.0; PAGES as usize];
-        operations.iter().filter(|op| !op.is_trim()).for_each(|op| weights[op.lpn().index()] += 1.0);
+        operations
+            .iter()
+            .filter(|op| !op.is_trim())
+            .for_each(|op| weights[op.lpn().index()] += 1.0);
         weights
     };
     let mut source = VecSource::new(PAGES, operations.into());
@@ -82,12 +95,23 @@ fn measured(operations: &[PageOp], (placement, victim): &Pair) -> (u64, u64) {
 }
 
 fn parse(text: &str) -> Result<Counters, String> {
-    let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.starts_with('#') && !line.is_empty());
+    let lines =
+        (1..).zip(text.lines()).filter(|(_, line)| !line.starts_with('#') && !line.is_empty());
     lines
         .map(|(number, line)| {
-            let wrong = || format!("golden.txt, line {number}: `{line}` is not `placement victim relocated_pages erases`");
-            let [placement, victim, relocated, erases] = line.split_whitespace().collect::<Vec<_>>()[..] else { return Err(wrong()) };
-            let counters = (relocated.parse().map_err(|_| wrong())?, erases.parse().map_err(|_| wrong())?);
+            let wrong = || {
+                format!(
+                    "golden.txt, line {number}: `{line}` is not `placement victim relocated_pages \
+                     erases`"
+                )
+            };
+            let [placement, victim, relocated, erases] =
+                line.split_whitespace().collect::<Vec<_>>()[..]
+            else {
+                return Err(wrong());
+            };
+            let counters =
+                (relocated.parse().map_err(|_| wrong())?, erases.parse().map_err(|_| wrong())?);
             Ok(((placement.to_owned(), victim.to_owned()), counters))
         })
         .collect()
@@ -100,12 +124,16 @@ fn differences(golden: &Counters, found: &Counters) -> Vec<String> {
         let name = format!("{placement} with {victim}");
         match golden.get(&(placement.clone(), victim.clone())) {
             None => told.push(format!("{name} is not in golden.txt: add it with {UPDATE}")),
-            Some(then) if then != now => told.push(format!("{name}: (relocated pages, erases) were {then:?}, now {now:?}")),
+            Some(then) if then != now => {
+                told.push(format!("{name}: (relocated pages, erases) were {then:?}, now {now:?}"));
+            }
             Some(_) => {}
         }
     }
     let gone = golden.keys().filter(|pair| !found.contains_key(*pair));
-    told.extend(gone.map(|(placement, victim)| format!("{placement} with {victim} is in golden.txt and not registered: {UPDATE}")));
+    told.extend(gone.map(|(placement, victim)| {
+        format!("{placement} with {victim} is in golden.txt and not registered: {UPDATE}")
+    }));
     told
 }
 
@@ -113,16 +141,24 @@ fn differences(golden: &Counters, found: &Counters) -> Vec<String> {
 fn counters_are_as_they_were() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden.txt");
     let operations = operations();
-    let found: Counters = pairs().into_iter().map(|pair| (pair.clone(), measured(&operations, &pair))).collect();
+    let found: Counters =
+        pairs().into_iter().map(|pair| (pair.clone(), measured(&operations, &pair))).collect();
     if std::env::var_os("UPDATE_GOLDEN").is_some_and(|value| value == "1") {
-        let line =
-            |((placement, victim), (relocated, erases)): (&Pair, &(u64, u64))| format!("{placement} {victim} {relocated} {erases}\n");
-        std::fs::write(&path, HEADER.to_owned() + &found.iter().map(line).collect::<String>()).unwrap();
+        let line = |((placement, victim), (relocated, erases)): (&Pair, &(u64, u64))| {
+            format!("{placement} {victim} {relocated} {erases}\n")
+        };
+        std::fs::write(&path, HEADER.to_owned() + &found.iter().map(line).collect::<String>())
+            .unwrap();
         return;
     }
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}; make it with {UPDATE}", path.display()));
+    let text = std::fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("{}: {error}; make it with {UPDATE}", path.display()));
     let differences = differences(&parse(&text).unwrap(), &found);
-    assert!(differences.is_empty(), "{}\nIf that is meant, {UPDATE} accepts it.", differences.join("\n"));
+    assert!(
+        differences.is_empty(),
+        "{}\nIf that is meant, {UPDATE} accepts it.",
+        differences.join("\n")
+    );
 }
 
 #[test]
@@ -139,8 +175,14 @@ fn a_missing_changed_or_unregistered_policy_is_told() {
     let golden = parse("# a comment\nnone greedy 5 7\nnone lru 5 7\ngone lru 1 1\n").unwrap();
     let found = parse("none greedy 5 7\nnone lru 6 7\nnew lru 1 1\n").unwrap();
     let told = differences(&golden, &found).join("\n");
-    assert!(told.contains("new with lru is not in golden.txt: add it with UPDATE_GOLDEN=1"), "{told}");
-    assert!(told.contains("none with lru: (relocated pages, erases) were (5, 7), now (6, 7)"), "{told}");
+    assert!(
+        told.contains("new with lru is not in golden.txt: add it with UPDATE_GOLDEN=1"),
+        "{told}"
+    );
+    assert!(
+        told.contains("none with lru: (relocated pages, erases) were (5, 7), now (6, 7)"),
+        "{told}"
+    );
     assert!(told.contains("gone with lru is in golden.txt and not registered"), "{told}");
     assert_eq!(told.lines().count(), 3, "{told}");
     assert!(parse("none lru 5\n").unwrap_err().contains("line 1"));

@@ -11,7 +11,8 @@ use units::{Geometry, Lpn, PageOp, Progress, VecSource};
 
 const PAGES: u32 = 1 << 17;
 
-/// Updates drawn from sets of (share of pages, share of updates); the pages of a set are neighbours.
+/// Updates drawn from sets of (share of pages, share of updates); the pages of a set are
+/// neighbours.
 fn k_modal(sets: &[(f64, f64)], updates: usize) -> VecSource {
     let mut random = Pcg64Mcg::seed_from_u64(1);
     let operations: Vec<PageOp> = (0..updates)
@@ -33,7 +34,8 @@ fn k_modal(sets: &[(f64, f64)], updates: usize) -> VecSource {
 
 fn run(sets: &[(f64, f64)], over_provisioning: f64, placement: &str, victim: &str) -> Outcome {
     let settings = Settings {
-        geometry: Geometry::with_over_provisioning(4096, 64, u64::from(PAGES), over_provisioning).unwrap(),
+        geometry: Geometry::with_over_provisioning(4096, 64, u64::from(PAGES), over_provisioning)
+            .unwrap(),
         placement: Spec::parse(placement).unwrap(),
         victim: Spec::parse(victim).unwrap(),
         start: Start::Filled,
@@ -74,10 +76,20 @@ fn lru_on_uniform_updates_follows_equation_3() {
 fn greedy_and_d_choices_on_uniform_updates_follow_the_mean_field() {
     for alpha in [0.1, 0.3] {
         let greedy = run(&[(1.0, 1.0)], alpha, "none", "greedy").p_gc;
-        assert_within(greedy, models::p_gc_greedy(alpha, 64).unwrap(), 0.01, &format!("greedy at {alpha}"));
+        assert_within(
+            greedy,
+            models::p_gc_greedy(alpha, 64).unwrap(),
+            0.01,
+            &format!("greedy at {alpha}"),
+        );
         for d in [1, 2, 10] {
             let p_gc = run(&[(1.0, 1.0)], alpha, "none", &format!("d_choices(d={d})")).p_gc;
-            assert_within(p_gc, models::p_gc_d_choices(alpha, 64, d).unwrap(), 0.01, &format!("d = {d} at {alpha}"));
+            assert_within(
+                p_gc,
+                models::p_gc_d_choices(alpha, 64, d).unwrap(),
+                0.01,
+                &format!("d = {d} at {alpha}"),
+            );
         }
     }
 }
@@ -86,7 +98,8 @@ fn greedy_and_d_choices_on_uniform_updates_follow_the_mean_field() {
 fn random_placement_of_modal_updates_follows_equations_6_to_9() {
     for sets in [vec![(0.2, 0.8), (0.8, 0.2)], vec![(0.1, 0.5), (0.3, 0.4), (0.6, 0.1)]] {
         let (sizes, shares): (Vec<f64>, Vec<f64>) = sets.iter().copied().unzip();
-        let expected = models::kmodal_random(&UpdateSets::new(&sizes, &shares).unwrap(), 0.3).unwrap();
+        let expected =
+            models::kmodal_random(&UpdateSets::new(&sizes, &shares).unwrap(), 0.3).unwrap();
         let found = run(&sets, 0.3, "none", "lru").p_gc;
         assert_within(found, expected.p_avg, 0.01, &format!("{sets:?}"));
     }
@@ -96,9 +109,17 @@ fn random_placement_of_modal_updates_follows_equations_6_to_9() {
 fn multi_log_optimal_reaches_the_bound_and_multi_log_greedy_on_uniform_updates() {
     let sets = [(0.2, 0.8), (0.8, 0.2)];
     let weights: Vec<f64> = sets.iter().map(|&(size, share)| share / size).collect();
-    let per_page: Vec<f64> = (0..PAGES).map(|lpn| weights[usize::from(f64::from(lpn) >= 0.2 * f64::from(PAGES))]).collect();
-    let bound = models::cleaning_cost_bound(&per_page, 0.2, Binning::Exact).unwrap().write_amplification;
-    assert_within(run(&sets, 0.2, "multi_log_optimal", "lru").write_amplification, bound, 0.02, "MultiLog-Optimal on 80/20");
+    let per_page: Vec<f64> = (0..PAGES)
+        .map(|lpn| weights[usize::from(f64::from(lpn) >= 0.2 * f64::from(PAGES))])
+        .collect();
+    let bound =
+        models::cleaning_cost_bound(&per_page, 0.2, Binning::Exact).unwrap().write_amplification;
+    assert_within(
+        run(&sets, 0.2, "multi_log_optimal", "lru").write_amplification,
+        bound,
+        0.02,
+        "MultiLog-Optimal on 80/20",
+    );
     let greedy = run(&[(1.0, 1.0)], 0.3, "none", "greedy").write_amplification;
     let multi_log = run(&[(1.0, 1.0)], 0.3, "multi_log", "lru").write_amplification;
     assert_within(multi_log, greedy, 0.05, "MultiLog against Greedy on uniform updates");

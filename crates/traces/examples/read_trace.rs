@@ -1,6 +1,7 @@
-//! Reads a trace and says what is in it and how fast it was read: `read_trace FILE [FORMAT]`.
-//! With a third argument it converts instead: `read_trace FILE FORMAT TO`, where FORMAT may be `auto`;
-//! if TO is `pages:BYTES`, it loads the page operations with that limit of memory and plays them once.
+//! Reads a trace and says what is in it and how fast it was read: `read_trace FILE [FORMAT]`. With
+//! a third argument it converts instead: `read_trace FILE FORMAT TO`, where FORMAT may be `auto`;
+//! if TO is `pages:BYTES`, it loads the page operations with that limit of memory and plays them
+//! once.
 
 use std::path::Path;
 use std::time::Instant;
@@ -13,7 +14,8 @@ use units::{IoOp, Lpn, PageOp, Progress};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let path = args.first().ok_or("usage: read_trace FILE [FORMAT [TO]]")?;
-    let format = args.get(1).filter(|name| *name != "auto").map(|name| Spec::parse(name)).transpose()?;
+    let format =
+        args.get(1).filter(|name| *name != "auto").map(|name| Spec::parse(name)).transpose()?;
     let options = OpenOptions { format, skip_bad: 0 };
     let start = Instant::now();
     if let Some(limit) = args.get(2).and_then(|to| to.strip_prefix("pages:")) {
@@ -41,13 +43,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("  {:5} {:9} {:14} bytes", op.name(), counts[op as usize], bytes[op as usize]);
     }
     let total: u64 = counts.iter().sum();
-    println!("  duration {:.6} s; {total} requests at {:.2} M/s", last as f64 / 1e9, total as f64 / seconds / 1e6);
+    println!(
+        "  duration {:.6} s; {total} requests at {:.2} M/s",
+        last as f64 / 1e9,
+        total as f64 / seconds / 1e6
+    );
     Ok(())
 }
 
-fn load_pages(path: &Path, options: OpenOptions, memory_limit_bytes: u64) -> Result<(), Box<dyn std::error::Error>> {
+fn load_pages(
+    path: &Path,
+    options: OpenOptions,
+    memory_limit_bytes: u64,
+) -> Result<(), Box<dyn std::error::Error>> {
     let start = Instant::now();
-    let options = LoadOptions { format: options.format, memory_limit_bytes, ..LoadOptions::default() };
+    let options =
+        LoadOptions { format: options.format, memory_limit_bytes, ..LoadOptions::default() };
     let loaded = load(path, &options, &Progress::default())?;
     let (loading, start) = (start.elapsed().as_secs_f64(), Instant::now());
     let mut source = loaded.source();
@@ -62,7 +73,8 @@ fn load_pages(path: &Path, options: OpenOptions, memory_limit_bytes: u64) -> Res
     let playing = start.elapsed().as_secs_f64();
     let millions = |count: u64, seconds: f64| count as f64 / seconds / 1e6;
     println!(
-        "{loaded:?}, in memory: {}\n  {} requests loaded at {:.2} M/s; {total} page operations played at {:.2} M/s",
+        "{loaded:?}, in memory: {}\n  {} requests loaded at {:.2} M/s; {total} page operations \
+         played at {:.2} M/s",
         loaded.is_in_memory(),
         loaded.requests,
         millions(loaded.requests, loading),

@@ -45,7 +45,10 @@ impl<F: RecordFormat> TraceReader for RecordReader<F> {
                 let count = ready.len();
                 if count > 0 {
                     self.bytes.consume(count);
-                    let bad = Bad::new(format!("the file ends after {count} of {size} bytes of a record"), "whole records");
+                    let bad = Bad::new(
+                        format!("the file ends after {count} of {size} bytes of a record"),
+                        "whole records",
+                    );
                     self.bad.pass(Place::Byte(offset), bad)?;
                 }
                 break;

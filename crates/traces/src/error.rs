@@ -32,7 +32,11 @@ impl fmt::Display for Place {
 #[derive(Debug, Error)]
 pub enum TraceError {
     /// A record that the format does not allow, beyond those that `skip_bad` lets pass.
-    #[error("{}, {place}: {reason}; right would be {right}{}", path.display(), after_skipped(*skipped))]
+    #[error(
+        "{}, {place}: {reason}; right would be {right}{}",
+        path.display(),
+        after_skipped(*skipped)
+    )]
     Malformed {
         /// The file.
         path: PathBuf,
@@ -58,7 +62,10 @@ pub enum TraceError {
         source: std::io::Error,
     },
     /// The content is of no known format, or of more than one.
-    #[error("{}: {reason}; name the format (--format, or `format=`), one of: {known}", path.display())]
+    #[error(
+        "{}: {reason}; name the format (--format, or `format=`), one of: {known}",
+        path.display()
+    )]
     UnknownFormat {
         /// The file.
         path: PathBuf,
@@ -79,7 +86,10 @@ pub enum TraceError {
         known: String,
     },
     /// A request has a field that the format to be written cannot hold.
-    #[error("{}: request {request} cannot be written as {format}: {reason}; right would be {right}", path.display())]
+    #[error(
+        "{}: request {request} cannot be written as {format}: {reason}; right would be {right}",
+        path.display()
+    )]
     Unwritable {
         /// The file.
         path: PathBuf,
@@ -121,11 +131,19 @@ pub enum TraceError {
 
 /// Where a file failed, if the failure has a place in it.
 fn at_byte(doing: &str, offset: u64) -> String {
-    if matches!(doing, "open" | "create" | "list") { String::new() } else { format!(" at byte {offset}") }
+    if matches!(doing, "open" | "create" | "list") {
+        String::new()
+    } else {
+        format!(" at byte {offset}")
+    }
 }
 
 fn after_skipped(skipped: u64) -> String {
-    if skipped == 0 { String::new() } else { format!(" ({skipped} malformed records were skipped before it)") }
+    if skipped == 0 {
+        String::new()
+    } else {
+        format!(" ({skipped} malformed records were skipped before it)")
+    }
 }
 
 /// What is wrong with one record. Boxed: the way without errors carries a pointer only.
@@ -137,11 +155,15 @@ impl Bad {
         Self(Box::new((reason.into(), right)))
     }
 
-    /// A field that is not what it should be; bytes that cannot be printed are escaped, long ones cut.
+    /// A field that is not what it should be; bytes that cannot be printed are escaped, long ones
+    /// cut.
     pub(crate) fn field(name: &str, value: &[u8], right: &'static str) -> Self {
         const SHOWN: usize = 40;
         let cut = if value.len() > SHOWN { "..." } else { "" };
-        Self::new(format!("{name} is `{}{cut}`", value[..value.len().min(SHOWN)].escape_ascii()), right)
+        Self::new(
+            format!("{name} is `{}{cut}`", value[..value.len().min(SHOWN)].escape_ascii()),
+            right,
+        )
     }
 
     pub(crate) fn into_parts(self) -> (String, &'static str) {

@@ -102,11 +102,16 @@ impl<'a> Iterator for Words<'a> {
 
 /// Takes `N` fields and refuses more or fewer. `layout` names them.
 #[inline]
-pub(crate) fn exactly<'a, const N: usize>(fields: &mut impl Iterator<Item = &'a [u8]>, layout: &'static str) -> Result<[&'a [u8]; N], Bad> {
+pub(crate) fn exactly<'a, const N: usize>(
+    fields: &mut impl Iterator<Item = &'a [u8]>,
+    layout: &'static str,
+) -> Result<[&'a [u8]; N], Bad> {
     let taken = at_least(fields, layout)?;
     match fields.next() {
         None => Ok(taken),
-        Some(_) => Err(Bad::new(format!("{} fields instead of {N}", N + 1 + fields.count()), layout)),
+        Some(_) => {
+            Err(Bad::new(format!("{} fields instead of {N}", N + 1 + fields.count()), layout))
+        }
     }
 }
 
@@ -118,7 +123,9 @@ pub(crate) fn at_least<'a, const N: usize>(
 ) -> Result<[&'a [u8]; N], Bad> {
     let mut taken = [&[][..]; N];
     for (index, place) in taken.iter_mut().enumerate() {
-        *place = fields.next().ok_or_else(|| Bad::new(format!("{index} fields instead of {N}"), layout))?;
+        *place = fields
+            .next()
+            .ok_or_else(|| Bad::new(format!("{index} fields instead of {N}"), layout))?;
     }
     Ok(taken)
 }
@@ -132,7 +139,9 @@ pub(crate) fn number(name: &'static str, text: &[u8]) -> Result<u64, Bad> {
 /// A field that must be a whole number of 32 bits.
 #[inline]
 pub(crate) fn number32(name: &'static str, text: &[u8]) -> Result<u32, Bad> {
-    whole(text).and_then(|v| u32::try_from(v).ok()).ok_or_else(|| Bad::field(name, text, "a whole number below 2^32"))
+    whole(text)
+        .and_then(|v| u32::try_from(v).ok())
+        .ok_or_else(|| Bad::field(name, text, "a whole number below 2^32"))
 }
 
 /// A time with decimals, in units of 10^`digits` nanoseconds.
@@ -165,7 +174,11 @@ mod tests {
         }
 
         #[test]
-        fn decimals_are_exact(before in 0u64..1_000_000_000, after in "[0-9]{0,12}", digits in 0usize..9) {
+        fn decimals_are_exact(
+            before in 0u64..1_000_000_000,
+            after in "[0-9]{0,12}",
+            digits in 0usize..9,
+        ) {
             let mut cut = after.clone();
             cut.truncate(digits);
             let expected = format!("{before}{cut:0<digits$}").parse::<u64>().unwrap();
@@ -175,7 +188,18 @@ mod tests {
 
     #[test]
     fn numbers_that_are_none_are_refused() {
-        for text in [&b"."[..], b"", b"-1", b"-1.5", b"1.2.3", b"1.x", b"nan", b"1e30", b"-1e3", b"99999999999999999999"] {
+        for text in [
+            &b"."[..],
+            b"",
+            b"-1",
+            b"-1.5",
+            b"1.2.3",
+            b"1.x",
+            b"nan",
+            b"1e30",
+            b"-1e3",
+            b"99999999999999999999",
+        ] {
             assert_eq!(scaled(text, 6), None, "{}", text.escape_ascii());
         }
         assert_eq!(scaled(b"1.5e-3", 9), Some(1_500_000));

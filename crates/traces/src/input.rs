@@ -52,7 +52,8 @@ impl Compression {
     }
 }
 
-/// An open trace before its format is known: the decompressed bytes, with the first of them set aside to look at.
+/// An open trace before its format is known: the decompressed bytes, with the first of them set
+/// aside to look at.
 pub struct Input {
     path: PathBuf,
     on_disk: Option<PathBuf>,
@@ -75,7 +76,8 @@ impl Input {
         if path.as_os_str() == "-" {
             return Self::new(PathBuf::from(STDIN), None, Box::new(io::stdin()), position);
         }
-        let failed = |source| TraceError::Io { path: path.to_owned(), doing: "open", offset: 0, source };
+        let failed =
+            |source| TraceError::Io { path: path.to_owned(), doing: "open", offset: 0, source };
         let file = File::open(path).map_err(failed)?;
         let about = file.metadata().map_err(failed)?;
         if about.is_dir() {
@@ -85,7 +87,8 @@ impl Input {
         Self::new(path.to_owned(), Some(path.to_owned()), Box::new(file), position)
     }
 
-    /// The same over bytes that are already there, for tests and for those who hold a trace in memory.
+    /// The same over bytes that are already there, for tests and for those who hold a trace in
+    /// memory.
     ///
     /// # Errors
     /// [`TraceError::Io`] if their start cannot be decompressed.
@@ -93,20 +96,37 @@ impl Input {
         Self::new(PathBuf::from(name), None, Box::new(reader), Arc::default())
     }
 
-    fn new(path: PathBuf, on_disk: Option<PathBuf>, raw: Box<dyn Read + Send>, position: Arc<Position>) -> Result<Self, TraceError> {
+    fn new(
+        path: PathBuf,
+        on_disk: Option<PathBuf>,
+        raw: Box<dyn Read + Send>,
+        position: Arc<Position>,
+    ) -> Result<Self, TraceError> {
         let also_counted = Arc::new(OnceLock::new());
-        let mut raw = Counted { inner: raw, position: Arc::clone(&position), also: Arc::clone(&also_counted) };
-        let failed = |doing, source| TraceError::Io { path: path.clone(), doing, offset: 0, source };
+        let mut raw = Counted {
+            inner: raw,
+            position: Arc::clone(&position),
+            also: Arc::clone(&also_counted),
+        };
+        let failed =
+            |doing, source| TraceError::Io { path: path.clone(), doing, offset: 0, source };
         let mut start = Vec::new();
         (&mut raw).take(6).read_to_end(&mut start).map_err(|e| failed("read", e))?;
         let compression = Compression::of(&start);
         let raw = io::Cursor::new(start).chain(raw);
         let mut rest: Box<dyn Read + Send> = match compression {
             Compression::None => Box::new(raw),
-            Compression::Gzip => Box::new(flate2::read::MultiGzDecoder::new(io::BufReader::with_capacity(64 << 10, raw))),
-            Compression::Zstd => Box::new(zstd::Decoder::new(raw).map_err(|e| failed("decompress", e))?),
+            Compression::Gzip => Box::new(flate2::read::MultiGzDecoder::new(
+                io::BufReader::with_capacity(64 << 10, raw),
+            )),
+            Compression::Zstd => {
+                Box::new(zstd::Decoder::new(raw).map_err(|e| failed("decompress", e))?)
+            }
             Compression::Xz => {
-                let stream = liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY_BYTES, liblzma::stream::CONCATENATED);
+                let stream = liblzma::stream::Stream::new_stream_decoder(
+                    XZ_MEMORY_BYTES,
+                    liblzma::stream::CONCATENATED,
+                );
                 let stream = stream.map_err(|e| failed("decompress", e.into()))?;
                 Box::new(liblzma::read::XzDecoder::new_stream(raw, stream))
             }
@@ -126,7 +146,8 @@ impl Input {
         &self.path
     }
 
-    /// The file itself, if it is one and is not compressed: for formats that are not read from front to back.
+    /// The file itself, if it is one and is not compressed: for formats that are not read from
+    /// front to back.
     pub(crate) fn plain_file(&self) -> Option<&Path> {
         self.on_disk.as_deref().filter(|_| self.compression == Compression::None)
     }
@@ -174,7 +195,10 @@ impl<'a> Head<'a> {
             Some(last) if !self.is_all => &self.bytes[..last],
             _ => self.bytes,
         };
-        whole.split(|&b| b == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line)).filter(|line| !line.is_empty())
+        whole
+            .split(|&b| b == b'\n')
+            .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+            .filter(|line| !line.is_empty())
     }
 
     /// Whether the file name ends like this.
@@ -224,7 +248,8 @@ pub(crate) struct Bytes {
 
 impl Bytes {
     const BUFFER_BYTES: usize = 256 << 10;
-    /// No trace format has lines near as long: longer ones are malformed, so that memory stays bounded.
+    /// No trace format has lines near as long: longer ones are malformed, so that memory stays
+    /// bounded.
     pub(crate) const MAX_LINE_BYTES: usize = 64 << 10;
 
     fn new(path: PathBuf, doing: &'static str, stream: Box<dyn Read + Send>) -> Self {
@@ -266,7 +291,12 @@ impl Bytes {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 Err(source) => {
                     let offset = self.offset + (self.end - self.next) as u64;
-                    return Err(TraceError::Io { path: self.path.clone(), doing: self.doing, offset, source });
+                    return Err(TraceError::Io {
+                        path: self.path.clone(),
+                        doing: self.doing,
+                        offset,
+                        source,
+                    });
                 }
             }
             return Ok(());

@@ -18,6 +18,8 @@ mod writer;
 
 pub use error::{Place, TraceError};
 pub use input::{Head, Input};
-pub use open::{BATCH_REQUESTS, Converted, OpenOptions, Trace, convert, hash_file, open, open_input};
+pub use open::{
+    BATCH_REQUESTS, Converted, OpenOptions, Trace, convert, hash_file, open, open_input,
+};
 pub use reader::{Facts, TraceReader};
 pub use writer::{Origin, Output, SourceFile, TraceWriter, Written};

@@ -39,14 +39,18 @@ pub struct Trace {
 
 impl std::fmt::Debug for Trace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Trace").field("path", &self.path).field("format", &self.format.info.name).finish_non_exhaustive()
+        f.debug_struct("Trace")
+            .field("path", &self.path)
+            .field("format", &self.format.info.name)
+            .finish_non_exhaustive()
     }
 }
 
 /// Opens a trace file, or standard input for `-`; plain, .gz, .zst or .xz.
 ///
 /// # Errors
-/// [`TraceError`] if it cannot be read, its format cannot be told, or the format's parameters are wrong.
+/// [`TraceError`] if it cannot be read, its format cannot be told, or the format's parameters are
+/// wrong.
 pub fn open(path: &Path, options: &OpenOptions) -> Result<Trace, TraceError> {
     open_input(Input::open(path)?, options)
 }
@@ -64,7 +68,8 @@ pub fn open_input(input: Input, options: &OpenOptions) -> Result<Trace, TraceErr
         }
     };
     let args = format.info.accept(&spec)?;
-    let (path, file, position) = (input.path().to_owned(), input.file().map(Path::to_owned), Arc::clone(&input.position));
+    let (path, file, position) =
+        (input.path().to_owned(), input.file().map(Path::to_owned), Arc::clone(&input.position));
     let reader = (format.read)(input, &args, options.skip_bad)?;
     Ok(Trace { path, file, format, args, reader, position, reported: 0 })
 }
@@ -92,7 +97,11 @@ impl Trace {
     ///
     /// # Errors
     /// As [`TraceReader::read_batch`].
-    pub fn read_batch(&mut self, out: &mut Vec<IoRequest>, max: usize) -> Result<usize, TraceError> {
+    pub fn read_batch(
+        &mut self,
+        out: &mut Vec<IoRequest>,
+        max: usize,
+    ) -> Result<usize, TraceError> {
         self.reader.read_batch(out, max)
     }
 
@@ -134,7 +143,8 @@ impl Trace {
     }
 }
 
-/// Requests that are read before they are handed on: large enough that calls do not count, small enough for the cache.
+/// Requests that are read before they are handed on: large enough that calls do not count, small
+/// enough for the cache.
 pub const BATCH_REQUESTS: usize = 8 << 10;
 
 /// What a conversion did.
@@ -152,8 +162,8 @@ pub struct Converted {
     pub sources: Vec<SourceFile>,
 }
 
-/// Reads the trace `from` and writes it to `to`; the format to write is told by the name's ending if it is not given.
-/// Progress counts bytes of `from`.
+/// Reads the trace `from` and writes it to `to`; the format to write is told by the name's ending
+/// if it is not given. Progress counts bytes of `from`.
 ///
 /// # Errors
 /// Any [`TraceError`]. The file `to` is then not there, or as it was before.
@@ -173,12 +183,19 @@ pub fn convert(
     };
     let args = format.info.accept(&spec)?;
     let Some(make_writer) = format.write else {
-        return Err(TraceError::NotWritable { format: format.info.name, known: formats::names(|f| f.write.is_some()) });
+        return Err(TraceError::NotWritable {
+            format: format.info.name,
+            known: formats::names(|f| f.write.is_some()),
+        });
     };
     let mut trace = open(from, options)?;
     let sources = trace.sources()?;
     let streams_are_volumes = trace.facts().streams_are_volumes;
-    let origin = Origin { sources: sources.clone(), format: trace.format.info.name.to_owned(), streams_are_volumes };
+    let origin = Origin {
+        sources: sources.clone(),
+        format: trace.format.info.name.to_owned(),
+        streams_are_volumes,
+    };
     let mut writer = make_writer(Output::create(to)?, &args, &origin)?;
     progress.set_total(trace.total_bytes());
     let mut batch = Vec::with_capacity(BATCH_REQUESTS);
@@ -197,7 +214,9 @@ pub fn convert(
 /// # Errors
 /// [`TraceError::Io`].
 pub fn hash_file(path: &Path) -> Result<SourceFile, TraceError> {
-    let failed = |offset| move |source| TraceError::Io { path: path.to_owned(), doing: "hash", offset, source };
+    let failed = |offset| {
+        move |source| TraceError::Io { path: path.to_owned(), doing: "hash", offset, source }
+    };
     let mut file = File::open(path).map_err(failed(0))?;
     let (mut hash, mut buffer, mut offset) = (Sha256::new(), vec![0; 256 << 10], 0);
     loop {

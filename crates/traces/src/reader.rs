@@ -8,11 +8,13 @@ use crate::error::{Bad, Place, TraceError};
 
 /// Streams the requests of a trace, in the order of the file.
 pub trait TraceReader: Send {
-    /// Appends at most `max` requests to `out` and returns how many: 0 only at the end (or if `max` is 0).
+    /// Appends at most `max` requests to `out` and returns how many: 0 only at the end (or if `max`
+    /// is 0).
     ///
     /// # Errors
-    /// [`TraceError::Malformed`] for the first malformed record beyond those allowed, [`TraceError::Io`] if the file cannot
-    /// be read on. After an error the reader must not be used further.
+    /// [`TraceError::Malformed`] for the first malformed record beyond those allowed,
+    /// [`TraceError::Io`] if the file cannot be read on. After an error the reader must not be used
+    /// further.
     fn read_batch(&mut self, out: &mut Vec<IoRequest>, max: usize) -> Result<usize, TraceError>;
 
     /// What is known so far; complete after the last batch.
@@ -31,11 +33,13 @@ pub struct Facts {
     pub skipped: u64,
     /// Requests whose time lay before that of the first request: their time is 0.
     pub clamped_times: u64,
-    /// Time of the first request on the file's own clock, in nanoseconds; `None` if it is not known.
+    /// Time of the first request on the file's own clock, in nanoseconds; `None` if it is not
+    /// known.
     pub start_ns: Option<u64>,
     /// Whether the format tells no times, so that [`IoRequest::time_ns`] only counts requests.
     pub timeless: bool,
-    /// Whether [`IoRequest::stream`] names a disk or volume, so that equal offsets of two streams are different places.
+    /// Whether [`IoRequest::stream`] names a disk or volume, so that equal offsets of two streams
+    /// are different places.
     pub streams_are_volumes: bool,
 }
 
@@ -64,7 +68,13 @@ impl BadRecords {
     pub(crate) fn pass(&mut self, place: Place, bad: Bad) -> Result<(), TraceError> {
         if self.skipped == self.limit {
             let (reason, right) = bad.into_parts();
-            return Err(TraceError::Malformed { path: self.path.clone(), place, reason, right, skipped: self.skipped });
+            return Err(TraceError::Malformed {
+                path: self.path.clone(),
+                place,
+                reason,
+                right,
+                skipped: self.skipped,
+            });
         }
         self.skipped += 1;
         Ok(())
@@ -91,7 +101,13 @@ impl Clock {
 
 /// A request from parts that a file gave, checked as every reader must.
 #[inline]
-pub(crate) fn checked(time_ns: Nanos, op: IoOp, offset: u64, length: u64, stream: u32) -> Result<IoRequest, Bad> {
+pub(crate) fn checked(
+    time_ns: Nanos,
+    op: IoOp,
+    offset: u64,
+    length: u64,
+    stream: u32,
+) -> Result<IoRequest, Bad> {
     if op == IoOp::Flush {
         return Ok(IoRequest { time_ns, op, offset: 0, length: 0, stream, latency_ns: None });
     }
@@ -99,10 +115,16 @@ pub(crate) fn checked(time_ns: Nanos, op: IoOp, offset: u64, length: u64, stream
         return Err(Bad::new(format!("length is {length} bytes"), "less than 4 GiB"));
     };
     if length == 0 {
-        return Err(Bad::new(format!("a {} of length 0", op.name()), "at least 1 byte (only a flush has none)"));
+        return Err(Bad::new(
+            format!("a {} of length 0", op.name()),
+            "at least 1 byte (only a flush has none)",
+        ));
     }
     if offset.checked_add(u64::from(length)).is_none() {
-        return Err(Bad::new(format!("offset {offset} + length {length} is beyond 2^64"), "a range below 2^64 bytes"));
+        return Err(Bad::new(
+            format!("offset {offset} + length {length} is beyond 2^64"),
+            "a range below 2^64 bytes",
+        ));
     }
     Ok(IoRequest { time_ns, op, offset, length, stream, latency_ns: None })
 }
@@ -110,5 +132,7 @@ pub(crate) fn checked(time_ns: Nanos, op: IoOp, offset: u64, length: u64, stream
 /// Sectors as bytes, checked.
 #[inline]
 pub(crate) fn sectors(name: &'static str, count: u64, sector_bytes: u64) -> Result<u64, Bad> {
-    count.checked_mul(sector_bytes).ok_or_else(|| Bad::new(format!("{name} is {count} sectors"), "a range below 2^64 bytes"))
+    count
+        .checked_mul(sector_bytes)
+        .ok_or_else(|| Bad::new(format!("{name} is {count} sectors"), "a range below 2^64 bytes"))
 }

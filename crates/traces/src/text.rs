@@ -42,7 +42,15 @@ impl<F: LineFormat> TextReader<F> {
     pub(crate) fn new(input: Input, format: F, skip_bad: u64) -> Self {
         let bytes = input.into_bytes();
         let bad = BadRecords::new(bytes.path(), skip_bad);
-        Self { bytes, format, line: 0, bad, clock: Clock::default(), over: VecDeque::new(), finished: false }
+        Self {
+            bytes,
+            format,
+            line: 0,
+            bad,
+            clock: Clock::default(),
+            over: VecDeque::new(),
+            finished: false,
+        }
     }
 
     /// Reads lines until `out` has `until` requests or there are no more lines.
@@ -58,8 +66,16 @@ impl<F: LineFormat> TextReader<F> {
                 }
                 Line::TooLong => Err(Bad::new("the line is very long", "lines below 64 KiB")),
                 Line::Text(line) => {
-                    let line = if self.line == 0 { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line };
-                    if line.trim_ascii_start().is_empty() { Ok(()) } else { self.format.line(line, out) }
+                    let line = if self.line == 0 {
+                        line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line)
+                    } else {
+                        line
+                    };
+                    if line.trim_ascii_start().is_empty() {
+                        Ok(())
+                    } else {
+                        self.format.line(line, out)
+                    }
                 }
             };
             self.line += 1;
@@ -104,7 +120,8 @@ impl<F: LineFormat> TraceReader for TextReader<F> {
 /// Lines that are tried to tell a format.
 const TRIED_LINES: usize = 32;
 
-/// How well the first lines fit: most of them must, so that a malformed one is reported as such and not as an unknown format.
+/// How well the first lines fit: most of them must, so that a malformed one is reported as such and
+/// not as an unknown format.
 pub(crate) fn fit_of_lines(head: Head<'_>, mut format: impl LineFormat) -> Fit {
     let (mut good, mut bad, mut out) = (0, 0, Vec::new());
     for line in head.lines().take(TRIED_LINES) {

@@ -1,4 +1,5 @@
-//! What every writer of trace files does, and the files themselves: a temporary name until all is written.
+//! What every writer of trace files does, and the files themselves: a temporary name until all is
+//! written.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -44,10 +45,12 @@ pub trait TraceWriter: Send {
     /// Writes these next.
     ///
     /// # Errors
-    /// [`TraceError::Unwritable`] if the format cannot hold one, [`TraceError::Io`] or [`TraceError::Parquet`] if the file fails.
+    /// [`TraceError::Unwritable`] if the format cannot hold one, [`TraceError::Io`] or
+    /// [`TraceError::Parquet`] if the file fails.
     fn write(&mut self, requests: &[IoRequest]) -> Result<(), TraceError>;
 
-    /// Writes what is left and gives the file its name. A writer dropped without this leaves no file.
+    /// Writes what is left and gives the file its name. A writer dropped without this leaves no
+    /// file.
     ///
     /// # Errors
     /// As [`TraceWriter::write`].
@@ -62,7 +65,8 @@ enum Sink {
     Stdout(BufWriter<io::Stdout>),
 }
 
-/// A file being written under a temporary name, compressed as its ending says; or standard output for `-`.
+/// A file being written under a temporary name, compressed as its ending says; or standard output
+/// for `-`.
 pub struct Output {
     path: PathBuf,
     temporary: Option<PathBuf>,
@@ -76,12 +80,20 @@ impl Output {
     /// # Errors
     /// [`TraceError::Io`] if it cannot be created.
     pub fn create(path: &Path) -> Result<Self, TraceError> {
-        let failed = |source| TraceError::Io { path: path.to_owned(), doing: "create", offset: 0, source };
+        let failed =
+            |source| TraceError::Io { path: path.to_owned(), doing: "create", offset: 0, source };
         if path.as_os_str() == "-" {
             let sink = Some(Sink::Stdout(BufWriter::with_capacity(256 << 10, io::stdout())));
-            return Ok(Self { path: PathBuf::from("<standard output>"), temporary: None, sink, written: 0 });
+            return Ok(Self {
+                path: PathBuf::from("<standard output>"),
+                temporary: None,
+                sink,
+                written: 0,
+            });
         }
-        let name = path.file_name().ok_or_else(|| failed(io::Error::from(io::ErrorKind::InvalidFilename)))?;
+        let name = path
+            .file_name()
+            .ok_or_else(|| failed(io::Error::from(io::ErrorKind::InvalidFilename)))?;
         let name = name.to_string_lossy();
         let temporary = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
         let file = File::create(&temporary).map_err(failed)?;
@@ -110,14 +122,18 @@ impl Output {
     pub fn commit(mut self) -> Result<(), TraceError> {
         let sink = self.sink.take().unwrap_or_else(|| unreachable!("only commit takes the sink"));
         let ended = match sink {
-            Sink::Plain(file) => file.into_inner().map_err(io::IntoInnerError::into_error).map(Some),
+            Sink::Plain(file) => {
+                file.into_inner().map_err(io::IntoInnerError::into_error).map(Some)
+            }
             Sink::Gzip(file) => file.finish().map(Some),
             Sink::Zstd(file) => file.finish().map(Some),
             Sink::Xz(file) => file.finish().map(Some),
             Sink::Stdout(mut out) => out.flush().map(|()| None),
         };
         let named = ended.and_then(|file| {
-            let (Some(file), Some(temporary)) = (file, self.temporary.as_ref()) else { return Ok(()) };
+            let (Some(file), Some(temporary)) = (file, self.temporary.as_ref()) else {
+                return Ok(());
+            };
             file.sync_all()?;
             fs::rename(temporary, &self.path)
         });
@@ -159,7 +175,8 @@ impl Drop for Output {
     fn drop(&mut self) {
         if let Some(temporary) = self.temporary.take() {
             drop(self.sink.take());
-            // Nothing better can be done about a file that cannot be removed while another error is on its way.
+            // Nothing better can be done about a file that cannot be removed while another error is
+            // on its way.
             let _ = fs::remove_file(temporary);
         }
     }
@@ -216,8 +233,20 @@ pub(crate) struct TextWriter<F> {
 }
 
 impl<F: LineWriter> TextWriter<F> {
-    pub(crate) fn new(output: Output, format: F, name: &'static str, drop_unsupported: bool) -> Self {
-        Self { output, format, name, drop_unsupported, text: Vec::new(), written: Written::default() }
+    pub(crate) fn new(
+        output: Output,
+        format: F,
+        name: &'static str,
+        drop_unsupported: bool,
+    ) -> Self {
+        Self {
+            output,
+            format,
+            name,
+            drop_unsupported,
+            text: Vec::new(),
+            written: Written::default(),
+        }
     }
 
     fn flush(&mut self) -> Result<(), TraceError> {
@@ -245,11 +274,19 @@ impl<F: LineWriter> TraceWriter for TextWriter<F> {
                     self.written.dropped += 1;
                     continue;
                 }
-                Err(Refused::Operation(op, right)) => (format!("the format has no {}", op.name()), right),
+                Err(Refused::Operation(op, right)) => {
+                    (format!("the format has no {}", op.name()), right)
+                }
                 Err(Refused::Field(reason, right)) => (reason, right),
             };
             let number = self.written.requests + self.written.dropped;
-            return Err(TraceError::Unwritable { path: self.output.path.clone(), request: number, format: self.name, reason, right });
+            return Err(TraceError::Unwritable {
+                path: self.output.path.clone(),
+                request: number,
+                format: self.name,
+                reason,
+                right,
+            });
         }
         Ok(())
     }

@@ -6,7 +6,9 @@ mod common;
 
 use std::io::Write;
 
-use common::{Blk, FLUSH, WRITE, blk_record, blk_sample, open_bytes, plain, read_all, samples, timed};
+use common::{
+    Blk, FLUSH, WRITE, blk_record, blk_sample, open_bytes, plain, read_all, samples, timed,
+};
 use traces::{OpenOptions, TraceError, formats};
 use units::IoOp;
 
@@ -19,13 +21,20 @@ fn needs_file(format: &str) -> bool {
 fn every_format_has_a_sample() {
     let samples = samples();
     for format in formats::ALL {
-        assert!(samples.iter().any(|sample| sample.format == format.info.name), "no sample of {}", format.info.name);
+        assert!(
+            samples.iter().any(|sample| sample.format == format.info.name),
+            "no sample of {}",
+            format.info.name
+        );
     }
 }
 
 #[test]
 fn names_and_aliases_are_told_apart() {
-    let mut names: Vec<&str> = formats::ALL.iter().flat_map(|f| f.info.aliases.iter().copied().chain([f.info.name])).collect();
+    let mut names: Vec<&str> = formats::ALL
+        .iter()
+        .flat_map(|f| f.info.aliases.iter().copied().chain([f.info.name]))
+        .collect();
     names.sort_unstable();
     let count = names.len();
     names.dedup();
@@ -80,9 +89,20 @@ fn compressed_samples_read_the_same() {
             member.write_all(half).unwrap();
             members.extend(member.finish().unwrap());
         }
-        for (ending, bytes) in [(".gz", gzip.finish().unwrap()), (".zst", zstd), (".xz", xz.finish().unwrap()), (".gz", members)] {
-            let mut trace = open_bytes(&format!("{}{ending}", sample.file), &bytes, None, 0).unwrap();
-            assert_eq!(read_all(&mut trace, 100).unwrap(), sample.requests, "{} {ending}", sample.format);
+        for (ending, bytes) in [
+            (".gz", gzip.finish().unwrap()),
+            (".zst", zstd),
+            (".xz", xz.finish().unwrap()),
+            (".gz", members),
+        ] {
+            let mut trace =
+                open_bytes(&format!("{}{ending}", sample.file), &bytes, None, 0).unwrap();
+            assert_eq!(
+                read_all(&mut trace, 100).unwrap(),
+                sample.requests,
+                "{} {ending}",
+                sample.format
+            );
         }
     }
 }
@@ -92,7 +112,10 @@ fn error_of(format: &str, good: &str, bad: &str) -> String {
     let text = format!("{good}\n{bad}\n{good}\n");
     let mut trace = open_bytes("some.trace", text.as_bytes(), Some(format), 0).unwrap();
     let error = read_all(&mut trace, 10).unwrap_err();
-    assert!(matches!(error, TraceError::Malformed { place: traces::Place::Line(2), .. }), "{error}");
+    assert!(
+        matches!(error, TraceError::Malformed { place: traces::Place::Line(2), .. }),
+        "{error}"
+    );
     let mut skipping = open_bytes("some.trace", text.as_bytes(), Some(format), 1).unwrap();
     assert_eq!(read_all(&mut skipping, 10).unwrap().len(), 2);
     assert_eq!(skipping.facts().skipped, 1);
@@ -102,14 +125,24 @@ fn error_of(format: &str, good: &str, bad: &str) -> String {
 #[test]
 fn malformed_lines_say_what_where_and_what_would_be_right() {
     let msr = "1,usr,0,Read,0,512,9";
-    assert_eq!(error_of("msr", msr, "1,usr,0,read,0,512,9"), "some.trace, line 2: Type is `read`; right would be Read or Write");
+    assert_eq!(
+        error_of("msr", msr, "1,usr,0,read,0,512,9"),
+        "some.trace, line 2: Type is `read`; right would be Read or Write"
+    );
     assert!(error_of("msr", msr, "1,usr,0,Read,0,0,9").contains("a read of length 0"));
     assert!(error_of("msr", msr, "1,usr,0,Read,0,512").contains("6 fields instead of 7"));
     assert!(error_of("msr", msr, "1,usr,0,Read,0,512,9,8,7").contains("9 fields instead of 7"));
-    assert!(error_of("msr", msr, "999999999999999999999,usr,0,Read,0,512,9").contains("Timestamp is"));
-    assert!(error_of("msr", msr, "1,usr,0,Read,18446744073709551615,512,9").contains("beyond 2^64"));
+    assert!(
+        error_of("msr", msr, "999999999999999999999,usr,0,Read,0,512,9").contains("Timestamp is")
+    );
+    assert!(
+        error_of("msr", msr, "1,usr,0,Read,18446744073709551615,512,9").contains("beyond 2^64")
+    );
     assert!(error_of("msr", msr, &"x".repeat(1 << 20)).contains("very long"));
-    assert!(error_of("spc", "0,1,512,R,0.5", "0,1,512,X,0.5").contains("Opcode is `X`; right would be R or W"));
+    assert!(
+        error_of("spc", "0,1,512,R,0.5", "0,1,512,X,0.5")
+            .contains("Opcode is `X`; right would be R or W")
+    );
     assert!(error_of("spc", "0,1,512,R,0.5", "0,1,512,R,-0.5").contains("Timestamp"));
     assert!(error_of("tencent", "1,8,8,0,1", "1,8,8,2,1").contains("IOType is `2`"));
     assert!(error_of("systor17", "1.5,0.1,R,0,0,512", "1.5,0.1,,0,0,512").contains("no response"));
@@ -124,7 +157,10 @@ fn more_bad_records_than_allowed_are_an_error_that_counts() {
     let text = "1 0 8 8 1\nx\ny\nz\n";
     let mut trace = open_bytes("t", text.as_bytes(), Some("mqsim"), 2).unwrap();
     let error = read_all(&mut trace, 10).unwrap_err().to_string();
-    assert!(error.starts_with("t, line 4:") && error.contains("2 malformed records were skipped"), "{error}");
+    assert!(
+        error.starts_with("t, line 4:") && error.contains("2 malformed records were skipped"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -132,7 +168,10 @@ fn a_malformed_line_does_not_hide_the_format() {
     let text = "1,usr,0,Read,0,512,9\ngarbage\n2,usr,0,Write,0,512,9\n3,usr,0,Write,0,512,9\n";
     let mut trace = open_bytes("t", text.as_bytes(), None, 0).unwrap();
     assert_eq!(trace.format().info.name, "msr");
-    assert!(matches!(read_all(&mut trace, 10), Err(TraceError::Malformed { place: traces::Place::Line(2), .. })));
+    assert!(matches!(
+        read_all(&mut trace, 10),
+        Err(TraceError::Malformed { place: traces::Place::Line(2), .. })
+    ));
 }
 
 #[test]
@@ -140,12 +179,22 @@ fn truncated_records_name_their_offset() {
     for (format, size) in [("vscsi", 32), ("u32", 4)] {
         let sample = samples().into_iter().find(|sample| sample.format == format).unwrap();
         let cut = &sample.bytes[..2 * size + 3];
-        let error = read_all(&mut open_bytes(sample.file, cut, Some(format), 0).unwrap(), 10).unwrap_err().to_string();
-        assert!(error.contains(&format!("byte {}: the file ends after 3 of {size} bytes", 2 * size)), "{error}");
+        let error = read_all(&mut open_bytes(sample.file, cut, Some(format), 0).unwrap(), 10)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains(&format!("byte {}: the file ends after 3 of {size} bytes", 2 * size)),
+            "{error}"
+        );
     }
     let bytes = blk_sample(7, false);
-    let error = read_all(&mut open_bytes("t", &bytes[..bytes.len() - 1], None, 0).unwrap(), 10).unwrap_err().to_string();
-    assert!(error.contains(&format!("byte {}: the file ends after 47 of 48 bytes", bytes.len() - 48)), "{error}");
+    let error = read_all(&mut open_bytes("t", &bytes[..bytes.len() - 1], None, 0).unwrap(), 10)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains(&format!("byte {}: the file ends after 47 of 48 bytes", bytes.len() - 48)),
+        "{error}"
+    );
 }
 
 #[test]
@@ -155,7 +204,11 @@ fn a_truncated_compressed_file_is_an_error_with_its_offset() {
     gzip.write_all(lines.as_bytes()).unwrap();
     let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 1);
     xz.write_all(lines.as_bytes()).unwrap();
-    for bytes in [gzip.finish().unwrap(), zstd::encode_all(lines.as_bytes(), 1).unwrap(), xz.finish().unwrap()] {
+    for bytes in [
+        gzip.finish().unwrap(),
+        zstd::encode_all(lines.as_bytes(), 1).unwrap(),
+        xz.finish().unwrap(),
+    ] {
         let cut = &bytes[..bytes.len() - bytes.len() / 10];
         // Bad records may be skipped; a broken file may not.
         let mut trace = open_bytes("t", cut, Some("mqsim"), 1000).unwrap();
@@ -168,7 +221,13 @@ fn a_truncated_compressed_file_is_an_error_with_its_offset() {
 fn unknown_content_lists_the_formats() {
     for bytes in [&b""[..], b"hello\nworld\n", b"\x00\x01\x02", b"1 2\n3 4\n"] {
         let error = open_bytes("t", bytes, None, 0).unwrap_err();
-        assert!(matches!(&error, TraceError::UnknownFormat { known, .. } if known.contains("blktrace, blkparse")), "{error}");
+        assert!(
+            matches!(
+                &error,
+                TraceError::UnknownFormat { known, .. } if known.contains("blktrace, blkparse")
+            ),
+            "{error}"
+        );
     }
     let error = open_bytes("t", b"1 2 3 4\n", Some("nothing"), 0).unwrap_err().to_string();
     assert!(error.contains("unknown trace format `nothing`; known are: parquet,"), "{error}");
@@ -184,15 +243,25 @@ fn times_before_the_first_are_counted() {
 
 #[test]
 fn parameters_change_what_is_read() {
-    let read = |spec: &str, bytes: &[u8]| read_all(&mut open_bytes("t", bytes, Some(spec), 0).unwrap(), 10).unwrap();
-    assert_eq!(read("arc_lis(op=read,unit_bytes=4Ki)", b"2 3 0 0\n"), [plain(0, IoOp::Read, 8192, 12288, 0)]);
+    let read = |spec: &str, bytes: &[u8]| {
+        read_all(&mut open_bytes("t", bytes, Some(spec), 0).unwrap(), 10).unwrap()
+    };
+    assert_eq!(
+        read("arc_lis(op=read,unit_bytes=4Ki)", b"2 3 0 0\n"),
+        [plain(0, IoOp::Read, 8192, 12288, 0)]
+    );
     assert_eq!(read("spc(lba_bytes=1)", b"0,2,3,R,1.0\n"), [plain(0, IoOp::Read, 2, 3, 0)]);
-    assert_eq!(read("u32(page_size=16Ki)", &[1, 0, 0, 0]), [plain(0, IoOp::Write, 16384, 16384, 0)]);
+    assert_eq!(
+        read("u32(page_size=16Ki)", &[1, 0, 0, 0]),
+        [plain(0, IoOp::Write, 16384, 16384, 0)]
+    );
 }
 
 #[test]
 fn blktrace_actions_and_streams() {
-    let read = |spec: &str| read_all(&mut open_bytes("t", &blk_sample(7, false), Some(spec), 0).unwrap(), 10).unwrap();
+    let read = |spec: &str| {
+        read_all(&mut open_bytes("t", &blk_sample(7, false), Some(spec), 0).unwrap(), 10).unwrap()
+    };
     assert_eq!(read("blktrace(action=Q)"), [plain(0, IoOp::Write, 2048 * 512, 8192, 42)]);
     let completed = read("blktrace(action=C)");
     assert_eq!(
@@ -206,9 +275,22 @@ fn blktrace_actions_and_streams() {
 
 #[test]
 fn blktrace_of_two_devices_asks_which() {
-    let base = Blk { time_ns: 0, sector: 8, bytes: 512, category: WRITE, action: 7, pid: 1, device: 8 << 20, pdu: b"" };
-    let bytes: Vec<u8> = [base, Blk { device: 8 << 20 | 1, ..base }].into_iter().flat_map(|r| blk_record(8, true, r)).collect();
-    let error = read_all(&mut open_bytes("t", &bytes, None, 0).unwrap(), 10).unwrap_err().to_string();
+    let base = Blk {
+        time_ns: 0,
+        sector: 8,
+        bytes: 512,
+        category: WRITE,
+        action: 7,
+        pid: 1,
+        device: 8 << 20,
+        pdu: b"",
+    };
+    let bytes: Vec<u8> = [base, Blk { device: 8 << 20 | 1, ..base }]
+        .into_iter()
+        .flat_map(|r| blk_record(8, true, r))
+        .collect();
+    let error =
+        read_all(&mut open_bytes("t", &bytes, None, 0).unwrap(), 10).unwrap_err().to_string();
     assert!(error.contains("device 8:1 in a trace of device 8:0"), "{error}");
     let mut both = open_bytes("t", &bytes, Some("blktrace(stream=device)"), 0).unwrap();
     assert_eq!(read_all(&mut both, 10).unwrap().len(), 2);
@@ -217,7 +299,16 @@ fn blktrace_of_two_devices_asks_which() {
 
 #[test]
 fn blktrace_special_cases() {
-    let base = Blk { time_ns: 10, sector: 8, bytes: 512, category: WRITE, action: 7, pid: 1, device: 8 << 20, pdu: b"" };
+    let base = Blk {
+        time_ns: 10,
+        sector: 8,
+        bytes: 512,
+        category: WRITE,
+        action: 7,
+        pid: 1,
+        device: 8 << 20,
+        pdu: b"",
+    };
     let read = |records: &[Blk], spec: &str| {
         let bytes: Vec<u8> = records.iter().flat_map(|r| blk_record(8, false, *r)).collect();
         read_all(&mut open_bytes("t", &bytes, Some(spec), 0).unwrap(), 10)
@@ -230,11 +321,19 @@ fn blktrace_special_cases() {
         Blk { time_ns: 35, action: 8, ..base },
     ];
     assert_eq!(read(&requeued, "blktrace").unwrap(), [timed(0, IoOp::Write, 4096, 512, 1, 5)]);
-    // The empty write that carried a flush is answered with 0 bytes: no request, and no answer to another one.
+    // The empty write that carried a flush is answered with 0 bytes: no request, and no answer to
+    // another one.
     let at_0 = Blk { sector: 0, ..base };
-    let emptied = [at_0, Blk { time_ns: 20, action: 8, bytes: 0, ..at_0 }, Blk { time_ns: 25, action: 8, ..at_0 }];
+    let emptied = [
+        at_0,
+        Blk { time_ns: 20, action: 8, bytes: 0, ..at_0 },
+        Blk { time_ns: 25, action: 8, ..at_0 },
+    ];
     assert_eq!(read(&emptied, "blktrace").unwrap(), [timed(0, IoOp::Write, 0, 512, 1, 15)]);
-    assert_eq!(read(&emptied, "blktrace(action=C)").unwrap(), [timed(0, IoOp::Write, 0, 512, 1, 15)]);
+    assert_eq!(
+        read(&emptied, "blktrace(action=C)").unwrap(),
+        [timed(0, IoOp::Write, 0, 512, 1, 15)]
+    );
     // Completed in parts: no latency.
     let parts = [Blk { bytes: 1024, ..base }, Blk { time_ns: 20, action: 8, ..base }];
     assert_eq!(read(&parts, "blktrace").unwrap(), [plain(0, IoOp::Write, 4096, 1024, 1)]);
@@ -264,7 +363,8 @@ fn blktrace_finds_the_next_record_after_garbage() {
     for (i, garbage) in b"no record here \x07".iter().enumerate() {
         bytes.insert(at + i, *garbage);
     }
-    let error = read_all(&mut open_bytes("t", &bytes, None, 0).unwrap(), 10).unwrap_err().to_string();
+    let error =
+        read_all(&mut open_bytes("t", &bytes, None, 0).unwrap(), 10).unwrap_err().to_string();
     assert!(error.contains("byte 96: no record starts with `no r`"), "{error}");
     let mut trace = open_bytes("t", &bytes, None, 1).unwrap();
     assert_eq!(read_all(&mut trace, 10).unwrap(), common::blk_requests());
@@ -274,14 +374,25 @@ fn blktrace_finds_the_next_record_after_garbage() {
 #[test]
 fn files_of_all_cpus_are_merged_by_time() {
     let dir = tempfile::tempdir().unwrap();
-    let base = Blk { time_ns: 0, sector: 0, bytes: 512, category: WRITE, action: 7, pid: 1, device: 8 << 20, pdu: b"" };
+    let base = Blk {
+        time_ns: 0,
+        sector: 0,
+        bytes: 512,
+        category: WRITE,
+        action: 7,
+        pid: 1,
+        device: 8 << 20,
+        pdu: b"",
+    };
     for cpu in 0..3u64 {
         let records = (0..50).map(|i| Blk { time_ns: 10 * i + cpu, sector: 3 * i + cpu, ..base });
         let bytes: Vec<u8> = records.flat_map(|r| blk_record(7, false, r)).collect();
         let path = dir.path().join(format!("sda.blktrace.{cpu}"));
         if cpu == 2 {
-            let mut out =
-                flate2::write::GzEncoder::new(std::fs::File::create(path.with_extension("2.gz")).unwrap(), flate2::Compression::fast());
+            let mut out = flate2::write::GzEncoder::new(
+                std::fs::File::create(path.with_extension("2.gz")).unwrap(),
+                flate2::Compression::fast(),
+            );
             out.write_all(&bytes).unwrap();
             out.finish().unwrap();
         } else {
@@ -290,22 +401,29 @@ fn files_of_all_cpus_are_merged_by_time() {
     }
     std::fs::write(dir.path().join("sda.blktrace.3"), b"").unwrap();
     std::fs::write(dir.path().join("sdb.blktrace.0"), b"not read").unwrap();
-    let mut trace = traces::open(&dir.path().join("sda.blktrace.1"), &OpenOptions::default()).unwrap();
+    let mut trace =
+        traces::open(&dir.path().join("sda.blktrace.1"), &OpenOptions::default()).unwrap();
     let requests = read_all(&mut trace, 64).unwrap();
     let sectors: Vec<u64> = requests.iter().map(|r| r.offset / 512).collect();
     assert_eq!(sectors, (0..150).collect::<Vec<u64>>());
     assert_eq!(trace.sources().unwrap().len(), 4);
 }
 
-/// The counts that `blkparse` 1.3 gives for this trace: of its D lines, 99 R + 34 RA, 101 WS, 1 DS, 20 FN.
+/// The counts that `blkparse` 1.3 gives for this trace: of its D lines, 99 R + 34 RA, 101 WS, 1 DS,
+/// 20 FN.
 #[test]
 fn a_real_trace_counts_as_blkparse_does() {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/fio_discard.blktrace.bin.gz");
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/data/fio_discard.blktrace.bin.gz");
     let mut trace = traces::open(&path, &OpenOptions::default()).unwrap();
     let requests = read_all(&mut trace, 1000).unwrap();
     let count = |op| requests.iter().filter(|r| r.op == op).count();
     assert_eq!(IoOp::ALL.map(count), [133, 101, 1, 20]);
-    let written: u64 = requests.iter().filter(|r| matches!(r.op, IoOp::Write | IoOp::Trim)).map(|r| u64::from(r.length)).sum();
+    let written: u64 = requests
+        .iter()
+        .filter(|r| matches!(r.op, IoOp::Write | IoOp::Trim))
+        .map(|r| u64::from(r.length))
+        .sum();
     assert_eq!(written / 1024, 1428);
     let answered = requests.iter().filter(|r| r.latency_ns.is_some()).count();
     assert!(answered * 10 >= requests.len() * 9, "{answered} of {} have a latency", requests.len());

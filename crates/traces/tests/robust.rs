@@ -1,4 +1,5 @@
-//! Any bytes at all: no reader panics, loops, or gives more requests than the bytes can hold. This stands in for fuzzing.
+//! Any bytes at all: no reader panics, loops, or gives more requests than the bytes can hold. This
+//! stands in for fuzzing.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -73,10 +74,12 @@ enum Edit {
 fn edits() -> impl Strategy<Value = Vec<Edit>> {
     let at = any::<prop::sample::Index>;
     // Bytes that mean something to a parser are more likely than others.
-    let byte = || prop_oneof![any::<u8>(), prop::sample::select(b"0189,. \n\r-+eRWDFQC\x00\xff".to_vec())];
+    let byte =
+        || prop_oneof![any::<u8>(), prop::sample::select(b"0189,. \n\r-+eRWDFQC\x00\xff".to_vec())];
     let edit = prop_oneof![
         4 => (at(), byte()).prop_map(|(at, byte)| Edit::Set(at, byte)),
-        2 => (at(), prop::collection::vec(byte(), 1..24)).prop_map(|(at, bytes)| Edit::Insert(at, bytes)),
+        2 => (at(), prop::collection::vec(byte(), 1..24))
+            .prop_map(|(at, bytes)| Edit::Insert(at, bytes)),
         2 => (at(), 1usize..40).prop_map(|(at, count)| Edit::Remove(at, count)),
         1 => (at(), 1usize..40).prop_map(|(at, count)| Edit::Repeat(at, count)),
         1 => at().prop_map(Edit::Cut),
@@ -123,7 +126,10 @@ proptest! {
     #![proptest_config(more_cases())]
 
     #[test]
-    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..600), skip_bad in 0u64..5) {
+    fn any_bytes_are_read_or_refused(
+        bytes in prop::collection::vec(any::<u8>(), 0..600),
+        skip_bad in 0u64..5,
+    ) {
         let _ = read("t.u32", &bytes, None, skip_bad);
         for format in formats::ALL {
             let _ = read("t", &bytes, Some(format.info.name), skip_bad);
@@ -131,7 +137,8 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_read_or_refused(text in "([0-9]{1,20}[ ,.:+-]{0,2}|[RWrwQDC]|Read|Write|\n){0,60}", skip_bad in 0u64..5) {
+    fn any_text_is_read_or_refused(text in "([0-9]{1,20}[ ,.:+-]{0,2}|[RWrwQDC]|Read|Write|\n\
+                                            ){0,60}", skip_bad in 0u64..5) {
         let _ = read("t.csv", text.as_bytes(), None, skip_bad);
         for format in formats::ALL {
             let _ = read("t", text.as_bytes(), Some(format.info.name), skip_bad);
@@ -139,7 +146,11 @@ proptest! {
     }
 
     #[test]
-    fn damaged_samples_are_read_or_refused(index in any::<prop::sample::Index>(), edits in edits(), skip_bad in 0u64..3) {
+    fn damaged_samples_are_read_or_refused(
+        index in any::<prop::sample::Index>(),
+        edits in edits(),
+        skip_bad in 0u64..3,
+    ) {
         let sample = index.get(&SAMPLES);
         let bytes = apply(sample.bytes.clone(), &edits);
         let _ = read(sample.file, &bytes, Some(sample.format), skip_bad);
@@ -147,12 +158,17 @@ proptest! {
     }
 
     #[test]
-    fn damaged_compression_is_read_or_refused(index in any::<prop::sample::Index>(), which in 0..3, edits in edits()) {
+    fn damaged_compression_is_read_or_refused(
+        index in any::<prop::sample::Index>(),
+        which in 0..3,
+        edits in edits(),
+    ) {
         use std::io::Write;
         let sample = index.get(&SAMPLES);
         let bytes = match which {
             0 => {
-                let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+                let mut out =
+                    flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
                 out.write_all(&sample.bytes).unwrap();
                 out.finish().unwrap()
             }
@@ -163,7 +179,8 @@ proptest! {
                 out.finish().unwrap()
             }
         };
-        // Decompression may give more bytes than went in; only panics and endless loops matter here.
+        // Decompression may give more bytes than went in; only panics and endless loops matter
+        // here.
         if let Ok(mut trace) = open_bytes("t", &apply(bytes, &edits), Some("mqsim"), 1000) {
             let mut out = Vec::new();
             while matches!(trace.read_batch(&mut out, 1000), Ok(count) if count > 0) {}

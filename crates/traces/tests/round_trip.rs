@@ -24,9 +24,30 @@ struct Keeps {
 }
 
 const KEEPS: &[Keeps] = &[
-    Keeps { spec: "parquet", ending: "parquet", trims_and_flushes: true, latency: true, time_unit_ns: 1, renames_streams: false },
-    Keeps { spec: "blkparse", ending: "blkparse", trims_and_flushes: true, latency: true, time_unit_ns: 1, renames_streams: false },
-    Keeps { spec: "fio_iolog", ending: "iolog", trims_and_flushes: true, latency: false, time_unit_ns: 1000, renames_streams: true },
+    Keeps {
+        spec: "parquet",
+        ending: "parquet",
+        trims_and_flushes: true,
+        latency: true,
+        time_unit_ns: 1,
+        renames_streams: false,
+    },
+    Keeps {
+        spec: "blkparse",
+        ending: "blkparse",
+        trims_and_flushes: true,
+        latency: true,
+        time_unit_ns: 1,
+        renames_streams: false,
+    },
+    Keeps {
+        spec: "fio_iolog",
+        ending: "iolog",
+        trims_and_flushes: true,
+        latency: false,
+        time_unit_ns: 1000,
+        renames_streams: true,
+    },
     Keeps {
         spec: "fio_iolog(version=2)",
         ending: "iolog.gz",
@@ -35,7 +56,14 @@ const KEEPS: &[Keeps] = &[
         time_unit_ns: 1000,
         renames_streams: true,
     },
-    Keeps { spec: "mqsim", ending: "mqsim.zst", trims_and_flushes: false, latency: false, time_unit_ns: 1, renames_streams: false },
+    Keeps {
+        spec: "mqsim",
+        ending: "mqsim.zst",
+        trims_and_flushes: false,
+        latency: false,
+        time_unit_ns: 1,
+        renames_streams: false,
+    },
 ];
 
 impl Keeps {
@@ -59,25 +87,41 @@ impl Keeps {
 fn every_writable_format_is_tried() {
     for format in formats::ALL.iter().filter(|format| format.write.is_some()) {
         let name = format.info.name;
-        assert!(KEEPS.iter().any(|keeps| keeps.spec.split('(').next() == Some(name)), "{name} is not tried");
+        assert!(
+            KEEPS.iter().any(|keeps| keeps.spec.split('(').next() == Some(name)),
+            "{name} is not tried"
+        );
     }
 }
 
-/// Requests in order of time, whole sectors, every range another one: so each completion belongs to one issue.
+/// Requests in order of time, whole sectors, every range another one: so each completion belongs to
+/// one issue.
 fn requests(trims_and_flushes: bool) -> impl Strategy<Value = Vec<IoRequest>> {
-    let op = if trims_and_flushes { prop::sample::select(&IoOp::ALL[..]) } else { prop::sample::select(&IoOp::ALL[..2]) };
+    let op = if trims_and_flushes {
+        prop::sample::select(&IoOp::ALL[..])
+    } else {
+        prop::sample::select(&IoOp::ALL[..2])
+    };
     let latency = prop::option::of(prop_oneof![0u64..10_000, any::<u32>().prop_map(u64::from)]);
     let one = (0u64..5_000_000, op, 1u32..2048, 0u32..5, latency, any::<u32>());
     prop::collection::vec(one, 1..120).prop_map(|parts| {
         let mut time_ns = 0;
         let mut out: Vec<IoRequest> = Vec::new();
-        for (index, (gap, op, sectors, stream, latency_ns, place)) in parts.into_iter().enumerate() {
+        for (index, (gap, op, sectors, stream, latency_ns, place)) in parts.into_iter().enumerate()
+        {
             time_ns += if index == 0 { 0 } else { gap };
             let flush = op == IoOp::Flush;
             // The low bits make the place unique.
             let sector = (u64::from(place) << 8) + index as u64;
             let (offset, length) = if flush { (0, 0) } else { (sector * 512, sectors * 512) };
-            out.push(IoRequest { time_ns, op, offset, length, stream, latency_ns: latency_ns.filter(|_| !flush) });
+            out.push(IoRequest {
+                time_ns,
+                op,
+                offset,
+                length,
+                stream,
+                latency_ns: latency_ns.filter(|_| !flush),
+            });
         }
         out
     })
@@ -103,16 +147,24 @@ proptest! {
     #[test]
     fn conversions_keep_what_the_formats_can_hold(requests in requests(true)) {
         let dir = tempfile::tempdir().unwrap();
-        let (text, stored, back) = (dir.path().join("a.blkparse.xz"), dir.path().join("b.parquet"), dir.path().join("c.iolog"));
+        let (text, stored, back) = (
+            dir.path().join("a.blkparse.xz"),
+            dir.path().join("b.parquet"),
+            dir.path().join("c.iolog"),
+        );
         write_with("blkparse", &text, &requests, false);
         let progress = Progress::default();
         let done = convert(&text, &OpenOptions::default(), &stored, None, &progress).unwrap();
-        prop_assert_eq!((done.from, done.to, done.written.requests), ("blkparse", "parquet", requests.len() as u64));
+        prop_assert_eq!(
+            (done.from, done.to, done.written.requests),
+            ("blkparse", "parquet", requests.len() as u64)
+        );
         let (read, total) = progress.state();
         prop_assert_eq!(read, total);
         prop_assert_eq!(&read_back(&stored), &requests);
         convert(&stored, &OpenOptions::default(), &back, None, &Progress::default()).unwrap();
-        let ranges = |all: &[IoRequest]| all.iter().map(|r| (r.op, r.offset, r.length)).collect::<Vec<_>>();
+        let ranges =
+            |all: &[IoRequest]| all.iter().map(|r| (r.op, r.offset, r.length)).collect::<Vec<_>>();
         prop_assert_eq!(ranges(&read_back(&back)), ranges(&requests));
     }
 }
@@ -122,8 +174,11 @@ proptest! {
 fn long_traces_pass_through_the_store_in_pieces() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("long.parquet");
-    let requests: Vec<IoRequest> =
-        (0..150_000u64).map(|i| common::plain(i * 3, IoOp::ALL[i as usize % 3], i * 4096 % 999_999, 512, i as u32 % 4)).collect();
+    let requests: Vec<IoRequest> = (0..150_000u64)
+        .map(|i| {
+            common::plain(i * 3, IoOp::ALL[i as usize % 3], i * 4096 % 999_999, 512, i as u32 % 4)
+        })
+        .collect();
     write_with("parquet", &path, &requests, false);
     for batch in [1000, 65_537, 1 << 20] {
         let mut trace = open(&path, &OpenOptions::default()).unwrap();
@@ -135,9 +190,14 @@ fn long_traces_pass_through_the_store_in_pieces() {
 fn the_store_says_where_it_comes_from() {
     let dir = tempfile::tempdir().unwrap();
     let (from, to) = (dir.path().join("in.csv"), dir.path().join("out.parquet"));
-    std::fs::write(&from, "128166372003061629,usr,3,Read,7014609920,24576,41286\nbad\n128166372016382155,usr,3,Write,0,8192,1963\n")
+    std::fs::write(
+        &from,
+        "128166372003061629,usr,3,Read,7014609920,24576,41286\nbad\n\
+         128166372016382155,usr,3,Write,0,8192,1963\n",
+    )
+    .unwrap();
+    convert(&from, &OpenOptions { format: None, skip_bad: 1 }, &to, None, &Progress::default())
         .unwrap();
-    convert(&from, &OpenOptions { format: None, skip_bad: 1 }, &to, None, &Progress::default()).unwrap();
     let reader = store::StoreReader::open(&to, 0).unwrap();
     let get = |key: &str| reader.metadata().get(key).map(String::as_str);
     assert_eq!(reader.rows(), 2);
@@ -150,7 +210,11 @@ fn the_store_says_where_it_comes_from() {
     assert_eq!(get(store::keys::START_NS), Some("12816637200306162900"));
     assert_eq!(get(store::keys::STREAMS_ARE_VOLUMES), Some("true"));
     let facts = open(&to, &OpenOptions::default()).unwrap().facts();
-    assert!(facts.streams_are_volumes && !facts.timeless && facts.start_ns == Some(12_816_637_200_306_162_900));
+    assert!(
+        facts.streams_are_volumes
+            && !facts.timeless
+            && facts.start_ns == Some(12_816_637_200_306_162_900)
+    );
 }
 
 #[test]
@@ -167,12 +231,19 @@ fn hashes_are_those_of_the_standard() {
 fn what_a_format_cannot_hold_is_refused_or_dropped_and_counted() {
     let dir = tempfile::tempdir().unwrap();
     let from = dir.path().join("in.iolog");
-    std::fs::write(&from, "fio version 3 iolog\n0 f write 0 512\n1 f sync 0 0\n2 f read 512 512\n").unwrap();
+    std::fs::write(&from, "fio version 3 iolog\n0 f write 0 512\n1 f sync 0 0\n2 f read 512 512\n")
+        .unwrap();
     let to = dir.path().join("out.mqsim");
     let options = OpenOptions::default();
     let error = convert(&from, &options, &to, None, &Progress::default()).unwrap_err();
-    assert!(error.to_string().contains("request 1 cannot be written as mqsim: the format has no flush"), "{error}");
-    assert!(std::fs::read_dir(dir.path()).unwrap().count() == 1, "a failed conversion leaves nothing behind");
+    assert!(
+        error.to_string().contains("request 1 cannot be written as mqsim: the format has no flush"),
+        "{error}"
+    );
+    assert!(
+        std::fs::read_dir(dir.path()).unwrap().count() == 1,
+        "a failed conversion leaves nothing behind"
+    );
     let spec = registry::Spec::parse("mqsim(unsupported=drop)").unwrap();
     let done = convert(&from, &options, &to, Some(&spec), &Progress::default()).unwrap();
     assert_eq!((done.written.requests, done.written.dropped), (2, 1));
@@ -199,13 +270,23 @@ fn a_cancelled_conversion_leaves_what_was_there() {
 fn endings_and_names_that_cannot_be_written_say_what_can() {
     let (options, progress) = (OpenOptions::default(), Progress::default());
     let error = convert(Path::new("a"), &options, Path::new("b.txt"), None, &progress).unwrap_err();
-    assert!(error.to_string().contains("name the format (--format, or `format=`), one of: parquet, blkparse, fio_iolog, mqsim"), "{error}");
+    assert!(
+        error.to_string().contains(
+            "name the format (--format, or `format=`), one of: parquet, blkparse, fio_iolog, mqsim"
+        ),
+        "{error}"
+    );
     let spec = registry::Spec::parse("msr").unwrap();
-    let error = convert(Path::new("a"), &options, Path::new("b.txt"), Some(&spec), &progress).unwrap_err();
-    assert_eq!(error.to_string(), "format `msr` cannot be written; these can: parquet, blkparse, fio_iolog, mqsim");
+    let error =
+        convert(Path::new("a"), &options, Path::new("b.txt"), Some(&spec), &progress).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "format `msr` cannot be written; these can: parquet, blkparse, fio_iolog, mqsim"
+    );
 }
 
-/// A table that another tool wrote: other integer types, plain strings, columns in another order, one too many, some missing.
+/// A table that another tool wrote: other integer types, plain strings, columns in another order,
+/// one too many, some missing.
 #[test]
 fn tables_of_other_tools_are_read() {
     use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
@@ -228,14 +309,21 @@ fn tables_of_other_tools_are_read() {
         read_all(&mut open(&path, &OpenOptions::default()).unwrap(), 10)
     };
     let read = write(vec!["write", "flush"], vec![512, 0]).unwrap();
-    assert_eq!(read, [common::plain(0, IoOp::Write, 4096, 512, 0), common::plain(20, IoOp::Flush, 0, 0, 0)]);
+    assert_eq!(
+        read,
+        [common::plain(0, IoOp::Write, 4096, 512, 0), common::plain(20, IoOp::Flush, 0, 0, 0)]
+    );
     let errors = [
         write(vec!["write", "wipe"], vec![512, 512]).unwrap_err(),
         write(vec!["write", "read"], vec![512, 0]).unwrap_err(),
         write(vec!["write", "read"], vec![512, -1]).unwrap_err(),
     ]
     .map(|error| error.to_string());
-    assert!(errors[0].contains("row 1: op is `wipe`; right would be read, write, trim or flush"), "{}", errors[0]);
+    assert!(
+        errors[0].contains("row 1: op is `wipe`; right would be read, write, trim or flush"),
+        "{}",
+        errors[0]
+    );
     assert!(errors[1].contains("row 1: a read of length 0"), "{}", errors[1]);
     assert!(errors[2].contains("column `length` is not UInt32"), "{}", errors[2]);
 }

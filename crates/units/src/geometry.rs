@@ -32,8 +32,8 @@ pub enum GeometryError {
     },
     /// More pages than the 32-bit page numbers of the tables reach.
     #[error(
-        "{logical_pages} logical pages at over-provisioning {over_provisioning} need more than 2^31 physical pages: \
-         use larger pages"
+        "{logical_pages} logical pages at over-provisioning {over_provisioning} need more than \
+         2^31 physical pages: use larger pages"
     )]
     TooLarge {
         /// Logical pages asked for.
@@ -44,11 +44,12 @@ pub enum GeometryError {
 }
 
 impl Geometry {
-    /// The largest number of physical pages: the highest bit of a page number is kept for [`crate::PageOp`].
+    /// The largest number of physical pages: the highest bit of a page number is kept for
+    /// [`crate::PageOp`].
     pub const MAX_PHYSICAL_PAGES: u64 = 1 << 31;
 
-    /// A device with `logical_pages` for the host and `over_provisioning` (a fraction above 0) more on the media,
-    /// rounded to whole erase blocks.
+    /// A device with `logical_pages` for the host and `over_provisioning` (a fraction above 0) more
+    /// on the media, rounded to whole erase blocks.
     ///
     /// # Errors
     /// [`GeometryError`] if a size is zero, or the page numbers would not fit.
@@ -58,25 +59,39 @@ impl Geometry {
         logical_pages: u64,
         over_provisioning: f64,
     ) -> Result<Self, GeometryError> {
-        let out_of_range = |what, value: String, right| Err(GeometryError::OutOfRange { what, value, right });
+        let out_of_range =
+            |what, value: String, right| Err(GeometryError::OutOfRange { what, value, right });
         if page_bytes == 0 {
             return out_of_range("page size", page_bytes.to_string(), "at least 1 byte");
         }
         if !(2..=4096).contains(&pages_per_erase_block) {
-            return out_of_range("pages per erase block", pages_per_erase_block.to_string(), "2 to 4096");
+            return out_of_range(
+                "pages per erase block",
+                pages_per_erase_block.to_string(),
+                "2 to 4096",
+            );
         }
         if logical_pages == 0 {
             return out_of_range("logical pages", logical_pages.to_string(), "at least 1");
         }
         if !(over_provisioning > 0.0 && over_provisioning <= 100.0) {
-            return out_of_range("over-provisioning", over_provisioning.to_string(), "above 0 and at most 100 (0.2 means 20 %)");
+            return out_of_range(
+                "over-provisioning",
+                over_provisioning.to_string(),
+                "above 0 and at most 100 (0.2 means 20 %)",
+            );
         }
         let physical = logical_pages as f64 * (1.0 + over_provisioning);
         let erase_blocks = (physical / f64::from(pages_per_erase_block)).round();
         if erase_blocks * f64::from(pages_per_erase_block) > Self::MAX_PHYSICAL_PAGES as f64 {
             return Err(GeometryError::TooLarge { logical_pages, over_provisioning });
         }
-        Ok(Self { page_bytes, pages_per_erase_block, logical_pages: logical_pages as u32, erase_blocks: erase_blocks as u32 })
+        Ok(Self {
+            page_bytes,
+            pages_per_erase_block,
+            logical_pages: logical_pages as u32,
+            erase_blocks: erase_blocks as u32,
+        })
     }
 
     /// Pages on the media.
@@ -110,9 +125,18 @@ mod tests {
 
     #[test]
     fn impossible_sizes_are_refused() {
-        for (page, per_block, logical, op) in [(0, 64, 1, 0.1), (1, 1, 1, 0.1), (1, 64, 0, 0.1), (1, 64, 1, 0.0), (1, 64, 1, f64::NAN)] {
+        for (page, per_block, logical, op) in [
+            (0, 64, 1, 0.1),
+            (1, 1, 1, 0.1),
+            (1, 64, 0, 0.1),
+            (1, 64, 1, 0.0),
+            (1, 64, 1, f64::NAN),
+        ] {
             assert!(Geometry::with_over_provisioning(page, per_block, logical, op).is_err());
         }
-        assert!(matches!(Geometry::with_over_provisioning(4096, 64, 1 << 31, 0.1), Err(GeometryError::TooLarge { .. })));
+        assert!(matches!(
+            Geometry::with_over_provisioning(4096, 64, 1 << 31, 0.1),
+            Err(GeometryError::TooLarge { .. })
+        ));
     }
 }

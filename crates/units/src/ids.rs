@@ -1,4 +1,5 @@
-//! Addresses. All are plain `u32` inside, so that tables of them are flat arrays of four bytes an entry.
+//! Addresses. All are plain `u32` inside, so that tables of them are flat arrays of four bytes an
+//! entry.
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -41,6 +42,7 @@ id! {
     EraseBlockId
 }
 id! {
-    /// A write stream: pages of one stream fill the same open erase block, so that they are erased together.
+    /// A write stream: pages of one stream fill the same open erase block, so that they are erased
+    /// together.
     StreamId
 }

@@ -50,7 +50,8 @@ impl PageOp {
 /// Why a source of page operations failed: the error of whatever stands behind it.
 pub type SourceError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A sequence of page operations that can be played from the start any number of times, always the same.
+/// A sequence of page operations that can be played from the start any number of times, always the
+/// same.
 pub trait PageSource: Send {
     /// Number of logical pages: every page number of the sequence is below it.
     fn logical_pages(&self) -> u32;
@@ -58,7 +59,8 @@ pub trait PageSource: Send {
     /// Number of operations in one pass, if it is known.
     fn operations(&self) -> Option<u64>;
 
-    /// Puts the next operations into `buffer` and returns how many: less than its length only at the end, then 0.
+    /// Puts the next operations into `buffer` and returns how many: less than its length only at
+    /// the end, then 0.
     ///
     /// # Errors
     /// Whatever goes wrong behind it, such as a trace file that cannot be read on.
@@ -71,8 +73,9 @@ pub trait PageSource: Send {
     fn rewind(&mut self) -> Result<(), SourceError>;
 }
 
-/// The fraction of the host writes, 0 to 1, during which each logical page holds data, in the last of `passes` through the source over a
-/// device that starts filled. All 1 for a source that never trims.
+/// The fraction of the host writes, 0 to 1, during which each logical page holds data, in the last
+/// of `passes` through the source over a device that starts filled. All 1 for a source that never
+/// trims.
 ///
 /// # Errors
 /// As [`PageSource::fill`].
@@ -105,7 +108,8 @@ pub fn held_fractions(source: &mut dyn PageSource, passes: u32) -> Result<Vec<f6
             }
         }
     }
-    let to_the_end = |(&held, &since): (&u64, &u64)| held + if since == u64::MAX { 0 } else { clock - since };
+    let to_the_end =
+        |(&held, &since): (&u64, &u64)| held + if since == u64::MAX { 0 } else { clock - since };
     Ok(held.iter().zip(&since).map(|pair| to_the_end(pair) as f64 / clock.max(1) as f64).collect())
 }
 
@@ -124,7 +128,10 @@ impl VecSource {
     /// If an operation names a page outside `logical_pages`.
     #[must_use]
     pub fn new(logical_pages: u32, operations: std::sync::Arc<[PageOp]>) -> Self {
-        assert!(operations.iter().all(|op| op.lpn().0 < logical_pages), "an operation names a page outside the footprint");
+        assert!(
+            operations.iter().all(|op| op.lpn().0 < logical_pages),
+            "an operation names a page outside the footprint"
+        );
         Self { logical_pages, operations, next: 0 }
     }
 
@@ -165,9 +172,11 @@ mod tests {
     #[test]
     fn trims_end_the_time_that_a_page_is_held() {
         let (write, trim) = (|lpn| PageOp::write(Lpn(lpn)), |lpn| PageOp::trim(Lpn(lpn)));
-        let operations = [write(0), trim(1), trim(1), write(0), write(2), trim(2), write(1), write(0)];
+        let operations =
+            [write(0), trim(1), trim(1), write(0), write(2), trim(2), write(1), write(0)];
         let mut source = VecSource::new(4, operations.to_vec().into());
-        // Five writes: page 1 is gone from the second to the fourth, page 2 from the fourth on, page 3 is never touched.
+        // Five writes: page 1 is gone from the second to the fourth, page 2 from the fourth on,
+        // page 3 is never touched.
         assert_eq!(held_fractions(&mut source, 1).unwrap(), [1.0, 0.6, 0.6, 1.0]);
         // In the second pass page 2 holds nothing until its write, and nothing after its trim.
         assert_eq!(held_fractions(&mut source, 2).unwrap(), [1.0, 0.6, 0.2, 1.0]);

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 #[error("stopped before the end, as asked")]
 pub struct Cancelled;
 
-/// Shared between the thread that works and the one that shows progress. Work reports every few milliseconds, never per page.
+/// Shared between the thread that works and the one that shows progress. Work reports every few
+/// milliseconds, never per page.
 #[derive(Debug, Default)]
 pub struct Progress {
     done: AtomicU64,
@@ -23,7 +24,8 @@ impl Progress {
         self.total.store(total, Ordering::Relaxed);
     }
 
-    /// Sets how much there is to prepare before the first unit is done, such as page writes that age a drive.
+    /// Sets how much there is to prepare before the first unit is done, such as page writes that
+    /// age a drive.
     pub fn set_to_prepare(&self, total: u64) {
         self.to_prepare.store(total, Ordering::Relaxed);
     }

@@ -13,7 +13,8 @@ pub enum IoOp {
     Write = 1,
     /// Tells that the data in the range is no longer needed (TRIM, DISCARD, UNMAP).
     Trim = 2,
-    /// Makes all writes that were acknowledged before it durable. Has no range: offset and length are 0.
+    /// Makes all writes that were acknowledged before it durable. Has no range: offset and length
+    /// are 0.
     Flush = 3,
 }
 

@@ -7,7 +7,8 @@ pub trait RequestSource: Send {
     /// Number of requests in one pass, if it is known; `None` too if it never ends.
     fn requests(&self) -> Option<u64>;
 
-    /// Puts the next requests into `buffer` and returns how many: less than its length only at the end, then 0.
+    /// Puts the next requests into `buffer` and returns how many: less than its length only at the
+    /// end, then 0.
     ///
     /// # Errors
     /// Whatever goes wrong behind it.
@@ -116,7 +117,14 @@ impl Lookahead {
     }
 
     fn fetch(&mut self) -> Result<(), SourceError> {
-        let nothing = IoRequest { time_ns: 0, op: IoOp::Flush, offset: 0, length: 0, stream: 0, latency_ns: None };
+        let nothing = IoRequest {
+            time_ns: 0,
+            op: IoOp::Flush,
+            offset: 0,
+            length: 0,
+            stream: 0,
+            latency_ns: None,
+        };
         self.buffer.resize(self.chunk, nothing);
         self.filled = self.source.fill(&mut self.buffer)?;
         self.next = 0;
@@ -130,7 +138,14 @@ mod tests {
 
     #[test]
     fn requests_that_were_looked_at_are_taken_once_and_in_order() {
-        let request = |offset| IoRequest { time_ns: 0, op: IoOp::Read, offset, length: 512, stream: 0, latency_ns: None };
+        let request = |offset| IoRequest {
+            time_ns: 0,
+            op: IoOp::Read,
+            offset,
+            length: 512,
+            stream: 0,
+            latency_ns: None,
+        };
         let all: Vec<IoRequest> = (0..10).map(|number| request(number * 512)).collect();
         for chunk in [1, 3, 10, 64] {
             let mut ahead = Lookahead::new(Box::new(VecRequests::new(all.clone().into())), chunk);
@@ -139,7 +154,10 @@ mod tests {
                 assert_eq!(ahead.peek().unwrap(), Some(*expected));
                 assert_eq!(ahead.take().unwrap(), Some(*expected));
             }
-            assert_eq!((ahead.peek().unwrap(), ahead.take().unwrap(), ahead.take().unwrap()), (None, None, None));
+            assert_eq!(
+                (ahead.peek().unwrap(), ahead.take().unwrap(), ahead.take().unwrap()),
+                (None, None, None)
+            );
         }
     }
 }

@@ -1,6 +1,7 @@
 """The `flashwright` command: the group, its help, and how errors end it.
 
-Exit codes: 0 done; 1 a run failed; 2 wrong use or wrong input; 130 stopped by Ctrl-C. An error is one line on standard error.
+Exit codes: 0 done; 1 a run failed; 2 wrong use or wrong input; 130 stopped by Ctrl-C. An error is
+one line on standard error.
 """
 
 from __future__ import annotations
@@ -38,18 +39,20 @@ def cli() -> None:
 
     \b
     Start here:
-      flashwright demo                                  a real database trace, every policy, the bound
-      flashwright trace stats my.blktrace.0             what a trace holds
-      flashwright simulate my.blktrace.0 --op 0.2       write amplification of one policy
-      flashwright compare my.blktrace.0 --op 0.1,0.2    all of them, with the bound as a line
+      flashwright demo                                a real database trace, every policy, the bound
+      flashwright trace stats my.blktrace.0           what a trace holds
+      flashwright simulate my.blktrace.0 --op 0.2     write amplification of one policy
+      flashwright compare my.blktrace.0 --op 0.1,0.2  all of them, with the bound as a line
       flashwright simulate my.blktrace.0 --device intel-x25e    latencies on a simulated drive
-      flashwright probe /dev/sdb                        measure a drive, and find out how it is made
+      flashwright probe /dev/sdb                      measure a drive, and find out how it is made
       flashwright replay my.blktrace.0 --device sd-card play a trace on any device
-      flashwright layers my.blktrace.0 --device sd-card --stack 'scheduler(defer,coalesce)'    what a layer would gain
+      flashwright layers my.blktrace.0 --device sd-card --stack 'scheduler(defer,coalesce)'
+                                                      what a layer would gain
 
-    SOURCE is a trace file (its format is told by its content; .gz, .zst and .xz are read too; .u32 is a plain list of
-    pages) or a synthetic workload such as `synth:zipf?s=0.99&pages=1M`; on a drive also a pattern of requests such as
-    `io:random(size=4Ki)`. `flashwright list` names everything there is.
+    SOURCE is a trace file (its format is told by its content; .gz, .zst and .xz are read too; .u32
+    is a plain list of pages) or a synthetic workload such as `synth:zipf?s=0.99&pages=1M`; on a
+    drive also a pattern of requests such as `io:random(size=4Ki)`. `flashwright list` names
+    everything there is.
     """
 
 
@@ -74,7 +77,9 @@ for command in (
 
 
 _REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
-"""What a disk may refuse at any moment. All else of the system that nobody expected is a bug, and shows where."""
+"""What a disk may refuse at any moment. All else of the system that nobody expected is a bug, and
+shows where.
+"""
 
 
 def main() -> NoReturn:
@@ -95,13 +100,16 @@ def main() -> NoReturn:
     except FlashwrightError as error:
         code = _fail(str(error), 1)
     except BrokenPipeError:
-        # The reader of our output went away, as `head` does: nothing more can be said there, not even at exit.
+        # The reader of our output went away, as `head` does: nothing more can be said there, not
+        # even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except OSError as error:
         if error.errno not in _REFUSED:
             raise
-        code = _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror), 1)
+        code = _fail(
+            f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror), 1
+        )
     except MemoryError:
         code = _fail("out of memory: take a smaller workload, or fewer --jobs at once", 1)
     sys.exit(code if isinstance(code, int) else 0)

@@ -31,14 +31,22 @@ if TYPE_CHECKING:
 
 @click.command(short_help="All policies, with the bound as a line; or several drives.")
 @click.argument("source_names", metavar="SOURCE...", nargs=-1, required=True)
-@click.option("--placements", default="all", show_default=True, metavar="a,b|all", help="Placement policies.")
+@click.option(
+    "--placements", default="all", show_default=True, metavar="a,b|all", help="Placement policies."
+)
 @click.option(
     "--victims",
     metavar="a,b|all",
-    help="Victim policies, each with each placement.  [default: the one of the placement's authors; all for `none` if --placements is all]",
+    help="Victim policies, each with each placement.  [default: the one of the placement's "
+    "authors; all for `none` if --placements is all]",
 )
 @click.option(
-    "--op", "over_provisionings", type=Fractions(), default="0.1,0.2,0.3", show_default=True, help="Over-provisionings."
+    "--op",
+    "over_provisionings",
+    type=Fractions(),
+    default="0.1,0.2,0.3",
+    show_default=True,
+    help="Over-provisionings.",
 )
 @workload_options
 @device_options
@@ -48,11 +56,17 @@ if TYPE_CHECKING:
     "profiles",
     multiple=True,
     metavar="PROFILE",
-    help="Compare simulated drives instead: a profile of `flashwright list profile`, or a TOML file. Again for each drive.",
+    help="Compare simulated drives instead: a profile of `flashwright list profile`, or a TOML "
+    "file. Again for each drive.",
 )
 @stack_option
 @drive_options
-@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Simulations at a time.  [default: one a core]")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Simulations at a time.  [default: one a core]",
+)
 @output_options
 def compare(
     source_names: tuple[str, ...],
@@ -75,10 +89,12 @@ def compare(
     out: Path | None,
     **drive: Any,
 ) -> None:
-    """Compare placement policies on each SOURCE, at each over-provisioning, with the bound beside them.
+    """Compare placement policies on each SOURCE, at each over-provisioning, with the bound beside
+    them.
 
-    The bound (MULTILOG Algorithm 1) is the least for updates that are independent of each other. A trace with an order that
-    policies can use, such as that of a write-ahead log, may go below it; then this is said.
+    The bound (MULTILOG Algorithm 1) is the least for updates that are independent of each other. A
+    trace with an order that policies can use, such as that of a write-ahead log, may go below it;
+    then this is said.
 
     \b
     Examples:
@@ -86,15 +102,18 @@ def compare(
       flashwright compare 'synth:zipf?pages=1M' 'synth:uniform?pages=1M' --op 0.07,0.15,0.3,0.5
       flashwright compare tpcc.parquet --placements multi_log,dac,none --victims greedy,lru --json -
       flashwright compare 'io:random(reads=1)' --device intel-x25e --device intel-x25m
-      flashwright compare tpcc.parquet --device nvme-tlc --placements none,multi_log --op 0.1,0.3 --state aged
-      flashwright compare tpcc.parquet --device sd-card --device nvme-tlc --stack 'scheduler(defer,coalesce)' --fold
+      flashwright compare tpcc.parquet --device nvme-tlc --placements none,multi_log \\
+          --op 0.1,0.3 --state aged
+      flashwright compare tpcc.parquet --device sd-card --device nvme-tlc \\
+          --stack 'scheduler(defer,coalesce)' --fold
 
-    With --device the same requests are played on each drive, and --placements, --victims and --op, if they are given, are
-    changes to each profile. Latencies, throughput and what the dies did stand side by side. With --stack, too, one trace is played
-    on each stack of layers over each drive, one by one if nothing else is said; `flashwright layers` has more options for that.
+    With --device the same requests are played on each drive, and --placements, --victims and --op,
+    if they are given, are changes to each profile. Latencies, throughput and what the dies did
+    stand side by side. With --stack, too, one trace is played on each stack of layers over each
+    drive, one by one if nothing else is said; `flashwright layers` has more options for that.
 
     Ctrl-C stops it and keeps what is finished.
-    """
+    """  # noqa: D205
     from flashwright import sources
     from flashwright.cli.progress import StoppedError
     from flashwright.sweeps.comparison import Plan
@@ -117,10 +136,23 @@ def compare(
         options = DriveOptions(**drive)
         to: dict[str, Any] = {"json_path": json_path, "out": out}
         if stacks:
-            compare_stacks_on_drives(options, profiles, source_names, stacks, changes, over, how, jobs, **to)
+            compare_stacks_on_drives(
+                options, profiles, source_names, stacks, changes, over, how, jobs, **to
+            )
             return
         cycles = endurance if is_given("endurance") else None
-        compare_drives(options, profiles, list(source_names), changes, over, how, cycles, writes_per_day, jobs, **to)
+        compare_drives(
+            options,
+            profiles,
+            list(source_names),
+            changes,
+            over,
+            how,
+            cycles,
+            writes_per_day,
+            jobs,
+            **to,
+        )
         return
     policies = choose(named, chosen_victims)
     plan = Plan(
@@ -147,12 +179,17 @@ def compare(
 
 
 def run_plan(plan: Any) -> tuple[Comparison, Any]:
-    """Load the workloads, simulate, find the bounds. Gives what is there, and the stop if Ctrl-C came between."""
+    """Load the workloads, simulate, find the bounds.
+
+    Gives what is there, and the stop if Ctrl-C came between.
+    """
     from flashwright.cli.progress import StoppedError, follow, work
     from flashwright.sweeps.comparison import Comparison
     from flashwright.sweeps.grid import Grid
 
-    workloads = plan.load(lambda source, load: work(f"Reading {Path(source).name}", "page writes", load))
+    workloads = plan.load(
+        lambda source, load: work(f"Reading {Path(source).name}", "page writes", load)
+    )
     bounds = work("Finding the bound", "pages", lambda _: plan.bounds(workloads))
     jobs = plan.jobs()
     grid = Grid(workloads, jobs, plan.device, plan.threads)
@@ -171,12 +208,16 @@ def fail_if_any_failed(comparison: Comparison) -> None:
         first = failed[0]
         more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
         raise RunError(
-            f"{first['policy']} at over-provisioning {first['over_provisioning']:g} on {first['workload']}: {first['error']}{more}"
+            f"{first['policy']} at over-provisioning {first['over_provisioning']:g} on "
+            f"{first['workload']}: {first['error']}{more}"
         )
 
 
 def print_comparison(comparison: Comparison, run: Run) -> None:
-    """Print one table for each workload, the bound and then the policies from least to most written; and the answer below it."""
+    """Print one table for each workload, and the answer below it.
+
+    The bound comes first, and then the policies from least to most written.
+    """
     from flashwright._text import alpha, percent, significant
     from flashwright.reports.comparison import Results, headline
     from flashwright.sources import caveat
@@ -215,8 +256,13 @@ def print_comparison(comparison: Comparison, run: Run) -> None:
         say(headline(results, name, lead=len(comparison.names) > 1))
 
 
-def _policy_changes(placements: list[str] | None, victims: list[str] | None) -> list[tuple[str | None, str | None]]:
-    """Give the placement and the victim of each variant of a drive; None leaves what the profile has."""
+def _policy_changes(
+    placements: list[str] | None, victims: list[str] | None
+) -> list[tuple[str | None, str | None]]:
+    """Give the placement and the victim of each variant of a drive.
+
+    None leaves what the profile has.
+    """
     from flashwright.sweeps.policies import choose, own_victim
 
     if not is_given("placements"):

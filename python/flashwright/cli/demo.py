@@ -19,7 +19,9 @@ FALLBACK = "synth:zipf?s=0.99&pages=256Ki&updates=12x"
 LEAST_SPARE_ERASE_BLOCKS = 40
 """What the policy with the most streams needs, and some."""
 LEAST_PASSES_OVER_FOOTPRINT = 4
-"""Page writes that a run should have, in footprints: with fewer the source is played more than once."""
+"""Page writes that a run should have, in footprints: with fewer the source is played more than
+once.
+"""
 
 
 @click.command(short_help="From a real database trace to a report, in one go.")
@@ -42,20 +44,28 @@ LEAST_PASSES_OVER_FOOTPRINT = 4
 @click.option(
     "--shipped",
     is_flag=True,
-    help="Record nothing: take the trace of the source tree, TPC-C on PostgreSQL, recorded for 19 minutes.",
+    help="Record nothing: take the trace of the source tree, TPC-C on PostgreSQL, recorded for 19 "
+    "minutes.",
 )
 @output_options
 def demo(
-    over_provisionings: tuple[float, ...], seconds: float, json_path: str | None, out: Path | None, *, shipped: bool
+    over_provisionings: tuple[float, ...],
+    seconds: float,
+    json_path: str | None,
+    out: Path | None,
+    *,
+    shipped: bool,
 ) -> None:
     """Record a database at work, and tell what its writes do to flash.
 
-    TPC-C runs on SQLite for a minute, on a volume of its own, while the requests to the device below are recorded: this needs
-    root. Where that is not allowed, a trace that was recorded before is taken: TPC-C on PostgreSQL.
+    TPC-C runs on SQLite for a minute, on a volume of its own, while the requests to the device
+    below are recorded: this needs root. Where that is not allowed, a trace that was recorded before
+    is taken: TPC-C on PostgreSQL.
 
-    Then: look into it, play it through a flash translation layer with every policy, and compare each with the bound: first the
-    data pages alone, then with the database's log, whose pages die in order. The report tells how much each policy writes to
-    the flash, and how long the drive would live.
+    Then: look into it, play it through a flash translation layer with every policy, and compare
+    each with the bound: first the data pages alone, then with the database's log, whose pages die
+    in order. The report tells how much each policy writes to the flash, and how long the drive
+    would live.
     """
     from flashwright import sources
     from flashwright._text import count
@@ -66,10 +76,16 @@ def demo(
     from flashwright.sweeps.comparison import Plan
     from flashwright.sweeps.policies import choose
 
-    source, data_pages, told = _shipped(json_path) if shipped else _live_or_shipped(seconds, json_path)
+    source, data_pages, told = (
+        _shipped(json_path) if shipped else _live_or_shipped(seconds, json_path)
+    )
     scalars, tables = statistics(source, 4096, None, 0, 1)
     played = [*data_pages, source]
-    once = work("Reading the trace", "page writes", lambda progress: sources.load(source, sources.Reading(), progress))
+    once = work(
+        "Reading the trace",
+        "page writes",
+        lambda progress: sources.load(source, sources.Reading(), progress),
+    )
     smallest = once if not data_pages else sources.load(data_pages[0], sources.Reading())
     repeat = max(1, -(-LEAST_PASSES_OVER_FOOTPRINT * once.logical_pages // once.page_writes))
     plan = Plan(
@@ -77,7 +93,9 @@ def demo(
         policies=choose(None, None),
         over_provisionings=list(over_provisionings),
         reading=sources.Reading(repeat=repeat),
-        device=Device(pages_per_erase_block=_erase_block_for(smallest.logical_pages, min(over_provisionings))),
+        device=Device(
+            pages_per_erase_block=_erase_block_for(smallest.logical_pages, min(over_provisionings))
+        ),
         endurance=3000,
         writes_per_day=1.0,
         threads=os.cpu_count() or 1,
@@ -94,7 +112,8 @@ def demo(
             say(run.result["about"])
         for name, workload in zip(comparison.names, comparison.workloads, strict=True):
             say(
-                f"{name}: {count(workload.page_writes // repeat)} page writes to {count(workload.logical_pages)} pages{times}."
+                f"{name}: {count(workload.page_writes // repeat)} page writes to "
+                f"{count(workload.logical_pages)} pages{times}."
             )
             say(headline(results, name, lead=False))
     folder = finish(run, out=out, json_path=json_path, identity=plan.identity(comparison.workloads))
@@ -102,14 +121,18 @@ def demo(
         raise StoppedError(stopped.done, stopped.total, stopped.unit, None)
     if folder is not None:
         say(
-            f"Next:   flashwright compare {shlex.quote(source)} --op 0.1,0.2,0.3, or a trace of your own",
+            f"Next:   flashwright compare {shlex.quote(source)} --op 0.1,0.2,0.3, or a trace of "
+            "your own",
             json_path=json_path,
         )
     fail_if_any_failed(comparison)
 
 
 def _erase_block_for(logical_pages: int, over_provisioning: float) -> int:
-    """Give the pages of an erase block: as a run has by default, fewer for a database that was too small to fill enough of them."""
+    """Give the pages of an erase block.
+
+    As a run has by default, fewer for a database that was too small to fill enough of them.
+    """
     pages = Device().pages_per_erase_block
     while pages > 4 and logical_pages * over_provisioning / pages < LEAST_SPARE_ERASE_BLOCKS:
         pages //= 2
@@ -130,7 +153,10 @@ def _live_or_shipped(seconds: float, json_path: str | None) -> Chosen:
             return str(folder / "requests.parquet"), [str(demo_live.write_data_pages(folder))], told
         except (InputError, RunError) as error:
             reason = str(error)
-    say(f"Nothing can be recorded here: {reason}. Taking the trace that was recorded before.", json_path=json_path)
+    say(
+        f"Nothing can be recorded here: {reason}. Taking the trace that was recorded before.",
+        json_path=json_path,
+    )
     return _shipped(json_path)
 
 
@@ -152,15 +178,16 @@ def about(source: str) -> str:
         .replace("(PostgreSQL)", "PostgreSQL")
     )
     return (
-        f"TPC-C on {server}, {told['scale']['warehouses']} warehouses and {told['clients']} clients, recorded for "
-        f"{round(told['kept_seconds'] / 60)} minutes below the file system."
+        f"TPC-C on {server}, {told['scale']['warehouses']} warehouses and {told['clients']} "
+        f"clients, recorded for {round(told['kept_seconds'] / 60)} minutes below the file system."
     )
 
 
 def data_pages_of(source: str) -> list[str]:
-    """Write the recorded trace without its log, where models of independent updates hold, and give the path as a list.
+    """Write the recorded trace without its log, and give the path as a list.
 
-    None for a source that does not tell where its log lies.
+    Models of independent updates hold there. None for a source that does not tell where its log
+    lies.
     """
     from flashwright.workloads.parts import write_without_log
 
@@ -169,17 +196,24 @@ def data_pages_of(source: str) -> list[str]:
         return []
     output = Path("runs") / "sources" / f"{trace.stem}_data_pages.parquet"
     try:
-        # Always anew, since the recording may be another one than last time: it takes less than a second.
+        # Always anew, since the recording may be another one than last time: it takes less than a
+        # second.
         return [str(write_without_log(trace, output))]
     except OSError as error:
         raise InputError(f"{output}: cannot write the data pages: {error.strerror}") from error
 
 
 def recorded_trace(json_path: str | None = None) -> str:
-    """Give the path of the recorded trace, as short as it can be written from here; the synthetic one where there is none."""
+    """Give the path of the recorded trace, as short as it can be written from here.
+
+    The synthetic one where there is none.
+    """
     found = sorted(RECORDED.glob("*.parquet"))
     if not found:
-        say("The recorded trace is not here (it is in the source tree): taking a synthetic one.", json_path=json_path)
+        say(
+            "The recorded trace is not here (it is in the source tree): taking a synthetic one.",
+            json_path=json_path,
+        )
         return FALLBACK
     path = found[0]
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

@@ -12,7 +12,9 @@ FOLDER = Path("runs") / "demo-recording"
 _CLIENTS = 2
 _WAREHOUSES = 3
 _THINK_SECONDS = 0.002
-"""Between a client's transactions: without it, SQLite would write more than ten gigabytes in a minute."""
+"""Between a client's transactions: without it, SQLite would write more than ten gigabytes in a
+minute.
+"""
 _VOLUME_BYTES = 1 << 30
 _BUFFER_KIB = 65_536
 DATA_PAGES = "data_pages.parquet"
@@ -29,7 +31,9 @@ def why_not() -> str:
     except InputError as error:
         return str(error)
     if not block.is_there():
-        return "this kernel has no blk tracer (CONFIG_BLK_DEV_IO_TRACE), or tracefs cannot be mounted"
+        return (
+            "this kernel has no blk tracer (CONFIG_BLK_DEV_IO_TRACE), or tracefs cannot be mounted"
+        )
     if shutil.disk_usage(DEFAULT_FOLDER).free < 2 * _VOLUME_BYTES:
         return f"{DEFAULT_FOLDER} has less than {2 * _VOLUME_BYTES >> 30} GiB free"
     return ""
@@ -60,7 +64,9 @@ def record(seconds: float, command: list[str]) -> tuple[Path, str]:
     config = RunConfig(_CLIENTS, seconds, think_seconds=_THINK_SECONDS)
     ground = VolumePlan("ext4", _VOLUME_BYTES)
     recorder = RunRecorder(FOLDER, command, _BUFFER_KIB, may_replace=True)
-    session = Session(Plan(workload, load, "sqlite", Settings(), config, DEFAULT_FOLDER, ground=ground), recorder)
+    session = Session(
+        Plan(workload, load, "sqlite", Settings(), config, DEFAULT_FOLDER, ground=ground), recorder
+    )
     finding = follow_session(session)
     if finding.violations:
         raise RunError(f"the database is not consistent: {finding.violations[0]}")
@@ -72,15 +78,17 @@ def record(seconds: float, command: list[str]) -> tuple[Path, str]:
     lost = run.result["recording"]["lost_events"]
     holes = f" {count(lost)} events were lost." if lost else ""
     return FOLDER, (
-        f"TPC-C on {finding.place['version']}, {_WAREHOUSES} warehouses and {_CLIENTS} clients: {count(finding.result.transactions)} "
-        f"transactions in {round(finding.result.seconds)} s, recorded just now below the file system.{holes}"
+        f"TPC-C on {finding.place['version']}, {_WAREHOUSES} warehouses and {_CLIENTS} clients: "
+        f"{count(finding.result.transactions)} transactions in {round(finding.result.seconds)} s, "
+        f"recorded just now below the file system.{holes}"
     )
 
 
 def write_data_pages(folder: Path) -> Path:
-    """Write the recording without the logs of database and file system, and give the path of that trace.
+    """Write the recording without the logs, and give the path of that trace.
 
-    Models of independent updates hold for data pages; those of a log die in order.
+    The logs are those of database and file system. Models of independent updates hold for data
+    pages; those of a log die in order.
     """
     from flashwright.recording.parts import LOGS, write_without
 

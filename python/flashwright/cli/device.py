@@ -21,7 +21,9 @@ from flashwright.cli.output import print_table, prints_only_json, say, write_jso
     help="Write the profile there, with its changes, to go on from.",
 )
 @json_option
-def device(profile: str, *, overrides: tuple[str, ...], out: Path | None, json_path: str | None) -> None:
+def device(
+    profile: str, *, overrides: tuple[str, ...], out: Path | None, json_path: str | None
+) -> None:
     """Print PROFILE, a built-in name or the path of a TOML file, and what it comes to.
 
     \b
@@ -30,7 +32,8 @@ def device(profile: str, *, overrides: tuple[str, ...], out: Path | None, json_p
       flashwright device intel-x25e --set ftl.over_provisioning=10% --out my.toml
       flashwright simulate 'io:random(reads=1)' --device my.toml
 
-    `docs/profiles.md` explains every key. A key that is set joins `fitted`: its value is not the published one any more.
+    `docs/profiles.md` explains every key. A key that is set joins `fitted`: its value is not the
+    published one any more.
     """
     from flashwright.devices import Device, profile_text
     from flashwright.reports.drive_words import device_rows, fitted
@@ -50,7 +53,11 @@ def device(profile: str, *, overrides: tuple[str, ...], out: Path | None, json_p
         return
     if out is None:
         say(text.rstrip())
-    print_table([("", "left"), ("", "right")], device_rows(found.document()), f"{found.name}: what it comes to")
+    print_table(
+        [("", "left"), ("", "right")],
+        device_rows(found.document()),
+        f"{found.name}: what it comes to",
+    )
     say(fitted(found.document()))
     if out is not None:
         say(f"Profile: {out}")

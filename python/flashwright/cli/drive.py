@@ -1,4 +1,7 @@
-"""What `simulate` and `compare` do with `--device`: their options, one run on a simulated drive, and its tables for people."""
+"""What `simulate` and `compare` do with `--device`.
+
+Their options, one run on a simulated drive, and its tables for people.
+"""
 
 from __future__ import annotations
 
@@ -71,23 +74,32 @@ class DriveOptions:
             if given
         ]
         if len(paces) > 1:
-            raise click.UsageError(f"{' and '.join(paces)}: a run has one pace, so give one of them")
+            raise click.UsageError(
+                f"{' and '.join(paces)}: a run has one pace, so give one of them"
+            )
         if self.open_loop and self.think_time_us:
-            raise click.UsageError("--think-time: with --open-loop requests are sent at the times of the trace")
+            raise click.UsageError(
+                "--think-time: with --open-loop requests are sent at the times of the trace"
+            )
         if self.overwrites is not None and self.state != "aged":
-            raise click.UsageError(f"--overwrites: it is of --state aged, and the state is {self.state}")
+            raise click.UsageError(
+                f"--overwrites: it is of --state aged, and the state is {self.state}"
+            )
         if self.most_requests == 0:
             raise click.UsageError("--requests 0: nothing would be played; write 1 or more")
         if self.most_requests is not None and self.most_requests <= self.warm_up_requests:
             raise click.UsageError(
-                f"--warm-up {self.warm_up_requests}: nothing is left of --requests {self.most_requests} to measure"
+                f"--warm-up {self.warm_up_requests}: nothing is left of --requests "
+                f"{self.most_requests} to measure"
             )
         return Load(
             pace="open" if self.open_loop else "closed",
             depth=1 if self.one_by_one or self.open_loop else self.depth or 32,
             think_time_us=self.think_time_us,
             state=self.state,
-            overwrites=(2.0 if self.overwrites is None else self.overwrites) if self.state == "aged" else None,
+            overwrites=(2.0 if self.overwrites is None else self.overwrites)
+            if self.state == "aged"
+            else None,
             most_requests=self.most_requests,
             most_seconds=self.most_seconds,
             warm_up_requests=self.warm_up_requests,
@@ -101,15 +113,22 @@ OF_A_FILE = ("page_size", "format_name", "skip_bad", "fold")
 
 
 def check_patterns(sources: Sequence[str]) -> None:
-    """Raise click.UsageError if an option was given that says how a trace is read, and all sources are patterns of requests."""
+    """Raise click.UsageError if an option was given that says how a trace is read.
+
+    And all sources are patterns of requests.
+    """
     from flashwright.sources import PATTERN
 
-    names = {parameter.name: parameter.opts[0] for parameter in click.get_current_context().command.params}
+    names = {
+        parameter.name: parameter.opts[0]
+        for parameter in click.get_current_context().command.params
+    }
     if all(source.startswith(PATTERN) for source in sources):
         for parameter in OF_A_FILE:
             if parameter in names and is_given(parameter):
                 raise click.UsageError(
-                    f"{names[parameter]}: it says how a trace is read, and {', '.join(sources)} is none; leave it out"
+                    f"{names[parameter]}: it says how a trace is read, and {', '.join(sources)} is "
+                    "none; leave it out"
                 )
 
 
@@ -120,21 +139,31 @@ def is_given(parameter: str) -> bool:
 
 
 def check_use(*, with_device: bool) -> None:
-    """Raise click.UsageError if an option was given that means nothing with --device, or nothing without it."""
+    """Raise click.UsageError if an option was given that means nothing here.
+
+    That is, nothing with --device, or nothing without it.
+    """
     context = click.get_current_context()
     names = {parameter.name: parameter.opts[0] for parameter in context.command.params}
     if with_device:
         for parameter, instead in INSTEAD_OF.items():
             if parameter in names and is_given(parameter):
-                raise click.UsageError(f"{names[parameter]}: it is not for a drive with --device; use {instead}")
+                raise click.UsageError(
+                    f"{names[parameter]}: it is not for a drive with --device; use {instead}"
+                )
         return
     for parameter in ONLY_WITH_DEVICE:
         if parameter in names and is_given(parameter):
-            raise click.UsageError(f"{names[parameter]}: it is for a simulated drive, so give --device PROFILE too")
+            raise click.UsageError(
+                f"{names[parameter]}: it is for a simulated drive, so give --device PROFILE too"
+            )
 
 
 def policy_overrides(
-    placement: str | None, victim: str | None, over_provisioning: float | None, overrides: Sequence[str]
+    placement: str | None,
+    victim: str | None,
+    over_provisioning: float | None,
+    overrides: Sequence[str],
 ) -> tuple[str, ...]:
     """Give the policies and the over-provisioning as overrides of a profile, after the others.
 
@@ -150,7 +179,10 @@ def policy_overrides(
     own = {
         "ftl.placement": ("--placement", placement),
         "ftl.victim": ("--victim", victim),
-        "ftl.over_provisioning": ("--op", None if over_provisioning is None else f"{over_provisioning:.12g}"),
+        "ftl.over_provisioning": (
+            "--op",
+            None if over_provisioning is None else f"{over_provisioning:.12g}",
+        ),
     }
     added = []
     for key, (option, value) in own.items():
@@ -176,12 +208,22 @@ class DriveRun:
 
 
 def preparing(load: Load, what: str) -> str | None:
-    """Label the time before the first request, which may be most of a run; None if the state is made in an instant."""
-    return {"aged": f"Aging {what}", "filled": f"Filling {what}", "loaded": f"Loading {what}"}.get(load.state)
+    """Label the time before the first request, which may be most of a run.
+
+    None if the state is made in an instant.
+    """
+    return {"aged": f"Aging {what}", "filled": f"Filling {what}", "loaded": f"Loading {what}"}.get(
+        load.state
+    )
 
 
 def simulate_drive(
-    profile: str, overrides: Sequence[str], asked: DriveRun, *, json_path: str | None, out: Path | None
+    profile: str,
+    overrides: Sequence[str],
+    asked: DriveRun,
+    *,
+    json_path: str | None,
+    out: Path | None,
 ) -> None:
     """Play the source on the drive, print what came of it, and write the run folder."""
     from flashwright import devices
@@ -204,7 +246,12 @@ def simulate_drive(
         f"Simulating {device.name}",
         "requests",
         lambda progress: devices.run(
-            device, requests, load, timeline_spans=asked.timeline_spans, audit=asked.audit, progress=progress
+            device,
+            requests,
+            load,
+            timeline_spans=asked.timeline_spans,
+            audit=asked.audit,
+            progress=progress,
         ),
         preparing=preparing(load, device.name),
     )
@@ -212,7 +259,11 @@ def simulate_drive(
     tables = {name: found for name, found in tables.items() if found.num_rows}
     timeline = outcome.pop("timeline")
     life, lifetime = devices.life_of(device, outcome, asked.endurance, rate)
-    result = {**result_of(asked, device, requests, outcome), "life_years": life, "lifetime": lifetime}
+    result = {
+        **result_of(asked, device, requests, outcome),
+        "life_years": life,
+        "lifetime": lifetime,
+    }
     texts = {PROFILE_FILE: device.toml}
     if timeline is not None:
         texts[TIMELINE_FILE] = timeline
@@ -227,7 +278,9 @@ def simulate_drive(
     finish(Run("simulate", result, tables, texts), out=out, json_path=json_path, identity=identity)
 
 
-def result_of(asked: DriveRun, device: Device, requests: Any, outcome: dict[str, Any]) -> dict[str, Any]:
+def result_of(
+    asked: DriveRun, device: Device, requests: Any, outcome: dict[str, Any]
+) -> dict[str, Any]:
     """Give the result of a run: its figures, and what they are of."""
     from flashwright import devices
     from flashwright.runs import peak_rss_bytes, provenance
@@ -241,7 +294,9 @@ def result_of(asked: DriveRun, device: Device, requests: Any, outcome: dict[str,
         "seed": asked.load.seed,
         "workload": devices.summary(devices.name_of(asked.source), requests),
         "peak_rss_bytes": peak_rss_bytes(),
-        "provenance": provenance(command_line(), [devices.describe(asked.source, requests)], asked.load.seed),
+        "provenance": provenance(
+            command_line(), [devices.describe(asked.source, requests)], asked.load.seed
+        ),
     }
 
 
@@ -257,14 +312,20 @@ def print_result(result: dict[str, Any]) -> None:
         (op, count(row["count"]), *(short_time(row[key]) for key in words.LATENCY_KEYS))
         for op, row in words.operations(result).items()
     ]
-    headings = [("latency", left), ("requests", right), *((name, right) for name in words.LATENCY_NAMES)]
+    headings = [
+        ("latency", left),
+        ("requests", right),
+        *((name, right) for name in words.LATENCY_NAMES),
+    ]
     print_table(headings, latencies)
     delays = [
         (op, *(percent(found[delay]["share_of_latency"], 2) for delay in words.DELAYS))
         for op, found in result["delays"].items()
         if op in words.operations(result)
     ]
-    print_table([("share of latency", left), *((name, right) for name in words.DELAYS.values())], delays)
+    print_table(
+        [("share of latency", left), *((name, right) for name in words.DELAYS.values())], delays
+    )
     shares = [tuple(percent(result["die_share"][cause], 3) for cause in words.CAUSES)]
     print_table([(name, right) for name in words.CAUSES.values()], shares, "Time of the dies")
     for line in caveats(result):

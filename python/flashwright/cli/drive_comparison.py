@@ -35,7 +35,9 @@ def compare_drives(
     from flashwright.sweeps.drives import Change, DriveComparison, DrivePlan, variants
 
     def overrides_of(change: Change) -> tuple[str, ...]:
-        return policy_overrides(change.placement, change.victim, change.over_provisioning, options.overrides)
+        return policy_overrides(
+            change.placement, change.victim, change.over_provisioning, options.overrides
+        )
 
     changes = [Change(*policy, over) for over in over_provisionings for policy in policies]
     plan = DrivePlan(
@@ -47,7 +49,9 @@ def compare_drives(
         writes_per_day=writes_per_day,
         threads=jobs or os.cpu_count() or 1,
     )
-    requests = plan.read(lambda source, load: work(f"Reading {devices.name_of(source)}", "bytes", load))
+    requests = plan.read(
+        lambda source, load: work(f"Reading {devices.name_of(source)}", "bytes", load)
+    )
     comparison = DriveComparison(plan, requests)
     stopped = None
     try:
@@ -83,13 +87,26 @@ def _fail_if_any_failed(failed: Sequence[dict[str, Any]]) -> None:
 
 
 def print_drives(result: dict[str, Any]) -> None:
-    """Print what each drive did with each source, and below it its latencies: two tables, since one is wider than a terminal."""
+    """Print what each drive did with each source, and below it its latencies.
+
+    Two tables, since one is wider than a terminal.
+    """
     from flashwright.reports import drive_words as words
-    from flashwright.reports.drive_comparison import COLUMNS, LATENCY_COLUMNS, cells, headline, latencies, remarks
+    from flashwright.reports.drive_comparison import (
+        COLUMNS,
+        LATENCY_COLUMNS,
+        cells,
+        headline,
+        latencies,
+        remarks,
+    )
 
     for workload in result["workloads"]:
         rows = [row for row in result["results"] if row["workload"] == workload["name"]]
-        of_drives, of_operations = ([cells(row) for row in rows], [line for row in rows for line in latencies(row)])
+        of_drives, of_operations = (
+            [cells(row) for row in rows],
+            [line for row in rows for line in latencies(row)],
+        )
         title = f"{workload['name']}: {words.pace(result)}, {words.state(result)}"
         print_table(COLUMNS, of_drives, title)
         print_table(LATENCY_COLUMNS, of_operations)

@@ -1,4 +1,7 @@
-"""`flashwright layers`: a trace played on stacks of layers over a device, beside the device alone."""
+"""`flashwright layers`.
+
+A trace played on stacks of layers over a device, beside the device alone.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,13 @@ from flashwright._core import InputError, RunError
 from flashwright.cli.options import Number, output_options, read_options
 from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say
 from flashwright.cli.target_options import check_targets, target_options
-from flashwright.cli.trace_options import ONE_BY_ONE, pace_options, part_options, plan_of, reading_of
+from flashwright.cli.trace_options import (
+    ONE_BY_ONE,
+    pace_options,
+    part_options,
+    plan_of,
+    reading_of,
+)
 
 if TYPE_CHECKING:
     from flashwright._core import ReplayTrace
@@ -31,8 +40,8 @@ stack_option = click.option(
     "stacks",
     multiple=True,
     metavar="STACK",
-    help="Layers from the top to the bottom with | between them, such as 'stable_buffer(size=4MiB)'; `flashwright list layer` has "
-    "them. Again for each stack.",
+    help="Layers from the top to the bottom with | between them, such as "
+    "'stable_buffer(size=4MiB)'; `flashwright list layer` has them. Again for each stack.",
 )
 
 
@@ -40,13 +49,18 @@ stack_option = click.option(
 @click.argument("trace")
 @click.option("--device", metavar="DEVICE", required=True, help="What the layers lie on.")
 @stack_option
-@click.option("--no-direct", is_flag=True, help="Leave out the device alone, which else is the first of the stacks.")
+@click.option(
+    "--no-direct",
+    is_flag=True,
+    help="Leave out the device alone, which else is the first of the stacks.",
+)
 @click.option(
     "--facts",
     "facts_given",
     metavar="DIR|measure|none",
-    help="What layers know of the device: the run folder of a probe; measured on a second simulated drive of the same profile, "
-    "once; or nothing.  [default: measure if it is simulated, else none]",
+    help="What layers know of the device: the run folder of a probe; measured on a second "
+    "simulated drive of the same profile, once; or nothing.  [default: measure if it is simulated, "
+    "else none]",
 )
 @click.option(
     "--checkpoint-every",
@@ -69,11 +83,13 @@ stack_option = click.option(
 )
 @click.option(
     "--drop-flushes/--keep-flushes",
-    help="Leave out the flushes of the trace, as the papers do: what was acknowledged may then be lost with the power.  "
-    "[default: keep]",
+    help="Leave out the flushes of the trace, as the papers do: what was acknowledged may then be "
+    "lost with the power.  [default: keep]",
 )
 @click.option(
-    "--no-drain", is_flag=True, help="Do not let layers write back what they hold at the end, after the last request."
+    "--no-drain",
+    is_flag=True,
+    help="Do not let layers write back what they hold at the end, after the last request.",
 )
 @click.option(
     "--threads",
@@ -96,38 +112,59 @@ def layers(
     out: Path | None,
     **more: Any,
 ) -> None:
-    """Play TRACE on each STACK of layers over a device, and tell what is gained and lost against the device alone.
+    """Play TRACE on each STACK of layers over a device, and tell what is gained and lost against
+    the device alone.
 
-    TRACE is a trace file or the folder of a recording; DEVICE is a simulated drive (a profile of `flashwright list profile` or a TOML
-    file), a block device, a file, or `memory(bytes=1Gi)`. A block device or file needs --write: layers write to it.
+    TRACE is a trace file or the folder of a recording; DEVICE is a simulated drive (a profile of
+    `flashwright list profile` or a TOML file), a block device, a file, or `memory(bytes=1Gi)`. A
+    block device or file needs --write: layers write to it.
 
     \b
     Examples:
       flashwright layers my.blktrace.0 --device mtron-sata7035 --stack 'stable_buffer(size=4MiB)'
-      flashwright layers my.blktrace.0 --device mtron-pro-7500 --drop-flushes --checkpoint-every 60 \\
-          --stack 'scheduler(defer)' --stack 'scheduler(defer,coalesce)' --stack 'scheduler(defer,coalesce,convert,align)'
-      flashwright layers runs/tpcc --device nvme-tlc --checkpoints marks --stack 'scheduler(defer,coalesce)'
-      flashwright layers my.parquet --device usb-stick --remap fold --stack 'stable_buffer(patterns=incremental)' --depth 8
-      flashwright layers my.parquet --device /dev/sdb --write --facts runs/probe-1f2e3d4c5b6a --stack 'stable_buffer'
+      flashwright layers my.blktrace.0 --device mtron-pro-7500 --drop-flushes \\
+          --checkpoint-every 60 --stack 'scheduler(defer)' --stack 'scheduler(defer,coalesce)' \\
+          --stack 'scheduler(defer,coalesce,convert,align)'
+      flashwright layers runs/tpcc --device nvme-tlc --checkpoints marks \\
+          --stack 'scheduler(defer,coalesce)'
+      flashwright layers my.parquet --device usb-stick --remap fold \\
+          --stack 'stable_buffer(patterns=incremental)' --depth 8
+      flashwright layers my.parquet --device /dev/sdb --write \\
+          --facts runs/probe-1f2e3d4c5b6a --stack 'stable_buffer'
 
-    Each stack gets a new simulated drive in the same state; on a real device stacks run one after another. Parameters that are `auto`
-    are taken from what is known of the device (--facts). Requests are sent one by one unless another pace is chosen, as both papers
-    measure. Ctrl-C keeps the stacks that are done. What layers are and do is in docs/layers.md.
-    """
+    Each stack gets a new simulated drive in the same state; on a real device stacks run one after
+    another. Parameters that are `auto` are taken from what is known of the device (--facts).
+    Requests are sent one by one unless another pace is chosen, as both papers measure. Ctrl-C keeps
+    the stacks that are done. What layers are and do is in docs/layers.md.
+    """  # noqa: D205
     from flashwright import replays
     from flashwright.cli import probe_runs
     from flashwright.probing.targets import Target
 
     asked = asked_of(stacks, more, with_direct=not no_direct)
     check_targets(
-        (device,), more["destroy_data"], write=more["write"], state=more["state"], overwrites=more["overwrites"]
+        (device,),
+        more["destroy_data"],
+        write=more["write"],
+        state=more["state"],
+        overwrites=more["overwrites"],
     )
     path = replays.trace_path(trace)
     if more["create"] is not None:
         probe_runs.create(device, more["create"])
-    target = Target.find(device, more["overrides"], state=more["state"], overwrites=more["overwrites"])
-    access = "destroy_data" if device in more["destroy_data"] else "write" if more["write"] else "read_only"
-    target = target.opened_by(access, more["seed"], region=asked.plan.region, is_polled=more["polled"])
+    target = Target.find(
+        device, more["overrides"], state=more["state"], overwrites=more["overwrites"]
+    )
+    access = (
+        "destroy_data"
+        if device in more["destroy_data"]
+        else "write"
+        if more["write"]
+        else "read_only"
+    )
+    target = target.opened_by(
+        access, more["seed"], region=asked.plan.region, is_polled=more["polled"]
+    )
     compare_stacks(asked, path, [(target.name, target)], "layers", json_path=json_path, out=out)
 
 
@@ -155,7 +192,9 @@ def asked_of(stacks: Sequence[str], more: dict[str, Any], *, with_direct: bool) 
     from flashwright.layering.comparison import stacks_of
 
     if more["checkpoint_every"] is not None and more["checkpoints_given"] is not None:
-        raise click.UsageError("--checkpoint-every and --checkpoints: both say when checkpoints end; give one of them")
+        raise click.UsageError(
+            "--checkpoint-every and --checkpoints: both say when checkpoints end; give one of them"
+        )
     return Asked(
         stacks_of(stacks, with_direct=with_direct),
         plan_of(more, ONE_BY_ONE),
@@ -179,7 +218,10 @@ def compare_stacks(
     json_path: str | None,
     out: Path | None,
 ) -> None:
-    """Play the trace on each stack over each device (label, device), print what came of it, and write the run folder."""
+    """Play the trace on each stack over each device (label, device).
+
+    Prints what came of it, and writes the run folder.
+    """
     from flashwright import _core, replays
     from flashwright.cli.progress import StoppedError, follow, work
     from flashwright.layering.comparison import LayersComparison, LayersPlan
@@ -187,12 +229,18 @@ def compare_stacks(
     for text in asked.stacks:
         # Before a trace is read, which may take long.
         _core.check_stack(text)
-    trace = work(f"Reading {path}", "bytes", lambda progress: replays.load(path, asked.reading, asked.plan, progress))
+    trace = work(
+        f"Reading {path}",
+        "bytes",
+        lambda progress: replays.load(path, asked.reading, asked.plan, progress),
+    )
     threads = asked.threads or os.cpu_count() or 1
     checkpoints = _checkpoints(asked, path, trace)
     checkpoints.check(asked.stacks)
     plan = LayersPlan(path, asked.stacks, asked.plan, checkpoints, asked.drain, threads)
-    comparison = LayersComparison(plan, trace, [_place(label, target, asked, trace, plan) for label, target in targets])
+    comparison = LayersComparison(
+        plan, trace, [_place(label, target, asked, trace, plan) for label, target in targets]
+    )
     stopped: StoppedError[Any] | None = None
     try:
         ended = follow(
@@ -212,7 +260,9 @@ def compare_stacks(
         print_run(run)
     folder = finish(run, out=out, json_path=json_path, identity=comparison.identity())
     if stopped is not None:
-        kept = f"{len(comparison.rows)} of {comparison.planned} stacks are kept" + (f" in {folder}" if folder else "")
+        kept = f"{len(comparison.rows)} of {comparison.planned} stacks are kept" + (
+            f" in {folder}" if folder else ""
+        )
         raise StoppedError(stopped.done, stopped.total, f"{stopped.unit}; {kept}", None)
     _fail_if_any_failed(comparison)
 
@@ -246,9 +296,16 @@ def _warning(target: Target, trace: ReplayTrace, found: Place, asked: Asked) -> 
 
     number = len(asked.stacks)
     if not replays.changes(trace):
-        return f"{target.given}: the trace writes nothing; what layers write overwrites data of the region."
+        return (
+            f"{target.given}: the trace writes nothing; what layers write overwrites data of the "
+            "region."
+        )
     told = replays.warning(target, trace, found.region, asked.endurance_tbw, found.device.info)
-    return f"{told} That is for each of {number} stacks; layers may write more or less." if number > 1 else told
+    return (
+        f"{told} That is for each of {number} stacks; layers may write more or less."
+        if number > 1
+        else told
+    )
 
 
 def facts_for(target: Target, asked: Asked) -> Facts:
@@ -266,17 +323,20 @@ def facts_for(target: Target, asked: Asked) -> Facts:
         return facts.of_folder(Path(given))
     if not target.is_simulated:
         raise InputError(
-            f"--facts measure: {target.given} is a real device; probe it first, with `flashwright probe {target.given} --write --full`, "
-            "and give --facts its run folder"
+            f"--facts measure: {target.given} is a real device; probe it first, with `flashwright "
+            f"probe {target.given} --write --full`, and give --facts its run folder"
         )
     if facts.is_cached(target):
         return facts.of_cache(target)
     second = work(f"Making a second {target.name}", "page writes", target.open)
     session = facts.session(target, second)
-    outcome = follow(lambda: f"Measuring {target.name}: {session.label()}", "", session, session.run)
+    outcome = follow(
+        lambda: f"Measuring {target.name}: {session.label()}", "", session, session.run
+    )
     if outcome.error is not None:
         raise RunError(
-            f"{target.name}: measuring what layers have to know failed: {outcome.error}; --facts none does without"
+            f"{target.name}: measuring what layers have to know failed: {outcome.error}; --facts "
+            "none does without"
         )
     return facts.measured(target, outcome)
 
@@ -296,7 +356,9 @@ def print_run(run: Run) -> None:
     result = run.result
     for drive in words.drives(result):
         rows = words.rows_of(result, drive)
-        print_table(words.COLUMNS, [words.cells(row, rows) for row in rows], words.title(result, drive))
+        print_table(
+            words.COLUMNS, [words.cells(row, rows) for row in rows], words.title(result, drive)
+        )
         print_table(words.LATENCY_COLUMNS, [line for row in rows for line in words.latencies(row)])
         counters = [line for row in rows for line in words.counters(row)]
         if counters:

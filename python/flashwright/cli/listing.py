@@ -31,7 +31,9 @@ IN_FULL = ("experiment", "layer")
 """Kinds whose parameters are many, and have a page of their own."""
 
 
-@click.command("list", short_help="Policies, workloads, formats, drives, experiments: all that has a name.")
+@click.command(
+    "list", short_help="Policies, workloads, formats, drives, experiments: all that has a name."
+)
 @click.argument("kind", required=False)
 @click.option("--markdown", is_flag=True, help="As tables for the docs.")
 @json_option
@@ -66,7 +68,11 @@ def everything() -> dict[str, list[dict[str, Any]]]:
     from flashwright.workloads import presets
     from flashwright.workloads import registry as workloads
 
-    of_runs = {"workloads": workloads.listing(), "preset": presets.listing(), "studies": studies.listing()}
+    of_runs = {
+        "workloads": workloads.listing(),
+        "preset": presets.listing(),
+        "studies": studies.listing(),
+    }
     return {**registry(), **of_drives(), "experiment": experiments(), **of_runs}
 
 
@@ -74,14 +80,20 @@ def markdown_table(kind: str, entries: list[dict[str, Any]]) -> str:
     """Give a kind as a table in Markdown."""
     lines = [f"| {WORDS[kind][0]} | {_heading(kind)} | source |", "|---|---|---|"]
     key = "name" if kind in IN_FULL else "usage"
-    lines += [f"| `{entry[key]}` | {_cell(_summary(entry))} | {_cell(entry['source'])} |" for entry in entries]
+    lines += [
+        f"| `{entry[key]}` | {_cell(_summary(entry))} | {_cell(entry['source'])} |"
+        for entry in entries
+    ]
     if not any(entry["source"] for entry in entries):
         lines = [line.rpartition("|")[0].rpartition("|")[0] + "|" for line in lines]
     return "\n".join(lines)
 
 
 def experiments_in_full() -> str:
-    """Give every experiment with what it does, what it uses of others, and its parameters, as Markdown for docs/probing.md."""
+    """Give every experiment as Markdown for docs/probing.md.
+
+    With what it does, what it uses of others, and its parameters.
+    """
     groups: dict[str, list[str]] = {}
     for entry in experiments():
         does = "writes to the region" if entry["writes"] else "only reads"
@@ -89,20 +101,30 @@ def experiments_in_full() -> str:
         if entry["after"]:
             facts.append(f"uses what {', '.join(f'`{name}`' for name in entry['after'])} found")
         facts.append(f"weight {entry['weight']:g}")
-        also = f" (also called {', '.join(f'`{name}`' for name in entry['aliases'])})" if entry["aliases"] else ""
+        also = (
+            f" (also called {', '.join(f'`{name}`' for name in entry['aliases'])})"
+            if entry["aliases"]
+            else ""
+        )
         lines = [
-            f"**`{entry['name']}`**{also}: {entry['summary']}. {_upper(', '.join(facts))}. Source: {entry['source']}."
+            f"**`{entry['name']}`**{also}: {entry['summary']}. {_upper(', '.join(facts))}. Source: "
+            f"{entry['source']}."
         ]
         lines += _parameters(entry)
         groups.setdefault(entry["group"], []).append("\n".join(lines))
-    return "\n\n".join(f"### {_upper(group)}\n\n" + "\n\n".join(entries) for group, entries in groups.items())
+    return "\n\n".join(
+        f"### {_upper(group)}\n\n" + "\n\n".join(entries) for group, entries in groups.items()
+    )
 
 
 def layers_in_full() -> str:
     """Give every layer with its parameters and what it counts, as Markdown for docs/layers.md."""
     parts = []
     for entry in registry()["layer"]:
-        lines = [f"**`{entry['name']}`**: {entry['summary']}. Source: {entry['source']}.", *_parameters(entry)]
+        lines = [
+            f"**`{entry['name']}`**: {entry['summary']}. Source: {entry['source']}.",
+            *_parameters(entry),
+        ]
         if entry["counters"]:
             lines += ["", "| counter | what it counts |", "|---|---|"]
             levels = {True: " (a level)", False: ""}
@@ -117,7 +139,10 @@ def layers_in_full() -> str:
 def _parameters(entry: dict[str, Any]) -> list[str]:
     if not entry["params"]:
         return []
-    rows = [f"| `{param['name']}` | `{param['default']}` | {_cell(param['help'])} |" for param in entry["params"]]
+    rows = [
+        f"| `{param['name']}` | `{param['default']}` | {_cell(param['help'])} |"
+        for param in entry["params"]
+    ]
     return ["", "| parameter | default | what it is |", "|---|---|---|", *rows]
 
 
@@ -130,7 +155,10 @@ def _heading(kind: str) -> str:
 
 
 def _summary(entry: dict[str, Any]) -> str:
-    """Give what an entry does; of an experiment also whether it writes to the device, and whether it is of the quick set."""
+    """Give what an entry does.
+
+    Of an experiment also whether it writes to the device, and whether it is of the quick set.
+    """
     marks = [mark for key, mark in (("writes", "writes"), ("is_quick", "quick")) if entry.get(key)]
     return f"{entry['summary']} ({', '.join(marks)})" if marks else str(entry["summary"])
 

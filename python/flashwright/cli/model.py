@@ -14,20 +14,26 @@ OVER_PROVISIONINGS = "0.07,0.1,0.15,0.2,0.3,0.5,0.7,1.0"
 
 @click.group(short_help="The bound, and closed forms.")
 def model() -> None:
-    """Compute cleaning cost without simulating: the bound of a workload, and that of uniform updates.
+    """Compute cleaning cost without simulating: the bound of a workload, and that of uniform
+    updates.
 
     \b
     Examples:
       flashwright model bound tpcc.parquet --op 0.1,0.2,0.3
       flashwright model pgc --op 0.07,0.28
       flashwright model figures
-    """
+    """  # noqa: D205
 
 
 @model.command(short_help="The least write amplification for independent updates.")
 @click.argument("source")
 @click.option(
-    "--op", "over_provisionings", type=Fractions(), default="0.1,0.2,0.3", show_default=True, help="Over-provisionings."
+    "--op",
+    "over_provisionings",
+    type=Fractions(),
+    default="0.1,0.2,0.3",
+    show_default=True,
+    help="Over-provisionings.",
 )
 @workload_options
 @lifetime_options
@@ -45,15 +51,17 @@ def bound(
     json_path: str | None,
     out: Path | None,
 ) -> None:
-    """Find the least write amplification that placement by update frequency can reach (MULTILOG Algorithm 1).
+    """Find the least write amplification that placement by update frequency can reach (MULTILOG
+    Algorithm 1).
 
-    It takes the updates of SOURCE as independent of each other, and trimmed pages as spare space until they are written again.
+    It takes the updates of SOURCE as independent of each other, and trimmed pages as spare space
+    until they are written again.
 
     \b
     Examples:
       flashwright model bound 'synth:zipf?s=0.99&pages=1M' --op 0.2
       flashwright model bound tpcc.parquet --op 0.1,0.2,0.3 --json -
-    """
+    """  # noqa: D205
     from flashwright import sources
     from flashwright._text import alpha, percent, significant
     from flashwright.cli.progress import work
@@ -62,10 +70,16 @@ def bound(
 
     reading = sources.Reading(page_size, format_name, skip_bad, seed, repeat)
     source = sources.check_source(source)
-    workload = work(f"Reading {source}", "page writes", lambda progress: sources.load(source, reading, progress))
+    workload = work(
+        f"Reading {source}", "page writes", lambda progress: sources.load(source, reading, progress)
+    )
     [name] = sources.names([source])
-    lifetime = lifetime_of(name, sources.recorded_writes_per_day(workload, repeat), endurance, writes_per_day)
-    found = work("Finding the bound", "pages", lambda _: sources.bounds(workload, over_provisionings))
+    lifetime = lifetime_of(
+        name, sources.recorded_writes_per_day(workload, repeat), endurance, writes_per_day
+    )
+    found = work(
+        "Finding the bound", "pages", lambda _: sources.bounds(workload, over_provisionings)
+    )
     rows = [
         {
             "over_provisioning": op,
@@ -103,7 +117,11 @@ def bound(
             for row in rows
         ]
         print_table(headings, cells, name)
-    run = Run("model bound", result, {"bounds": table({key: [row[key] for row in rows] for key in rows[0]})})
+    run = Run(
+        "model bound",
+        result,
+        {"bounds": table({key: [row[key] for row in rows] for key in rows[0]})},
+    )
     finish(
         run,
         out=out,
@@ -130,7 +148,12 @@ def bound(
     help="Pages that are erased together.",
 )
 @click.option(
-    "--choices", type=click.IntRange(1, 1024), default=10, show_default=True, metavar="D", help="d of d-choices."
+    "--choices",
+    type=click.IntRange(1, 1024),
+    default=10,
+    show_default=True,
+    metavar="D",
+    help="d of d-choices.",
 )
 @click.option(
     "--window",
@@ -149,13 +172,14 @@ def pgc(
     json_path: str | None,
     out: Path | None,
 ) -> None:
-    """Give p_gc, the share of valid pages in a victim, under uniform updates, for each victim policy that has a model.
+    """Give p_gc, the share of valid pages in a victim, under uniform updates, for each victim
+    policy that has a model.
 
     \b
     Examples:
       flashwright model pgc
       flashwright model pgc --op 0.07 --pages-per-erase-block 256 --json -
-    """
+    """  # noqa: D205
     from flashwright import _core
     from flashwright._text import alpha, percent
     from flashwright.reports.model import MODELS
@@ -166,11 +190,15 @@ def pgc(
         "over_provisioning": alphas,
         "lru": [_core.p_gc_lru(op) for op in alphas],
         "lru_approximation": [_core.p_gc_approx(op) for op in alphas],
-        "window_greedy": [_core.p_gc_window_greedy(op, pages_per_erase_block, window) for op in alphas],
+        "window_greedy": [
+            _core.p_gc_window_greedy(op, pages_per_erase_block, window) for op in alphas
+        ],
         "d_choices": [_core.p_gc_d_choices(op, pages_per_erase_block, choices) for op in alphas],
         "greedy": [_core.p_gc_greedy(op, pages_per_erase_block) for op in alphas],
     }
-    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    rows = [
+        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
+    ]
     result = {
         "p_gc": rows,
         "pages_per_erase_block": pages_per_erase_block,
@@ -179,28 +207,36 @@ def pgc(
         "provenance": provenance(command_line(), [], None),
     }
     if not prints_only_json(json_path):
-        headings = [("over-provisioning", "right")] + [(MODELS.get(name, name), "right") for name in list(columns)[1:]]
+        headings = [("over-provisioning", "right")] + [
+            (MODELS.get(name, name), "right") for name in list(columns)[1:]
+        ]
         print_table(
             headings,
             [
-                (alpha(row["over_provisioning"]), *(percent(value, 4) for value in list(row.values())[1:]))
+                (
+                    alpha(row["over_provisioning"]),
+                    *(percent(value, 4) for value in list(row.values())[1:]),
+                )
                 for row in rows
             ],
             "p_gc under uniform updates",
         )
     run = Run("model pgc", result, {"p_gc": table(columns)})
-    finish(run, out=out, json_path=json_path, identity=[alphas, pages_per_erase_block, choices, window])
+    finish(
+        run, out=out, json_path=json_path, identity=[alphas, pages_per_erase_block, choices, window]
+    )
 
 
 @model.command(short_help="Figures 1-3 of MULTILOG, computed here.")
 @output_options
 def figures(json_path: str | None, out: Path | None) -> None:
-    """Compute figures 1 to 3 of MULTILOG, and the polynomial fit of its section 4.2.2, from the models.
+    """Compute figures 1 to 3 of MULTILOG, and the polynomial fit of its section 4.2.2, from the
+    models.
 
     \b
     Example:
       flashwright model figures --out runs/multilog
-    """
+    """  # noqa: D205
     from flashwright.cli.model_figures import run_figures
 
     run_figures(json_path, out)

@@ -14,16 +14,24 @@ from flashwright.runs import Run, provenance
 
 
 def run_figures(json_path: str | None, out: Path | None) -> None:
-    """Compute the figures and their tables, print what they are, write the run folder and the JSON."""
+    """Compute the figures and their tables, and print what they are.
+
+    Writes the run folder and the JSON.
+    """
     tables, figures = work(
-        "Computing figures 1 to 3", "figures", lambda _: (multilog_models.tables(), multilog_models.figures())
+        "Computing figures 1 to 3",
+        "figures",
+        lambda _: (multilog_models.tables(), multilog_models.figures()),
     )
     drawn = [_plain(figure) for figure in figures]
     result = {"figures": drawn, "provenance": provenance(command_line(), [], None)}
     if not prints_only_json(json_path):
         rows = [(re.sub(r"<[^>]+>", "", str(figure["title"])),) for figure in drawn]
         print_table([("figure", "left")], rows)
-        table_rows = [(name, str(table.num_rows), ", ".join(table.column_names)) for name, table in tables.items()]
+        table_rows = [
+            (name, str(table.num_rows), ", ".join(table.column_names))
+            for name, table in tables.items()
+        ]
         print_table([("table", "left"), ("rows", "right"), ("columns", "left")], table_rows)
     finish(Run("model figures", result, tables), out=out, json_path=json_path, identity=["figures"])
 
@@ -31,5 +39,7 @@ def run_figures(json_path: str | None, out: Path | None) -> None:
 def _plain(figure: go.Figure) -> dict[str, object]:
     """Give a figure without Plotly's own theme: the report has one."""
     drawn = figure.to_plotly_json()
-    layout = {key: value for key, value in drawn["layout"].items() if key not in ("template", "title")}
+    layout = {
+        key: value for key, value in drawn["layout"].items() if key not in ("template", "title")
+    }
     return {"title": figure.layout.title.text, "data": drawn["data"], "layout": layout}

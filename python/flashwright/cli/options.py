@@ -19,7 +19,9 @@ class Fractions(click.ParamType[tuple[float, ...]]):
 
     name = "LIST"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, ...]:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[float, ...]:
         """Read the list: every value above 0 and at most 100, none twice."""
         if isinstance(value, tuple):
             return value
@@ -34,7 +36,9 @@ class Fraction(click.ParamType[float]):
 
     name = "FRACTION"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
         """Read the value: above 0 and at most 100 (which is 10000 %)."""
         if isinstance(value, float):
             return value
@@ -44,7 +48,11 @@ class Fraction(click.ParamType[float]):
         except ValueError:
             number = float("nan")
         if not 0 < number <= 100:
-            self.fail(f"{text!r} is not an over-provisioning: write a number above 0, such as 0.2 or 20%", param, ctx)
+            self.fail(
+                f"{text!r} is not an over-provisioning: write a number above 0, such as 0.2 or 20%",
+                param,
+                ctx,
+            )
         return number
 
 
@@ -53,7 +61,9 @@ class Size(click.ParamType[int]):
 
     name = "BYTES"
     _units: ClassVar[dict[str, int]] = {"": 1} | {
-        f"{letter}{end}": 1024**power for power, letter in enumerate("kmg", 1) for end in ("", "i", "ib")
+        f"{letter}{end}": 1024**power
+        for power, letter in enumerate("kmg", 1)
+        for end in ("", "i", "ib")
     }
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
@@ -70,7 +80,9 @@ class Size(click.ParamType[int]):
 class Number(click.FloatRange):
     """A number in a range. "nan" and "inf" are none, though Python reads them as such."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
         """Read the number."""
         number = float(super().convert(value, param, ctx))
         if not math.isfinite(number):
@@ -82,7 +94,15 @@ class Count(click.ParamType[int]):
     """A count: `4096`, `10k`, `1M`, `64Ki`."""
 
     name = "N"
-    _units = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}  # noqa: RUF012
+    _units = {  # noqa: RUF012
+        "": 1,
+        "k": 10**3,
+        "m": 10**6,
+        "g": 10**9,
+        "ki": 2**10,
+        "mi": 2**20,
+        "gi": 2**30,
+    }
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Read the count: a whole number; k, M, G are thousands, Ki, Mi, Gi powers of two."""
@@ -100,7 +120,9 @@ class WritesPerDay(click.ParamType["float | str"]):
 
     name = "N|trace"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float | str:
         """Read the rate: `trace` or a number above 0."""
         if isinstance(value, float):
             return value
@@ -111,7 +133,11 @@ class WritesPerDay(click.ParamType["float | str"]):
         except ValueError:
             number = 0.0
         if not 0 < number < float("inf"):
-            self.fail(f"{value!r} is not a rate: write drive writes a day, such as 1, or `trace`", param, ctx)
+            self.fail(
+                f"{value!r} is not a rate: write drive writes a day, such as 1, or `trace`",
+                param,
+                ctx,
+            )
         return number
 
 
@@ -132,18 +158,28 @@ def apply_options(*decorators: Callable[[Command], Command]) -> Callable[[Comman
 
 
 def _json_target(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
-    """Give the path back if a file can be written there: nobody shall learn otherwise after an hour of simulating."""
+    """Give the path back if a file can be written there.
+
+    Nobody shall learn otherwise after an hour of simulating.
+    """
     if value is not None and value != "-":
         _check_folder(Path(value).parent, value, option, context)
         if Path(value).is_dir():
-            raise click.BadParameter(f"'{value}' is a folder: name a file, or - for standard output", context, option)
+            raise click.BadParameter(
+                f"'{value}' is a folder: name a file, or - for standard output", context, option
+            )
     return value
 
 
 def _run_folder(context: click.Context, option: click.Parameter, value: Path | None) -> Path | None:
-    """Give the folder back if it can be made: its nearest parent that exists has to be a folder that is writable."""
+    """Give the folder back if it can be made.
+
+    Its nearest parent that exists has to be a folder that is writable.
+    """
     if value is not None:
-        existing = next(path for path in (value.absolute(), *value.absolute().parents) if path.exists())
+        existing = next(
+            path for path in (value.absolute(), *value.absolute().parents) if path.exists()
+        )
         _check_folder(existing, str(value), option, context)
         if (value / "result.json").is_file():
             from flashwright.runs import refuse_recording
@@ -152,30 +188,44 @@ def _run_folder(context: click.Context, option: click.Parameter, value: Path | N
     return value
 
 
-def _check_folder(folder: Path, value: str, option: click.Parameter, context: click.Context) -> None:
+def _check_folder(
+    folder: Path, value: str, option: click.Parameter, context: click.Context
+) -> None:
     if not folder.exists():
-        raise click.BadParameter(f"'{value}' cannot be written: there is no folder '{folder}'", context, option)
+        raise click.BadParameter(
+            f"'{value}' cannot be written: there is no folder '{folder}'", context, option
+        )
     if not folder.is_dir():
-        raise click.BadParameter(f"'{value}' cannot be written: '{folder}' is not a folder", context, option)
+        raise click.BadParameter(
+            f"'{value}' cannot be written: '{folder}' is not a folder", context, option
+        )
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise click.BadParameter(f"'{value}' cannot be written: no permission for '{folder}'", context, option)
+        raise click.BadParameter(
+            f"'{value}' cannot be written: no permission for '{folder}'", context, option
+        )
 
 
 def _json_option(help_text: str) -> Callable[[Command], Command]:
-    return click.option("--json", "json_path", metavar="PATH|-", callback=_json_target, help=help_text)
+    return click.option(
+        "--json", "json_path", metavar="PATH|-", callback=_json_target, help=help_text
+    )
 
 
-json_option = _json_option("Write the result as JSON there. `-` prints nothing but JSON, on standard output.")
+json_option = _json_option(
+    "Write the result as JSON there. `-` prints nothing but JSON, on standard output."
+)
 out_option = click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     callback=_run_folder,
     metavar="DIR",
-    help="The run folder: result.json, tables as Parquet, report.html.  [default: runs/COMMAND-HASH of what goes in]",
+    help="The run folder: result.json, tables as Parquet, report.html.  [default: "
+    "runs/COMMAND-HASH of what goes in]",
 )
 output_options = apply_options(
     _json_option(
-        "Write the result as JSON there. `-` prints nothing but JSON, on standard output, and writes a run folder only with --out."
+        "Write the result as JSON there. `-` prints nothing but JSON, on standard output, and "
+        "writes a run folder only with --out."
     ),
     out_option,
 )
@@ -184,7 +234,12 @@ output_options = apply_options(
 def seed_option(help_text: str, *, bits: int = 64) -> Callable[[Command], Command]:
     """Give the option of a seed of so many bits."""
     return click.option(
-        "--seed", type=click.IntRange(0, 2**bits - 1), default=1, show_default=True, metavar="N", help=help_text
+        "--seed",
+        type=click.IntRange(0, 2**bits - 1),
+        default=1,
+        show_default=True,
+        metavar="N",
+        help=help_text,
     )
 
 
@@ -212,7 +267,8 @@ workload_options = apply_options(
         type=Size(),
         default=4096,
         show_default=True,
-        help="Bytes in a flash page; with --device, of a page of `synth:` and .u32, and --set media.page_bytes for the drive's.",
+        help="Bytes in a flash page; with --device, of a page of `synth:` and .u32, and --set "
+        "media.page_bytes for the drive's.",
     ),
     read_options,
     seed_option("Seed of everything random."),
@@ -240,7 +296,8 @@ device_options = apply_options(
         type=click.Choice(["filled", "fresh"]),
         default="filled",
         show_default=True,
-        help="filled: every page of the footprint is written once, in order, before the trace, and left out of the steady state.",
+        help="filled: every page of the footprint is written once, in order, before the trace, and "
+        "left out of the steady state.",
     ),
 )
 
@@ -259,7 +316,8 @@ lifetime_options = apply_options(
         default=1.0,
         show_default=True,
         metavar="N|trace",
-        help="How often a day the host writes the logical capacity once over; `trace`: as fast as recorded.",
+        help="How often a day the host writes the logical capacity once over; `trace`: as fast as "
+        "recorded.",
     ),
 )
 
@@ -280,9 +338,15 @@ drive_options = apply_options(
         help="Keep so many requests outstanding.  [default: 32]",
     ),
     click.option(
-        "--open-loop", is_flag=True, help="Send each request at its time in the trace, however late the drive is."
+        "--open-loop",
+        is_flag=True,
+        help="Send each request at its time in the trace, however late the drive is.",
     ),
-    click.option("--one-by-one", is_flag=True, help="Send a request when the one before it is done: --depth 1."),
+    click.option(
+        "--one-by-one",
+        is_flag=True,
+        help="Send a request when the one before it is done: --depth 1.",
+    ),
     click.option(
         "--think-time",
         "think_time_us",
@@ -296,8 +360,8 @@ drive_options = apply_options(
         type=click.Choice(["fresh", "loaded", "filled", "aged"]),
         default="filled",
         show_default=True,
-        help="The drive before the first request: erased; only what SOURCE touches written; every page written once, in order; "
-        "then overwritten at random.",
+        help="The drive before the first request: erased; only what SOURCE touches written; every "
+        "page written once, in order; then overwritten at random.",
     ),
     click.option(
         "--overwrites",
@@ -330,7 +394,8 @@ drive_options = apply_options(
     click.option(
         "--fold",
         is_flag=True,
-        help="Let a trace that is larger than the drive begin again at its start (addresses modulo capacity).",
+        help="Let a trace that is larger than the drive begin again at its start (addresses modulo "
+        "capacity).",
     ),
 )
 """Of `simulate` and `compare` with `--device`."""

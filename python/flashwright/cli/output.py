@@ -79,7 +79,9 @@ def tell_finished(run: Run, folder: Path | None, *, json_path: str | None) -> No
         say(f"\nReport: {folder / REPORT_FILE}", json_path=json_path)
 
 
-def print_table(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]], title: str | None = None) -> None:
+def print_table(
+    columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]], title: str | None = None
+) -> None:
     """Print a table on standard output: `columns` are (heading, "left" or "right").
 
     Without a terminal nothing is cut to its width, so that a pipe gets everything.
@@ -95,23 +97,34 @@ def print_table(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]
         for number in part:
             heading, justify = columns[number]
             table.add_column(
-                heading, justify="right" if justify == "right" else "left", no_wrap=not console.is_terminal
+                heading,
+                justify="right" if justify == "right" else "left",
+                no_wrap=not console.is_terminal,
             )
         for row in rows:
             table.add_row(*(row[number] for number in part))
         console.print(table)
 
 
-def parts_that_fit(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[list[int]]:
-    """Tell which columns of a table to print together, so that no cell of it wraps in so many characters.
+def parts_that_fit(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], width: int
+) -> list[list[int]]:
+    """Tell which columns of a table to print together.
 
-    Columns that name the rows (all on the left without which two rows would look the same) stand in every part. What does not
-    fit even so is left to wrap.
+    No cell of it wraps in so many characters then. Columns that name the rows (all on the left
+    without which two rows would look the same) stand in every part. What does not fit even so is
+    left to wrap.
     """
-    widths = [max(cell_len(row[number]) for row in (headings, *rows)) + _PADDING for number in range(len(headings))]
+    widths = [
+        max(cell_len(row[number]) for row in (headings, *rows)) + _PADDING
+        for number in range(len(headings))
+    ]
     if sum(widths) <= width or len(headings) == 1:
         return [list(range(len(headings)))]
-    keys = next((n for n in range(1, len(headings)) if len({tuple(row[:n]) for row in rows}) == len(rows)), 1)
+    keys = next(
+        (n for n in range(1, len(headings)) if len({tuple(row[:n]) for row in rows}) == len(rows)),
+        1,
+    )
     room = width - sum(widths[:keys])
     parts: list[list[int]] = []
     left = 0

@@ -1,4 +1,7 @@
-"""`flashwright path`: one benchmark, one thing changed at a time, and what every layer below it writes."""
+"""`flashwright path`.
+
+One benchmark, one thing changed at a time, and what every layer below it writes.
+"""
 
 from __future__ import annotations
 
@@ -28,16 +31,21 @@ DEFAULT_SECONDS = 15.0
 _TERABYTE = 1e12
 
 
-@click.command(short_help="File systems, buffers, mixes, schedulers: what of the path amplifies writes.")
+@click.command(
+    short_help="File systems, buffers, mixes, schedulers: what of the path amplifies writes."
+)
 @click.argument("study")
 @click.argument("workload", default="tpcc")
 @click.option(
     "--file-systems",
     metavar="LIST",
-    help="Run on these.  [default: file_systems takes all there are; the others one in place and one out of place]",
+    help="Run on these.  [default: file_systems takes all there are; the others one in place and "
+    "one out of place]",
 )
 @click.option(
-    "--levels", metavar="LIST", help="What the study varies, such as 1M,16M for buffers.  [default: see docs/paths.md]"
+    "--levels",
+    metavar="LIST",
+    help="What the study varies, such as 1M,16M for buffers.  [default: see docs/paths.md]",
 )
 @click.option(
     "--repeat",
@@ -45,18 +53,21 @@ _TERABYTE = 1e12
     default=1,
     show_default=True,
     metavar="N",
-    help="Run everything so often, each time in the other order; figures are medians, with their range.",
+    help="Run everything so often, each time in the other order; figures are medians, with their "
+    "range.",
 )
 @click.option(
     "--device",
     "profile",
     metavar="PROFILE",
-    help="Play each recording on a simulated drive: a profile of `flashwright list profile`, or the path of a TOML file.",
+    help="Play each recording on a simulated drive: a profile of `flashwright list profile`, or "
+    "the path of a TOML file.",
 )
 @click.option(
     "--whole-drive",
     is_flag=True,
-    help="With --device: the profile at its own size. Without, it has so many erase blocks as hold the volume.",
+    help="With --device: the profile at its own size. Without, it has so many erase blocks as hold "
+    "the volume.",
 )
 @click.option(
     "--drive-state",
@@ -66,25 +77,33 @@ _TERABYTE = 1e12
     help="With --device: the drive before the first request.",
 )
 @click.option(
-    "--endurance", type=Number(1), metavar="CYCLES", help="Erases that a block stands.  [default: the profile's]"
+    "--endurance",
+    type=Number(1),
+    metavar="CYCLES",
+    help="Erases that a block stands.  [default: the profile's]",
 )
 @click.option(
     "--endurance-tbw",
     "guaranteed_terabytes",
     type=Number(0, min_open=True),
     metavar="TB",
-    help="Terabytes (10^12 bytes) that a drive's maker lets be written to it, such as the 2000 of SCHEDULER table 5.3.",
+    help="Terabytes (10^12 bytes) that a drive's maker lets be written to it, such as the 2000 of "
+    "SCHEDULER table 5.3.",
 )
 @click.option("--keep", is_flag=True, help="Keep each run's recording, in DIR/recordings.")
 @bench_options(DEFAULT_SECONDS)
 @volume_options
 @output_options
-def path(study: str, workload: str, *, json_path: str | None, out: Path | None, **options: Any) -> None:
-    """Run WORKLOAD once for each level of STUDY, on a volume of its own each time, record it, and compare.
+def path(
+    study: str, workload: str, *, json_path: str | None, out: Path | None, **options: Any
+) -> None:
+    """Run WORKLOAD once for each level of STUDY, on a volume of its own each time, record it, and
+    compare.
 
-    STUDY is one of `flashwright list studies`; WORKLOAD is as for `flashwright run`. Measured are transactions, response
-    times, and what the file system queues and the device gets, by the kernel's tracer. Needs root. With --device, a
-    simulated drive tells what flash would have to write, and how long it would live.
+    STUDY is one of `flashwright list studies`; WORKLOAD is as for `flashwright run`. Measured are
+    transactions, response times, and what the file system queues and the device gets, by the
+    kernel's tracer. Needs root. With --device, a simulated drive tells what flash would have to
+    write, and how long it would live.
 
     \b
     Examples:
@@ -96,7 +115,7 @@ def path(study: str, workload: str, *, json_path: str | None, out: Path | None, 
       flashwright path endurance --levels sqlite,postgres --device intel-x25e --endurance-tbw 2000
 
     Ctrl-C gives up the run that goes on, and keeps those before it.
-    """
+    """  # noqa: D205
     from flashwright.cli.progress import StoppedError, follow
     from flashwright.paths.session import StudySession
     from flashwright.runs import default_folder
@@ -112,10 +131,15 @@ def path(study: str, workload: str, *, json_path: str | None, out: Path | None, 
         options["profile"],
         [one.label for one in asked_for.variants],
     ]
-    folder = None if prints_only_json(json_path) and out is None else out or default_folder("path", identity)
+    folder = (
+        None
+        if prints_only_json(json_path) and out is None
+        else out or default_folder("path", identity)
+    )
     if options["keep"] and folder is not None and any((folder / "recordings").glob("*")):
         raise InputError(
-            f"{folder / 'recordings'} holds the recordings of an earlier study; choose another --out, or remove it"
+            f"{folder / 'recordings'} holds the recordings of an earlier study; choose another "
+            "--out, or remove it"
         )
     keeper = _Keeper(asked_for, folder)
     with ExitStack() as stack:
@@ -125,10 +149,14 @@ def path(study: str, workload: str, *, json_path: str | None, out: Path | None, 
             recordings.mkdir(exist_ok=True)
         else:
             # Beside the volume's image: never on the device that is recorded.
-            recordings = stack.enter_context(Supervisor()).folder(asked_for.variants[0].plan.on, "flashwright-path-")
+            recordings = stack.enter_context(Supervisor()).folder(
+                asked_for.variants[0].plan.on, "flashwright-path-"
+            )
         session = StudySession(asked_for.study, asked_for.variants, asked_for.asked, recordings)
         try:
-            outcome = follow(lambda: _label(session), "", _Tracker(session), lambda: session.run(keeper.after))
+            outcome = follow(
+                lambda: _label(session), "", _Tracker(session), lambda: session.run(keeper.after)
+            )
         except StoppedError as stop:
             if stop.result is None:
                 raise
@@ -169,7 +197,9 @@ class _Request:
         from flashwright.recording.tools import need_root
 
         study = registry.find(study_name)
-        chosen, remarks = registry.file_systems_of(study, split_names(options["file_systems"] or ""))
+        chosen, remarks = registry.file_systems_of(
+            study, split_names(options["file_systems"] or "")
+        )
         for_plan = {
             **options,
             "record_to": None,
@@ -184,15 +214,21 @@ class _Request:
         asked = _asked(study, options)
         if asked.drive is not None:
             _check_drive(asked, variants)
-        intervals = {one.plan.settings.checkpoint_seconds for one in variants} - {plan.settings.checkpoint_seconds}
+        intervals = {one.plan.settings.checkpoint_seconds for one in variants} - {
+            plan.settings.checkpoint_seconds
+        }
         if intervals and study.name != "intervals":
             remarks.append(
-                f"PostgreSQL is asked for a checkpoint each {min(filter(None, intervals)):g} s: --checkpoint chooses."
+                f"PostgreSQL is asked for a checkpoint each {min(filter(None, intervals)):g} s: "
+                "--checkpoint chooses."
             )
         return _Request(study, variants, asked, document_of(plan), [*of_plan, *remarks])
 
     def about(self) -> dict[str, Any]:
-        return {**self.base, "databases": list(dict.fromkeys(one.plan.database for one in self.variants))}
+        return {
+            **self.base,
+            "databases": list(dict.fromkeys(one.plan.database for one in self.variants)),
+        }
 
 
 def _asked(study: Study, options: dict[str, Any]) -> Asked:
@@ -205,15 +241,19 @@ def _asked(study: Study, options: dict[str, Any]) -> Asked:
         for name in ("whole_drive", "endurance"):
             if options[name]:
                 raise InputError(
-                    f"--{name.replace('_', '-')}: it is of a simulated drive, so give --device PROFILE too"
+                    f"--{name.replace('_', '-')}: it is of a simulated drive, so give --device "
+                    "PROFILE too"
                 )
         if study.needs_life and guaranteed is None:
             raise InputError(
-                f"the study {study.name} needs a drive: give --device PROFILE, or --endurance-tbw TB, or both"
+                f"the study {study.name} needs a drive: give --device PROFILE, or --endurance-tbw "
+                "TB, or both"
             )
         drive = None
     else:
-        drive = DrivePlan(Device.load(profile), options["whole_drive"], options["drive_state"], options["seed"])
+        drive = DrivePlan(
+            Device.load(profile), options["whole_drive"], options["drive_state"], options["seed"]
+        )
     return Asked(
         repeats=options["repeat"],
         command=command_line(),
@@ -244,7 +284,9 @@ def _keep(recording: Run, folder: Path) -> None:
     result, files = recording.result, recording.table_files
     result["requests"], tables = split(_core.trace_stats(str(files[REQUESTS])))
     result["queued"], _ = split(_core.trace_stats(str(files[QUEUED])))
-    result["distributions"] = {name: table.to_pydict() for name, table in tables.items() if name not in PICTURES}
+    result["distributions"] = {
+        name: table.to_pydict() for name, table in tables.items() if name not in PICTURES
+    }
     recording.tables |= {f"trace_{name}": table for name, table in tables.items()}
     recording.write(folder)
     write_report(folder)
@@ -270,7 +312,9 @@ class _Keeper:
             total = self._request.asked.repeats * len(self._request.variants)
             name = f"{row['file_system']} {row['level']}".strip()
             click.echo(
-                f"run {row['run']} of {total}: {name}: {row['transactions_per_second']:.1f} transactions/s", err=True
+                f"run {row['run']} of {total}: {name}: {row['transactions_per_second']:.1f} "
+                "transactions/s",
+                err=True,
             )
         if self._folder is not None:
             self.document(outcome).write(self._folder)
@@ -301,8 +345,13 @@ class _Keeper:
             "violations": outcome.violations,
             "cells": cells(outcome.rows),
             "drive": outcome.drive,
-            "drive_caveats": sorted({row["drive_caveats"] for row in outcome.rows if row.get("drive_caveats")}),
-            "life": {"endurance_cycles": asked.endurance_cycles, "guaranteed_bytes": asked.guaranteed_bytes},
+            "drive_caveats": sorted(
+                {row["drive_caveats"] for row in outcome.rows if row.get("drive_caveats")}
+            ),
+            "life": {
+                "endurance_cycles": asked.endurance_cycles,
+                "guaranteed_bytes": asked.guaranteed_bytes,
+            },
             "machine": machine(),
             "remarks": request.remarks,
             "versions": versions(),
@@ -311,7 +360,9 @@ class _Keeper:
         tables = {}
         if outcome.rows:
             names = dict.fromkeys(name for row in outcome.rows for name in row)
-            tables["runs"] = pa.table({name: pa.array([row.get(name) for row in outcome.rows]) for name in names})
+            tables["runs"] = pa.table(
+                {name: pa.array([row.get(name) for row in outcome.rows]) for name in names}
+            )
             tables["windows"] = pa.concat_tables(outcome.windows, promote_options="permissive")
         return Run("path", result, tables)
 
@@ -320,10 +371,16 @@ def machine() -> dict[str, Any]:
     """Tell what the figures of this machine depend on."""
     lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     model = next(
-        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine()
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
+        platform.machine(),
     )
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {"processor": model, "processors": os.cpu_count(), "memory_bytes": memory, "kernel": platform.release()}
+    return {
+        "processor": model,
+        "processors": os.cpu_count(),
+        "memory_bytes": memory,
+        "kernel": platform.release(),
+    }
 
 
 class _Tracker:
@@ -336,9 +393,16 @@ class _Tracker:
         session, total = self._session, 1000 * len(self._session.plan)
         current = session.current
         passed = 0.0
-        if current is not None and current.stage.measured_from is not None and current.stage.unit == "s":
+        if (
+            current is not None
+            and current.stage.measured_from is not None
+            and current.stage.unit == "s"
+        ):
             stage = current.stage
-            passed = min(max(time.monotonic() - (stage.measured_from or 0.0), 0.0) / max(stage.total, 1e-9), 1.0)
+            passed = min(
+                max(time.monotonic() - (stage.measured_from or 0.0), 0.0) / max(stage.total, 1e-9),
+                1.0,
+            )
         return round(1000 * (max(session.number - 1, 0) + passed)), total
 
     def preparation(self) -> tuple[int, int]:

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Measure any drive from outside, and find its inside.")
 @click.argument("device", required=False)
-@click.option("--quick", is_flag=True, help="The quick set, 2 minutes of the device's time.  [default]")
+@click.option(
+    "--quick", is_flag=True, help="The quick set, 2 minutes of the device's time.  [default]"
+)
 @click.option("--full", is_flag=True, help="All experiments, 30 minutes of the device's time.")
 @click.option(
     "--only",
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
     metavar="NAME[(KEY=VALUE,...)]",
     help="This experiment alone, of `flashwright list experiment`. Again for each.",
 )
-@click.option("--list", "list_them", is_flag=True, help="List the experiments, and do nothing else.")
+@click.option(
+    "--list", "list_them", is_flag=True, help="List the experiments, and do nothing else."
+)
 @click.option(
     "--minutes",
     type=Number(0, min_open=True),
@@ -36,7 +40,8 @@ if TYPE_CHECKING:
 @click.option(
     "--against",
     metavar="OTHER",
-    help="Lay another drive beside it: a run folder of `probe`, or a device, which is probed in the same way.",
+    help="Lay another drive beside it: a run folder of `probe`, or a device, which is probed in "
+    "the same way.",
 )
 @click.option(
     "--fit",
@@ -45,10 +50,12 @@ if TYPE_CHECKING:
     default=240,
     show_default=True,
     metavar="N",
-    help="Search for a profile that behaves as the device does by simulating it N times at most; 0 for none. A profile that the "
-    "run folder has of the same findings is kept.",
+    help="Search for a profile that behaves as the device does by simulating it N times at most; 0 "
+    "for none. A profile that the run folder has of the same findings is kept.",
 )
-@click.option("--again", is_flag=True, help="Measure and fit anew what the run folder holds already.")
+@click.option(
+    "--again", is_flag=True, help="Measure and fit anew what the run folder holds already."
+)
 @output_options
 def probe(
     device: str | None,
@@ -66,20 +73,23 @@ def probe(
 ) -> None:
     """Measure DEVICE by experiments that know nothing of it but the times of its requests.
 
-    DEVICE is a block device, a file, `memory(bytes=1Gi)`, or a simulated drive: a profile of `flashwright list profile` or a TOML file.
-    A block device or file is only read unless --write is given.
+    DEVICE is a block device, a file, `memory(bytes=1Gi)`, or a simulated drive: a profile of
+    `flashwright list profile` or a TOML file. A block device or file is only read unless --write is
+    given.
 
     \b
     Examples:
       flashwright probe intel-x25e                               a simulated drive, the quick set
       flashwright probe /dev/sdb                                 a real one, read-only
-      flashwright probe /dev/sdb --write --region 8Gi --full     all experiments; the first 8 GiB are overwritten
+      flashwright probe /dev/sdb --write --region 8Gi --full     all experiments;
+                                                                 the first 8 GiB are overwritten
       flashwright probe /mnt/x/file --create 4Gi --write         a file system: a new file of 4 GiB
       flashwright probe intel-x25e --only chunk_size --json -
       flashwright probe intel-x25e --against intel-x25m          two drives in one report
 
-    Each finding is kept in the run folder as soon as its experiment ends: the same command goes on where it was stopped. What each
-    experiment does and how to read its values is in docs/probing.md.
+    Each finding is kept in the run folder as soon as its experiment ends: the same command goes on
+    where it was stopped. What each experiment does and how to read its values is in
+    docs/probing.md.
     """
     from flashwright.cli import probe_runs
     from flashwright.probing.targets import Target
@@ -92,7 +102,11 @@ def probe(
     asked = _asked(only, minutes, region, destroy_data, more)
     others = [] if against is None or probe_runs.is_run_folder(against) else [against]
     check_targets(
-        (device, *others), destroy_data, write=more["write"], state=more["state"], overwrites=more["overwrites"]
+        (device, *others),
+        destroy_data,
+        write=more["write"],
+        state=more["state"],
+        overwrites=more["overwrites"],
     )
     if more["create"] is not None:
         probe_runs.create(device, more["create"])
@@ -124,7 +138,11 @@ def _asked(
     from flashwright.probing.plan import FULL, QUICK
     from flashwright.probing.targets import Region
 
-    sets = [name for name, given in (("--quick", more["quick"]), ("--full", more["full"]), ("--only", only)) if given]
+    sets = [
+        name
+        for name, given in (("--quick", more["quick"]), ("--full", more["full"]), ("--only", only))
+        if given
+    ]
     if len(sets) > 1:
         raise click.UsageError(f"{' and '.join(sets)}: give one of them")
     return Asked(

@@ -1,4 +1,7 @@
-"""One probe, or two side by side: the device opened, the experiments followed, the run folder, the tables for people."""
+"""One probe, or two side by side.
+
+The device opened, the experiments followed, the run folder, the tables for people.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,13 @@ class Asked:
 
     def opened(self, target: Target) -> Target:
         """Give the device with what may be done to it, if it is a real one."""
-        access = "destroy_data" if target.given in self.destroy_data else "write" if self.write else "read_only"
+        access = (
+            "destroy_data"
+            if target.given in self.destroy_data
+            else "write"
+            if self.write
+            else "read_only"
+        )
         return target.opened_by(access, self.seed, region=self.region, is_polled=self.is_polled)
 
 
@@ -60,12 +69,19 @@ def create(given: str, size_bytes: int) -> None:
     from flashwright.probing.targets import is_virtual
 
     if is_virtual(given):
-        raise InputError(f"--create: {given} is a simulated drive or memory; name the path of a file, as ./{given}")
+        raise InputError(
+            f"--create: {given} is a simulated drive or memory; name the path of a file, as "
+            f"./{given}"
+        )
     folder = Path(given).absolute().parent
     if not folder.is_dir():
         raise InputError(f"--create {given}: there is no folder {folder}; make it first")
     if not Path(given).exists():
-        work(f"Writing {given}", "bytes", lambda progress: _core.create_file(given, size_bytes, progress))
+        work(
+            f"Writing {given}",
+            "bytes",
+            lambda progress: _core.create_file(given, size_bytes, progress),
+        )
 
 
 def is_run_folder(given: str) -> bool:
@@ -87,13 +103,19 @@ def other(given: str, asked: Asked) -> Run | Target:
         return result.read(Path(given))
     if Path(given).is_dir():
         raise InputError(
-            f"--against {given}: a folder without a result.json; name a run folder of `probe`, or a device"
+            f"--against {given}: a folder without a result.json; name a run folder of `probe`, or "
+            "a device"
         )
     return asked.opened(Target.find(given))
 
 
-def probe(target: Target, asked: Asked, *, out: Path | None, json_path: str | None) -> tuple[Run, Path | None, Ended]:
-    """Probe one device. Gives the run, its folder if it has one, and what ended it early, if something did."""
+def probe(
+    target: Target, asked: Asked, *, out: Path | None, json_path: str | None
+) -> tuple[Run, Path | None, Ended]:
+    """Probe one device.
+
+    Gives the run, its folder if it has one, and what ended it early, if something did.
+    """
     from flashwright.cli.progress import work
     from flashwright.probing import plan as plans
     from flashwright.probing import profile, result, safety
@@ -111,17 +133,22 @@ def probe(target: Target, asked: Asked, *, out: Path | None, json_path: str | No
         store = Store(out or default_folder(result.COMMAND, identity))
         store.check(identity)
     may_write = target.may_write
-    session = Session(device, region, plan, seed=asked.seed, may_write=may_write, store=store, again=asked.again)
+    session = Session(
+        device, region, plan, seed=asked.seed, may_write=may_write, store=store, again=asked.again
+    )
     came_from = _provenance(target, asked.seed)
 
     def run_of(outcome: Outcome) -> Run:
-        return result.make_run(about, region, plan, outcome, seed=asked.seed, may_write=may_write, provenance=came_from)
+        return result.make_run(
+            about, region, plan, outcome, seed=asked.seed, may_write=may_write, provenance=came_from
+        )
 
     earlier = None
     if store is not None:
         earlier = profile.read(store.folder)
         if not store.is_run_folder:
-            # From now on it is one, whatever happens. What is there already stays until all of this run is known.
+            # From now on it is one, whatever happens. What is there already stays until all of this
+            # run is known.
             session.outcome.missing = [step.label for step in session.steps]
             run_of(session.outcome).write(store.folder)
     _tell_before(target, device, region, session, asked, store)
@@ -132,7 +159,10 @@ def probe(target: Target, asked: Asked, *, out: Path | None, json_path: str | No
         ended = _kept(ended, outcome, plan, store)
     if target.is_real and may_write:
         written, share = run.result["written_bytes"], safety.share_of_life
-        _tell(f"{target.given}: {_size(written)} were written in all, {share(written, about, asked.endurance_tbw)}.")
+        _tell(
+            f"{target.given}: {_size(written)} were written in all, "
+            f"{share(written, about, asked.endurance_tbw)}."
+        )
     return run, None if store is None else store.folder, ended
 
 
@@ -144,9 +174,10 @@ def _add_profile(
     earlier: tuple[dict[str, Any], str] | None,
     ended: Ended,
 ) -> Ended:
-    """Add a profile that behaves as the device did, or the reason why there is none; one that is there goes only for a new one.
+    """Add a profile that behaves as the device did, or the reason why there is none.
 
-    Nothing is fitted to a probe that was ended. Gives what ended it, or Ctrl-C that came meanwhile.
+    One that is there goes only for a new one. Nothing is fitted to a probe that was ended. Gives
+    what ended it, or Ctrl-C that came meanwhile.
     """
     from flashwright.cli.progress import work
     from flashwright.probing import profile
@@ -156,14 +187,18 @@ def _add_profile(
     is_due = asked.effort > 0 and not was_ended
     reason = profile.why_not(findings)
     if reason is None and is_due:
-        is_there = earlier is not None and profile.is_enough(earlier[0], findings, asked.seed, asked.effort)
+        is_there = earlier is not None and profile.is_enough(
+            earlier[0], findings, asked.seed, asked.effort
+        )
         is_due = asked.again or not is_there
     if reason is None and is_due:
         try:
             told, toml = work(
                 f"Fitting a profile to {about['name']}",
                 "cells",
-                lambda progress: profile.make(findings, about, seed=asked.seed, effort=asked.effort, progress=progress),
+                lambda progress: profile.make(
+                    findings, about, seed=asked.seed, effort=asked.effort, progress=progress
+                ),
             )
         except StoppedError as stop:
             ended, reason = stop, "its fitting was stopped; the same command does it"
@@ -211,7 +246,12 @@ def _kept(ended: Exception, outcome: Outcome, plan: Plan, store: Store | None) -
 
 
 def _tell_before(
-    target: Target, device: _core.Device, region: Region, session: Session, asked: Asked, store: Store | None
+    target: Target,
+    device: _core.Device,
+    region: Region,
+    session: Session,
+    asked: Asked,
+    store: Store | None,
 ) -> None:
     """Say what is left out, what was done before, and what is going to be destroyed."""
     from flashwright.probing import safety
@@ -220,7 +260,10 @@ def _tell_before(
     if reused and store is not None:
         _tell(f"Already in {store.folder}: {', '.join(reused)}; --again measures anew.")
         if target.is_simulated and session.steps:
-            _tell(f"{target.name} begins {target.state} again: what earlier experiments wrote is not on it.")
+            _tell(
+                f"{target.name} begins {target.state} again: what earlier experiments wrote is not "
+                "on it."
+            )
     if target.is_real and any(step.writes for step in session.steps):
         _tell(safety.warning(target, device, region, session, asked.endurance_tbw))
 
@@ -240,13 +283,18 @@ def _provenance(target: Target, seed: int) -> dict[str, Any]:
     from flashwright.runs import provenance
 
     content = None if target.drive is None else target.drive.profile_hash
-    return provenance(command_line(), [{"source": target.given, "sha256": None, "content_hash": content}], seed)
+    return provenance(
+        command_line(), [{"source": target.given, "sha256": None, "content_hash": content}], seed
+    )
 
 
 def beside(
     run: Run, other: Run | Target, asked: Asked, place: Path | None, *, json_path: str | None
 ) -> tuple[Run, Ended]:
-    """Lay another drive over this one: probed now, if it has not been. Gives what ended that early, if something did."""
+    """Lay another drive over this one: probed now, if it has not been.
+
+    Gives what ended that early, if something did.
+    """
     from flashwright.probing import result
     from flashwright.probing.targets import Target
     from flashwright.reports import write_report
@@ -261,9 +309,10 @@ def beside(
 
 
 def print_run(run: Run) -> None:
-    """Print what was found: each value with what is to be believed of it, or the values of two drives side by side.
+    """Print what was found.
 
-    Of an experiment with many values the first stand here; the report has all.
+    Each value with what is to be believed of it, or the values of two drives side by side. Of an
+    experiment with many values the first stand here; the report has all.
     """
     from flashwright.reports import probe_words as words
 
@@ -282,7 +331,11 @@ def print_run(run: Run) -> None:
         )
     if rows and left_out:
         say(f"Not shown on so narrow a terminal, but in the report: {' and '.join(left_out)}.")
-    for line in (*words.remarks(result), *words.profile_lines(result), *words.profile_notes(result)):
+    for line in (
+        *words.remarks(result),
+        *words.profile_lines(result),
+        *words.profile_notes(result),
+    ):
         say(line)
 
 
@@ -291,7 +344,9 @@ MOST_VALUES = 6
 
 
 NARROW = {"why": 150, "95 % interval": 110}
-"""Columns of a terminal below which a column of the table is left out: names cut to nothing tell less."""
+"""Columns of a terminal below which a column of the table is left out: names cut to nothing tell
+less.
+"""
 
 
 def _too_wide(headings: Sequence[tuple[str, str]]) -> list[str]:
@@ -303,7 +358,10 @@ def _too_wide(headings: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _shortened(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Keep the first values of each experiment, which begins at a row that names it, and say how many more there are."""
+    """Keep the first values of each experiment, and say how many more there are.
+
+    An experiment begins at a row that names it.
+    """
     groups: list[list[tuple[str, ...]]] = []
     for row in rows:
         if row[0]:

@@ -10,7 +10,14 @@ from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, Task, TaskProgressColumn, TextColumn
+from rich.progress import (
+    BarColumn,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TaskProgressColumn,
+    TextColumn,
+)
 from rich.progress import Progress as Bars
 from rich.text import Text
 
@@ -29,14 +36,20 @@ class Tracker(Protocol):
         """Give what is done and the total; 0 if that is not known."""
 
     def preparation(self) -> tuple[int, int]:
-        """Give what is prepared before the first unit can be done, and the total; 0 if there is nothing to prepare."""
+        """Give what is prepared before the first unit can be done, and the total.
+
+        0 if there is nothing to prepare.
+        """
 
     def cancel(self) -> None:
         """Ask the work to stop."""
 
 
 class StoppedError(Exception, Generic[Result]):
-    """The user stopped the work. Holds what it gave back all the same, if anything, and how far it was."""
+    """The user stopped the work.
+
+    Holds what it gave back all the same, if anything, and how far it was.
+    """
 
     def __init__(self, done: int, total: int, unit: str, result: Result | None) -> None:
         self.done, self.total, self.unit, self.result = done, total, unit, result
@@ -46,7 +59,9 @@ class StoppedError(Exception, Generic[Result]):
         """Tell how far the work was."""
         if self.done == 0:
             return "stopped before the first result"
-        of_total = f" of {short_count(self.total)} ({self.done / self.total:.0%})" if self.total else ""
+        of_total = (
+            f" of {short_count(self.total)} ({self.done / self.total:.0%})" if self.total else ""
+        )
         return f"stopped after {short_count(self.done)}{of_total} {self.unit}"
 
 
@@ -68,22 +83,33 @@ class _Remaining(ProgressColumn):
     def render(self, task: Task) -> Text:
         if not task.total or not task.completed or task.fields["worked"] <= 0.3:
             return Text("")
-        return Text(f"{span(round(task.fields['worked'] * (task.total - task.completed) / task.completed))} left")
+        return Text(
+            f"{span(round(task.fields['worked'] * (task.total - task.completed) / task.completed))}"
+            " left"
+        )
 
 
 def follow(
-    label: Label, unit: str, tracker: Tracker, work: Callable[[], Result], *, preparing: str | None = None
+    label: Label,
+    unit: str,
+    tracker: Tracker,
+    work: Callable[[], Result],
+    *,
+    preparing: str | None = None,
 ) -> Result:
-    """Run the work in a thread, draw its progress if standard error is a terminal, and give its result.
+    """Run the work in a thread, and give its result.
 
-    A label that is called tells what is being done now. Without a unit no rate is shown. `preparing` is the label until the
-    first unit is done, for work that takes a while to begin.
+    Draws its progress if standard error is a terminal. A label that is called tells what is being
+    done now. Without a unit no rate is shown. `preparing` is the label until the first unit is
+    done, for work that takes a while to begin.
 
-    Raises what the work raises; StoppedError after Ctrl-C, as soon as the work came to its next clean point.
+    Raises what the work raises; StoppedError after Ctrl-C, as soon as the work came to its next
+    clean point.
     """
     outcome: list[Result] = []
     failure: list[BaseException] = []
-    # An event, since Thread.join takes a thread for ended when Ctrl-C interrupts it (up to Python 3.12).
+    # An event, since Thread.join takes a thread for ended when Ctrl-C interrupts it (up to Python
+    # 3.12).
     ended = threading.Event()
 
     def target() -> None:
@@ -111,7 +137,9 @@ def follow(
     return outcome[0]
 
 
-def work(label: str, unit: str, task: Callable[[Progress], Result], *, preparing: str | None = None) -> Result:
+def work(
+    label: str, unit: str, task: Callable[[Progress], Result], *, preparing: str | None = None
+) -> Result:
     """Follow a task that takes one core Progress; as follow()."""
     progress = Progress()
     return follow(label, unit, progress, lambda: task(progress), preparing=preparing)
@@ -143,13 +171,21 @@ def _draw_until_done(
         while not ended.wait(POLL_SECONDS):
             done, total = tracker.state()
             if preparing is not None and not done:
-                # A rate over the preparation, too, would tell a time left of hours where it is seconds.
+                # A rate over the preparation, too, would tell a time left of hours where it is
+                # seconds.
                 began = time.monotonic()
                 prepared, to_prepare = tracker.preparation()
                 bars.update(bar, completed=prepared, total=to_prepare or None)
                 continue
             worked = time.monotonic() - began
-            bars.update(bar, description=told(), completed=done, total=total or None, done=done, worked=worked)
+            bars.update(
+                bar,
+                description=told(),
+                completed=done,
+                total=total or None,
+                done=done,
+                worked=worked,
+            )
 
 
 def _wait_or_leave(ended: threading.Event) -> None:

@@ -49,7 +49,10 @@ def default_folder() -> Path:
 @click.argument("target", type=click.Path(path_type=Path, readable=False), required=False)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.option(
-    "--seconds", type=Number(0, min_open=True), metavar="S", help="Stop after so long.  [default: Ctrl-C stops]"
+    "--seconds",
+    type=Number(0, min_open=True),
+    metavar="S",
+    help="Stop after so long.  [default: Ctrl-C stops]",
 )
 @click.option(
     "--out",
@@ -71,10 +74,19 @@ def default_folder() -> Path:
     type=click.Choice(["auto", "ftrace", "blktrace"]),
     default="auto",
     show_default=True,
-    help="ftrace: the kernel's blk tracer; blktrace: blktrace(8); auto: the first if the kernel has it.",
+    help="ftrace: the kernel's blk tracer; blktrace: blktrace(8); auto: the first if the kernel "
+    "has it.",
 )
-@click.option("--keep-raw", is_flag=True, help="Keep the kernel's own stream, which blkparse reads, beside the tables.")
-@click.option("--check", is_flag=True, help="Compare every request with what blkparse reads in the same stream.")
+@click.option(
+    "--keep-raw",
+    is_flag=True,
+    help="Keep the kernel's own stream, which blkparse reads, beside the tables.",
+)
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Compare every request with what blkparse reads in the same stream.",
+)
 @click.option(
     "--finish",
     "to_finish",
@@ -96,34 +108,51 @@ def record(
     to_finish: Path | None,
     json_path: str | None,
 ) -> None:
-    """Record the requests of TARGET: a block device, or a folder, of which the device below its file system is taken.
+    """Record the requests of TARGET: a block device, or a folder, of which the device below its
+    file system is taken.
 
-    Recorded is what the file system queues, and what the device gets after merging and splitting, with its latencies; by the
-    kernel's ftrace `blk` tracer, which needs root and nothing else. It ends with COMMAND if one is given, after --seconds, or
-    with Ctrl-C. Events that the kernel had to drop are counted and told.
+    Recorded is what the file system queues, and what the device gets after merging and splitting,
+    with its latencies; by the kernel's ftrace `blk` tracer, which needs root and nothing else. It
+    ends with COMMAND if one is given, after --seconds, or with Ctrl-C. Events that the kernel had
+    to drop are counted and told.
 
     \b
     Examples:
       flashwright record /dev/sdb --seconds 60
       flashwright record /var/lib/postgresql -- pgbench -c 8 -T 60 bench
-      flashwright run tpcc --db postgres --record runs/tpcc       (a benchmark with its database, on a volume of its own)
+      flashwright run tpcc --db postgres --record runs/tpcc
+          (a benchmark with its database, on a volume of its own)
       flashwright simulate runs/tpcc --device samsung-mcbqe32g
-    """
+    """  # noqa: D205
     if to_finish is not None:
         if target is not None:
             raise InputError("--finish takes a recording that is there: give no TARGET")
         conclude(to_finish, keep_raw=keep_raw, check=check, json_path=json_path)
         return
     if target is None:
-        raise InputError("what is to be recorded? Give a block device or a folder; see `flashwright record --help`")
+        raise InputError(
+            "what is to be recorded? Give a block device or a folder; see `flashwright record "
+            "--help`"
+        )
     folder = out or default_folder()
-    code = _record(target, command, seconds, folder, {"tracer": tracer, "buffer_kib": max(1, buffer_bytes // 1024)})
+    code = _record(
+        target,
+        command,
+        seconds,
+        folder,
+        {"tracer": tracer, "buffer_kib": max(1, buffer_bytes // 1024)},
+    )
     conclude(folder, keep_raw=keep_raw, check=check, json_path=json_path)
     if code:
-        raise RunError(f"`{shlex.join(command)}` ended with exit code {code}; what it did is recorded in {folder}")
+        raise RunError(
+            f"`{shlex.join(command)}` ended with exit code {code}; what it did is recorded in "
+            f"{folder}"
+        )
 
 
-def _record(target: Path, command: Sequence[str], seconds: float | None, folder: Path, how: dict[str, Any]) -> int:
+def _record(
+    target: Path, command: Sequence[str], seconds: float | None, folder: Path, how: dict[str, Any]
+) -> int:
     """Record until the end; give the exit code of the command."""
     from flashwright.cli.progress import StoppedError, follow
     from flashwright.recording import device, tracefs
@@ -134,17 +163,28 @@ def _record(target: Path, command: Sequence[str], seconds: float | None, folder:
     need_root("recording what the kernel does")
     found = device.find(target)
     with Supervisor() as supervisor:
-        recorder = Recorder(supervisor, found, folder, command=command_line(), patience_s=_PATIENCE_S, **how)
+        recorder = Recorder(
+            supervisor, found, folder, command=command_line(), patience_s=_PATIENCE_S, **how
+        )
         try:
             if tracefs.is_busy():
-                click.echo(f"Another recording goes on: waiting up to {_PATIENCE_S:.0f} s for its end.", err=True)
+                click.echo(
+                    f"Another recording goes on: waiting up to {_PATIENCE_S:.0f} s for its end.",
+                    err=True,
+                )
             recorder.prepare()
             recorder.start()
             watch = _Watch(supervisor, recorder, command, seconds)
             try:
-                follow(lambda: f"Recording {found.path}: {watch.events():,} events", "", watch, watch.run)
+                follow(
+                    lambda: f"Recording {found.path}: {watch.events():,} events",
+                    "",
+                    watch,
+                    watch.run,
+                )
             except StoppedError:
-                # Ctrl-C is how a recording without an end ends; with one, what was recorded so far is kept all the same.
+                # Ctrl-C is how a recording without an end ends; with one, what was recorded so far
+                # is kept all the same.
                 if seconds is not None or command:
                     say("Stopped before its end; what was recorded so far is kept.")
             recorder.stop()
@@ -157,7 +197,11 @@ class _Watch:
     """Waits for the end of a recording, in any thread."""
 
     def __init__(
-        self, supervisor: Supervisor, recorder: Recorder, command: Sequence[str], seconds: float | None
+        self,
+        supervisor: Supervisor,
+        recorder: Recorder,
+        command: Sequence[str],
+        seconds: float | None,
     ) -> None:
         self._supervisor = supervisor
         self._recorder, self._command, self._seconds = recorder, command, seconds
@@ -188,7 +232,9 @@ class _Watch:
         # It begins when the supervisor knows of it, and never if we are killed before that.
         gate = [sys.executable, "-I", "-c", _GATE, str(ready), program]
         # A session of its own: Ctrl-C is for us, and we tell the command.
-        process = subprocess.Popen([*gate, *self._command[1:]], start_new_session=True, pass_fds=[ready])
+        process = subprocess.Popen(
+            [*gate, *self._command[1:]], start_new_session=True, pass_fds=[ready]
+        )
         os.close(ready)
         with os.fdopen(tell, "w") as begin:
             number = self._supervisor.undo("kill", "-TERM", "--", f"-{process.pid}")
@@ -202,7 +248,11 @@ class _Watch:
         while process.poll() is None and not self._is_over():
             time.sleep(_POLL_S)
         is_over = self._is_over()
-        for number, patience in ((signal.SIGINT, 5.0), (signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0)):
+        for number, patience in (
+            (signal.SIGINT, 5.0),
+            (signal.SIGTERM, 5.0),
+            (signal.SIGKILL, 5.0),
+        ):
             if process.poll() is not None:
                 break
             os.killpg(process.pid, number)
@@ -232,7 +282,11 @@ def conclude(folder: Path, *, keep_raw: bool, check: bool, json_path: str | None
     run = tables_of(folder)
     differs = _differs(run, folder) if check else None
     if not prints_only_json(json_path):
-        print_table([("", "left"), ("", "right")], rows(run.result), f"{run.result['recording']['device']['name']}")
+        print_table(
+            [("", "left"), ("", "right")],
+            rows(run.result),
+            f"{run.result['recording']['device']['name']}",
+        )
         say(headline(run.result))
     finish(run, out=folder, json_path=json_path, identity=None)
     if differs is not None:
@@ -259,7 +313,9 @@ def tables_of(folder: Path) -> Run:
     run.tables |= {f"trace_{name}": table for name, table in tables.items()}
     if "path" in run.result:
         _add_waterfall(run)
-    run.result["distributions"] = {name: table.to_pydict() for name, table in tables.items() if name not in PICTURES}
+    run.result["distributions"] = {
+        name: table.to_pydict() for name, table in tables.items() if name not in PICTURES
+    }
     return run
 
 
@@ -276,7 +332,8 @@ def _add_waterfall(run: Run) -> None:
     try:
         found = waterfall(tables, run.result["path"])
     except InputError as error:
-        # Whoever was killed before the measurement began has left what the device got: that is still worth its report.
+        # Whoever was killed before the measurement began has left what the device got: that is
+        # still worth its report.
         run.result["path"]["not_told"].append(f"the layers side by side: {error}")
         return
     run.result["waterfall"] = found.result
@@ -290,7 +347,9 @@ def _differs(run: Run, folder: Path) -> str | None:
 
     try:
         number = blkparse.compare(
-            block_stream(folder), run.table_files[REQUESTS], run.result["recording"]["subtracted_bytes"]
+            block_stream(folder),
+            run.table_files[REQUESTS],
+            run.result["recording"]["subtracted_bytes"],
         )
     except RunError as error:
         run.result["checked"] = f"NOT what blkparse reads: {error}"

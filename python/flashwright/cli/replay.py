@@ -13,7 +13,14 @@ import click
 from flashwright._core import RunError
 from flashwright.cli import replay_recorded
 from flashwright.cli.options import Size, output_options, read_options
-from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say, write_json
+from flashwright.cli.output import (
+    command_line,
+    finish,
+    print_table,
+    prints_only_json,
+    say,
+    write_json,
+)
 from flashwright.cli.target_options import check_targets, target_options
 from flashwright.cli.trace_options import OPEN_LOOP, pace_options, part_options, plan_of, reading_of
 
@@ -29,15 +36,17 @@ if TYPE_CHECKING:
 @click.option("--device", metavar="DEVICE", required=True, help="What it is played on.")
 @pace_options(OPEN_LOOP)
 @part_options
-@click.option("--keep-going", is_flag=True, help="Count requests that fail, instead of stopping at the first.")
+@click.option(
+    "--keep-going", is_flag=True, help="Count requests that fail, instead of stopping at the first."
+)
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and send nothing.")
 @click.option(
     "--record",
     "record_to",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Record what the device gets meanwhile, and hold it against the trace: of a block device as `flashwright record` does, which "
-    "needs root; of any other by a layer of our own above it.",
+    help="Record what the device gets meanwhile, and hold it against the trace: of a block device "
+    "as `flashwright record` does, which needs root; of any other by a layer of our own above it.",
 )
 @click.option(
     "--trace-buffer",
@@ -67,23 +76,29 @@ def replay(
     out: Path | None,
     **more: Any,
 ) -> None:
-    """Play TRACE, a trace file or the folder of a recording, on a device, and measure its answers and the lateness.
+    """Play TRACE, a trace file or the folder of a recording, on a device, and measure its answers
+    and the lateness.
 
-    DEVICE is a block device, a file, `memory(bytes=1Gi)`, or a simulated drive: a profile of `flashwright list profile` or a TOML file.
-    A block device or file is only read unless --write is given. Address 0 of the trace is the start of the region.
+    DEVICE is a block device, a file, `memory(bytes=1Gi)`, or a simulated drive: a profile of
+    `flashwright list profile` or a TOML file. A block device or file is only read unless --write is
+    given. Address 0 of the trace is the start of the region.
 
     \b
     Examples:
-      flashwright replay runs/tpcc --device intel-x25e                         at the trace's own pace, on a simulated drive
-      flashwright replay my.blktrace.0 --device /dev/sdb --write --depth 32    as fast as it goes with 32 outstanding
-      flashwright replay my.parquet --device /dev/sdb --reads-only --factor 2  the reads, twice as fast as recorded
+      flashwright replay runs/tpcc --device intel-x25e
+          at the trace's own pace, on a simulated drive
+      flashwright replay my.blktrace.0 --device /dev/sdb --write --depth 32
+          as fast as it goes with 32 outstanding
+      flashwright replay my.parquet --device /dev/sdb --reads-only --factor 2
+          the reads, twice as fast as recorded
       flashwright replay my.parquet --device sd-card --remap dense --one-by-one --waiting
       flashwright replay my.parquet --device intel-x25m --against runs/replay-1f2e3d4c5b6a
-      flashwright replay runs/tpcc --device intel-x25m --against runs/tpcc     beside the device that it was recorded on
+      flashwright replay runs/tpcc --device intel-x25m --against runs/tpcc
+          beside the device that it was recorded on
       flashwright replay my.parquet --device /dev/sdb --write --depth 8 --record runs/again
 
     How paces are defined, and what is kept of a trace, is in docs/replay.md.
-    """
+    """  # noqa: D205
     from flashwright import replays
     from flashwright.cli import probe_runs
     from flashwright.probing.targets import Target
@@ -92,15 +107,29 @@ def replay(
     plan = plan_of(more, OPEN_LOOP)
     other = None if against is None else replays.read(against)
     check_targets(
-        (device,), more["destroy_data"], write=more["write"], state=more["state"], overwrites=more["overwrites"]
+        (device,),
+        more["destroy_data"],
+        write=more["write"],
+        state=more["state"],
+        overwrites=more["overwrites"],
     )
     path = replays.trace_path(trace)
     if more["create"] is not None:
         probe_runs.create(device, more["create"])
-    target = Target.find(device, more["overrides"], state=more["state"], overwrites=more["overwrites"])
-    access = "destroy_data" if device in more["destroy_data"] else "write" if more["write"] else "read_only"
+    target = Target.find(
+        device, more["overrides"], state=more["state"], overwrites=more["overwrites"]
+    )
+    access = (
+        "destroy_data"
+        if device in more["destroy_data"]
+        else "write"
+        if more["write"]
+        else "read_only"
+    )
     target = target.opened_by(access, more["seed"], region=plan.region, is_polled=more["polled"])
-    asked = Asked(path, reading_of(more), plan, target, more["endurance_tbw"], more["dry_run"], json_path)
+    asked = Asked(
+        path, reading_of(more), plan, target, more["endurance_tbw"], more["dry_run"], json_path
+    )
     recording = None
     if record_to is not None:
         check_folder(record_to, trace=path.parent, run=out)
@@ -166,9 +195,10 @@ class Asked:
 def replay_on(
     asked: Asked, recording: AbstractContextManager[object] | None = None
 ) -> tuple[Run | None, list[Any], Exception | None]:
-    """Read the trace, open the device, tell what is going to be written, and play, within `recording` if one is given.
+    """Read the trace, open the device, tell what is going to be written, and play.
 
-    Gives the run (None if nothing was to be sent), what went into it, and what ended it early.
+    Within `recording` if one is given. Gives the run (None if nothing was to be sent), what went
+    into it, and what ended it early.
     """
     from flashwright import replays
     from flashwright.cli.progress import StoppedError, work
@@ -176,19 +206,31 @@ def replay_on(
 
     plan = asked.plan
     trace = work(
-        f"Reading {asked.path}", "bytes", lambda progress: replays.load(asked.path, asked.reading, plan, progress)
+        f"Reading {asked.path}",
+        "bytes",
+        lambda progress: replays.load(asked.path, asked.reading, plan, progress),
     )
     target = replays.target_for(asked.target, trace, plan)
     device = work(*target.opening, target.open)
     region = replays.region_of(trace, device, plan)
-    about_trace, about_device = replays.trace_document(asked.path, trace, plan), target.document(device.info)
+    about_trace, about_device = (
+        replays.trace_document(asked.path, trace, plan),
+        target.document(device.info),
+    )
     came_from = provenance(command_line(), replays.inputs(asked.path, trace), target.seed)
     if target.is_real and replays.changes(trace) and not asked.is_silent:
         # Standard output may belong to the JSON alone.
-        click.echo(replays.warning(target, trace, region, asked.endurance_tbw, device.info), err=True)
+        click.echo(
+            replays.warning(target, trace, region, asked.endurance_tbw, device.info), err=True
+        )
     if asked.dry_run:
         _tell_dry(
-            {"trace": about_trace, "device": about_device, "region": region.document(), "pace": plan.pace.document()},
+            {
+                "trace": about_trace,
+                "device": about_device,
+                "region": region.document(),
+                "pace": plan.pace.document(),
+            },
             asked,
         )
         return None, [], None
@@ -198,14 +240,18 @@ def replay_on(
             outcome = work(
                 f"Replaying {asked.path.name} on {target.name}",
                 "requests",
-                lambda progress: replays.play(device, trace, region, plan, progress, asked.record_to),
+                lambda progress: replays.play(
+                    device, trace, region, plan, progress, asked.record_to
+                ),
             )
         except StoppedError as stop:
             if stop.result is None:
                 raise
             outcome, ended = stop.result, stop
     if outcome["ended"] == "failed":
-        ended = RunError(f"{outcome['error']}; {sum(outcome['requests'].values())} requests before it are kept")
+        ended = RunError(
+            f"{outcome['error']}; {sum(outcome['requests'].values())} requests before it are kept"
+        )
     run = replays.make_run(about_trace, about_device, region, plan, outcome, came_from)
     # What a real device does is never the same again: no two replays on it share a folder.
     when_ns = [time.time_ns()] if target.is_real else []
@@ -215,7 +261,10 @@ def replay_on(
 def _tell_dry(found: dict[str, Any], asked: Asked) -> None:
     from flashwright.reports import replay_words as words
 
-    line = f"{words.trace_line(found['trace'])}, on {found['device']['name']}, {words.pace(found['pace'])}"
+    line = (
+        f"{words.trace_line(found['trace'])}, on {found['device']['name']}, "
+        f"{words.pace(found['pace'])}"
+    )
     say(f"{line}: not played, as asked.", json_path=asked.json_path)
     write_json(found, asked.json_path)
 
@@ -229,7 +278,9 @@ def print_run(run: Run) -> None:
     print_table(words.LATENCY_HEADINGS, words.latency_rows(result))
     if "against" in result:
         print_table(
-            words.comparison_headings(), words.comparison_rows(result, words.COMPARED), words.comparison_title(result)
+            words.comparison_headings(),
+            words.comparison_rows(result, words.COMPARED),
+            words.comparison_title(result),
         )
     for line in words.remarks(result):
         say(line)

@@ -59,10 +59,16 @@ def recorded(target: Target, folder: Path, buffer_kib: int) -> Iterator[None]:
     found = device.find(Path(target.given))
     with Supervisor() as supervisor:
         recorder = Recorder(
-            supervisor, found, folder, command=command_line(), buffer_kib=buffer_kib, patience_s=_PATIENCE_S
+            supervisor,
+            found,
+            folder,
+            command=command_line(),
+            buffer_kib=buffer_kib,
+            patience_s=_PATIENCE_S,
         )
         try:
-            # First: while another recording goes on, its device's setting is not ours to change, nor to remember.
+            # First: while another recording goes on, its device's setting is not ours to change,
+            # nor to remember.
             recorder.prepare()
             with _unmerged(supervisor, found):
                 recorder.start()
@@ -74,7 +80,10 @@ def recorded(target: Target, folder: Path, buffer_kib: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _unmerged(supervisor: Supervisor, device: BlockDevice) -> Iterator[None]:
-    """Keep the block layer from merging requests that lie side by side: a trace holds what was merged already."""
+    """Keep the block layer from merging requests that lie side by side.
+
+    A trace holds what was merged already.
+    """
     setting = device.queue / "nomerges"
     before = setting.read_text().strip()
     number = supervisor.undo("sh", "-c", '[ ! -e "$1" ] || echo "$2" > "$1"', "sh", setting, before)

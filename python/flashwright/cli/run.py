@@ -23,33 +23,45 @@ DEFAULT_SECONDS = 60.0
 @click.command(short_help="A benchmark on a real database: TPC-C, TPC-B, TATP, YCSB.")
 @click.argument("workload")
 @bench_options(DEFAULT_SECONDS)
-@click.option("--keep", is_flag=True, help="The database goes into DIR itself, which is to be empty, and stays.")
+@click.option(
+    "--keep",
+    is_flag=True,
+    help="The database goes into DIR itself, which is to be empty, and stays.",
+)
 @click.option(
     "--wal-on",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     metavar="DIR",
     help="PostgreSQL: the log in a folder there.",
 )
-@click.option("--log-transactions", is_flag=True, help="Keep begin and end of every transaction: transactions.parquet.")
+@click.option(
+    "--log-transactions",
+    is_flag=True,
+    help="Keep begin and end of every transaction: transactions.parquet.",
+)
 @record_options
 @output_options
 def run(workload: str, *, json_path: str | None, out: Path | None, **options: Any) -> None:
-    """Run WORKLOAD on a database: fill it, warm up, measure, check that it is consistent, and remove it.
+    """Run WORKLOAD on a database: fill it, warm up, measure, check that it is consistent, and
+    remove it.
 
-    WORKLOAD is tpcc, tpcb, tatp or ycsb, also with parameters: `tpcc(warehouses=2,items=1000)`. `flashwright list workloads`
-    has their parameters and mixes.
+    WORKLOAD is tpcc, tpcb, tatp or ycsb, also with parameters: `tpcc(warehouses=2,items=1000)`.
+    `flashwright list workloads` has their parameters and mixes.
 
     \b
     Examples:
       flashwright run tpcc                                     SQLite, one warehouse, a minute
       flashwright run tatp --duration 10 --clients 2
       flashwright run ycsb --mix b --scale 1M --buffer 64M --on /mnt/flash
-      flashwright run tpcc --db postgres --scale 10 --clients 10 --warm-up 30 --duration 300 --checkpoint 30
+      flashwright run tpcc --db postgres --scale 10 --clients 10 --warm-up 30 \\
+          --duration 300 --checkpoint 30
       flashwright run tpcc --db postgres --preset scheduler_7_2 --scale-down 10
-      flashwright run tpcc --db postgres --scale 10 --record runs/tpcc         and record what the device gets
+      flashwright run tpcc --db postgres --scale 10 --record runs/tpcc
+          and record what the device gets
 
-    Ctrl-C ends the run, and keeps what was measured so far. The exit code is 1 if the database is not consistent at the end.
-    """
+    Ctrl-C ends the run, and keeps what was measured so far. The exit code is 1 if the database is
+    not consistent at the end.
+    """  # noqa: D205
     from flashwright.cli.progress import StoppedError
     from flashwright.cli.run_progress import follow_session
     from flashwright.runs import Run
@@ -75,7 +87,12 @@ def run(workload: str, *, json_path: str | None, out: Path | None, **options: An
 
         recorder.tell(finding.result.transactions_log, finding.checkpoints)
         try:
-            conclude(recorder.folder, keep_raw=options["keep_raw"], check=options["check"], json_path=json_path)
+            conclude(
+                recorder.folder,
+                keep_raw=options["keep_raw"],
+                check=options["check"],
+                json_path=json_path,
+            )
         except RunError as error:
             if stopped is None:
                 raise
@@ -83,7 +100,9 @@ def run(workload: str, *, json_path: str | None, out: Path | None, **options: An
             say(f"The recording: {error}", json_path=json_path)
     if stopped is not None:
         kept = f", and is kept in {folder}" if folder else ""
-        raise StoppedError(round(finding.result.seconds), 0, f"s of the run; what it measured is right{kept}", None)
+        raise StoppedError(
+            round(finding.result.seconds), 0, f"s of the run; what it measured is right{kept}", None
+        )
     if finding.violations:
         raise RunError(f"the database is not consistent: {finding.violations[0]}")
 
@@ -104,7 +123,9 @@ def _document(
     windows = {**measured.windows, "kind": [str(kind) for kind in measured.windows["kind"]]}
     tables = {"windows": table(windows), "responses": table(classes)}
     if log and measured.transactions_log:
-        tables["transactions"] = table({name: measured.transactions_log[name] for name in LOG_COLUMNS})
+        tables["transactions"] = table(
+            {name: measured.transactions_log[name] for name in LOG_COLUMNS}
+        )
     broken = finding.violations
     load, config = plan.load, plan.config
     total = sum(load.mix.weights.values())
@@ -142,12 +163,24 @@ def _print(result: dict[str, Any]) -> None:
 
     columns = [("transaction", "left")] + [
         (name, "right")
-        for name in ("count", "share", "mean", "p50", "p95", "p99", "p99.9", "max", "retries", "rolled back")
+        for name in (
+            "count",
+            "share",
+            "mean",
+            "p50",
+            "p95",
+            "p99",
+            "p99.9",
+            "max",
+            "retries",
+            "rolled back",
+        )
     ]
     print_table(
         columns,
         kind_rows(result),
-        f"{result['workload']['name']} on {result['database'].get('version', result['database']['name'])}",
+        f"{result['workload']['name']} on "
+        f"{result['database'].get('version', result['database']['name'])}",
     )
     say(headline(result))
     for remark in result["remarks"]:

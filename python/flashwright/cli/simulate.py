@@ -28,19 +28,28 @@ from flashwright.cli.options import (
 from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say
 
 
-def _one_device(context: click.Context, _option: click.Parameter, value: tuple[str, ...]) -> str | None:
+def _one_device(
+    context: click.Context, _option: click.Parameter, value: tuple[str, ...]
+) -> str | None:
     """Give the one drive; several are a comparison, and not a last one that wins."""
     if len(value) > 1:
         told = " ".join(f"--device {name}" for name in value)
         raise click.UsageError(
-            f"{told}: give one drive, or compare them with `flashwright compare SOURCE {told}`", context
+            f"{told}: give one drive, or compare them with `flashwright compare SOURCE {told}`",
+            context,
         )
     return value[0] if value else None
 
 
 @click.command(short_help="Write amplification of one policy, or latencies on a drive.")
 @click.argument("source")
-@click.option("--placement", default="none", show_default=True, metavar="NAME", help="Which stream a page goes to.")
+@click.option(
+    "--placement",
+    default="none",
+    show_default=True,
+    metavar="NAME",
+    help="Which stream a page goes to.",
+)
 @click.option(
     "--victim",
     metavar="NAME",
@@ -62,7 +71,8 @@ def _one_device(context: click.Context, _option: click.Parameter, value: tuple[s
     multiple=True,
     callback=_one_device,
     metavar="PROFILE",
-    help="Play SOURCE on a simulated drive with a clock: a profile of `flashwright list profile`, or the path of a TOML file.",
+    help="Play SOURCE on a simulated drive with a clock: a profile of `flashwright list profile`, "
+    "or the path of a TOML file.",
 )
 @drive_options
 @click.option(
@@ -74,7 +84,9 @@ def _one_device(context: click.Context, _option: click.Parameter, value: tuple[s
     help="With --device: write down the first N activities of the dies, for ui.perfetto.dev.",
 )
 @click.option(
-    "--audit", is_flag=True, help="Check the simulator's tables against each other all along: slow, for finding bugs."
+    "--audit",
+    is_flag=True,
+    help="Check the simulator's tables against each other all along: slow, for finding bugs.",
 )
 @output_options
 def simulate(
@@ -101,8 +113,9 @@ def simulate(
 ) -> None:
     """Play SOURCE through a flash translation layer and count what the flash has to write.
 
-    With --device, play it on a simulated drive that has a clock: latencies, throughput, what the dies do. SOURCE may then
-    also be a pattern, such as `io:random(reads=1)`, and --placement, --victim and --op change the profile.
+    With --device, play it on a simulated drive that has a clock: latencies, throughput, what the
+    dies do. SOURCE may then also be a pattern, such as `io:random(reads=1)`, and --placement,
+    --victim and --op change the profile.
 
     \b
     Examples:
@@ -131,16 +144,28 @@ def simulate(
             options.overrides,
         )
         known_endurance = endurance if is_given("endurance") else None
-        asked = DriveRun(source, reading, options.load(seed), timeline_spans, audit, known_endurance, writes_per_day)
+        asked = DriveRun(
+            source,
+            reading,
+            options.load(seed),
+            timeline_spans,
+            audit,
+            known_endurance,
+            writes_per_day,
+        )
         check_patterns([source])
         simulate_drive(device, overrides, asked, json_path=json_path, out=out)
         return
     own = own_victim(placement)
     victim = own if victim is None else check_victim(victim)
     source = sources.check_source(source)
-    workload = work(f"Reading {source}", "page writes", lambda progress: sources.load(source, reading, progress))
+    workload = work(
+        f"Reading {source}", "page writes", lambda progress: sources.load(source, reading, progress)
+    )
     [name] = sources.names([source])
-    lifetime = lifetime_of(name, sources.recorded_writes_per_day(workload, repeat), endurance, writes_per_day)
+    lifetime = lifetime_of(
+        name, sources.recorded_writes_per_day(workload, repeat), endurance, writes_per_day
+    )
     settings: dict[str, Any] = {
         "placement": placement,
         "victim": victim,
@@ -154,7 +179,9 @@ def simulate(
         "page writes",
         lambda progress: _core.simulate(workload, **settings, audit=audit, progress=progress),
     )
-    [bound] = work("Finding the bound", "pages", lambda _: sources.bounds(workload, [over_provisioning]))
+    [bound] = work(
+        "Finding the bound", "pages", lambda _: sources.bounds(workload, [over_provisioning])
+    )
     tables = {key: table(columns) for key, columns in outcome.pop("tables").items()}
     result = {
         **outcome,
@@ -189,9 +216,13 @@ def _print(result: dict[str, Any]) -> None:
         ("counted from page write", count(result["steady_from_update"])),
     ]
     policy = f"{result['placement']} with {result['victim']}"
-    title = f"{result['workload']['name']}: {policy}, over-provisioning {alpha(result['over_provisioning'])}"
+    title = (
+        f"{result['workload']['name']}: {policy}, over-provisioning "
+        f"{alpha(result['over_provisioning'])}"
+    )
     print_table([("", "left"), ("", "right")], rows, title)
     if not result["steady"]:
         say(
-            "The run did not become steady: the figures are of its last half. A longer workload, or --repeat, would help."
+            "The run did not become steady: the figures are of its last half. A longer workload, "
+            "or --repeat, would help."
         )

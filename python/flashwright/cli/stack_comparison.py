@@ -1,4 +1,7 @@
-"""What `compare` does with `--stack`: stacks of layers on several simulated drives, or on one with several policies."""
+"""What `compare` does with `--stack`.
+
+Stacks of layers on several simulated drives, or on one with several policies.
+"""
 
 from __future__ import annotations
 
@@ -46,16 +49,24 @@ def compare_stacks_on_drives(
     from flashwright.probing.targets import Target
     from flashwright.sweeps.drives import Change, variants
 
-    names = {parameter.name: parameter.opts[0] for parameter in click.get_current_context().command.params}
+    names = {
+        parameter.name: parameter.opts[0]
+        for parameter in click.get_current_context().command.params
+    }
     for parameter in NOT_HERE:
         if is_given(parameter):
             raise click.UsageError(
-                f"{names[parameter]}: it is not for --stack; `flashwright layers --help` has what is"
+                f"{names[parameter]}: it is not for --stack; `flashwright layers --help` has what "
+                "is"
             )
     if options.state == "loaded":
-        raise click.UsageError("--state loaded: it is not for --stack; right would be fresh, filled or aged")
+        raise click.UsageError(
+            "--state loaded: it is not for --stack; right would be fresh, filled or aged"
+        )
     if len(source_names) != 1:
-        raise InputError(f"{' '.join(source_names)}: with --stack one trace is played; give one SOURCE")
+        raise InputError(
+            f"{' '.join(source_names)}: with --stack one trace is played; give one SOURCE"
+        )
     path = replays.trace_path(source_names[0])
     load = options.load(reading.seed)
     one_by_one = load.pace == "closed" and (load.depth == 1 or options.depth is None)
@@ -69,10 +80,15 @@ def compare_stacks_on_drives(
     found = variants(
         profiles,
         changes,
-        lambda change: policy_overrides(change.placement, change.victim, change.over_provisioning, options.overrides),
+        lambda change: policy_overrides(
+            change.placement, change.victim, change.over_provisioning, options.overrides
+        ),
     )
     targets = [
-        (one.label, Target(one.device.given, one.device, load.state, load.overwrites, seed=reading.seed))
+        (
+            one.label,
+            Target(one.device.given, one.device, load.state, load.overwrites, seed=reading.seed),
+        )
         for one in found
     ]
     asked = Asked(stacks_of(stacks, with_direct=True), plan, reading, threads=jobs)

@@ -25,7 +25,12 @@ def statistics(
         f"Reading {source}",
         unit,
         lambda progress: _core.trace_stats(
-            source, format=format_name, page_size=page_size, skip_bad=skip_bad, progress=progress, seed=seed
+            source,
+            format=format_name,
+            page_size=page_size,
+            skip_bad=skip_bad,
+            progress=progress,
+            seed=seed,
         ),
     )
     return split(found)

@@ -1,4 +1,7 @@
-"""Options of commands that take any device, real or simulated: which part of it, what may be done to it, how it is at first."""
+"""Options of commands that take any device, real or simulated.
+
+Which part of it, what may be done to it, how it is at first.
+"""
 
 from __future__ import annotations
 
@@ -36,11 +39,16 @@ class ByteSize(click.ParamType["int"]):
 
 
 class RegionText(click.ParamType["tuple[int, int]"]):
-    """A part of a device: `LENGTH` from its start, or `OFFSET+LENGTH`; sizes as `512Mi`, `1G`, `4096`."""
+    """A part of a device: `LENGTH` from its start, or `OFFSET+LENGTH`.
+
+    Sizes as `512Mi`, `1G`, `4096`.
+    """
 
     name = "[OFFSET+]LENGTH"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, int]:
         """Read offset and length in bytes."""
         if isinstance(value, tuple):
             return value
@@ -48,24 +56,32 @@ class RegionText(click.ParamType["tuple[int, int]"]):
         offset, length = (_size(text) for text in ((first, second) if plus else ("0", first)))
         if offset is None or not length:
             self.fail(
-                f"{value!r} is not a region: write 1Gi, or 512Mi+1Gi for the 1 GiB behind the first 512 MiB", param, ctx
+                f"{value!r} is not a region: write 1Gi, or 512Mi+1Gi for the 1 GiB behind the "
+                "first 512 MiB",
+                param,
+                ctx,
             )
         return offset, length
 
 
 target_options = apply_options(
-    click.option("--region", type=RegionText(), help="Touch only this part of the device.  [default: all of it]"),
+    click.option(
+        "--region",
+        type=RegionText(),
+        help="Touch only this part of the device.  [default: all of it]",
+    ),
     click.option(
         "--write",
         is_flag=True,
-        help="Allow writes to a block device or file: what is in the region is lost. Simulated drives and memory are always "
-        "written.",
+        help="Allow writes to a block device or file: what is in the region is lost. Simulated "
+        "drives and memory are always written.",
     ),
     click.option(
         "--destroy-data",
         multiple=True,
         metavar="DEVICE",
-        help="The second telling: write even if DEVICE holds a file system, partitions, or other data. Repeat the path.",
+        help="The second telling: write even if DEVICE holds a file system, partitions, or other "
+        "data. Repeat the path.",
     ),
     click.option(
         "--create",
@@ -75,20 +91,22 @@ target_options = apply_options(
     click.option(
         "--polled",
         is_flag=True,
-        help="Ask a real device for completions instead of waiting for its interrupts, if the kernel allows.",
+        help="Ask a real device for completions instead of waiting for its interrupts, if the "
+        "kernel allows.",
     ),
     click.option(
         "--endurance-tbw",
         type=Number(0, min_open=True),
         metavar="TB",
-        help="Terabytes that the drive's maker lets be written to it: for what share of its life a run takes.",
+        help="Terabytes that the drive's maker lets be written to it: for what share of its life a "
+        "run takes.",
     ),
     set_option,
     click.option(
         "--state",
         type=click.Choice(["fresh", "filled", "aged"]),
-        help="A simulated drive before the first request: erased; every page written once; then overwritten at random.  "
-        "[default: filled]",
+        help="A simulated drive before the first request: erased; every page written once; then "
+        "overwritten at random.  [default: filled]",
     ),
     click.option(
         "--overwrites",
@@ -102,13 +120,22 @@ target_options = apply_options(
 
 
 def check_targets(
-    devices: tuple[str, ...], destroy_data: tuple[str, ...], *, write: bool, state: str | None, overwrites: float | None
+    devices: tuple[str, ...],
+    destroy_data: tuple[str, ...],
+    *,
+    write: bool,
+    state: str | None,
+    overwrites: float | None,
 ) -> None:
     """Raise click.UsageError if options of these devices contradict each other."""
     if destroy_data and not write:
-        raise click.UsageError("--destroy-data: it is the second telling, and --write is the first; give both")
+        raise click.UsageError(
+            "--destroy-data: it is the second telling, and --write is the first; give both"
+        )
     if overwrites is not None and state != "aged":
         raise click.UsageError("--overwrites: it is of --state aged")
     for path in destroy_data:
         if path not in devices:
-            raise click.UsageError(f"--destroy-data {path}: it must repeat the device, {devices[0]}")
+            raise click.UsageError(
+                f"--destroy-data {path}: it must repeat the device, {devices[0]}"
+            )

@@ -7,14 +7,29 @@ from typing import Any
 
 import click
 
-from flashwright.cli.options import Size, json_option, output_options, read_options, seed_option, skip_bad_option
-from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say, write_json
+from flashwright.cli.options import (
+    Size,
+    json_option,
+    output_options,
+    read_options,
+    seed_option,
+    skip_bad_option,
+)
+from flashwright.cli.output import (
+    command_line,
+    finish,
+    print_table,
+    prints_only_json,
+    say,
+    write_json,
+)
 
 to_option = click.option(
     "--to",
     "to_format",
     metavar="NAME",
-    help="Format of TARGET, if the ending of its name does not tell: .parquet, .blkparse, .iolog (fio_iolog), .mqsim or .trace (mqsim).",
+    help="Format of TARGET, if the ending of its name does not tell: .parquet, .blkparse, .iolog "
+    "(fio_iolog), .mqsim or .trace (mqsim).",
 )
 
 
@@ -32,7 +47,9 @@ def trace() -> None:
 
 @trace.command(short_help="What a trace holds.")
 @click.argument("source")
-@click.option("--page-size", type=Size(), default=4096, show_default=True, help="Bytes in a flash page.")
+@click.option(
+    "--page-size", type=Size(), default=4096, show_default=True, help="Bytes in a flash page."
+)
 @read_options
 @seed_option("Seed of a synthetic SOURCE.")
 @output_options
@@ -45,13 +62,14 @@ def stats(
     json_path: str | None,
     out: Path | None,
 ) -> None:
-    """Tell what SOURCE holds: requests, footprint, sequentiality, idle times, skew of updates, rewrite distances.
+    """Tell what SOURCE holds: requests, footprint, sequentiality, idle times, skew of updates,
+    rewrite distances.
 
     \b
     Examples:
       flashwright trace stats tpcc.blktrace.0
       flashwright trace stats prxy_0.csv.gz --format msr --skip-bad 10 --json -
-    """
+    """  # noqa: D205
     from flashwright import sources
     from flashwright.cli.statistics import PICTURES, statistics
     from flashwright.reports.scalars import trace_rows
@@ -64,7 +82,9 @@ def stats(
     result = {
         "source": sources.file_name(Path(source)) if described["sha256"] else source,
         **scalars,
-        "distributions": {name: table.to_pydict() for name, table in tables.items() if name not in PICTURES},
+        "distributions": {
+            name: table.to_pydict() for name, table in tables.items() if name not in PICTURES
+        },
         "provenance": provenance(command_line(), [described], seed),
     }
     if not prints_only_json(json_path):
@@ -85,12 +105,19 @@ def stats(
 @trace.command(short_help="From any format to any that can be written.")
 @click.argument("source", type=click.Path(path_type=Path))
 @click.argument("target", type=click.Path(path_type=Path))
-@click.option("--from", "from_format", metavar="NAME", help="Format of SOURCE, if its content does not tell.")
+@click.option(
+    "--from", "from_format", metavar="NAME", help="Format of SOURCE, if its content does not tell."
+)
 @to_option
 @skip_bad_option
 @json_option
 def convert(
-    source: Path, target: Path, from_format: str | None, to_format: str | None, skip_bad: int, json_path: str | None
+    source: Path,
+    target: Path,
+    from_format: str | None,
+    to_format: str | None,
+    skip_bad: int,
+    json_path: str | None,
 ) -> None:
     """Read the trace SOURCE and write it to TARGET.
 
@@ -110,7 +137,9 @@ def convert(
     done = work(
         f"Converting {sources.file_name(source)}",
         "bytes",
-        lambda progress: _core.convert_trace(source, target, from_format, to_format, skip_bad, progress),
+        lambda progress: _core.convert_trace(
+            source, target, from_format, to_format, skip_bad, progress
+        ),
     )
     result = {
         "target": str(target),
@@ -121,7 +150,8 @@ def convert(
     # Standard output may be the trace itself.
     if str(target) != sources.STANDARD_INPUT:
         say(
-            f"{target}: {done['requests']} requests, {done['from_format']} to {done['to_format']}{_lost(done)}",
+            f"{target}: {done['requests']} requests, {done['from_format']} to "
+            f"{done['to_format']}{_lost(done)}",
             json_path=json_path,
         )
 
@@ -146,7 +176,14 @@ def _lost(done: dict[str, Any]) -> str:
 @click.option("--page-size", type=Size(), default=4096, show_default=True, help="Bytes in a page.")
 @seed_option("Seed: the same seed, the same file.")
 @json_option
-def synth(workload: str, target: Path, to_format: str | None, page_size: int, seed: int, json_path: str | None) -> None:
+def synth(
+    workload: str,
+    target: Path,
+    to_format: str | None,
+    page_size: int,
+    seed: int,
+    json_path: str | None,
+) -> None:
     """Write the synthetic WORKLOAD to TARGET.
 
     \b
@@ -168,9 +205,14 @@ def synth(workload: str, target: Path, to_format: str | None, page_size: int, se
         lambda progress: _core.write_synthetic(spec, target, to_format, page_size, seed, progress),
     )
     described = sources.describe(sources.SYNTHETIC + spec)
-    result = {"target": str(target), **done, "provenance": provenance(command_line(), [described], seed)}
+    result = {
+        "target": str(target),
+        **done,
+        "provenance": provenance(command_line(), [described], seed),
+    }
     write_json(result, json_path)
     say(
-        f"{target}: {done['requests']} requests over {done['logical_pages']} pages, as {done['to_format']}",
+        f"{target}: {done['requests']} requests over {done['logical_pages']} pages, as "
+        f"{done['to_format']}",
         json_path=json_path,
     )

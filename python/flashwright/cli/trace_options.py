@@ -1,4 +1,7 @@
-"""Options of commands that play a recorded trace on a device: its part, its pace, what becomes of addresses."""
+"""Options of commands that play a recorded trace on a device.
+
+Its part, its pace, what becomes of addresses.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,15 @@ def pace_options(default: str) -> Callable[[Command], Command]:
         click.option(
             "--open-loop",
             is_flag=True,
-            help=f"Send each request at its time in the trace, however late the device is.{told[OPEN_LOOP]}",
+            help="Send each request at its time in the trace, however late the device "
+            f"is.{told[OPEN_LOOP]}",
         ),
-        click.option("--depth", type=click.IntRange(1, 4096), metavar="N", help="Keep so many requests outstanding."),
+        click.option(
+            "--depth",
+            type=click.IntRange(1, 4096),
+            metavar="N",
+            help="Keep so many requests outstanding.",
+        ),
         click.option(
             "--one-by-one",
             is_flag=True,
@@ -34,7 +43,8 @@ def pace_options(default: str) -> Callable[[Command], Command]:
         click.option(
             "--waiting",
             is_flag=True,
-            help="With --depth or --one-by-one: not before the trace's interval since the request before was sent.",
+            help="With --depth or --one-by-one: not before the trace's interval since the request "
+            "before was sent.",
         ),
         click.option(
             "--factor",
@@ -51,10 +61,16 @@ part_options = apply_options(
         type=click.Choice(["refuse", "fold", "scale", "dense"]),
         default="refuse",
         show_default=True,
-        help="Addresses that the device does not have: an error; taken modulo its size; all shrunk (or stretched) onto it; or what "
-        "the trace touches moved together, in extents of 1 MiB.",
+        help="Addresses that the device does not have: an error; taken modulo its size; all shrunk "
+        "(or stretched) onto it; or what the trace touches moved together, in extents of 1 MiB.",
     ),
-    click.option("--skip", type=Number(0), default=0.0, metavar="S", help="Begin so many seconds into the trace."),
+    click.option(
+        "--skip",
+        type=Number(0),
+        default=0.0,
+        metavar="S",
+        help="Begin so many seconds into the trace.",
+    ),
     click.option(
         "--seconds",
         type=Number(0, min_open=True),
@@ -76,7 +92,9 @@ def plan_of(more: dict[str, Any], default: str) -> Plan:
     from flashwright.replays import Plan
 
     region = Region() if more["region"] is None else Region(*more["region"])
-    return Plan(_pace(more, default), _part(more), more["remap"], region, more.get("keep_going", False))
+    return Plan(
+        _pace(more, default), _part(more), more["remap"], region, more.get("keep_going", False)
+    )
 
 
 def reading_of(more: dict[str, Any]) -> Reading:
@@ -100,10 +118,13 @@ def _pace(more: dict[str, Any], default: str) -> Pace:
     is_open = more["open_loop"] or (not names and default == OPEN_LOOP)
     if is_open and more["waiting"]:
         raise click.UsageError(
-            "--waiting: it is of --depth and --one-by-one; an open loop keeps the trace's times anyhow"
+            "--waiting: it is of --depth and --one-by-one; an open loop keeps the trace's times "
+            "anyhow"
         )
     if more["factor"] is not None and not is_open and not more["waiting"]:
-        raise click.UsageError("--factor: without --waiting a closed loop takes no notice of the trace's times")
+        raise click.UsageError(
+            "--factor: without --waiting a closed loop takes no notice of the trace's times"
+        )
     factor = 1.0 if more["factor"] is None else more["factor"]
     if is_open:
         return Pace("open_loop", 1, factor)
@@ -118,7 +139,9 @@ def _part(more: dict[str, Any]) -> Part:
         raise click.UsageError("--reads-only and --writes-only: together they leave nothing")
     if more["limit"] == 0:
         raise click.UsageError("--limit 0: nothing would be played; write 1 or more")
-    ops: tuple[str, ...] = ("read",) if more["reads_only"] else OPERATIONS[1:] if more["writes_only"] else OPERATIONS
+    ops: tuple[str, ...] = (
+        ("read",) if more["reads_only"] else OPERATIONS[1:] if more["writes_only"] else OPERATIONS
+    )
     if more.get("drop_flushes", False):
         ops = tuple(op for op in ops if op != "flush")
     return Part(more["skip"], more["seconds"], more["limit"], ops)

@@ -26,23 +26,32 @@ _MOST_PLAYS = 40
     "profiles",
     multiple=True,
     metavar="PROFILE",
-    help="What the flash of this drive programs for it: a profile of `flashwright list profile`, or the path of a TOML file.",
+    help="What the flash of this drive programs for it: a profile of `flashwright list profile`, "
+    "or the path of a TOML file.",
 )
 @set_option
 @click.option(
     "--whole-drive",
     is_flag=True,
-    help="The profile at its own size. Without, it has so many erase blocks as hold the device that was recorded.",
+    help="The profile at its own size. Without, it has so many erase blocks as hold the device "
+    "that was recorded.",
 )
 @click.option(
     "--state",
     type=click.Choice(["fresh", "loaded", "filled", "aged"]),
     default="filled",
     show_default=True,
-    help="The drive before the first request: erased; only what was recorded written; every page written once, in order; "
-    "then overwritten at random.",
+    help="The drive before the first request: erased; only what was recorded written; every page "
+    "written once, in order; then overwritten at random.",
 )
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N", help="Of the drive.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Of the drive.",
+)
 @output_options
 def waterfall(
     recording: Path,
@@ -57,8 +66,9 @@ def waterfall(
 ) -> None:
     """Lay the layers of RECORDING side by side.
 
-    What the database wrote by its calls, the same in whole pages, what the file system queued, what the device got, and with
-    --device what flash programs for that: bytes by purpose, rates, sizes, over time.
+    What the database wrote by its calls, the same in whole pages, what the file system queued, what
+    the device got, and with --device what flash programs for that: bytes by purpose, rates, sizes,
+    over time.
 
     RECORDING is the folder of `flashwright run ... --record DIR`.
 
@@ -80,14 +90,17 @@ def waterfall(
     about = Run.read_result(recording).result
     if "path" not in about:
         raise InputError(
-            f"{recording}: no recording with the calls of a database; make one with `flashwright run ... --record`"
+            f"{recording}: no recording with the calls of a database; make one with `flashwright "
+            "run ... --record`"
         )
     told = about["recording"]
     tables = layers.read_tables(recording)
     flash = None
     if profile is not None:
         plan = DrivePlan(devices.Device.load(profile, overrides), whole_drive, state, seed)
-        flash = _flash(recording, plan, told["device"]["size_bytes"], layers.window(tables, about["path"]))
+        flash = _flash(
+            recording, plan, told["device"]["size_bytes"], layers.window(tables, about["path"])
+        )
     elif overrides or whole_drive:
         raise InputError("--set and --whole-drive are for --device")
     found = layers.waterfall(tables, about["path"], flash=flash)
@@ -100,7 +113,8 @@ def waterfall(
     }
     if not prints_only_json(json_path):
         print_table(
-            [(name, "left" if number < 2 else "right") for number, name in enumerate(HEADINGS)], rows(found.result)
+            [(name, "left" if number < 2 else "right") for number, name in enumerate(HEADINGS)],
+            rows(found.result),
         )
         say(headline(found.result))
         for remark in remarks(about["path"]):
@@ -109,12 +123,25 @@ def waterfall(
         Run("waterfall", result, found.tables),
         out=out,
         json_path=json_path,
-        identity=[about["requests"], told["start_monotonic_ns"], profile, overrides, state, seed, whole_drive],
+        identity=[
+            about["requests"],
+            told["start_monotonic_ns"],
+            profile,
+            overrides,
+            state,
+            seed,
+            whole_drive,
+        ],
     )
 
 
-def _flash(recording: Path, plan: DrivePlan, recorded_bytes: int, during_ns: tuple[int, int]) -> dict[str, Any]:
-    """Give what a drive programs for what was recorded in this time, played until the drive is written some times over."""
+def _flash(
+    recording: Path, plan: DrivePlan, recorded_bytes: int, during_ns: tuple[int, int]
+) -> dict[str, Any]:
+    """Give what a drive programs for what was recorded in this time.
+
+    It is played until the drive is written some times over.
+    """
     from flashwright.cli.progress import work
     from flashwright.devices import Load
     from flashwright.recording.waterfall import program_flash, requests_within

@@ -1,1 +1,4 @@
-"""Layers between a database and a device: what they need to know of it, and what they gain or lose on it."""
+"""Layers between a database and a device.
+
+What they need to know of it, and what they gain or lose on it.
+"""

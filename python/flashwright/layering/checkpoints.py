@@ -1,4 +1,7 @@
-"""Checkpoints of a database in a trace: assumed at even intervals, or as a recording marked them."""
+"""Checkpoints of a database in a trace.
+
+Assumed at even intervals, or as a recording marked them.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,10 @@ _MOST = 1_000_000
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """When checkpoints of the database begin and end, on the clock of the part of a trace that is played."""
+    """When checkpoints of the database begin and end.
+
+    On the clock of the part of a trace that is played.
+    """
 
     times_ns: tuple[int, ...] = ()
     told_as: str = TOLD_AS[0]
@@ -49,7 +55,7 @@ class Checkpoints:
         }
 
     def check(self, stacks: Sequence[str]) -> None:
-        """Refuse stacks that wait for the beginnings of checkpoints of which only the ends are known.
+        """Refuse stacks that wait for the beginnings of checkpoints where only the ends are known.
 
         Raises InputError if one does.
         """
@@ -58,48 +64,63 @@ class Checkpoints:
         for stack in stacks:
             if _WANTS_BEGINS.search(stack):
                 raise InputError(
-                    f"{stack}: window=checkpoint_begin hears of no beginning, as of checkpoints {self.origin} only the ends are known; "
-                    f"right would be window=checkpoint_end, or --checkpoints {MARKS} of a recording"
+                    f"{stack}: window=checkpoint_begin hears of no beginning, as of checkpoints "
+                    f"{self.origin} only the ends are known; right would be window=checkpoint_end, "
+                    f"or --checkpoints {MARKS} of a recording"
                 )
 
 
 def every(seconds: float, trace: ReplayTrace, told_as: str = TOLD_AS[0]) -> Checkpoints:
     """Assume a checkpoint that ends each `seconds` of the trace.
 
-    Raises InputError if the trace has no times, or so many checkpoints would be more than a million.
+    Raises InputError if the trace has no times, or so many checkpoints would be more than a
+    million.
     """
     if not trace.has_times:
         raise InputError("--checkpoint-every: the trace has no times; leave it out")
     step, duration_ns = round(seconds * 1e9), int(trace.totals["duration_ns"])
     if step < 1 or duration_ns // step > _MOST:
         raise InputError(
-            f"--checkpoint-every {seconds:g}: more than {_MOST} checkpoints in {duration_ns / 1e9:g} s of the trace; take longer intervals"
+            f"--checkpoint-every {seconds:g}: more than {_MOST} checkpoints in "
+            f"{duration_ns / 1e9:g} s of the trace; take longer intervals"
         )
-    return Checkpoints(tuple(range(step, duration_ns + 1, step)), told_as, f"assumed every {seconds:g} s")
+    return Checkpoints(
+        tuple(range(step, duration_ns + 1, step)), told_as, f"assumed every {seconds:g} s"
+    )
 
 
 def marked(trace_path: Path, part: Part, told_as: str = TOLD_AS[0]) -> Checkpoints:
-    """Take the checkpoints that a recording marked: their ends and beginnings within the part that is played.
+    """Take the checkpoints that a recording marked.
+
+    Their ends and beginnings within the part that is played.
 
     Raises InputError if the trace is not of a recording, or that has no checkpoint in this part.
     """
     path = trace_path.with_name(MARKS_FILE)
     if trace_path.name != REQUESTS_FILE or not path.is_file():
         raise InputError(
-            f"--checkpoints {MARKS}: {trace_path} is not of a recording with marks; right would be its folder, or --checkpoint-every S"
+            f"--checkpoints {MARKS}: {trace_path} is not of a recording with marks; right would be "
+            "its folder, or --checkpoint-every S"
         )
-    marks = pq.read_table(path, columns=["kind", "time_ns", "end_ns"]).filter(pc.field("kind") == "checkpoint")
+    marks = pq.read_table(path, columns=["kind", "time_ns", "end_ns"]).filter(
+        pc.field("kind") == "checkpoint"
+    )
     ends = marks["end_ns"].to_pylist()
     first_ns, last_ns = _span(pq.read_table(trace_path, columns=["time_ns", "op", "length"]), part)
     times = tuple(sorted(end - first_ns for end in ends if first_ns < end <= last_ns))
     if not times:
         raise InputError(
-            f"--checkpoints {MARKS}: of {len(ends)} checkpoints in {path} none ends within the part of the trace that is played; "
-            "right would be --checkpoint-every S"
+            f"--checkpoints {MARKS}: of {len(ends)} checkpoints in {path} none ends within the "
+            "part of the trace that is played; right would be --checkpoint-every S"
         )
-    begins = {begin - first_ns for begin in marks["time_ns"].to_pylist() if first_ns <= begin <= last_ns}
+    begins = {
+        begin - first_ns for begin in marks["time_ns"].to_pylist() if first_ns <= begin <= last_ns
+    }
     return Checkpoints(
-        times, told_as, f"{len(times)} of {len(ends)} that the recording marked", begins_ns=tuple(sorted(begins))
+        times,
+        told_as,
+        f"{len(times)} of {len(ends)} that the recording marked",
+        begins_ns=tuple(sorted(begins)),
     )
 
 

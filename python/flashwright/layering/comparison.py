@@ -1,4 +1,7 @@
-"""Stacks of layers side by side: each played on a device of its own, and judged against the device alone."""
+"""Stacks of layers side by side.
+
+Each played on a device of its own, and judged against the device alone.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,9 @@ class Place:
     target: Target
     facts: Facts
     device: Device
-    """Open: the device itself if it is real; of a simulated drive one that only tells what it is, as each stack gets a new one."""
+    """Open: the device itself if it is real; of a simulated drive one that only tells what it is,
+    as each stack gets a new one.
+    """
     region: Region
 
 
@@ -68,7 +73,9 @@ def stacks_of(given: Sequence[str], *, with_direct: bool) -> tuple[str, ...]:
     if with_direct:
         return (DIRECT, *(text for text in named if text != DIRECT))
     if not named:
-        raise InputError("--no-direct: no --stack is left; give one, such as --stack 'scheduler(defer)'")
+        raise InputError(
+            "--no-direct: no --stack is left; give one, such as --stack 'scheduler(defer)'"
+        )
     return tuple(named)
 
 
@@ -84,7 +91,9 @@ def target_for(target: Target, trace: ReplayTrace, plan: LayersPlan) -> Target:
     """
     found = replays.target_for(target, trace, plan.plan)
     if not found.may_write and has_layers(plan.stacks):
-        raise InputError(f"{target.given}: layers write to it; add --write if what is on the device may go")
+        raise InputError(
+            f"{target.given}: layers write to it; add --write if what is on the device may go"
+        )
     return found.taking(max(found.queue_depth, OUTSTANDING), found.most_bytes)
 
 
@@ -93,7 +102,9 @@ def describing(target: Target) -> Target:
     return replace(target, state="fresh", overwrites=None) if target.is_simulated else target
 
 
-def place(name: str, target: Target, facts: Facts, device: Device, trace: ReplayTrace, plan: LayersPlan) -> Place:
+def place(
+    name: str, target: Target, facts: Facts, device: Device, trace: ReplayTrace, plan: LayersPlan
+) -> Place:
     """Find out where stacks lie on a device.
 
     Raises InputError if the region is none of the device, or the trace does not fit.
@@ -145,8 +156,9 @@ class LayersComparison:
         end = self._trace.totals["end_bytes"]
         if end > offered[least]:
             raise InputError(
-                f"{least} offers {size(offered[least])} ({offered[least]} bytes) of {place.name}, and the trace goes up to byte {end}; "
-                "take a larger device, or choose --remap fold, scale or dense"
+                f"{least} offers {size(offered[least])} ({offered[least]} bytes) of {place.name}, "
+                f"and the trace goes up to byte {end}; take a larger device, or choose --remap "
+                "fold, scale or dense"
             )
         return None
 
@@ -157,7 +169,9 @@ class LayersComparison:
             "pace": plan.plan.pace,
             "checkpoints": plan.checkpoints,
             "remap": plan.plan.remap,
-            "region": None if place.region.length == place.device.info["capacity_bytes"] else place.region,
+            "region": None
+            if place.region.length == place.device.info["capacity_bytes"]
+            else place.region,
             "above_bytes": self._above[number],
             "drain": plan.drain,
             "progress": progress,
@@ -175,7 +189,11 @@ class LayersComparison:
         """Take what came of the runs, and judge each against the device alone."""
         self._ended = list(ended)
         self.rows = [self._row(one) for one in ended]
-        direct = {row["drive"]: row for row in self.rows if row["stack"] == DIRECT and row["error"] is None}
+        direct = {
+            row["drive"]: row
+            for row in self.rows
+            if row["stack"] == DIRECT and row["error"] is None
+        }
         for row in self.rows:
             alone = direct.get(row["drive"])
             row["verdict"] = None
@@ -189,7 +207,11 @@ class LayersComparison:
         if ended.result is None:
             return {**row, "error": ended.error}
         found = ended.result
-        outcome = {key: value for key, value in found.outcome.items() if key not in ("layers", "ended", "error")}
+        outcome = {
+            key: value
+            for key, value in found.outcome.items()
+            if key not in ("layers", "ended", "error")
+        }
         layers = found.outcome["layers"]
         return {
             **row,
@@ -243,18 +265,23 @@ class LayersComparison:
             "drain": plan.drain,
             "results": self.rows,
             "remarks": self._remarks(),
-            "provenance": provenance(command_line, replays.inputs(plan.path, self._trace), self.places[0].target.seed),
+            "provenance": provenance(
+                command_line, replays.inputs(plan.path, self._trace), self.places[0].target.seed
+            ),
         }
         return Run(command, result, self._tables())
 
     def _remarks(self) -> list[str]:
         told = []
         if len(self.rows) < self.planned:
-            told.append(f"Stopped: {count(self.planned - len(self.rows))} of {count(self.planned)} runs are missing.")
+            told.append(
+                f"Stopped: {count(self.planned - len(self.rows))} of {count(self.planned)} runs "
+                "are missing."
+            )
         if len(self.plan.stacks) > 1:
             told += [
-                f"{place.name}: the stacks ran one after another, in this order, on the same device: "
-                "what the earlier ones wrote was on it."
+                f"{place.name}: the stacks ran one after another, in this order, on the same "
+                "device: what the earlier ones wrote was on it."
                 for place in self.places
                 if place.target.is_real
             ]
@@ -280,7 +307,10 @@ def flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
             found["times_faster"] = None if value is None else value["times_faster"]
         elif key == "counters":
             for level, one in enumerate(value):
-                found |= {f"{level}_{one['layer']}_{name}": number for name, number in one["counters"].items()}
+                found |= {
+                    f"{level}_{one['layer']}_{name}": number
+                    for name, number in one["counters"].items()
+                }
         elif isinstance(value, Mapping):
             found |= flat(value, f"{prefix}{key}_")
         elif not isinstance(value, list):

@@ -1,4 +1,7 @@
-"""What layers have to know of a device: found by a probe, or measured on a simulated drive of the same profile."""
+"""What layers have to know of a device.
+
+Found by a probe, or measured on a simulated drive of the same profile.
+"""
 
 from __future__ import annotations
 
@@ -38,9 +41,13 @@ EXPERIMENTS = (
 MINUTES = 2.0
 """Device time of all of them."""
 LITTLE_MORE = 0.05
-"""Share by which twice and four times as large writes raise the throughput at most where the device is saturated."""
+"""Share by which twice and four times as large writes raise the throughput at most where the device
+is saturated.
+"""
 AS_FAST_AT_RANDOM = 1.5
-"""Times as long as a sequential write that one at random may take for a drive to be called as fast at it."""
+"""Times as long as a sequential write that one at random may take for a drive to be called as fast
+at it.
+"""
 _SECTOR_BYTES = 512
 _PATTERNS = ("sequential", "partitioned", "focused")
 
@@ -79,7 +86,8 @@ class Facts:
     remarks: tuple[str, ...] = ()
     """What is not sure, or not known."""
     random_over_sequential: float | None = None
-    """How many times as long as a sequential write one at random takes: why layers help, or do not."""
+    """How many times as long as a sequential write one at random takes: why layers help, or do not.
+    """
 
     def document(self) -> dict[str, Any]:
         """Tell them for a result."""
@@ -99,12 +107,16 @@ def of_folder(folder: Path) -> Facts:
     run = probe_result.read(folder)
     findings = Store(folder).read()
     if not findings:
-        raise InputError(f"{folder / FOLDER}: no findings are there; right would be the folder of `flashwright probe`")
+        raise InputError(
+            f"{folder / FOLDER}: no findings are there; right would be the folder of `flashwright "
+            "probe`"
+        )
     found = of_findings(findings, f"`flashwright probe` of {run.result['drive']}, {folder}")
     if not found.values:
         named = ", ".join(spec.partition("(")[0] for spec in EXPERIMENTS)
         raise InputError(
-            f"{folder}: it has nothing that layers can use; right would be a probe with --write of these experiments: {named}"
+            f"{folder}: it has nothing that layers can use; right would be a probe with --write of "
+            f"these experiments: {named}"
         )
     return found
 
@@ -115,21 +127,39 @@ def wanted() -> Plan:
 
 
 def cache_folder(target: Target) -> Path:
-    """Name the folder in the user's cache for what was measured of a simulated drive of this profile and state."""
+    """Name the folder in the user's cache for what was measured of a simulated drive.
+
+    It is that of this profile and state.
+    """
     if target.drive is None:
         raise AssertionError("only what is measured of a simulated drive is the same each time")
-    text = repr([target.drive.profile_hash, target.state, target.overwrites, EXPERIMENTS, MINUTES, __version__])
+    text = repr(
+        [
+            target.drive.profile_hash,
+            target.state,
+            target.overwrites,
+            EXPERIMENTS,
+            MINUTES,
+            __version__,
+        ]
+    )
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(base) / "flashwright" / "facts" / hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
 def session(target: Target, device: Device) -> Session:
-    """Give the measurement of a simulated drive: what is in the user's cache already is not measured again.
+    """Give the measurement of a simulated drive.
 
-    The device is a second one of the same profile: the experiments write to it.
+    What is in the user's cache already is not measured again. The device is a second one of the
+    same profile: the experiments write to it.
     """
     return Session(
-        device, Region().on(device.info), wanted(), seed=1, may_write=True, store=Store(cache_folder(target))
+        device,
+        Region().on(device.info),
+        wanted(),
+        seed=1,
+        may_write=True,
+        store=Store(cache_folder(target)),
     )
 
 
@@ -143,32 +173,46 @@ def measured(target: Target, outcome: Outcome) -> Facts:
     """Give what was measured on a simulated drive."""
     left_out = tuple(f"{name} was not possible: {reason}" for name, reason in outcome.left_out)
     found = of_findings(
-        outcome.findings, f"measured on a second simulated drive {target.name}, {MINUTES:g} min of its time"
+        outcome.findings,
+        f"measured on a second simulated drive {target.name}, {MINUTES:g} min of its time",
     )
-    return Facts(found.values, found.origin, (*found.remarks, *left_out), found.random_over_sequential)
+    return Facts(
+        found.values, found.origin, (*found.remarks, *left_out), found.random_over_sequential
+    )
 
 
 def of_cache(target: Target) -> Facts:
     """Give what was measured before on such a simulated drive."""
     findings = Store(cache_folder(target)).read()
-    return of_findings(findings, f"measured before on a simulated drive {target.name}, {MINUTES:g} min of its time")
+    return of_findings(
+        findings, f"measured before on a simulated drive {target.name}, {MINUTES:g} min of its time"
+    )
 
 
 def of_findings(findings: Mapping[str, Finding], origin: str) -> Facts:
     """Take from findings what layers have to know."""
     reader = _Reader(findings)
     values: dict[str, Any] = {}
-    area, block = reader.number("focused_area_bytes") or reader.any_area(), reader.number("superblock_bytes")
+    area, block = (
+        reader.number("focused_area_bytes") or reader.any_area(),
+        reader.number("superblock_bytes"),
+    )
     if area is not None:
         values["focused_area_bytes"] = round(area)
     if block is not None:
         values["erase_block_bytes"] = round(block)
     times = [reader.number(f"{name}_write_us") for name in _PATTERNS]
     if None not in times:
-        values["times"] = {f"{name}_ns": 1e3 * us for name, us in zip(_PATTERNS, times, strict=True) if us is not None}
+        values["times"] = {
+            f"{name}_ns": 1e3 * us
+            for name, us in zip(_PATTERNS, times, strict=True)
+            if us is not None
+        }
     thetas = [reader.number(f"theta_{name}_pages") for name in _PATTERNS]
     if None not in thetas:
-        values["thresholds"] = {f"{name}_pages": theta for name, theta in zip(_PATTERNS, thetas, strict=True)}
+        values["thresholds"] = {
+            f"{name}_pages": theta for name, theta in zip(_PATTERNS, thetas, strict=True)
+        }
     for order in ("sequential", "random"):
         pieces = reader.pieces(f"{order}_write")
         if pieces:
@@ -181,9 +225,10 @@ def of_findings(findings: Mapping[str, Finding], origin: str) -> Facts:
 
 
 def _saturated_from(points: Sequence[tuple[float, float]]) -> int | None:
-    """Give the least size of a write from which on larger ones bring little more; points are (bytes, time).
+    """Give the least size of a write from which on larger ones bring little more.
 
-    SCHEDULER 7.3.2 aligns to "the size where SSD bandwidth is beginning to get saturated" in such a curve (figure 4.4).
+    Points are (bytes, time). SCHEDULER 7.3.2 aligns to "the size where SSD bandwidth is beginning
+    to get saturated" in such a curve (figure 4.4).
     """
     rates = {bytes_: bytes_ / us for bytes_, us in points if us > 0}
     for bytes_, rate in sorted(rates.items()):
@@ -202,7 +247,12 @@ class _Reader:
         for spec, finding in findings.items():
             for one in finding["values"]:
                 value = Value(
-                    one["key"], spec, one.get("number"), one.get("word"), str(one["verdict"]), str(one["why"])
+                    one["key"],
+                    spec,
+                    one.get("number"),
+                    one.get("word"),
+                    str(one["verdict"]),
+                    str(one["why"]),
                 )
                 # Of several findings of an experiment the one with pages of a database counts.
                 if value.key not in self._values or _is_of_pages(spec):
@@ -224,32 +274,56 @@ class _Reader:
         return value.number
 
     def any_area(self) -> float | None:
-        """Give the area in which focused writes were measured, if random ones are as fast wherever they go: any area is as good."""
-        ratio, focused = self._values.get("random_over_sequential"), self._values.get("focused_write_area_bytes")
+        """Give the area of focused writes, if random ones are as fast wherever they go.
+
+        It is the one in which they were measured: any area is as good.
+        """
+        ratio, focused = (
+            self._values.get("random_over_sequential"),
+            self._values.get("focused_write_area_bytes"),
+        )
         area = None if focused is None else focused.number
-        if ratio is None or ratio.number is None or ratio.number > AS_FAST_AT_RANDOM or area is None:
+        if (
+            ratio is None
+            or ratio.number is None
+            or ratio.number > AS_FAST_AT_RANDOM
+            or area is None
+        ):
             return None
-        told = f"as writes at random are as fast as in sequence, the {size(int(area))} are taken in which focused ones were measured"
+        told = (
+            f"as writes at random are as fast as in sequence, the {size(int(area))} are taken in "
+            "which focused ones were measured"
+        )
         self.remarks.append(told)
         return area
 
     def _tell_size(self, value: Value) -> None:
         request = re.search(r"\b(?:size|page)=(\d+)", value.experiment)
-        if value.key.endswith("_write_us") and request is not None and int(request[1]) != PAGE_BYTES:
+        if (
+            value.key.endswith("_write_us")
+            and request is not None
+            and int(request[1]) != PAGE_BYTES
+        ):
             told = (
-                f"times of patterns are those of writes of {size(int(request[1]))}, not of pages of {size(PAGE_BYTES)}"
+                f"times of patterns are those of writes of {size(int(request[1]))}, not of pages "
+                f"of {size(PAGE_BYTES)}"
             )
             if told not in self._sizes_told:
                 self._sizes_told.add(told)
                 self.remarks.append(told)
 
     def pieces(self, label: str) -> list[tuple[int, float, float]]:
-        """Give a performance equation as (to_bytes, intercept in ns, ns a byte), by ascending length."""
+        """Give a performance equation by ascending length.
+
+        Rows are (to_bytes, intercept in ns, ns a byte).
+        """
         shape = self._values.get(f"{label}_shape")
         if shape is None:
             return []
         if shape.word == "none" or not shape.is_sure:
-            self.remarks.append(f"the equation of {label.replace('_', ' ')}s is not sure ({shape.why})")
+            self.remarks.append(
+                f"the equation of {label.replace('_', ' ')}s is not sure ({shape.why})"
+            )
         number = 1
         lines = []
         while (slope := self._values.get(f"{label}_piece_{number}_us_per_sector")) is not None:
@@ -263,9 +337,15 @@ class _Reader:
     def _line(self, prefix: str, slope: Value, number: int) -> tuple[int, float, float]:
         at_zero = self._values[f"{prefix}us_at_zero"].number or 0.0
         following = (
-            self._values.get(prefix.replace(f"_{number}_", f"_{number + 1}_") + "from_sectors") if number else None
+            self._values.get(prefix.replace(f"_{number}_", f"_{number + 1}_") + "from_sectors")
+            if number
+            else None
         )
-        ends = _SECTOR_BYTES * following.number if following is not None and following.number else float(1 << 62)
+        ends = (
+            _SECTOR_BYTES * following.number
+            if following is not None and following.number
+            else float(1 << 62)
+        )
         return round(ends), 1e3 * at_zero, 1e3 * (slope.number or 0.0) / _SECTOR_BYTES
 
     def points(self, experiment: str, series: str) -> list[tuple[float, float]]:

@@ -1,4 +1,7 @@
-"""One stack of layers on one device with one trace: what it took, above, in, and below the layers."""
+"""One stack of layers on one device with one trace.
+
+What it took, above, in, and below the layers.
+"""
 
 from __future__ import annotations
 
@@ -43,11 +46,12 @@ class Measured:
 
     @cached_property
     def figures(self) -> dict[str, Any]:
-        """The figures that stacks are compared by; times in seconds or nanoseconds, as the key says; None where nobody can tell.
+        """The figures that stacks are compared by.
 
-        `total_write_seconds` is how long the device had something to do other than reads: writes, trims, and flushes, which take
-        what a drive's write buffer had put off. One by one it is the sum of their times; what overlaps counts once. What layers write
-        back at the end is in it.
+        Times in seconds or nanoseconds, as the key says; None where nobody can tell.
+        `total_write_seconds` is how long the device had something to do other than reads: writes,
+        trims, and flushes, which take what a drive's write buffer had put off. One by one it is the
+        sum of their times; what overlaps counts once. What layers write back at the end is in it.
         """
         return figures(self.outcome)
 
@@ -69,9 +73,10 @@ def measure(
 ) -> Measured:
     """Open the device, put the layers above it, and play the trace on them.
 
-    A simulated drive is a new one each time, in the same state. `facts` is what is known of the device, for parameters that are
-    `auto` (the keys of `_core.replay_layers`). The target's seed is that of the layers' policies, too. The layers have `region` of the
-    device, and of what they offer the first `above_bytes` are used: all if they are left out.
+    A simulated drive is a new one each time, in the same state. `facts` is what is known of the
+    device, for parameters that are `auto` (the keys of `_core.replay_layers`). The target's seed is
+    that of the layers' policies, too. The layers have `region` of the device, and of what they
+    offer the first `above_bytes` are used: all if they are left out.
 
     Raises InputError if the stack cannot be made on this device, or the trace does not fit.
     """
@@ -136,7 +141,12 @@ def measure_on(
         progress=progress,
     )
     tables = {name: table(columns) for name, columns in outcome.pop("tables").items()}
-    return Measured(stack, outcome, {name: one for name, one in tables.items() if one.num_rows}, dict(device.info))
+    return Measured(
+        stack,
+        outcome,
+        {name: one for name, one in tables.items() if one.num_rows},
+        dict(device.info),
+    )
 
 
 def figures(outcome: Mapping[str, Any]) -> dict[str, Any]:

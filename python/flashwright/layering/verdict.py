@@ -32,7 +32,12 @@ class Figure:
 
 
 def _latencies(op: str) -> tuple[Figure, ...]:
-    names = {"mean": f"mean {op}", "p50": f"median {op}", "p99": f"99 % of the {op}s", "max": f"longest {op}"}
+    names = {
+        "mean": f"mean {op}",
+        "p50": f"median {op}",
+        "p99": f"99 % of the {op}s",
+        "max": f"longest {op}",
+    }
     return tuple(Figure(f"latency_ns.{op}.{key}", name, short_time) for key, name in names.items())
 
 
@@ -50,11 +55,14 @@ FIGURES = (
 )
 
 
-def verdict(row: Mapping[str, Any], direct: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
+def verdict(
+    row: Mapping[str, Any], direct: Mapping[str, Any], facts: Mapping[str, Any]
+) -> dict[str, Any]:
     """Judge a stack by its row and that of the device alone, both complete.
 
-    Gives `times_faster` (of `total_write_seconds`; None if nothing was written), `gain` and `lost` (each figure with both values and their
-    ratio), `reasons`, `summary` in a few words, and `line`, all of it.
+    Gives `times_faster` (of `total_write_seconds`; None if nothing was written), `gain` and `lost`
+    (each figure with both values and their ratio), `reasons`, `summary` in a few words, and `line`,
+    all of it.
     """
     row, direct = _with_responses(row), _with_responses(direct)
     gain: list[dict[str, Any]] = []
@@ -90,7 +98,10 @@ def verdict(row: Mapping[str, Any], direct: Mapping[str, Any], facts: Mapping[st
 
 
 def _with_responses(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give a row whose times count from when requests were due, where a clock says when: a late request is a slow one."""
+    """Give a row whose times count from when requests were due, where a clock says when.
+
+    A late request is a slow one.
+    """
     return {**row, "latency_ns": row.get("response_ns") or row["latency_ns"]}
 
 
@@ -114,12 +125,17 @@ def _summary(times_faster: float | None, mine: float, theirs: float) -> str:
 
 
 def _tails(row: Mapping[str, Any], direct: Mapping[str, Any]) -> str:
-    """Tell of reads and writes whose longest waits changed much: what a mean of writes does not show."""
+    """Tell of reads and writes whose longest waits changed much.
+
+    What a mean of writes does not show.
+    """
     told = []
     for op, name in (("read", "reads"), ("write", "writes"), ("flush", "flushes")):
         mine, theirs = (one["latency_ns"].get(op) for one in (row, direct))
         if mine and theirs and not 1 / MUCH <= mine["p99"] / max(theirs["p99"], 1) <= MUCH:
-            told.append(f"99 % of the {name} take {_time(mine['p99'])} instead of {_time(theirs['p99'])}")
+            told.append(
+                f"99 % of the {name} take {_time(mine['p99'])} instead of {_time(theirs['p99'])}"
+            )
     return f" {'; '.join(told)}." if told else ""
 
 
@@ -128,7 +144,10 @@ def _time(nanoseconds: float) -> str:
 
 
 def _reasons(
-    row: Mapping[str, Any], direct: Mapping[str, Any], facts: Mapping[str, Any], times_faster: float | None
+    row: Mapping[str, Any],
+    direct: Mapping[str, Any],
+    facts: Mapping[str, Any],
+    times_faster: float | None,
 ) -> list[str]:
     told: list[str] = []
     if times_faster is None:
@@ -138,17 +157,32 @@ def _reasons(
     if ratio is not None and ratio <= AS_FAST_AT_RANDOM and times_faster <= 1 + NOTICED:
         told.append("this drive writes at random as fast as in sequence")
     if ratio is not None and ratio > AS_FAST_AT_RANDOM and times_faster > 1 + NOTICED:
-        told.append(f"this drive takes {significant(ratio)} times as long for a write at random as for one in sequence")
+        told.append(
+            f"this drive takes {significant(ratio)} times as long for a write at random as for one "
+            "in sequence"
+        )
     amplification = row["layer_write_amplification"]
     if amplification is not None and abs(amplification - 1) > NOTICED:
-        told.append(f"the layers write {significant(amplification)} bytes for each that they are given")
+        told.append(
+            f"the layers write {significant(amplification)} bytes for each that they are given"
+        )
     reads_more = row["reads_below_bytes"] - direct["reads_below_bytes"]
-    if is_slower and direct["writes_above_bytes"] and reads_more > NOTICED * direct["writes_above_bytes"]:
+    if (
+        is_slower
+        and direct["writes_above_bytes"]
+        and reads_more > NOTICED * direct["writes_above_bytes"]
+    ):
         told.append(f"they read {size(reads_more)} more")
-    if direct["writes_below"] and row["writes_below"] and row["writes_below"] < direct["writes_below"] / MUCH:
+    if (
+        direct["writes_below"]
+        and row["writes_below"]
+        and row["writes_below"] < direct["writes_below"] / MUCH
+    ):
         means = [one["writes_below_bytes"] / one["writes_below"] for one in (row, direct)]
         told.append(f"writes are of {size(means[0])} on average instead of {size(means[1])}")
-    flushes = row["flush_seconds_below"] / max(row["flush_seconds_below"] + row["write_seconds_below"], 1e-9)
+    flushes = row["flush_seconds_below"] / max(
+        row["flush_seconds_below"] + row["write_seconds_below"], 1e-9
+    )
     if is_slower and flushes > 0.5:
         told.append(f"flushes take {percent(flushes)} of that time")
     mine, theirs = row["programmed_bytes"], direct["programmed_bytes"]

@@ -1,4 +1,7 @@
-"""What a study is: levels of one factor, each a change of a plan, on one or several file systems."""
+"""What a study is.
+
+Levels of one factor, each a change of a plan, on one or several file systems.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ Change = Callable[[Plan], Plan]
 
 @dataclass(frozen=True)
 class Level:
-    """One setting of a study's factor. `value` is its place on a numeric axis; None on one of names."""
+    """One setting of a study's factor.
+
+    `value` is its place on a numeric axis; None on one of names.
+    """
 
     name: str
     value: float | None
@@ -23,7 +29,10 @@ class Level:
 
 @dataclass(frozen=True)
 class Axis:
-    """What a study varies: `title` for the axis of its figures, with the unit; `is_log` where levels are ratios."""
+    """What a study varies: `title` for the axis of its figures, with the unit.
+
+    `is_log` where levels are ratios.
+    """
 
     title: str
     is_log: bool = False
@@ -31,11 +40,12 @@ class Axis:
 
 @dataclass(frozen=True)
 class Study:
-    """A study. `levels` reads what the user gave, or gives the default levels of a plan if that is nothing.
+    """A study.
 
-    `varies_file_systems`: by default it runs on every file system there is. `file_systems`: those it can be on at all, if
-    not all; it runs on them by default. The others run on one in place and one out of place. `needs_life`: it is about the
-    life of a drive.
+    `levels` reads what the user gave, or gives the default levels of a plan if that is nothing.
+    `varies_file_systems`: by default it runs on every file system there is. `file_systems`: those
+    it can be on at all, if not all; it runs on them by default. The others run on one in place and
+    one out of place. `needs_life`: it is about the life of a drive.
     """
 
     name: str
@@ -70,7 +80,9 @@ def volume_of(plan: Plan) -> VolumePlan:
         InputError: it has none of its own.
     """
     if not isinstance(plan.ground, VolumePlan):
-        raise InputError("a study needs a volume of its own for each run: leave out --on DIR, or give --volume")
+        raise InputError(
+            "a study needs a volume of its own for each run: leave out --on DIR, or give --volume"
+        )
     return plan.ground
 
 
@@ -79,7 +91,9 @@ def on_file_system(plan: Plan, name: str) -> Plan:
     return replace(plan, ground=replace(volume_of(plan), file_system=name))
 
 
-def numbers(study: str, texts: Sequence[str], read: Callable[[str], float | None], example: str) -> list[float]:
+def numbers(
+    study: str, texts: Sequence[str], read: Callable[[str], float | None], example: str
+) -> list[float]:
     """Read levels that are numbers.
 
     Raises:

@@ -19,12 +19,18 @@ _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 def _bytes_of(text: str) -> float | None:
     plain = text.strip().lower().removesuffix("b").removesuffix("i")
     digits = plain.rstrip("kmg")
-    return int(digits) * _UNITS[plain[len(digits) :]] if digits.isdigit() and plain[len(digits) :] in _UNITS else None
+    return (
+        int(digits) * _UNITS[plain[len(digits) :]]
+        if digits.isdigit() and plain[len(digits) :] in _UNITS
+        else None
+    )
 
 
 def _level(buffer_bytes: int) -> Level:
     def change(plan: Plan) -> Plan:
-        return replace(plan, settings=replace(plan.settings, buffer_bytes=buffer_bytes, buffer_share=None))
+        return replace(
+            plan, settings=replace(plan.settings, buffer_bytes=buffer_bytes, buffer_share=None)
+        )
 
     return Level(size(buffer_bytes), buffer_bytes / MIB, change)
 
@@ -32,9 +38,14 @@ def _level(buffer_bytes: int) -> Level:
 def _levels(plan: Plan, given: Sequence[str]) -> list[Level]:
     if plan.settings.buffer_bytes is not None or plan.settings.buffer_share is not None:
         raise InputError(
-            "the study buffers varies the buffer: leave out --buffer and --buffer-share; --levels 1M,4M,16M names sizes"
+            "the study buffers varies the buffer: leave out --buffer and --buffer-share; --levels "
+            "1M,4M,16M names sizes"
         )
-    found = numbers("buffers", given, _bytes_of, "a size in bytes, such as 4M") if given else _DEFAULT_BYTES
+    found = (
+        numbers("buffers", given, _bytes_of, "a size in bytes, such as 4M")
+        if given
+        else _DEFAULT_BYTES
+    )
     return [_level(int(one)) for one in found]
 
 

@@ -1,4 +1,7 @@
-"""How often an out-of-place file system cleans: collects what is live in segments that are mostly dead."""
+"""How often an out-of-place file system cleans.
+
+Collects what is live in segments that are mostly dead.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,15 @@ from .base import Axis, Level, Study, numbers, volume_of
 from .intervals import seconds_of
 
 CLEANERS = {
-    "btrfs": (("btrfs", "balance", "start", "-dusage=50", "-musage=50"), ("btrfs", "balance", "cancel")),
+    "btrfs": (
+        ("btrfs", "balance", "start", "-dusage=50", "-musage=50"),
+        ("btrfs", "balance", "cancel"),
+    ),
 }
-"""What cleans a file system once and what ends that, each without the mount point: btrfs moves what is live out of block groups that
-are at most half full (btrfs-balance(8)). nilfs2 and f2fs clean by themselves, and are not driven from here."""
+"""What cleans a file system once and what ends that, each without the mount point: btrfs moves what
+is live out of block groups that are at most half full (btrfs-balance(8)). nilfs2 and f2fs clean by
+themselves, and are not driven from here.
+"""
 OFF = "off"
 _DEFAULTS = (OFF, "10", "1")
 """SCHEDULER 5.4.1: off, moderate, severe."""
@@ -41,7 +49,10 @@ class Cleaned:
 
 
 class Cleaner:
-    """A thread that cleans a mounted file system at intervals, from `start` to `stop`, after `prepare`; counts what came of it."""
+    """A thread that cleans a mounted file system at intervals, and counts what came of it.
+
+    From `start` to `stop`, after `prepare`.
+    """
 
     def __init__(self, file_system: str, seconds: float) -> None:
         self.done = self.failed = 0
@@ -75,12 +86,16 @@ class Cleaner:
         while not self._stopping.wait(max(0.0, due - time.monotonic())):
             begun = time.monotonic()
             command = [*self._begin, str(self._mount_point)]
-            ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+            ended = subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+            )
             self.busy_seconds += time.monotonic() - begun
             self.done += ended.returncode == 0
             if ended.returncode != 0:
                 self.failed += 1
-                self.first_error = self.first_error or " ".join((ended.stderr or ended.stdout).split())
+                self.first_error = self.first_error or " ".join(
+                    (ended.stderr or ended.stdout).split()
+                )
             # One that takes longer than the interval is followed by the next at its next multiple.
             while due <= time.monotonic():
                 due += self._seconds
@@ -91,7 +106,8 @@ def _level(seconds: float | None) -> Level:
         volume = volume_of(plan)
         if volume.file_system not in CLEANERS:
             raise InputError(
-                f"{volume.file_system} has no cleaner that can be asked: the study cleaning is for {', '.join(CLEANERS)}"
+                f"{volume.file_system} has no cleaner that can be asked: the study cleaning is for "
+                f"{', '.join(CLEANERS)}"
             )
         need(CLEANERS[volume.file_system][0][0])
         return plan if seconds is None else replace(plan, ground=Cleaned(volume, seconds))
@@ -101,14 +117,20 @@ def _level(seconds: float | None) -> Level:
 
 def _levels(plan: Plan, given: Sequence[str]) -> list[Level]:
     texts = list(given or _DEFAULTS)
-    known = numbers("cleaning", [text for text in texts if text != OFF], seconds_of, "`off`, or seconds, such as 10")
+    known = numbers(
+        "cleaning",
+        [text for text in texts if text != OFF],
+        seconds_of,
+        "`off`, or seconds, such as 10",
+    )
     if texts.count(OFF) > 1:
         raise InputError("--levels of cleaning: `off` is named twice")
     length = plan.config.seconds
     late = [one for one in known if length is not None and one >= length]
     if late:
         raise InputError(
-            f"--levels of cleaning: in runs of {length:g} s nothing is cleaned each {late[0]:g} s; take a longer --duration"
+            f"--levels of cleaning: in runs of {length:g} s nothing is cleaned each {late[0]:g} s; "
+            "take a longer --duration"
         )
     return [_level(None if text == OFF else seconds_of(text)) for text in texts]
 

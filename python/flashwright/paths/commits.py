@@ -13,7 +13,9 @@ from .base import Axis, Level, Study, numbers, volume_of
 from .intervals import seconds_of
 
 HAVE_COMMIT = ("ext4", "btrfs")
-"""File systems whose mount option `commit` is an interval in seconds (ext4(5), btrfs(5)); 5 and 30 by default."""
+"""File systems whose mount option `commit` is an interval in seconds (ext4(5), btrfs(5)); 5 and 30
+by default.
+"""
 _DEFAULT_SECONDS = (1.0, 5.0, 30.0)
 
 
@@ -22,12 +24,15 @@ def _level(seconds: float) -> Level:
         volume = volume_of(plan)
         if volume.file_system not in HAVE_COMMIT:
             raise InputError(
-                f"{volume.file_system} has no interval of commits: the study commits is for {', '.join(HAVE_COMMIT)}"
+                f"{volume.file_system} has no interval of commits: the study commits is for "
+                f"{', '.join(HAVE_COMMIT)}"
             )
         options = volume.mount_options
         if options is None:
             options = file_systems.find(volume.file_system).options
-        return replace(plan, ground=replace(volume, mount_options=f"{options},commit={seconds:.0f}"))
+        return replace(
+            plan, ground=replace(volume, mount_options=f"{options},commit={seconds:.0f}")
+        )
 
     return Level(f"{seconds:g} s", seconds, change)
 

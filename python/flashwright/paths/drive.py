@@ -1,4 +1,7 @@
-"""What a simulated drive makes of a recorded run: how much more flash is written, and how long the drive takes."""
+"""What a simulated drive makes of a recorded run.
+
+How much more flash is written, and how long the drive takes.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +17,19 @@ from flashwright.devices import Device, Load
 
 _MOST_PLAYS = 40
 _CAPACITIES_WRITTEN = 3.0
-"""A recording is played over until it has written the drive so often, as one alone may never make it clean."""
+"""A recording is played over until it has written the drive so often, as one alone may never make
+it clean.
+"""
 _ERASE_BLOCKS = "media.erase_blocks_per_plane"
 _CAUSES = ("host_page_writes", "relocated_pages", "wear_moved_pages", "mapping_page_writes")
 
 
 @dataclass(frozen=True)
 class DrivePlan:
-    """A profile, and the drive of it that is used: `is_whole`, or with as many erase blocks as hold the volume.
+    """A profile, and the drive of it that is used.
 
-    `state` is the drive's before the first request (see `devices.Load`).
+    `is_whole`, or with as many erase blocks as hold the volume. `state` is the drive's before the
+    first request (see `devices.Load`).
     """
 
     own: Device
@@ -32,7 +38,9 @@ class DrivePlan:
     seed: int = 1
 
     def drive_for(self, volume_bytes: int) -> Device:
-        """Give the drive for a volume of this size: the same dies, so that speed is the profile's, with fewer erase blocks.
+        """Give the drive for a volume of this size.
+
+        The same dies, so that speed is the profile's, with fewer erase blocks.
 
         Raises:
             InputError: the volume is larger than the drive.
@@ -40,14 +48,17 @@ class DrivePlan:
         own = self.own
         if volume_bytes > own.capacity_bytes:
             raise InputError(
-                f"{own.name} has {own.capacity_bytes:,} bytes, and the volume {volume_bytes:,}: take a larger drive, or a smaller --volume"
+                f"{own.name} has {own.capacity_bytes:,} bytes, and the volume {volume_bytes:,}: "
+                "take a larger drive, or a smaller --volume"
             )
         return own if self.is_whole else _fitted(self, volume_bytes)
 
     def with_blocks(self, erase_blocks: int) -> Device | None:
         """Give the drive with so many erase blocks a plane; None if it cannot be built of them."""
         try:
-            fitted = Device.load(self.own.given, (*self.own.overrides, f"{_ERASE_BLOCKS}={erase_blocks}"))
+            fitted = Device.load(
+                self.own.given, (*self.own.overrides, f"{_ERASE_BLOCKS}={erase_blocks}")
+            )
             requests = _core.load_requests("io:random(reads=1)", seed=1)
             devices.run(fitted, requests, Load(state="fresh", most_requests=1))
         except InputError:
@@ -56,7 +67,11 @@ class DrivePlan:
 
     def document(self, drive: Device) -> dict[str, Any]:
         """Tell what was simulated, for the result."""
-        return {**drive.document(), "is_whole": drive.capacity_bytes == self.own.capacity_bytes, "state": self.state}
+        return {
+            **drive.document(),
+            "is_whole": drive.capacity_bytes == self.own.capacity_bytes,
+            "state": self.state,
+        }
 
 
 @cache
@@ -74,11 +89,15 @@ def _fitted(plan: DrivePlan, volume_bytes: int) -> Device:
     return own
 
 
-def drive_figures(plan: DrivePlan, drive: Device, trace: Path | None, row: dict[str, Any]) -> dict[str, Any]:
-    """Play a recording on a drive until it has written it some times over, and measure the second half.
+def drive_figures(
+    plan: DrivePlan, drive: Device, trace: Path | None, row: dict[str, Any]
+) -> dict[str, Any]:
+    """Play a recording on a drive, and measure the second half.
 
-    Gives columns of a row, each beginning with `drive_`. `drive_seconds` is how long the drive needs for the run's requests, 32
-    of them outstanding; `flash_write_bytes` is what is programmed for them, which counts pages written in part as whole.
+    It is played until it has written the drive some times over. Gives columns of a row, each
+    beginning with `drive_`. `drive_seconds` is how long the drive needs for the run's requests, 32
+    of them outstanding; `flash_write_bytes` is what is programmed for them, which counts pages
+    written in part as whole.
     """
     if trace is None or not row["issued_write_bytes"]:
         return {}
@@ -102,7 +121,9 @@ def drive_figures(plan: DrivePlan, drive: Device, trace: Path | None, row: dict[
         else None,
         "drive_bytes_amplification": programmed / measured / row["issued_write_bytes"],
         "drive_seconds": outcome["simulated_seconds"] / measured,
-        "drive_most_transactions_per_second": row["transactions"] * measured / outcome["simulated_seconds"],
+        "drive_most_transactions_per_second": row["transactions"]
+        * measured
+        / outcome["simulated_seconds"],
         "drive_erases": outcome["erases"] / measured,
         "drive_mean_write_ns": writes["mean"],
         "drive_p99_write_ns": writes["p99"],

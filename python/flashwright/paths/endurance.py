@@ -1,4 +1,7 @@
-"""How long a drive would live under each database and file system, at the rate that was measured."""
+"""How long a drive would live under each database and file system.
+
+At the rate that was measured.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,14 @@ from .base import Axis, Level, Study, volume_of
 def _level(name: str) -> Level:
     def change(plan: Plan) -> Plan:
         volume = volume_of(plan)
-        more = max(0, LOG_ROOM_BYTES[name] - LOG_ROOM_BYTES[plan.database]) if volume.device is None else 0
-        return replace(plan, database=name, ground=replace(volume, size_bytes=volume.size_bytes + more))
+        more = (
+            max(0, LOG_ROOM_BYTES[name] - LOG_ROOM_BYTES[plan.database])
+            if volume.device is None
+            else 0
+        )
+        return replace(
+            plan, database=name, ground=replace(volume, size_bytes=volume.size_bytes + more)
+        )
 
     return Level(name, None, change)
 
@@ -25,7 +34,10 @@ def _levels(plan: Plan, given: Sequence[str]) -> list[Level]:
     for name in given:
         if name not in DATABASES or list(given).count(name) > 1:
             wrong = "is named twice" if name in DATABASES else "is no database"
-            raise InputError(f"--levels of endurance: `{name}` {wrong}; write one or more of {', '.join(DATABASES)}")
+            raise InputError(
+                f"--levels of endurance: `{name}` {wrong}; write one or more of "
+                f"{', '.join(DATABASES)}"
+            )
     return [_level(name) for name in given or [plan.database]]
 
 

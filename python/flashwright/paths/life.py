@@ -14,20 +14,31 @@ SECONDS_IN_YEAR = DAYS_IN_YEAR * SECONDS_IN_DAY
 
 
 def years_by_guarantee(guaranteed_bytes: float, write_bytes_per_second: float) -> float | None:
-    """Give the years until the host has written what the maker guarantees: SCHEDULER 5.5, table 5.4.
+    """Give the years until the host has written what the maker guarantees.
 
-    "dividing this guaranteed lifetime write amount (in bytes) by average throughput". None if nothing is written.
+    SCHEDULER 5.5, table 5.4.
+
+    "dividing this guaranteed lifetime write amount (in bytes) by average throughput". None if
+    nothing is written.
     """
-    return guaranteed_bytes / write_bytes_per_second / SECONDS_IN_YEAR if write_bytes_per_second > 0 else None
+    return (
+        guaranteed_bytes / write_bytes_per_second / SECONDS_IN_YEAR
+        if write_bytes_per_second > 0
+        else None
+    )
 
 
 def life_figures(
-    row: Mapping[str, Any], drive: Device | None, endurance_cycles: float | None, guaranteed_bytes: float | None
+    row: Mapping[str, Any],
+    drive: Device | None,
+    endurance_cycles: float | None,
+    guaranteed_bytes: float | None,
 ) -> dict[str, Any]:
-    """Give columns on the life of the profile's whole drive under what a run wrote, all day at the run's rate.
+    """Give columns on the life of the profile's whole drive under what a run wrote.
 
-    `endurance_cycles` beats the profile's; with neither, or without a drive, there is no life by cycles. The write amplification
-    is that of the drive that was simulated. Wear is taken as even.
+    All day at the run's rate. `endurance_cycles` beats the profile's; with neither, or without a
+    drive, there is no life by cycles. The write amplification is that of the drive that was
+    simulated. Wear is taken as even.
     """
     rate = row["issued_write_bytes_per_second"]
     found: dict[str, Any] = {"write_bytes_per_day": rate * SECONDS_IN_DAY}
@@ -49,7 +60,9 @@ def life_figures(
         "endurance_cycles": float(cycles),
         # What the flash takes is counted already: nothing is to be multiplied.
         "life_years": _core.lifetime_years(float(cycles), physical, 1.0, flash_bytes_per_day),
-        "life_transactions": _transactions(cycles * physical, row["drive_flash_write_bytes_per_transaction"]),
+        "life_transactions": _transactions(
+            cycles * physical, row["drive_flash_write_bytes_per_transaction"]
+        ),
     }
 
 

@@ -1,4 +1,7 @@
-"""What a recording says of one run, in all and for each transaction: what was called, what was queued, what the device got."""
+"""What a recording says of one run, in all and for each transaction.
+
+What was called, what was queued, what the device got.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,9 @@ from flashwright import _core
 from flashwright.runs import Run
 
 LAYERS = ("queued", "issued")
-"""`queued`: what the file system sends to the block layer, before it is merged and split. `issued`: what the device gets."""
+"""`queued`: what the file system sends to the block layer, before it is merged and split. `issued`:
+what the device gets.
+"""
 CALLED = "called"
 """The layer of the database's system calls: SCHEDULER's logical I/O. Not in every recording."""
 OPS = ("read", "write", "trim")
@@ -22,12 +27,17 @@ _PAGE_BYTES = 4096
 _CALLS, _MARKS = "calls", "marks"
 
 
-def layer_figures(layer: str, trace: Path | None, seconds: float, transactions: int) -> dict[str, Any]:
-    """Give the figures of one layer of a run that lasted so long: columns of a row, all beginning with the layer's name.
+def layer_figures(
+    layer: str, trace: Path | None, seconds: float, transactions: int
+) -> dict[str, Any]:
+    """Give the figures of one layer of a run that lasted so long.
 
-    `trace` is None if nothing was sent there. Shares are 0 ... 1; those of nothing are None.
+    Columns of a row, all beginning with the layer's name. `trace` is None if nothing was sent
+    there. Shares are 0 ... 1; those of nothing are None.
     """
-    counted: Mapping[str, Any] = {} if trace is None else _core.trace_stats(str(trace), page_size=_PAGE_BYTES)
+    counted: Mapping[str, Any] = (
+        {} if trace is None else _core.trace_stats(str(trace), page_size=_PAGE_BYTES)
+    )
     found: dict[str, Any] = {}
     for op in OPS:
         number, volume = int(counted.get(f"{op}s", 0)), int(counted.get(f"{op}_bytes", 0))
@@ -45,21 +55,31 @@ def layer_figures(layer: str, trace: Path | None, seconds: float, transactions: 
         f"{layer}_sequential_share_of_writes": counted.get("sequential_share_of_writes")
         if found[f"{layer}_writes"]
         else None,
-        f"{layer}_write_bytes_per_transaction": found[f"{layer}_write_bytes"] / transactions if transactions else None,
+        f"{layer}_write_bytes_per_transaction": found[f"{layer}_write_bytes"] / transactions
+        if transactions
+        else None,
         f"{layer}_flushes_per_transaction": flushes / transactions if transactions else None,
     }
     return found
 
 
 def device_times(trace: Path | None) -> dict[str, Any]:
-    """Give how long the device took for its requests, from issue to completion: a machine's own changes show here."""
+    """Give how long the device took for its requests, from issue to completion.
+
+    A machine's own changes show here.
+    """
     found: dict[str, Any] = {}
     table = None if trace is None else pq.read_table(trace, columns=["op", "latency_ns"])
     for op in ("read", "write", "flush"):
-        own = None if table is None else table.filter(pc.equal(table["op"].cast(pa.string()), op))["latency_ns"]
+        own = (
+            None
+            if table is None
+            else table.filter(pc.equal(table["op"].cast(pa.string()), op))["latency_ns"]
+        )
         times = None if own is None else pc.quantile(own, q=[0.5, 0.99]).to_pylist()
         found |= {
-            f"issued_{op}_{name}_ns": None if times is None else times[at] for at, name in enumerate(("p50", "p99"))
+            f"issued_{op}_{name}_ns": None if times is None else times[at]
+            for at, name in enumerate(("p50", "p99"))
         }
     return found
 
@@ -67,8 +87,9 @@ def device_times(trace: Path | None) -> dict[str, Any]:
 def between(row: Mapping[str, Any]) -> dict[str, Any]:
     """Give what lies between layers.
 
-    Writes queued for each that the device got: above 1 if the block layer merged, below if it split. Bytes that the device got
-    for each that the database wrote, and, with a drive, that flash programs for each of those: what amplifies, all together.
+    Writes queued for each that the device got: above 1 if the block layer merged, below if it
+    split. Bytes that the device got for each that the database wrote, and, with a drive, that flash
+    programs for each of those: what amplifies, all together.
     """
     issued, called = row["issued_writes"], row.get(f"{CALLED}_write_bytes")
     programmed = row.get("drive_flash_write_bytes")
@@ -80,9 +101,10 @@ def between(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def called_figures(recording: Run, seconds: float, transactions: int) -> dict[str, Any]:
-    """Give the figures of the database's system calls on its files while it was measured; none if they were not recorded.
+    """Give the figures of the database's system calls on its files while it was measured.
 
-    Bytes are those that a call moved. A call that failed moved none, and counts.
+    None if they were not recorded. Bytes are those that a call moved. A call that failed moved
+    none, and counts.
     """
     table = _calls(recording)
     if table is None:
@@ -123,6 +145,7 @@ def _calls(recording: Run) -> pa.Table | None:
     marks = recording.tables[_MARKS]
     [measured] = marks.filter(pc.equal(marks["kind"], "measurement")).to_pylist()
     during = pc.and_(
-        pc.greater_equal(table["time_ns"], measured["time_ns"]), pc.less(table["time_ns"], measured["end_ns"])
+        pc.greater_equal(table["time_ns"], measured["time_ns"]),
+        pc.less(table["time_ns"], measured["end_ns"]),
     )
     return table.filter(during)

@@ -16,7 +16,12 @@ _OF_TABLE_5_1 = ("read_intensive", "normal", "write_intensive")
 
 def _level(name: str) -> Level:
     def change(plan: Plan) -> Plan:
-        return replace(plan, load=replace(plan.load, mix=choose_mix(plan.workload.mixes, name)))  # type: ignore[type-var]
+        return replace(
+            plan,
+            load=replace(  # type: ignore[type-var]
+                plan.load, mix=choose_mix(plan.workload.mixes, name)
+            ),
+        )
 
     return Level(name, None, change)
 

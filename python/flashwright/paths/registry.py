@@ -62,10 +62,13 @@ def listing() -> list[dict[str, Any]]:
 
 
 def file_systems_of(study: Study, given: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Give the file systems that a study runs on, and a remark on each that it leaves out though we know it.
+    """Give the file systems that a study runs on, and remarks on others.
+
+    There is one on each that it leaves out though we know it.
 
     Raises:
-        InputError: one that was asked for is not known, not in this kernel, or has no program that makes it.
+        InputError: one that was asked for is not known, not in this kernel, or has no program that
+        makes it.
     """
     if given:
         for name in given:
@@ -80,7 +83,8 @@ def file_systems_of(study: Study, given: Sequence[str]) -> tuple[list[str], list
         elif shutil.which(one.make[0]) is None:
             package = PACKAGES.get(one.make[0], one.make[0])
             remarks.append(
-                f"{one.name} is left out: {one.make[0]} is not installed (Debian: apt-get install {package})."
+                f"{one.name} is left out: {one.make[0]} is not installed (Debian: apt-get install "
+                f"{package})."
             )
         else:
             there.append(one)
@@ -89,14 +93,22 @@ def file_systems_of(study: Study, given: Sequence[str]) -> tuple[list[str], list
     if study.file_systems is not None:
         own = [one.name for one in there if one.name in study.file_systems]
         if not own:
-            raise InputError(f"the study {study.name} is for {', '.join(study.file_systems)}: {' '.join(remarks)}")
+            raise InputError(
+                f"the study {study.name} is for {', '.join(study.file_systems)}: "
+                f"{' '.join(remarks)}"
+            )
         return own, []
     usual = [one for one in there if one.name in ("ext4", "btrfs", "f2fs", "nilfs2")]
-    chosen = [next((one.name for one in usual if one.out_of_place is kind), None) for kind in (False, True)]
+    chosen = [
+        next((one.name for one in usual if one.out_of_place is kind), None)
+        for kind in (False, True)
+    ]
     return [name for name in chosen if name is not None], []
 
 
-def variants_of(study: Study, plan: Plan, file_systems: Sequence[str], levels: Sequence[str]) -> list[Variant]:
+def variants_of(
+    study: Study, plan: Plan, file_systems: Sequence[str], levels: Sequence[str]
+) -> list[Variant]:
     """Give every cell of a study: its levels on each file system.
 
     Raises:
@@ -106,16 +118,26 @@ def variants_of(study: Study, plan: Plan, file_systems: Sequence[str], levels: S
     for name in file_systems:
         least = known.find(name).least_bytes
         if volume.device is None and volume.size_bytes < least:
-            raise InputError(f"a volume of {volume.size_bytes:,} bytes: {name} needs {least:,} at least")
+            raise InputError(
+                f"a volume of {volume.size_bytes:,} bytes: {name} needs {least:,} at least"
+            )
     return [
-        Variant(level, name, known.find(name).out_of_place, with_checkpoints(level.change(on_file_system(plan, name))))
+        Variant(
+            level,
+            name,
+            known.find(name).out_of_place,
+            with_checkpoints(level.change(on_file_system(plan, name))),
+        )
         for name in file_systems
         for level in study.levels(plan, levels)
     ]
 
 
 def with_checkpoints(plan: Plan) -> Plan:
-    """Have PostgreSQL make checkpoints in a short run: by itself it would write nearly none of its pages in it."""
+    """Have PostgreSQL make checkpoints in a short run.
+
+    By itself it would write nearly none of its pages in it.
+    """
     settings, seconds = plan.settings, plan.config.seconds
     if plan.database != "postgres" or settings.checkpoint_seconds is not None or seconds is None:
         return plan
@@ -128,6 +150,8 @@ def volume_bytes_of(plan: Plan) -> int:
     Raises:
         InputError: it has no volume of its own.
     """
-    wrapped = plan.ground if isinstance(plan.ground, schedulers.Scheduled | cleaning.Cleaned) else None
+    wrapped = (
+        plan.ground if isinstance(plan.ground, schedulers.Scheduled | cleaning.Cleaned) else None
+    )
     ground = volume_of(plan) if wrapped is None else wrapped.volume
     return ground.size_bytes if ground.device is None else devices.find(ground.device).size_bytes

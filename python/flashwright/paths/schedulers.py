@@ -39,7 +39,9 @@ class Scheduled:
         try:
             path.write_text(self.scheduler)
         except OSError as error:
-            raise InputError(f"{path}: the kernel does not take `{self.scheduler}`: {error.strerror}") from error
+            raise InputError(
+                f"{path}: the kernel does not take `{self.scheduler}`: {error.strerror}"
+            ) from error
         return mount_point
 
 
@@ -59,7 +61,9 @@ def _offered(plan: Plan) -> list[str]:
     try:
         return path.read_text().replace("[", "").replace("]", "").split()
     except OSError as error:
-        raise InputError(f"{path}: the device's I/O schedulers cannot be read: {error.strerror}") from error
+        raise InputError(
+            f"{path}: the device's I/O schedulers cannot be read: {error.strerror}"
+        ) from error
 
 
 def _level(name: str) -> Level:
@@ -72,7 +76,9 @@ def _levels(plan: Plan, given: Sequence[str]) -> list[Level]:
     for name in given:
         if name not in offered or list(given).count(name) > 1:
             wrong = "is named twice" if name in offered else "is not offered for this device"
-            raise InputError(f"--levels of schedulers: `{name}` {wrong}; the kernel offers {', '.join(offered)}")
+            raise InputError(
+                f"--levels of schedulers: `{name}` {wrong}; the kernel offers {', '.join(offered)}"
+            )
     return [_level(name) for name in given or offered]
 
 

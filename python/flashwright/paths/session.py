@@ -1,4 +1,7 @@
-"""Runs the variants of a study one after the other, records each, and measures what was recorded."""
+"""Runs the variants of a study one after the other.
+
+Records each, and measures what was recorded.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,8 @@ Keep = Callable[[Run, Path], None]
 class Asked:
     """What is to be done with the runs of a study beside running them.
 
-    `keep` writes each recording, which is removed if there is none. `endurance_cycles` beats the profile's.
+    `keep` writes each recording, which is removed if there is none. `endurance_cycles` beats the
+    profile's.
     """
 
     repeats: int
@@ -53,7 +57,10 @@ class Asked:
 
 @dataclass
 class Outcome:
-    """What a study found: a row and the windows of each run that came to its end, and why it ended early if it did."""
+    """What a study found.
+
+    A row and the windows of each run that came to its end, and why it ended early if it did.
+    """
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     windows: list[pa.Table] = field(default_factory=list)
@@ -65,19 +72,25 @@ class Outcome:
 
 
 class StudySession:
-    """Runs a study, in any thread; `stop` ends it early, from any other. `folder` is where recordings lie.
+    """Runs a study, in any thread; `stop` ends it early, from any other.
 
-    Variants are run in their order, then in the reverse one, in turn, so that what drifts on a machine favours none.
+    `folder` is where recordings lie. Variants are run in their order, then in the reverse one, in
+    turn, so that what drifts on a machine favours none.
     """
 
-    def __init__(self, study: Study, variants: Sequence[Variant], asked: Asked, folder: Path) -> None:
+    def __init__(
+        self, study: Study, variants: Sequence[Variant], asked: Asked, folder: Path
+    ) -> None:
         self.study = study
         self.asked = asked
         self.current: Session | None = None
         self.number = 0
         self._folder = folder
         self._stop = threading.Event()
-        rounds = [list(variants) if number % 2 == 0 else list(variants)[::-1] for number in range(asked.repeats)]
+        rounds = [
+            list(variants) if number % 2 == 0 else list(variants)[::-1]
+            for number in range(asked.repeats)
+        ]
         self.plan = [(number, variant) for number, one in enumerate(rounds) for variant in one]
 
     def stop(self) -> None:
@@ -105,7 +118,9 @@ class StudySession:
             except Cancelled:
                 outcome.is_stopped = True
             except FlashwrightError as error:
-                outcome.error = type(error)(f"run {number} of {len(self.plan)}, {variant.label}: {error}")
+                outcome.error = type(error)(
+                    f"run {number} of {len(self.plan)}, {variant.label}: {error}"
+                )
             if (outcome.is_stopped or outcome.error is not None) and not outcome.rows:
                 raise outcome.error or Cancelled("stopped before the first run was over")
             if outcome.is_stopped or outcome.error is not None:
@@ -119,7 +134,9 @@ class StudySession:
         folder = self._folder / f"{number:03}-{variant.label.replace(' ', '-').replace('/', '-')}"
         load_average = os.getloadavg()[0]
         ground = variant.plan.ground
-        cleaner = Cleaner(variant.file_system, ground.seconds) if isinstance(ground, Cleaned) else None
+        cleaner = (
+            Cleaner(variant.file_system, ground.seconds) if isinstance(ground, Cleaned) else None
+        )
         recorder = _Watched(folder, self.asked, cleaner)
         self.current = Session(variant.plan, recorder)
         # A stop between the check and here found no session to stop.
@@ -145,7 +162,9 @@ class StudySession:
         outcome.rows.append(row)
         outcome.place = finding.place
         outcome.windows.append(_windows(number, variant, finding))
-        outcome.violations += [f"run {number}, {variant.label}: {one}" for one in finding.violations or ()]
+        outcome.violations += [
+            f"run {number}, {variant.label}: {one}" for one in finding.violations or ()
+        ]
 
     def _of_recording(self, folder: Path, row: dict[str, Any], outcome: Outcome) -> dict[str, Any]:
         is_empty = recorded_bytes(folder) == 0
@@ -153,7 +172,10 @@ class StudySession:
         about = (Run.read_result(folder) if recording is None else recording).result["recording"]
         traces = {} if recording is None else recording.table_files
         files = {"queued": traces.get(QUEUED), "issued": traces.get(REQUESTS)}
-        found: dict[str, Any] = {"recorded_seconds": about["seconds"], "lost_events": about.get("lost_events")}
+        found: dict[str, Any] = {
+            "recorded_seconds": about["seconds"],
+            "lost_events": about.get("lost_events"),
+        }
         for layer in LAYERS:
             found |= layer_figures(layer, files[layer], about["seconds"], row["transactions"])
         found |= device_times(files["issued"])
@@ -165,7 +187,11 @@ class StudySession:
             outcome.drive = drive.document(fitted)
             found |= drive_figures(drive, fitted, files["issued"], {**row, **found})
         found |= between(found)
-        life = (None if drive is None else drive.own, self.asked.endurance_cycles, self.asked.guaranteed_bytes)
+        life = (
+            None if drive is None else drive.own,
+            self.asked.endurance_cycles,
+            self.asked.guaranteed_bytes,
+        )
         found |= life_figures({**row, **found}, *life)
         if self.asked.keep is not None and recording is not None:
             self.asked.keep(recording, folder)
@@ -175,7 +201,10 @@ class StudySession:
 
 
 class _Watched(RunRecorder):
-    """Records a run, sees how busy the machine's processors were in it, and has its file system cleaned, if that is asked for."""
+    """Records a run, and has its file system cleaned, if that is asked for.
+
+    Sees also how busy the machine's processors were in it.
+    """
 
     def __init__(self, folder: Path, asked: Asked, cleaner: Cleaner | None) -> None:
         super().__init__(folder, asked.command, asked.buffer_kib, patience_s=_PATIENCE_S)
@@ -184,7 +213,10 @@ class _Watched(RunRecorder):
 
     @property
     def cpu_busy_share(self) -> float | None:
-        """Share of all processors' time, 0 ... 1, in which any process was at work while it was measured."""
+        """Share of all processors' time, 0 ... 1, in which any process was at work.
+
+        While it was measured.
+        """
         total = self._after[1] - self._before[1]
         return (self._after[0] - self._before[0]) / total if total > 0 else None
 
@@ -237,7 +269,9 @@ def _processor_times() -> tuple[int, int]:
 
 def _of_finding(finding: Finding) -> dict[str, Any]:
     measured = finding.result
-    checkpoints = [one for one in finding.checkpoints if one.get("start_s", 0.0) <= measured.seconds]
+    checkpoints = [
+        one for one in finding.checkpoints if one.get("start_s", 0.0) <= measured.seconds
+    ]
     return {
         "transactions": measured.transactions,
         "seconds": measured.seconds,
@@ -253,9 +287,14 @@ def _of_finding(finding: Finding) -> dict[str, Any]:
 
 
 def _windows(number: int, variant: Variant, finding: Finding) -> pa.Table:
-    columns = {**finding.result.windows, "kind": [str(kind) for kind in finding.result.windows["kind"]]}
+    columns = {
+        **finding.result.windows,
+        "kind": [str(kind) for kind in finding.result.windows["kind"]],
+    }
     of_run = {"run": number, "file_system": variant.file_system, "level": variant.level.name}
     made = table(columns)
     for place, (name, value) in enumerate(of_run.items()):
-        made = made.add_column(place, name, pa.array([value] * made.num_rows, pa.scalar(value).type))
+        made = made.add_column(
+            place, name, pa.array([value] * made.num_rows, pa.scalar(value).type)
+        )
     return made

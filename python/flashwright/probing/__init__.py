@@ -1,1 +1,4 @@
-"""Probing a drive: what is probed, which experiments in which order, what they found, and where that is kept."""
+"""Probing a drive.
+
+What is probed, which experiments in which order, what they found, and where that is kept.
+"""

@@ -48,7 +48,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """Experiments in the order in which they run, and those that are left out, each with the reason."""
+    """Experiments in the order in which they run, and those that are left out.
+
+    Each of the latter with the reason.
+    """
 
     set_name: str
     steps: tuple[Step, ...]
@@ -70,7 +73,10 @@ def _usual(name: str) -> str:
 
 
 def label_of(spec: str) -> str:
-    """Give how people call the experiment of a finding; a name that is not known any more stays as it is."""
+    """Give how people call the experiment of a finding.
+
+    A name that is not known any more stays as it is.
+    """
     name = spec.partition("(")[0]
     try:
         return name if spec == _usual(name) else spec
@@ -79,24 +85,36 @@ def label_of(spec: str) -> str:
 
 
 def file_of(spec: str) -> str:
-    """Name the file of a finding: by the experiment, and by its parameters too if they are not the usual ones."""
+    """Name the file of a finding.
+
+    By the experiment, and by its parameters too if they are not the usual ones.
+    """
     name = spec.partition("(")[0]
     digest = hashlib.sha256(spec.encode()).hexdigest()[:8]
     return f"{name}.json" if label_of(spec) == name else f"{name}-{digest}.json"
 
 
 def make(set_name: str, only: Sequence[str], minutes: float | None, *, may_write: bool) -> Plan:
-    """Choose the experiments of a set, or those that are named, put them in order, and share out the time.
+    """Choose the experiments of a set, or those that are named.
 
-    What writes is left out if nothing may be written. Each of `only` gets what it gets of a full set if no time is given.
+    Puts them in order, and shares out the time. What writes is left out if nothing may be written.
+    Each of `only` gets what it gets of a full set if no time is given.
 
     Raises InputError if a name or a parameter is unknown, or nothing is left.
     """
     every = _core.experiments()
     chosen = [_core.experiment(spec) for spec in only]
     if not only:
-        chosen = [_core.experiment(entry["name"]) for entry in every if set_name == FULL or entry["is_quick"]]
-    twice = {entry["spec"] for entry in chosen if sum(entry["spec"] == other["spec"] for other in chosen) > 1}
+        chosen = [
+            _core.experiment(entry["name"])
+            for entry in every
+            if set_name == FULL or entry["is_quick"]
+        ]
+    twice = {
+        entry["spec"]
+        for entry in chosen
+        if sum(entry["spec"] == other["spec"] for other in chosen) > 1
+    }
     if twice:
         raise InputError(f"--only: {', '.join(sorted(twice))} is asked for twice")
     reason = "it writes to the device, which --write allows"
@@ -106,7 +124,8 @@ def make(set_name: str, only: Sequence[str], minutes: float | None, *, may_write
     chosen = in_order([entry for entry in chosen if may_write or not entry["writes"]])
     if not chosen:
         raise InputError(
-            f"no experiment of the {set_name} set runs without --write; `flashwright list experiment` has all of them"
+            f"no experiment of the {set_name} set runs without --write; `flashwright list "
+            "experiment` has all of them"
         )
     shared = every if only and minutes is None else chosen
     whole = 60 * (minutes or MINUTES[FULL if only else set_name])
@@ -116,13 +135,18 @@ def make(set_name: str, only: Sequence[str], minutes: float | None, *, may_write
 
 
 def in_order(entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Put experiments behind those whose findings they use; otherwise they stay in the order of the registry."""
+    """Put experiments behind those whose findings they use.
+
+    Otherwise they stay in the order of the registry.
+    """
     rank = {entry["name"]: number for number, entry in enumerate(_core.experiments())}
     left = sorted(entries, key=lambda entry: rank[entry["name"]])
     ordered: list[dict[str, Any]] = []
     while left:
         waiting = {entry["name"] for entry in left}
-        ready = next((entry for entry in left if not waiting & set(entry["after"]) - {entry["name"]}), None)
+        ready = next(
+            (entry for entry in left if not waiting & set(entry["after"]) - {entry["name"]}), None
+        )
         if ready is None:
             raise AssertionError(f"experiments wait for each other: {', '.join(sorted(waiting))}")
         left.remove(ready)

@@ -1,4 +1,7 @@
-"""A profile of what was probed: a simulated drive that behaves, to its host, as the real one did."""
+"""A profile of what was probed.
+
+A simulated drive that behaves, to its host, as the real one did.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,10 @@ if TYPE_CHECKING:
 FITTED_TO = ("matrix", "matrix_reads")
 """Experiments that a profile can be fitted to."""
 CLOSE = 0.1
-OF_EARLIER = "it is of what this folder held before, not of all that it holds now; the same command fits it anew, but for `--fit 0`"
+OF_EARLIER = (
+    "it is of what this folder held before, not of all that it holds now; the same command fits it "
+    "anew, but for `--fit 0`"
+)
 
 
 def name_of(drive: str) -> str:
@@ -30,13 +36,21 @@ def name_of(drive: str) -> str:
 
 
 def digest(findings: Mapping[str, Finding], seed: int) -> str:
-    """Tell whether a profile is of these findings: of the matrix, and of what was known of the inside."""
+    """Tell whether a profile is of these findings.
+
+    Of the matrix, and of what was known of the inside.
+    """
     text = json.dumps([plain(list(in_order(findings).values())), seed], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def is_enough(told: Mapping[str, Any], findings: Mapping[str, Finding], seed: int, effort: int) -> bool:
-    """Tell whether a profile stands for what is asked: of this version and these findings, by as many simulations."""
+def is_enough(
+    told: Mapping[str, Any], findings: Mapping[str, Finding], seed: int, effort: int
+) -> bool:
+    """Tell whether a profile stands for what is asked.
+
+    Of this version and these findings, by as many simulations.
+    """
     return bool(
         told.get("flashwright") == __version__
         and told["of"] == digest(findings, seed)
@@ -45,20 +59,32 @@ def is_enough(told: Mapping[str, Any], findings: Mapping[str, Finding], seed: in
 
 
 def outdated(told: Mapping[str, Any], findings: Mapping[str, Finding], seed: int) -> dict[str, Any]:
-    """Give what is told of a profile that is kept though another may be due, with that said if its findings are not these."""
+    """Give what is told of a profile that is kept though another may be due.
+
+    With that said if its findings are not these.
+    """
     notes = [note for note in told["notes"] if note != OF_EARLIER]
-    return {**told, "notes": notes if told["of"] == digest(findings, seed) else [OF_EARLIER, *notes]}
+    return {
+        **told,
+        "notes": notes if told["of"] == digest(findings, seed) else [OF_EARLIER, *notes],
+    }
 
 
 def why_not(findings: Mapping[str, Finding]) -> str | None:
     """Say why there can be no profile; None if there can."""
     if any(finding["experiment"].partition("(")[0] in FITTED_TO for finding in findings.values()):
         return None
-    return f"it is fitted to what the experiment `{FITTED_TO[0]}` finds, which writes, or `{FITTED_TO[1]}`, and neither was done"
+    return (
+        f"it is fitted to what the experiment `{FITTED_TO[0]}` finds, which writes, or "
+        f"`{FITTED_TO[1]}`, and neither was done"
+    )
 
 
 def read(folder: Path | None) -> tuple[dict[str, Any], str] | None:
-    """Give the profile that a run folder holds, with what its result tells of it; None if there is none."""
+    """Give the profile that a run folder holds, with what its result tells of it.
+
+    None if there is none.
+    """
     if folder is None:
         return None
     try:
@@ -70,7 +96,12 @@ def read(folder: Path | None) -> tuple[dict[str, Any], str] | None:
 
 
 def make(
-    findings: Mapping[str, Finding], device: Mapping[str, Any], *, seed: int, effort: int, progress: Progress
+    findings: Mapping[str, Finding],
+    device: Mapping[str, Any],
+    *,
+    seed: int,
+    effort: int,
+    progress: Progress,
 ) -> tuple[dict[str, Any], str | None]:
     """Fit a profile. Gives what is told of it in the result, and its TOML; None if there is none.
 

@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 COMMAND = "probe"
 VALUES = pa.schema(
     [(name, pa.string()) for name in ("drive", "experiment", "key")]
-    + [("number", pa.float64()), ("word", pa.string()), ("low", pa.float64()), ("high", pa.float64())]
+    + [
+        ("number", pa.float64()),
+        ("word", pa.string()),
+        ("low", pa.float64()),
+        ("high", pa.float64()),
+    ]
     + [("least", pa.float64()), ("most", pa.float64())]
     + [("verdict", pa.string()), ("why", pa.string())]
 )
@@ -36,9 +41,16 @@ SUMS = ("device_seconds", "requests", "read_bytes", "written_bytes")
 
 
 def identity(device: Mapping[str, Any], region: Region, seed: int) -> dict[str, Any]:
-    """Give what decides on a finding besides the experiment: a run folder holds those of one identity."""
+    """Give what decides on a finding besides the experiment.
+
+    A run folder holds those of one identity.
+    """
     keys = ("kind", "model", "capacity_bytes", "sector_bytes", "profile_hash", "state")
-    return {"device": {key: device.get(key) for key in keys}, "region": region.document(), "seed": seed}
+    return {
+        "device": {key: device.get(key) for key in keys},
+        "region": region.document(),
+        "seed": seed,
+    }
 
 
 def make_run(
@@ -91,7 +103,11 @@ def _value_rows(drive: str, findings: Sequence[Finding]) -> Iterator[dict[str, A
 def _curve_rows(drive: str, findings: Sequence[Finding]) -> Iterator[dict[str, Any]]:
     for finding in findings:
         for chart in finding["charts"]:
-            place = {"drive": drive, "experiment": label_of(finding["experiment"]), "chart": chart["name"]}
+            place = {
+                "drive": drive,
+                "experiment": label_of(finding["experiment"]),
+                "chart": chart["name"],
+            }
             units = {"x_unit": chart["x"]["unit"], "y_unit": chart["y"]["unit"]}
             for series in chart["series"]:
                 for point in series["points"]:
@@ -112,7 +128,10 @@ def _without_points(finding: Finding) -> Finding:
     charts = [
         {
             **chart,
-            "series": [{key: value for key, value in series.items() if key != "points"} for series in chart["series"]],
+            "series": [
+                {key: value for key, value in series.items() if key != "points"}
+                for series in chart["series"]
+            ],
         }
         for chart in finding["charts"]
     ]
@@ -126,22 +145,35 @@ def read(folder: Path) -> Run:
     """
     run = Run.read(folder)
     if run.command != COMMAND:
-        raise InputError(f"{folder}: a run of `{run.command}`, not of `{COMMAND}`: there are no curves to lay beside")
+        raise InputError(
+            f"{folder}: a run of `{run.command}`, not of `{COMMAND}`: there are no curves to lay "
+            "beside"
+        )
     run.result.pop("against", None)
-    tables = {name: table.filter(pc.field("drive") == run.result["drive"]) for name, table in run.tables.items()}
+    tables = {
+        name: table.filter(pc.field("drive") == run.result["drive"])
+        for name, table in run.tables.items()
+    }
     return Run(run.command, run.result, tables)
 
 
 def overlay(run: Run, other: Run) -> Run:
-    """Lay another drive's probe over this one's: its findings go into `against`, its rows below those of this drive."""
+    """Lay another drive's probe over this one's.
+
+    Its findings go into `against`, its rows below those of this drive.
+    """
     name, drive = str(run.result["drive"]), _other_name(run.result, other.result)
-    against = {key: value for key, value in other.result.items() if key != "provenance"} | {"drive": drive}
+    against = {key: value for key, value in other.result.items() if key != "provenance"} | {
+        "drive": drive
+    }
     tables = {}
     for key, table in run.tables.items():
         theirs = other.tables[key]
         names = pa.array([drive] * theirs.num_rows, pa.string())
         # A folder of an earlier version lacks what was added since.
-        tables[key] = pa.concat_tables([table, theirs.set_column(0, "drive", names)], promote_options="default")
+        tables[key] = pa.concat_tables(
+            [table, theirs.set_column(0, "drive", names)], promote_options="default"
+        )
     return Run(run.command, {**run.result, "drive": name, "against": against}, tables, run.texts)
 
 
@@ -160,5 +192,7 @@ def points(run: Run) -> dict[tuple[str, str, str, str], list[dict[str, Any]]]:
     """Give the points of each curve: by drive, experiment, chart and series."""
     found: dict[tuple[str, str, str, str], list[dict[str, Any]]] = {}
     for row in run.tables["curves"].to_pylist():
-        found.setdefault((row["drive"], row["experiment"], row["chart"], row["series"]), []).append(row)
+        found.setdefault((row["drive"], row["experiment"], row["chart"], row["series"]), []).append(
+            row
+        )
     return found

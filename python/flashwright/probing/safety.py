@@ -1,4 +1,7 @@
-"""What a run that writes does to a real drive: how much it writes at most, and what share of the drive's life that is."""
+"""What a run that writes does to a real drive.
+
+How much it writes at most, and what share of the drive's life that is.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +16,18 @@ if TYPE_CHECKING:
     from flashwright.probing.targets import Region, Target
 
 ASSUMED_DRIVE_WRITES = 150
-"""Full drive writes that a drive is taken to stand if nobody says: what makers promise of cheap QLC drives; most others stand more."""
+"""Full drive writes that a drive is taken to stand if nobody says: what makers promise of cheap QLC
+drives; most others stand more.
+"""
 RATE_SECONDS = 0.5
 
 
 def planned_bytes(device: _core.Device, region: Region, session: Session) -> int:
-    """Estimate what the experiments that are left write at most: as fast as the device reads for all the time that they have.
+    """Estimate what the experiments that are left write at most.
 
-    Flash reads faster than it writes, so this is more than most drives can do; an experiment that has to fill the region
-    in spite of its budget may go beyond it. Reads for half a second.
+    As fast as the device reads for all the time that they have. Flash reads faster than it writes,
+    so this is more than most drives can do; an experiment that has to fill the region in spite of
+    its budget may go beyond it. Reads for half a second.
     """
     seconds = sum(step.budget_seconds for step in session.steps if step.writes)
     if not seconds:
@@ -39,10 +45,16 @@ def life_bytes(info: Mapping[str, Any], endurance_tbw: float | None) -> float | 
     """
     if endurance_tbw is not None:
         return endurance_tbw * 1e12
-    return float(info["capacity_bytes"]) * ASSUMED_DRIVE_WRITES if info["kind"] == "block_device" else None
+    return (
+        float(info["capacity_bytes"]) * ASSUMED_DRIVE_WRITES
+        if info["kind"] == "block_device"
+        else None
+    )
 
 
-def share_of_life(written_bytes: float, info: Mapping[str, Any], endurance_tbw: float | None) -> str:
+def share_of_life(
+    written_bytes: float, info: Mapping[str, Any], endurance_tbw: float | None
+) -> str:
     """Say what share of the drive's life so many bytes are."""
     life = life_bytes(info, endurance_tbw)
     if life is None:
@@ -50,17 +62,28 @@ def share_of_life(written_bytes: float, info: Mapping[str, Any], endurance_tbw: 
     basis = (
         f"of the {endurance_tbw:g} TB that --endurance-tbw gives it"
         if endurance_tbw is not None
-        else f"if it stands {ASSUMED_DRIVE_WRITES} full drive writes, as the cheapest do; --endurance-tbw tells it better"
+        else f"if it stands {ASSUMED_DRIVE_WRITES} full drive writes, as the cheapest do; "
+        "--endurance-tbw tells it better"
     )
     return f"{percent(written_bytes / life, 2)} of the drive's life {basis}"
 
 
-def warning(target: Target, device: _core.Device, region: Region, session: Session, endurance_tbw: float | None) -> str:
-    """Say before a run what it destroys, how much it writes at most, and what that costs the drive."""
+def warning(
+    target: Target,
+    device: _core.Device,
+    region: Region,
+    session: Session,
+    endurance_tbw: float | None,
+) -> str:
+    """Say before a run what it destroys, and how much it writes at most.
+
+    Also what that costs the drive.
+    """
     info = device.info
     planned = planned_bytes(device, region, session)
     end = region.offset + (region.length or 0)
     return (
-        f"{target.given}: what is in bytes {region.offset} to {end} ({size(end - region.offset)}) is overwritten. At most {size(planned)} "
-        f"are written, as fast as it reads: {share_of_life(planned, info, endurance_tbw)}."
+        f"{target.given}: what is in bytes {region.offset} to {end} ({size(end - region.offset)}) "
+        f"is overwritten. At most {size(planned)} are written, as fast as it reads: "
+        f"{share_of_life(planned, info, endurance_tbw)}."
     )

@@ -1,4 +1,7 @@
-"""One probe of one device: the experiments of a plan one after the other, each kept as soon as it ends."""
+"""One probe of one device.
+
+The experiments of a plan one after the other, each kept as soon as it ends.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,10 @@ class Outcome:
 
 
 class Session:
-    """Runs a plan; tells how far it is, in milliseconds of the device's time; stops at once when it is cancelled."""
+    """Runs a plan; tells how far it is, in milliseconds of the device's time.
+
+    Stops at once when it is cancelled.
+    """
 
     def __init__(
         self,
@@ -62,7 +68,9 @@ class Session:
         self.outcome.left_out += plan.left_out
         known = self.outcome.findings
         steps = [
-            step for step in plan.steps if again or step.spec not in known or not is_enough(known[step.spec], step)
+            step
+            for step in plan.steps
+            if again or step.spec not in known or not is_enough(known[step.spec], step)
         ]
         self.outcome.reused = [step.label for step in plan.steps if step not in steps]
         self._steps = steps
@@ -91,7 +99,8 @@ class Session:
         done, total = self.state()
         name = self._steps[min(self._number, len(self._steps) - 1)].label
         return (
-            f"{name} ({self._number + 1} of {len(self._steps)}), {done / 1e3:.0f} of {total / 1e3:.0f} s of device time"
+            f"{name} ({self._number + 1} of {len(self._steps)}), {done / 1e3:.0f} of "
+            f"{total / 1e3:.0f} s of device time"
         )
 
     def cancel(self) -> None:
@@ -120,7 +129,11 @@ class Session:
         """Do one experiment; tell whether the others may follow."""
         outcome = self.outcome
         # What it found earlier shall not guide it now.
-        known = {spec: finding for spec, finding in in_order(outcome.findings).items() if spec != step.spec}
+        known = {
+            spec: finding
+            for spec, finding in in_order(outcome.findings).items()
+            if spec != step.spec
+        }
         try:
             text = _core.probe(
                 self._device,
@@ -141,17 +154,28 @@ class Session:
             outcome.findings.pop(step.spec, None)
             return True
         except (InputError, RunError) as error:
-            # What does not depend on the device was checked before: a parameter may still be none for this one.
+            # What does not depend on the device was checked before: a parameter may still be none
+            # for this one.
             outcome.error, outcome.is_wrong_use = str(error), isinstance(error, InputError)
             return False
-        outcome.findings[step.spec] = complete(step, text) if self._store is None else self._store.keep(step, text)
+        outcome.findings[step.spec] = (
+            complete(step, text) if self._store is None else self._store.keep(step, text)
+        )
         return True
 
 
 def in_order(findings: Mapping[str, Finding]) -> dict[str, Finding]:
-    """Put findings in the order of the registry; those of experiments that are not known any more come last."""
+    """Put findings in the order of the registry.
+
+    Those of experiments that are not known any more come last.
+    """
     rank = {entry["name"]: number for number, entry in enumerate(_core.experiments())}
-    return dict(sorted(findings.items(), key=lambda item: (rank.get(item[0].partition("(")[0], len(rank)), item[0])))
+    return dict(
+        sorted(
+            findings.items(),
+            key=lambda item: (rank.get(item[0].partition("(")[0], len(rank)), item[0]),
+        )
+    )
 
 
 def _reason(error: str, name: str) -> str:

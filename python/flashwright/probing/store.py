@@ -1,4 +1,7 @@
-"""Findings on disk: one file each, written as soon as the experiment ends, so that a probe goes on where it stopped."""
+"""Findings on disk.
+
+One file each, written as soon as the experiment ends, so that a probe goes on where it stopped.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,9 @@ from flashwright.runs import RESULT_FILE, Run, dump_json
 
 FOLDER = "findings"
 Finding = dict[str, Any]
-"""A finding as the core gives it, with `budget_seconds` (what the experiment was given) and `flashwright` (the version)."""
+"""A finding as the core gives it, with `budget_seconds` (what the experiment was given) and
+`flashwright` (the version).
+"""
 
 
 class Store:
@@ -31,16 +36,22 @@ class Store:
         """Raise InputError if the folder holds a probe of something else, or no probe at all."""
         if not self.is_run_folder:
             if self.folder.is_dir() and any(self.folder.iterdir()):
-                raise InputError(f"{self.folder}: the folder is not empty and no run folder; choose another --out")
+                raise InputError(
+                    f"{self.folder}: the folder is not empty and no run folder; choose another "
+                    "--out"
+                )
             return
         run = Run.read_result(self.folder)
         if run.command != "probe":
-            raise InputError(f"{self.folder}: it holds a run of `{run.command}`; choose another --out")
+            raise InputError(
+                f"{self.folder}: it holds a run of `{run.command}`; choose another --out"
+            )
         found = run.result.get("identity", {})
         for key, asked in identity.items():
             if found.get(key) != asked:
                 raise InputError(
-                    f"{self.folder}: it holds a probe with another {key}: {_told(found.get(key), asked)}; choose another --out"
+                    f"{self.folder}: it holds a probe with another {key}: "
+                    f"{_told(found.get(key), asked)}; choose another --out"
                 )
 
     def read(self) -> dict[str, Finding]:
@@ -60,7 +71,9 @@ class Store:
         return found
 
     def keep(self, step: Step, text: str) -> Finding:
-        """Write the finding of an experiment, and give it; a file is there as a whole or not at all.
+        """Write the finding of an experiment, and give it.
+
+        A file is there as a whole or not at all.
 
         Raises InputError if it cannot be written.
         """
@@ -83,7 +96,10 @@ def complete(step: Step, text: str) -> Finding:
 
 def is_enough(finding: Mapping[str, Any], step: Step) -> bool:
     """Tell whether a finding stands for what is asked: of this version, and with as much time."""
-    return bool(finding["flashwright"] == __version__ and finding["budget_seconds"] >= 0.99 * step.budget_seconds)
+    return bool(
+        finding["flashwright"] == __version__
+        and finding["budget_seconds"] >= 0.99 * step.budget_seconds
+    )
 
 
 def _told(found: Any, asked: Any) -> str:

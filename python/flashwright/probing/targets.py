@@ -19,11 +19,15 @@ if TYPE_CHECKING:
 MEMORY = "memory"
 SIMULATED = "sim:"
 ACCESSES = ("read_only", "write", "destroy_data")
-"""What may be done to a real device: nothing; write to it if it holds no data; write to it whatever it holds."""
+"""What may be done to a real device: nothing; write to it if it holds no data; write to it whatever
+it holds.
+"""
 
 
 LEAST_REGION_BYTES = 1 << 20
-"""Below that, requests of the sizes that databases send do not even have places enough to be random."""
+"""Below that, requests of the sizes that databases send do not even have places enough to be
+random.
+"""
 
 
 @dataclass(frozen=True)
@@ -42,17 +46,19 @@ class Region:
         length = capacity - self.offset if self.length is None else self.length
         if length <= 0 or self.offset + length > capacity:
             raise InputError(
-                f"--region: {name} has {capacity} bytes ({size(capacity)}), and the region goes from byte {self.offset} to "
-                f"{self.offset + max(length, 0)}"
+                f"--region: {name} has {capacity} bytes ({size(capacity)}), and the region goes "
+                f"from byte {self.offset} to {self.offset + max(length, 0)}"
             )
         if self.offset % sector or length % sector:
             raise InputError(
-                f"--region: {name} has sectors of {sector} bytes, and the region is not of whole ones: right would be "
+                f"--region: {name} has sectors of {sector} bytes, and the region is not of whole "
+                "ones: right would be "
                 f"{self.offset // sector * sector}+{max(length // sector, 1) * sector}"
             )
         if length < least_bytes:
             raise InputError(
-                f"--region: {length} bytes of {name} are too few to tell anything of it: {size(least_bytes)} is the least"
+                f"--region: {length} bytes of {name} are too few to tell anything of it: "
+                f"{size(least_bytes)} is the least"
             )
         return Region(self.offset, length)
 
@@ -83,21 +89,36 @@ class Target:
 
     @staticmethod
     def find(
-        given: str, overrides: Sequence[str] = (), *, state: str | None = None, overwrites: float | None = None
+        given: str,
+        overrides: Sequence[str] = (),
+        *,
+        state: str | None = None,
+        overwrites: float | None = None,
     ) -> Target:
-        """Find what a name means: a built-in profile, the path of a profile, of a file or of a block device, or `memory(...)`.
+        """Find what a name means.
 
-        Raises InputError if there is nothing of that name, or it cannot have these overrides or this state.
+        A built-in profile, the path of a profile, of a file or of a block device, or `memory(...)`.
+
+        Raises InputError if there is nothing of that name, or it cannot have these overrides or
+        this state.
         """
         name = given.removeprefix(SIMULATED)
         if given.startswith(SIMULATED) or _is_profile(given):
             drive = devices.Device.load(name, overrides)
-            # On a real drive in use every page has been written, and there is no way to tell more of it.
+            # On a real drive in use every page has been written, and there is no way to tell more
+            # of it.
             chosen = state or "filled"
             return Target(
-                given, drive, chosen, (2.0 if overwrites is None else overwrites) if chosen == "aged" else None
+                given,
+                drive,
+                chosen,
+                (2.0 if overwrites is None else overwrites) if chosen == "aged" else None,
             )
-        for option, value in (("--set", overrides), ("--state", state), ("--overwrites", overwrites)):
+        for option, value in (
+            ("--set", overrides),
+            ("--state", state),
+            ("--overwrites", overwrites),
+        ):
             if value:
                 raise InputError(f"{option}: it is for a simulated drive, and {given} is none")
         if not _is_memory(given) and not Path(given).exists():
@@ -105,16 +126,27 @@ class Target:
                 raise InputError(f"{given}: no such file; --create 4Gi makes one")
             names = ", ".join(profile["name"] for profile in _core.profiles())
             raise InputError(
-                f"{given}: no such device, file or profile; simulated drives that are built in are: {names}"
+                f"{given}: no such device, file or profile; simulated drives that are built in "
+                f"are: {names}"
             )
         return Target(given)
 
-    def opened_by(self, access: str, seed: int, *, region: Region | None = None, is_polled: bool = False) -> Target:
-        """Give the same with what may be done to it, in which region (all of it if none is given), and with a seed of what is random."""
-        return replace(self, access=access, seed=seed, region=region or Region(), is_polled=is_polled)
+    def opened_by(
+        self, access: str, seed: int, *, region: Region | None = None, is_polled: bool = False
+    ) -> Target:
+        """Give the same with what may be done to it, in which region, and a seed.
+
+        The region is all of it if none is given; the seed is of what is random.
+        """
+        return replace(
+            self, access=access, seed=seed, region=region or Region(), is_polled=is_polled
+        )
 
     def taking(self, queue_depth: int, most_bytes: int) -> Target:
-        """Give the same that takes, if it is real, so many requests of up to so many bytes at once."""
+        """Give the same that takes so many requests of up to so many bytes at once.
+
+        If it is real.
+        """
         return replace(self, queue_depth=queue_depth, most_bytes=most_bytes)
 
     @property
@@ -145,15 +177,24 @@ class Target:
         return self.given if self.drive is None else self.drive.name
 
     def open(self, progress: Progress | None = None) -> _core.Device:
-        """Open the device; making a simulated one takes a while if it is aged, and so does looking for data on a large one.
+        """Open the device.
 
-        Raises InputError if it cannot be opened, or holds data where it is to be written to; Cancelled.
+        Making a simulated one takes a while if it is aged, and so does looking for data on a large
+        one.
+
+        Raises InputError if it cannot be opened, or holds data where it is to be written to;
+        Cancelled.
         """
         if self.drive is None:
             return self._open_real(progress)
         overwrites = 0.0 if self.overwrites is None else self.overwrites
         return _core.simulated_device(
-            self.drive.toml, name=self.name, state=self.state, overwrites=overwrites, seed=self.seed, progress=progress
+            self.drive.toml,
+            name=self.name,
+            state=self.state,
+            overwrites=overwrites,
+            seed=self.seed,
+            progress=progress,
         )
 
     def _open_real(self, progress: Progress | None) -> _core.Device:
@@ -178,7 +219,10 @@ class Target:
 
     def document(self, info: dict[str, Any]) -> dict[str, Any]:
         """Tell the device for a result: what decides on the figures, and how it was asked for."""
-        found = {key: info[key] for key in ("name", "model", "kind", "capacity_bytes", "sector_bytes", "queue_depth")}
+        found = {
+            key: info[key]
+            for key in ("name", "model", "kind", "capacity_bytes", "sector_bytes", "queue_depth")
+        }
         document: dict[str, Any] = {"given": self.given, **found}
         if self.drive is not None:
             document["summary"] = self.drive.profile["summary"]

@@ -1,4 +1,7 @@
-"""A recording told in the words of a replay, so that a replay may be laid beside what it repeats."""
+"""A recording told in the words of a replay.
+
+So that a replay may be laid beside what it repeats.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +32,10 @@ U64 = npt.NDArray[np.uint64]
 
 
 def as_replay(recording: Run, folder: Path) -> Run:
-    """Give what a device did while it was recorded, as a run of `replay` has it: `result`, and the tables latency and windows.
+    """Give what a device did while it was recorded, as a run of `replay` has it.
 
-    Requests without a latency, whose end was not recorded, count as sent and in no time.
+    `result`, and the tables latency and windows. Requests without a latency, whose end was not
+    recorded, count as sent and in no time.
 
     Raises:
         InputError: the recording has no requests.
@@ -49,7 +53,9 @@ def as_replay(recording: Run, folder: Path) -> Run:
     latency_ns = requests["latency_ns"].fill_null(0).to_numpy().astype(np.uint64)
     # To the last answer, as a replay counts.
     seconds = max(float((time_ns + latency_ns).max() - time_ns.min()) / 1e9, 1e-9)
-    moved_bytes = int(requests["length"].to_numpy().astype(np.uint64)[np.isin(ops, ("read", "write"))].sum())
+    moved_bytes = int(
+        requests["length"].to_numpy().astype(np.uint64)[np.isin(ops, ("read", "write"))].sum()
+    )
     by_op = {op: latency_ns[(ops == op) & has_end] for op in OPERATIONS}
     result: dict[str, Any] = {
         "trace": {
@@ -72,7 +78,9 @@ def as_replay(recording: Run, folder: Path) -> Run:
     ended_ns = time_ns + latency_ns - time_ns.min()
     tables = {
         "latency": _classes(by_op),
-        "windows": _windows({op: (ended_ns[(ops == op) & has_end], by_op[op]) for op in OPERATIONS}, seconds),
+        "windows": _windows(
+            {op: (ended_ns[(ops == op) & has_end], by_op[op]) for op in OPERATIONS}, seconds
+        ),
     }
     return Run(replays.COMMAND, result, tables)
 
@@ -92,8 +100,12 @@ def _summary(latency_ns: U64) -> dict[str, float] | None:
 def _classes(by_op: dict[str, U64]) -> pa.Table:
     rows: dict[str, list[Any]] = {"of": [], "op": [], "to_ns": [], "count": []}
     for op, latency_ns in by_op.items():
-        shift = np.maximum(np.frexp(latency_ns.astype(np.float64))[1] - _CLASS_BITS, 0).astype(np.uint64)
-        upper, counts = np.unique((((latency_ns >> shift) + np.uint64(1)) << shift) - np.uint64(1), return_counts=True)
+        shift = np.maximum(np.frexp(latency_ns.astype(np.float64))[1] - _CLASS_BITS, 0).astype(
+            np.uint64
+        )
+        upper, counts = np.unique(
+            (((latency_ns >> shift) + np.uint64(1)) << shift) - np.uint64(1), return_counts=True
+        )
         for name, values in (
             ("of", ["latency"] * len(upper)),
             ("op", [op] * len(upper)),
@@ -106,7 +118,13 @@ def _classes(by_op: dict[str, U64]) -> pa.Table:
 
 def _windows(by_op: dict[str, tuple[U64, U64]], seconds: float) -> pa.Table:
     each = seconds / _WINDOWS
-    rows: dict[str, list[Any]] = {"start_s": [], "seconds": [], "op": [], "requests": [], "mean_latency_ns": []}
+    rows: dict[str, list[Any]] = {
+        "start_s": [],
+        "seconds": [],
+        "op": [],
+        "requests": [],
+        "mean_latency_ns": [],
+    }
     for op, (ended_ns, latency_ns) in by_op.items():
         number = np.minimum(ended_ns.astype(np.float64) / 1e9 / each, _WINDOWS - 1).astype(np.int64)
         counts = np.bincount(number, minlength=_WINDOWS)

@@ -18,29 +18,35 @@ Row = tuple[int, str, int, int, int]
 
 
 def compare(raw: Path, requests: Path, start_bytes: int = 0) -> int:
-    """Compare a table of requests issued with what blkparse reads in the stream, and give their number.
+    """Compare a table of requests issued with what blkparse reads in the stream.
 
-    Time, kind, offset, length and process of every request, in order; requests of the same nanosecond, on two processors, have no
-    order. `start_bytes`: where the partition whose offsets the table has begins on the disk.
+    Gives their number. Time, kind, offset, length and process of every request, in order; requests
+    of the same nanosecond, on two processors, have no order. `start_bytes`: where the partition
+    whose offsets the table has begins on the disk.
 
     Raises:
         InputError: blkparse is not installed.
         RunError: they differ; the message has the first difference.
     """
     need("blkparse")
-    # Of a stream of one file it wants nothing but its standard input; the files of many processors it finds itself.
+    # Of a stream of one file it wants nothing but its standard input; the files of many processors
+    # it finds itself.
     source = "-" if raw.suffix == ".blktrace" else str(raw.with_suffix("").with_suffix(""))
     command = ["blkparse", "-q", "-i", source, "-a", "issue", "-f", _FORMAT]
     with raw.open("rb") as stream:
         done = subprocess.run(command, stdin=stream, capture_output=True, check=False)
     if done.returncode != 0:
-        raise RunError(f"blkparse: exit {done.returncode}: {done.stderr.decode(errors='replace').strip()}")
+        raise RunError(
+            f"blkparse: exit {done.returncode}: {done.stderr.decode(errors='replace').strip()}"
+        )
     theirs = _read(done.stdout.decode(), start_bytes)
     names = ("time_ns", "op", "offset", "length", "stream")
     table = pq.read_table(requests, columns=list(names))
     ours: list[Row] = list(zip(*(table[name].to_pylist() for name in names), strict=True))
     if len(theirs) != len(ours):
-        raise RunError(f"blkparse sees {len(theirs):,} issued requests, the table has {len(ours):,}")
+        raise RunError(
+            f"blkparse sees {len(theirs):,} issued requests, the table has {len(ours):,}"
+        )
     for row, (a, b) in enumerate(zip(sorted(theirs), sorted(ours), strict=True)):
         if a != b:
             raise RunError(f"row {row}: blkparse says {a}, the table {b}")
@@ -61,7 +67,13 @@ def _read(text: str, start_bytes: int) -> list[Row]:
         first = time if first is None else min(first, time)
         op = _op(rwbs, int(length))
         rows.append(
-            (time, op, 0 if op == "flush" else int(sector) * _SECTOR_BYTES - start_bytes, int(length), int(pid))
+            (
+                time,
+                op,
+                0 if op == "flush" else int(sector) * _SECTOR_BYTES - start_bytes,
+                int(length),
+                int(pid),
+            )
         )
     return [(time - (first or 0), *rest) for time, *rest in rows]  # type: ignore[misc]
 

@@ -1,4 +1,7 @@
-"""Records with blktrace(8): where its relay files are allowed, and the kernel's ftrace has no `blk` tracer."""
+"""Records with blktrace(8).
+
+Where its relay files are allowed, and the kernel's ftrace has no `blk` tracer.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ _STOP = ((signal.SIGINT, 20.0), (signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0))
 
 
 class Blktrace:
-    """Writes the events of one device, a file for each processor. As `BlockTracer`, but that it takes a moment to begin."""
+    """Writes the events of one device, a file for each processor.
+
+    As `BlockTracer`, but that it takes a moment to begin.
+    """
 
     name = "blktrace"
 
@@ -62,12 +68,24 @@ class Blktrace:
         """
         actions = [word for action in _ACTIONS for word in ("-a", action)]
         name = self._output.name.removesuffix(".blktrace")
-        command = ["blktrace", "-d", str(self._device), *actions, "-D", str(self._output.parent), "-o", name]
+        command = [
+            "blktrace",
+            "-d",
+            str(self._device),
+            *actions,
+            "-D",
+            str(self._output.parent),
+            "-o",
+            name,
+        ]
         # Eight sub-buffers for each processor, of this many KiB.
         command += ["-n", "8", "-b", str(max(self._buffer_kib // 8, 64))]
         self._program = self._supervisor.start(command, log=self._log, stop=_STOP)
         deadline = time.monotonic() + _BEGIN_S
-        while time.monotonic() < deadline and not self._output.with_name(f"{self._output.name}.0").exists():
+        while (
+            time.monotonic() < deadline
+            and not self._output.with_name(f"{self._output.name}.0").exists()
+        ):
             if self._program.poll() is not None:
                 break
             time.sleep(0.02)
@@ -87,7 +105,9 @@ class Blktrace:
         self._program = None
         if has_failed:
             raise RunError(f"blktrace ended by itself: {self._words()}")
-        self.lost = sum(int(number) for number in _DROPPED.findall(self._log.read_text(errors="replace")))
+        self.lost = sum(
+            int(number) for number in _DROPPED.findall(self._log.read_text(errors="replace"))
+        )
 
     def close(self) -> None:
         """End, whatever state it is in."""

@@ -1,8 +1,9 @@
 """Records the requests of a block device with the kernel's ftrace `blk` tracer.
 
-blktrace(8) needs relay files in debugfs, which a locked-down kernel refuses; the tracer in tracefs needs only root. While it records,
-whole pages of the kernel's buffer move into a file for each processor, unread; `block_pages` makes a blktrace stream of them
-afterwards. What it costs is in docs/recording.md.
+blktrace(8) needs relay files in debugfs, which a locked-down kernel refuses; the tracer in tracefs
+needs only root. While it records, whole pages of the kernel's buffer move into a file for each
+processor, unread; `block_pages` makes a blktrace stream of them afterwards. What it costs is in
+docs/recording.md.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from .call_copier import Pages
 from .tracefs import ROOT, Tracefs, at_hand, commands, current, entries, lost_events
 
 ACTIONS = "queue,issue,complete,requeue,notify"
-"""`queue` (Q) is what the file system sends, before it is merged and split; `issue` (D) is what the device gets; `complete` (C)
-gives the latency."""
+"""`queue` (Q) is what the file system sends, before it is merged and split; `issue` (D) is what the
+device gets; `complete` (C) gives the latency.
+"""
 BUFFER_KIB = 16_384
 """Of the kernel's buffer, for each processor: some 300,000 events."""
 _LOOK_S = 0.25
@@ -39,7 +41,10 @@ def is_there() -> bool:
 
 
 def _free_tracer() -> str:
-    """Give the tracer that is set; wait a moment for one that was killed, whose supervisor is about to put it back."""
+    """Give the tracer that is set.
+
+    Wait a moment for one that was killed, whose supervisor is about to put it back.
+    """
     deadline = time.monotonic() + _TIDY_S
     while (tracer := current(ROOT / "current_tracer")) == "blk" and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -47,12 +52,21 @@ def _free_tracer() -> str:
 
 
 class BlockTracer:
-    """Writes every event of one device into files, from `start` to `stop`. In order: `prepare`, `start`, `stop`, `close`."""
+    """Writes every event of one device into files, from `start` to `stop`.
+
+    In order: `prepare`, `start`, `stop`, `close`.
+    """
 
     name = "ftrace"
 
-    def __init__(self, tracefs: Tracefs, device_trace: Path, raw: Path, buffer_kib: int = BUFFER_KIB) -> None:
-        """Do nothing yet. `device_trace`: the folder `trace` of the device in /sys. The files in `raw` are appended to as events come."""
+    def __init__(
+        self, tracefs: Tracefs, device_trace: Path, raw: Path, buffer_kib: int = BUFFER_KIB
+    ) -> None:
+        """Do nothing yet.
+
+        `device_trace`: the folder `trace` of the device in /sys. The files in `raw` are appended to
+        as events come.
+        """
         self._tracefs = tracefs
         self._device = device_trace
         self._raw = raw
@@ -83,16 +97,22 @@ class BlockTracer:
         """
         tracer = _free_tracer()
         if tracer != "nop":
-            raise InputError(f"{ROOT}/current_tracer is {tracer}: end the other tracing first (write nop into it)")
+            raise InputError(
+                f"{ROOT}/current_tracer is {tracer}: end the other tracing first (write nop into "
+                "it)"
+            )
         if not is_there():
             raise InputError("this kernel has no blk tracer: it needs CONFIG_BLK_DEV_IO_TRACE")
         if not (self._device / "enable").exists():
             raise InputError(f"{self._device}: the device cannot be traced")
         if current(self._device / "enable") != "0":
-            raise InputError(f"{self._device}/enable is on: end the other tracing first (write 0 into it)")
+            raise InputError(
+                f"{self._device}/enable is on: end the other tracing first (write 0 into it)"
+            )
         header = Header.of_kernel()
         for path, value in (
-            # First, and so put back last: when it is free again, the supervisor of a recording that was killed has done the rest.
+            # First, and so put back last: when it is free again, the supervisor of a recording that
+            # was killed has done the rest.
             (ROOT / "current_tracer", "blk"),
             (ROOT / "trace_clock", "mono"),
             (ROOT / "buffer_size_kb", str(self._buffer_kib)),
@@ -104,11 +124,14 @@ class BlockTracer:
         try:
             self._header = header.write(self._raw)
             pages = [
-                Pages(cpu, self._raw / name_of(cpu), header.page_bytes) for cpu in sorted(ROOT.glob("per_cpu/cpu*"))
+                Pages(cpu, self._raw / name_of(cpu), header.page_bytes)
+                for cpu in sorted(ROOT.glob("per_cpu/cpu*"))
             ]
         except OSError as error:
             raise RunError(f"{error.filename or self._raw}: {error.strerror}") from error
-        self._reader = threading.Thread(target=self._read, args=(pages,), name="trace reader", daemon=True)
+        self._reader = threading.Thread(
+            target=self._read, args=(pages,), name="trace reader", daemon=True
+        )
         self._reader.start()
 
     def start(self) -> None:
@@ -118,7 +141,9 @@ class BlockTracer:
         (self._device / "enable").write_text("1")
 
     def stop(self) -> None:
-        """Record no more, and wait until all that was seen is in the files; `lost` and `commands` are right then.
+        """Record no more, and wait until all that was seen is in the files.
+
+        `lost` and `commands` are right then.
 
         Raises:
             RunError: the files could not be written.
@@ -131,8 +156,8 @@ class BlockTracer:
         if error is not None:
             told = "the disk is full" if error.errno == errno.ENOSPC else error.strerror
             raise RunError(
-                f"{self._raw}: {told}, and the recording ended there; `flashwright record --finish {self._raw.parent}` makes tables "
-                "of what it has"
+                f"{self._raw}: {told}, and the recording ended there; `flashwright record --finish "
+                f"{self._raw.parent}` makes tables of what it has"
             ) from error
 
     def close(self) -> None:

@@ -1,4 +1,7 @@
-"""Pages of the kernel's trace buffer with the events of the `blk` tracer, and the blktrace stream that they become."""
+"""Pages of the kernel's trace buffer with the events of the `blk` tracer.
+
+And the blktrace stream that they become.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,9 @@ HEADER = "block.header.json"
 """Held with a lock as long as the pages beside it are written."""
 _PAGES = "block.cpu*.pages"
 _NEIGHBOURS = ("user_stack", "bputs")
-"""The kinds of events before and after the tracer's (Linux kernel/trace/trace.h, enum trace_type): it has no format of its own."""
+"""The kinds of events before and after the tracer's (Linux kernel/trace/trace.h, enum trace_type):
+it has no format of its own.
+"""
 
 
 def name_of(cpu: Path) -> str:
@@ -55,22 +60,30 @@ class Header:
             InputError: its events cannot be told apart.
         """
         if sys.byteorder != "little":
-            raise InputError("pages of a big-endian machine's trace buffer are not read; try --tracer blktrace")
+            raise InputError(
+                "pages of a big-endian machine's trace buffer are not read; try --tracer blktrace"
+            )
         try:
-            before, after = (_number(ROOT / "events/ftrace" / name / "format") for name in _NEIGHBOURS)
+            before, after = (
+                _number(ROOT / "events/ftrace" / name / "format") for name in _NEIGHBOURS
+            )
             header_page = (ROOT / "events/header_page").read_text()
         except OSError as error:
-            raise InputError(f"{error.filename}: {error.strerror}; try --tracer blktrace") from error
+            raise InputError(
+                f"{error.filename}: {error.strerror}; try --tracer blktrace"
+            ) from error
         if after - before != 2:
             raise InputError(
-                f"{ROOT}/events/ftrace: {_NEIGHBOURS[0]} is number {before} and {_NEIGHBOURS[1]} {after}, with the blk tracer's events "
-                "not between them as in other kernels; try --tracer blktrace"
+                f"{ROOT}/events/ftrace: {_NEIGHBOURS[0]} is number {before} and {_NEIGHBOURS[1]} "
+                f"{after}, with the blk tracer's events not between them as in other kernels; try "
+                "--tracer blktrace"
             )
         return Header(header_page, before + 1)
 
     def write(self, raw: Path) -> Header:
         """Write it into a folder, and hold it there until `close`."""
-        # Of this process alone, and gone with it: whoever would finish the recording sees that it goes on.
+        # Of this process alone, and gone with it: whoever would finish the recording sees that it
+        # goes on.
         self.handle = (raw / HEADER).open("w", encoding="utf-8")
         fcntl.lockf(self.handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         json.dump({"header_page": self.header_page, "event": self.event}, self.handle)
@@ -95,7 +108,9 @@ class Header:
             about = json.loads(path.read_text(encoding="utf-8"))
             return Header(about["header_page"], about["event"])
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InputError(f"{path}: what is needed to read the pages beside it is not there: {error}") from error
+            raise InputError(
+                f"{path}: what is needed to read the pages beside it is not there: {error}"
+            ) from error
 
 
 def make_stream(raw: Path, stream: Path, progress: Progress | None = None) -> dict[str, int]:

@@ -1,7 +1,8 @@
-"""Copies the kernel's trace buffer into files while a database runs, and looks up what its processes have open.
+"""Copies the kernel's trace buffer into files while a database runs.
 
-A program of its own, started by the supervisor with the standard library alone: what it does is in no trace, and it ends in order
-when we are killed. Told to end (SIGTERM), it takes what is left in the buffer, tells what was lost, and removes the buffer.
+Looks up what its processes have open. A program of its own, started by the supervisor with the
+standard library alone: what it does is in no trace, and it ends in order when we are killed. Told
+to end (SIGTERM), it takes what is left in the buffer, tells what was lost, and removes the buffer.
 """
 
 from __future__ import annotations
@@ -19,9 +20,12 @@ from pathlib import Path
 from typing import Any
 
 _TICK_S = 0.25
-"""The buffer has room for what comes between two looks at it; a file that is opened is looked at at once."""
+"""The buffer has room for what comes between two looks at it; a file that is opened is looked at at
+once.
+"""
 _PARTIAL_S = 1.0
-"""Pages that are not full are taken so often: what a copier that is killed has not taken is lost."""
+"""Pages that are not full are taken so often: what a copier that is killed has not taken is lost.
+"""
 _LOOK_S = 0.5
 _FULL_LOOK_S = 5.0
 _PIPE_BYTES = 1 << 20
@@ -52,7 +56,9 @@ class Pages:
         moved = 0
         while moved < _AT_ONCE_BYTES:
             try:
-                count = os.splice(self._raw, self._to, self._most, flags=os.SPLICE_F_NONBLOCK | os.SPLICE_F_MOVE)
+                count = os.splice(
+                    self._raw, self._to, self._most, flags=os.SPLICE_F_NONBLOCK | os.SPLICE_F_MOVE
+                )
             except BlockingIOError:
                 return moved
             if count == 0:
@@ -87,7 +93,10 @@ class Pages:
 
 
 class Looker:
-    """Looks up in /proc what numbers of open files stand for, and writes it down as lines of JSON."""
+    """Looks up in /proc what numbers of open files stand for.
+
+    Writes it down as lines of JSON.
+    """
 
     def __init__(self, output: Path, threads: Path) -> None:
         self._out = output.open("w", encoding="utf-8", buffering=1)
@@ -111,7 +120,8 @@ class Looker:
         alive = {self._process(thread) for thread in threads}
         for process in alive:
             try:
-                numbers = {int(name) for name in os.listdir(f"/proc/{process}/fd")}  # noqa: PTH208  (numbers alone matter)
+                # Numbers alone matter.
+                numbers = {int(name) for name in os.listdir(f"/proc/{process}/fd")}  # noqa: PTH208
             except OSError:
                 continue
             known = self._known.get(process, set())
@@ -139,7 +149,8 @@ class Looker:
         link = f"/proc/{process}/fd/{fd}"
         before = time.monotonic_ns()
         try:
-            status = os.stat(link)  # noqa: PTH116  (as quick as can be: the file may be closed again)
+            # As quick as can be: the file may be closed again.
+            status = os.stat(link)  # noqa: PTH116
             path = os.readlink(link) if stat.S_ISREG(status.st_mode) else None  # noqa: PTH115
         except OSError:
             return
@@ -148,7 +159,12 @@ class Looker:
             self._write(ns=[before, after], process=process, fd=fd)
         else:
             self._write(
-                ns=[before, after], process=process, fd=fd, device=status.st_dev, inode=status.st_ino, path=path
+                ns=[before, after],
+                process=process,
+                fd=fd,
+                device=status.st_dev,
+                inode=status.st_ino,
+                path=path,
             )
 
     def _write(self, **line: Any) -> None:
@@ -182,15 +198,20 @@ def remove(instance: Path) -> None:
 def copy(calls: Path, opens: Path, output: Path, page_bytes: int) -> None:
     """Copy until told to end."""
     told = []
-    # Python hands a signal to its handler between two calls: a poll that it interrupts goes on, for a tick at most.
+    # Python hands a signal to its handler between two calls: a poll that it interrupts goes on, for
+    # a tick at most.
     signal.signal(signal.SIGTERM, lambda *_: told.append(True))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    cpus = [Pages(cpu, output / f"calls.{cpu.name}.pages", page_bytes) for cpu in sorted(calls.glob("per_cpu/cpu*"))]
+    cpus = [
+        Pages(cpu, output / f"calls.{cpu.name}.pages", page_bytes)
+        for cpu in sorted(calls.glob("per_cpu/cpu*"))
+    ]
     looker = Looker(output / "calls.sightings.jsonl", calls / "set_event_pid")
     opened = os.open(opens / "trace_pipe", os.O_RDONLY | os.O_NONBLOCK)
     poller = select.poll()
     poller.register(opened, select.POLLIN)
-    # What was seen open before the calls are recorded may be closed, unseen: so the looks begin after them.
+    # What was seen open before the calls are recorded may be closed, unseen: so the looks begin
+    # after them.
     for instance in (opens, calls):
         (instance / "tracing_on").write_text("1")
     started_ns = time.monotonic_ns()
@@ -225,7 +246,13 @@ def copy(calls: Path, opens: Path, output: Path, page_bytes: int) -> None:
         cpu.close()
     os.close(opened)
     (output / "calls.end.json").write_text(
-        json.dumps({"lost_events": losses(calls), "lost_opens": looker.lost_opens, "stopped_monotonic_ns": stopped_ns})
+        json.dumps(
+            {
+                "lost_events": losses(calls),
+                "lost_opens": looker.lost_opens,
+                "stopped_monotonic_ns": stopped_ns,
+            }
+        )
     )
 
 
@@ -250,7 +277,7 @@ def see_opened(pipe: int, looker: Looker, rest: bytes) -> bytes:
 
 
 def main() -> None:
-    """Arguments: the instance of the calls, that of the opens, the folder of the files, bytes of a page."""
+    """Arguments: instances of the calls and of the opens, folder of the files, bytes of a page."""
     calls, opens, output = (Path(word) for word in sys.argv[1:4])
     # A file that is closed before we look at it stays unknown: we go first, and have little to do.
     with contextlib.suppress(OSError):

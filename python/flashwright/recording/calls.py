@@ -1,7 +1,8 @@
-"""Records the system calls on files of a database's processes, by the events that the kernel has for them.
+"""Records the system calls on files of a database's processes.
 
-An instance of the tracer of our own, so that others may trace beside us, limited to the database's processes and their children.
-What is not seen: writes through memory maps, and offsets of `io_uring` requests.
+By the events that the kernel has for them. An instance of the tracer of our own, so that others may
+trace beside us, limited to the database's processes and their children. What is not seen: writes
+through memory maps, and offsets of `io_uring` requests.
 """
 
 from __future__ import annotations
@@ -30,11 +31,34 @@ from .tools import need_root, tool
 
 ROOT = Path("/sys/kernel/tracing")
 BUFFER_KIB = 8192
-"""For each processor: some 90,000 calls, of which the copier takes what there is four times a second."""
+"""For each processor: some 90,000 calls, of which the copier takes what there is four times a
+second.
+"""
 
 _PAIRED = (
-    *("pread64", "pwrite64", "preadv", "pwritev", "preadv2", "pwritev2", "read", "write", "readv", "writev"),
-    *("fsync", "fdatasync", "sync_file_range", "fallocate", "ftruncate", "copy_file_range", "open", "openat", "lseek"),
+    *(
+        "pread64",
+        "pwrite64",
+        "preadv",
+        "pwritev",
+        "preadv2",
+        "pwritev2",
+        "read",
+        "write",
+        "readv",
+        "writev",
+    ),
+    *(
+        "fsync",
+        "fdatasync",
+        "sync_file_range",
+        "fallocate",
+        "ftruncate",
+        "copy_file_range",
+        "open",
+        "openat",
+        "lseek",
+    ),
 )
 _EVENTS = (
     *(f"syscalls/sys_{side}_{name}" for name in _PAIRED for side in ("enter", "exit")),
@@ -55,7 +79,10 @@ _UNKNOWN_FILE = np.uint32(2**32 - 1)
 
 
 def threads_of(processes: Iterable[int], without: int) -> list[int]:
-    """Give all threads of these processes and of their children, and theirs, but not what comes from the process `without`."""
+    """Give all threads of these processes and of their children, and theirs.
+
+    But not what comes from the process `without`.
+    """
     children: dict[int, list[int]] = {}
     for path in Path("/proc").iterdir():
         if path.name.isdigit():
@@ -80,9 +107,10 @@ def threads_of(processes: Iterable[int], without: int) -> list[int]:
 
 
 class CallRecorder:
-    """Records calls into a folder: `prepare`, `start`, `stop`; `close` at the end, whatever happened.
+    """Records calls into a folder: `prepare`, `start`, `stop`.
 
-    The files begin with `calls.`, and are appended to as calls come: what a killed recording has can be read.
+    `close` at the end, whatever happened. The files begin with `calls.`, and are appended to as
+    calls come: what a killed recording has can be read.
     """
 
     def __init__(self, supervisor: Supervisor, folder: Path, buffer_kib: int = BUFFER_KIB) -> None:
@@ -95,7 +123,9 @@ class CallRecorder:
         self.lost_events = 0
 
     def prepare(self) -> None:
-        """Make the instances and write down how their events are laid out, so that `start` takes no time.
+        """Make the instances and write down how their events are laid out.
+
+        So that `start` takes no time.
 
         Raises:
             InputError: this kernel, or this user, cannot.
@@ -107,13 +137,17 @@ class CallRecorder:
             self._supervisor.undo("umount", ROOT)
             tool("mount", "-t", "tracefs", "nodev", ROOT)
         if not (ROOT / "events" / _NEEDED).exists():
-            raise InputError("this kernel has no events of system calls: it needs CONFIG_FTRACE_SYSCALLS")
+            raise InputError(
+                "this kernel has no events of system calls: it needs CONFIG_FTRACE_SYSCALLS"
+            )
         try:
             self._make(self._calls, _EVENTS, buffer_kib=self._buffer_kib)
             self._make(self._opens, _OPENS, buffer_kib=64, watch="ret >= 0")
             (self._opens / "buffer_percent").write_text("0")
         except OSError as error:
-            raise InputError(f"{error.filename}: the kernel does not take this: {error.strerror}") from error
+            raise InputError(
+                f"{error.filename}: the kernel does not take this: {error.strerror}"
+            ) from error
         header = (self._calls / "events/header_page").read_text()
         events = [path for event in _EVENTS if (path := self._calls / "events" / event).exists()]
         about = {
@@ -131,9 +165,11 @@ class CallRecorder:
         (self._folder / _HEADER).write_text(json.dumps(about, indent=1))
 
     def start(self, processes: Iterable[int]) -> None:
-        """Record from now on: these processes, all threads and children that they have, and those that they will have.
+        """Record from now on.
 
-        What the supervisor has started is left out unless it is named: the copier would record itself.
+        These processes, all threads and children that they have, and those that they will have.
+        What the supervisor has started is left out unless it is named: the copier would record
+        itself.
 
         Raises:
             RunError: the copier did not start.
@@ -153,12 +189,15 @@ class CallRecorder:
             self._folder,
             str(self._page_bytes),
         ]
-        self._copier = self._supervisor.start(command, log=self._folder / "calls.log", stop=((15, 20.0), (9, 5.0)))
+        self._copier = self._supervisor.start(
+            command, log=self._folder / "calls.log", stop=((15, 20.0), (9, 5.0))
+        )
         until = time.monotonic() + _START_S
         while not (self._folder / _STARTED).exists():
             if self._copier.poll() is not None or time.monotonic() > until:
                 raise RunError(
-                    f"the copier of system calls did not start: {(self._folder / 'calls.log').read_text()[-300:]}"
+                    "the copier of system calls did not start: "
+                    f"{(self._folder / 'calls.log').read_text()[-300:]}"
                 )
             time.sleep(0.01)
 
@@ -168,7 +207,9 @@ class CallRecorder:
         return self._copier is not None and self._copier.poll() is not None
 
     def stop(self) -> None:
-        """Record no more; the folder then has all that was seen. `lost_events` is what the kernel had no room for.
+        """Record no more; the folder then has all that was seen.
+
+        `lost_events` is what the kernel had no room for.
 
         Raises:
             RunError: the copier failed.
@@ -179,7 +220,9 @@ class CallRecorder:
         code = copier.stop()
         if code != 0:
             said = (self._folder / "calls.log").read_text()[-300:].strip()
-            raise RunError(f"the copier of system calls ended with {code}: {said or 'it was killed'}")
+            raise RunError(
+                f"the copier of system calls ended with {code}: {said or 'it was killed'}"
+            )
         self.lost_events = int(json.loads((self._folder / _END).read_text())["lost_events"])
 
     def close(self) -> None:
@@ -190,15 +233,20 @@ class CallRecorder:
         for instance in (self._calls, self._opens):
             call_copier.remove(instance)
 
-    def _make(self, instance: Path, events: Iterable[str], *, buffer_kib: int, watch: str | None = None) -> None:
+    def _make(
+        self, instance: Path, events: Iterable[str], *, buffer_kib: int, watch: str | None = None
+    ) -> None:
         self._supervisor.undo("sh", "-c", _REMOVE, "sh", instance)
         instance.mkdir()
         (instance / "tracing_on").write_text("0")
         (instance / "trace_clock").write_text("mono")
         (instance / "buffer_size_kb").write_text(str(buffer_kib))
-        # An instance begins with the options of the tracer, which a recording of the block layer changes.
+        # An instance begins with the options of the tracer, which a recording of the block layer
+        # changes.
         for option in _TEXT_OPTIONS:
-            (instance / "options" / option).write_text("1" if option in ("event-fork", "context-info") else "0")
+            (instance / "options" / option).write_text(
+                "1" if option in ("event-fork", "context-info") else "0"
+            )
         # Nobody, until `start` tells whom: calls of all processes would cost them time before it.
         (instance / "set_event_pid").write_text(str(os.getpid()))
         for event in events:
@@ -223,10 +271,12 @@ def _field(header: str, name: str) -> tuple[int, int]:
 class CallsFound:
     """The calls of a recording: `calls.parquet`, and what is not in it.
 
-    `counts`: calls, other_calls (on sockets, pipes, files of others), unresolved_calls (their file was never seen), unplaced_calls
-    (reads and writes without an offset), unpaired_enters, unpaired_exits, contradicted_files, events, other_events, gaps,
-    missed_events and cut_bytes (told by the pages), torn_sightings (lines cut off), lost_events (told by the kernel at the end; None if
-    the copier was killed), lost_opens (of files that could not be looked at when they were opened).
+    `counts`: calls, other_calls (on sockets, pipes, files of others), unresolved_calls (their file
+    was never seen), unplaced_calls (reads and writes without an offset), unpaired_enters,
+    unpaired_exits, contradicted_files, events, other_events, gaps, missed_events and cut_bytes
+    (told by the pages), torn_sightings (lines cut off), lost_events (told by the kernel at the end;
+    None if the copier was killed), lost_opens (of files that could not be looked at when they were
+    opened).
     """
 
     table: pa.Table
@@ -237,14 +287,17 @@ class CallsFound:
     """Until when; of a copier that was killed, the end of the last call."""
 
 
-def read_calls(folder: Path, files: FileTable, start_monotonic_ns: int, progress: Progress | None = None) -> CallsFound:
-    """Read what a `CallRecorder` wrote into a folder, also if it was killed. Files are added to `files`.
+def read_calls(
+    folder: Path, files: FileTable, start_monotonic_ns: int, progress: Progress | None = None
+) -> CallsFound:
+    """Read what a `CallRecorder` wrote into a folder, also if it was killed.
 
-    `start_monotonic_ns`: the zero of the table's times, on the clock CLOCK_MONOTONIC. Rows are in the order of their beginnings.
+    Files are added to `files`. `start_monotonic_ns`: the zero of the table's times, on the clock
+    CLOCK_MONOTONIC. Rows are in the order of their beginnings.
 
     Raises:
-        InputError: there is no such recording, or it is damaged; the message has the file and its byte.
-        Cancelled: it was asked to stop.
+        InputError: there is no such recording, or it is damaged; the message has the file and its
+        byte. Cancelled: it was asked to stop.
     """
     path = folder / _HEADER
     try:
@@ -268,7 +321,12 @@ def read_calls(folder: Path, files: FileTable, start_monotonic_ns: int, progress
         end = json.loads((folder / _END).read_text())
     return CallsFound(
         table,
-        {"calls": table.num_rows, **counts, "torn_sightings": torn, **{name: end[name] for name in _TOLD_AT_END}},
+        {
+            "calls": table.num_rows,
+            **counts,
+            "torn_sightings": torn,
+            **{name: end[name] for name in _TOLD_AT_END},
+        },
         begun["started_monotonic_ns"] - start_monotonic_ns,
         end["stopped_monotonic_ns"] - start_monotonic_ns,
     )
@@ -284,7 +342,10 @@ Sightings = tuple[
 
 
 def _sightings(path: Path, files: FileTable) -> tuple[list[tuple[int, int]], Sightings, int]:
-    """Read what the copier saw: threads with their processes, looks at open files, and lines that are not complete."""
+    """Read what the copier saw.
+
+    Threads with their processes, looks at open files, and lines that are not complete.
+    """
     threads, rows, torn = [], [], 0
     with path.open(encoding="utf-8") as lines:
         for line in lines:
@@ -300,14 +361,26 @@ def _sightings(path: Path, files: FileTable) -> tuple[list[tuple[int, int]], Sig
             number = None
             if "path" in told:
                 number = files.number(told["device"], told["inode"], told["path"])
-            rows.append((*told["ns"], told["process"], told["fd"], NOT_WANTED_FILE if number is None else number))
+            rows.append(
+                (
+                    *told["ns"],
+                    told["process"],
+                    told["fd"],
+                    NOT_WANTED_FILE if number is None else number,
+                )
+            )
     columns = np.array(rows, np.uint64).reshape(-1, 5).T
     begin, end, process, fd, file = (np.ascontiguousarray(column) for column in columns)
-    return threads, (begin, end, process.astype(np.uint32), fd.astype(np.uint32), file.astype(np.uint32)), torn
+    return (
+        threads,
+        (begin, end, process.astype(np.uint32), fd.astype(np.uint32), file.astype(np.uint32)),
+        torn,
+    )
 
 
 def _table(told: dict[str, Any], start_monotonic_ns: int) -> pa.Table:
-    # The kernel's clock stays far below 2^63; a page that is not what it seems must not stop the rest.
+    # The kernel's clock stays far below 2^63; a page that is not what it seems must not stop the
+    # rest.
     order = np.argsort(told["time_ns"], kind="stable")
     time_ns = told["time_ns"].astype(np.int64)[order] - start_monotonic_ns
 

@@ -37,7 +37,10 @@ class BlockDevice:
 
     @property
     def start_bytes(self) -> int:
-        """Where a partition begins on its disk; 0 for a disk. The kernel traces offsets on the disk."""
+        """Where a partition begins on its disk; 0 for a disk.
+
+        The kernel traces offsets on the disk.
+        """
         start = self.sys / "start"
         return int(start.read_text()) * _SECTOR_BYTES if start.exists() else 0
 
@@ -70,7 +73,11 @@ class BlockDevice:
             path = queue / name
             if path.exists():
                 text = path.read_text().strip()
-                told[name] = int(text) if text.isdigit() else text.partition("[")[2].partition("]")[0] or text
+                told[name] = (
+                    int(text)
+                    if text.isdigit()
+                    else text.partition("[")[2].partition("]")[0] or text
+                )
         backing = self.sys / "loop" / "backing_file"
         if backing.exists():
             told["backing_file"] = backing.read_text().strip()
@@ -81,7 +88,8 @@ def find(target: Path) -> BlockDevice:
     """Give the block device that `target` is, or that the file system of this file or folder is on.
 
     Raises:
-        InputError: there is no such path, or its file system is on no single block device (tmpfs, overlay, network).
+        InputError: there is no such path, or its file system is on no single block device (tmpfs,
+        overlay, network).
     """
     try:
         status = target.stat()
@@ -112,8 +120,12 @@ def mount_of(path: Path) -> tuple[Path, str, str, str]:
     found: tuple[Path, str, str, str] | None = None
     resolved = path.resolve()
     for line in Path("/proc/self/mounts").read_text().splitlines():
-        source, point, kind, options, *_ = (word.encode().decode("unicode_escape") for word in line.split())
-        if resolved.is_relative_to(point) and (found is None or len(Path(point).parts) >= len(found[0].parts)):
+        source, point, kind, options, *_ = (
+            word.encode().decode("unicode_escape") for word in line.split()
+        )
+        if resolved.is_relative_to(point) and (
+            found is None or len(Path(point).parts) >= len(found[0].parts)
+        ):
             found = (Path(point), source, kind, options)
     if found is None:
         raise InputError(f"{path}: on no mounted file system")

@@ -1,7 +1,8 @@
 """Notes where on the device the files of a database lie, again and again while it runs.
 
-A program of its own, started by the supervisor with the standard library alone. A file whose map has been read is read again only
-after it was changed. Told to end (SIGTERM), it looks once more. Maps are asked of the kernel (FIEMAP) without writing anything out.
+A program of its own, started by the supervisor with the standard library alone. A file whose map
+has been read is read again only after it was changed. Told to end (SIGTERM), it looks once more.
+Maps are asked of the kernel (FIEMAP) without writing anything out.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from pathlib import Path
 from typing import Any
 
 Extent = tuple[int, int, int]
-"""Offset in the file, offset on the device (on btrfs: its logical address), length; all in bytes."""
+"""Offset in the file, offset on the device (on btrfs: its logical address), length; all in bytes.
+"""
 
 FIEMAP = 0xC020660B
 _HEAD = struct.Struct("=QQLLLL")
@@ -33,7 +35,9 @@ _NO_PLACE = 0x2 | 0x200
 """Unknown, or within the inode."""
 _DELAYED = 0x4
 _TIMES_APART_NS = 20_000_000
-"""A file system's times may stand still for a tick of the kernel: two changes closer than this may have the same."""
+"""A file system's times may stand still for a tick of the kernel: two changes closer than this may
+have the same.
+"""
 _MOST_LOOKS = 16
 """A file that is not changed is passed over at so many looks at most."""
 _WORK_SHARE = 0.02
@@ -55,7 +59,9 @@ def extents_of(handle: int) -> tuple[list[Extent], bool]:
         count = _HEAD.unpack_from(buffer)[3]
         flags = 0
         for number in range(count):
-            logical, physical, length, _, _, flags, *_ = _ONE.unpack_from(buffer, _HEAD.size + number * _ONE.size)
+            logical, physical, length, _, _, flags, *_ = _ONE.unpack_from(
+                buffer, _HEAD.size + number * _ONE.size
+            )
             at = logical + length
             if flags & _DELAYED:
                 is_delayed = True
@@ -90,11 +96,15 @@ class Known:
 class Watcher:
     """Writes a line of JSON for each file whose map is new, and one for each look.
 
-    A file that has not been changed for long is looked at less often: a database of a thousand files changes a few of them.
+    A file that has not been changed for long is looked at less often: a database of a thousand
+    files changes a few of them.
     """
 
     def __init__(self, roots: list[Path], device: int | None, output: Path) -> None:
-        """`device`: files of other file systems are left out; None if the file system has several numbers, as btrfs does."""
+        """`device`: files of other file systems are left out.
+
+        None if the file system has several numbers, as btrfs does.
+        """
         self._roots, self._device = roots, device
         self._out = output.open("a", encoding="utf-8", buffering=1 << 16)
         self._failed: set[str] = set()
@@ -161,20 +171,32 @@ class Watcher:
         return found
 
     def _settled(self, status: os.stat_result) -> int:
-        """Give the time of a change; none of one so fresh that another may follow with the same time."""
+        """Give the time of a change.
+
+        None of one so fresh that another may follow with the same time.
+        """
         return status.st_ctime_ns if self._begin_ns - status.st_ctime_ns > _TIMES_APART_NS else -1
 
     def _look_at(self, path: str, known: Known | None) -> Known | None:
-        """Look at one, and write down its map if it is new; None if it is of no interest, or gone."""
+        """Look at one, and write down its map if it is new.
+
+        None if it is of no interest, or gone.
+        """
         try:
             status = os.lstat(path)
         except OSError:
             return None
         is_directory = stat.S_ISDIR(status.st_mode)
-        if self._device not in (None, status.st_dev) or not (is_directory or stat.S_ISREG(status.st_mode)):
+        if self._device not in (None, status.st_dev) or not (
+            is_directory or stat.S_ISREG(status.st_mode)
+        ):
             return None
         key = (status.st_dev, status.st_ino)
-        if known is not None and (known.key, known.ctime_ns) == (key, status.st_ctime_ns) and not known.is_delayed:
+        if (
+            known is not None
+            and (known.key, known.ctime_ns) == (key, status.st_ctime_ns)
+            and not known.is_delayed
+        ):
             known.wait = min(known.wait * 2, _MOST_LOOKS)
             known.next_look = self._number + known.wait
             return known
@@ -196,7 +218,9 @@ class Watcher:
         self._known[path] = known = Known(key, self._settled(status), extents, is_delayed)
         if self._maps.get(key) != (path, extents):
             self._maps[key] = (path, extents)
-            self._write(device=key[0], inode=key[1], path=path, is_directory=is_directory, extents=extents)
+            self._write(
+                device=key[0], inode=key[1], path=path, is_directory=is_directory, extents=extents
+            )
         return known
 
     def _write(self, **line: Any) -> None:

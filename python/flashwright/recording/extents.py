@@ -1,4 +1,7 @@
-"""Where the files of a database lie on the device, over time: watched while it runs, and read back."""
+"""Where the files of a database lie on the device, over time.
+
+Watched while it runs, and read back.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,12 @@ from .files import FileTable, Named
 from .own_areas import Area, Chunk, OwnAreas, own_areas
 
 INTERVAL_S = 0.25
-_HEADER, _MAPS, _LOG, _READY = "extents.header.json", "extents.jsonl", "extents.log", "extents.ready"
+_HEADER, _MAPS, _LOG, _READY = (
+    "extents.header.json",
+    "extents.jsonl",
+    "extents.log",
+    "extents.ready",
+)
 _START_S = 60.0
 
 _DIRECTORY = Named("metadata", "directory")
@@ -33,15 +41,23 @@ I64 = npt.NDArray[np.int64]
 
 
 class ExtentWatcher:
-    """Watches where the files below some folders lie: `prepare`, `start`, `stop`; `close` at the end, whatever happened.
+    """Watches where the files below some folders lie: `prepare`, `start`, `stop`.
 
-    What it finds is appended to files that begin with `extents.` in a folder, so that what a killed recording has can be read.
+    `close` at the end, whatever happened. What it finds is appended to files that begin with
+    `extents.` in a folder, so that what a killed recording has can be read.
     """
 
     def __init__(
-        self, supervisor: Supervisor, folder: Path, roots: Sequence[Path], interval_s: float = INTERVAL_S
+        self,
+        supervisor: Supervisor,
+        folder: Path,
+        roots: Sequence[Path],
+        interval_s: float = INTERVAL_S,
     ) -> None:
-        """Do nothing yet. `interval_s`: between two looks, more if looking takes more than 2 % of a processor's time."""
+        """Do nothing yet.
+
+        `interval_s`: between two looks, more if looking takes more than 2 % of a processor's time.
+        """
         self._supervisor, self._folder = supervisor, folder.absolute()
         self._roots = [root.resolve() for root in roots]
         self._interval_s = interval_s
@@ -49,9 +65,9 @@ class ExtentWatcher:
         self._program: Program | None = None
 
     def prepare(self, kind: str, node: Path, mount_point: Path) -> None:
-        """Ask what the file system has for itself, before the recording begins: it is read from the device.
+        """Ask what the file system has for itself, before the recording begins.
 
-        `kind`: its type, such as `ext4`; `node`: its block device.
+        It is read from the device. `kind`: its type, such as `ext4`; `node`: its block device.
         """
         self._kind, self._node, self._mount_point = kind, node, mount_point
         self._write_header(own_areas(kind, node, mount_point))
@@ -73,11 +89,16 @@ class ExtentWatcher:
             "ready": str(self._folder / _READY),
         }
         command = [sys.executable, "-I", extent_watcher.__file__, json.dumps(plan)]
-        self._program = self._supervisor.start(command, log=self._folder / _LOG, stop=((15, 60.0), (9, 5.0)))
+        self._program = self._supervisor.start(
+            command, log=self._folder / _LOG, stop=((15, 60.0), (9, 5.0))
+        )
         until = time.monotonic() + _START_S
         while not (self._folder / _READY).exists():
             if self._program.poll() is not None or time.monotonic() > until:
-                raise RunError(f"the watcher of extents did not start: {(self._folder / _LOG).read_text()[-300:]}")
+                raise RunError(
+                    "the watcher of extents did not start: "
+                    f"{(self._folder / _LOG).read_text()[-300:]}"
+                )
             time.sleep(0.01)
 
     @property
@@ -86,7 +107,9 @@ class ExtentWatcher:
         return self._program is not None and self._program.poll() is not None
 
     def stop(self) -> None:
-        """Look once more, and watch no more. Call `os.sync` before it, if what is not written yet shall have its place.
+        """Look once more, and watch no more.
+
+        Call `os.sync` before it, if what is not written yet shall have its place.
 
         Raises:
             RunError: the watcher failed.
@@ -99,7 +122,8 @@ class ExtentWatcher:
             said = (self._folder / _LOG).read_text()[-300:].strip()
             raise RunError(f"the watcher of extents ended with {code}: {said or 'it was killed'}")
         if self._kind == "btrfs":
-            # It makes chunks as it needs them. Asked of the kernel: nothing is read from the device.
+            # It makes chunks as it needs them. Asked of the kernel: nothing is read from the
+            # device.
             self._write_header(own_areas(self._kind, self._node, self._mount_point))
 
     def close(self) -> None:
@@ -112,7 +136,9 @@ class ExtentWatcher:
         about = {
             "file_system": own.kind,
             "areas": [list(vars(area).values()) for area in own.areas],
-            "chunks": None if own.chunks is None else [list(vars(chunk).values()) for chunk in own.chunks],
+            "chunks": None
+            if own.chunks is None
+            else [list(vars(chunk).values()) for chunk in own.chunks],
             "not_told": own.not_told,
         }
         path = self._folder / _HEADER
@@ -132,17 +158,26 @@ class Extents:
 
     @staticmethod
     def of(ranges: U64) -> Extents:
-        """Make them of rows (device offset, length, file, offset in the file). Of those that overlap, each begins where the last ends."""
+        """Make them of rows (device offset, length, file, offset in the file).
+
+        Of those that overlap, each begins where the last ends.
+        """
         rows = ranges.reshape(-1, 4)
         order = np.lexsort((rows[:, 1], rows[:, 0]))
         begin, length, file, offset = (np.ascontiguousarray(column) for column in rows[order].T)
         end = begin + length
         if len(begin):
-            # A block that two files share (a clone, or one map older than the other) is of the one that begins first.
+            # A block that two files share (a clone, or one map older than the other) is of the one
+            # that begins first.
             reach = np.concatenate([np.zeros(1, np.uint64), np.maximum.accumulate(end)[:-1]])
             cut = np.where(reach > begin, reach - begin, 0).astype(np.uint64)
             kept = cut < length
-            begin, offset, end, file = (begin + cut)[kept], (offset + cut)[kept], end[kept], file[kept]
+            begin, offset, end, file = (
+                (begin + cut)[kept],
+                (offset + cut)[kept],
+                end[kept],
+                file[kept],
+            )
         return Extents(begin, end, file.astype(np.uint32), offset)
 
     def find(self, device_offset: U64) -> I64:
@@ -155,9 +190,11 @@ class Extents:
 
 @dataclass
 class ExtentHistory:
-    """The maps of all files: `maps[n]` as it was seen last at `times_ns[n]`, and `table`, which is `extents.parquet`.
+    """The maps of all files.
 
-    `own` is what the file system has for itself, the same all the time. `not_told` says in words what is not known.
+    `maps[n]` as it was seen last at `times_ns[n]`, and `table`, which is `extents.parquet`. `own`
+    is what the file system has for itself, the same all the time. `not_told` says in words what is
+    not known.
     """
 
     times_ns: I64
@@ -169,9 +206,10 @@ class ExtentHistory:
 
 
 def read_extents(folder: Path, files: FileTable, start_monotonic_ns: int) -> ExtentHistory:
-    """Read what an `ExtentWatcher` wrote into a folder, also if it was killed. Files are added to `files`.
+    """Read what an `ExtentWatcher` wrote into a folder, also if it was killed.
 
-    `start_monotonic_ns`: the zero of all times, on the clock CLOCK_MONOTONIC.
+    Files are added to `files`. `start_monotonic_ns`: the zero of all times, on the clock
+    CLOCK_MONOTONIC.
 
     Raises:
         InputError: there is nothing, or it is damaged.
@@ -194,7 +232,9 @@ def read_extents(folder: Path, files: FileTable, start_monotonic_ns: int) -> Ext
             at_ns = int(told["ns"][0]) - start_monotonic_ns
             if is_changed:
                 times.append(at_ns)
-                maps.append(Extents.of(np.concatenate([np.zeros((0, 4), np.uint64), *current.values()])))
+                maps.append(
+                    Extents.of(np.concatenate([np.zeros((0, 4), np.uint64), *current.values()]))
+                )
                 tables += [_table(rows, at_ns) for rows in new]
             times[-1], is_changed = at_ns, False
             new.clear()
@@ -208,12 +248,17 @@ def read_extents(folder: Path, files: FileTable, start_monotonic_ns: int) -> Ext
             if file is None:
                 continue
             extents = [part for extent in told["extents"] for part in _on_device(extent, chunks)]
-            rows = np.array([(device, length, file, at) for at, device, length in extents], np.uint64).reshape(-1, 4)
+            rows = np.array(
+                [(device, length, file, at) for at, device, length in extents], np.uint64
+            ).reshape(-1, 4)
             current[told["device"], told["inode"]] = rows
             new.append(rows)
             is_changed = True
     areas = [Area(*values) for values in about["areas"]]
-    own = [(area.device_offset, area.length, files.own(Named(area.purpose, area.name)), 0) for area in areas]
+    own = [
+        (area.device_offset, area.length, files.own(Named(area.purpose, area.name)), 0)
+        for area in areas
+    ]
     history = ExtentHistory(
         np.array(times, np.int64),
         maps,
@@ -227,7 +272,12 @@ def read_extents(folder: Path, files: FileTable, start_monotonic_ns: int) -> Ext
 
 def _table(rows: U64, seen_ns: int) -> pa.Table:
     device, length, file, at = rows.T
-    columns = {"file": file.astype(np.uint32), "file_offset": at, "device_offset": device, "length": length}
+    columns = {
+        "file": file.astype(np.uint32),
+        "file_offset": at,
+        "device_offset": device,
+        "length": length,
+    }
     return pa.table({**columns, "seen_ns": np.full(len(rows), seen_ns, np.int64)})
 
 
@@ -243,13 +293,21 @@ def _lines(lines: Sequence[str]) -> Iterator[dict[str, Any]]:
                 ) from error
 
 
-def _on_device(extent: Sequence[int], chunks: Sequence[Chunk] | None) -> Iterator[tuple[int, int, int]]:
-    """Give the places of an extent on the device: itself, or where btrfs has its addresses, once for each copy."""
+def _on_device(
+    extent: Sequence[int], chunks: Sequence[Chunk] | None
+) -> Iterator[tuple[int, int, int]]:
+    """Give the places of an extent on the device.
+
+    Itself, or where btrfs has its addresses, once for each copy.
+    """
     at, address, length = extent
     if chunks is None:
         yield at, address, length
         return
     for chunk in chunks:
-        begin, end = max(address, chunk.logical), min(address + length, chunk.logical + chunk.length)
+        begin, end = (
+            max(address, chunk.logical),
+            min(address + length, chunk.logical + chunk.length),
+        )
         if begin < end:
             yield at + begin - address, chunk.device_offset + begin - chunk.logical, end - begin

@@ -1,4 +1,7 @@
-"""File systems that a recording can put on a device of ours: how each is made and mounted. One line each."""
+"""File systems that a recording can put on a device of ours: how each is made and mounted.
+
+One line each.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class FileSystem:
-    """A file system. `out_of_place`: it writes changed pages elsewhere (log-structured or copy on write)."""
+    """A file system.
+
+    `out_of_place`: it writes changed pages elsewhere (log-structured or copy on write).
+    """
 
     name: str
     summary: str
@@ -30,11 +36,17 @@ class FileSystem:
         if self.name in _known():
             return True
         if shutil.which("modprobe") is not None:
-            subprocess.run(["modprobe", "-q", self.name], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+            subprocess.run(
+                ["modprobe", "-q", self.name],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                check=False,
+            )
         return self.name in _known()
 
 
-# Lazy initialisation would write inode tables during the recording; discarding would punch out the image under a loop device.
+# Lazy initialisation would write inode tables during the recording; discarding would punch out the
+# image under a loop device.
 ALL = (
     FileSystem(
         name="ext2",
@@ -47,7 +59,15 @@ ALL = (
         name="ext4",
         summary="in place, with a journal of metadata",
         out_of_place=False,
-        make=("mkfs.ext4", "-q", "-F", "-b", "4096", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"),
+        make=(
+            "mkfs.ext4",
+            "-q",
+            "-F",
+            "-b",
+            "4096",
+            "-E",
+            "nodiscard,lazy_itable_init=0,lazy_journal_init=0",
+        ),
         least_bytes=16 * MIB,
     ),
     FileSystem(
@@ -98,4 +118,8 @@ def find(name: str) -> FileSystem:
 
 
 def _known() -> set[str]:
-    return {line.split()[-1] for line in Path("/proc/filesystems").read_text().splitlines() if line.strip()}
+    return {
+        line.split()[-1]
+        for line in Path("/proc/filesystems").read_text().splitlines()
+        if line.strip()
+    }

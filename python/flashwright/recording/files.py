@@ -1,4 +1,7 @@
-"""Files of a database: what each is for, by its name, and the numbers that a recording knows them by."""
+"""Files of a database.
+
+What each is for, by its name, and the numbers that a recording knows them by.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,9 @@ from pathlib import Path, PurePosixPath
 import pyarrow as pa
 
 PURPOSES = ("heap", "index", "wal", "temp", "catalog", "journal", "metadata", "other")
-"""`wal`: the database's log, a rollback journal too. `journal`, `metadata`: the file system's own. `other`: commit status, free
-space maps, locks, configuration, and what is not known."""
+"""`wal`: the database's log, a rollback journal too. `journal`, `metadata`: the file system's own.
+`other`: commit status, free space maps, locks, configuration, and what is not known.
+"""
 
 _DELETED = " (deleted)"
 _FIRST_USER_OID = 16_384
@@ -32,7 +36,10 @@ Namer = Callable[[PurePosixPath], Named]
 
 
 def sqlite_namer(database: Path) -> Namer:
-    """Name the files of a SQLite database. The database itself is `heap`; its pages are told apart by `sqlite_pages`."""
+    """Name the files of a SQLite database.
+
+    The database itself is `heap`; its pages are told apart by `sqlite_pages`.
+    """
     ends = {
         "": Named("heap"),
         "-wal": Named("wal"),
@@ -50,7 +57,10 @@ def sqlite_namer(database: Path) -> Namer:
 
 
 def postgres_namer(data: Path, relations: Mapping[str, Named]) -> Namer:
-    """Name the files of a PostgreSQL cluster. `relations`: by file, such as `base/5/16384`, as `postgres_relations` gives them."""
+    """Name the files of a PostgreSQL cluster.
+
+    `relations`: by file, such as `base/5/16384`, as `postgres_relations` gives them.
+    """
     root = PurePosixPath(data.resolve())
 
     def name(path: PurePosixPath) -> Named:
@@ -86,7 +96,8 @@ def _relation(inside: PurePosixPath, file: str, relations: Mapping[str, Named]) 
 
 
 POSTGRES_RELATIONS = """
-SELECT pg_relation_filepath(c.oid) AS path, c.relname AS name, c.relkind::text AS kind, c.oid::bigint AS oid, n.nspname AS schema,
+SELECT pg_relation_filepath(c.oid) AS path, c.relname AS name, c.relkind::text AS kind,
+       c.oid::bigint AS oid, n.nspname AS schema,
        coalesce(t.relname, ti.relname) AS toast_of
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 LEFT JOIN pg_class t ON t.reltoastrelid = c.oid AND c.relkind = 't'
@@ -94,15 +105,20 @@ LEFT JOIN pg_index i ON i.indexrelid = c.oid
 LEFT JOIN pg_class ti ON ti.reltoastrelid = i.indrelid
 WHERE pg_relation_filepath(c.oid) IS NOT NULL
 """
-"""Asked of the server at the beginning and at the end: a table that is rewritten gets another file."""
+"""Asked of the server at the beginning and at the end: a table that is rewritten gets another file.
+"""
 
 
 def postgres_relations(rows: Iterable[Mapping[str, object]]) -> dict[str, Named]:
     """Make of the rows of `POSTGRES_RELATIONS` what is in each file."""
     found = {}
     for row in rows:
-        # Tables and indexes of the system have low numbers; those that hold its long values do not tell by their schema.
-        is_system = int(str(row["oid"])) < _FIRST_USER_OID or row["schema"] in ("pg_catalog", "information_schema")
+        # Tables and indexes of the system have low numbers; those that hold its long values do not
+        # tell by their schema.
+        is_system = int(str(row["oid"])) < _FIRST_USER_OID or row["schema"] in (
+            "pg_catalog",
+            "information_schema",
+        )
         purpose = "catalog" if is_system else ("index" if row["kind"] in ("i", "I") else "heap")
         name = str(row["name"]) if row["toast_of"] is None else f"{row['toast_of']} (long values)"
         found[str(row["path"])] = Named(purpose, name)
@@ -113,8 +129,9 @@ def postgres_relations(rows: Iterable[Mapping[str, object]]) -> dict[str, Named]
 class FileTable:
     """The files of a recording, numbered as they are seen: `files.parquet`.
 
-    A file is told by device and inode, so that it stays itself when it is renamed, as PostgreSQL does with segments of its log. An
-    inode that is found under a name of another purpose is another file: the first one was deleted.
+    A file is told by device and inode, so that it stays itself when it is renamed, as PostgreSQL
+    does with segments of its log. An inode that is found under a name of another purpose is another
+    file: the first one was deleted.
     """
 
     roots: Sequence[Path]
@@ -147,7 +164,10 @@ class FileTable:
         return number
 
     def own(self, named: Named) -> int:
-        """Give the number of an area of the file system's own; its path is its name in angle brackets."""
+        """Give the number of an area of the file system's own.
+
+        Its path is its name in angle brackets.
+        """
         number = self._numbers.setdefault((0, 0, f"{named.purpose} {named.name}"), len(self._files))
         if number == len(self._files):
             self._files.append((f"<{named.name}>", named))

@@ -19,7 +19,12 @@ from .path import NAMES, finish_path
 from .recorder import BLOCK_STREAM, MARKS, MARKS_OF_RUN, RAW
 
 REQUESTS, QUEUED = "requests", "queued"
-_MARK_COLUMNS = {"time_ns": pa.int64(), "end_ns": pa.int64(), "kind": pa.string(), "name": pa.string()}
+_MARK_COLUMNS = {
+    "time_ns": pa.int64(),
+    "end_ns": pa.int64(),
+    "kind": pa.string(),
+    "name": pa.string(),
+}
 _MOST_ROWS_IN_MEMORY = 1000
 _ACTIONS = {REQUESTS: "D", QUEUED: "Q"}
 _ZEROS = {REQUESTS: "start_monotonic_ns", QUEUED: "queued_start_monotonic_ns"}
@@ -57,7 +62,10 @@ def finish(folder: Path) -> Run:
     for name, action in _ACTIONS.items():
         files[name] = raw / f"{name}.parquet"
         told = convert_trace(
-            stream, files[name], from_format=f"blktrace(action={action},start={start_bytes})", skip_bad=skip_bad
+            stream,
+            files[name],
+            from_format=f"blktrace(action={action},start={start_bytes})",
+            skip_bad=skip_bad,
         )
         about[_ZEROS[name]] = told["start_ns"]
         about["torn_records"] = about.get("torn_records", 0) or told.get("skipped", 0)
@@ -80,7 +88,10 @@ def _stream_of_pages(raw: Path, stream: Path) -> dict[str, int]:
 
 
 def _set_zeros(about: dict[str, Any]) -> None:
-    """Give a layer that had no request the other's zero: a device may pass requests on without issuing any."""
+    """Give a layer that had no request the other's zero.
+
+    A device may pass requests on without issuing any.
+    """
     zeros = [about[name] for name in _ZEROS.values()]
     if zeros == [None, None]:
         raise RunError(f"{about['device']['name']} got no request while it was recorded")
@@ -102,7 +113,9 @@ def _add_path(run: Run, raw: Path) -> None:
         return
     about = run.result["recording"]
     columns = ["time_ns", "op", "offset", "length"]
-    requests, queued = (pq.read_table(run.table_files[name], columns=columns) for name in (REQUESTS, QUEUED))
+    requests, queued = (
+        pq.read_table(run.table_files[name], columns=columns) for name in (REQUESTS, QUEUED)
+    )
     found = finish_path(
         raw,
         requests,
@@ -120,7 +133,10 @@ def _add_path(run: Run, raw: Path) -> None:
 
 
 def _marks(raw: Path, zero_ns: int) -> pa.Table:
-    """Read the marks, on the clock of the requests: nanoseconds from the first of them, negative before it."""
+    """Read the marks, on the clock of the requests.
+
+    Nanoseconds from the first of them, negative before it.
+    """
     path = raw / MARKS
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     marks = [json.loads(line) for line in lines]
@@ -132,7 +148,12 @@ def _marks(raw: Path, zero_ns: int) -> pa.Table:
             # The database's own word on its checkpoints has those that we asked for, too.
             marks = [mark for mark in marks if mark["kind"] != "checkpoint"]
     parts.append(
-        pa.table({name: pa.array([mark[name] for mark in marks], kind) for name, kind in _MARK_COLUMNS.items()})
+        pa.table(
+            {
+                name: pa.array([mark[name] for mark in marks], kind)
+                for name, kind in _MARK_COLUMNS.items()
+            }
+        )
     )
     table = pa.concat_tables(parts)
     for name in ("time_ns", "end_ns"):
@@ -142,7 +163,10 @@ def _marks(raw: Path, zero_ns: int) -> pa.Table:
 
 
 def block_stream(folder: Path) -> Path:
-    """Give the stream of the block layer: with blktrace the first of its files, beside which readers find the others."""
+    """Give the stream of the block layer.
+
+    With blktrace the first of its files, beside which readers find the others.
+    """
     one = folder / RAW / BLOCK_STREAM
     first = one.with_name(f"{one.name}.0")
     return first if first.exists() else one
@@ -165,4 +189,7 @@ def _processes(requests: Path, commands: dict[str, str]) -> list[dict[str, Any]]
         by_command[command] = by_command.get(command, 0) + one["counts"]
     total = max(sum(by_command.values()), 1)
     most_first = sorted(by_command.items(), key=lambda item: -item[1])
-    return [{"command": name, "requests": number, "share": number / total} for name, number in most_first]
+    return [
+        {"command": name, "requests": number, "share": number / total}
+        for name, number in most_first
+    ]

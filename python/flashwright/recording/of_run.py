@@ -22,7 +22,10 @@ _PATIENCE_S = 60.0
 
 
 class RunRecorder(Unobserved):
-    """Records the device that a database is on, for as long as the measurement lasts; and the way to it, from the warm-up on."""
+    """Records the device that a database is on, for as long as the measurement lasts.
+
+    And the way to it, from the warm-up on.
+    """
 
     def __init__(
         self,
@@ -34,9 +37,10 @@ class RunRecorder(Unobserved):
         may_replace: bool = False,
         patience_s: float = _PATIENCE_S,
     ) -> None:
-        """Do nothing yet; `folder` is that of the recording. `with_path`: also the database's calls, and where its files lie.
+        """Do nothing yet; `folder` is that of the recording.
 
-        `may_replace`: a recording that is in the folder. `patience_s`: how long to wait for another recording on this machine.
+        `with_path`: also the database's calls, and where its files lie. `may_replace`: a recording
+        that is in the folder. `patience_s`: how long to wait for another recording on this machine.
         """
         self.folder = folder
         self.recorder: Recorder | None = None
@@ -102,13 +106,21 @@ class RunRecorder(Unobserved):
         self._there.mark(Mark("checkpoint", begin_ns, end_ns, "asked for"))
 
     def tell(self, transactions: dict[str, Any], checkpoints: list[dict[str, Any]]) -> None:
-        """Note what a run told when it was over: its log of transactions, and the database's checkpoints where it tells them.
+        """Note what a run told when it was over.
 
-        Times count from the measurement's begin: of transactions in nanoseconds, of checkpoints in seconds.
+        Its log of transactions, and the database's checkpoints where it tells them. Times count
+        from the measurement's begin: of transactions in nanoseconds, of checkpoints in seconds.
         """
         parts = [_marks("checkpoint", *_columns_of(checkpoints))]
         if transactions:
-            parts.append(_marks("transaction", transactions["start_ns"], transactions["end_ns"], transactions["kind"]))
+            parts.append(
+                _marks(
+                    "transaction",
+                    transactions["start_ns"],
+                    transactions["end_ns"],
+                    transactions["kind"],
+                )
+            )
         table = pa.concat_tables(parts)
         for name in ("time_ns", "end_ns"):
             shifted = pc.add(table[name], pa.scalar(self._begun_ns, pa.int64()))

@@ -1,6 +1,7 @@
-"""Where on a device a file system keeps what is its own: its journal, its tables, and on btrfs its chunks.
+"""Where on a device a file system keeps what is its own.
 
-Read from the device itself or asked of the kernel before a recording, so that it is not recorded.
+Its journal, its tables, and on btrfs its chunks. Read from the device itself or asked of the kernel
+before a recording, so that it is not recorded.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from flashwright._core import RunError
 from .tools import tool
 
 _RANGE = re.compile(
-    r"(?:(?:superblock|bitmap|table) at|Group descriptors at|GDT blocks at) (\d+)(?:-(\d+))?", re.IGNORECASE
+    r"(?:(?:superblock|bitmap|table) at|Group descriptors at|GDT blocks at) (\d+)(?:-(\d+))?",
+    re.IGNORECASE,
 )
 
 
@@ -43,7 +45,10 @@ class Chunk:
 
 @dataclass
 class OwnAreas:
-    """What is known of a file system. `chunks`: None where addresses are the device's. `not_told`: what is not known, in words."""
+    """What is known of a file system.
+
+    `chunks`: None where addresses are the device's. `not_told`: what is not known, in words.
+    """
 
     kind: str
     areas: list[Area] = field(default_factory=list)
@@ -52,7 +57,10 @@ class OwnAreas:
 
 
 def own_areas(kind: str, node: Path, mount_point: Path) -> OwnAreas:
-    """Tell what the file system of type `kind` on the device `node` has for itself. What cannot be told is said, not raised."""
+    """Tell what the file system of type `kind` on the device `node` has for itself.
+
+    What cannot be told is said, not raised.
+    """
     found = OwnAreas(kind)
     reader = {"ext2": _ext, "ext3": _ext, "ext4": _ext, "xfs": _xfs, "btrfs": _btrfs}.get(kind)
     if reader is None:
@@ -70,13 +78,16 @@ def _ext(found: OwnAreas, node: Path, _mount_point: Path) -> None:
     size = int(_after(told, "Block size:"))
     for match in _RANGE.finditer(told[told.index("\nGroup 0:") :]):
         first, last = int(match[1]), int(match[2] or match[1])
-        found.areas.append(Area("metadata", "tables and bitmaps", first * size, (last - first + 1) * size))
+        found.areas.append(
+            Area("metadata", "tables and bitmaps", first * size, (last - first + 1) * size)
+        )
     inode = re.search(r"^Journal inode:\s+(\d+)", told, re.MULTILINE)
     if inode is None:
         if "has_journal" in told:
             found.not_told.append("the journal, which is on another device")
         return
-    # Level, entries, then blocks of the file, blocks of the device, length; a range of one block has the same form.
+    # Level, entries, then blocks of the file, blocks of the device, length; a range of one block
+    # has the same form.
     rows = re.findall(
         r"^\s*\d+/\s*\d+\s+\d+/\s*\d+\s+\d+\s*-\s*\d+\s+(\d+)\s*-\s*(\d+)",
         tool("debugfs", "-R", f"dump_extents -l <{inode[1]}>", node),
@@ -85,7 +96,9 @@ def _ext(found: OwnAreas, node: Path, _mount_point: Path) -> None:
     if not rows:
         found.not_told.append("where the journal is: it has no extents")
     for first, last in rows:
-        found.areas.append(Area("journal", "journal", int(first) * size, (int(last) - int(first) + 1) * size))
+        found.areas.append(
+            Area("journal", "journal", int(first) * size, (int(last) - int(first) + 1) * size)
+        )
 
 
 def _after(text: str, key: str) -> str:
@@ -111,7 +124,9 @@ def _xfs(found: OwnAreas, node: Path, _mount_point: Path) -> None:
     # A block's number has its group in the upper bits; groups are not of a power of two.
     block = (log_start >> shift) * group_blocks + (log_start & ((1 << shift) - 1))
     found.areas.append(Area("journal", "log", block * size, log_blocks * size))
-    found.not_told.append("which of XFS's own data lie where: what is in no file counts as metadata")
+    found.not_told.append(
+        "which of XFS's own data lie where: what is in no file counts as metadata"
+    )
 
 
 _TREE_SEARCH = 0xD0009411
@@ -143,7 +158,10 @@ def _btrfs(found: OwnAreas, _node: Path, mount_point: Path) -> None:
 
 
 def _search(handle: int, begin: int) -> list[tuple[int, bytes]]:
-    """Ask the kernel for items of the chunk tree from an address on (BTRFS_IOC_TREE_SEARCH; needs root)."""
+    """Ask the kernel for items of the chunk tree from an address on.
+
+    BTRFS_IOC_TREE_SEARCH; needs root.
+    """
     buffer = array.array("B", bytes(4096))
     key = (
         _CHUNK_TREE,

@@ -27,12 +27,13 @@ U8 = npt.NDArray[np.uint8]
 
 @dataclass
 class Owners:
-    """`owners.parquet`, a row for each request: file, file_offset, purpose; and what it does not tell.
+    """`owners.parquet`, a row for each request: file, file_offset, purpose.
 
-    `counts`, in requests of reads, writes and trims: `owned`, by a file; `own`, the file system's, at a place that is known to be;
-    `by_sync`, by a file that was being synced, with no offset; `unowned`, at places of no file that we know of; `mixed`, whose last
-    byte is of another owner than the first, which stands in the table; `flushes` have no place. `unowned_is`: the purpose that the
-    unowned ones have.
+    And what it does not tell. `counts`, in requests of reads, writes and trims: `owned`, by a file;
+    `own`, the file system's, at a place that is known to be; `by_sync`, by a file that was being
+    synced, with no offset; `unowned`, at places of no file that we know of; `mixed`, whose last
+    byte is of another owner than the first, which stands in the table; `flushes` have no place.
+    `unowned_is`: the purpose that the unowned ones have.
     """
 
     table: pa.Table
@@ -50,12 +51,14 @@ def owners_of(
 ) -> Owners:
     """Tell whose each request is.
 
-    `requests`: with time_ns, offset, length as in `requests.parquet`. `pages`: by file, what the pages of a SQLite database hold.
-    `calls`: with time_ns, duration_ns, op, file as in `calls.parquet`.
+    `requests`: with time_ns, offset, length as in `requests.parquet`. `pages`: by file, what the
+    pages of a SQLite database hold. `calls`: with time_ns, duration_ns, op, file as in
+    `calls.parquet`.
 
-    A place belongs to who had it at the look after the request, as files get their places just before they are written; else to who
-    had it at the look before, or at any other. Where changed data are written elsewhere each time, places come and go between two
-    looks: a write to one that nobody had, while calls sync one file and no other, is of that file.
+    A place belongs to who had it at the look after the request, as files get their places just
+    before they are written; else to who had it at the look before, or at any other. Where changed
+    data are written elsewhere each time, places come and go between two looks: a write to one that
+    nobody had, while calls sync one file and no other, is of that file.
     """
     time_ns = requests["time_ns"].to_numpy().astype(np.int64)
     offset = requests["offset"].to_numpy().astype(np.uint64)
@@ -64,14 +67,19 @@ def owners_of(
     first, file_offset = _find(time_ns, offset, has_place, history)
     file = first.copy()
     last, _ = _find(time_ns, offset + np.maximum(length, 1) - np.uint64(1), has_place, history)
-    of_file = np.array([PURPOSES.index(purpose) for purpose in files.purposes()] or [_OTHER], np.uint8)
-    # Where we know what a file system has for itself, what is in no file may be anything: of a file that came and went.
+    of_file = np.array(
+        [PURPOSES.index(purpose) for purpose in files.purposes()] or [_OTHER], np.uint8
+    )
+    # Where we know what a file system has for itself, what is in no file may be anything: of a file
+    # that came and went.
     unowned = _OTHER if _METADATA in of_file[history.own.file] else _METADATA
     has_offset = file != _NONE
     by_sync = 0
     if calls is not None and history.file_system in _COPIES_DATA:
         is_open = np.flatnonzero(
-            ~has_offset & (length > 0) & pc.equal(requests["op"].cast(pa.string()), "write").to_numpy()
+            ~has_offset
+            & (length > 0)
+            & pc.equal(requests["op"].cast(pa.string()), "write").to_numpy()
         )
         synced = file_being_synced(time_ns[is_open], calls)
         file[is_open] = synced
@@ -83,7 +91,9 @@ def owners_of(
         purpose[mine] = known.purpose_at(file_offset[mine])
     # A flush has no place; it is for all that was written before it.
     purpose[length == 0] = _OTHER
-    is_own = is_owned & np.isin(of_file[np.where(is_owned, file, 0)], [_METADATA, PURPOSES.index("journal")])
+    is_own = is_owned & np.isin(
+        of_file[np.where(is_owned, file, 0)], [_METADATA, PURPOSES.index("journal")]
+    )
     counts = {
         "owned": int((has_offset & ~is_own).sum()),
         "by_sync": by_sync,
@@ -103,8 +113,13 @@ def owners_of(
 
 
 def file_being_synced(time_ns: I64, calls: pa.Table) -> npt.NDArray[np.uint32]:
-    """Give the file that calls were syncing at each time, if it was one and no other; all bits set if not."""
-    syncs = calls.filter(pc.and_(pc.equal(calls["op"].cast(pa.string()), "sync"), calls["file"].is_valid()))
+    """Give the file that calls were syncing at each time, if it was one and no other.
+
+    All bits set if not.
+    """
+    syncs = calls.filter(
+        pc.and_(pc.equal(calls["op"].cast(pa.string()), "sync"), calls["file"].is_valid())
+    )
     begin, number = syncs["time_ns"].to_numpy(), syncs["file"].to_numpy()
     end = begin + syncs["duration_ns"].to_numpy().astype(np.int64)
     file, others = np.full(len(time_ns), _NONE, np.uint32), np.zeros(len(time_ns), np.int64)
@@ -150,7 +165,10 @@ def _find(
 
 
 def _steps(maps: int) -> Iterator[int]:
-    """Give the order of looks to try, counted from the first one after the request: it, the one before, the next, and so on."""
+    """Give the order of looks to try, counted from the first one after the request.
+
+    It, the one before, the next, and so on.
+    """
     yield 0
     for distance in range(1, maps + 1):
         yield -distance
@@ -159,31 +177,46 @@ def _steps(maps: int) -> Iterator[int]:
 
 @dataclass(frozen=True)
 class SqlitePages:
-    """What each page of a SQLite database holds: numbers of `PURPOSES`, from the first page on. `names`: of each page's table or index."""
+    """What each page of a SQLite database holds: numbers of `PURPOSES`, from the first page on.
+
+    `names`: of each page's table or index.
+    """
 
     page_bytes: int
     purpose: U8
     names: list[str | None]
 
     def purpose_at(self, file_offset: U64) -> U8:
-        """Give the purpose of the page at each offset; what is beyond the pages that are known is `other`."""
+        """Give the purpose of the page at each offset.
+
+        What is beyond the pages that are known is `other`.
+        """
         page = (file_offset // np.uint64(self.page_bytes)).astype(np.int64)
         known = page < len(self.purpose)
         return np.where(known, self.purpose[np.where(known, page, 0)], _OTHER).astype(np.uint8)
 
 
 def sqlite_pages(database: Path) -> SqlitePages | None:
-    """Ask SQLite what each page holds, as it is now: heap (tables), index, catalog (the schema), other (free).
+    """Ask SQLite what each page holds, as it is now.
 
-    None if this SQLite was built without `dbstat`: then it is not told. Reads the whole database, so call it when the recording is over.
+    Heap (tables), index, catalog (the schema), other (free). None if this SQLite was built without
+    `dbstat`: then it is not told. Reads the whole database, so call it when the recording is over.
     """
     # Read-only: whoever closes a database last else moves its log into it.
-    with closing(sqlite3.connect(f"file:{quote(str(database.resolve()))}?mode=ro", uri=True)) as connection:
+    with closing(
+        sqlite3.connect(f"file:{quote(str(database.resolve()))}?mode=ro", uri=True)
+    ) as connection:
         if ("ENABLE_DBSTAT_VTAB",) not in connection.execute("PRAGMA compile_options").fetchall():
             return None
-        page_bytes, count = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_size", "page_count"))
+        page_bytes, count = (
+            connection.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("page_size", "page_count")
+        )
         kinds = dict(
-            connection.execute("SELECT name, CASE type WHEN 'index' THEN 'index' ELSE 'heap' END FROM sqlite_schema")
+            connection.execute(
+                "SELECT name, CASE type WHEN 'index' THEN 'index' ELSE 'heap' END FROM "
+                "sqlite_schema"
+            )
         )
         kinds |= dict.fromkeys(("sqlite_schema", "sqlite_master"), "catalog")
         purpose = np.full(count, _OTHER, np.uint8)

@@ -16,20 +16,24 @@ LOGS = ("wal", "journal")
 
 
 def write_without(folder: Path, purposes: Collection[str], output: Path) -> int:
-    """Write the requests of a recording that are for none of these purposes as a trace of its own, and give their number.
+    """Write the requests of a recording that are for none of these purposes.
 
-    Flushes are for all, and stay.
+    They are a trace of their own. Gives their number. Flushes are for all, and stay.
 
     Raises:
         InputError: the recording does not tell what its requests are for.
     """
     owners = folder / "owners.parquet"
     if not owners.exists():
-        raise InputError(f"{folder}: this recording does not tell what its requests are for: it has no {owners.name}")
+        raise InputError(
+            f"{folder}: this recording does not tell what its requests are for: it has no "
+            f"{owners.name}"
+        )
     purpose = pq.read_table(owners, columns=["purpose"])["purpose"].cast(pa.string())
     table = pq.read_table(folder / "requests.parquet")
     left_out = pc.and_(
-        pc.is_in(purpose, pa.array(list(purposes))), pc.not_equal(table["op"].cast(pa.string()), pa.scalar("flush"))
+        pc.is_in(purpose, pa.array(list(purposes))),
+        pc.not_equal(table["op"].cast(pa.string()), pa.scalar("flush")),
     )
     kept = table.filter(pc.invert(left_out))
     about = {**(kept.schema.metadata or {}), b"flashwright.requests": str(kept.num_rows).encode()}

@@ -1,4 +1,7 @@
-"""Records the way above the device, beside its requests: the calls of the database, and where its files lie."""
+"""Records the way above the device, beside its requests.
+
+The calls of the database, and where its files lie.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,10 @@ _LOOK_S = 1.0
 
 @dataclass
 class Names:
-    """What a database's files are for, as far as only it can tell. `database`: `sqlite`, `postgres`, or `` for anything else."""
+    """What a database's files are for, as far as only it can tell.
+
+    `database`: `sqlite`, `postgres`, or `` for anything else.
+    """
 
     roots: list[Path]
     database: str = ""
@@ -54,7 +60,8 @@ class Names:
         """Give them of a benchmark's database, which must be running."""
         if isinstance(place, Embedded):
             return Names([place.path.parent], "sqlite", place.path)
-        server = place.server  # type: ignore[attr-defined]  # the other one is a Cluster, an optional part
+        # The other one is a Cluster, an optional part.
+        server = place.server  # type: ignore[attr-defined]
         names = Names([server.data, (server.data / "pg_wal").resolve()], "postgres", server.data)
         names.relations = postgres_relations(server.query(POSTGRES_RELATIONS))
         return names
@@ -65,7 +72,11 @@ class Names:
             "sqlite": lambda: sqlite_namer(self.path),
             "postgres": lambda: postgres_namer(self.path, self.relations),
         }
-        return FileTable(self.roots, namers[self.database]()) if self.database else FileTable(self.roots)
+        return (
+            FileTable(self.roots, namers[self.database]())
+            if self.database
+            else FileTable(self.roots)
+        )
 
     def write(self, folder: Path) -> None:
         """Write them into a folder."""
@@ -73,7 +84,9 @@ class Names:
             "roots": [str(root.resolve()) for root in self.roots],
             "database": self.database,
             "path": str(self.path.resolve()),
-            "relations": {path: [named.purpose, named.name] for path, named in self.relations.items()},
+            "relations": {
+                path: [named.purpose, named.name] for path, named in self.relations.items()
+            },
         }
         (folder / NAMES).write_text(json.dumps(about))
 
@@ -87,15 +100,27 @@ class Names:
         try:
             about = json.loads((folder / NAMES).read_text())
             relations = {path: Named(*named) for path, named in about["relations"].items()}
-            return Names([Path(root) for root in about["roots"]], about["database"], Path(about["path"]), relations)
+            return Names(
+                [Path(root) for root in about["roots"]],
+                about["database"],
+                Path(about["path"]),
+                relations,
+            )
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InputError(f"{folder / NAMES}: no names of a database's files: {error}") from error
+            raise InputError(
+                f"{folder / NAMES}: no names of a database's files: {error}"
+            ) from error
 
 
 class PathRecorder:
-    """Records calls and places of files into a folder: `prepare`, `start`, `stop`, `tell`; `close` at the end, whatever happened."""
+    """Records calls and places of files into a folder: `prepare`, `start`, `stop`, `tell`.
 
-    def __init__(self, supervisor: Supervisor, folder: Path, names: Names, buffer_kib: int = BUFFER_KIB) -> None:
+    `close` at the end, whatever happened.
+    """
+
+    def __init__(
+        self, supervisor: Supervisor, folder: Path, names: Names, buffer_kib: int = BUFFER_KIB
+    ) -> None:
         """Do nothing yet. `buffer_kib`: of the kernel's buffer of calls, for each processor."""
         self._folder, self._names = folder, names
         self._calls = CallRecorder(supervisor, folder, buffer_kib)
@@ -103,7 +128,9 @@ class PathRecorder:
         self._next_look, self._is_dead = 0.0, False
 
     def prepare(self, kind: str, node: Path, mount_point: Path) -> None:
-        """Set everything up before the device is recorded, since this reads from it: `kind` is the file system's on `node`.
+        """Set everything up before the device is recorded, since this reads from it.
+
+        `kind` is the file system's on `node`.
 
         Raises:
             InputError: this kernel, or this user, cannot.
@@ -115,7 +142,9 @@ class PathRecorder:
         self._calls.prepare()
 
     def start(self, processes: list[int]) -> None:
-        """Record calls from now on, of these processes with their threads and children: some 0.2 s go by until it does.
+        """Record calls from now on, of these processes with their threads and children.
+
+        Some 0.2 s go by until it does.
 
         Raises:
             RunError: the copier did not start.
@@ -123,7 +152,10 @@ class PathRecorder:
         self._calls.start(processes)
 
     def has_failed(self) -> bool:
-        """Tell whether a helper has ended by itself; `stop` tells why. It looks once a second, however often it is asked."""
+        """Tell whether a helper has ended by itself; `stop` tells why.
+
+        It looks once a second, however often it is asked.
+        """
         now = time.monotonic()
         if not self._is_dead and now >= self._next_look:
             self._next_look = now + _LOOK_S
@@ -140,14 +172,21 @@ class PathRecorder:
         self._extents.stop()
 
     def tell(self, place: Place) -> None:
-        """Ask the database again what its files hold, when all recording is over: it may read the whole of it."""
+        """Ask the database again what its files hold, when all recording is over.
+
+        It may read the whole of it.
+        """
         names = Names.of(place)
-        # A table that was rewritten has another file; what was written before is of the one that it had.
+        # A table that was rewritten has another file; what was written before is of the one that it
+        # had.
         names.relations = self._names.relations | names.relations
         names.write(self._folder)
         pages = sqlite_pages(names.path) if names.database == "sqlite" else None
         if pages is not None:
-            columns = {"purpose": pa.array(pages.purpose), "name": pa.array(pages.names, pa.string())}
+            columns = {
+                "purpose": pa.array(pages.purpose),
+                "name": pa.array(pages.names, pa.string()),
+            }
             table = pa.table(columns).replace_schema_metadata({"page_bytes": str(pages.page_bytes)})
             pq.write_table(table, self._folder / _PAGES, compression="zstd")
 
@@ -158,17 +197,22 @@ class PathRecorder:
 
 
 def processes_of(place: Place) -> list[int]:
-    """Give the processes whose calls are the database's: its server, or ourselves with our clients, in which SQLite is."""
+    """Give the processes whose calls are the database's.
+
+    Its server, or ourselves with our clients, in which SQLite is.
+    """
     server = getattr(place, "server", None)
     return [os.getpid()] if server is None else [server.pid]
 
 
 @dataclass
 class PathFound:
-    """The way above the device: tables for the run folder, and what is known about them for its result.
+    """The way above the device.
 
-    `tables`: calls, files, extents, owners (row for row with the requests), queued_owners (with what was queued), and pages: what
-    the pages of a SQLite database hold (file, file_offset, length, purpose, name), if it told.
+    Tables for the run folder, and what is known about them for its result. `tables`: calls, files,
+    extents, owners (row for row with the requests), queued_owners (with what was queued), and
+    pages: what the pages of a SQLite database hold (file, file_offset, length, purpose, name), if
+    it told.
     """
 
     tables: dict[str, pa.Table]
@@ -186,8 +230,8 @@ def finish_path(
 ) -> PathFound:
     """Make the tables of what a `PathRecorder` wrote into a folder, also if it was killed.
 
-    `requests`, `queued`: time_ns, op, offset, length at least. The two times are those of their first rows, on CLOCK_MONOTONIC; the
-    first is the zero of all tables.
+    `requests`, `queued`: time_ns, op, offset, length at least. The two times are those of their
+    first rows, on CLOCK_MONOTONIC; the first is the zero of all tables.
 
     Raises:
         InputError: there is nothing, or it is damaged.
@@ -216,7 +260,8 @@ def finish_path(
         tables["pages"] = _pages_table(*pages)
     elif names.database == "sqlite":
         not_told.append(
-            "which pages of the database are of tables and which of indexes: it was not asked, or its SQLite has no dbstat"
+            "which pages of the database are of tables and which of indexes: it was not asked, or "
+            "its SQLite has no dbstat"
         )
     about = {
         "database": names.database,

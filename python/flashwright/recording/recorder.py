@@ -41,7 +41,10 @@ class Mark:
 
 
 class Recorder:
-    """Records one device into a folder. In order: `prepare`, `start`, `stop`; `close` at the end, whatever happened."""
+    """Records one device into a folder.
+
+    In order: `prepare`, `start`, `stop`; `close` at the end, whatever happened.
+    """
 
     def __init__(
         self,
@@ -55,7 +58,11 @@ class Recorder:
         patience_s: float = 0.0,
         may_replace: bool = False,
     ) -> None:
-        """Do nothing yet. `tracer` is one of `TRACERS`; `patience_s`: how long to wait for another recording on this machine."""
+        """Do nothing yet.
+
+        `tracer` is one of `TRACERS`; `patience_s`: how long to wait for another recording on this
+        machine.
+        """
         self.device = device
         self.folder = folder
         self._supervisor = supervisor
@@ -91,7 +98,8 @@ class Recorder:
             InputError: this cannot be recorded here, or the folder will not do.
         """
         check_folder(self.folder, may_replace=self._may_replace)
-        # Before anything in the folder is replaced: who is refused, or shares the folder with who records, loses nothing.
+        # Before anything in the folder is replaced: who is refused, or shares the folder with who
+        # records, loses nothing.
         self._tracefs = Tracefs(self._supervisor, self._patience_s)
         self._make_folder()
         self._block = self._choose()
@@ -165,9 +173,15 @@ class Recorder:
         raw = self.folder / RAW
         name = self._tracer
         if name == AUTO:
-            name = Blktrace.name if not is_there() and shutil.which("blktrace") is not None else BlockTracer.name
+            name = (
+                Blktrace.name
+                if not is_there() and shutil.which("blktrace") is not None
+                else BlockTracer.name
+            )
         if name == Blktrace.name or self._tracefs is None:
-            return Blktrace(self._supervisor, self.device.path, raw / BLOCK_STREAM, self._buffer_kib)
+            return Blktrace(
+                self._supervisor, self.device.path, raw / BLOCK_STREAM, self._buffer_kib
+            )
         return BlockTracer(self._tracefs, self.device.trace, raw, self._buffer_kib)
 
     def _make_folder(self) -> None:
@@ -176,8 +190,8 @@ class Recorder:
             folder.mkdir(parents=True, exist_ok=True)
             if _same_device(folder, self.device):
                 raise InputError(
-                    f"{folder} is on {self.device.path}, which is to be recorded: the recording would record itself; choose a "
-                    "folder on another device"
+                    f"{folder} is on {self.device.path}, which is to be recorded: the recording "
+                    "would record itself; choose a folder on another device"
                 )
             check_folder(folder, may_replace=self._may_replace)
             raw = folder / RAW
@@ -185,7 +199,9 @@ class Recorder:
             for stale in (*folder.glob("*.parquet"), *raw.iterdir()):
                 stale.unlink()
         except OSError as error:
-            raise InputError(f"{folder}: the recording cannot be written there: {error.strerror}") from error
+            raise InputError(
+                f"{folder}: the recording cannot be written there: {error.strerror}"
+            ) from error
 
     def _write_about(self) -> None:
         document = {"command": "record", "recording": self._about}
@@ -205,9 +221,10 @@ def recorded_bytes(folder: Path) -> int:
 
 
 def check_folder(folder: Path, *, may_replace: bool = False, **others: Path | None) -> None:
-    """Refuse a folder for a recording before any work is done: `others` are folders by what they are for, which it must not be.
+    """Refuse a folder for a recording before any work is done.
 
-    What was recorded cannot be had again, as a simulation can: so a recording is replaced only where `may_replace` says so.
+    `others` are folders by what they are for, which it must not be. What was recorded cannot be had
+    again, as a simulation can: so a recording is replaced only where `may_replace` says so.
 
     Raises:
         InputError: it holds a recording or what is no run, or it is one of the others.
@@ -216,16 +233,24 @@ def check_folder(folder: Path, *, may_replace: bool = False, **others: Path | No
         if folder.exists() and any(folder.iterdir()) and not (folder / RESULT_FILE).is_file():
             raise InputError(f"{folder}: the folder is not empty and no run folder; choose another")
         if not may_replace and (folder / REQUESTS_FILE).exists():
-            raise InputError(f"{folder} holds a recording, which would be lost: choose another folder, or remove it")
+            raise InputError(
+                f"{folder} holds a recording, which would be lost: choose another folder, or "
+                "remove it"
+            )
         if not may_replace and recorded_bytes(folder):
             raise InputError(
-                f"{folder} holds a recording that was killed: `flashwright record --finish {folder}`, or choose another folder"
+                f"{folder} holds a recording that was killed: `flashwright record --finish "
+                f"{folder}`, or choose another folder"
             )
     except OSError as error:
-        raise InputError(f"{folder}: the recording cannot be written there: {error.strerror}") from error
+        raise InputError(
+            f"{folder}: the recording cannot be written there: {error.strerror}"
+        ) from error
     for what, other in others.items():
         if other is not None and other.resolve() == folder.resolve():
-            raise InputError(f"--record {folder}: that is the folder of the {what}, too; choose another")
+            raise InputError(
+                f"--record {folder}: that is the folder of the {what}, too; choose another"
+            )
 
 
 def _same_device(folder: Path, device: BlockDevice) -> bool:

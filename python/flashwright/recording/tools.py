@@ -37,7 +37,9 @@ def tool(*command: str | Path) -> str:
     """
     words = [str(word) for word in command]
     need(words[0])
-    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
     if done.returncode != 0:
         told = done.stderr.strip() or done.stdout.strip()
         raise RunError(f"{' '.join(words)}: exit {done.returncode}: {told}")
@@ -52,7 +54,10 @@ def need(program: str) -> None:
     """
     if shutil.which(program) is None:
         package = PACKAGES.get(program)
-        raise InputError(f"{program} is not installed" + (f" (Debian: apt-get install {package})" if package else ""))
+        raise InputError(
+            f"{program} is not installed"
+            + (f" (Debian: apt-get install {package})" if package else "")
+        )
 
 
 def need_root(what: str) -> None:

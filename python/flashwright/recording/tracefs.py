@@ -1,4 +1,7 @@
-"""The kernel's tracefs: one recording at a time, and every setting put back, whatever becomes of us."""
+"""The kernel's tracefs.
+
+One recording at a time, and every setting put back, whatever becomes of us.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +27,18 @@ _WAIT_S = 0.1
 
 @contextlib.contextmanager
 def at_hand() -> Iterator[Path]:
-    """Give the folder of tracefs for a look. Where it is not mounted, it is for that long if we may.
+    """Give the folder of tracefs for a look.
 
-    That is in a folder of our own: a recording that begins meanwhile may need the usual one for longer.
+    Where it is not mounted, it is for that long if we may. That is in a folder of our own: a
+    recording that begins meanwhile may need the usual one for longer.
     """
     if (ROOT / "current_tracer").exists() or os.geteuid() != 0:
         yield ROOT
         return
     with contextlib.ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="flashwright-"))
-        # Not a temporary directory that removes what is in it: that would be the kernel's, were it still mounted.
+        # Not a temporary directory that removes what is in it: that would be the kernel's, were it
+        # still mounted.
         stack.callback(folder.rmdir)
         with contextlib.suppress(InputError, RunError):
             tool("mount", "-t", "tracefs", "nodev", folder)
@@ -75,12 +80,16 @@ class Tracefs:
             self.at_end(path, old)
             path.write_text(value)
         except OSError as error:
-            raise InputError(f"{path}: the kernel does not take `{value}`: {error.strerror}") from error
+            raise InputError(
+                f"{path}: the kernel does not take `{value}`: {error.strerror}"
+            ) from error
 
     def at_end(self, path: Path, value: str) -> None:
         """Have a value written at the end, whatever becomes of us."""
         # A device may be gone by then: what is not there needs nothing.
-        number = self._supervisor.undo("sh", "-c", '[ ! -e "$1" ] || echo "$2" > "$1"', "sh", path, value)
+        number = self._supervisor.undo(
+            "sh", "-c", '[ ! -e "$1" ] || echo "$2" > "$1"', "sh", path, value
+        )
         self._saved.append((number, path, value))
 
     def close(self) -> None:
@@ -106,7 +115,10 @@ def current(path: Path) -> str:
 
 
 def lost_events(instance: Path = ROOT) -> int:
-    """Count the events that found no room in the buffer since it was last emptied, over all processors."""
+    """Count the events that found no room in the buffer since it was last emptied.
+
+    Over all processors.
+    """
     return sum(_stats(instance, _LOSSES))
 
 
@@ -149,7 +161,9 @@ def _locked(patience_s: float) -> int:
         except BlockingIOError:
             if time.monotonic() >= deadline:
                 os.close(handle)
-                raise InputError("another recording goes on: the kernel's tracer serves one at a time") from None
+                raise InputError(
+                    "another recording goes on: the kernel's tracer serves one at a time"
+                ) from None
             time.sleep(_WAIT_S)
         else:
             return handle

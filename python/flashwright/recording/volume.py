@@ -1,4 +1,7 @@
-"""A file system of our own, on a loop device over an image file or on a device that is given: what a recording runs on."""
+"""A file system of our own, on a loop device over an image file or on a device that is given.
+
+What a recording runs on.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,19 @@ from .file_systems import FileSystem
 from .tools import need_root, tool
 
 LOG_ROOM_BYTES = {"sqlite": 1 << 29, "postgres": 2 << 30}
-"""What a volume has for a database's logs, which PostgreSQL lets grow to a GiB, and all else that is not its data."""
+"""What a volume has for a database's logs, which PostgreSQL lets grow to a GiB, and all else that
+is not its data.
+"""
 _UNMOUNT_ATTEMPTS = 40
 _CHUNK_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
 class VolumePlan:
-    """A file system of our own: on `device`, whose contents are lost, or over an image of `size_bytes`."""
+    """A file system of our own.
+
+    On `device`, whose contents are lost, or over an image of `size_bytes`.
+    """
 
     file_system: str
     size_bytes: int
@@ -47,9 +55,14 @@ class VolumePlan:
 
 
 class Volume:
-    """A mounted file system. The supervisor unmounts it, detaches the loop device and removes the image, at the latest."""
+    """A mounted file system.
 
-    def __init__(self, supervisor: Supervisor, file_system: FileSystem, mount_options: str | None = None) -> None:
+    The supervisor unmounts it, detaches the loop device and removes the image, at the latest.
+    """
+
+    def __init__(
+        self, supervisor: Supervisor, file_system: FileSystem, mount_options: str | None = None
+    ) -> None:
         """Do nothing yet."""
         self._supervisor = supervisor
         self.file_system = file_system
@@ -66,38 +79,44 @@ class Volume:
         """Make it on a loop device with direct I/O, over an image in a folder of ours in `parent`.
 
         Raises:
-            InputError: no root, no room, too small, or the file system of `parent` has no direct I/O.
-            RunError: a program failed.
+            InputError: no root, no room, too small, or the file system of `parent` has no direct
+            I/O. RunError: a program failed.
         """
         need_root("making a file system of our own")
         if size_bytes < self.file_system.least_bytes:
             raise InputError(
-                f"a volume of {size_bytes:,} bytes: {self.file_system.name} needs {self.file_system.least_bytes:,} at least"
+                f"a volume of {size_bytes:,} bytes: {self.file_system.name} needs "
+                f"{self.file_system.least_bytes:,} at least"
             )
         folder = self._supervisor.folder(parent, "flashwright-volume-")
         image = folder / "image"
         _write(image, size_bytes)
         # By the image's name: the loop device has no name before it is made.
         detach = (
-            'for loop in $(losetup --noheadings --output NAME --associated "$1"); do losetup --detach "$loop"; done'
+            'for loop in $(losetup --noheadings --output NAME --associated "$1"); do losetup '
+            '--detach "$loop"; done'
         )
         self._supervisor.undo("sh", "-c", detach, "sh", image)
         self._node = Path(tool("losetup", "--find", "--show", "--direct-io=on", image))
         if (self.device.sys / "loop" / "dio").read_text().strip() != "1":
             raise InputError(
-                f"{parent}: no direct I/O there, so a device over a file would have a cache: choose another"
+                f"{parent}: no direct I/O there, so a device over a file would have a cache: "
+                "choose another"
             )
         self._make(folder / "mount")
 
     def on_device(self, node: Path) -> None:
-        """Make it on a block device, whose contents are lost. Whether that may be is for the caller to ask.
+        """Make it on a block device, whose contents are lost.
+
+        Whether that may be is for the caller to ask.
 
         Raises:
             InputError: no root.
             RunError: a program failed.
         """
         need_root("making a file system of our own")
-        folder = self._supervisor.folder(Path("/tmp"), "flashwright-mount-")  # noqa: S108  (with a random name of its own)
+        # With a random name of its own.
+        folder = self._supervisor.folder(Path("/tmp"), "flashwright-mount-")  # noqa: S108
         self._node = node
         self._make(folder / "mount")
 
@@ -106,7 +125,10 @@ class Volume:
         mount_point.mkdir()
         self.mount_point = mount_point
         # Lazily, if it must be: whoever still holds a file there is about to be stopped.
-        unmount = 'for i in $(seq 40); do umount "$1" 2> /dev/null && exit; mountpoint -q "$1" || exit 0; sleep 0.1; done; umount -l "$1"'
+        unmount = (
+            'for i in $(seq 40); do umount "$1" 2> /dev/null && exit; mountpoint -q "$1" || exit '
+            '0; sleep 0.1; done; umount -l "$1"'
+        )
         self._supervisor.undo("sh", "-c", unmount, "sh", mount_point)
         self.mount()
 
@@ -116,7 +138,9 @@ class Volume:
         Raises:
             RunError: mount failed.
         """
-        tool("mount", "-t", self.file_system.name, "-o", self._options, self._node, self.mount_point)
+        tool(
+            "mount", "-t", self.file_system.name, "-o", self._options, self._node, self.mount_point
+        )
         self.mount_point.chmod(0o755)
 
     def unmount(self) -> None:
@@ -138,11 +162,15 @@ class Volume:
 
 
 def _write(image: Path, size_bytes: int) -> None:
-    """Write the image in full: blocks that were never written would make first writes slower, and reads far too fast."""
+    """Write the image in full.
+
+    Blocks that were never written would make first writes slower, and reads far too fast.
+    """
     free = os.statvfs(image.parent)
     if free.f_bavail * free.f_frsize < size_bytes * 1.05:
         raise InputError(
-            f"{image.parent.parent}: {free.f_bavail * free.f_frsize:,} bytes are free, and the volume takes {size_bytes:,}"
+            f"{image.parent.parent}: {free.f_bavail * free.f_frsize:,} bytes are free, and the "
+            f"volume takes {size_bytes:,}"
         )
     chunk = os.urandom(_CHUNK_BYTES)
     with image.open("wb") as out:

@@ -1,8 +1,10 @@
-"""Who amplified what: bytes from the database's calls down to the flash, layer by layer, as SCHEDULER 5.4 tells logical from physical.
+"""Who amplified what.
 
-`calls` is what the database reads and writes (logical). `pages` are the same writes in whole pages of the page cache. `queued` is what
-the file system sends to the block layer, with its journal and tables; `device` what comes out of that, merged and split
-(physical). `flash` is what a simulated drive would program for it.
+Bytes from the database's calls down to the flash, layer by layer, as SCHEDULER 5.4 tells logical
+from physical. `calls` is what the database reads and writes (logical). `pages` are the same writes
+in whole pages of the page cache. `queued` is what the file system sends to the block layer, with
+its journal and tables; `device` what comes out of that, merged and split (physical). `flash` is
+what a simulated drive would program for it.
 """
 
 from __future__ import annotations
@@ -50,13 +52,18 @@ NEEDED: dict[str, list[str] | None] = {
     "marks": ["kind", "time_ns", "end_ns"],
     "pages": None,
 }
-"""The tables of a recording that `waterfall` takes, with their columns (None: all). `pages` need not be there."""
+"""The tables of a recording that `waterfall` takes, with their columns (None: all). `pages` need
+not be there.
+"""
 I64 = npt.NDArray[np.int64]
 
 
 @dataclass
 class Traffic:
-    """Reads or writes at one layer: begin (time in ns), bytes and purpose (number in `names`) of each."""
+    """Reads or writes at one layer.
+
+    Begin (time in ns), bytes and purpose (number in `names`) of each.
+    """
 
     time_ns: I64
     length: I64
@@ -79,14 +86,21 @@ class Traffic:
             "mean_bytes": total / count if count else None,
             "requests_per_second": count / seconds,
             "bytes_per_second": total / seconds,
-            "by_purpose": {name: round(value) for name, value in zip(self.names, sums, strict=True) if value},
-            "requests_by_purpose": {name: int(value) for name, value in zip(self.names, counts, strict=True) if value},
+            "by_purpose": {
+                name: round(value) for name, value in zip(self.names, sums, strict=True) if value
+            },
+            "requests_by_purpose": {
+                name: int(value) for name, value in zip(self.names, counts, strict=True) if value
+            },
         }
 
 
 @dataclass
 class Waterfall:
-    """`result`: figures for result.json. `tables`: `waterfall` (a row for each layer, op and purpose), `path_rates` (each second)."""
+    """`result`: figures for result.json.
+
+    `tables`: `waterfall` (a row for each layer, op and purpose), `path_rates` (each second).
+    """
 
     result: dict[str, Any]
     tables: dict[str, pa.Table] = field(default_factory=dict)
@@ -100,11 +114,12 @@ def waterfall(
 ) -> Waterfall:
     """Put the layers of a recording side by side.
 
-    `tables`: calls, files, requests, queued, owners, queued_owners, marks, and pages where there are any. `about`: of `finish_path`.
-    `flash`: of `program_flash`.
+    `tables`: calls, files, requests, queued, owners, queued_owners, marks, and pages where there
+    are any. `about`: of `finish_path`. `flash`: of `program_flash`.
 
-    The time is that of the measurement, or of the whole recording, as far as calls were recorded in it. What was changed in memory
-    before it and is written in it counts below the calls alone; what is not yet written at its end counts in the calls alone.
+    The time is that of the measurement, or of the whole recording, as far as calls were recorded in
+    it. What was changed in memory before it and is written in it counts below the calls alone; what
+    is not yet written at its end counts in the calls alone.
 
     Raises:
         InputError: calls and requests have no time in common.
@@ -125,55 +140,82 @@ def waterfall(
         )
     }
     layers: dict[str, dict[str, Traffic]] = {"calls": calls, "pages": {"write": cached}, **below}
-    figures = {name: {op: traffic.figures(seconds) for op, traffic in ops.items()} for name, ops in layers.items()}
+    figures = {
+        name: {op: traffic.figures(seconds) for op, traffic in ops.items()}
+        for name, ops in layers.items()
+    }
     if flash is not None:
         figures["flash"] = {"write": _flash_figures(flash, seconds)}
     _ratios(figures)
     syncs = tables["calls"].filter(pc.equal(tables["calls"]["op"].cast(pa.string()), "sync"))
-    flushes = tables["requests"].filter(pc.equal(tables["requests"]["op"].cast(pa.string()), "flush"))
+    flushes = tables["requests"].filter(
+        pc.equal(tables["requests"]["op"].cast(pa.string()), "flush")
+    )
     result = {
         "begin_ns": begin_ns,
         "seconds": seconds,
         "layers": figures,
         "absorbed": _absorbed(figures),
         "merging": _merging(figures),
-        "syncs": {"calls": _count(syncs, begin_ns, end_ns), "flushes": _count(flushes, begin_ns, end_ns)},
-        "device": None if flash is None else {**flash["device"], **{name: flash[name] for name in _OF_DRIVE}},
+        "syncs": {
+            "calls": _count(syncs, begin_ns, end_ns),
+            "flushes": _count(flushes, begin_ns, end_ns),
+        },
+        "device": None
+        if flash is None
+        else {**flash["device"], **{name: flash[name] for name in _OF_DRIVE}},
     }
-    return Waterfall(result, {"waterfall": _rows(figures), "path_rates": _rates(layers, begin_ns, end_ns)})
+    return Waterfall(
+        result, {"waterfall": _rows(figures), "path_rates": _rates(layers, begin_ns, end_ns)}
+    )
 
 
 def requests_within(requests: Path, begin_ns: int, end_ns: int, target: Path) -> int:
-    """Write the requests of a recording that began in a time to a trace of their own; give the bytes written in it."""
+    """Write the requests of a recording that began in a time to a trace of their own.
+
+    Give the bytes written in it.
+    """
     table = pq.read_table(requests)
     time_ns = table["time_ns"]
-    table = table.filter(pc.and_(pc.greater_equal(time_ns, max(begin_ns, 0)), pc.less(time_ns, max(end_ns, 0))))
+    table = table.filter(
+        pc.and_(pc.greater_equal(time_ns, max(begin_ns, 0)), pc.less(time_ns, max(end_ns, 0)))
+    )
     pq.write_table(table, target)
     writes = table.filter(pc.equal(table["op"].cast(pa.string()), "write"))
     return int(pc.sum(writes["length"]).as_py() or 0)
 
 
 def program_flash(
-    requests: Path, device: devices.Device, load: devices.Load, plays: int = 1, progress: Progress | None = None
+    requests: Path,
+    device: devices.Device,
+    load: devices.Load,
+    plays: int = 1,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Play the requests of a recording on a simulated drive; give the bytes that its flash programs for them, and why.
+    """Play the requests of a recording on a simulated drive.
 
-    `requests`: of `requests_within`, so that the flash is held against calls of the same time.
-    `plays`: how often over, an even number from 2 on: the second half is measured, and counts as one play. A recording alone may
-    be too short to make a drive clean.
+    Give the bytes that its flash programs for them, and why. `requests`: of `requests_within`, so
+    that the flash is held against calls of the same time. `plays`: how often over, an even number
+    from 2 on: the second half is measured, and counts as one play. A recording alone may be too
+    short to make a drive clean.
 
     Raises:
         InputError: the drive is too small, and addresses are not to be folded.
         Cancelled: it was asked to stop.
     """
-    source = devices.load_requests(str(requests), load, Reading(format="parquet", repeat=plays), progress)
+    source = devices.load_requests(
+        str(requests), load, Reading(format="parquet", repeat=plays), progress
+    )
     if plays > 1:
         load = replace(load, warm_up_requests=(source.requests or 0) // 2)
     measured = max(plays / 2, 1)
     outcome = devices.run(device, source, load, progress=progress)
     page_bytes = int(device.profile["media"]["page_bytes"])
     return {
-        "by_part": {name: round(int(outcome[key]) * page_bytes / measured) for name, key in _FLASH_PARTS.items()},
+        "by_part": {
+            name: round(int(outcome[key]) * page_bytes / measured)
+            for name, key in _FLASH_PARTS.items()
+        },
         "page_bytes": page_bytes,
         "erases": outcome["erases"] / measured,
         "write_amplification": outcome["write_amplification"],
@@ -189,7 +231,9 @@ def program_flash(
 
 
 def window(tables: Mapping[str, pa.Table], about: Mapping[str, Any]) -> tuple[int, int]:
-    """Give begin and end of the time that `waterfall` looks at, in nanoseconds, from the same tables.
+    """Give begin and end of the time that `waterfall` looks at, in nanoseconds.
+
+    From the same tables.
 
     Raises:
         InputError: calls and requests have no time in common.
@@ -207,7 +251,10 @@ def window(tables: Mapping[str, pa.Table], about: Mapping[str, Any]) -> tuple[in
     elif len(tables["requests"]):
         end_ns = min(end_ns, int(pc.max(tables["requests"]["time_ns"]).as_py()) + 1)
     if end_ns <= begin_ns:
-        raise InputError("the calls and the requests of this recording have no time in common: it was killed too early")
+        raise InputError(
+            "the calls and the requests of this recording have no time in common: it was killed "
+            "too early"
+        )
     return begin_ns, end_ns
 
 
@@ -216,16 +263,22 @@ def _known_pages(table: pa.Table | None) -> dict[int, SqlitePages]:
         return {}
     numbers = {purpose: number for number, purpose in enumerate(PURPOSES)}
     purpose = np.array([numbers[name] for name in table["purpose"].to_pylist()], np.uint8)
-    return {int(table["file"][0].as_py()): SqlitePages(int(table["length"][0].as_py()), purpose, [])}
+    return {
+        int(table["file"][0].as_py()): SqlitePages(int(table["length"][0].as_py()), purpose, [])
+    }
 
 
 def _purposes_of_files(files: pa.Table) -> I64:
-    return np.array([PURPOSES.index(name) for name in files["purpose"].to_pylist()] + [len(PURPOSES)], np.int64)
+    return np.array(
+        [PURPOSES.index(name) for name in files["purpose"].to_pylist()] + [len(PURPOSES)], np.int64
+    )
 
 
 def _done(tables: Mapping[str, pa.Table], op: str) -> pa.Table:
     calls = tables["calls"]
-    return calls.filter(pc.and_(pc.equal(calls["op"].cast(pa.string()), op), pc.greater(calls["result"], 0)))
+    return calls.filter(
+        pc.and_(pc.equal(calls["op"].cast(pa.string()), op), pc.greater(calls["result"], 0))
+    )
 
 
 def _of_calls(tables: Mapping[str, pa.Table], op: str, pages: Mapping[int, SqlitePages]) -> Traffic:
@@ -242,7 +295,10 @@ def _of_calls(tables: Mapping[str, pa.Table], op: str, pages: Mapping[int, Sqlit
 
 
 def _cached(tables: Mapping[str, pa.Table], pages: Mapping[int, SqlitePages]) -> Traffic:
-    """Give the writes in whole pages of the page cache; those without an offset count from the beginning of a page."""
+    """Give the writes in whole pages of the page cache.
+
+    Those without an offset count from the beginning of a page.
+    """
     calls, traffic = _done(tables, "write"), _of_calls(tables, "write", pages)
     offset = pc.fill_null(calls["offset"], 0).to_numpy().astype(np.int64)
     first, last = offset // CACHE_PAGE_BYTES, (offset + traffic.length - 1) // CACHE_PAGE_BYTES
@@ -290,9 +346,10 @@ def _ratios(figures: dict[str, dict[str, dict[str, Any]]]) -> None:
 
 
 def _absorbed(figures: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str, int]:
-    """Bytes that the page cache kept from the file system: reads that it answered, writes that a later one replaced.
+    """Bytes that the page cache kept from the file system.
 
-    Below zero where more was sent than asked for: read ahead, and what was changed before the beginning.
+    Reads that it answered, writes that a later one replaced. Below zero where more was sent than
+    asked for: read ahead, and what was changed before the beginning.
     """
     found = {}
     for op, above in (("read", "calls"), ("write", "pages")):
@@ -303,7 +360,10 @@ def _absorbed(figures: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[st
 
 
 def _merging(figures: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str, float | None]:
-    """Queued requests for each one that the device got: above 1 if they were merged, below if they were split."""
+    """Queued requests for each one that the device got.
+
+    Above 1 if they were merged, below if they were split.
+    """
     return {
         op: figures["queued"][op]["requests"] / figures["device"][op]["requests"]
         if figures["device"][op]["requests"]
@@ -327,11 +387,19 @@ def _rows(figures: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> pa.Table:
     columns = list(zip(*rows, strict=True)) or [()] * 5
     types = (pa.string(), pa.string(), pa.string(), pa.int64(), pa.int64())
     names = ("layer", "op", "purpose", "bytes", "requests")
-    return pa.table({name: pa.array(column, kind) for name, column, kind in zip(names, columns, types, strict=True)})
+    return pa.table(
+        {
+            name: pa.array(column, kind)
+            for name, column, kind in zip(names, columns, types, strict=True)
+        }
+    )
 
 
 def _rates(layers: Mapping[str, Mapping[str, Traffic]], begin_ns: int, end_ns: int) -> pa.Table:
-    """Give requests and bytes of each layer and op in each second from the beginning; the last one may be shorter."""
+    """Give requests and bytes of each layer and op in each second from the beginning.
+
+    The last one may be shorter.
+    """
     seconds = -(-(end_ns - begin_ns) // _SECOND_NS)
     parts = []
     for layer, ops in layers.items():
@@ -365,7 +433,9 @@ def read_tables(folder: Path) -> dict[str, pa.Table]:
         try:
             tables[name] = pq.read_table(path, columns=wanted)
         except (OSError, pa.ArrowException) as error:
-            raise InputError(f"{path}: {error}; right would be a recording with the calls of its database") from error
+            raise InputError(
+                f"{path}: {error}; right would be a recording with the calls of its database"
+            ) from error
     pages = folder / "pages.parquet"
     if pages.exists():
         tables["pages"] = pq.read_table(pages)

@@ -53,16 +53,23 @@ def write_report(folder: Path) -> Path:
         of_drives["compare"] = layers.page
     # A run of `simulate` or `compare` is of drives if it was given --device.
     if run.command in of_drives and (
-        "device" in run.result if run.command == "simulate" else {"drives", "stacks"} & run.result.keys()
+        "device" in run.result
+        if run.command == "simulate"
+        else {"drives", "stacks"} & run.result.keys()
     ):
         builders |= of_drives
     if run.command not in builders:
-        raise InputError(f"{folder}: a run of `{run.command}`, which has no report; known are: {', '.join(builders)}")
+        raise InputError(
+            f"{folder}: a run of `{run.command}`, which has no report; known are: "
+            f"{', '.join(builders)}"
+        )
     file = folder / REPORT_FILE
     try:
         html = render(builders[run.command](run))
     except (KeyError, IndexError, TypeError, ValueError, StopIteration) as error:
-        raise InputError(f"{folder}: the run folder is incomplete or of another version: {error!r}") from error
+        raise InputError(
+            f"{folder}: the run folder is incomplete or of another version: {error!r}"
+        ) from error
     # Beside what is there, and then in its place: a full disk leaves the earlier report whole.
     part = folder / f"{REPORT_FILE}.part"
     try:

@@ -7,7 +7,17 @@ from functools import cache
 from typing import Any
 
 from flashwright._text import alpha, count, percent, significant
-from flashwright.reports.figures import AXIS_ALPHA, Colours, axes, bars, bound_line, line, log_axis, stream_bars, title
+from flashwright.reports.figures import (
+    AXIS_ALPHA,
+    Colours,
+    axes,
+    bars,
+    bound_line,
+    line,
+    log_axis,
+    stream_bars,
+    title,
+)
 from flashwright.reports.names import proper
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
@@ -17,7 +27,9 @@ USUAL_OVER_PROVISIONING = 0.2
 BASELINES = ("Greedy", "LRU")
 MOST_NOISY_LINES = 4
 BELOW_PERCENT = 4.0
-"""What Greedy gains over cleaning in order under uniform updates is less than this: more means that the bound does not apply."""
+"""What Greedy gains over cleaning in order under uniform updates is less than this: more means that
+the bound does not apply.
+"""
 
 
 class Results:
@@ -25,17 +37,27 @@ class Results:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        rows = [{**row, "label": row["policy"], "policy": proper(row["policy"])} for row in run.result["results"]]
+        rows = [
+            {**row, "label": row["policy"], "policy": proper(row["policy"])}
+            for row in run.result["results"]
+        ]
         self.rows: list[dict[str, Any]] = [row for row in rows if "error" not in row]
         self.failed: list[dict[str, Any]] = [row for row in rows if "error" in row]
         self.workloads: list[dict[str, Any]] = run.result["workloads"]
-        self.alphas: list[float] = sorted({row["over_provisioning"] for row in run.result["bounds"]})
+        self.alphas: list[float] = sorted(
+            {row["over_provisioning"] for row in run.result["bounds"]}
+        )
         self.policies: list[str] = list(dict.fromkeys(row["policy"] for row in rows))
         self.colours = Colours(self.policies)
         self.reference = min(self.alphas, key=lambda op: abs(op - USUAL_OVER_PROVISIONING))
 
-    def of(self, workload: str, *, policy: str | None = None, op: float | None = None) -> list[dict[str, Any]]:
-        """Give the rows of a workload, a policy, an over-provisioning; least over-provisioning first."""
+    def of(
+        self, workload: str, *, policy: str | None = None, op: float | None = None
+    ) -> list[dict[str, Any]]:
+        """Give the rows of a workload, a policy, an over-provisioning.
+
+        Least over-provisioning first.
+        """
         rows = [
             row
             for row in self.rows
@@ -47,16 +69,24 @@ class Results:
 
     def ranked(self, workload: str) -> list[dict[str, Any]]:
         """Give the rows at the reference over-provisioning, the one that writes least first."""
-        return sorted(self.of(workload, op=self.reference), key=lambda row: row["write_amplification"])
+        return sorted(
+            self.of(workload, op=self.reference), key=lambda row: row["write_amplification"]
+        )
 
     def best(self, workload: str) -> dict[str, Any] | None:
-        """Give the policy that writes least of those that a drive can have: oracles are left out if there are others."""
+        """Give the policy that writes least of those that a drive can have.
+
+        Oracles are left out if there are others.
+        """
         ranked = self.ranked(workload)
         real = [row for row in ranked if not row.get("oracle", False)]
         return next(iter(real or ranked), None)
 
     def baseline(self, workload: str) -> dict[str, Any] | None:
-        """Give what a plain drive does: Greedy or else LRU if they were run, or else the policy that writes most."""
+        """Give what a plain drive does.
+
+        Greedy or else LRU if they were run, or else the policy that writes most.
+        """
         ranked = self.ranked(workload)
         best = self.best(workload)
         others = [row for row in ranked if best is not None and row["policy"] != best["policy"]]
@@ -71,7 +101,11 @@ class Results:
 
     def told(self, workload: str) -> set[str]:
         """Give the policies that the answer names."""
-        return {row["policy"] for row in (self.best(workload), self.baseline(workload)) if row is not None}
+        return {
+            row["policy"]
+            for row in (self.best(workload), self.baseline(workload))
+            if row is not None
+        }
 
     def bounds(self, workload: str) -> list[dict[str, Any]]:
         """Give the bound of a workload, least over-provisioning first."""
@@ -111,11 +145,13 @@ def headline(results: Results, workload: str, *, lead: bool) -> str:
     subject = f"On {workload}, {best['policy']}" if lead else best["policy"]
     at = f"at {alpha(results.reference)} over-provisioning"
     first = (
-        f"{subject} writes {significant(best['write_amplification'])} pages to the flash for each page of the host {at}"
+        f"{subject} writes {significant(best['write_amplification'])} pages to the flash for each "
+        f"page of the host {at}"
     )
     if baseline is not None:
         first += f", {baseline['policy']} {significant(baseline['write_amplification'])}"
-    # A policy below it shows that the workload is not what the bound assumes: then it limits nothing, and is not called so.
+    # A policy below it shows that the workload is not what the bound assumes: then it limits
+    # nothing, and is not called so.
     lowest = min(row["gap_to_bound_percent"] for row in results.ranked(workload))
     least = significant(bound["bound_write_amplification"])
     if lowest >= 0:
@@ -139,8 +175,14 @@ def facts(results: Results, workload: str) -> list[Fact]:
     at = f"write amplification at {alpha(results.reference)} over-provisioning"
     given = [Fact(best["policy"], significant(best["write_amplification"]), at)]
     if baseline is not None:
-        saved = 1 - best["cleaning_cost"] / baseline["cleaning_cost"] if baseline["cleaning_cost"] else 0.0
-        note = f"{best['policy']} relocates {percent(abs(saved), 2)} {'less' if saved > 0 else 'more'}"
+        saved = (
+            1 - best["cleaning_cost"] / baseline["cleaning_cost"]
+            if baseline["cleaning_cost"]
+            else 0.0
+        )
+        note = (
+            f"{best['policy']} relocates {percent(abs(saved), 2)} {'less' if saved > 0 else 'more'}"
+        )
         given.append(Fact(baseline["policy"], significant(baseline["write_amplification"]), note))
     lifetime = next(item["lifetime"] for item in results.workloads if item["name"] == workload)
     rate = f"{significant(lifetime['endurance_cycles'])} erases a block, {drive_writes(lifetime)}"
@@ -161,7 +203,8 @@ def remarks(results: Results) -> list[str]:
     if not results.run.result["complete"]:
         told.append("The run was stopped before its end: simulations are missing.")
     told += [
-        f"{row['policy']} could not run on {row['workload']} at {alpha(row['over_provisioning'])}: {row['error']}"
+        f"{row['policy']} could not run on {row['workload']} at {alpha(row['over_provisioning'])}: "
+        f"{row['error']}"
         for row in results.failed
     ]
     unsteady = [row for row in results.rows if not row["steady"]]
@@ -174,7 +217,9 @@ def remarks(results: Results) -> list[str]:
     departing, trims = [], 0
     for item in results.workloads:
         below = list(
-            dict.fromkeys(row["policy"] for row in results.of(item["name"]) if row["gap_to_bound_percent"] < 0)
+            dict.fromkeys(
+                row["policy"] for row in results.of(item["name"]) if row["gap_to_bound_percent"] < 0
+            )
         )
         if below:
             what = (
@@ -189,7 +234,8 @@ def remarks(results: Results) -> list[str]:
     repeat = results.run.result["repeat"]
     if repeat > 1:
         told.append(
-            f"The source was played {repeat} times over, always in the same order; what is learnt from one pass may help in the next."
+            f"The source was played {repeat} times over, always in the same order; what is learnt "
+            "from one pass may help in the next."
         )
     return told
 
@@ -211,18 +257,27 @@ def sections(results: Results, workload: str, key: str, *, alone: bool) -> list[
     ]
     reference = alpha(results.reference)
     return [
-        Section(f"{prefix}What the flash has to write", [figure for figure in outer if figure is not None]),
+        Section(
+            f"{prefix}What the flash has to write",
+            [figure for figure in outer if figure is not None],
+        ),
         Section(
             f"{prefix}What happens inside",
             [figure for figure in inner if figure is not None],
             f"At {reference} over-provisioning.",
         ),
-        Section(f"{prefix}All figures", [matrix_table(results, workload), results_table(results, workload)]),
+        Section(
+            f"{prefix}All figures",
+            [matrix_table(results, workload), results_table(results, workload)],
+        ),
     ]
 
 
 def cost_figure(results: Results, workload: str, key: str) -> Figure | None:
-    """Draw cleaning cost against over-provisioning, one line a policy, the bound dashed (MULTILOG figures 5 and 7)."""
+    """Draw cleaning cost against over-provisioning, one line a policy, the bound dashed.
+
+    As MULTILOG figures 5 and 7.
+    """
     if len(results.alphas) < 2:
         return None
     data = []
@@ -240,23 +295,35 @@ def cost_figure(results: Results, workload: str, key: str) -> Figure | None:
             )
     bounds = results.bounds(workload)
     data.append(
-        bound_line([row["over_provisioning"] for row in bounds], [row["cleaning_cost"] or None for row in bounds])
+        bound_line(
+            [row["over_provisioning"] for row in bounds],
+            [row["cleaning_cost"] or None for row in bounds],
+        )
     )
     best = results.best(workload)
-    reading = "Lower is better. Dashed: MULTILOG's bound, the least if updates were independent of each other."
+    reading = (
+        "Lower is better. Dashed: MULTILOG's bound, the least if updates were independent of each "
+        "other."
+    )
     if best is not None:
         ratio = [
-            row["cleaning_cost"] / results.bound(workload, row["over_provisioning"])["cleaning_cost"]
+            row["cleaning_cost"]
+            / results.bound(workload, row["over_provisioning"])["cleaning_cost"]
             for row in results.of(workload, policy=best["policy"])
             if results.bound(workload, row["over_provisioning"])["cleaning_cost"] > 0
         ]
         if ratio:
             reading += (
-                f" {best['policy']} costs {significant(min(ratio))} to {significant(max(ratio))} times the bound."
+                f" {best['policy']} costs {significant(min(ratio))} to {significant(max(ratio))} "
+                "times the bound."
             )
     drawn = [cost for trace in data for cost in trace["y"]]
-    layout = axes(AXIS_ALPHA, log_axis("cleaning cost: pages relocated for each page written", drawn))
-    return Figure(f"{key}-cost", "Cleaning cost against over-provisioning", reading, data, layout, 520)
+    layout = axes(
+        AXIS_ALPHA, log_axis("cleaning cost: pages relocated for each page written", drawn)
+    )
+    return Figure(
+        f"{key}-cost", "Cleaning cost against over-provisioning", reading, data, layout, 520
+    )
 
 
 def gap_figure(results: Results, workload: str, key: str) -> Figure | None:
@@ -268,7 +335,10 @@ def gap_figure(results: Results, workload: str, key: str) -> Figure | None:
     data, layout = bars(
         [row["policy"] for row in ranked],
         [row["write_amplification"] for row in ranked],
-        [f"{significant(row['write_amplification'])}  ({row['gap_to_bound_percent']:+.0f} %)" for row in ranked],
+        [
+            f"{significant(row['write_amplification'])}  ({row['gap_to_bound_percent']:+.0f} %)"
+            for row in ranked
+        ],
         [results.colours[row["policy"]] for row in ranked],
         "write amplification",
     )
@@ -284,7 +354,10 @@ def gap_figure(results: Results, workload: str, key: str) -> Figure | None:
         }
     ]
     first, last = ranked[0], ranked[-1]
-    reading = f"{first['policy']} writes least, {_against(first['gap_to_bound_percent'])} the bound ({significant(bound)}, dashed)"
+    reading = (
+        f"{first['policy']} writes least, {_against(first['gap_to_bound_percent'])} the bound "
+        f"({significant(bound)}, dashed)"
+    )
     reading += f"; {last['policy']} writes most." if last is not first else "."
     return Figure(
         f"{key}-gap",
@@ -314,18 +387,27 @@ def life_figure(results: Results, workload: str, key: str) -> Figure | None:
                 )
             )
     bounds = results.bounds(workload)
-    data.append(bound_line([row["over_provisioning"] for row in bounds], [row["life_years"] for row in bounds]))
+    data.append(
+        bound_line(
+            [row["over_provisioning"] for row in bounds], [row["life_years"] for row in bounds]
+        )
+    )
     lifetime = next(item["lifetime"] for item in results.workloads if item["name"] == workload)
     reading = (
-        f"With even wear, {significant(lifetime['endurance_cycles'])} erases for each erase block and {drive_writes(lifetime)}. "
-        "Dashed: at the bound."
+        f"With even wear, {significant(lifetime['endurance_cycles'])} erases for each erase block "
+        f"and {drive_writes(lifetime)}. Dashed: at the bound."
     )
     best = results.best(workload)
-    lives = [row["life_years"] for row in results.of(workload, policy=best["policy"])] if best is not None else []
+    lives = (
+        [row["life_years"] for row in results.of(workload, policy=best["policy"])]
+        if best is not None
+        else []
+    )
     if best is not None and len(lives) > 1:
         reading += (
-            f" With {best['policy']} the drive lives {years(lives[0])} at {alpha(results.alphas[0])} over-provisioning, "
-            f"{years(lives[-1])} at {alpha(results.alphas[-1])}."
+            f" With {best['policy']} the drive lives {years(lives[0])} at "
+            f"{alpha(results.alphas[0])} over-provisioning, {years(lives[-1])} at "
+            f"{alpha(results.alphas[-1])}."
         )
     layout = axes(AXIS_ALPHA, title("life in years", rangemode="tozero"))
     return Figure(f"{key}-life", "Life of the drive", reading, data, layout, 500)
@@ -340,13 +422,17 @@ def _inside(results: Results, name: str, workload: str, policy: str) -> dict[str
     rows = [
         row
         for row in results.table_rows(name)
-        if (row["workload"], row["policy"], row["over_provisioning"]) == (workload, label, results.reference)
+        if (row["workload"], row["policy"], row["over_provisioning"])
+        == (workload, label, results.reference)
     ]
     return {key: [row[key] for row in rows] for key in rows[0]} if rows else None
 
 
 def _hidden(results: Results, workload: str, policy: str) -> bool:
-    """Tell whether a line waits in the legend: more than a few noisy ones on top of each other show nothing."""
+    """Tell whether a line waits in the legend.
+
+    More than a few noisy ones on top of each other show nothing.
+    """
     return len(results.policies) > MOST_NOISY_LINES and policy not in results.told(workload)
 
 
@@ -381,10 +467,14 @@ def over_time_figure(results: Results, workload: str, key: str) -> Figure | None
         reading += (
             f" {best['policy']} is counted from {start} on, where it is steady."
             if best["steady"]
-            else f" {best['policy']} did not become steady; it is counted from {start} on, the last half."
+            else f" {best['policy']} did not become steady; it is counted from {start} on, the "
+            "last half."
         )
     reading += _waiting(results, workload)
-    layout = axes(title("host page writes", rangemode="tozero", exponentformat="SI"), title("write amplification"))
+    layout = axes(
+        title("host page writes", rangemode="tozero", exponentformat="SI"),
+        title("write amplification"),
+    )
     return Figure(f"{key}-time", "Write amplification over the run", reading, data, layout, 460)
 
 
@@ -419,7 +509,9 @@ def histogram_figure(results: Results, workload: str, key: str) -> Figure | None
         title("valid pages in the victim", rangemode="tozero"),
         title("share of victims", tickformat=".0%", rangemode="tozero"),
     )
-    return Figure(f"{key}-victims", "How full the cleaned erase blocks are", reading, data, layout, 460)
+    return Figure(
+        f"{key}-victims", "How full the cleaned erase blocks are", reading, data, layout, 460
+    )
 
 
 def streams_figure(results: Results, workload: str, key: str) -> Figure | None:
@@ -438,18 +530,26 @@ def streams_figure(results: Results, workload: str, key: str) -> Figure | None:
 
 
 def matrix_table(results: Results, workload: str) -> Table:
-    """Give write amplification by policy and over-provisioning, the policies as they rank at the reference."""
+    """Give write amplification by policy and over-provisioning.
+
+    The policies are as they rank at the reference.
+    """
     order = [row["policy"] for row in results.ranked(workload)]
     order += [policy for policy in results.policies if policy not in order]
     rows: list[Sequence[str]] = [
-        ("bound", *(significant(row["bound_write_amplification"]) for row in results.bounds(workload)))
+        (
+            "bound",
+            *(significant(row["bound_write_amplification"]) for row in results.bounds(workload)),
+        )
     ]
     for policy in order:
         found = {row["over_provisioning"]: row for row in results.of(workload, policy=policy)}
         if found:
             rows.append((policy, *(_cell(found.get(op)) for op in results.alphas)))
     columns = (("policy", "left"), *((f"at {alpha(op)}", "right") for op in results.alphas))
-    return Table("Write amplification by over-provisioning", columns, rows, emphasised=frozenset({0}))
+    return Table(
+        "Write amplification by over-provisioning", columns, rows, emphasised=frozenset({0})
+    )
 
 
 def _cell(row: dict[str, Any] | None) -> str:
@@ -488,7 +588,9 @@ def results_table(results: Results, workload: str) -> Table:
                 significant(row["life_years"]),
                 significant(row["steady_from_update"]),
             )
-            for row in sorted(results.of(workload, op=op), key=lambda row: row["write_amplification"])
+            for row in sorted(
+                results.of(workload, op=op), key=lambda row: row["write_amplification"]
+            )
         )
     columns = (
         ("over-provisioning", "right"),
@@ -501,8 +603,8 @@ def results_table(results: Results, workload: str) -> Table:
         ("steady from", "right"),
     )
     note = (
-        "Write amplification: pages programmed for each page that the host writes, in the steady part of the run. "
-        "Cleaning cost: that less one. p_gc: share of valid pages in the victims."
+        "Write amplification: pages programmed for each page that the host writes, in the steady "
+        "part of the run. Cleaning cost: that less one. p_gc: share of valid pages in the victims."
     )
     return Table("Every run", columns, rows, note, frozenset(emphasised), folded=True)
 

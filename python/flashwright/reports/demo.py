@@ -11,15 +11,24 @@ WHOLE = "With the write-ahead log"
 
 
 def page(run: Run) -> Page:
-    """Build the report of the demo: the first workload in full, what the flash has to write for the others, the trace."""
+    """Build the report of the demo.
+
+    The first workload in full, what the flash has to write for the others, the trace.
+    """
     results = comparison.Results(run)
     figures = run.result["trace"]
     name, *others = [workload["name"] for workload in results.workloads]
     sections = comparison.sections(results, name, "w0", alone=True)
     for number, other in enumerate(others, 1):
-        whole = [part for part in comparison.sections(results, other, f"w{number}", alone=True) if part.title != INSIDE]
+        whole = [
+            part
+            for part in comparison.sections(results, other, f"w{number}", alone=True)
+            if part.title != INSIDE
+        ]
         sections += _led(whole, WHOLE, comparison.headline(results, other, lead=False))
-    sections += _led(trace.sections(figures, run.tables, "trace_"), "The trace", trace.headline(figures))
+    sections += _led(
+        trace.sections(figures, run.tables, "trace_"), "The trace", trace.headline(figures)
+    )
     sections.append(Section("The trace: all figures", [trace.scalars_table(figures)]))
     return Page(
         kind="demo",
@@ -35,6 +44,10 @@ def page(run: Run) -> Page:
 def _led(sections: list[Section], lead: str, intro: str) -> list[Section]:
     """Give sections that say what they are about, the first with what there is to tell of all."""
     return [
-        Section(f"{lead}: {part.title[0].lower()}{part.title[1:]}", part.blocks, intro if number == 0 else part.intro)
+        Section(
+            f"{lead}: {part.title[0].lower()}{part.title[1:]}",
+            part.blocks,
+            intro if number == 0 else part.intro,
+        )
         for number, part in enumerate(sections)
     ]

@@ -48,7 +48,13 @@ def page(run: Run) -> Page:
                 if any(group)
             ),
             Section(
-                "All figures", [latency_table(result), delay_table(result), figures_table(result), drive_table(result)]
+                "All figures",
+                [
+                    latency_table(result),
+                    delay_table(result),
+                    figures_table(result),
+                    drive_table(result),
+                ],
             ),
         ],
         provenance=result["provenance"],
@@ -59,10 +65,14 @@ def page(run: Run) -> Page:
 def headline(result: dict[str, Any]) -> str:
     """Give the answer in two sentences."""
     device = result["device"]
-    told = f"{device['name']} does {words.iops(result['iops'])} requests a second, {words.rate(result['bytes_per_second'])}"
+    told = (
+        f"{device['name']} does {words.iops(result['iops'])} requests a second, "
+        f"{words.rate(result['bytes_per_second'])}"
+    )
     operations = words.operations(result)
     waits = [
-        f"a {op} takes {short_time(row['p50'])} at the median and {short_time(row['p99'])} at the 99th percentile"
+        f"a {op} takes {short_time(row['p50'])} at the median and {short_time(row['p99'])} at the "
+        "99th percentile"
         for op, row in operations.items()
         # A flush is what a database's commit waits for.
         if op in ("read", "write", "flush")
@@ -79,7 +89,10 @@ def headline(result: dict[str, Any]) -> str:
 def _greatest_delay(result: dict[str, Any]) -> str | None:
     """Say what most of the time of requests goes to."""
     totals = {
-        delay: sum(result["delays"][op][delay]["mean"] * row["count"] for op, row in words.operations(result).items())
+        delay: sum(
+            result["delays"][op][delay]["mean"] * row["count"]
+            for op, row in words.operations(result).items()
+        )
         for delay in words.DELAYS
     }
     whole = sum(totals.values())
@@ -88,14 +101,17 @@ def _greatest_delay(result: dict[str, Any]) -> str | None:
     delay, most = max(totals.items(), key=lambda item: item[1])
     share = percent(most / whole, 2)
     return {
-        "queue": f"Requests spend {share} of their time outside the flash: in queues, controller and link.",
+        "queue": f"Requests spend {share} of their time outside the flash: in queues, controller "
+        "and link.",
         "channel": f"Requests spend {share} of their time waiting for a channel.",
         "die_busy": f"Requests spend {share} of their time waiting for dies that work for others.",
         "cleaning": f"Requests spend {share} of their time waiting for dies that clean.",
-        "wear_levelling": f"Requests spend {share} of their time waiting for dies that even out wear.",
+        "wear_levelling": f"Requests spend {share} of their time waiting for dies that even out "
+        "wear.",
         "erase": f"Requests spend {share} of their time waiting for erases.",
         "buffer": f"Requests spend {share} of their time waiting for room in the write buffer.",
-        "service": f"Requests spend {share} of their time in the flash itself, which even an idle drive takes.",
+        "service": f"Requests spend {share} of their time in the flash itself, which even an idle "
+        "drive takes.",
     }[delay]
 
 
@@ -110,7 +126,10 @@ def facts(result: dict[str, Any]) -> list[Fact]:
         ),
     ]
     if result["host_page_writes"]:
-        note = f"{short_count(result['relocated_pages'])} pages relocated, {short_count(result['erases'])} erases"
+        note = (
+            f"{short_count(result['relocated_pages'])} pages relocated, "
+            f"{short_count(result['erases'])} erases"
+        )
         given.append(Fact("write amplification", significant(result["write_amplification"]), note))
     share = result["die_share"]
     internal = words.internal(share)
@@ -131,8 +150,9 @@ def _intro(name: str, result: dict[str, Any]) -> str:
     if name != "What happens inside" or "timeline" not in result:
         return ""
     return (
-        f"{result['timeline']} beside this report holds what every die did when. To look at it, open https://{VIEWER}, choose "
-        "Open trace file, and take it: a channel is a process there, a die a thread. It stays on your machine."
+        f"{result['timeline']} beside this report holds what every die did when. To look at it, "
+        f"open https://{VIEWER}, choose Open trace file, and take it: a channel is a process "
+        "there, a die a thread. It stays on your machine."
     )
 
 
@@ -147,7 +167,9 @@ def tails(columns: Columns) -> dict[str, tuple[list[float], list[float]]]:
     for op in words.OPERATIONS:
         rows = [number for number, other in enumerate(columns["op"]) if other == op]
         if rows:
-            found[op] = tail([columns["value_ns"][row] for row in rows], [columns["count"][row] for row in rows])
+            found[op] = tail(
+                [columns["value_ns"][row] for row in rows], [columns["count"][row] for row in rows]
+            )
     return found
 
 
@@ -158,14 +180,24 @@ def _tail(run: Run) -> Figure | None:
     curves = tails(columns)
     data = [tail_line(op, xs, ys, OPERATION_COLOURS[op]) for op, (xs, ys) in curves.items()]
     told = [
-        f"1 in 100 {op}s takes longer than {short_time(row['p99'])}, 1 in 1000 longer than {short_time(row['p999'])}"
+        f"1 in 100 {op}s takes longer than {short_time(row['p99'])}, 1 in 1000 longer than "
+        f"{short_time(row['p999'])}"
         for op, row in words.operations(run.result).items()
         if op in ("read", "write")
     ]
     reading = (
-        f"The further left and the steeper, the better. {'; '.join(told)}." if told else "The further left, the better."
+        f"The further left and the steeper, the better. {'; '.join(told)}."
+        if told
+        else "The further left, the better."
     )
-    return Figure("latency", "Latency", reading, data, tail_axes(min(min(ys) for _, ys in curves.values())), 480)
+    return Figure(
+        "latency",
+        "Latency",
+        reading,
+        data,
+        tail_axes(min(min(ys) for _, ys in curves.values())),
+        480,
+    )
 
 
 def _delays(result: dict[str, Any]) -> Figure | None:
@@ -173,9 +205,14 @@ def _delays(result: dict[str, Any]) -> Figure | None:
     if not operations:
         return None
     data, layout, height = delay_bars(
-        {op: result["delays"][op] for op in operations}, {op: row["mean"] for op, row in operations.items()}
+        {op: result["delays"][op] for op in operations},
+        {op: row["mean"] for op, row in operations.items()},
     )
-    return Figure("delays", "What requests wait for", words.DELAYS_EXPLAINED, data, layout, height) if data else None
+    return (
+        Figure("delays", "What requests wait for", words.DELAYS_EXPLAINED, data, layout, height)
+        if data
+        else None
+    )
 
 
 def _latency_over_time(run: Run) -> Figure | None:
@@ -213,7 +250,8 @@ def _throughput(run: Run) -> Figure | None:
     if not data:
         return None
     reading = (
-        f"On average {words.rate(run.result['bytes_per_second'])}, {words.iops(run.result['iops'])} requests a second."
+        f"On average {words.rate(run.result['bytes_per_second'])}, "
+        f"{words.iops(run.result['iops'])} requests a second."
     )
     layout = axes(title("seconds of the drive's time"), title("MB/s", rangemode="tozero"))
     return Figure("throughput", "Throughput over the run", reading, data, layout, 380)
@@ -226,9 +264,14 @@ def _amplification(run: Run) -> Figure | None:
     line = over_time_line("write amplification", columns, "write_amplification", "@c1")
     if not any(value is not None for value in line["y"]):
         return None
-    reading = f"Over the run, {significant(run.result['write_amplification'], 4)} pages are programmed for each page that the host writes."
+    reading = (
+        f"Over the run, {significant(run.result['write_amplification'], 4)} pages are programmed "
+        "for each page that the host writes."
+    )
     layout = axes(
-        title("seconds of the drive's time"), title("write amplification", rangemode="tozero"), showlegend=False
+        title("seconds of the drive's time"),
+        title("write amplification", rangemode="tozero"),
+        showlegend=False,
     )
     return Figure("amplification", "Write amplification over the run", reading, [line], layout, 380)
 
@@ -242,11 +285,20 @@ def _wear(run: Run) -> Figure | None:
     columns = _columns(run, "wear")
     if columns is None or not run.result["erases_max"]:
         return None
-    data = [{"type": "bar", "x": columns["erases"], "y": columns["erase_blocks"], "marker": {"color": "@c0"}}]
+    data = [
+        {
+            "type": "bar",
+            "x": columns["erases"],
+            "y": columns["erase_blocks"],
+            "marker": {"color": "@c0"},
+        }
+    ]
     result = run.result
     reading = (
-        f"Of the drive's whole life, filling and aging included: {significant(result['erases_mean'])} erases on average, "
-        f"{count(result['erases_min'])} to {count(result['erases_max'])}, standard deviation {significant(result['erases_stddev'])}."
+        "Of the drive's whole life, filling and aging included: "
+        f"{significant(result['erases_mean'])} erases on average, {count(result['erases_min'])} to "
+        f"{count(result['erases_max'])}, standard deviation "
+        f"{significant(result['erases_stddev'])}."
     )
     layout = axes(
         title("erases of an erase block", **whole_ticks(columns["erases"])),
@@ -263,7 +315,11 @@ def latency_table(result: dict[str, Any]) -> Table:
         (op, count(row["count"]), *(short_time(row[key]) for key in words.LATENCY_KEYS))
         for op, row in words.operations(result).items()
     ]
-    columns = (("operation", "left"), ("requests", "right"), *((name, "right") for name in words.LATENCY_NAMES))
+    columns = (
+        ("operation", "left"),
+        ("requests", "right"),
+        *((name, "right") for name in words.LATENCY_NAMES),
+    )
     return Table("Latency", columns, rows)
 
 
@@ -290,7 +346,10 @@ def delay_table(result: dict[str, Any]) -> Table:
         ("of the latency", "right"),
         *((name, "right") for name in words.LATENCY_NAMES[1:]),
     )
-    note = f"Median, 99 %, 99.9 % and longest are of the requests that were delayed by this at all. {words.DELAYS_EXPLAINED}"
+    note = (
+        "Median, 99 %, 99.9 % and longest are of the requests that were delayed by this at all. "
+        f"{words.DELAYS_EXPLAINED}"
+    )
     return Table("What delayed requests", columns, rows, note, folded=True)
 
 
@@ -298,12 +357,20 @@ def figures_table(result: dict[str, Any]) -> Table:
     """List the main figures, and what flash did for whom."""
     rows = [*words.figures(result), ("event hash", result["event_hash"])]
     for operation, by_cause in result["flash_operations"].items():
-        told = ", ".join(f"{count(done)} {words.CAUSES[cause]}" for cause, done in by_cause.items() if done)
+        told = ", ".join(
+            f"{count(done)} {words.CAUSES[cause]}" for cause, done in by_cause.items() if done
+        )
         rows.append((f"flash: {operation.replace('_', '-')}", told or "none"))
     rows += [
-        ("tables of the FTL for each physical page, in bytes", significant(result["table_bytes_per_page"])),
+        (
+            "tables of the FTL for each physical page, in bytes",
+            significant(result["table_bytes_per_page"]),
+        ),
         ("time to make the drive", span(result["prepare_seconds"])),
-        ("flash operations simulated a second", short_count(result["flash_operations_per_wall_second"])),
+        (
+            "flash operations simulated a second",
+            short_count(result["flash_operations_per_wall_second"]),
+        ),
     ]
     return Table("Every figure", (("figure", "left"), ("value", "right")), rows, folded=True)
 
@@ -311,7 +378,14 @@ def figures_table(result: dict[str, Any]) -> Table:
 def drive_table(result: dict[str, Any]) -> Table:
     """Tell the drive."""
     device = result["device"]
-    note = f"{device['summary']}. {words.fitted(device)} profile.toml beside this report has every key."
+    note = (
+        f"{device['summary']}. {words.fitted(device)} profile.toml beside this report has every "
+        "key."
+    )
     return Table(
-        f"The drive: {device['name']}", (("", "left"), ("", "left")), words.device_rows(device), note, folded=True
+        f"The drive: {device['name']}",
+        (("", "left"), ("", "left")),
+        words.device_rows(device),
+        note,
+        folded=True,
     )

@@ -9,7 +9,14 @@ from flashwright._text import percent, short_count, short_time, significant
 from flashwright.devices import STEADY_FIGURES, caveats
 from flashwright.reports import drive_words as words
 from flashwright.reports.drive import tails
-from flashwright.reports.drive_figures import Columns, delay_bars, over_time_line, share_bars, tail_axes, tail_line
+from flashwright.reports.drive_figures import (
+    Columns,
+    delay_bars,
+    over_time_line,
+    share_bars,
+    tail_axes,
+    tail_line,
+)
 from flashwright.reports.figures import Colours, axes, bars, log_axis, title
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
@@ -47,7 +54,9 @@ def cells(row: dict[str, Any]) -> tuple[str, ...]:
         row["drive"] + (" *" if is_unsteady(row) else ""),
         words.iops(row["iops"]),
         words.rate(row["bytes_per_second"]),
-        significant(row["write_amplification"], 4) if row["host_page_writes"] else significant(None),
+        significant(row["write_amplification"], 4)
+        if row["host_page_writes"]
+        else significant(None),
         percent(share["host"]),
         percent(words.internal(share)),
         percent(share["idle"]),
@@ -60,7 +69,11 @@ def latencies(row: dict[str, Any]) -> list[tuple[str, ...]]:
     if "error" in row:
         return []
     return [
-        (row["drive"] if number == 0 else "", op, *(short_time(latency[key]) for key in ("mean", "p50", "p99", "p999")))
+        (
+            row["drive"] if number == 0 else "",
+            op,
+            *(short_time(latency[key]) for key in ("mean", "p50", "p99", "p999")),
+        )
         for number, (op, latency) in enumerate(words.operations(row).items())
     ]
 
@@ -72,7 +85,11 @@ def is_unsteady(row: dict[str, Any]) -> bool:
 
 def remarks(result: dict[str, Any]) -> list[str]:
     """Tell what a reader must know before trusting the figures."""
-    told = [] if result["complete"] else ["The run was stopped before its end: simulations are missing."]
+    told = (
+        []
+        if result["complete"]
+        else ["The run was stopped before its end: simulations are missing."]
+    )
     told += [
         f"{row['workload']} could not run on {row['drive']}: {row['error']}"
         for row in result["results"]
@@ -85,7 +102,11 @@ def remarks(result: dict[str, Any]) -> list[str]:
     drives = set(result["drives"])
     for line, names in found.items():
         of = "; ".join(dict.fromkeys(names))
-        told.append(line if set(names) == drives else f"{of}{' *' if line.startswith('Not steady') else ''}: {line}")
+        told.append(
+            line
+            if set(names) == drives
+            else f"{of}{' *' if line.startswith('Not steady') else ''}: {line}"
+        )
     return told
 
 
@@ -95,7 +116,10 @@ def headline(rows: Sequence[dict[str, Any]]) -> str:
     if not done:
         return "No drive has finished."
     best, worst = done[0], done[-1]
-    told = f"{best['drive']} does {words.iops(best['iops'])} requests a second ({words.rate(best['bytes_per_second'])})"
+    told = (
+        f"{best['drive']} does {words.iops(best['iops'])} requests a second "
+        f"({words.rate(best['bytes_per_second'])})"
+    )
     if worst is not best:
         told += f", {worst['drive']} {words.iops(worst['iops'])}"
         if worst["iops"]:
@@ -103,11 +127,15 @@ def headline(rows: Sequence[dict[str, Any]]) -> str:
     told += "."
     tails_of = [(op, row) for op in ("read", "write") for row in done if op in row["latency_ns"]]
     for op in ("read", "write"):
-        of = sorted((row for other, row in tails_of if other == op), key=lambda row: row["latency_ns"][op]["p99"])
+        of = sorted(
+            (row for other, row in tails_of if other == op),
+            key=lambda row: row["latency_ns"][op]["p99"],
+        )
         if len(of) > 1:
             told += (
-                f" 99 % of the {op}s take less than {short_time(of[0]['latency_ns'][op]['p99'])} on {of[0]['drive']}, "
-                f"{short_time(of[-1]['latency_ns'][op]['p99'])} on {of[-1]['drive']}."
+                f" 99 % of the {op}s take less than {short_time(of[0]['latency_ns'][op]['p99'])} "
+                f"on {of[0]['drive']}, {short_time(of[-1]['latency_ns'][op]['p99'])} on "
+                f"{of[-1]['drive']}."
             )
     return told
 
@@ -142,7 +170,9 @@ def _facts(rows: Sequence[dict[str, Any]]) -> list[Fact]:
 
 
 def _sections(run: Run, workload: str, key: str, prefix: str) -> list[Section]:
-    rows = [row for row in run.result["results"] if row["workload"] == workload and "error" not in row]
+    rows = [
+        row for row in run.result["results"] if row["workload"] == workload and "error" not in row
+    ]
     if not rows:
         return []
     colours = Colours(run.result["drives"])
@@ -157,7 +187,11 @@ def _sections(run: Run, workload: str, key: str, prefix: str) -> list[Section]:
             None if op == "flush" else _delays(rows, op, f"{key}-{op}-delays"),
         )
     ]
-    amount = [_iops(rows, key, colours), _throughput(run, workload, key, colours), _amplification(rows, key, colours)]
+    amount = [
+        _iops(rows, key, colours),
+        _throughput(run, workload, key, colours),
+        _amplification(rows, key, colours),
+    ]
     inside = [_dies(rows, key)]
     return [
         Section(f"{prefix}How long requests take", [figure for figure in latency if figure]),
@@ -171,7 +205,9 @@ def _columns(run: Run, name: str, workload: str, drive: str) -> Columns | None:
     table = run.tables.get(name)
     if table is None:
         return None
-    wanted = [row for row in table.to_pylist() if row["workload"] == workload and row["drive"] == drive]
+    wanted = [
+        row for row in table.to_pylist() if row["workload"] == workload and row["drive"] == drive
+    ]
     return {key: [row[key] for row in wanted] for key in wanted[0]} if wanted else None
 
 
@@ -185,7 +221,9 @@ def _tail(run: Run, workload: str, op: str, key: str, colours: Colours) -> Figur
             least = min(least, *curve[1])
     if not data:
         return None
-    reading = f"The further left and the steeper, the better. One line a drive, all {op}s of its run."
+    reading = (
+        f"The further left and the steeper, the better. One line a drive, all {op}s of its run."
+    )
     return Figure(f"{key}-latency", f"Latency of {op}s", reading, data, tail_axes(least), 480)
 
 
@@ -229,19 +267,27 @@ def _throughput(run: Run, workload: str, key: str, colours: Colours) -> Figure |
     )
     ends = [line["x"][-1] for line in data]
     if max(ends) > MOST_TIMES_LONGER * min(ends):
-        # In seconds, all but the slowest drive would be a point at the left, and all but the fastest a line at the bottom.
+        # In seconds, all but the slowest drive would be a point at the left, and all but the
+        # fastest a line at the bottom.
         for line, end in zip(data, ends, strict=True):
             line["x"] = [x / end for x in line["x"]]
             line["y"] = [y or None for y in line["y"]]
         along = title("share of each drive's run", tickformat=".0%", range=[0, 1])
         across = log_axis("requests a second", [value for line in data for value in line["y"]])
     return Figure(
-        f"{key}-time", "Requests a second over the run", "A level line is steady.", data, axes(along, across), 400
+        f"{key}-time",
+        "Requests a second over the run",
+        "A level line is steady.",
+        data,
+        axes(along, across),
+        400,
     )
 
 
 def _amplification(rows: Sequence[dict[str, Any]], key: str, colours: Colours) -> Figure | None:
-    ranked = sorted((row for row in rows if row["host_page_writes"]), key=lambda row: row["write_amplification"])
+    ranked = sorted(
+        (row for row in rows if row["host_page_writes"]), key=lambda row: row["write_amplification"]
+    )
     if not ranked:
         return None
     data, layout = bars(
@@ -252,19 +298,28 @@ def _amplification(rows: Sequence[dict[str, Any]], key: str, colours: Colours) -
         "write amplification",
     )
     reading = "Pages programmed for each page that the host writes. Lower is better."
-    return Figure(f"{key}-amplification", "Write amplification", reading, data, layout, 110 + 34 * len(ranked))
+    return Figure(
+        f"{key}-amplification", "Write amplification", reading, data, layout, 110 + 34 * len(ranked)
+    )
 
 
 def _dies(rows: Sequence[dict[str, Any]], key: str) -> Figure:
     data, layout, height = share_bars(
-        [row["drive"] for row in rows], {cause: [row["die_share"][cause] for row in rows] for cause in words.CAUSES}
+        [row["drive"] for row in rows],
+        {cause: [row["die_share"][cause] for row in rows] for cause in words.CAUSES},
     )
-    reading = "Over all dies of a drive. What is neither for the host nor idle, the drive does for itself."
+    reading = (
+        "Over all dies of a drive. What is neither for the host nor idle, the drive does for "
+        "itself."
+    )
     return Figure(f"{key}-dies", "What the dies did", reading, data, layout, height)
 
 
 def _table(rows: Sequence[dict[str, Any]]) -> Table:
-    note = "Host, internal and idle are shares of the dies' time. * throughput or write amplification still changed during the run."
+    note = (
+        "Host, internal and idle are shares of the dies' time. * throughput or write amplification "
+        "still changed during the run."
+    )
     return Table("Every drive", COLUMNS, [cells(row) for row in rows], note)
 
 

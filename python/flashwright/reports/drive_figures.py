@@ -25,7 +25,13 @@ DELAY_COLOURS = {
     "service": "@c2",
     "buffer": "@c4",
 }
-CAUSE_COLOURS = {"host": "@c2", "mapping": "@c5", "cleaning": "@c1", "wear_levelling": "@c3", "idle": "@grid"}
+CAUSE_COLOURS = {
+    "host": "@c2",
+    "mapping": "@c5",
+    "cleaning": "@c1",
+    "wear_levelling": "@c3",
+    "idle": "@grid",
+}
 MOST_DIES_DRAWN = 256
 
 # Steps of a curve closer than this, in decades, are left out: nobody sees them.
@@ -33,7 +39,10 @@ LEAST_STEP = 0.004
 
 
 def tail(values_ns: Sequence[int], counts: Sequence[int]) -> tuple[list[float], list[float]]:
-    """Give latencies in seconds, and the share of requests that took at least that long; thinned to what can be seen."""
+    """Give latencies in seconds, and the share of requests that took at least that long.
+
+    Thinned to what can be seen.
+    """
     total = sum(counts)
     rest = [total - before for before in (0, *list(accumulate(counts))[:-1])]
     xs: list[float] = []
@@ -41,7 +50,12 @@ def tail(values_ns: Sequence[int], counts: Sequence[int]) -> tuple[list[float], 
     last = len(values_ns) - 1
     for number, (value, left) in enumerate(zip(values_ns, rest, strict=True)):
         x, y = max(value, 1) / 1e9, left / total
-        if xs and number != last and math.log10(x / xs[-1]) < LEAST_STEP and math.log10(ys[-1] / y) < LEAST_STEP:
+        if (
+            xs
+            and number != last
+            and math.log10(x / xs[-1]) < LEAST_STEP
+            and math.log10(ys[-1] / y) < LEAST_STEP
+        ):
             continue
         xs.append(x)
         ys.append(y)
@@ -49,10 +63,17 @@ def tail(values_ns: Sequence[int], counts: Sequence[int]) -> tuple[list[float], 
 
 
 def tail_axes(least: float) -> dict[str, Any]:
-    """Give the axes of latency curves: time, and the percentile with as much room for each further nine."""
+    """Give the axes of latency curves.
+
+    Time, and the percentile with as much room for each further nine.
+    """
     nines = max(2, math.ceil(-math.log10(least)))
     shares = [1.0, 0.5, *(10.0**-power for power in range(1, nines + 1))]
-    told = ["all", "median", *(f"{100 - 10.0 ** (2 - power):.{max(0, power - 2)}f} %" for power in range(1, nines + 1))]
+    told = [
+        "all",
+        "median",
+        *(f"{100 - 10.0 ** (2 - power):.{max(0, power - 2)}f} %" for power in range(1, nines + 1)),
+    ]
     across = {
         "title": {"text": "share of requests that are no slower"},
         "type": "log",
@@ -64,7 +85,9 @@ def tail_axes(least: float) -> dict[str, Any]:
     return axes(along, across)
 
 
-def tail_line(name: str, xs: Sequence[float], ys: Sequence[float], colour: str, **more: Any) -> dict[str, Any]:
+def tail_line(
+    name: str, xs: Sequence[float], ys: Sequence[float], colour: str, **more: Any
+) -> dict[str, Any]:
     """Give one latency curve."""
     return {
         "type": "scatter",
@@ -82,7 +105,10 @@ def tail_line(name: str, xs: Sequence[float], ys: Sequence[float], colour: str, 
 def delay_bars(
     delays: Mapping[str, Mapping[str, Any]], means_ns: Mapping[str, float]
 ) -> tuple[list[Any], dict[str, Any], int]:
-    """Give what the latency of each row (an operation, say) consists of, as bars that add up to all of it; layout and height."""
+    """Give what the latency of each row (an operation, say) consists of.
+
+    As bars that add up to all of it; layout and height.
+    """
     labels = [f"{row}<br>{short_time(means_ns[row])}" for row in delays]
     data = []
     for number, (delay, name) in enumerate(DELAYS.items()):
@@ -112,7 +138,10 @@ def delay_bars(
 
 
 def share_bars(labels: Sequence[str], shares: Columns) -> tuple[list[Any], dict[str, Any], int]:
-    """Give what the dies of each row did, as horizontal bars that add up to all of the time; layout and height."""
+    """Give what the dies of each row did, as horizontal bars that add up to all of the time.
+
+    Layout and height.
+    """
     data = [
         {
             "type": "bar",
@@ -164,7 +193,9 @@ def dies_figure(columns: Columns) -> Figure:
     busy = [1 - idle for idle in causes["idle"]]
     reading = f"On average a {what} is busy for {percent(sum(busy) / len(busy))} of the time"
     if max(busy) > 0:
-        reading += f"; the least busy for {percent(min(busy))}, the busiest for {percent(max(busy))}"
+        reading += (
+            f"; the least busy for {percent(min(busy))}, the busiest for {percent(max(busy))}"
+        )
     layout = axes(
         title(what, **whole_ticks(places)),
         title("share of its time", tickformat=".0%", range=[0, 1]),
@@ -179,9 +210,14 @@ def whole_ticks(values: Sequence[int]) -> dict[str, Any]:
     return {"dtick": 1} if max(values) - min(values) < 10 else {"tickformat": "d"}
 
 
-def over_time_line(name: str, columns: Columns, key: str, colour: str, scale: float = 1.0) -> dict[str, Any]:
+def over_time_line(
+    name: str, columns: Columns, key: str, colour: str, scale: float = 1.0
+) -> dict[str, Any]:
     """Give a column of the table over time as a line; gaps where there is no value."""
-    values = [None if value is None or not math.isfinite(value) else value * scale for value in columns[key]]
+    values = [
+        None if value is None or not math.isfinite(value) else value * scale
+        for value in columns[key]
+    ]
     return {
         "type": "scatter",
         "mode": "lines+markers" if len(values) < 3 else "lines",

@@ -1,4 +1,7 @@
-"""What the figures of a simulated drive are called, and how they are written: the same on the terminal and in reports."""
+"""What the figures of a simulated drive are called, and how they are written.
+
+The same on the terminal and in reports.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,10 @@ DELAYS = {
     "buffer": "buffer full",
 }
 DELAYS_EXPLAINED = (
-    "Queue is everything outside the flash: the host's queue, controller, link. Buffer full: waited for room in the write "
-    "buffer behind other pages. Channel: waited for it. "
-    "Die busy: the die worked for other requests. Cleaning, wear levelling and erase: the die worked for the drive itself. "
-    "Flash itself is what an idle drive would take, too."
+    "Queue is everything outside the flash: the host's queue, controller, link. Buffer full: "
+    "waited for room in the write buffer behind other pages. Channel: waited for it. Die busy: the "
+    "die worked for other requests. Cleaning, wear levelling and erase: the die worked for the "
+    "drive itself. Flash itself is what an idle drive would take, too."
 )
 CAUSES = {
     "host": "host",
@@ -89,13 +92,19 @@ def pace(result: Mapping[str, Any]) -> str:
 def state(result: Mapping[str, Any]) -> str:
     """Say how the drive was at the start."""
     found = result["state"]
-    return f"aged by {significant(found['overwrites'])} overwrites" if found["kind"] == "aged" else str(found["kind"])
+    return (
+        f"aged by {significant(found['overwrites'])} overwrites"
+        if found["kind"] == "aged"
+        else str(found["kind"])
+    )
 
 
 def policy(device: Mapping[str, Any]) -> str:
     """Say which scheme the drive has, with its policies if it is one that takes any."""
     told = str(device["scheme"])
-    policies = [str(device[key]) for key in ("placement", "victim") if device[key] and device[key] != "none"]
+    policies = [
+        str(device[key]) for key in ("placement", "victim") if device[key] and device[key] != "none"
+    ]
     return f"{told}, {' with '.join(policies)}" if policies else told
 
 
@@ -110,11 +119,14 @@ def life(result: Mapping[str, Any]) -> str:
     if result["life_years"] is not None:
         found = result["lifetime"]
         return (
-            f"{significant(result['life_years'])} years at {significant(found['drive_writes_per_day'])} drive writes a day, "
+            f"{significant(result['life_years'])} years at "
+            f"{significant(found['drive_writes_per_day'])} drive writes a day, "
             f"{count(found['endurance_cycles'])} erases a block"
         )
     return (
-        "not told: nothing was written" if not result["host_page_writes"] else "not told: the profile has no endurance"
+        "not told: nothing was written"
+        if not result["host_page_writes"]
+        else "not told: the profile has no endurance"
     )
 
 
@@ -123,7 +135,10 @@ def energy(result: Mapping[str, Any]) -> str:
     found = result["energy_joules"]
     if found is None:
         return "not told: the profile has no energies"
-    return f"{significant(found['total'])} J, {significant(found['mean_watts'])} W on average (an estimate)"
+    return (
+        f"{significant(found['total'])} J, {significant(found['mean_watts'])} W on average (an "
+        "estimate)"
+    )
 
 
 def figures(result: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -133,7 +148,8 @@ def figures(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     rows = [
         (
             "drive",
-            f"{size(device['capacity_bytes'])}, {several(device['dies'], 'die')} on {several(device['channels'], 'channel')}",
+            f"{size(device['capacity_bytes'])}, {several(device['dies'], 'die')} on "
+            f"{several(device['channels'], 'channel')}",
         ),
         ("mapping", f"{policy(device)}, {alpha(device['over_provisioning'])} over-provisioning"),
         ("requests", count(result["requests"])),
@@ -149,7 +165,9 @@ def figures(result: Mapping[str, Any]) -> list[tuple[str, str]]:
             ("erases", count(result["erases"])),
         ]
     if any(merges.values()):
-        told = ", ".join(f"{short_count(merges[kind])} {kind}" for kind in ("switch", "partial", "full"))
+        told = ", ".join(
+            f"{short_count(merges[kind])} {kind}" for kind in ("switch", "partial", "full")
+        )
         rows.append(("merges", told))
     if result["retired_blocks"]:
         rows.append(("erase blocks worn out", count(result["retired_blocks"])))
@@ -159,7 +177,8 @@ def figures(result: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("channels busy", percent(result["channel_share"])),
         (
             "simulated in",
-            f"{span(result['wall_seconds'])}, {short_count(result['requests_per_wall_second'])} requests/s",
+            f"{span(result['wall_seconds'])}, {short_count(result['requests_per_wall_second'])} "
+            "requests/s",
         ),
     ]
     return rows
@@ -170,12 +189,14 @@ def device_rows(device: Mapping[str, Any]) -> list[tuple[str, str]]:
     rows = [
         (
             "capacity",
-            f"{size(device['capacity_bytes'])} ({count(device['logical_pages'])} pages of {size(device['page_bytes'])})",
+            f"{size(device['capacity_bytes'])} ({count(device['logical_pages'])} pages of "
+            f"{size(device['page_bytes'])})",
         ),
         ("over-provisioning", alpha(device["over_provisioning"])),
         (
             "channels, dies",
-            f"{several(device['channels'], 'channel')}, {several(device['dies'], 'die')} of {several(device['planes'], 'plane')} in all",
+            f"{several(device['channels'], 'channel')}, {several(device['dies'], 'die')} of "
+            f"{several(device['planes'], 'plane')} in all",
         ),
         ("mapping", policy(device)),
         (
@@ -192,4 +213,8 @@ def device_rows(device: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def fitted(device: Mapping[str, Any]) -> str:
     """Say which keys of a profile are not published."""
-    return f"Ours, fitted or assumed: {', '.join(device['fitted'])}." if device["fitted"] else "All keys are published."
+    return (
+        f"Ours, fitted or assumed: {', '.join(device['fitted'])}."
+        if device["fitted"]
+        else "All keys are published."
+    )

@@ -57,7 +57,10 @@ def line(
     strong: bool = False,
     hidden: bool = False,
 ) -> dict[str, Any]:
-    """Give one line of a plot; `strong` ones are those that the text speaks of, `hidden` ones wait in the legend."""
+    """Give one line of a plot.
+
+    `strong` ones are those that the text speaks of, `hidden` ones wait in the legend.
+    """
     colour = colours[name]
     return {
         **({"visible": "legendonly"} if hidden else {}),
@@ -72,7 +75,9 @@ def line(
     }
 
 
-def bound_line(x: Sequence[float], y: Sequence[float | None], name: str = "bound") -> dict[str, Any]:
+def bound_line(
+    x: Sequence[float], y: Sequence[float | None], name: str = "bound"
+) -> dict[str, Any]:
     """Give the bound, dashed in the colour of the text."""
     return {
         "type": "scatter",
@@ -86,7 +91,11 @@ def bound_line(x: Sequence[float], y: Sequence[float | None], name: str = "bound
 
 
 def bars(
-    labels: Sequence[str], values: Sequence[float], texts: Sequence[str], colours: Sequence[str], x_title: str
+    labels: Sequence[str],
+    values: Sequence[float],
+    texts: Sequence[str],
+    colours: Sequence[str],
+    x_title: str,
 ) -> tuple[list[Any], dict[str, Any]]:
     """Give horizontal bars, the first label on top, each with its value as text."""
     data = [
@@ -102,7 +111,13 @@ def bars(
         }
     ]
     # Not the text of the bars, so that a line over the plot does not cross it.
-    beside = {"xanchor": "left", "showarrow": False, "bgcolor": "@card", "borderpad": 1, "xshift": 3}
+    beside = {
+        "xanchor": "left",
+        "showarrow": False,
+        "bgcolor": "@card",
+        "borderpad": 1,
+        "xshift": 3,
+    }
     layout = {
         "annotations": [
             {"x": value, "y": label, "text": text, **beside}
@@ -129,7 +144,10 @@ def title(text: str, **more: Any) -> dict[str, Any]:
 
 
 def log_axis(text: str, values: Iterable[float | None] = (), **more: Any) -> dict[str, Any]:
-    """Give a logarithmic axis for these values: labels are plain numbers, the closer the narrower the range."""
+    """Give a logarithmic axis for these values.
+
+    Labels are plain numbers, the closer the narrower the range.
+    """
     found = [value for value in values if value is not None and value > 0]
     ticks = [step * 10.0**power for power in range(-9, 10) for step in _steps(found)]
     texts = [f"{tick:,.0f}" if tick >= 1 and tick == round(tick) else f"{tick:g}" for tick in ticks]
@@ -145,8 +163,13 @@ def _steps(values: Sequence[float]) -> Sequence[float]:
 
 
 def time_axis(text: str = "time", values: Iterable[float | None] | None = None) -> dict[str, Any]:
-    """Give a logarithmic axis of seconds, from nanoseconds to a day, with a unit at every label: the closer the narrower `values`."""
-    found = None if values is None else [value for value in values if value is not None and value > 0]
+    """Give a logarithmic axis of seconds, from nanoseconds to a day, with a unit at every label.
+
+    The closer the narrower `values`.
+    """
+    found = (
+        None if values is None else [value for value in values if value is not None and value > 0]
+    )
     steps = (1,) if found is None else _steps(found)
     ticks = {
         step * factor * unit: f"{step * factor:g} {name}"
@@ -154,7 +177,12 @@ def time_axis(text: str = "time", values: Iterable[float | None] | None = None) 
         for factor in (1, 10, 100)
         for step in steps
     } | {1e3: "1 000 s", 1e4: "10 000 s"}
-    return {"title": {"text": text}, "type": "log", "tickvals": list(ticks), "ticktext": list(ticks.values())}
+    return {
+        "title": {"text": text},
+        "type": "log",
+        "tickvals": list(ticks),
+        "ticktext": list(ticks.values()),
+    }
 
 
 def time_unit(longest_s: float) -> tuple[float, str]:
@@ -163,16 +191,20 @@ def time_unit(longest_s: float) -> tuple[float, str]:
 
 
 def size_unit(most_bytes: float) -> tuple[float, str]:
-    """Give the unit in which sizes up to this one are best told, in bytes, and its name: as `_text.size` tells them."""
+    """Give the unit in which sizes up to this one are best told, in bytes, and its name.
+
+    As `_text.size` tells them.
+    """
     return next((one for one in _SIZES if most_bytes >= one[0]), (1.0, "B"))
 
 
 def stream_bars(
     columns: Mapping[str, Sequence[Any]], pages_per_erase_block: int, colour: str
 ) -> tuple[list[Any], dict[str, Any], int]:
-    """Give the pages of each stream, valid and spare, as stacked bars; with the layout and the height in pixels.
+    """Give the pages of each stream, valid and spare, as stacked bars.
 
-    Streams whose names hold a number stand in its order, whatever the order in which they came to be.
+    With the layout and the height in pixels. Streams whose names hold a number stand in its order,
+    whatever the order in which they came to be.
     """
 
     def number(row: int) -> tuple[float, str]:
@@ -187,9 +219,15 @@ def stream_bars(
     )
     valid = [columns["valid_pages"][row] for row in order]
     spare = [
-        max(0, columns["erase_blocks"][row] * pages_per_erase_block - columns["valid_pages"][row]) for row in order
+        max(0, columns["erase_blocks"][row] * pages_per_erase_block - columns["valid_pages"][row])
+        for row in order
     ]
-    shared = {"type": "bar", "orientation": "h", "y": [labels[row] for row in order], "marker": {"color": colour}}
+    shared = {
+        "type": "bar",
+        "orientation": "h",
+        "y": [labels[row] for row in order],
+        "marker": {"color": colour},
+    }
     data = [
         {**shared, "name": "valid pages", "x": valid},
         {**shared, "name": "spare space", "x": spare, "opacity": 0.35},

@@ -27,11 +27,15 @@ def writing(rows: Rows, key: str, colours: Colours) -> Figure:
     seconds = [row["total_write_seconds"] for row in rows]
     texts = [span(value) for value in seconds]
     data, layout = bars(
-        labels, seconds, texts, [colours[row["stack"]] for row in rows], "seconds in which the device writes"
+        labels,
+        seconds,
+        texts,
+        [colours[row["stack"]] for row in rows],
+        "seconds in which the device writes",
     )
     reading = (
-        "The time in which the device had at least one write, trim or flush, what layers write back at the end included. A flush takes "
-        "what the drive's own write buffer had put off."
+        "The time in which the device had at least one write, trim or flush, what layers write "
+        "back at the end included. A flush takes what the drive's own write buffer had put off."
     )
     return Figure(f"{key}-writing", "Writing", reading, data, layout, 150 + 44 * len(labels))
 
@@ -52,7 +56,9 @@ def amplification(rows: Rows, key: str) -> Figure | None:
             "legendrank": -number,
             "y": labels,
             "x": [None if row[column] is None else row[column] / _MB for row in rows],
-            "customdata": ["not known" if row[column] is None else size(row[column]) for row in rows],
+            "customdata": [
+                "not known" if row[column] is None else size(row[column]) for row in rows
+            ],
             "hovertemplate": "%{y}: %{customdata}<extra>" + name + "</extra>",
             "marker": {"color": colour},
         }
@@ -61,9 +67,14 @@ def amplification(rows: Rows, key: str) -> Figure | None:
     ]
     if not data:
         return None
-    reading = "Bytes written above the layers, below them, and programmed by the flash, where it is simulated."
+    reading = (
+        "Bytes written above the layers, below them, and programmed by the flash, where it is "
+        "simulated."
+    )
     layout = axes(title("MB", rangemode="tozero"), _names(), barmode="group", bargap=0.25)
-    return Figure(f"{key}-amplification", "Who writes how much", reading, data, layout, 170 + 66 * len(labels))
+    return Figure(
+        f"{key}-amplification", "Who writes how much", reading, data, layout, 170 + 66 * len(labels)
+    )
 
 
 def tails(run: Run, drive: str, op: str, key: str, colours: Colours) -> Figure | None:
@@ -75,7 +86,9 @@ def tails(run: Run, drive: str, op: str, key: str, colours: Colours) -> Figure |
     chosen = (pc.field("drive") == drive) & (pc.field("op") == op) & (pc.field("of") == of)
     by_stack: dict[str, tuple[list[int], list[int]]] = {}
     columns = found.filter(chosen).select(["stack", "to_ns", "count"]).to_pydict()
-    for stack, to_ns, number in zip(columns["stack"], columns["to_ns"], columns["count"], strict=True):
+    for stack, to_ns, number in zip(
+        columns["stack"], columns["to_ns"], columns["count"], strict=True
+    ):
         values, counts = by_stack.setdefault(stack, ([], []))
         values.append(to_ns)
         counts.append(number)
@@ -87,7 +100,10 @@ def tails(run: Run, drive: str, op: str, key: str, colours: Colours) -> Figure |
     if not data:
         return None
     told = "from when it was due" if of == "response" else "from when it was sent"
-    reading = f"How long {op}{'s' if op != 'flush' else 'es'} took, {told}, above the layers. The further left and the steeper, the better."
+    reading = (
+        f"How long {op}{'s' if op != 'flush' else 'es'} took, {told}, above the layers. The "
+        "further left and the steeper, the better."
+    )
     return Figure(f"{key}-{op}", f"Response times: {op}", reading, data, tail_axes(least), 460)
 
 
@@ -98,15 +114,22 @@ def over_time(run: Run, drive: str, key: str, colours: Colours) -> Figure | None
     data = []
     table = run.tables["windows"].filter(pc.field("drive") == drive)
     for stack in dict.fromkeys(table["stack"].to_pylist()):
-        columns = table.filter(pc.field("stack") == stack).select(["start_s", "seconds", "requests"]).to_pydict()
+        columns = (
+            table.filter(pc.field("stack") == stack)
+            .select(["start_s", "seconds", "requests"])
+            .to_pydict()
+        )
         rates: dict[float, float] = {}
-        for start, each, requests in zip(columns["start_s"], columns["seconds"], columns["requests"], strict=True):
+        for start, each, requests in zip(
+            columns["start_s"], columns["seconds"], columns["requests"], strict=True
+        ):
             rates[start] = rates.get(start, 0.0) + requests / each
         data.append(_line(stack, list(rates), list(rates.values()), stack, colours))
     if not data:
         return None
     reading = (
-        "Requests that ended, above the layers: where a line falls, the layers or the drive are busy with themselves."
+        "Requests that ended, above the layers: where a line falls, the layers or the drive are "
+        "busy with themselves."
     )
     values = [value for line in data for value in line["y"]]
     layout = axes(title(_SECONDS), log_axis("requests a second", values))
@@ -114,7 +137,10 @@ def over_time(run: Run, drive: str, key: str, colours: Colours) -> Figure | None
 
 
 def levels(run: Run, drive: str, key: str, colours: Colours) -> list[Figure]:
-    """Draw each counter that goes up and down over time, such as the slots in use, a line for each stack."""
+    """Draw each counter that goes up and down over time, a line for each stack.
+
+    Such as the slots in use.
+    """
     if "samples" not in run.tables:
         return []
     table = run.tables["samples"].filter(pc.field("drive") == drive)
@@ -127,41 +153,65 @@ def levels(run: Run, drive: str, key: str, colours: Colours) -> list[Figure]:
                 continue
             data = []
             for stack in dict.fromkeys(found["stack"].to_pylist()):
-                columns = found.filter(pc.field("stack") == stack).select(["time_s", "value"]).to_pydict()
+                columns = (
+                    found.filter(pc.field("stack") == stack).select(["time_s", "value"]).to_pydict()
+                )
                 data.append(_line(stack, columns["time_s"], columns["value"], stack, colours))
-            layout = axes(title(_SECONDS), title(counter["name"].replace("_", " "), rangemode="tozero"))
+            layout = axes(
+                title(_SECONDS), title(counter["name"].replace("_", " "), rangemode="tozero")
+            )
             identifier = f"{key}-{entry['name']}-{counter['name']}"
             name = f"{entry['name']}: {counter['help']}"
-            figures.append(Figure(identifier, name, "Sampled while the trace was played.", data, layout, 360))
+            figures.append(
+                Figure(identifier, name, "Sampled while the trace was played.", data, layout, 360)
+            )
     return figures
 
 
 def sums(run: Run, drive: str, key: str) -> list[Figure]:
-    """Draw what each stack's layers have counted, over time: which patterns are flushed, for example."""
+    """Draw what each stack's layers have counted, over time.
+
+    Which patterns are flushed, for example.
+    """
     if "samples" not in run.tables:
         return []
     known = {
-        (entry["name"], counter["name"]): counter for entry in registry()["layer"] for counter in entry["counters"]
+        (entry["name"], counter["name"]): counter
+        for entry in registry()["layer"]
+        for counter in entry["counters"]
     }
     table = run.tables["samples"].filter(pc.field("drive") == drive)
     figures = []
     for number, stack in enumerate(dict.fromkeys(table["stack"].to_pylist())):
         of_stack = table.filter(pc.field("stack") == stack)
-        names = dict.fromkeys(zip(of_stack["layer"].to_pylist(), of_stack["counter"].to_pylist(), strict=True))
-        chosen = [pair for pair in names if pair in known and not known[pair]["is_level"] and _is_number(pair[1])]
+        names = dict.fromkeys(
+            zip(of_stack["layer"].to_pylist(), of_stack["counter"].to_pylist(), strict=True)
+        )
+        chosen = [
+            pair
+            for pair in names
+            if pair in known and not known[pair]["is_level"] and _is_number(pair[1])
+        ]
         colours = Colours([f"{layer}: {counter}" for layer, counter in chosen])
         data = []
         for layer, counter in chosen:
-            columns = of_stack.filter((pc.field("layer") == layer) & (pc.field("counter") == counter)).to_pydict()
+            columns = of_stack.filter(
+                (pc.field("layer") == layer) & (pc.field("counter") == counter)
+            ).to_pydict()
             if any(columns["value"]):
                 name = f"{layer}: {counter}"
                 data.append(_line(name, columns["time_s"], columns["value"], name, colours))
         if not data:
             continue
         most = max(value for line in data for value in line["y"])
-        reading = f"Counted since the beginning, up to {count(most)}. Click a name to hide it, twice to see it alone."
+        reading = (
+            f"Counted since the beginning, up to {count(most)}. Click a name to hide it, twice to "
+            "see it alone."
+        )
         layout = axes(title(_SECONDS), title("counted", rangemode="tozero"))
-        figures.append(Figure(f"{key}-counted-{number}", f"Counted by {stack}", reading, data, layout, 480))
+        figures.append(
+            Figure(f"{key}-counted-{number}", f"Counted by {stack}", reading, data, layout, 480)
+        )
     return figures
 
 
@@ -176,11 +226,16 @@ def in_lines(stack: str) -> str:
 
 
 def _is_number(counter: str) -> bool:
-    """Tell whether a counter counts things: sums of bytes and times would hide those on the same axis."""
+    """Tell whether a counter counts things.
+
+    Sums of bytes and times would hide those on the same axis.
+    """
     return not counter.endswith(("_bytes", "_ns", "_us", "_ms", "_s"))
 
 
-def _line(name: str, xs: list[Any], ys: list[Any], colour_of: str, colours: Colours) -> dict[str, Any]:
+def _line(
+    name: str, xs: list[Any], ys: list[Any], colour_of: str, colours: Colours
+) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "lines" if len(xs) > 2 else "lines+markers",

@@ -1,4 +1,7 @@
-"""What the figures of stacks of layers are called, and how they are written: the same on the terminal and in reports."""
+"""What the figures of stacks of layers are called, and how they are written.
+
+The same on the terminal and in reports.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +27,16 @@ COLUMNS = (
     ("CPU", "right"),
     ("I/O", "right"),
 )
-"""`writing`: time in which the device had a write, trim or flush; `writes`, `mean`: how many the device got, of which mean size; WA: bytes
-written below per byte above, and programmed per byte below; CPU in the layers and time at the device, per request."""
+"""`writing`: time in which the device had a write, trim or flush; `writes`, `mean`: how many the
+device got, of which mean size; WA: bytes written below per byte above, and programmed per byte
+below; CPU in the layers and time at the device, per request.
+"""
 EXPLAINED = (
-    "Writing: the time in which the device had at least one write, trim or flush, what layers write back at the end included. Writes "
-    "and mean: how many the device got, and their size. Layers' WA: bytes written below the layers for each above. Drive's WA: bytes "
-    "that the flash programs for each that the drive is sent. CPU: time of this machine's processor in the layers, for each request; "
-    "I/O: time in which the device had anything to do, for each request."
+    "Writing: the time in which the device had at least one write, trim or flush, what layers "
+    "write back at the end included. Writes and mean: how many the device got, and their size. "
+    "Layers' WA: bytes written below the layers for each above. Drive's WA: bytes that the flash "
+    "programs for each that the drive is sent. CPU: time of this machine's processor in the "
+    "layers, for each request; I/O: time in which the device had anything to do, for each request."
 )
 LATENCY_COLUMNS = (
     ("stack", "left"),
@@ -62,19 +68,27 @@ def title(result: Mapping[str, Any], drive: str) -> str:
     told = f"{result['trace']['name']} on {drive}, {replay_words.pace(result['pace'])}"
     checkpoints = result["checkpoints"]
     if checkpoints["number"]:
-        told += f", {several(checkpoints['number'], 'checkpoint')} ({checkpoints['origin']}, told as a {checkpoints['told_as']})"
+        told += (
+            f", {several(checkpoints['number'], 'checkpoint')} ({checkpoints['origin']}, told as a "
+            f"{checkpoints['told_as']})"
+        )
     return told
 
 
 def by_drive(result: Mapping[str, Any]) -> tuple[list[tuple[str, str]], list[tuple[str, ...]]]:
-    """Give headings and rows of how many times faster each stack writes on each device than the device alone."""
+    """Give headings and rows of how many times faster each stack writes on each device.
+
+    Compared with the device alone.
+    """
     names = drives(result)
     found = {(row["stack"], row["drive"]): row["verdict"] for row in result["results"]}
     rows = []
     for stack in result["stacks"]:
         verdicts = [found.get((stack, name)) for name in names]
         if any(verdicts):
-            rows.append((stack, *(significant(one["times_faster"] if one else None) for one in verdicts)))
+            rows.append(
+                (stack, *(significant(one["times_faster"] if one else None) for one in verdicts))
+            )
     return [("stack", "left"), *((name, "right") for name in names)], rows
 
 
@@ -101,13 +115,18 @@ def cells(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> tuple[st
         size(row["writes_below_bytes"] / writes) if writes else significant(None),
         significant(row["layer_write_amplification"]),
         significant(row["drive_write_amplification"]),
-        short_time(row["computing_ns_per_request"]) if row["stack"] != DIRECT else significant(None),
+        short_time(row["computing_ns_per_request"])
+        if row["stack"] != DIRECT
+        else significant(None),
         short_time(row["device_ns_per_request"]),
     )
 
 
 def latencies(row: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """Give a stack's rows of the table of response times: from when a request was due where the trace's clock says when."""
+    """Give a stack's rows of the table of response times.
+
+    From when a request was due where the trace's clock says when.
+    """
     if row["error"] is not None:
         return []
     found = times(row)
@@ -131,7 +150,11 @@ def counters(row: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     """Give what each layer of a stack has counted, but for what is zero."""
     if row["error"] is not None:
         return
-    helps = {(entry["name"], one["name"]): one for entry in registry()["layer"] for one in entry["counters"]}
+    helps = {
+        (entry["name"], one["name"]): one
+        for entry in registry()["layer"]
+        for one in entry["counters"]
+    }
     first = True
     for layer in row["counters"]:
         is_first_of_layer = True
@@ -148,7 +171,12 @@ def counters(row: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
                 if name.endswith("_ns")
                 else count(number)
             )
-            yield (row["stack"] if first else "", layer["layer"] if is_first_of_layer else "", what, told)
+            yield (
+                row["stack"] if first else "",
+                layer["layer"] if is_first_of_layer else "",
+                what,
+                told,
+            )
             first = is_first_of_layer = False
 
 
@@ -160,13 +188,23 @@ def verdict_line(row: Mapping[str, Any]) -> str | None:
 def remarks(result: Mapping[str, Any]) -> list[str]:
     """Tell what a reader must know before trusting the figures."""
     told = list(result["remarks"])
-    told += [f"{row['stack']} on {row['drive']} failed: {row['error']}." for row in result["results"] if row["error"]]
+    told += [
+        f"{row['stack']} on {row['drive']} failed: {row['error']}."
+        for row in result["results"]
+        if row["error"]
+    ]
     if any(stack != DIRECT for stack in result["stacks"]):
         told += [known(device) for device in result["devices"]]
     told += [line for row in result["results"] if (line := unmapped_line(row)) is not None]
     done = next((row for row in result["results"] if row["error"] is None), None)
     if done is not None:
-        as_replay = {**result, "fitted": done["fitted"], "failures": [], "starved": 0, "complete": True}
+        as_replay = {
+            **result,
+            "fitted": done["fitted"],
+            "failures": [],
+            "starved": 0,
+            "complete": True,
+        }
         told += replay_words.remarks(as_replay)
     return told
 
@@ -177,8 +215,9 @@ def unmapped_line(row: Mapping[str, Any]) -> str | None:
     if not pages:
         return None
     return (
-        f"{row['stack']} on {row['drive']}: {several(pages, 'page')} that were read had not been written before, and cost nothing; "
-        "with log_volume(filled=yes) all are on the device from the start, as on a volume in use."
+        f"{row['stack']} on {row['drive']}: {several(pages, 'page')} that were read had not been "
+        "written before, and cost nothing; with log_volume(filled=yes) all are on the device from "
+        "the start, as on a volume in use."
     )
 
 
@@ -188,17 +227,25 @@ def known(device: Mapping[str, Any]) -> str:
     told = f"What layers know of {device['label']}: {facts['origin']}"
     if not facts["remarks"]:
         return f"{told}."
-    return f"{told}; {', '.join(remark.partition(' (')[0] for remark in facts['remarks'])}; why is in the report's last table."
+    return (
+        f"{told}; {', '.join(remark.partition(' (')[0] for remark in facts['remarks'])}; why is in "
+        "the report's last table."
+    )
 
 
 def headline(result: Mapping[str, Any]) -> str:
-    """Give the answer: a line for each stack that was judged, or for the best and the worst of many."""
+    """Give the answer.
+
+    A line for each stack that was judged, or for the best and the worst of many.
+    """
     judged = [row for row in result["results"] if row["verdict"] is not None]
     if len(judged) > MOST_HEADLINES:
         ordered = sorted(judged, key=lambda row: row["verdict"]["times_faster"] or 1.0)
         judged = [ordered[-1], ordered[0]]
     several_drives = len(drives(result)) > 1
     lines = [
-        f"{row['drive'] + ', ' if several_drives else ''}{row['stack']}: {row['verdict']['summary']}." for row in judged
+        f"{row['drive'] + ', ' if several_drives else ''}{row['stack']}: "
+        f"{row['verdict']['summary']}."
+        for row in judged
     ]
     return "\n".join(lines) or "Nothing was compared."

@@ -30,7 +30,9 @@ def page(run: Run) -> Page:
             *(
                 section
                 for number, drive in enumerate(drives)
-                for section in _sections(run, drive, f"d{number}", "" if len(drives) == 1 else f"{drive}: ")
+                for section in _sections(
+                    run, drive, f"d{number}", "" if len(drives) == 1 else f"{drive}: "
+                )
             ),
         ],
         provenance=result["provenance"],
@@ -54,7 +56,8 @@ def _facts(result: dict[str, Any]) -> list[Fact]:
             span(row["total_write_seconds"]),
             "of writing"
             if row["verdict"] is None or row["verdict"]["times_faster"] is None
-            else f"of writing: direct takes {significant(row['verdict']['times_faster'])} times as long",
+            else f"of writing: direct takes {significant(row['verdict']['times_faster'])} times as "
+            "long",
         )
         for row in done[:MOST_FACTS]
     ]
@@ -66,9 +69,13 @@ def _sections(run: Run, drive: str, key: str, prefix: str) -> list[Section]:
     if not rows:
         return []
     colours = Colours(result["stacks"])
-    verdicts = [(row["stack"], row["verdict"]["line"]) for row in rows if row["verdict"] is not None]
+    verdicts = [
+        (row["stack"], row["verdict"]["line"]) for row in rows if row["verdict"] is not None
+    ]
     answers: list[Figure | Table | None] = [
-        Table("Verdicts", (("stack", "left"), ("against the device alone", "prose")), verdicts) if verdicts else None,
+        Table("Verdicts", (("stack", "left"), ("against the device alone", "prose")), verdicts)
+        if verdicts
+        else None,
         figures.writing(rows, key, colours),
         *(figures.tails(run, drive, op, key, colours) for op in ("read", "write", "flush")),
         figures.amplification(rows, key),
@@ -80,14 +87,22 @@ def _sections(run: Run, drive: str, key: str, prefix: str) -> list[Section]:
     ]
     tables = [
         _gains(rows),
-        Table("Stacks", words.COLUMNS, [words.cells(row, rows) for row in rows], note=words.EXPLAINED),
+        Table(
+            "Stacks", words.COLUMNS, [words.cells(row, rows) for row in rows], note=words.EXPLAINED
+        ),
         _durations(rows),
-        Table("Response times", words.LATENCY_COLUMNS, [line for row in rows for line in words.latencies(row)]),
+        Table(
+            "Response times",
+            words.LATENCY_COLUMNS,
+            [line for row in rows for line in words.latencies(row)],
+        ),
         _counted(rows),
         _known(result, drive),
     ]
     return [
-        Section(f"{prefix}What is gained and lost", [block for block in answers if block is not None]),
+        Section(
+            f"{prefix}What is gained and lost", [block for block in answers if block is not None]
+        ),
         Section(f"{prefix}Over time", [figure for figure in inside if figure]),
         Section(f"{prefix}All figures", [table for table in tables if table is not None]),
     ]
@@ -100,12 +115,21 @@ def _gains(rows: Sequence[dict[str, Any]]) -> Table | None:
         for kind in ("gain", "lost"):
             for found in (row["verdict"] or {}).get(kind, []):
                 told = "gained" if kind == "gain" else "lost"
-                lines.append((row["stack"] if first else "", told, found["told"], significant(found["ratio"])))
+                lines.append(
+                    (
+                        row["stack"] if first else "",
+                        told,
+                        found["told"],
+                        significant(found["ratio"]),
+                    )
+                )
                 first = False
     if not lines:
         return None
     columns = (("stack", "left"), ("", "left"), ("what", "left"), ("to direct", "right"))
-    note = "What differs by 2 % or less is neither gained nor lost; of the capacity any loss is told."
+    note = (
+        "What differs by 2 % or less is neither gained nor lost; of the capacity any loss is told."
+    )
     return Table("Gained and lost", columns, lines, note=note)
 
 
@@ -131,13 +155,20 @@ def _durations(rows: Sequence[dict[str, Any]]) -> Table:
         )
         for row in rows
     ]
-    return Table("How long it took, and what else the device did", columns, lines, note="In the device's time.")
+    return Table(
+        "How long it took, and what else the device did",
+        columns,
+        lines,
+        note="In the device's time.",
+    )
 
 
 def _counted(rows: Sequence[dict[str, Any]]) -> Table | None:
     lines = [line for row in rows for line in words.counters(row)]
     return (
-        Table("Counted in the layers", words.COUNTER_COLUMNS, lines, note="What is zero is left out.")
+        Table(
+            "Counted in the layers", words.COUNTER_COLUMNS, lines, note="What is zero is left out."
+        )
         if lines
         else None
     )
@@ -161,7 +192,12 @@ def _known(result: dict[str, Any], drive: str) -> Table:
 
 def _told(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{key.replace('_', ' ')} {significant(number)}" for key, number in value.items())
+        return ", ".join(
+            f"{key.replace('_', ' ')} {significant(number)}" for key, number in value.items()
+        )
     if isinstance(value, list):
-        return "; ".join(f"{significant(at_zero)} ns + {significant(slope)} ns a byte" for _, at_zero, slope in value)
+        return "; ".join(
+            f"{significant(at_zero)} ns + {significant(slope)} ns a byte"
+            for _, at_zero, slope in value
+        )
     return f"{value:,}".replace(",", "\u202f")

@@ -10,7 +10,16 @@ import numpy as np
 
 from flashwright._text import alpha, percent, significant
 from flashwright.reports.comparison import years
-from flashwright.reports.figures import AXIS_ALPHA, COLOURS, Colours, axes, bound_line, line, log_axis, title
+from flashwright.reports.figures import (
+    AXIS_ALPHA,
+    COLOURS,
+    Colours,
+    axes,
+    bound_line,
+    line,
+    log_axis,
+    title,
+)
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
 from flashwright.sources import caveat
@@ -25,13 +34,18 @@ MODELS = {
 """What the models of p_gc are called."""
 
 READINGS = {
-    "Figure 1a": "The closed approximation lies just above the exact curve; Greedy gains little on LRU when all pages are updated alike.",
+    "Figure 1a": "The closed approximation lies just above the exact curve; Greedy gains little on "
+    "LRU when all pages are updated alike.",
     "Figure 1b": "The less spare space, the more every write costs: the axis is logarithmic.",
-    "Figure 1c": "What looking at more erase blocks than the oldest one saves under uniform updates: at most a few per cent.",
-    "Figure 2a": "A log that mixes two sets cleans least when they are updated alike (1 on the axis), and more with every bit of skew.",
+    "Figure 1c": "What looking at more erase blocks than the oldest one saves under uniform "
+    "updates: at most a few per cent.",
+    "Figure 2a": "A log that mixes two sets cleans least when they are updated alike (1 on the "
+    "axis), and more with every bit of skew.",
     "Figure 2b": "The same as relocation writes for each host write.",
-    "Figure 2c": "How many times dearer mixing is than keeping the two sets apart with the spare space divided well.",
-    "Figure 3a": "The larger and the hotter the first set, the more of the spare space it should have.",
+    "Figure 2c": "How many times dearer mixing is than keeping the two sets apart with the spare "
+    "space divided well.",
+    "Figure 3a": "The larger and the hotter the first set, the more of the spare space it should "
+    "have.",
     "Figure 3b": "The cost that remains is least where a small set gets most of the updates.",
     "Figure 3c": "The benefit of separating grows with skew, on both sides.",
 }
@@ -45,19 +59,25 @@ def bound_page(run: Run) -> Page:
     middle = min(rows, key=lambda row: abs(row["over_provisioning"] - 0.2))
     least = significant(middle["bound_write_amplification"])
     headline = (
-        f"With independent updates, no placement by update frequency writes fewer than {least} pages "
-        f"to the flash for each page of the host "
-        f"at {alpha(middle['over_provisioning'])} over-provisioning; the drive would then live {years(middle['life_years'])}."
+        f"With independent updates, no placement by update frequency writes fewer than {least} "
+        f"pages to the flash for each page of the host at {alpha(middle['over_provisioning'])} "
+        f"over-provisioning; the drive would then live {years(middle['life_years'])}."
     )
     alphas = [row["over_provisioning"] for row in rows]
     figures = []
     if len(rows) > 1:
         costs = [row["cleaning_cost"] or None for row in rows]
-        layout = axes(AXIS_ALPHA, log_axis("cleaning cost: pages relocated for each page written", costs))
+        layout = axes(
+            AXIS_ALPHA, log_axis("cleaning cost: pages relocated for each page written", costs)
+        )
         data = [bound_line(alphas, costs)]
         figures.append(
             Figure(
-                "bound", "The least cleaning cost", "More spare space always helps, and less and less.", data, layout
+                "bound",
+                "The least cleaning cost",
+                "More spare space always helps, and less and less.",
+                data,
+                layout,
             )
         )
     columns = (
@@ -77,10 +97,21 @@ def bound_page(run: Run) -> Page:
         )
         for row in rows
     ]
-    note = "MULTILOG, Algorithm 1: pages grouped by update frequency, the spare space divided so that moving it gains nothing."
+    note = (
+        "MULTILOG, Algorithm 1: pages grouped by update frequency, the spare space divided so that "
+        "moving it gains nothing."
+    )
     facts = [
-        Fact("least write amplification", least, f"at {alpha(middle['over_provisioning'])} over-provisioning"),
-        Fact("pages", significant(result["workload"]["logical_pages"]), "logical pages in the footprint"),
+        Fact(
+            "least write amplification",
+            least,
+            f"at {alpha(middle['over_provisioning'])} over-provisioning",
+        ),
+        Fact(
+            "pages",
+            significant(result["workload"]["logical_pages"]),
+            "logical pages in the footprint",
+        ),
         Fact("page writes", significant(result["workload"]["page_writes"])),
     ]
     trims = result["workload"]["page_trims"]
@@ -97,31 +128,49 @@ def pgc_page(run: Run) -> Page:
     labels = {name: MODELS.get(name, name) for name in names}
     colours = Colours(list(labels.values()))
     data = [line(labels[name], alphas, [row[name] for row in rows], colours) for name in names]
-    layout = axes(AXIS_ALPHA, title("p_gc: valid pages in a victim", tickformat=".0%", rangemode="tozero"))
+    layout = axes(
+        AXIS_ALPHA, title("p_gc: valid pages in a victim", tickformat=".0%", rangemode="tozero")
+    )
     policies = [name for name in names if name != "lru_approximation"]
-    widest = max(rows, key=lambda row: max(row[name] for name in policies) - min(row[name] for name in policies))
+    widest = max(
+        rows,
+        key=lambda row: max(row[name] for name in policies) - min(row[name] for name in policies),
+    )
     least, most = (choose(policies, key=lambda name: widest[name]) for choose in (min, max))
     reading = (
-        f"Under uniform updates the choice of victim gains {significant((widest[most] - widest[least]) * 100, 2)} percentage points "
-        f"at most: {labels[least]} against {labels[most]} at {alpha(widest['over_provisioning'])} over-provisioning."
+        "Under uniform updates the choice of victim gains "
+        f"{significant((widest[most] - widest[least]) * 100, 2)} percentage points at most: "
+        f"{labels[least]} against {labels[most]} at {alpha(widest['over_provisioning'])} "
+        "over-provisioning."
     )
     middle = min(rows, key=lambda row: abs(row["over_provisioning"] - 0.2))
     headline = (
-        f"Under uniform updates at {alpha(middle['over_provisioning'])} over-provisioning, {percent(middle['lru'])} of a victim's pages "
-        f"are still valid with LRU, {percent(middle['greedy'])} with Greedy."
+        f"Under uniform updates at {alpha(middle['over_provisioning'])} over-provisioning, "
+        f"{percent(middle['lru'])} of a victim's pages are still valid with LRU, "
+        f"{percent(middle['greedy'])} with Greedy."
     )
     columns = (("over-provisioning", "right"), *((labels[name], "right") for name in names))
-    cells = [(alpha(row["over_provisioning"]), *(percent(row[name], 4) for name in names)) for row in rows]
+    cells = [
+        (alpha(row["over_provisioning"]), *(percent(row[name], 4) for name in names))
+        for row in rows
+    ]
     note = (
-        f"{run.result['pages_per_erase_block']} pages an erase block; d-choices with d = {run.result['choices']}; "
-        f"a window of {percent(run.result['window'])} of all erase blocks. "
-        "LRU: MULTILOG eq. 3, its approximation eq. 4; the others: mean field."
+        f"{run.result['pages_per_erase_block']} pages an erase block; d-choices with d = "
+        f"{run.result['choices']}; a window of {percent(run.result['window'])} of all erase "
+        "blocks. LRU: MULTILOG eq. 3, its approximation eq. 4; the others: mean field."
     )
     blocks: list[Figure | Table] = [
         Figure("pgc", "Valid pages in the victim", reading, data, layout),
         Table("Figures", columns, cells, note),
     ]
-    return Page("uniform updates", "p_gc by model", headline, [], [Section("p_gc", blocks)], run.result["provenance"])
+    return Page(
+        "uniform updates",
+        "p_gc by model",
+        headline,
+        [],
+        [Section("p_gc", blocks)],
+        run.result["provenance"],
+    )
 
 
 def figures_page(run: Run) -> Page:
@@ -131,11 +180,28 @@ def figures_page(run: Run) -> Page:
     for figure in figures:
         match = re.match(r"Figure \d+", figure.title)
         groups.setdefault(match[0] if match else "Figures", []).append(figure)
-    headline = "Mixing pages of different update frequency costs more with every bit of skew; keeping them apart turns skew into a gain."
-    tables = [(name, str(table.num_rows), ", ".join(table.column_names)) for name, table in run.tables.items()]
-    data = Table("Tables beside this report", (("table", "left"), ("rows", "right"), ("columns", "left")), tables)
+    headline = (
+        "Mixing pages of different update frequency costs more with every bit of skew; keeping "
+        "them apart turns skew into a gain."
+    )
+    tables = [
+        (name, str(table.num_rows), ", ".join(table.column_names))
+        for name, table in run.tables.items()
+    ]
+    data = Table(
+        "Tables beside this report",
+        (("table", "left"), ("rows", "right"), ("columns", "left")),
+        tables,
+    )
     sections = [*(Section(name, group) for name, group in groups.items()), Section("Data", [data])]
-    return Page("model figures", "MULTILOG, figures 1 to 3", headline, [], sections, run.result["provenance"])
+    return Page(
+        "model figures",
+        "MULTILOG, figures 1 to 3",
+        headline,
+        [],
+        sections,
+        run.result["provenance"],
+    )
 
 
 def _figure(number: int, drawn: dict[str, Any]) -> Figure:
@@ -158,7 +224,11 @@ def _values(data: list[dict[str, Any]], key: str) -> list[float | None]:
         values = trace.get(key, [])
         # Plotly keeps arrays of numbers as the text of their bytes.
         coded = isinstance(values, dict)
-        found += np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"]).tolist() if coded else values
+        found += (
+            np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"]).tolist()
+            if coded
+            else values
+        )
     return found
 
 
@@ -166,5 +236,10 @@ def _themed(index: int, trace: dict[str, Any]) -> dict[str, Any]:
     if trace["type"] == "scatter":
         trace["line"] = {"color": f"@c{index % COLOURS}", "width": 2, **trace.get("line", {})}
     elif "colorbar" in trace:
-        trace["colorbar"] = {**trace["colorbar"], "thickness": 12, "outlinewidth": 0, "tickfont": {"color": "@ink"}}
+        trace["colorbar"] = {
+            **trace["colorbar"],
+            "thickness": 12,
+            "outlinewidth": 0,
+            "tickfont": {"color": "@ink"},
+        }
     return trace

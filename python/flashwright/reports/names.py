@@ -1,4 +1,7 @@
-"""How policies are called in prose. One that is not listed goes by the name that it has on the command line."""
+"""How policies are called in prose.
+
+One that is not listed goes by the name that it has on the command line.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ _PROPER = {
 
 
 def proper(label: str) -> str:
-    """Give the name under which a policy, or a placement + victim pair, was published; parameters are kept."""
+    """Give the name under which a policy, or a placement + victim pair, was published.
+
+    Parameters are kept.
+    """
     parts = []
     for part in label.split(" + "):
         base, bracket, rest = part.partition("(")

@@ -1,7 +1,7 @@
 """What a report is made of, and its one HTML file.
 
-Plotly is embedded compressed, and unpacked by the browser: the file is then 2 MB instead of 5. A content security policy
-forbids every request, so that a report can never call out.
+Plotly is embedded compressed, and unpacked by the browser: the file is then 2 MB instead of 5. A
+content security policy forbids every request, so that a report can never call out.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from flashwright.runs import plain
 class Figure:
     """A plot with the one sentence that says what to read in it.
 
-    `data` and `layout` are Plotly's, with colours as tokens (`@c0` ... `@c11`, `@ink`, `@muted`) that the theme resolves.
+    `data` and `layout` are Plotly's, with colours as tokens (`@c0` ... `@c11`, `@ink`, `@muted`)
+    that the theme resolves.
     """
 
     id: str
@@ -69,7 +70,11 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """A report: the answer first, a paragraph for each line of `headline`, then plots, tables, and what produced it."""
+    """A report.
+
+    The answer first, a paragraph for each line of `headline`, then plots, tables, and what produced
+    it.
+    """
 
     kind: str
     title: str
@@ -81,7 +86,12 @@ class Page:
 
     def figures(self) -> list[Figure]:
         """Give all figures in order."""
-        return [block for section in self.sections for block in section.blocks if isinstance(block, Figure)]
+        return [
+            block
+            for section in self.sections
+            for block in section.blocks
+            if isinstance(block, Figure)
+        ]
 
 
 def render(page: Page) -> str:

@@ -37,7 +37,15 @@ def page(run: Run) -> Page:
     sections = [
         Section(
             "What was varied",
-            [one for one in (figures.throughput(result), figures.ratio(result), figures.responses(result)) if one],
+            [
+                one
+                for one in (
+                    figures.throughput(result),
+                    figures.ratio(result),
+                    figures.responses(result),
+                )
+                if one
+            ],
         ),
         Section("What each layer did", [one for one in figures.layers(result) if one]),
     ]
@@ -63,7 +71,9 @@ def page(run: Run) -> Page:
 def title_of(result: dict[str, Any]) -> str:
     """Name the study and what it ran."""
     databases = " and ".join(result["databases"])
-    return f"{result['study']['name'].replace('_', ' ')}: {result['workload']['name']} on {databases}"
+    return (
+        f"{result['study']['name'].replace('_', ' ')}: {result['workload']['name']} on {databases}"
+    )
 
 
 def headline(result: dict[str, Any]) -> str:
@@ -82,7 +92,10 @@ def headline(result: dict[str, Any]) -> str:
     )
     if by_bytes:
         least, most = by_bytes[0], by_bytes[-1]
-        told += f". A transaction wrote {size(median(least, _PER_TRANSACTION) or 0)} to the device on {name_of(least)}"
+        told += (
+            f". A transaction wrote {size(median(least, _PER_TRANSACTION) or 0)} to the device on "
+            f"{name_of(least)}"
+        )
         if most is not least:
             told += f", {size(median(most, _PER_TRANSACTION) or 0)} on {name_of(most)}"
     lines = [f"{told}.", _ratios(found)]
@@ -103,16 +116,23 @@ def _ratios(found: list[Cell]) -> str:
         return ""
     _, out, inside, _ = told[0]
     named = [(level.replace("_", " "), ratio) for level, _, _, ratio in told]
-    each = ", ".join(f"{significant(ratio)} ({level})" if level else significant(ratio) for level, ratio in named)
+    each = ", ".join(
+        f"{significant(ratio)} ({level})" if level else significant(ratio) for level, ratio in named
+    )
     return f"Out of place over in place ({out} over {inside}), transactions a second: {each}."
 
 
 def _lives(found: list[Cell]) -> list[str]:
     told = []
-    for name, what in (("life_years", "by its cycles"), ("life_years_by_guarantee", "by what its maker guarantees")):
+    for name, what in (
+        ("life_years", "by its cycles"),
+        ("life_years_by_guarantee", "by what its maker guarantees"),
+    ):
         known = [cell for cell in found if median(cell, name) is not None]
         if known:
-            each = ", ".join(f"{significant(median(cell, name))} on {name_of(cell)}" for cell in known)
+            each = ", ".join(
+                f"{significant(median(cell, name))} on {name_of(cell)}" for cell in known
+            )
             told.append(f"At this rate all day a drive lives so many years {what}: {each}.")
     return told
 
@@ -123,27 +143,34 @@ def remarks(result: dict[str, Any]) -> list[str]:
     runs = result["runs"]
     if not result["complete"]:
         told.append(
-            f"Only {runs['done']} of {runs['of']} runs were made: {result['stopped_by'] or 'the study was stopped'}."
+            f"Only {runs['done']} of {runs['of']} runs were made: "
+            f"{result['stopped_by'] or 'the study was stopped'}."
         )
     for name, what in (("lost_events", "the layers"), ("lost_call_events", "the database's calls")):
         lost = sum((cell["figures"].get(name) or {}).get("most", 0) for cell in result["cells"])
         if lost:
             told.append(
-                f"{count(lost)} events were LOST: figures of {what} are too small. Take a larger --trace-buffer."
+                f"{count(lost)} events were LOST: figures of {what} are too small. Take a larger "
+                "--trace-buffer."
             )
     if result["violations"]:
         told.append(f"NOT consistent: {result['violations'][0]}.")
     if result["repeats"] == 1:
-        told.append("Each was run once: how much runs differ by themselves is not known (--repeat).")
+        told.append(
+            "Each was run once: how much runs differ by themselves is not known (--repeat)."
+        )
     told += _differences(result["cells"])
-    failed = sum((cell["figures"].get("cleanings_failed") or {}).get("most", 0) for cell in result["cells"])
+    failed = sum(
+        (cell["figures"].get("cleanings_failed") or {}).get("most", 0) for cell in result["cells"]
+    )
     if failed:
         told.append(f"{count(failed)} cleanings FAILED: runs.parquet has the file system's words.")
     busy = [median(cell, "load_average") or 0.0 for cell in result["cells"]]
     processors = result["machine"]["processors"]
     if busy and max(busy) > processors:
         told.append(
-            f"The machine was busy: load averages of up to {significant(max(busy))} on {processors} processors before a run."
+            f"The machine was busy: load averages of up to {significant(max(busy))} on "
+            f"{processors} processors before a run."
         )
     drive = result["drive"]
     if drive is not None:
@@ -158,8 +185,9 @@ def _differences(found: list[Cell]) -> list[str]:
     if worst <= _MOST_DIFFERENCE:
         return []
     return [
-        f"Runs of the same differ by up to {significant(worst)} times in transactions a second: only what differs by more between "
-        "levels tells anything. Bytes for each transaction, and for each that was called, depend less on the machine."
+        f"Runs of the same differ by up to {significant(worst)} times in transactions a second: "
+        "only what differs by more between levels tells anything. Bytes for each transaction, and "
+        "for each that was called, depend less on the machine."
     ]
 
 
@@ -173,7 +201,9 @@ def _facts(found: list[Cell]) -> list[Fact]:
         if known:
             best = better(known, key=lambda cell: median(cell, name) or 0.0)
             value = median(best, name) or 0.0
-            facts.append(Fact(label, size(value) if "bytes" in name else significant(value), name_of(best)))
+            facts.append(
+                Fact(label, size(value) if "bytes" in name else significant(value), name_of(best))
+            )
     return facts
 
 
@@ -203,7 +233,9 @@ def spread(cell: Cell, name: str) -> str:
     """Give the range of a figure over the repeats; nothing if there was one run."""
     found = cell["figures"].get(name)
     return (
-        "" if found is None or cell["runs"] == 1 else f"{significant(found['least'])} to {significant(found['most'])}"
+        ""
+        if found is None or cell["runs"] == 1
+        else f"{significant(found['least'])} to {significant(found['most'])}"
     )
 
 
@@ -217,12 +249,23 @@ def _has_levels(result: dict[str, Any]) -> bool:
 
 def _leading(cell: Cell, result: dict[str, Any]) -> list[str]:
     """Name a cell in a row: file system, and its level if the study has any."""
-    return [cell["file_system"], cell["level"].replace("_", " ")] if _has_levels(result) else [cell["file_system"]]
+    return (
+        [cell["file_system"], cell["level"].replace("_", " ")]
+        if _has_levels(result)
+        else [cell["file_system"]]
+    )
 
 
 def _aligned(result: dict[str, Any], headings: tuple[str, ...]) -> list[tuple[str, str]]:
-    leading = ["file system", result["study"]["axis"]["title"]] if _has_levels(result) else ["file system"]
-    return [*((heading, "left") for heading in leading), *((heading, "right") for heading in headings)]
+    leading = (
+        ["file system", result["study"]["axis"]["title"]]
+        if _has_levels(result)
+        else ["file system"]
+    )
+    return [
+        *((heading, "left") for heading in leading),
+        *((heading, "right") for heading in headings),
+    ]
 
 
 def columns(result: dict[str, Any]) -> list[tuple[str, str]]:
@@ -234,7 +277,10 @@ def _main_table(result: dict[str, Any]) -> Table:
     repeats = result["repeats"]
     note = f"Medians of {repeats} runs, with the least and the most. " if repeats > 1 else ""
     note += "Device / called: bytes that the device got for each that the database wrote. "
-    note += "Queued is what the file system sends to the block layer, issued what the device gets after merging and splitting."
+    note += (
+        "Queued is what the file system sends to the block layer, issued what the device gets "
+        "after merging and splitting."
+    )
     return Table("By level and file system", columns(result), rows(result), note=note)
 
 
@@ -262,13 +308,17 @@ def _io_table(result: dict[str, Any]) -> Table:
                     _size(median(cell, f"{layer}_{op}_bytes_per_second")),
                     _size(median(cell, f"{layer}_mean_{op}_bytes")),
                 ]
-            line += [significant(median(cell, f"{layer}_{name}_per_second")) for name in ("trims", "flushes")]
+            line += [
+                significant(median(cell, f"{layer}_{name}_per_second"))
+                for name in ("trims", "flushes")
+            ]
             lines.append(line)
     return Table(
         "Requests by layer",
         _aligned(result, headings),
         lines,
-        note="SCHEDULER figures 5.6 to 5.8 in numbers. Called is what the database asks of the file system; flushes there are fsync.",
+        note="SCHEDULER figures 5.6 to 5.8 in numbers. Called is what the database asks of the "
+        "file system; flushes there are fsync.",
     )
 
 
@@ -282,7 +332,10 @@ def _device_table(result: dict[str, Any]) -> Table:
         ]
         for cell in result["cells"]
     ]
-    note = "From issue to completion: where these differ between runs of the same, the machine below differed."
+    note = (
+        "From issue to completion: where these differ between runs of the same, the machine below "
+        "differed."
+    )
     return Table("How long the device took", _aligned(result, headings), lines, note=note)
 
 
@@ -296,13 +349,16 @@ def _drive_intro(result: dict[str, Any]) -> str:
         else f"with erase blocks for {size(drive['capacity_bytes'])}, which hold the volume"
     )
     return (
-        f"Each recording is played on {drive['name']} {whole}, which is {drive['state']} at the start, until it has written the "
-        "drive some times over; figures are of the second half, 32 requests outstanding."
+        f"Each recording is played on {drive['name']} {whole}, which is {drive['state']} at the "
+        "start, until it has written the drive some times over; figures are of the second half, 32 "
+        "requests outstanding."
     )
 
 
 def _drive_table(result: dict[str, Any]) -> list[Table]:
-    known = [cell for cell in result["cells"] if median(cell, "drive_write_amplification") is not None]
+    known = [
+        cell for cell in result["cells"] if median(cell, "drive_write_amplification") is not None
+    ]
     if not known:
         return []
     headings = (
@@ -330,8 +386,9 @@ def _drive_table(result: dict[str, Any]) -> list[Table]:
         for cell in known
     ]
     note = (
-        "Simulated. Write amplification is pages programmed for each page that the host writes; flash / device bytes also counts what a "
-        "page written in part costs. Most transactions/s is what the drive's speed alone would allow."
+        "Simulated. Write amplification is pages programmed for each page that the host writes; "
+        "flash / device bytes also counts what a page written in part costs. Most transactions/s "
+        "is what the drive's speed alone would allow."
     )
     return [Table(f"On {result['drive']['name']}", _aligned(result, headings), lines, note=note)]
 
@@ -345,7 +402,10 @@ def _life_table(result: dict[str, Any]) -> list[Table]:
     if not names:
         return []
     told = {"life_years": "years by cycles", "life_years_by_guarantee": "years by guarantee"}
-    transactions = {"life_years": "transactions by cycles", "life_years_by_guarantee": "transactions by guarantee"}
+    transactions = {
+        "life_years": "transactions by cycles",
+        "life_years_by_guarantee": "transactions by guarantee",
+    }
     headings = (
         "written a day",
         *(told[name] for name in names),
@@ -356,14 +416,19 @@ def _life_table(result: dict[str, Any]) -> list[Table]:
             *_leading(cell, result),
             _size(median(cell, "write_bytes_per_day")),
             *(significant(median(cell, name)) for name in names),
-            *(short_count(median(cell, name.replace("years", "transactions")) or 0.0) for name in names),
+            *(
+                short_count(median(cell, name.replace("years", "transactions")) or 0.0)
+                for name in names
+            ),
         ]
         for cell in result["cells"]
     ]
     note = (
-        "By guarantee: the bytes that the maker guarantees over the measured rate (SCHEDULER 5.5, table 5.4). By cycles: the flash "
-        "of the whole profile times its erases, over what the flash was programmed with. Run at this rate day and night, wear even; where "
-        "the drive would allow fewer transactions a second than were measured, it would live longer. Transactions are free of the rate."
+        "By guarantee: the bytes that the maker guarantees over the measured rate (SCHEDULER 5.5, "
+        "table 5.4). By cycles: the flash of the whole profile times its erases, over what the "
+        "flash was programmed with. Run at this rate day and night, wear even; where the drive "
+        "would allow fewer transactions a second than were measured, it would live longer. "
+        "Transactions are free of the rate."
     )
     return [Table("How long the drive lives", _aligned(result, headings), lines, note=note)]
 
@@ -379,7 +444,10 @@ def _machine_table(result: dict[str, Any]) -> Table:
         ["clients", count(result["settings"]["run"]["clients"])],
         [
             "processors busy",
-            ", ".join(f"{name_of(cell)}: {percent(median(cell, 'cpu_busy_share'), 2)}" for cell in result["cells"]),
+            ", ".join(
+                f"{name_of(cell)}: {percent(median(cell, 'cpu_busy_share'), 2)}"
+                for cell in result["cells"]
+            ),
         ],
     ]
     lines += [

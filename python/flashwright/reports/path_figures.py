@@ -17,16 +17,27 @@ KIB = 1024
 _WIDE = 10
 _LAYERS = {"called": "called", "queued": "sent", "issued": "got"}
 _BAR_PX, _GAP_PX, _LEGEND_PX, _MARGINS_PX = 8, 14, 12, 130
-"""Of a figure whose bars lie: the width of a bar, between two cells, of a line of the legend, and around all."""
+"""Of a figure whose bars lie: the width of a bar, between two cells, of a line of the legend, and
+around all.
+"""
 
 
 def throughput(result: dict[str, Any]) -> Figure | None:
     """Draw transactions a second by level: figures 5.5 and 5.9 to 5.12 of SCHEDULER."""
     reading = "Transactions a second"
     reading += (
-        "; the whiskers are the least and the most of the repeats." if result["repeats"] > 1 else ", of one run each."
+        "; the whiskers are the least and the most of the repeats."
+        if result["repeats"] > 1
+        else ", of one run each."
     )
-    return _by_level(result, "throughput", "Throughput", reading, "transactions_per_second", "transactions a second")
+    return _by_level(
+        result,
+        "throughput",
+        "Throughput",
+        reading,
+        "transactions_per_second",
+        "transactions a second",
+    )
 
 
 def ratio(result: dict[str, Any]) -> Figure | None:
@@ -53,8 +64,16 @@ def ratio(result: dict[str, Any]) -> Figure | None:
         "y1": 1,
         "line": {"color": "@ink", "dash": "dash", "width": 1},
     }
-    layout = axes(_names_axis(result), title(f"{out} / {inside}", rangemode="tozero"), shapes=[one], showlegend=False)
-    reading = f"Above the line {out}, which writes out of place, is faster than {inside}, which writes in place."
+    layout = axes(
+        _names_axis(result),
+        title(f"{out} / {inside}", rangemode="tozero"),
+        shapes=[one],
+        showlegend=False,
+    )
+    reading = (
+        f"Above the line {out}, which writes out of place, is faster than {inside}, which writes "
+        "in place."
+    )
     return Figure("ratio", "Out of place against in place", reading, data, layout)
 
 
@@ -70,15 +89,18 @@ def responses(result: dict[str, Any]) -> Figure | None:
 
 
 def layers(result: dict[str, Any]) -> list[Figure | None]:
-    """Draw rates, mean sizes, and bytes for each transaction, as figures 5.6 to 5.8 of SCHEDULER do."""
+    """Draw rates, mean sizes, and bytes for each transaction.
+
+    As figures 5.6 to 5.8 of SCHEDULER do.
+    """
     return [
         _rates(result),
         _stacked(
             result,
             "sizes",
             "Mean sizes of requests",
-            "Called by the database, sent by the file system, got by the device: in between, the block layer merges what lies side by "
-            "side and splits what is too large.",
+            "Called by the database, sent by the file system, got by the device: in between, the "
+            "block layer merges what lies side by side and splits what is too large.",
             "_mean_{op}_bytes",
             KIB,
             "KiB",
@@ -88,7 +110,8 @@ def layers(result: dict[str, Any]) -> list[Figure | None]:
             result,
             "added",
             "What the file system adds",
-            "Bytes that the device got for each that the database wrote: journal, tables, and what is written anew out of place.",
+            "Bytes that the device got for each that the database wrote: journal, tables, and what "
+            "is written anew out of place.",
             "device_amplification",
             "bytes of the device / bytes called",
         ),
@@ -111,7 +134,8 @@ def drive(result: dict[str, Any]) -> list[Figure | None]:
         result,
         "drive-speed",
         "What the drive would allow",
-        f"Transactions a second if nothing but {name} (simulated) took time: below the measured ones, that drive would be the limit.",
+        f"Transactions a second if nothing but {name} (simulated) took time: below the measured "
+        "ones, that drive would be the limit.",
         "drive_most_transactions_per_second",
         "transactions a second, at most",
     )
@@ -127,7 +151,8 @@ def drive(result: dict[str, Any]) -> list[Figure | None]:
         result,
         "life-by-guarantee",
         "Life by the maker's guarantee",
-        "Years until the guaranteed bytes are written, at the measured rate day and night: SCHEDULER table 5.4.",
+        "Years until the guaranteed bytes are written, at the measured rate day and night: "
+        "SCHEDULER table 5.4.",
         "life_years_by_guarantee",
         "years",
     )
@@ -144,12 +169,17 @@ def over_time(run: Run) -> Figure | None:
     columns = windows.to_pydict()
     length = columns["seconds"][0]
     names = ("run", "file_system", "level", "start_s", "seconds", "count")
-    for number, file_system, level, start, seconds, done in zip(*(columns[name] for name in names), strict=True):
+    for number, file_system, level, start, seconds, done in zip(
+        *(columns[name] for name in names), strict=True
+    ):
         if first.setdefault((file_system, level), number) != number or seconds < 0.2 * length:
             continue
         of_run = sums.setdefault(number, {})
         of_run[start] = of_run.get(start, 0.0) + done / seconds
-    labels = {number: f"{file_system} {_named(level)}".strip() for (file_system, level), number in first.items()}
+    labels = {
+        number: f"{file_system} {_named(level)}".strip()
+        for (file_system, level), number in first.items()
+    }
     colours = Colours(list(labels.values()))
     data = [
         {
@@ -158,14 +188,20 @@ def over_time(run: Run) -> Figure | None:
             "name": labels[number],
             "x": list(found),
             "y": list(found.values()),
-            "line": {"color": colours[labels[number]], "width": 1.6, "dash": colours.dash(labels[number])},
+            "line": {
+                "color": colours[labels[number]],
+                "width": 1.6,
+                "dash": colours.dash(labels[number]),
+            },
         }
         for number, found in sums.items()
         if len(found) > 1
     ]
     if not data:
         return None
-    layout = axes(title("seconds of the measurement"), title("transactions a second", rangemode="tozero"))
+    layout = axes(
+        title("seconds of the measurement"), title("transactions a second", rangemode="tozero")
+    )
     return Figure(
         "over-time",
         "Throughput over time",
@@ -175,13 +211,21 @@ def over_time(run: Run) -> Figure | None:
     )
 
 
-def _by_level(result: dict[str, Any], key: str, heading: str, reading: str, figure: str, unit: str) -> Figure | None:
+def _by_level(
+    result: dict[str, Any], key: str, heading: str, reading: str, figure: str, unit: str
+) -> Figure | None:
     cells = [cell for cell in result["cells"] if median(cell, figure) is not None]
     if not cells:
         return None
     if not any(cell["level"] for cell in cells):
         data = [_bars("", [cell["file_system"] for cell in cells], cells, figure, "@c0")]
-        return Figure(key, heading, reading, data, axes(_category(), title(unit, rangemode="tozero"), showlegend=False))
+        return Figure(
+            key,
+            heading,
+            reading,
+            data,
+            axes(_category(), title(unit, rangemode="tozero"), showlegend=False),
+        )
     file_systems = list(dict.fromkeys(cell["file_system"] for cell in cells))
     colours = Colours(file_systems)
     data = []
@@ -189,17 +233,33 @@ def _by_level(result: dict[str, Any], key: str, heading: str, reading: str, figu
         own = [cell for cell in cells if cell["file_system"] == name]
         if all(cell["value"] is not None for cell in own):
             own.sort(key=lambda cell: cell["value"])
-            line = {"line": {"color": colours[name], "width": 2}, "marker": {"size": 9, "symbol": colours.symbol(name)}}
+            line = {
+                "line": {"color": colours[name], "width": 2},
+                "marker": {"size": 9, "symbol": colours.symbol(name)},
+            }
             drawn = {"type": "scatter", "mode": "lines+markers", **line}
-            data.append({**_bars(name, [cell["value"] for cell in own], own, figure, colours[name]), **drawn})
+            data.append(
+                {
+                    **_bars(name, [cell["value"] for cell in own], own, figure, colours[name]),
+                    **drawn,
+                }
+            )
         else:
-            data.append(_bars(name, [_named(cell["level"]) for cell in own], own, figure, colours[name]))
+            data.append(
+                _bars(name, [_named(cell["level"]) for cell in own], own, figure, colours[name])
+            )
     return Figure(
-        key, heading, reading, data, axes(_level_axis(result, cells), title(unit, rangemode="tozero"), barmode="group")
+        key,
+        heading,
+        reading,
+        data,
+        axes(_level_axis(result, cells), title(unit, rangemode="tozero"), barmode="group"),
     )
 
 
-def _bars(name: str, x: Sequence[Any], cells: Sequence[Cell], figure: str, colour: str) -> dict[str, Any]:
+def _bars(
+    name: str, x: Sequence[Any], cells: Sequence[Cell], figure: str, colour: str
+) -> dict[str, Any]:
     found = [cell["figures"][figure] for cell in cells]
     whiskers = {
         "type": "data",
@@ -208,7 +268,14 @@ def _bars(name: str, x: Sequence[Any], cells: Sequence[Cell], figure: str, colou
         "visible": any(cell["runs"] > 1 for cell in cells),
     }
     y = [one["median"] for one in found]
-    return {"type": "bar", "name": name, "x": list(x), "y": y, "error_y": whiskers, "marker": {"color": colour}}
+    return {
+        "type": "bar",
+        "name": name,
+        "x": list(x),
+        "y": y,
+        "error_y": whiskers,
+        "marker": {"color": colour},
+    }
 
 
 def _level_axis(result: dict[str, Any], cells: Sequence[Cell]) -> dict[str, Any]:
@@ -242,12 +309,23 @@ def _labels(result: dict[str, Any]) -> list[str]:
 
 
 def _rates(result: dict[str, Any]) -> Figure | None:
-    reading = "Bytes a second that the database calls for, the file system sends, and the device gets. The page cache absorbs most reads."
-    return _stacked(result, "rates", "Reads and writes by layer", reading, "_{op}_bytes_per_second", MB, "MB/s")
+    reading = (
+        "Bytes a second that the database calls for, the file system sends, and the device gets. "
+        "The page cache absorbs most reads."
+    )
+    return _stacked(
+        result, "rates", "Reads and writes by layer", reading, "_{op}_bytes_per_second", MB, "MB/s"
+    )
 
 
 def _stacked(
-    result: dict[str, Any], key: str, heading: str, reading: str, pattern: str, scale: float, unit: str
+    result: dict[str, Any],
+    key: str,
+    heading: str,
+    reading: str,
+    pattern: str,
+    scale: float,
+    unit: str,
 ) -> Figure | None:
     series = {
         f"{op}s {_LAYERS[layer]}": [
@@ -267,7 +345,10 @@ def _side_by_side(
     series: Mapping[str, Sequence[float]],
     along: dict[str, Any],
 ) -> Figure | None:
-    """Draw several values of each cell as bars that lie, so that its name has room on any screen."""
+    """Draw several values of each cell as bars that lie.
+
+    So that its name has room on any screen.
+    """
     labels = _labels(result)
     data = [
         {
@@ -283,7 +364,13 @@ def _side_by_side(
     ]
     if not data:
         return None
-    names = {"type": "category", "autorange": "reversed", "showgrid": False, "ticks": "", "dtick": 1}
+    names = {
+        "type": "category",
+        "autorange": "reversed",
+        "showgrid": False,
+        "ticks": "",
+        "dtick": 1,
+    }
     layout = axes(along, names, barmode="group", bargap=0.25)
     # The legend takes a line for every two or three of them.
     height = _MARGINS_PX + len(labels) * (_BAR_PX * len(data) + _GAP_PX) + _LEGEND_PX * len(data)
@@ -297,7 +384,10 @@ def _per_transaction(result: dict[str, Any]) -> Figure | None:
         "issued_write_bytes_per_transaction": "got",
         "drive_flash_write_bytes_per_transaction": "in flash",
     }
-    series = {told: [(median(cell, name) or 0.0) / KIB for cell in result["cells"]] for name, told in names.items()}
+    series = {
+        told: [(median(cell, name) or 0.0) / KIB for cell in result["cells"]]
+        for name, told in names.items()
+    }
     values = [value for found in series.values() for value in found if value > 0]
     if not values:
         return None
@@ -306,14 +396,24 @@ def _per_transaction(result: dict[str, Any]) -> Figure | None:
     unit = "KiB written for each transaction"
     along = log_axis(unit, values) if is_wide else title(unit, rangemode="tozero")
     reading = (
-        "Free of speed: what a transaction costs, called by the database, sent by the file system, got by the device, and "
-        "programmed in flash (simulated)."
+        "Free of speed: what a transaction costs, called by the database, sent by the file system, "
+        "got by the device, and programmed in flash (simulated)."
     )
-    return _side_by_side(result, "per-transaction", "Written for each transaction", reading, series, along)
+    return _side_by_side(
+        result, "per-transaction", "Written for each transaction", reading, series, along
+    )
 
 
 def _flushes(result: dict[str, Any]) -> Figure | None:
-    reading = "How often the file system has the device write out its cache: each commit that must last, and its own."
+    reading = (
+        "How often the file system has the device write out its cache: each commit that must last, "
+        "and its own."
+    )
     return _by_level(
-        result, "flushes", "Flushes", reading, "queued_flushes_per_transaction", "flushes queued for each transaction"
+        result,
+        "flushes",
+        "Flushes",
+        reading,
+        "queued_flushes_per_transaction",
+        "flushes queued for each transaction",
     )

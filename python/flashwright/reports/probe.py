@@ -1,4 +1,7 @@
-"""The report of a probe: what was found, and every curve; of two drives, one laid over the other."""
+"""The report of a probe: what was found, and every curve.
+
+Of two drives, one laid over the other.
+"""
 
 from __future__ import annotations
 
@@ -60,8 +63,15 @@ def headline(result: Mapping[str, Any]) -> str:
         return f"{result['drive']} beside {against['drive']}: {_alike(result, against)}"
     counted = words.verdict_counts(result)
     found = counted["sure"] + counted["unsure"]
-    told = f"{result['drive']}: {count(found)} values found from outside, {count(counted['sure'])} of them sure"
-    return f"{told}." if not counted["not_found"] else f"{told}; {count(counted['not_found'])} not found."
+    told = (
+        f"{result['drive']}: {count(found)} values found from outside, {count(counted['sure'])} of "
+        "them sure"
+    )
+    return (
+        f"{told}."
+        if not counted["not_found"]
+        else f"{told}; {count(counted['not_found'])} not found."
+    )
 
 
 def _alike(result: Mapping[str, Any], against: Mapping[str, Any]) -> str:
@@ -94,7 +104,11 @@ def facts(result: Mapping[str, Any]) -> list[Fact]:
     }
     keys = [key for key in FACTS if key in found][:MOST_FACTS]
     against = result.get("against")
-    theirs = {} if against is None else {value["key"]: value for one in against["findings"] for value in one["values"]}
+    theirs = (
+        {}
+        if against is None
+        else {value["key"]: value for one in against["findings"] for value in one["values"]}
+    )
     given = []
     for key in keys:
         note = words.VERDICTS[found[key]["verdict"]]
@@ -104,7 +118,11 @@ def facts(result: Mapping[str, Any]) -> list[Fact]:
         given.append(Fact(_name(key), words.value_text(found[key]), note))
     written = f"{size(result['written_bytes'])} written, " if result["written_bytes"] else ""
     given.append(
-        Fact("time of the device", span(result["device_seconds"]), f"{written}{size(result['read_bytes'])} read")
+        Fact(
+            "time of the device",
+            span(result["device_seconds"]),
+            f"{written}{size(result['read_bytes'])} read",
+        )
     )
     return given
 
@@ -138,7 +156,10 @@ def _answers(run: Run) -> Section:
 
 
 def _grouped(rows: Sequence[tuple[str, ...]]) -> tuple[list[tuple[str, ...]], frozenset[int]]:
-    """Give each experiment a row of its own instead of a column, which a page has no room for; and which rows those are."""
+    """Give each experiment a row of its own instead of a column, which a page has no room for.
+
+    And which rows those are.
+    """
     grouped: list[tuple[str, ...]] = []
     headings = []
     for label, *cells in rows:
@@ -149,11 +170,15 @@ def _grouped(rows: Sequence[tuple[str, ...]]) -> tuple[list[tuple[str, ...]], fr
     return grouped, frozenset(headings)
 
 
-def _sections(result: Mapping[str, Any], curves: Mapping[tuple[str, str, str, str], Sequence[Any]]) -> list[Section]:
+def _sections(
+    result: Mapping[str, Any], curves: Mapping[tuple[str, str, str, str], Sequence[Any]]
+) -> list[Section]:
     """Give a section for each experiment that was done, group by group."""
     entries = {entry["name"]: entry for entry in _core.experiments()}
     against = result.get("against")
-    theirs = {} if against is None else {finding["label"]: finding for finding in against["findings"]}
+    theirs = (
+        {} if against is None else {finding["label"]: finding for finding in against["findings"]}
+    )
     ordered: dict[str, list[Section]] = {group: [] for group in (*GROUPS, "")}
     mine = {finding["label"]: finding for finding in result["findings"]}
     for label in dict.fromkeys([*mine, *theirs]):
@@ -192,15 +217,22 @@ def _section(
         if drawn is not None:
             blocks.append(drawn)
     blocks += [
-        _values(drive if len(drives) > 1 else "", finding) for drive, finding in pair if words.told_values(finding)
+        _values(drive if len(drives) > 1 else "", finding)
+        for drive, finding in pair
+        if words.told_values(finding)
     ]
     notes = []
     for drive, finding in pair:
         shared = [note for _, one in pair for note in one["notes"]]
         alone = len(drives) > 1
-        notes += [f"{drive}: {note}" if alone and shared.count(note) == 1 else note for note in finding["notes"]]
+        notes += [
+            f"{drive}: {note}" if alone and shared.count(note) == 1 else note
+            for note in finding["notes"]
+        ]
     notes = list(dict.fromkeys(notes))
-    return Section(label, blocks or [_values("", pair[0][1])], " ".join([intro, *map(_sentence, notes)]))
+    return Section(
+        label, blocks or [_values("", pair[0][1])], " ".join([intro, *map(_sentence, notes)])
+    )
 
 
 def _of_chart(
@@ -218,7 +250,9 @@ def _of_chart(
                 continue
             for series in chart["series"]:
                 rows = curves.get((drive, label, name, series["name"]), [])
-                found.append(Curve(drive, series["name"], rows, is_scatter=series.get("is_scatter", False)))
+                found.append(
+                    Curve(drive, series["name"], rows, is_scatter=series.get("is_scatter", False))
+                )
             marks += [(drive, mark) for mark in chart.get("marks", [])]
     return found, ([mark for _, mark in marks] if len(pair) == 1 else _told_apart(marks))
 
@@ -237,8 +271,8 @@ def _values(drive: str, finding: Mapping[str, Any]) -> Table:
     columns = tuple(column for column in words.HEADINGS if column[0] != "experiment")
     rows = [words.value_row(value) for value in words.told_values(finding)]
     spent = (
-        f"{span(finding['device_seconds'])} of the device's time, {count(finding['requests'])} requests, "
-        f"{size(finding['read_bytes'])} read, {size(finding['written_bytes'])} written."
+        f"{span(finding['device_seconds'])} of the device's time, {count(finding['requests'])} "
+        f"requests, {size(finding['read_bytes'])} read, {size(finding['written_bytes'])} written."
     )
     return Table(f"Values{f' of {drive}' if drive else ''}", columns, rows, spent)
 
@@ -308,7 +342,12 @@ def _device(result: Mapping[str, Any]) -> Table:
         ("sector", f"{count(device['sector_bytes'])} bytes"),
         ("region", f"{size(region['length_bytes'])} from byte {count(region['offset_bytes'])}"),
         ("set", f"{result['set']}, {span(result['budget_seconds'])} of the device's time planned"),
-        ("written", size(result["written_bytes"]) if result["may_write"] else "nothing; writing was not allowed"),
+        (
+            "written",
+            size(result["written_bytes"])
+            if result["may_write"]
+            else "nothing; writing was not allowed",
+        ),
         ("seed", str(result["seed"])),
     ]
     if "state" in device:
@@ -316,7 +355,8 @@ def _device(result: Mapping[str, Any]) -> Table:
         rows.append(
             (
                 "state at the start",
-                state["kind"] + (f", {state['overwrites']:g} overwrites" if "overwrites" in state else ""),
+                state["kind"]
+                + (f", {state['overwrites']:g} overwrites" if "overwrites" in state else ""),
             )
         )
         rows.append(("profile", f"SHA-256 {device['profile_hash']}"))

@@ -17,7 +17,9 @@ MOST_POINTS = 4000
 """Points drawn of one curve: more are no more to be seen, and make the report large."""
 MOST_TICKS = 12
 WIDE = 0.5
-"""Intervals that reach further than this share of the value would hide the rest as bands on a logarithmic axis: they are not drawn."""
+"""Intervals that reach further than this share of the value would hide the rest as bands on a
+logarithmic axis: they are not drawn.
+"""
 NARROW = 1.3
 """Values within this factor are not drawn on a logarithmic axis, but from 0 on."""
 
@@ -41,11 +43,16 @@ def figure(
 ) -> Figure | None:
     """Draw a chart; None if it has no points that can be drawn."""
     axes = {
-        key: _fit_axis(chart[key], [point[key] for curve in curves for point in curve.points]) for key in ("x", "y")
+        key: _fit_axis(chart[key], [point[key] for curve in curves for point in curve.points])
+        for key in ("x", "y")
     }
     hidden = 0
     for curve in curves:
-        drawn = [point for point in curve.points if all(point[key] > 0 or not axes[key]["is_log"] for key in axes)]
+        drawn = [
+            point
+            for point in curve.points
+            if all(point[key] > 0 or not axes[key]["is_log"] for key in axes)
+        ]
         hidden += len(curve.points) - len(drawn)
         curve.points = drawn
     curves = [curve for curve in curves if curve.points]
@@ -57,7 +64,9 @@ def figure(
     colours = Colours(drives if is_single and len(drives) > 1 else names)
     data: list[dict[str, Any]] = []
     for curve in curves:
-        data += _curve(curve, colours, drives, is_single=is_single, is_log=bool(axes["y"]["is_log"]))
+        data += _curve(
+            curve, colours, drives, is_single=is_single, is_log=bool(axes["y"]["is_log"])
+        )
     values = {
         key: [point[key] for curve in curves for point in curve.points]
         + [mark[key] for mark in marks if mark.get(key) is not None]
@@ -69,7 +78,11 @@ def figure(
         # Each is a thing of its own, and its place says nothing.
         places = {curve.name: curve.points[0]["x"] for curve in curves}
         labels = [name.replace("_", " ") for name in places]
-        layout["xaxis"] |= {"tickvals": list(places.values()), "ticktext": labels, "rangemode": "normal"}
+        layout["xaxis"] |= {
+            "tickvals": list(places.values()),
+            "ticktext": labels,
+            "rangemode": "normal",
+        }
     points, shapes, annotations = _marks(marks, axes)
     layout |= {
         "shapes": shapes,
@@ -88,17 +101,28 @@ def figure(
 
 
 def _is_wide(point: Point) -> bool:
-    return point["low"] is not None and max(point["high"] - point["y"], point["y"] - point["low"]) > WIDE * point["y"]
+    return (
+        point["low"] is not None
+        and max(point["high"] - point["y"], point["y"] - point["low"]) > WIDE * point["y"]
+    )
 
 
-def _reading(chart: Mapping[str, Any], curves: Sequence[Curve], hidden: int, *, is_log: bool) -> str:
+def _reading(
+    chart: Mapping[str, Any], curves: Sequence[Curve], hidden: int, *, is_log: bool
+) -> str:
     told = []
     points = [point for curve in curves for point in curve.points if point["low"] is not None]
-    wide = sum(_is_wide(point) for curve in curves if not curve.is_scatter for point in curve.points) if is_log else 0
+    wide = (
+        sum(_is_wide(point) for curve in curves if not curve.is_scatter for point in curve.points)
+        if is_log
+        else 0
+    )
     if len(points) > wide:
         told.append("Bands and bars are 95 % intervals.")
     if wide:
-        told.append(f"{wide} intervals of more than ±{WIDE:.0%} are not drawn; curves.parquet has them.")
+        told.append(
+            f"{wide} intervals of more than ±{WIDE:.0%} are not drawn; curves.parquet has them."
+        )
     if hidden:
         told.append(f"{hidden} points at 0 are not on the logarithmic axis.")
     if any(curve.is_thinned for curve in curves):
@@ -108,11 +132,16 @@ def _reading(chart: Mapping[str, Any], curves: Sequence[Curve], hidden: int, *, 
 
 
 def _fit_axis(axis: Mapping[str, Any], values: Sequence[float]) -> Mapping[str, Any]:
-    """Give an axis as it is drawn: one of values near each other has no use for a logarithm, which has no labels so close."""
+    """Give an axis as it is drawn.
+
+    One of values near each other has no use for a logarithm, which has no labels so close.
+    """
     if axis["unit"] in ("bytes", "requests") or not values or min(values) <= 0:
         return axis
     return (
-        axis if not axis["is_log"] or max(values) > NARROW * min(values) else {**axis, "is_log": False, "from_0": True}
+        axis
+        if not axis["is_log"] or max(values) > NARROW * min(values)
+        else {**axis, "is_log": False, "from_0": True}
     )
 
 
@@ -123,7 +152,13 @@ def _curve(
     number = drives.index(curve.drive)
     by_drive = is_single and len(drives) > 1
     key = curve.drive if by_drive else curve.name
-    name = curve.name if len(drives) == 1 else curve.drive if is_single else f"{curve.drive}: {curve.name}"
+    name = (
+        curve.name
+        if len(drives) == 1
+        else curve.drive
+        if is_single
+        else f"{curve.drive}: {curve.name}"
+    )
     colour = colours[key]
     dash = "dash" if number and not by_drive else colours.dash(key)
     xs = [point["x"] for point in curve.points]
@@ -138,7 +173,9 @@ def _curve(
         "marker": {
             "color": colour,
             "size": 4 if curve.is_scatter and len(xs) > 200 else 6,
-            "symbol": colours.symbol(key) if number == 0 or by_drive else f"{colours.symbol(key)}-open",
+            "symbol": colours.symbol(key)
+            if number == 0 or by_drive
+            else f"{colours.symbol(key)}-open",
         },
         "legendgroup": name,
     }
@@ -146,9 +183,18 @@ def _curve(
         return [trace]
     if curve.is_scatter:
         # In order of the points; one without an interval has a bar of no length.
-        high = [0 if point["high"] is None else point["high"] - point["y"] for point in curve.points]
+        high = [
+            0 if point["high"] is None else point["high"] - point["y"] for point in curve.points
+        ]
         low = [0 if point["low"] is None else point["y"] - point["low"] for point in curve.points]
-        bars = {"type": "data", "symmetric": False, "array": high, "arrayminus": low, "thickness": 1, "width": 0}
+        bars = {
+            "type": "data",
+            "symmetric": False,
+            "array": high,
+            "arrayminus": low,
+            "thickness": 1,
+            "width": 0,
+        }
         return [{**trace, "error_y": bars}]
     band = {
         "type": "scatter",
@@ -166,15 +212,28 @@ def _curve(
 
 
 def _outline(points: Sequence[Point], *, is_log: bool) -> dict[str, list[float | None]]:
-    """Go around the intervals of neighbouring points; a gap, where one has none to draw, begins another area."""
+    """Go around the intervals of neighbouring points.
+
+    A gap, where one has none to draw, begins another area.
+    """
     outline: dict[str, list[float | None]] = {"x": [], "y": []}
-    for is_drawn, group in groupby(points, lambda point: point["low"] is not None and not (is_log and _is_wide(point))):
+    for is_drawn, group in groupby(
+        points, lambda point: point["low"] is not None and not (is_log and _is_wide(point))
+    ):
         if not is_drawn:
             continue
         run = list(group)
         gap = [None] if outline["x"] else []
-        outline["x"] += [*gap, *(point["x"] for point in run), *(point["x"] for point in reversed(run))]
-        outline["y"] += [*gap, *(point["high"] for point in run), *(point["low"] for point in reversed(run))]
+        outline["x"] += [
+            *gap,
+            *(point["x"] for point in run),
+            *(point["x"] for point in reversed(run)),
+        ]
+        outline["y"] += [
+            *gap,
+            *(point["high"] for point in run),
+            *(point["low"] for point in reversed(run)),
+        ]
     return outline
 
 
@@ -214,7 +273,11 @@ def size_axis(label: str, values: Sequence[float], *, is_log: bool = True) -> di
     """Give an axis of bytes for these values."""
     shared: dict[str, Any] = {"title": {"text": label}, **({"type": "log"} if is_log else {})}
     ticks = _binary_ticks(values, is_log=is_log)
-    return {**shared, "tickvals": ticks, "ticktext": [size(tick) for tick in ticks]} if ticks else shared
+    return (
+        {**shared, "tickvals": ticks, "ticktext": [size(tick) for tick in ticks]}
+        if ticks
+        else shared
+    )
 
 
 def _title(axis: Mapping[str, Any]) -> str:
@@ -239,7 +302,10 @@ def _decades(values: Sequence[float]) -> float:
 
 
 def _binary_ticks(values: Sequence[float], *, is_log: bool) -> list[float]:
-    """Give powers of two, or multiples of one, within the values; none if there is nothing to go by."""
+    """Give powers of two, or multiples of one, within the values.
+
+    None if there is nothing to go by.
+    """
     found = [value for value in values if value > 0]
     if not found:
         return []
@@ -265,7 +331,10 @@ def _marks(
     told: set[tuple[str, bool]] = set()
     for mark in marks:
         x, y = mark.get("x"), mark.get("y")
-        if any(value is not None and value <= 0 and axes[key]["is_log"] for key, value in (("x", x), ("y", y))):
+        if any(
+            value is not None and value <= 0 and axes[key]["is_log"]
+            for key, value in (("x", x), ("y", y))
+        ):
             continue
         # Of many lines with one text, the first has it.
         is_told = (mark["label"], x is None) in told
@@ -292,7 +361,16 @@ def _marks(
             )
         elif x is not None:
             shapes.append(
-                {"type": "line", "xref": "x", "yref": "paper", "x0": x, "x1": x, "y0": 0, "y1": 1, "line": line}
+                {
+                    "type": "line",
+                    "xref": "x",
+                    "yref": "paper",
+                    "x0": x,
+                    "x1": x,
+                    "y0": 0,
+                    "y1": 1,
+                    "line": line,
+                }
             )
             at = {
                 "x": _place(x, axes["x"]),
@@ -305,9 +383,24 @@ def _marks(
             lines += not is_told
         elif y is not None:
             shapes.append(
-                {"type": "line", "xref": "paper", "yref": "y", "x0": 0, "x1": 1, "y0": y, "y1": y, "line": line}
+                {
+                    "type": "line",
+                    "xref": "paper",
+                    "yref": "y",
+                    "x0": 0,
+                    "x1": 1,
+                    "y0": y,
+                    "y1": y,
+                    "line": line,
+                }
             )
-            at = {"x": 0.995, "xref": "paper", "y": _place(y, axes["y"]), "xanchor": "right", "yanchor": "bottom"}
+            at = {
+                "x": 0.995,
+                "xref": "paper",
+                "y": _place(y, axes["y"]),
+                "xanchor": "right",
+                "yanchor": "bottom",
+            }
             annotations += [] if is_told else [{**text, **at}]
     return points, shapes, annotations
 

@@ -13,8 +13,9 @@ from flashwright.runs import PROFILE_FILE, Run
 NOTHING = "–"  # noqa: RUF001  (a dash in a table is an en dash)
 VERDICTS = {"sure": "sure", "unsure": "unsure", "not_found": "not found"}
 VERDICTS_EXPLAINED = (
-    "Sure: the statistics leave little doubt, at most one in twenty such values is wrong. Unsure: the best guess, and something "
-    "else fits nearly as well. Not found: nothing of the kind shows, or what shows contradicts it."
+    "Sure: the statistics leave little doubt, at most one in twenty such values is wrong. Unsure: "
+    "the best guess, and something else fits nearly as well. Not found: nothing of the kind shows, "
+    "or what shows contradicts it."
 )
 POOR_BELOW = 0.5
 """Share of throughputs near the measured ones below which nobody should rely on a profile."""
@@ -47,7 +48,10 @@ def _time(seconds: float) -> str:
 
 
 def _whole_size(number: float) -> str:
-    """Give a size; in full where the greatest unit that fits has six digits for it, or it is a small one."""
+    """Give a size.
+
+    In full where the greatest unit that fits has six digits for it, or it is a small one.
+    """
     for power, name in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
         if number >= 2**power:
             text = f"{number / 2**power:.6g}"
@@ -86,7 +90,10 @@ def value_text(value: Mapping[str, Any]) -> str:
 
 
 def interval_text(value: Mapping[str, Any]) -> str:
-    """Give the 95 % interval of a number, or what all lies in that it stands for; nothing if there is neither."""
+    """Give the 95 % interval of a number, or what all lies in that it stands for.
+
+    Nothing if there is neither.
+    """
     if value["verdict"] == "not_found":
         return ""
     if value.get("range"):
@@ -100,11 +107,16 @@ def _from_to(key: str, ends: Sequence[float]) -> str:
         return texts[0]
     # One unit is enough for both.
     (first, _, first_unit), (_, _, unit) = (text.rpartition(" ") for text in texts)
-    return " – ".join([first if first and first_unit == unit else texts[0], texts[1]])  # noqa: RUF001
+    return " – ".join(  # noqa: RUF001
+        [first if first and first_unit == unit else texts[0], texts[1]]
+    )
 
 
 def told_values(finding: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Give the values of a finding that are told to readers: what was found, not what was set. JSON and Parquet have all."""
+    """Give the values of a finding that are told to readers: what was found, not what was set.
+
+    JSON and Parquet have all.
+    """
     return [value for value in finding["values"] if not value.get("is_setting")]
 
 
@@ -119,13 +131,25 @@ def value_rows(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 def value_row(value: Mapping[str, Any]) -> tuple[str, ...]:
     """Give a value as a row: what, value, interval, verdict, why."""
-    return value["key"], value_text(value), interval_text(value), VERDICTS[value["verdict"]], value["why"]
+    return (
+        value["key"],
+        value_text(value),
+        interval_text(value),
+        VERDICTS[value["verdict"]],
+        value["why"],
+    )
 
 
 def comparison_headings(result: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Give the headings of two drives side by side."""
     drives = [(f"{one['drive']}", "right") for one in (result, result["against"])]
-    return ("experiment", "left"), ("what", "left"), *drives, ("ratio", "right"), ("sure of both", "left")
+    return (
+        ("experiment", "left"),
+        ("what", "left"),
+        *drives,
+        ("ratio", "right"),
+        ("sure of both", "left"),
+    )
 
 
 def comparison_rows(run: Run) -> list[tuple[str, ...]]:
@@ -140,14 +164,19 @@ def comparison_rows(run: Run) -> list[tuple[str, ...]]:
     # What one drive alone has stands with the rest of its experiment, whose first row names it.
     order = {label: number for number, label in enumerate(dict.fromkeys(row[0] for row in rows))}
     rows.sort(key=lambda row: order[row[0]])
-    return [("" if number and rows[number - 1][0] == row[0] else row[0], *row[1:]) for number, row in enumerate(rows)]
+    return [
+        ("" if number and rows[number - 1][0] == row[0] else row[0], *row[1:])
+        for number, row in enumerate(rows)
+    ]
 
 
 def _values(result: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
     return ((finding, value) for finding in result["findings"] for value in told_values(finding))
 
 
-def _pair(label: str, first: Mapping[str, Any] | None, second: Mapping[str, Any] | None) -> tuple[str, ...]:
+def _pair(
+    label: str, first: Mapping[str, Any] | None, second: Mapping[str, Any] | None
+) -> tuple[str, ...]:
     known = [value for value in (first, second) if value is not None]
     texts = [NOTHING if value is None else value_text(value) for value in (first, second)]
     is_sure = len(known) == 2 and all(value["verdict"] == "sure" for value in known)
@@ -197,20 +226,26 @@ def _of_one(result: Mapping[str, Any], lead: str) -> list[str]:
     told = []
     missing = f"Not done: {', '.join(result['missing'])}." if result["missing"] else ""
     if result["error"] is not None:
-        told.append(f"{lead}The device failed, which ended the probe: {result['error']}. {missing}".rstrip())
+        told.append(
+            f"{lead}The device failed, which ended the probe: {result['error']}. {missing}".rstrip()
+        )
     elif result["missing"]:
         told.append(f"{lead}The probe was stopped before its end. {missing}")
     by_reason: dict[str, list[str]] = {}
     for entry in result["left_out"]:
         by_reason.setdefault(entry["reason"], []).append(entry["experiment"])
-    told += [f"{lead}Left out: {', '.join(names)}: {reason}." for reason, names in by_reason.items()]
+    told += [
+        f"{lead}Left out: {', '.join(names)}: {reason}." for reason, names in by_reason.items()
+    ]
     state = result["device"].get("state", {}).get("kind")
     if state == "fresh":
-        told.append(f"{lead}The drive was fresh: reads of what no experiment has written need no flash.")
+        told.append(
+            f"{lead}The drive was fresh: reads of what no experiment has written need no flash."
+        )
     elif state is None and not result["may_write"]:
         told.append(
-            f"{lead}Nothing was written, and what was never written may be read without touching the flash: figures of reads hold "
-            "for a device that is full of data."
+            f"{lead}Nothing was written, and what was never written may be read without touching "
+            "the flash: figures of reads hold for a device that is full of data."
         )
     return told
 
@@ -226,7 +261,8 @@ def _differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[st
     unequal = [
         finding["label"]
         for finding in first["findings"]
-        if finding["label"] in theirs and abs(theirs[finding["label"]] / finding["budget_seconds"] - 1) > 0.01
+        if finding["label"] in theirs
+        and abs(theirs[finding["label"]] / finding["budget_seconds"] - 1) > 0.01
     ]
     if unequal:
         told.append(f"Not given the same time on both drives: {', '.join(unequal)}.")
@@ -243,7 +279,10 @@ def profile_lines(result: Mapping[str, Any]) -> list[str]:
         return [f"No profile: {profile['why_not']}."]
     is_poor = profile["within_10_percent"] is not None and profile["within_10_percent"] < POOR_BELOW
     warning = ": it is a poor stand-in for the drive" if is_poor else ""
-    return [f"Profile: {PROFILE_FILE} in the run folder, a drive for --device. {closeness(profile)}{warning}."]
+    return [
+        f"Profile: {PROFILE_FILE} in the run folder, a drive for --device. "
+        f"{closeness(profile)}{warning}."
+    ]
 
 
 def profile_notes(result: Mapping[str, Any]) -> list[str]:
@@ -253,9 +292,15 @@ def profile_notes(result: Mapping[str, Any]) -> list[str]:
 
 
 def closeness(profile: Mapping[str, Any]) -> str:
-    """Say how many throughputs of a fitted profile are near those that were measured, and how far off the others are."""
+    """Say how many throughputs of a fitted profile are near those that were measured.
+
+    And how far off the others are.
+    """
     cells = profile["cells"]
-    near = f"{percent(profile['within_10_percent'], 2)} of its {len(cells)} throughputs are within 10 % of what was measured"
+    near = (
+        f"{percent(profile['within_10_percent'], 2)} of its {len(cells)} throughputs are within 10 "
+        "% of what was measured"
+    )
     worst = max(cells, key=lambda cell: abs(math.log(cell["ratio"])), default=None)
     if worst is None or abs(worst["ratio"] - 1) <= 0.1:
         return near
@@ -265,5 +310,11 @@ def closeness(profile: Mapping[str, Any]) -> str:
 
 def kind_of_load(cell: Mapping[str, Any]) -> str:
     """Name the order and the operations of a cell of the matrix."""
-    op = "reads" if cell["reads"] == 1 else "writes" if cell["reads"] == 0 else f"{cell['reads']:.0%} reads"
+    op = (
+        "reads"
+        if cell["reads"] == 1
+        else "writes"
+        if cell["reads"] == 0
+        else f"{cell['reads']:.0%} reads"
+    )
     return f"{cell['access']} {op}"

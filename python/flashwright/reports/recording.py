@@ -30,7 +30,10 @@ def page(run: Run) -> Page:
         sections=[
             *(waterfall.sections(result["waterfall"], run.tables) if "waterfall" in result else []),
             Section("What was sent", [_kinds_table(result), *_processes(result)]),
-            *(_with_checkpoints(section, run) for section in trace.sections(figures, run.tables, "trace_")),
+            *(
+                _with_checkpoints(section, run)
+                for section in trace.sections(figures, run.tables, "trace_")
+            ),
             Section("All figures", [trace.scalars_table(figures), _about_table(about)]),
         ],
         provenance=result["provenance"],
@@ -55,18 +58,23 @@ def losses(result: dict[str, Any]) -> str:
     lost, torn = about.get("lost_events"), about.get("torn_records", 0)
     told = []
     if lost:
-        told.append(f"{count(lost)} events were LOST, so that this recording has holes: take a larger --trace-buffer.")
+        told.append(
+            f"{count(lost)} events were LOST, so that this recording has holes: take a larger "
+            "--trace-buffer."
+        )
     if about["state"] == "killed":
         told.append(
-            "The recorder was killed: what it had written until then is here; how much the kernel still held is not known."
+            "The recorder was killed: what it had written until then is here; how much the kernel "
+            "still held is not known."
         )
     if torn:
         told.append(f"{count(torn)} record at the end is cut off.")
     asked = sum(result["queued"][kind] for kind in KINDS)
     if asked and not any(result["requests"][kind] for kind in KINDS):
         told.append(
-            f"{about['device']['name']} got {count(asked)} requests, but the kernel issued NONE in its queue, as for devices that "
-            "pass them on (device mapper, RAID, zram): what came is in queued.parquet; for issued ones record the disk below."
+            f"{about['device']['name']} got {count(asked)} requests, but the kernel issued NONE in "
+            "its queue, as for devices that pass them on (device mapper, RAID, zram): what came is "
+            "in queued.parquet; for issued ones record the disk below."
         )
     return " ".join(told)
 
@@ -75,7 +83,8 @@ def remarks(result: dict[str, Any]) -> list[str]:
     """Tell what to know when reading the figures."""
     about = result["recording"]
     told = [
-        f"Requests are what the device got (issued, D); queued (Q) is what came from above. Tracer: {about['tracer']}."
+        "Requests are what the device got (issued, D); queued (Q) is what came from above. Tracer: "
+        f"{about['tracer']}."
     ]
     if about["device"].get("start_bytes"):
         begin = about["device"]["start_bytes"]
@@ -96,7 +105,9 @@ def remarks(result: dict[str, Any]) -> list[str]:
 def rows(result: dict[str, Any]) -> list[list[str]]:
     """Give the recording line by line, for the terminal."""
     about, figures, queued = result["recording"], result["requests"], result["queued"]
-    found = [["recorded", span(about["seconds"]) if "seconds" in about else "not known: it was killed"]]
+    found = [
+        ["recorded", span(about["seconds"]) if "seconds" in about else "not known: it was killed"]
+    ]
     for kind in KINDS:
         if not (figures[kind] or queued[kind]):
             continue
@@ -116,15 +127,16 @@ def _with_checkpoints(section: Section, run: Run) -> Section:
     """Mark the database's checkpoints in the figure over time."""
     marks = run.tables["marks"].to_pydict()
     begins = [
-        (time, end) for time, end, kind in zip(marks["time_ns"], marks["end_ns"], marks["kind"], strict=True)
+        (time, end)
+        for time, end, kind in zip(marks["time_ns"], marks["end_ns"], marks["kind"], strict=True)
         if kind == "checkpoint"
     ]  # fmt: skip
     if not begins:
         return section
     shapes = [
         {
-            "type": "rect", "yref": "paper", "y0": 0, "y1": 1, "x0": time / 1e9, "x1": end / 1e9, "line": {"width": 0},
-            "fillcolor": "@muted", "opacity": 0.2, "layer": "below",
+            "type": "rect", "yref": "paper", "y0": 0, "y1": 1, "x0": time / 1e9, "x1": end / 1e9,
+            "line": {"width": 0}, "fillcolor": "@muted", "opacity": 0.2, "layer": "below",
         }
         for time, end in begins
     ]  # fmt: skip
@@ -159,27 +171,41 @@ def _kinds_table(result: dict[str, Any]) -> Table:
             if kind == "flushes":
                 line += ["", ""]
             else:
-                line += [size(told[_bytes(kind)]), size(round(told[_bytes(kind)] / number)) if number else ""]
+                line += [
+                    size(told[_bytes(kind)]),
+                    size(round(told[_bytes(kind)] / number)) if number else "",
+                ]
         lines.append(line)
     return Table(
         "By kind",
         (("", "left"), *((heading, "right") for heading in _HEADINGS)),
         lines,
-        note="Got is what the device was sent; queued is what came from the file system, before merging and splitting.",
+        note="Got is what the device was sent; queued is what came from the file system, before "
+        "merging and splitting.",
     )
 
 
 def _processes(result: dict[str, Any]) -> list[Table]:
-    lines = [[one["command"], count(one["requests"]), percent(one["share"])] for one in result.get("processes", ())]
+    lines = [
+        [one["command"], count(one["requests"]), percent(one["share"])]
+        for one in result.get("processes", ())
+    ]
     if not lines:
         return []
     columns = (("thread", "left"), ("requests", "right"), ("share", "right"))
     return [
-        Table("By who sent them", columns, lines, note="Threads that the kernel remembered; writing back is its own.")
+        Table(
+            "By who sent them",
+            columns,
+            lines,
+            note="Threads that the kernel remembered; writing back is its own.",
+        )
     ]
 
 
 def _about_table(about: dict[str, Any]) -> Table:
     lines = [[name.replace("_", " "), str(value)] for name, value in about["device"].items()]
-    lines += [[name, str(about[name])] for name in ("kernel", "tracer", "buffer_kib") if name in about]
+    lines += [
+        [name, str(about[name])] for name in ("kernel", "tracer", "buffer_kib") if name in about
+    ]
     return Table("The device", (("", "left"), ("", "left")), lines, folded=True)

@@ -19,13 +19,20 @@ def page(run: Run) -> Page:
     """Build the report."""
     result = run.result
     figures = [
-        _curves(run, "latency", "latency", "Latency from sending", "The further left and the steeper, the better."),
+        _curves(
+            run,
+            "latency",
+            "latency",
+            "Latency from sending",
+            "The further left and the steeper, the better.",
+        ),
         _curves(
             run,
             "response",
             "response",
             "Time from when a request was due",
-            "Lateness included: what those feel who send by the clock, whether or not the device is ready.",
+            "Lateness included: what those feel who send by the clock, whether or not the device "
+            "is ready.",
         ),
         _lateness(run),
     ]
@@ -38,7 +45,11 @@ def page(run: Run) -> Page:
         headline=words.headline(result),
         facts=_facts(result),
         sections=[
-            *(Section(name, [figure for figure in group if figure]) for name, group in sections if any(group)),
+            *(
+                Section(name, [figure for figure in group if figure])
+                for name, group in sections
+                if any(group)
+            ),
             Section("All figures", [*compared, _times_table(result), _figures_table(result)]),
         ],
         provenance=result["provenance"],
@@ -49,15 +60,31 @@ def page(run: Run) -> Page:
 def _facts(result: dict[str, Any]) -> list[Fact]:
     facts = [
         Fact("requests a second", short_count(result["iops"]), words.pace(result["pace"])),
-        Fact("throughput", rate(result["bytes_per_second"]), f"over {span(result['seconds'])} of the device's time"),
+        Fact(
+            "throughput",
+            rate(result["bytes_per_second"]),
+            f"over {span(result['seconds'])} of the device's time",
+        ),
     ]
     for op in ("read", "write"):
         found = result["latency_ns"].get(op)
         if found:
-            facts.append(Fact(f"median {op}", short_time(found["p50"]), f"99 % within {short_time(found['p99'])}"))
+            facts.append(
+                Fact(
+                    f"median {op}",
+                    short_time(found["p50"]),
+                    f"99 % within {short_time(found['p99'])}",
+                )
+            )
     late = result["lateness_ns"]
     if late:
-        facts.append(Fact("99 % late by at most", short_time(late["p99"]), f"the latest by {short_time(late['max'])}"))
+        facts.append(
+            Fact(
+                "99 % late by at most",
+                short_time(late["p99"]),
+                f"the latest by {short_time(late['max'])}",
+            )
+        )
     return facts
 
 
@@ -67,7 +94,9 @@ def _classes(run: Run, name: str, of: str) -> dict[str, tuple[list[int], list[in
     if name not in run.tables:
         return found
     columns = run.tables[name].to_pydict()
-    for kind, op, to, number in zip(*(columns[key] for key in ("of", "op", "to_ns", "count")), strict=True):
+    for kind, op, to, number in zip(
+        *(columns[key] for key in ("of", "op", "to_ns", "count")), strict=True
+    ):
         if kind == of:
             values, counts = found.setdefault(op, ([], []))
             values.append(to)
@@ -99,14 +128,18 @@ def _lateness(run: Run) -> Figure | None:
     layout = tail_axes(least)
     layout["xaxis"]["title"] = {"text": "later than due"}
     reading = (
-        "How much later than due requests were sent. For want of room: those that became due while as many as possible were "
-        "outstanding, which is the device's doing; what is late beside them is the sender's."
+        "How much later than due requests were sent. For want of room: those that became due while "
+        "as many as possible were outstanding, which is the device's doing; what is late beside "
+        "them is the sender's."
     )
     return Figure("lateness", "Lateness", reading, data, layout)
 
 
 def _over_time(run: Run, of: str) -> list[tuple[str, str, list[float], list[float]]]:
-    """Give (name, operation, seconds, values) of a column of the windows, or of requests a second."""
+    """Give (name, operation, seconds, values).
+
+    Of a column of the windows, or of requests a second.
+    """
     found = []
     for table, prefix in (("windows", ""), ("against_windows", OTHER)):
         if table not in run.tables:
@@ -118,13 +151,18 @@ def _over_time(run: Run, of: str) -> list[tuple[str, str, list[float], list[floa
                 continue
             xs = [columns["start_s"][row] for row in rows]
             ys = [
-                columns["requests"][row] / columns["seconds"][row] if of == "rate" else columns[of][row] for row in rows
+                columns["requests"][row] / columns["seconds"][row]
+                if of == "rate"
+                else columns[of][row]
+                for row in rows
             ]
             found.append((prefix + op, op, xs, ys))
     return found
 
 
-def _lines(series: list[tuple[str, str, list[float], list[float]]], scale: float) -> list[dict[str, Any]]:
+def _lines(
+    series: list[tuple[str, str, list[float], list[float]]], scale: float
+) -> list[dict[str, Any]]:
     return [
         {
             "type": "scatter",
@@ -151,7 +189,13 @@ def _rate_over_time(run: Run) -> Figure | None:
         return None
     layout = axes(title(_SECONDS), title("requests a second", rangemode="tozero"))
     each = run.tables["windows"].to_pydict()["seconds"][0]
-    return Figure("rate", "Requests a second", f"Requests that ended, in windows of {span(each)}.", data, layout)
+    return Figure(
+        "rate",
+        "Requests a second",
+        f"Requests that ended, in windows of {span(each)}.",
+        data,
+        layout,
+    )
 
 
 def _latency_over_time(run: Run) -> Figure | None:
@@ -160,7 +204,13 @@ def _latency_over_time(run: Run) -> Figure | None:
     if not values:
         return None
     layout = axes(title(_SECONDS), time_axis("mean latency", values))
-    return Figure("latency-time", "Latency over time", "Means of the requests that ended in a window.", data, layout)
+    return Figure(
+        "latency-time",
+        "Latency over time",
+        "Means of the requests that ended in a window.",
+        data,
+        layout,
+    )
 
 
 def _lateness_over_time(run: Run) -> Figure | None:
@@ -182,7 +232,9 @@ def _lateness_over_time(run: Run) -> Figure | None:
         }
     ]
     layout = axes(title(_SECONDS), title(f"{unit} later than due", rangemode="tozero"))
-    reading = "A line that climbs and does not come back is a device that cannot keep up with the trace."
+    reading = (
+        "A line that climbs and does not come back is a device that cannot keep up with the trace."
+    )
     return Figure("lateness-time", "Lateness over time", reading, data, layout)
 
 
@@ -192,7 +244,9 @@ def _times_table(result: dict[str, Any]) -> Table:
 
 
 def _comparison(result: dict[str, Any]) -> Table:
-    return Table(words.comparison_title(result), words.comparison_headings(), words.comparison_rows(result))
+    return Table(
+        words.comparison_title(result), words.comparison_headings(), words.comparison_rows(result)
+    )
 
 
 def _figures_table(result: dict[str, Any]) -> Table:

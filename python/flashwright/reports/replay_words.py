@@ -1,4 +1,7 @@
-"""What the figures of a replay are called, and how they are written: the same on the terminal and in reports."""
+"""What the figures of a replay are called, and how they are written.
+
+The same on the terminal and in reports.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,19 @@ from typing import Any
 from flashwright._text import count, percent, short_time, significant, size, span
 from flashwright.reports.drive_words import iops, rate, several
 
-KEYS = {"mean": "mean", "p50": "median", "p90": "90 %", "p99": "99 %", "p999": "99.9 %", "max": "longest"}
-LATENCY_HEADINGS = (("time", "left"), ("requests", "right"), *((name, "right") for name in KEYS.values()))
+KEYS = {
+    "mean": "mean",
+    "p50": "median",
+    "p90": "90 %",
+    "p99": "99 %",
+    "p999": "99.9 %",
+    "max": "longest",
+}
+LATENCY_HEADINGS = (
+    ("time", "left"),
+    ("requests", "right"),
+    *((name, "right") for name in KEYS.values()),
+)
 COMPARED = ("mean", "p50", "p99")
 """Of the times of two replays, what is printed on the terminal; the report has all."""
 OPERATIONS = ("read", "write", "trim", "flush")
@@ -58,7 +72,10 @@ def figures(result: Mapping[str, Any]) -> list[tuple[str, str]]:
         told = "at this speed" if result["pace"].get("factor", 1.0) != 1.0 else "as recorded"
         ratio = significant(result["seconds"] / result["trace_seconds"])
         rows.append(
-            ("the trace takes", f"{span(result['trace_seconds'])} {told}: the replay took {ratio} times as long")
+            (
+                "the trace takes",
+                f"{span(result['trace_seconds'])} {told}: the replay took {ratio} times as long",
+            )
         )
     rows.append(("most outstanding", count(result["most_outstanding"])))
     if result["lateness_ns"]:
@@ -95,22 +112,33 @@ def remarks(result: Mapping[str, Any]) -> list[str]:
     counted: tuple[tuple[int, str], ...] = (
         (totals["skipped"], "malformed records of the trace were skipped"),
         (totals["clamped_times"], "requests had times before the first one's, which were set to 0"),
-        (totals["empty"], "requests were left out, as they have no bytes, or trim what is never touched"),
-        (fitted["moved"], f"requests went to other addresses than in the trace (--remap {result['remap']})"),
+        (
+            totals["empty"],
+            "requests were left out, as they have no bytes, or trim what is never touched",
+        ),
+        (
+            fitted["moved"],
+            f"requests went to other addresses than in the trace (--remap {result['remap']})",
+        ),
         (fitted["cut"], "requests were longer than the region, and were cut"),
         (fitted["widened"], "requests were not of whole sectors of the device, and were widened"),
         (
             fitted["split"],
-            f"requests were longer than the device takes, and were sent in {count(fitted['more_parts'])} more parts",
+            "requests were longer than the device takes, and were sent in "
+            f"{count(fitted['more_parts'])} more parts",
         ),
         (fitted["trims_without_device"], "trims were left out, as the device has none"),
         (fitted["trims_too_short"], "trims were left out, as they hold no whole sector"),
     )
     lines = [f"{count(number)} {what}." for number, what in counted if number]
-    lines += [f"{several(one['requests'], 'request')} failed: {one['first']}" for one in result["failures"]]
+    lines += [
+        f"{several(one['requests'], 'request')} failed: {one['first']}"
+        for one in result["failures"]
+    ]
     if result["starved"]:
         lines.append(
-            f"The trace was not read fast enough {several(result['starved'], 'time')}, {span(result['starved_seconds'])} in all."
+            f"The trace was not read fast enough {several(result['starved'], 'time')}, "
+            f"{span(result['starved_seconds'])} in all."
         )
     if "recorded" in result:
         lines.append(recorded_line(result["recorded"]))
@@ -123,18 +151,27 @@ def remarks(result: Mapping[str, Any]) -> list[str]:
 def recorded_line(told: Mapping[str, Any]) -> str:
     """Tell what a recording of the replay says of it."""
     if not told["compared"]:
-        return f"What the device got is in {told['folder']}; it is not compared with the trace: {told['why_not']}."
+        return (
+            f"What the device got is in {told['folder']}; it is not compared with the trace: "
+            f"{told['why_not']}."
+        )
     if told["same"]:
-        return f"The device got exactly the {several(told['trace_requests'], 'request')} of the trace, in their order."
+        return (
+            f"The device got exactly the {several(told['trace_requests'], 'request')} of the "
+            "trace, in their order."
+        )
     first = told["first_difference"]
     pair = [
-        "nothing more" if one is None else f"a {one['op']} of {one['length']} bytes at byte {one['offset']}"
+        "nothing more"
+        if one is None
+        else f"a {one['op']} of {one['length']} bytes at byte {one['offset']}"
         for one in (first["trace"], first["recorded"])
     ]
     counts = f"{count(told['trace_requests'])} requests against {count(told['recorded_requests'])}"
     return (
-        f"The device did not get the requests of the trace in their order: as request {count(first['request'])}, from 0, the trace has "
-        f"{pair[0]}, and the device got {pair[1]} ({counts})."
+        "The device did not get the requests of the trace in their order: as request "
+        f"{count(first['request'])}, from 0, the trace has {pair[0]}, and the device got {pair[1]} "
+        f"({counts})."
     )
 
 
@@ -145,7 +182,10 @@ def _ratio(mine: float | None, theirs: float | None) -> str:
 def comparison_title(result: Mapping[str, Any]) -> str:
     """Name what is compared."""
     other = result["against"]
-    same = result["trace"]["sources"] == other["trace"]["sources"] and result["trace"]["part"] == other["trace"]["part"]
+    same = (
+        result["trace"]["sources"] == other["trace"]["sources"]
+        and result["trace"]["part"] == other["trace"]["part"]
+    )
     return f"Against {title(other)}, {pace(other['pace'])}" + (
         "" if same else " (another trace, or another part of it)"
     )
@@ -156,8 +196,13 @@ def comparison_headings() -> list[tuple[str, str]]:
     return [("", "left"), ("this", "right"), ("the other", "right"), ("ratio", "right")]
 
 
-def comparison_rows(result: Mapping[str, Any], keys: Sequence[str] = tuple(KEYS)) -> list[tuple[str, str, str, str]]:
-    """Give each figure of two replays, and the ratio of the first to the second; of times those of the keys."""
+def comparison_rows(
+    result: Mapping[str, Any], keys: Sequence[str] = tuple(KEYS)
+) -> list[tuple[str, str, str, str]]:
+    """Give each figure of two replays, and the ratio of the first to the second.
+
+    Of times those of the keys.
+    """
     other = result["against"]
     single: tuple[tuple[str, str, Callable[[float], str]], ...] = (
         ("requests a second", "iops", iops),
@@ -166,24 +211,29 @@ def comparison_rows(result: Mapping[str, Any], keys: Sequence[str] = tuple(KEYS)
         ("requests sent", "sent", count),
     )
     rows = [
-        (name, write(result[key]), write(other[key]), _ratio(result[key], other[key])) for name, key, write in single
+        (name, write(result[key]), write(other[key]), _ratio(result[key], other[key]))
+        for name, key, write in single
     ]
     mine, theirs = dict(times(result)), dict(times(other))
     for name in dict.fromkeys((*mine, *theirs)):
         for key in keys:
             pair = [found[name][key] if name in found else None for found in (mine, theirs)]
-            rows.append((f"{name}: {KEYS[key]}", short_time(pair[0]), short_time(pair[1]), _ratio(*pair)))
+            rows.append(
+                (f"{name}: {KEYS[key]}", short_time(pair[0]), short_time(pair[1]), _ratio(*pair))
+            )
     return rows
 
 
 def headline(result: Mapping[str, Any]) -> str:
     """Give the answer in a sentence or two."""
     told = (
-        f"{result['device']['name']} did {count(sum(result['requests'].values()))} requests of {result['trace']['name']}, "
-        f"{pace(result['pace'])}, in {span(result['seconds'])}: {iops(result['iops'])} a second, {rate(result['bytes_per_second'])}."
+        f"{result['device']['name']} did {count(sum(result['requests'].values()))} requests of "
+        f"{result['trace']['name']}, {pace(result['pace'])}, in {span(result['seconds'])}: "
+        f"{iops(result['iops'])} a second, {rate(result['bytes_per_second'])}."
     )
     waits = [
-        f"a {op} takes {short_time(found['p50'])} at the median and {short_time(found['p99'])} at the 99th percentile"
+        f"a {op} takes {short_time(found['p50'])} at the median and {short_time(found['p99'])} at "
+        "the 99th percentile"
         for op in ("read", "write", "flush")
         if (found := result["latency_ns"].get(op))
     ]
@@ -194,13 +244,17 @@ def headline(result: Mapping[str, Any]) -> str:
         held = result["held_ns"]
         told += f" Requests were sent {short_time(late['p99'])} late at the 99th percentile"
         told += (
-            f"; {percent(held['count'] / max(result['sent'], 1))} of them were due while the device's queue was full."
+            f"; {percent(held['count'] / max(result['sent'], 1))} of them were due while the "
+            "device's queue was full."
             if held
             else "."
         )
     if "against" in result:
         other = result["against"]
-        told += f"\nAgainst {title(other)}: {_ratio(result['iops'], other['iops'])} times the requests a second."
+        told += (
+            f"\nAgainst {title(other)}: {_ratio(result['iops'], other['iops'])} times the requests "
+            "a second."
+        )
     return told
 
 

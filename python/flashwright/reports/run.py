@@ -1,4 +1,7 @@
-"""The report of a benchmark on a database: throughput over time, and how long each kind of transaction took."""
+"""The report of a benchmark on a database.
+
+Throughput over time, and how long each kind of transaction took.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +26,16 @@ def page(run: Run) -> Page:
             significant(result["transactions_per_second"]),
             f"{short_count(result['tpm'])} a minute",
         ),
-        Fact("median response", short_time(responses["p50_ns"]), f"mean {short_time(responses['mean_ns'])}"),
-        Fact("99 % within", short_time(responses["p99_ns"]), f"the longest took {short_time(responses['max_ns'])}"),
+        Fact(
+            "median response",
+            short_time(responses["p50_ns"]),
+            f"mean {short_time(responses['mean_ns'])}",
+        ),
+        Fact(
+            "99 % within",
+            short_time(responses["p99_ns"]),
+            f"the longest took {short_time(responses['max_ns'])}",
+        ),
         Fact("database", size(database["bytes"]), f"{size(database['bytes_at_end'])} at the end"),
     ]
     figures = [_over_time(run), _response_over_time(run), _responses(run)]
@@ -34,7 +45,10 @@ def page(run: Run) -> Page:
         title=f"{result['workload']['name']} on {database.get('version', database['name'])}",
         headline=headline(result),
         facts=facts,
-        sections=[Section("The run", [figure for figure in figures if figure]), Section("All figures", tables)],
+        sections=[
+            Section("The run", [figure for figure in figures if figure]),
+            Section("All figures", tables),
+        ],
         provenance=result["provenance"],
         remarks=remarks(result),
     )
@@ -45,13 +59,15 @@ def headline(result: dict[str, Any]) -> str:
     run, mix = result["settings"]["run"], result["workload"]["mix"]["name"]
     clients = run["clients"] if isinstance(run, dict) else run.clients
     told = (
-        f"{count(result['transactions'])} transactions in {span(result['seconds'])} by {clients} client{'s' if clients > 1 else ''} "
-        f"(mix {mix}): {significant(result['transactions_per_second'])} a second"
+        f"{count(result['transactions'])} transactions in {span(result['seconds'])} by {clients} "
+        f"client{'s' if clients > 1 else ''} (mix {mix}): "
+        f"{significant(result['transactions_per_second'])} a second"
     )
     if result["transactions"]:
         responses = result["responses"]
         told += (
-            f"; half of them within {short_time(responses['p50_ns'])}, 99 % within {short_time(responses['p99_ns'])}"
+            f"; half of them within {short_time(responses['p50_ns'])}, 99 % within "
+            f"{short_time(responses['p99_ns'])}"
         )
     consistency = result["consistency"]
     if not consistency["checked"]:
@@ -69,7 +85,9 @@ def remarks(result: dict[str, Any]) -> list[str]:
     if not result["complete"]:
         found.append("The run was stopped before its end.")
     if result["database"]["driver"] == "pgbench":
-        found.append("pgbench ran it: what a transaction found is not told, so that misses are not counted.")
+        found.append(
+            "pgbench ran it: what a transaction found is not told, so that misses are not counted."
+        )
     return [*found, f"Page cache: {result['database'].get('page_cache', 'not known')}."]
 
 
@@ -94,12 +112,24 @@ def kind_rows(result: dict[str, Any]) -> list[list[str]]:
 
 
 def _kinds_table(result: dict[str, Any]) -> Table:
-    headings = ("count", "share", "mean", "p50", "p95", "p99", "p99.9", "max", "retries", "rolled back")
+    headings = (
+        "count",
+        "share",
+        "mean",
+        "p50",
+        "p95",
+        "p99",
+        "p99.9",
+        "max",
+        "retries",
+        "rolled back",
+    )
     return Table(
         "Transactions",
         (("transaction", "left"), *((heading, "right") for heading in headings)),
         kind_rows(result),
-        note="Response times hold conflicts and the tries after them; quantiles are at most 0.8 % too large.",
+        note="Response times hold conflicts and the tries after them; quantiles are at most 0.8 % "
+        "too large.",
     )
 
 
@@ -113,7 +143,12 @@ def _checkpoints(result: dict[str, Any]) -> list[Table]:
         ]
         for one in result["checkpoints"]
     ]
-    columns = (("begin, s", "right"), ("end, s", "right"), ("cause", "left"), ("pages written", "right"))
+    columns = (
+        ("begin, s", "right"),
+        ("end, s", "right"),
+        ("cause", "left"),
+        ("pages written", "right"),
+    )
     return [Table("Checkpoints", columns, rows, folded=len(rows) > 12)] if rows else []
 
 
@@ -144,7 +179,10 @@ def _over_time(run: Run) -> Figure | None:
         total[start] = total.get(start, 0.0) + number / seconds
     if len(total) < 2:
         return None
-    series = [("all", list(total), list(total.values())), *((kind, *xy) for kind, xy in by_kind.items())]
+    series = [
+        ("all", list(total), list(total.values())),
+        *((kind, *xy) for kind, xy in by_kind.items()),
+    ]
     data = [
         {
             "type": "scatter",
@@ -152,17 +190,24 @@ def _over_time(run: Run) -> Figure | None:
             "name": name.replace("_", " "),
             "x": x,
             "y": y,
-            "line": {"color": "@ink" if name == "all" else colours[name], "width": 2.4 if name == "all" else 1.4},
+            "line": {
+                "color": "@ink" if name == "all" else colours[name],
+                "width": 2.4 if name == "all" else 1.4,
+            },
         }
         for name, x, y in series
         if any(y) and (name == "all" or len(kinds) > 1)
     ]
     rates = list(total.values())
-    reading = f"Between {significant(min(rates))} and {significant(max(rates))} transactions a second."
+    reading = (
+        f"Between {significant(min(rates))} and {significant(max(rates))} transactions a second."
+    )
     if run.result["checkpoints"]:
         reading += " The shaded stretches are checkpoints."
     layout = axes(
-        title("seconds of the measurement"), title("transactions a second", rangemode="tozero"), shapes=_shapes(run)
+        title("seconds of the measurement"),
+        title("transactions a second", rangemode="tozero"),
+        shapes=_shapes(run),
     )
     return Figure("throughput", "Throughput over time", reading, data, layout)
 
@@ -194,7 +239,9 @@ def _response_over_time(run: Run) -> Figure | None:
     for kind in kinds:
         rows = [
             (start, p99 / 1e6)
-            for start, name, p99 in zip(columns["start_s"], columns["kind"], columns["p99_ns"], strict=True)
+            for start, name, p99 in zip(
+                columns["start_s"], columns["kind"], columns["p99_ns"], strict=True
+            )
             if name == kind and p99
         ]
         if len(rows) > 1:
@@ -213,9 +260,14 @@ def _response_over_time(run: Run) -> Figure | None:
     if not data:
         return None
     layout = axes(
-        title("seconds of the measurement"), title("ms, 99th percentile of a window", type="log"), shapes=_shapes(run)
+        title("seconds of the measurement"),
+        title("ms, 99th percentile of a window", type="log"),
+        shapes=_shapes(run),
     )
-    reading = "What 99 % of a window's transactions did not exceed, by kind. Peaks that come at intervals are checkpoints at work."
+    reading = (
+        "What 99 % of a window's transactions did not exceed, by kind. Peaks that come at "
+        "intervals are checkpoints at work."
+    )
     return Figure("response-over-time", "Response times over time", reading, data, layout)
 
 
@@ -227,7 +279,9 @@ def _responses(run: Run) -> Figure | None:
     for kind in kinds:
         rows = [
             (high, number)
-            for name, high, number in zip(columns["kind"], columns["to_ns"], columns["count"], strict=True)
+            for name, high, number in zip(
+                columns["kind"], columns["to_ns"], columns["count"], strict=True
+            )
             if name == kind
         ]
         total = sum(number for _, number in rows)
@@ -236,10 +290,19 @@ def _responses(run: Run) -> Figure | None:
             x = [max(high, 1) / 1e9 for high, _ in rows]
             drawn = {"color": colours[kind], "width": 2, "shape": "hv"}
             data.append(
-                {"type": "scatter", "mode": "lines", "name": kind.replace("_", " "), "x": x, "y": shares, "line": drawn}
+                {
+                    "type": "scatter",
+                    "mode": "lines",
+                    "name": kind.replace("_", " "),
+                    "x": x,
+                    "y": shares,
+                    "line": drawn,
+                }
             )
     if not data:
         return None
-    layout = axes(time_axis(), title("share of the transactions, up to", tickformat=".0%", range=[0, 1.02]))
+    layout = axes(
+        time_axis(), title("share of the transactions, up to", tickformat=".0%", range=[0, 1.02])
+    )
     reading = "Each line is a kind of transaction: the share of it that ended within a time."
     return Figure("responses", "Response times by kind", reading, data, layout)

@@ -1,4 +1,7 @@
-"""Single figures in words: what each is called, and in which unit it is written. For tables on the terminal and in reports."""
+"""Single figures in words: what each is called, and in which unit it is written.
+
+For tables on the terminal and in reports.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,13 @@ def _exact(value: float) -> str:
 def _plain(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return count(value) if isinstance(value, int) else _exact(value) if isinstance(value, float) else str(value)
+    return (
+        count(value)
+        if isinstance(value, int)
+        else _exact(value)
+        if isinstance(value, float)
+        else str(value)
+    )
 
 
 def _nanoseconds(value: float) -> str:
@@ -68,9 +77,18 @@ TRACE: Labels = {
     "footprint_written_pages": ("pages written", count),
     "footprint_written_bytes": ("footprint of writes", size),
     "mean_updates_per_written_page": ("writes of a written page, mean", significant),
-    "update_share_of_hottest_1_percent": ("page writes to the hottest 1 % of the written pages", percent),
-    "update_share_of_hottest_20_percent": ("page writes to the hottest 20 % of the written pages", percent),
-    "rewrite_distance_told_apart_up_to": ("longest rewrite distance told apart, in page writes", count),
+    "update_share_of_hottest_1_percent": (
+        "page writes to the hottest 1 % of the written pages",
+        percent,
+    ),
+    "update_share_of_hottest_20_percent": (
+        "page writes to the hottest 20 % of the written pages",
+        percent,
+    ),
+    "rewrite_distance_told_apart_up_to": (
+        "longest rewrite distance told apart, in page writes",
+        count,
+    ),
     "inter_arrival_ns_p50": ("time between requests, median", _nanoseconds),
     "inter_arrival_ns_p99": ("time between requests, 99th percentile", _nanoseconds),
     "inter_arrival_ns_max": ("time between requests, longest", _nanoseconds),
@@ -95,7 +113,10 @@ SIMULATION: Labels = {
     "host_page_writes": ("page writes of the host", count),
     "trimmed_pages": ("trimmed pages", count),
     "relocated_pages": ("relocated pages", count),
-    "spilled_pages": ("relocated pages put in another stream for want of a free erase block", count),
+    "spilled_pages": (
+        "relocated pages put in another stream for want of a free erase block",
+        count,
+    ),
     "rescues": ("victims chosen by the FTL, as the policy's gained no space", count),
     "erases": ("erases", count),
     "erases_mean": ("erases of an erase block, mean", _exact),
@@ -117,12 +138,20 @@ SIMULATION: Labels = {
 
 
 def rows(figures: Mapping[str, Any], labels: Labels) -> list[tuple[str, str]]:
-    """Give (what it is, value with its unit) for every single figure, in the order of the labels; the unlabelled come last."""
-    scalars = {key: value for key, value in figures.items() if value is None or isinstance(value, int | float | str)}
+    """Give (what it is, value with its unit) for every single figure, in the order of the labels.
+
+    The unlabelled come last.
+    """
+    scalars = {
+        key: value
+        for key, value in figures.items()
+        if value is None or isinstance(value, int | float | str)
+    }
     known = [(key, *labels[key]) for key in labels if key in scalars]
     others = [(key, key.replace("_", " "), _plain) for key in scalars if key not in labels]
     return [
-        (label, "not told" if scalars[key] is None else write(scalars[key])) for key, label, write in known + others
+        (label, "not told" if scalars[key] is None else write(scalars[key]))
+        for key, label, write in known + others
     ]
 
 

@@ -19,9 +19,9 @@ def page(run: Run) -> Page:
     victim, placement = proper(result["victim"]), proper(result["placement"])
     policy = victim if placement == "none" else f"{placement} with {victim}"
     headline = (
-        f"{policy} writes {significant(amplification)} pages to the flash for each page of the host; "
-        f"MULTILOG's bound is {significant(bound)}. "
-        f"At {alpha(result['over_provisioning'])} over-provisioning the drive would live {years(result['life_years'])}."
+        f"{policy} writes {significant(amplification)} pages to the flash for each page of the "
+        f"host; MULTILOG's bound is {significant(bound)}. At {alpha(result['over_provisioning'])} "
+        f"over-provisioning the drive would live {years(result['life_years'])}."
     )
     lifetime = result["lifetime"]
     rate = f"{significant(lifetime['endurance_cycles'])} erases a block, {drive_writes(lifetime)}"
@@ -35,24 +35,31 @@ def page(run: Run) -> Page:
         Fact(
             "relocated pages",
             short_count(result["relocated_pages"]),
-            f"for {short_count(result['host_page_writes'])} page writes of the host, over the whole run",
+            f"for {short_count(result['host_page_writes'])} page writes of the host, over the "
+            "whole run",
         ),
         Fact("life", years(result["life_years"]), rate),
     ]
     figures = [_over_time(run), _histogram(run), _streams(run)]
     remarks = []
     if amplification < bound:
-        remarks.append(f"It writes less than the bound: {caveat(result['workload']['page_trims'])}.")
+        remarks.append(
+            f"It writes less than the bound: {caveat(result['workload']['page_trims'])}."
+        )
     if not result["steady"]:
         remarks.append(
-            "The run did not become steady: the figures are of its last half. A longer source, or --repeat, would help."
+            "The run did not become steady: the figures are of its last half. A longer source, or "
+            "--repeat, would help."
         )
     return Page(
         kind="simulation",
         title=result["workload"]["name"],
         headline=headline,
         facts=facts,
-        sections=[Section("The run", [figure for figure in figures if figure]), Section("All figures", [_table(run)])],
+        sections=[
+            Section("The run", [figure for figure in figures if figure]),
+            Section("All figures", [_table(run)]),
+        ],
         provenance=result["provenance"],
         remarks=remarks,
     )
@@ -83,7 +90,10 @@ def _over_time(run: Run) -> Figure | None:
             "line": {"color": "@ink", "dash": "dash", "width": 2},
         },
     ]
-    layout = axes(title("host page writes", rangemode="tozero", exponentformat="SI"), title("write amplification"))
+    layout = axes(
+        title("host page writes", rangemode="tozero", exponentformat="SI"),
+        title("write amplification"),
+    )
     layout["shapes"] = [
         {
             "type": "line",
@@ -95,8 +105,12 @@ def _over_time(run: Run) -> Figure | None:
             "line": {"color": "@muted", "dash": "dot", "width": 1.5},
         }
     ]
-    since = "it is steady" if run.result["steady"] else "it never became steady: this is the last half"
-    reading = f"The figures are of what follows page write {count(steady)}, the dotted line; {since}."
+    since = (
+        "it is steady" if run.result["steady"] else "it never became steady: this is the last half"
+    )
+    reading = (
+        f"The figures are of what follows page write {count(steady)}, the dotted line; {since}."
+    )
     return Figure("time", "Write amplification over the run", reading, data, layout)
 
 
@@ -115,9 +129,15 @@ def _histogram(run: Run) -> Figure | None:
         }
     ]
     layout = axes(
-        title("valid pages in the victim"), title("share of victims", tickformat=".0%"), bargap=0.05, showlegend=False
+        title("valid pages in the victim"),
+        title("share of victims", tickformat=".0%"),
+        bargap=0.05,
+        showlegend=False,
     )
-    reading = f"On average {percent(run.result['p_gc'])} of a victim's pages are valid and have to be relocated."
+    reading = (
+        f"On average {percent(run.result['p_gc'])} of a victim's pages are valid and have to be "
+        "relocated."
+    )
     return Figure("victims", "How full the cleaned erase blocks are", reading, data, layout)
 
 
@@ -127,7 +147,10 @@ def _streams(run: Run) -> Figure | None:
         return None
     columns = table.to_pydict()
     data, layout, height = stream_bars(columns, run.result["pages_per_erase_block"], "@c0")
-    reading = f"The {table.num_rows} streams at the end of the run: the pale part is the spare space that each has."
+    reading = (
+        f"The {table.num_rows} streams at the end of the run: the pale part is the spare space "
+        "that each has."
+    )
     return Figure("streams", "Streams", reading, data, layout, height)
 
 

@@ -26,7 +26,10 @@ def page(run: Run) -> Page:
         title=figures["source"],
         headline=headline(figures),
         facts=facts(figures),
-        sections=[*sections(figures, run.tables, ""), Section("All figures", [scalars_table(figures)])],
+        sections=[
+            *sections(figures, run.tables, ""),
+            Section("All figures", [scalars_table(figures)]),
+        ],
         provenance=figures["provenance"],
     )
 
@@ -48,10 +51,20 @@ def headline(figures: dict[str, Any]) -> str:
 def facts(figures: dict[str, Any]) -> list[Fact]:
     """Give the figures that matter most to flash."""
     given = [
-        Fact("written", size(figures["write_bytes"]), f"to {size(figures['footprint_written_bytes'])} of pages"),
-        Fact("updates a page", significant(figures["mean_updates_per_written_page"]), "mean over the written pages"),
         Fact(
-            "sequential writes", percent(figures["sequential_share_of_writes"], 2), "start where the one before ended"
+            "written",
+            size(figures["write_bytes"]),
+            f"to {size(figures['footprint_written_bytes'])} of pages",
+        ),
+        Fact(
+            "updates a page",
+            significant(figures["mean_updates_per_written_page"]),
+            "mean over the written pages",
+        ),
+        Fact(
+            "sequential writes",
+            percent(figures["sequential_share_of_writes"], 2),
+            "start where the one before ended",
         ),
     ]
     if figures["idle_share_of_time"] is not None:
@@ -72,14 +85,20 @@ def sections(figures: dict[str, Any], tables: dict[str, pa.Table], prefix: str) 
         _picture(columns("picture"), figures, timeless=timeless),
         _over_time(columns("over_time"), figures, timeless=timeless),
     ]
-    what = [_skew(columns("skew"), figures), _distance(columns("rewrite_distance")), _sizes(columns("request_sizes"))]
+    what = [
+        _skew(columns("skew"), figures),
+        _distance(columns("rewrite_distance")),
+        _sizes(columns("request_sizes")),
+    ]
     when = [
         _gaps(columns("inter_arrival"), figures),
         _idle(columns("idle"), figures),
         _latency(columns("latency")),
     ]
     drawn = (("Where it writes", where), ("What is written again", what), ("When it writes", when))
-    return [Section(name, [figure for figure in group if figure is not None]) for name, group in drawn]
+    return [
+        Section(name, [figure for figure in group if figure is not None]) for name, group in drawn
+    ]
 
 
 def _time_axis(*, timeless: bool) -> tuple[dict[str, Any], float]:
@@ -95,18 +114,26 @@ def _picture(columns: Columns | None, figures: dict[str, Any], *, timeless: bool
     xs = list(range(starts[0], starts[-1] + window, window))
     ys = list(range(rows[0], rows[-1] + row, row))
     cells: list[list[float | None]] = [[None] * len(xs) for _ in ys]
-    for start, start_byte, writes in zip(columns["start_ns"], columns["from_byte"], columns["writes"], strict=True):
+    for start, start_byte, writes in zip(
+        columns["start_ns"], columns["from_byte"], columns["writes"], strict=True
+    ):
         if writes:
             cells[(start_byte - rows[0]) // row][(start - starts[0]) // window] = math.log10(writes)
     most = max(columns["writes"])
-    ticks = [value for value in (step * 10**power for power in range(12) for step in (1, 3)) if value <= most]
+    ticks = [
+        value
+        for value in (step * 10**power for power in range(12) for step in (1, 3))
+        if value <= most
+    ]
     data = [
         {
             "type": "heatmap",
             "x": [round(x * unit, 6) for x in xs],
             "y": [y / 2**20 for y in ys],
             "z": cells,
-            "text": [[None if cell is None else count(10**cell) for cell in line] for line in cells],
+            "text": [
+                [None if cell is None else count(10**cell) for cell in line] for line in cells
+            ],
             "zmin": 0,
             "zmax": math.log10(max(most, 2)),
             "colorscale": [[0, "@c9"], [0.25, "@c0"], [0.6, "@c5"], [1, "@c6"]],
@@ -124,11 +151,16 @@ def _picture(columns: Columns | None, figures: dict[str, Any], *, timeless: bool
         }
     ]
     layout = axes({**x_axis, "showgrid": False}, title("address in MiB", showgrid=False))
-    reading = "Every dot is a place and a moment with writes. Level lines are pages written again and again; slopes are sequential writing."
+    reading = (
+        "Every dot is a place and a moment with writes. Level lines are pages written again and "
+        "again; slopes are sequential writing."
+    )
     return Figure("picture", "Addresses over time", reading, data, layout, 480)
 
 
-def _over_time(columns: Columns | None, figures: dict[str, Any], *, timeless: bool) -> Figure | None:
+def _over_time(
+    columns: Columns | None, figures: dict[str, Any], *, timeless: bool
+) -> Figure | None:
     if columns is None:
         return None
     x_axis, unit = _time_axis(timeless=timeless)
@@ -161,11 +193,22 @@ def _over_time(columns: Columns | None, figures: dict[str, Any], *, timeless: bo
         },
     ]
     layout = axes(x_axis, title("MiB in a window", rangemode="tozero"))
-    length = f"{significant(figures['window_ns'])} requests" if timeless else span(figures["window_ns"] / 1e9)
+    length = (
+        f"{significant(figures['window_ns'])} requests"
+        if timeless
+        else span(figures["window_ns"] / 1e9)
+    )
     written = columns["write_bytes"]
     busiest, mean = max(written), sum(written) / len(written)
-    peak = f" The busiest writes {size(busiest)}, {significant(busiest / mean, 2)} times the mean." if mean else ""
-    reading = f"In windows of {length}. The working set is the distinct pages that a window touches.{peak}"
+    peak = (
+        f" The busiest writes {size(busiest)}, {significant(busiest / mean, 2)} times the mean."
+        if mean
+        else ""
+    )
+    reading = (
+        f"In windows of {length}. The working set is the distinct pages that a window "
+        f"touches.{peak}"
+    )
     return Figure("over-time", "Traffic and working set", reading, data, layout)
 
 
@@ -192,18 +235,29 @@ def _skew(columns: Columns | None, figures: dict[str, Any]) -> Figure | None:
     ]
     fraction = {"tickformat": ".0%", "range": [0, 1.01]}
     layout = axes(
-        title("share of the written pages, hottest first", **fraction), title("share of the updates", **fraction)
+        title("share of the written pages, hottest first", **fraction),
+        title("share of the updates", **fraction),
     )
     hot = figures.get("update_share_of_hottest_20_percent")
-    first = "" if hot is None else f"The hottest 20 % of the written pages take {percent(hot, 2)} of the updates. "
-    reading = f"{first}The further above the dashed line, the more placement can gain (MULTILOG figure 6)."
+    first = (
+        ""
+        if hot is None
+        else f"The hottest 20 % of the written pages take {percent(hot, 2)} of the updates. "
+    )
+    reading = (
+        f"{first}The further above the dashed line, the more placement can gain (MULTILOG figure "
+        "6)."
+    )
     return Figure("skew", "Skew of updates", reading, data, layout)
 
 
 def _class_bars(
     lows: list[int], highs: list[int], series: list[tuple[str, list[int], str]], label: Any
 ) -> list[dict[str, Any]]:
-    names = [f"over {label(low)}" if high >= OPEN_END else label(low) for low, high in zip(lows, highs, strict=True)]
+    names = [
+        f"over {label(low)}" if high >= OPEN_END else label(low)
+        for low, high in zip(lows, highs, strict=True)
+    ]
     return [
         {"type": "bar", "name": name, "x": names, "y": values, "marker": {"color": colour}}
         for name, values, colour in series
@@ -231,9 +285,12 @@ def _distance(columns: Columns | None) -> Figure | None:
     half = (
         ""
         if middle >= OPEN_END
-        else f"Half of the rewrites come less than {count(middle + 1)} page writes after the write before. "
+        else f"Half of the rewrites come less than {count(middle + 1)} page writes after the write "
+        "before. "
     )
-    reading = f"{half}Short distances are hot pages: a buffer of that many pages would save these writes."
+    reading = (
+        f"{half}Short distances are hot pages: a buffer of that many pages would save these writes."
+    )
     return Figure("distance", "Rewrite distance", reading, data, layout)
 
 
@@ -253,11 +310,13 @@ def _sizes(columns: Columns | None) -> Figure | None:
         bargap=0.2,
     )
     low, high, most = max(
-        zip(columns["from_bytes"], columns["to_bytes"], columns["writes"], strict=True), key=lambda row: row[2]
+        zip(columns["from_bytes"], columns["to_bytes"], columns["writes"], strict=True),
+        key=lambda row: row[2],
     )
     total = sum(columns["writes"])
     reading = (
-        f"Of the writes, {percent(most / total, 2)} are of {size(low)} or more and less than {size(high + 1)}."
+        f"Of the writes, {percent(most / total, 2)} are of {size(low)} or more and less than "
+        f"{size(high + 1)}."
         if total and high < OPEN_END
         else "Each bar holds the requests from its size up to the next."
     )
@@ -268,16 +327,21 @@ def _gaps(columns: Columns | None, figures: dict[str, Any]) -> Figure | None:
     if columns is None or figures.get("inter_arrival_ns_p50") is None:
         return None
     half, tail = (span(figures[f"inter_arrival_ns_{name}"] / 1e9) for name in ("p50", "p99"))
-    reading = f"Half of the requests come within {half} of the one before; 1 % come after {tail} or more."
-    return _shares("inter-arrival", "Time between requests", reading, columns, [("requests", "count", "@c0")])
+    reading = (
+        f"Half of the requests come within {half} of the one before; 1 % come after {tail} or more."
+    )
+    return _shares(
+        "inter-arrival", "Time between requests", reading, columns, [("requests", "count", "@c0")]
+    )
 
 
 def _idle(columns: Columns | None, figures: dict[str, Any]) -> Figure | None:
     if columns is None or figures.get("idle_ns") is None:
         return None
     reading = (
-        f"Stretches without an outstanding request, room for cleaning: {span(figures['idle_ns'] / 1e9)} in all, "
-        f"{percent(figures['idle_share_of_time'], 2)} of the time."
+        "Stretches without an outstanding request, room for cleaning: "
+        f"{span(figures['idle_ns'] / 1e9)} in all, {percent(figures['idle_share_of_time'], 2)} of "
+        "the time."
     )
     return _shares("idle", "Idle times", reading, columns, [("idle stretches", "count", "@c0")])
 
@@ -292,13 +356,16 @@ def _latency(columns: Columns | None) -> Figure | None:
         ("trims", "trims", "@c3"),
     ]
     told = [
-        f"{name} {span(_quantile(columns, key, 0.5) / 1e9)} and {span(_quantile(columns, key, 0.99) / 1e9)}"
+        f"{name} {span(_quantile(columns, key, 0.5) / 1e9)} and "
+        f"{span(_quantile(columns, key, 0.99) / 1e9)}"
         for name, key, _ in kinds
         if any(columns[key])
     ]
     if not told:
         return None
-    reading = f"As recorded, from issue to completion; median and 99th percentile: {', '.join(told)}."
+    reading = (
+        f"As recorded, from issue to completion; median and 99th percentile: {', '.join(told)}."
+    )
     return _shares("latency", "Time to answer", reading, columns, kinds)
 
 
@@ -322,16 +389,29 @@ def _shares(
             shares = [seen / total for seen in itertools.accumulate(columns[key])]
             x = [max(to_ns, 1) / 1e9 for to_ns in columns["to_ns"]]
             drawn = {"color": colour, "width": 2, "shape": "hv"}
-            data.append({"type": "scatter", "mode": "lines", "name": label, "x": x, "y": shares, "line": drawn})
+            data.append(
+                {
+                    "type": "scatter",
+                    "mode": "lines",
+                    "name": label,
+                    "x": x,
+                    "y": shares,
+                    "line": drawn,
+                }
+            )
     if not data:
         return None
     what = series[0][0] if len(series) == 1 else "requests"
     layout = axes(
-        time_axis(), title(f"share of the {what}, up to", tickformat=".0%", range=[0, 1.02]), showlegend=len(data) > 1
+        time_axis(),
+        title(f"share of the {what}, up to", tickformat=".0%", range=[0, 1.02]),
+        showlegend=len(data) > 1,
     )
     return Figure(name, heading, reading, data, layout, 400)
 
 
 def scalars_table(figures: dict[str, Any]) -> Table:
     """List every figure of the trace."""
-    return Table("The trace in figures", (("figure", "left"), ("value", "right")), trace_rows(figures))
+    return Table(
+        "The trace in figures", (("figure", "left"), ("value", "right")), trace_rows(figures)
+    )

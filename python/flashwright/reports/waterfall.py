@@ -1,4 +1,7 @@
-"""The part of a recording's report on the way from the database to the flash: who wrote how much, layer by layer."""
+"""The part of a recording's report on the way from the database to the flash.
+
+Who wrote how much, layer by layer.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +65,11 @@ def page(run: Run) -> Page:
 
 
 def _of_calls(writes: Mapping[str, Any]) -> str:
-    return f"{significant(writes['to_first'])} x the calls" if writes["to_first"] is not None else "its system calls"
+    return (
+        f"{significant(writes['to_first'])} x the calls"
+        if writes["to_first"] is not None
+        else "its system calls"
+    )
 
 
 def _of_drive(flash: Mapping[str, Any]) -> str:
@@ -70,14 +77,18 @@ def _of_drive(flash: Mapping[str, Any]) -> str:
         flash["steady"]["write_amplification"]
     ]
     return (
-        f"The flash is that of {flash['name']} with {size(flash['capacity_bytes'])}, {flash['state']['kind']} at the start. The requests "
-        f"were played {flash['plays']} times over, and the second half was measured: its write amplification is "
+        f"The flash is that of {flash['name']} with {size(flash['capacity_bytes'])}, "
+        f"{flash['state']['kind']} at the start. The requests were played {flash['plays']} times "
+        "over, and the second half was measured: its write amplification is "
         f"{significant(flash['write_amplification'])}, and {steady}."
     )
 
 
 def sections(result: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> list[Section]:
-    """Give the sections of a report. `result`: of `recording.waterfall.waterfall`; `tables`: with its `path_rates`."""
+    """Give the sections of a report.
+
+    `result`: of `recording.waterfall.waterfall`; `tables`: with its `path_rates`.
+    """
     writes = [_writes(result), _rates(result), _sizes(result), _over_time(tables["path_rates"])]
     return [
         Section(
@@ -97,18 +108,28 @@ def headline(result: Mapping[str, Any]) -> str:
     device, queued = layers["device"]["write"], layers["queued"]["write"]
     if queued["bytes"] and not device["bytes"]:
         return (
-            f"Of each byte that the database wrote, {significant(queued['to_first'])} were queued by the file system. The device's own "
-            "queue issued no write: it passes them on, or the recording ended before."
+            f"Of each byte that the database wrote, {significant(queued['to_first'])} were queued "
+            "by the file system. The device's own queue issued no write: it passes them on, or the "
+            "recording ended before."
         )
     own = sum(device["by_purpose"].get(name, 0) for name in ("journal", "metadata"))
-    told = f"Of each byte that the database wrote, {significant(device['to_first'])} came to the device"
+    told = (
+        f"Of each byte that the database wrote, {significant(device['to_first'])} came to the "
+        "device"
+    )
     told += f", {significant(own / written)} of them the file system's own" if own else ""
     flash = layers.get("flash")
     if flash is not None:
-        told += f"; the flash of {result['device']['name']} programmed {significant(flash['write']['to_first'])}"
+        told += (
+            f"; the flash of {result['device']['name']} programmed "
+            f"{significant(flash['write']['to_first'])}"
+        )
     read = layers["calls"]["read"]["bytes"]
     if read:
-        told += f". Of each byte that it read, {significant(layers['device']['read']['to_first'])} came from the device"
+        told += (
+            f". Of each byte that it read, {significant(layers['device']['read']['to_first'])} "
+            "came from the device"
+        )
     return told + "."
 
 
@@ -120,27 +141,33 @@ def remarks(about: Mapping[str, Any]) -> list[str]:
         told.append("The copier of calls was killed: how many events the kernel lost is not known.")
     elif calls["lost_events"]:
         told.append(
-            f"{count(calls['lost_events'])} events of calls were LOST, so that calls are missing: take a larger buffer."
+            f"{count(calls['lost_events'])} events of calls were LOST, so that calls are missing: "
+            "take a larger buffer."
         )
-    counted = [f"{count(calls[name])} {words}" for name, words in _COUNTS.items() if calls.get(name)]
+    counted = [
+        f"{count(calls[name])} {words}" for name, words in _COUNTS.items() if calls.get(name)
+    ]
     if counted:
         told.append(f"Of {count(calls['calls'])} calls: {'; '.join(counted)}.")
     if owners["unowned"]:
         told.append(
-            f"{count(owners['unowned'])} requests were at places of no file that was seen: they count as {owners['unowned_is']}. "
-            "Files are looked at four times a second, less often if there are many."
+            f"{count(owners['unowned'])} requests were at places of no file that was seen: they "
+            f"count as {owners['unowned_is']}. Files are looked at four times a second, less often "
+            "if there are many."
         )
     if owners.get("by_sync"):
         told.append(
-            f"{count(owners['by_sync'])} requests were at places that no file had when it was looked at; they count for the one "
-            "file that was being synced meanwhile."
+            f"{count(owners['by_sync'])} requests were at places that no file had when it was "
+            "looked at; they count for the one file that was being synced meanwhile."
         )
     if owners["mixed"]:
-        told.append(f"{count(owners['mixed'])} requests are of two files or more, and count for the first.")
+        told.append(
+            f"{count(owners['mixed'])} requests are of two files or more, and count for the first."
+        )
     told += [f"Not known: {one}." for one in about["not_told"]]
     told.append(
-        "Writes through memory maps are no calls. What was changed in memory before the beginning counts below the calls alone, "
-        "what was not written at the end in the calls alone."
+        "Writes through memory maps are no calls. What was changed in memory before the beginning "
+        "counts below the calls alone, what was not written at the end in the calls alone."
     )
     return told
 
@@ -175,7 +202,9 @@ HEADINGS = ("layer", "op", *_HEADINGS)
 
 def _writes(result: Mapping[str, Any]) -> Figure:
     layers = {name: ops["write"] for name, ops in result["layers"].items() if "write" in ops}
-    purposes = list(dict.fromkeys(purpose for one in layers.values() for purpose in one["by_purpose"]))
+    purposes = list(
+        dict.fromkeys(purpose for one in layers.values() for purpose in one["by_purpose"])
+    )
     colours = Colours(purposes)
     labels = [LAYERS[name] for name in layers]
     most = max([one["bytes"] for one in layers.values()] or [1])
@@ -196,7 +225,11 @@ def _writes(result: Mapping[str, Any]) -> Figure:
             "x": LAYERS[name],
             "y": one["bytes"] / scale,
             "text": f"{size(one['bytes'])}"
-            + (f"<br>{significant(one['to_first'])} x" if one["to_first"] is not None and name != "calls" else ""),
+            + (
+                f"<br>{significant(one['to_first'])} x"
+                if one["to_first"] is not None and name != "calls"
+                else ""
+            ),
             "showarrow": False,
             "yanchor": "bottom",
         }
@@ -210,15 +243,19 @@ def _writes(result: Mapping[str, Any]) -> Figure:
         annotations=above,
     )
     reading = (
-        "Bytes written at each layer, by what they are for; x is the multiple of what the database wrote. From the calls to whole "
-        "pages: writes smaller than a page of the cache. To what was queued: what a later write replaced in the cache, and the file "
-        "system's own."
+        "Bytes written at each layer, by what they are for; x is the multiple of what the database "
+        "wrote. From the calls to whole pages: writes smaller than a page of the cache. To what "
+        "was queued: what a later write replaced in the cache, and the file system's own."
     )
     return Figure("waterfall-writes", "Bytes written, layer by layer", reading, data, layout)
 
 
-def _by_op(result: Mapping[str, Any], key: str, axis: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    layers = {name: ops for name, ops in result["layers"].items() if name in ("calls", "queued", "device")}
+def _by_op(
+    result: Mapping[str, Any], key: str, axis: str
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    layers = {
+        name: ops for name, ops in result["layers"].items() if name in ("calls", "queued", "device")
+    }
     colours = Colours(_OPS)
     scale, unit = size_unit(max((ops[op][key] or 0) for ops in layers.values() for op in _OPS))
     data = [
@@ -244,23 +281,32 @@ def _by_op(result: Mapping[str, Any], key: str, axis: str) -> tuple[list[dict[st
 def _rates(result: Mapping[str, Any]) -> Figure:
     data, layout = _by_op(result, "bytes_per_second", "{} a second")
     reading = (
-        "Logical throughput (calls) against physical (device), as figures 5.6 and 5.7 of SCHEDULER: what is missing below was answered or "
-        "replaced in memory, what is more is the file system's."
+        "Logical throughput (calls) against physical (device), as figures 5.6 and 5.7 of "
+        "SCHEDULER: what is missing below was answered or replaced in memory, what is more is the "
+        "file system's."
     )
-    return Figure("path-rates", "Throughput: logical and physical", reading, data, layout, height_px=380)
+    return Figure(
+        "path-rates", "Throughput: logical and physical", reading, data, layout, height_px=380
+    )
 
 
 def _sizes(result: Mapping[str, Any]) -> Figure:
     data, layout = _by_op(result, "mean_bytes", "mean size in {}")
     merged = result["merging"]["write"]
     reading = "Mean size of a call and of a request, as figure 5.8 of SCHEDULER." + (
-        f" The block layer made one write of {significant(merged)} queued ones." if merged is not None else ""
+        f" The block layer made one write of {significant(merged)} queued ones."
+        if merged is not None
+        else ""
     )
     return Figure("path-sizes", "Mean sizes", reading, data, layout, height_px=380)
 
 
 def _over_time(rates: pa.Table) -> Figure:
-    names = [name for name in ("calls", "queued", "device") if name in rates["layer"].unique().to_pylist()]
+    names = [
+        name
+        for name in ("calls", "queued", "device")
+        if name in rates["layer"].unique().to_pylist()
+    ]
     colours = Colours([LAYERS[name] for name in names])
     scale, unit = size_unit(pc.max(rates["bytes"]).as_py() or 0)
     data = []
@@ -277,8 +323,8 @@ def _over_time(rates: pa.Table) -> Figure:
         )
     layout = axes(title("seconds"), title(f"{unit} written a second", rangemode="tozero"))
     reading = (
-        "Writes in each second. Where the calls are above the device, memory holds back; it pays at a checkpoint or when the kernel "
-        "writes back. The last second may be a part of one."
+        "Writes in each second. Where the calls are above the device, memory holds back; it pays "
+        "at a checkpoint or when the kernel writes back. The last second may be a part of one."
     )
     return Figure("path-over-time", "Writes over time", reading, data, layout)
 
@@ -289,7 +335,8 @@ def _layers_table(result: Mapping[str, Any]) -> Table:
         "Layers",
         (("layer", "left"), ("", "left"), *((heading, "right") for heading in _HEADINGS)),
         rows(result),
-        note=f"The database asked {count(syncs['calls'])} times that its data be safe; the device got {count(syncs['flushes'])} flushes.",
+        note=f"The database asked {count(syncs['calls'])} times that its data be safe; the device "
+        f"got {count(syncs['flushes'])} flushes.",
     )
 
 
@@ -305,6 +352,7 @@ def _purposes_table(result: Mapping[str, Any]) -> Table:
         "Writes by purpose",
         (("purpose", "left"), *((LAYERS[name], "right") for name in layers)),
         [[purpose, *values] for purpose, values in found.items()],
-        note="Bytes, and calls, requests or programs. A log holds what goes to tables and indexes later.",
+        note="Bytes, and calls, requests or programs. A log holds what goes to tables and indexes "
+        "later.",
         folded=len(found) > 12,
     )

@@ -1,7 +1,9 @@
-"""The bars of the simulated drive against the papers, measured: `python -m flashwright.reproduce.drive_bars`.
+"""The bars of the simulated drive against the papers, measured.
 
-Every figure of ours comes from this run, in virtual time; what a paper printed stands in the column "published" only. The bars of
-theory, speed and correctness are tests and benches: `cargo test -p flashwright-ssd`, `cargo bench -p flashwright-ssd --bench drive_speed`.
+`python -m flashwright.reproduce.drive_bars`. Every figure of ours comes from this run, in virtual
+time; what a paper printed stands in the column "published" only. The bars of theory, speed and
+correctness are tests and benches: `cargo test -p flashwright-ssd`, `cargo bench -p flashwright-ssd
+--bench drive_speed`.
 """
 
 from __future__ import annotations
@@ -38,22 +40,24 @@ GROUPS = (
         "2",
         "PARALLELISM on SSD-S (`intel-x25e`)",
         parallelism.points,
-        "Within 20 %. The profile's values were set by the points marked as fitted; the others follow. Which mechanisms the model has was "
-        "decided with all points in view.",
+        "Within 20 %. The profile's values were set by the points marked as fitted; the others "
+        "follow. Which mechanisms the model has was decided with all points in view.",
     ),
     Group(
         "patterns",
         "3",
         "Write patterns of STABLEBUFFER table 1 (`mtron-sata7035`, `samsung-mcbqe32g`)",
         patterns.points,
-        "32 KB, one by one, on a drive filled in order. Within 25 %. All four figures of each drive were used to choose its values.",
+        "32 KB, one by one, on a drive filled in order. Within 25 %. All four figures of each "
+        "drive were used to choose its values.",
     ),
     Group(
         "equations",
         "3",
         "SCHEDULER eq. 4.1-4.4 (`mtron-pro-7500`)",
         equations.points,
-        "Mean response one by one, by sectors of 512 bytes. Within 15 %. The equations were used to choose the profile's values.",
+        "Mean response one by one, by sectors of 512 bytes. Within 15 %. The equations were used "
+        "to choose the profile's values.",
     ),
     Group(
         "aging",
@@ -92,7 +96,10 @@ def _met(results: Sequence[Found]) -> str:
     held_out = [found for found in judged if not found.point.fitted]
     text = f"{sum(found.met is True for found in judged)} of {len(judged)}"
     if held_out and len(held_out) < len(judged):
-        text += f"; of those not fitted {sum(found.met is True for found in held_out)} of {len(held_out)}"
+        text += (
+            f"; of those not fitted {sum(found.met is True for found in held_out)} of "
+            f"{len(held_out)}"
+        )
     return text if judged else "not judged"
 
 
@@ -102,24 +109,29 @@ def _shapes() -> list[str]:
     belts = [[name, f"{share:.1%}"] for name, share in equations.belts().items()]
     return [
         "## bathtub: SCHEDULER figures 4.20 and 4.26 (`mtron-pro-7500`, bar 3)",
-        "Bandwidth in MB/s of 4 KB requests by the percentage of reads. Published as curves only: lowest in the middle for sequential "
-        "access, and about that of writes alone until nearly all are reads for random access.",
+        "Bandwidth in MB/s of 4 KB requests by the percentage of reads. Published as curves only: "
+        "lowest in the middle for sequential access, and about that of writes alone until nearly "
+        "all are reads for random access.",
         markdown_table(("access", *(f"{percent} %" for percent in equations.MIXES)), tub),
         "## belts: SCHEDULER figure 4.19 (`mtron-pro-7500`, bar 3)",
-        "Shares of 4 KB random writes by response time. Published: most below 100 us, the others in 10 ... 30 ms.",
+        "Shares of 4 KB random writes by response time. Published: most below 100 us, the others "
+        "in 10 ... 30 ms.",
         markdown_table(("response", "share"), belts),
     ]
 
 
-def document(results: Sequence[tuple[Group, list[Found]]], shapes: Sequence[str], command: str) -> str:
+def document(
+    results: Sequence[tuple[Group, list[Found]]], shapes: Sequence[str], command: str
+) -> str:
     """Give all that was found as a Markdown page."""
     parts = [
         "# Bars of the simulated drive, measured",
         f"    {command}",
-        f"{made_with()} Seed 1. All "
-        "figures are of virtual time: they are the same on any machine. A deviation is ours / published - 1.",
+        f"{made_with()} Seed 1. All figures are of virtual time: they are the same on any machine. "
+        "A deviation is ours / published - 1.",
         markdown_table(
-            ("bar", "group", "what", "met"), [[g.bar, g.name, g.title, _met(found)] for g, found in results]
+            ("bar", "group", "what", "met"),
+            [[g.bar, g.name, g.title, _met(found)] for g, found in results],
         ),
     ]
     for group, found in results:
@@ -151,7 +163,9 @@ def _rows(results: Sequence[tuple[Group, list[Found]]]) -> list[dict[str, Any]]:
     type=click.Choice([group.name for group in GROUPS]),
     help="Only this group; may be given again.",
 )
-@click.option("--json", "json_path", metavar="PATH", help="Write all figures to PATH; `-` prints only JSON.")
+@click.option(
+    "--json", "json_path", metavar="PATH", help="Write all figures to PATH; `-` prints only JSON."
+)
 def main(*, only: tuple[str, ...], json_path: str | None) -> None:
     """Measure the bars of the simulated drive and print them as a Markdown page."""
     command = command_of("drive_bars")
@@ -159,7 +173,10 @@ def main(*, only: tuple[str, ...], json_path: str | None) -> None:
     with errors_told("bars"):
         results = [(group, measure(group.points())) for group in groups]
         shapes = _shapes() if not only or "equations" in only else []
-        write_json({"rows": _rows(results), "provenance": provenance(shlex.split(command), [], 1)}, json_path)
+        write_json(
+            {"rows": _rows(results), "provenance": provenance(shlex.split(command), [], 1)},
+            json_path,
+        )
     if json_path != "-":
         click.echo(document(results, shapes, command), nl=False)
 

@@ -1,7 +1,7 @@
-"""The model figures of MULTILOG (Stoica and Ailamaki, VLDB 2013, section 4), computed from its equations.
+"""The model figures of MULTILOG, computed from its equations.
 
-`tables` has the data of figures 1 to 3, `figures` draws them. Nothing is simulated here: figure 1's simulated points
-come from `flashwright simulate`.
+Stoica and Ailamaki, VLDB 2013, section 4. `tables` has the data of figures 1 to 3, `figures` draws
+them. Nothing is simulated here: figure 1's simulated points come from `flashwright simulate`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ SIZE_TITLE = "size of the first set s<sub>1</sub>"
 def uniform() -> pa.Table:
     """Give figure 1a and 1b: p_gc and cleaning cost of uniform updates against over-provisioning.
 
-    By eq. 3 (exact, LRU), by eq. 4 (approximation), and for Greedy with 64-page erase blocks (mean field).
+    By eq. 3 (exact, LRU), by eq. 4 (approximation), and for Greedy with 64-page erase blocks (mean
+    field).
     """
     exact, approximate = _core.p_gc_lru(ALPHAS), _core.p_gc_approx(ALPHAS)
     greedy = _core.p_gc_greedy(ALPHAS, PAGES_PER_ERASE_BLOCK)
@@ -57,10 +58,11 @@ def uniform() -> pa.Table:
 
 
 def window_greedy() -> pa.Table:
-    """Give figure 1c: how much Window-Greedy lowers p_gc under LRU, against over-provisioning and window size.
+    """Give figure 1c: how much Window-Greedy lowers p_gc under LRU.
 
-    In the steady state (mean field), for 64-page erase blocks; windows are fractions of all erase blocks.
-    `p_gc_decrease` is a difference of chances, `p_gc_decrease_relative` the same as a fraction of LRU's p_gc.
+    Against over-provisioning and window size. In the steady state (mean field), for 64-page erase
+    blocks; windows are fractions of all erase blocks. `p_gc_decrease` is a difference of chances,
+    `p_gc_decrease_relative` the same as a fraction of LRU's p_gc.
     """
     lru = _core.p_gc_lru(ALPHAS)
     parts = []
@@ -78,7 +80,10 @@ def window_greedy() -> pa.Table:
 
 
 def two_sets(size: float, frequency_ratio: float) -> tuple[list[float], list[float]]:
-    """Give sizes and shares of updates of two sets, a page of the first updated `frequency_ratio` times as often."""
+    """Give sizes and shares of updates of two sets.
+
+    A page of the first is updated `frequency_ratio` times as often.
+    """
     weights = (frequency_ratio * size, 1.0 - size)
     return [size, 1.0 - size], [weight / sum(weights) for weight in weights]
 
@@ -106,14 +111,18 @@ def _of_two_sets(sizes: Floats | tuple[float, ...], ratios: Floats) -> pa.Table:
 
 
 def random_placement() -> pa.Table:
-    """Give figure 2: two sets mixed in one log, against their frequency ratio, for some sizes of the first set."""
+    """Give figure 2: two sets mixed in one log, against their frequency ratio.
+
+    For some sizes of the first set.
+    """
     return _of_two_sets(FIRST_SET_SIZES, FREQUENCY_RATIOS)
 
 
 def best_division() -> pa.Table:
-    """Give figure 3: two sets in separate logs with the best division of spare space, over size and frequency ratio.
+    """Give figure 3: two sets in separate logs with the best division of spare space.
 
-    `beta_1` is the spare space of the first log as a fraction of all logical pages.
+    Over size and frequency ratio. `beta_1` is the spare space of the first log as a fraction of all
+    logical pages.
     """
     return _of_two_sets(GRID_SIZES, GRID_RATIOS)
 
@@ -149,7 +158,9 @@ def _lines(
     """Draw one line for each named table; `x` and `y` are column and title."""
     figure = go.Figure()
     for name, table in lines:
-        figure.add_trace(go.Scatter(x=_column(table, x[0]), y=_column(table, y[0]), name=name, mode="lines"))
+        figure.add_trace(
+            go.Scatter(x=_column(table, x[0]), y=_column(table, y[0]), name=name, mode="lines")
+        )
     figure.update_layout(
         title=title,
         xaxis={"title": x[1], **(x_axis or {})},
@@ -160,7 +171,11 @@ def _lines(
 
 
 def _figure_1(uniform_table: pa.Table, window_table: pa.Table) -> list[go.Figure]:
-    names = {"eq_3": "eq. 3 (exact, LRU)", "eq_4": "eq. 4 (approximation)", "greedy": "Greedy, 64-page erase blocks"}
+    names = {
+        "eq_3": "eq. 3 (exact, LRU)",
+        "eq_4": "eq. 4 (approximation)",
+        "greedy": "Greedy, 64-page erase blocks",
+    }
     x = ("over_provisioning", ALPHA_TITLE)
 
     def renamed(kind: str) -> list[tuple[str, pa.Table]]:
@@ -170,11 +185,15 @@ def _figure_1(uniform_table: pa.Table, window_table: pa.Table) -> list[go.Figure
         ]
 
     windows = _column(window_table, "window")
-    by_window = [(f"window {window:.0%}", window_table.filter(pa.array(windows == window))) for window in WINDOWS]
+    by_window = [
+        (f"window {window:.0%}", window_table.filter(pa.array(windows == window)))
+        for window in WINDOWS
+    ]
     rising = {"rangemode": "tozero"}
     return [
         _lines(
-            "Figure 1a: chance that a page is valid when its erase block is cleaned, uniform updates",
+            "Figure 1a: chance that a page is valid when its erase block is cleaned, uniform "
+            "updates",
             x,
             ("p_gc", "p<sub>gc</sub>"),
             renamed("p_gc"),
@@ -199,7 +218,10 @@ def _figure_1(uniform_table: pa.Table, window_table: pa.Table) -> list[go.Figure
 
 def _figure_2(table: pa.Table) -> list[go.Figure]:
     sizes = _column(table, "size_1")
-    by_size = [(f"s<sub>1</sub> = {size:g}", table.filter(pa.array(sizes == size))) for size in FIRST_SET_SIZES]
+    by_size = [
+        (f"s<sub>1</sub> = {size:g}", table.filter(pa.array(sizes == size)))
+        for size in FIRST_SET_SIZES
+    ]
     panels: list[tuple[str, str, str, dict[str, Any]]] = [
         ("a: p<sub>gc</sub> of two sets mixed in one log", "p_avg_random", "p<sub>avg</sub>", {}),
         (
@@ -230,7 +252,10 @@ def _figure_2(table: pa.Table) -> list[go.Figure]:
 
 
 def _heat_map(title: str, label: str, values: Floats) -> go.Figure:
-    hover = f"f<sub>r</sub> = %{{x:.3g}}<br>s<sub>1</sub> = %{{y:.2f}}<br>{label} = %{{z:.4g}}<extra></extra>"
+    hover = (
+        f"f<sub>r</sub> = %{{x:.3g}}<br>s<sub>1</sub> = %{{y:.2f}}<br>{label} = "
+        "%{z:.4g}<extra></extra>"
+    )
     trace = go.Contour(
         x=GRID_RATIOS,
         y=GRID_SIZES,
@@ -243,7 +268,9 @@ def _heat_map(title: str, label: str, values: Floats) -> go.Figure:
         ncontours=20,
     )
     figure = go.Figure(trace)
-    figure.update_layout(title=title, xaxis={"title": RATIO_TITLE, "type": "log"}, yaxis={"title": SIZE_TITLE})
+    figure.update_layout(
+        title=title, xaxis={"title": RATIO_TITLE, "type": "log"}, yaxis={"title": SIZE_TITLE}
+    )
     return figure
 
 
@@ -252,11 +279,18 @@ def _figure_3(table: pa.Table) -> list[go.Figure]:
         return _column(table, column).reshape(len(GRID_SIZES), len(GRID_RATIOS))
 
     at = f"alpha = {OVER_PROVISIONING:g}"
-    beta, cost = f"Figure 3a: best spare space of the first set, {at}", f"Figure 3b: cleaning cost with it, {at}"
+    beta, cost = (
+        f"Figure 3a: best spare space of the first set, {at}",
+        f"Figure 3b: cleaning cost with it, {at}",
+    )
     return [
         _heat_map(beta, "β", grid("beta_1")),
         _heat_map(cost, "GC", grid("cleaning_cost_separated")),
-        _heat_map(f"Figure 3c: cost of mixing over that, {at}", "ratio", grid("cleaning_cost_random_over_separated")),
+        _heat_map(
+            f"Figure 3c: cost of mixing over that, {at}",
+            "ratio",
+            grid("cleaning_cost_random_over_separated"),
+        ),
     ]
 
 

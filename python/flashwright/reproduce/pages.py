@@ -1,4 +1,7 @@
-"""What the commands of this package share that print a page: the command that made it, its tables, and how it ends."""
+"""What the commands of this package share that print a page.
+
+The command that made it, its tables, and how it ends.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,8 @@ def command_of(module: str) -> str:
 def made_with() -> str:
     """Say what made a page, and when."""
     return (
-        f"Flashwright {_core.__version__}, revision {git_revision() or 'unknown'}, {datetime.date.today().isoformat()}."
+        f"Flashwright {_core.__version__}, revision {git_revision() or 'unknown'}, "
+        f"{datetime.date.today().isoformat()}."
     )
 
 
@@ -32,14 +36,26 @@ def errors_told(name: str) -> Iterator[None]:
     try:
         yield
     except (FlashwrightError, StoppedError) as error:
-        sys.stderr.write(f"{name}: {'stopped' if isinstance(error, StoppedError) else 'error'}: {error}\n")
-        sys.exit(2 if isinstance(error, InputError) else 130 if isinstance(error, StoppedError) else 1)
+        sys.stderr.write(
+            f"{name}: {'stopped' if isinstance(error, StoppedError) else 'error'}: {error}\n"
+        )
+        sys.exit(
+            2 if isinstance(error, InputError) else 130 if isinstance(error, StoppedError) else 1
+        )
 
 
 def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Give a Markdown table that is readable as it stands; columns without any entry are left out."""
+    """Give a Markdown table that is readable as it stands.
+
+    Columns without any entry are left out.
+    """
     kept = [n for n in range(len(headings)) if any(line[n] for line in rows)]
-    lines = [[headings[n] for n in kept], *([line[n].replace("|", "\\|") for n in kept] for line in rows)]
+    lines = [
+        [headings[n] for n in kept],
+        *([line[n].replace("|", "\\|") for n in kept] for line in rows),
+    ]
     widths = [max(3, *(len(line[n]) for line in lines)) for n in range(len(kept))]
     padded = ["| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in lines]
-    return "\n".join([padded[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *padded[1:]])
+    return "\n".join(
+        [padded[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *padded[1:]]
+    )

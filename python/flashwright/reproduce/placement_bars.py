@@ -1,8 +1,8 @@
 """The bars of the placement study, measured: `python -m flashwright.reproduce.placement_bars`.
 
-A bar is a check: what a policy costs on a load, against a model or another policy, within a tolerance. All numbers come from
-this run; what a paper printed stands in the column "published" only. Speed of the simulator is not here:
-`cargo bench -p flashwright-ssd --bench placement_speed`.
+A bar is a check: what a policy costs on a load, against a model or another policy, within a
+tolerance. All numbers come from this run; what a paper printed stands in the column "published"
+only. Speed of the simulator is not here: `cargo bench -p flashwright-ssd --bench placement_speed`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ MODAL = {
     4: "0.05:0.4,0.15:0.3,0.3:0.2,0.5:0.1",
     5: "0.02:0.3,0.08:0.3,0.2:0.2,0.3:0.15,0.4:0.05",
 }
-"""k -> sets as size:share of the updates. MULTILOG names none; these span frequency ratios from 2 to 120 in steps."""
+"""k -> sets as size:share of the updates. MULTILOG names none; these span frequency ratios from 2
+to 120 in steps.
+"""
 
 EIGHTY_TWENTY = "0.2:0.8,0.8:0.2"
 
@@ -78,7 +80,10 @@ class Model:
 
 @dataclass(frozen=True)
 class Check:
-    """One bar: `quantity` of `policy`, relative to the reference, between `least` and `most` (both deviations)."""
+    """One bar: `quantity` of `policy`, relative to the reference.
+
+    It is between `least` and `most` (both deviations).
+    """
 
     load: Load
     over_provisioning: float
@@ -93,7 +98,10 @@ class Check:
 
 @dataclass(frozen=True)
 class Row:
-    """A bar and what was found. `met` is None for what is only shown, and for runs that failed (`error`)."""
+    """A bar and what was found.
+
+    `met` is None for what is only shown, and for runs that failed (`error`).
+    """
 
     load: str
     over_provisioning: float | None
@@ -148,7 +156,10 @@ class Group:
 
 
 def judge(deviation: float, least: float, most: float) -> bool:
-    """Tell whether a relative deviation is within a tolerance, its ends included; a `most` of 0 is "never above"."""
+    """Tell whether a relative deviation is within a tolerance, its ends included.
+
+    A `most` of 0 is "never above".
+    """
     return least <= deviation <= most
 
 
@@ -159,7 +170,13 @@ def tolerance(least: float, most: float) -> str:
     if least == -most:
         return f"within {most * 100:g} %"
     if np.isneginf(least):
-        return "never above" if most == 0 else f"at least {-most * 100:g} % below" if most < -1e-3 else "below"
+        return (
+            "never above"
+            if most == 0
+            else f"at least {-most * 100:g} % below"
+            if most < -1e-3
+            else "below"
+        )
     return "at least as much" if np.isposinf(most) else f"{least:+.1%} to {most:+.1%}"
 
 
@@ -172,7 +189,9 @@ SHOWN = (-np.inf, np.inf)
 
 
 def _bound(workload: Workload, over_provisioning: float) -> float:
-    return _core.cleaning_cost_bound(workload.update_weights(), over_provisioning, "exact").write_amplification
+    return _core.cleaning_cost_bound(
+        workload.update_weights(), over_provisioning, "exact"
+    ).write_amplification
 
 
 def _random_placement(sets: str) -> Callable[[Workload, float], float]:
@@ -181,7 +200,9 @@ def _random_placement(sets: str) -> Callable[[Workload, float], float]:
 
 
 EQ_3 = Model("eq. 3", lambda _, alpha: _core.p_gc_lru(alpha))
-MEAN_FIELD = Model("mean field, C = 64", lambda _, alpha: _core.p_gc_greedy(alpha, PAGES_PER_ERASE_BLOCK))
+MEAN_FIELD = Model(
+    "mean field, C = 64", lambda _, alpha: _core.p_gc_greedy(alpha, PAGES_PER_ERASE_BLOCK)
+)
 BOUND = Model("bound", _bound)
 
 
@@ -208,7 +229,9 @@ def random_checks(scale: Scale) -> Iterator[Check]:
 
 def bound_checks(scale: Scale) -> Iterator[Check]:
     """Bar 2: MultiLog-Optimal against Algorithm 1 with every frequency its own set."""
-    loads = [scale.synthetic(f"{k}-modal {sets}", f"kmodal?sets={sets}") for k, sets in MODAL.items()]
+    loads = [
+        scale.synthetic(f"{k}-modal {sets}", f"kmodal?sets={sets}") for k, sets in MODAL.items()
+    ]
     zipf = scale.synthetic("Zipf 0.99", "zipf?s=0.99", scale.skewed_updates)
     loads += [zipf, scale.synthetic(f"80/20 {EIGHTY_TWENTY}", f"kmodal?sets={EIGHTY_TWENTY}")]
     for load in scale.pick(loads, loads[1], zipf):
@@ -236,13 +259,23 @@ def skewed_checks(scale: Scale) -> Iterator[Check]:
 
 
 def tpcc_checks(loads: Iterable[Load], alphas: Sequence[float]) -> Iterator[Check]:
-    """Bar 2: MultiLog on the recorded trace; beside it the same with an oracle, which is what is attainable.
+    """Bar 2: MultiLog on the recorded trace.
 
-    Shown for the database's page size: what a victim choice that sees dead erase blocks adds, and the best of the simple policies.
+    Beside it the same with an oracle, which is what is attainable. Shown for the database's page
+    size: what a victim choice that sees dead erase blocks adds, and the best of the simple
+    policies.
     """
     for load in loads:
         for alpha in alphas:
-            check = Check(load, alpha, MULTI_LOG, "cleaning_cost", CONTAINER_MARKING, *FIFTH_BELOW, beside=OPTIMAL)
+            check = Check(
+                load,
+                alpha,
+                MULTI_LOG,
+                "cleaning_cost",
+                CONTAINER_MARKING,
+                *FIFTH_BELOW,
+                beside=OPTIMAL,
+            )
             yield replace(check, published="6.3, TPC-C on Shore-MT: 30 % lower on average")
             yield replace(check, reference=ENVY, published="6.3: 20 % to 75 % lower")
             if load.page_size == 8192:
@@ -262,7 +295,10 @@ def measure(checks: Sequence[Check], label: str) -> list[Row]:
     """
     loads = list(dict.fromkeys(check.load for check in checks))
     workloads = {
-        load: sources.load(load.source, sources.Reading(page_size=load.page_size, repeat=load.repeat)) for load in loads
+        load: sources.load(
+            load.source, sources.Reading(page_size=load.page_size, repeat=load.repeat)
+        )
+        for load in loads
     }
     jobs: dict[Job, tuple[Load, Policy, float]] = {}
     for check in checks:
@@ -326,23 +362,34 @@ def tpcc_loads(scale: Scale, folder: Path) -> list[Load]:
     layout = ROOT / "scripts" / "record_tpcc" / "layout.py"
     for path in (RECORDED, layout):
         if not path.exists():
-            raise InputError(f"{path}: no such file; the bars on the recorded trace need Flashwright's source tree")
+            raise InputError(
+                f"{path}: no such file; the bars on the recorded trace need Flashwright's source "
+                "tree"
+            )
     data_pages = folder / "tpcc_data_pages.parquet"
     done = subprocess.run(
-        [sys.executable, layout, RECORDED, "no-log", data_pages], capture_output=True, text=True, check=False
+        [sys.executable, layout, RECORDED, "no-log", data_pages],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode != 0:
         raise FlashwrightError(f"{layout}: exit {done.returncode}: {done.stderr.strip()}")
     return [
         Load(f"TPC-C {part}, {size // 1024} KiB pages, played {repeat} x", str(path), size, repeat)
-        for part, path in scale.pick((("whole", RECORDED), ("data pages", data_pages)), ("data pages", data_pages))
+        for part, path in scale.pick(
+            (("whole", RECORDED), ("data pages", data_pages)), ("data pages", data_pages)
+        )
         for size in scale.pick((4096, 8192), 8192)
         for repeat in scale.pick((1, 4), 1)
     ]
 
 
 def skew_rows(load: Load) -> list[Row]:
-    """Tell which share of the updates the hottest pages take. Shown beside what MULTILOG says of its loads, and not judged."""
+    """Tell which share of the updates the hottest pages take.
+
+    Shown beside what MULTILOG says of its loads, and not judged.
+    """
     reading = sources.Reading(page_size=load.page_size)
     weights = np.sort(sources.load(load.source, reading).update_weights())[::-1]
     published = {0.1: "6.3, TATP: 80 % to about 10 %", 0.2: "6.2, Zipf 1: 80 % to 20 %"}
@@ -362,7 +409,9 @@ def tpcc_rows(scale: Scale, folder: Path) -> list[Row]:
     """Measure the recorded trace."""
     loads = tpcc_loads(scale, folder)
     skew = [found for load in loads if load.repeat == 1 for found in skew_rows(load)]
-    return skew + measure(list(tpcc_checks(loads, scale.pick((0.1, 0.2, 0.3, 0.5), 0.2))), "recorded TPC-C trace")
+    return skew + measure(
+        list(tpcc_checks(loads, scale.pick((0.1, 0.2, 0.3, 0.5), 0.2))), "recorded TPC-C trace"
+    )
 
 
 def _seconds(work: Callable[[], object]) -> float:
@@ -386,16 +435,27 @@ def trace_rows(scale: Scale, folder: Path) -> list[Row]:
     spec = f"synth:zipf?s=0.99&pages=1Mi&updates={scale.requests}"
     tell(f"traces: writing {scale.requests} requests")
     _core.write_synthetic(spec, kept)
-    texts = {"MSR CSV": _msr(kept, folder / "requests.csv"), "Alibaba CSV": _alibaba(kept, folder / "alibaba.csv")}
+    texts = {
+        "MSR CSV": _msr(kept, folder / "requests.csv"),
+        "Alibaba CSV": _alibaba(kept, folder / "alibaba.csv"),
+    }
     rows = []
-    for name, path, wanted in [("Parquet", kept, 5e6), *((name, path, 1e6) for name, path in texts.items())]:
+    for name, path, wanted in [
+        ("Parquet", kept, 5e6),
+        *((name, path, 1e6) for name, path in texts.items()),
+    ]:
         found = _read(path)
         if found != scale.requests:
-            raise FlashwrightError(f"{path}: {found} requests were read, and {scale.requests} written")
+            raise FlashwrightError(
+                f"{path}: {found} requests were read, and {scale.requests} written"
+            )
         tell(f"traces: {name}")
         for verb, work in (
             ("read", partial(_read, path)),
-            ("convert to Parquet", partial(_core.convert_trace, path, folder / "converted.parquet")),
+            (
+                "convert to Parquet",
+                partial(_core.convert_trace, path, folder / "converted.parquet"),
+            ),
         ):
             rate = scale.requests / _seconds(work)
             rows.append(
@@ -415,10 +475,15 @@ def trace_rows(scale: Scale, folder: Path) -> list[Row]:
 
 
 def _lines(src: Path, dst: Path, line: Callable[[int, int, int, int], str]) -> Path:
-    """Write a trace of page writes as text, as its recorder would have; there is no writer for formats that are only read."""
+    """Write a trace of page writes as text, as its recorder would have.
+
+    There is no writer for formats that are only read.
+    """
     with dst.open("w", encoding="ascii") as file:
         for batch in pa.RecordBatchReader.from_stream(_core.open_trace(src)):
-            columns = [batch.column(name).to_pylist() for name in ("time_ns", "offset", "length", "stream")]
+            columns = [
+                batch.column(name).to_pylist() for name in ("time_ns", "offset", "length", "stream")
+            ]
             file.writelines(map(line, *columns))
     return dst
 
@@ -427,25 +492,52 @@ def _msr(src: Path, dst: Path) -> Path:
     # Ticks of 100 ns since 1601, as Windows counts them; 17 us is a usual response time.
     began = 128_166_372_000_000_000
     return _lines(
-        src, dst, lambda time, offset, length, stream: f"{began + time},host,{stream},Write,{offset},{length},170\n"
+        src,
+        dst,
+        lambda time, offset, length, stream: (
+            f"{began + time},host,{stream},Write,{offset},{length},170\n"
+        ),
     )
 
 
 def _alibaba(src: Path, dst: Path) -> Path:
     began = 1_577_808_000_000_000
-    return _lines(src, dst, lambda time, offset, length, stream: f"{stream},W,{offset},{length},{began + time}\n")
+    return _lines(
+        src,
+        dst,
+        lambda time, offset, length, stream: f"{stream},W,{offset},{length},{began + time}\n",
+    )
 
 
-def _of(checks: Callable[[Scale], Iterator[Check]], label: str) -> Callable[[Scale, Path], list[Row]]:
+def _of(
+    checks: Callable[[Scale], Iterator[Check]], label: str
+) -> Callable[[Scale, Path], list[Row]]:
     return lambda scale, _: measure(list(checks(scale)), label)
 
 
 GROUPS = (
     Group("uniform", "1", "LRU and Greedy on uniform updates", _of(uniform_checks, "uniform")),
-    Group("random", "1", "Sets of pages mixed in one log, cleaned by LRU", _of(random_checks, "random placement")),
-    Group("bound", "2", "MultiLog-Optimal against the bound (Algorithm 1)", _of(bound_checks, "bound")),
-    Group("multi_log_uniform", "2", "MultiLog on uniform updates", _of(multi_log_uniform_checks, "MultiLog, uniform")),
-    Group("skewed", "2", "MultiLog against every policy that MULTILOG compares", _of(skewed_checks, "skewed loads")),
+    Group(
+        "random",
+        "1",
+        "Sets of pages mixed in one log, cleaned by LRU",
+        _of(random_checks, "random placement"),
+    ),
+    Group(
+        "bound", "2", "MultiLog-Optimal against the bound (Algorithm 1)", _of(bound_checks, "bound")
+    ),
+    Group(
+        "multi_log_uniform",
+        "2",
+        "MultiLog on uniform updates",
+        _of(multi_log_uniform_checks, "MultiLog, uniform"),
+    ),
+    Group(
+        "skewed",
+        "2",
+        "MultiLog against every policy that MULTILOG compares",
+        _of(skewed_checks, "skewed loads"),
+    ),
     Group("tpcc", "2", "MultiLog on the recorded TPC-C trace", tpcc_rows),
     Group("traces", "4", "Reading and converting traces", trace_rows),
 )
@@ -489,7 +581,18 @@ def _cells(found: Row) -> list[str]:
     ]
 
 
-HEADINGS = ("load", "alpha", "measured", "", "reference", "deviation", "tolerance", "verdict", "beside", "published")
+HEADINGS = (
+    "load",
+    "alpha",
+    "measured",
+    "",
+    "reference",
+    "deviation",
+    "tolerance",
+    "verdict",
+    "beside",
+    "published",
+)
 """MULTILOG is the source of all that is under "published"."""
 
 
@@ -503,12 +606,13 @@ def document(results: Sequence[tuple[Group, list[Row]]], command: str) -> str:
     parts = [
         "# Bars of the placement study, measured",
         f"    {command}",
-        f"{made_with()} "
-        f"Seed 1; {PAGES_PER_ERASE_BLOCK} pages an erase block; every device starts filled. Only figures of speed "
-        "depend on the machine. Published figures are MULTILOG's (VLDB 2013). A deviation is measured / reference - 1; "
-        "“beside” is not judged, and its own deviation from the reference follows in brackets. “Drifts”: the halves of "
-        "what was taken as steady, of one of the two runs, differ by more than 2 %. Bar 3, the speed of the simulator, is "
-        "`cargo bench -p flashwright-ssd --bench placement_speed`; what is missed and why is in [placement.md](placement.md).",
+        f"{made_with()} Seed 1; {PAGES_PER_ERASE_BLOCK} pages an erase block; every device starts "
+        "filled. Only figures of speed depend on the machine. Published figures are MULTILOG's "
+        "(VLDB 2013). A deviation is measured / reference - 1; “beside” is not judged, and its own "
+        "deviation from the reference follows in brackets. “Drifts”: the halves of what was taken "
+        "as steady, of one of the two runs, differ by more than 2 %. Bar 3, the speed of the "
+        "simulator, is `cargo bench -p flashwright-ssd --bench placement_speed`; what is missed "
+        "and why is in [placement.md](placement.md).",
         markdown_table(("bar", "group", "what", "met"), summary),
     ]
     for group, rows in results:
@@ -526,19 +630,28 @@ def run(groups: Sequence[Group], scale: Scale) -> list[tuple[Group, list[Row]]]:
 
 
 @click.command()
-@click.option("--quick", is_flag=True, help="An eighth of the pages and few of the bars: to see that it works.")
+@click.option(
+    "--quick",
+    is_flag=True,
+    help="An eighth of the pages and few of the bars: to see that it works.",
+)
 @click.option(
     "--only",
     multiple=True,
     type=click.Choice([group.name for group in GROUPS]),
     help="Only this group; may be given again.",
 )
-@click.option("--json", "json_path", metavar="PATH", help="Write all figures to PATH; `-` prints only JSON.")
+@click.option(
+    "--json", "json_path", metavar="PATH", help="Write all figures to PATH; `-` prints only JSON."
+)
 def main(*, quick: bool, only: tuple[str, ...], json_path: str | None) -> None:
     """Measure the bars of the placement study and print them as a Markdown page."""
     command = command_of("placement_bars")
     with errors_told("bars"):
-        results = run([group for group in GROUPS if not only or group.name in only], QUICK if quick else Scale())
+        results = run(
+            [group for group in GROUPS if not only or group.name in only],
+            QUICK if quick else Scale(),
+        )
         rows = [
             {"group": group.name, "bar": group.bar, **vars(found)}
             for group, found_rows in results

@@ -1,8 +1,8 @@
 """The papers' figures, drawn by the prober: `python -m flashwright.reproduce.prober_figures`.
 
-Every experiment runs on a simulated drive of the matching profile, as it would on a real one. The report has each figure with what was
-published on it; the page that is printed has the published numbers beside ours. Curves that the papers show as images only are not
-compared.
+Every experiment runs on a simulated drive of the matching profile, as it would on a real one. The
+report has each figure with what was published on it; the page that is printed has the published
+numbers beside ours. Curves that the papers show as images only are not compared.
 """
 
 from __future__ import annotations
@@ -20,14 +20,16 @@ PAPERS = (
         "SCHEDULER figures 4.3-4.32 (`mtron-pro-7500`, `intel-x25e`, `ocz-vertex-ex`)",
         scheduler.drawings,
         scheduler.drives,
-        f"Figures {', '.join(scheduler.HARD_DISK)} are of a hard disk, for which there is no profile: they are not drawn.",
+        f"Figures {', '.join(scheduler.HARD_DISK)} are of a hard disk, for which there is no "
+        "profile: they are not drawn.",
     ),
     Paper(
         "PARALLELISM",
         "PARALLELISM figures 2-7 and table 2 (SSD-S: `intel-x25e`, SSD-M: `intel-x25m`)",
         parallelism.drawings,
         parallelism.drives,
-        "Figure 6 needs 32 spaces of 1024 MB on a drive of 32 GB (29.8 GiB): they have 976 MiB each here.",
+        "Figure 6 needs 32 spaces of 1024 MB on a drive of 32 GB (29.8 GiB): they have 976 MiB "
+        "each here.",
     ),
 )
 
@@ -35,10 +37,11 @@ BOOK = Book(
     "prober_figures",
     "The papers' figures, drawn by the prober",
     PAPERS,
-    f"All figures are of virtual time: they are the same on any machine. An error is ours / published - 1; beyond {FAR:.0%} it is in bold. "
-    "The profiles were fitted to some of these numbers (`docs/bars-drive.md` says which); the prober knows nothing of the profiles. "
-    "The report with the figures is made by the command and not kept here. Curves that are only images in the papers have no numbers "
-    "to compare.",
+    "All figures are of virtual time: they are the same on any machine. An error is ours / "
+    f"published - 1; beyond {FAR:.0%} it is in bold. The profiles were fitted to some of these "
+    "numbers (`docs/bars-drive.md` says which); the prober knows nothing of the profiles. The "
+    "report with the figures is made by the command and not kept here. Curves that are only images "
+    "in the papers have no numbers to compare.",
 )
 
 main = command(BOOK, FOLDER)

@@ -1,10 +1,13 @@
-"""What recording costs a database: one run, recorded in every other stretch of time, so that both have the same database and hour.
+"""What recording costs a database: one run, recorded in every other stretch of time, so that both
+have the same database and hour.
 
-    python -m flashwright.reproduce.recording_bars [--scale 10] [--clients 10] [--stretches 24] [--seconds 8]
+    python -m flashwright.reproduce.recording_bars [--scale 10] [--clients 10] [--stretches 24]
+        [--seconds 8]
 
-TPC-C on PostgreSQL on a volume of its own. Stretches go round: not recorded, the device alone, not recorded, the device and the calls.
-Each recorded one is held against the mean of its two neighbours. Needs root.
-"""
+TPC-C on PostgreSQL on a volume of its own. Stretches go round: not recorded, the device alone, not
+recorded, the device and the calls. Each recorded one is held against the mean of its two
+neighbours. Needs root.
+"""  # noqa: D205
 
 from __future__ import annotations
 
@@ -35,7 +38,10 @@ GIB = 1 << 30
 
 
 class Toggling(Unobserved):
-    """Records in stretches; `stretches` has the kind of each, with begin and end in nanoseconds of the measurement."""
+    """Records in stretches.
+
+    `stretches` has the kind of each, with begin and end in nanoseconds of the measurement.
+    """
 
     def __init__(self, work: Path, count: int, seconds: float) -> None:
         self.stretches: list[tuple[str, int, int]] = []
@@ -97,11 +103,16 @@ class Toggling(Unobserved):
         time.sleep(SETTLE_S)
         begin_ns = time.monotonic_ns()
         time.sleep(self._seconds)
-        self.stretches.append((kind, begin_ns - self._begun_ns, time.monotonic_ns() - self._begun_ns))
+        self.stretches.append(
+            (kind, begin_ns - self._begun_ns, time.monotonic_ns() - self._begun_ns)
+        )
 
 
 def ratios(stretches: list[tuple[str, int, int]], log: dict[str, Any]) -> dict[str, list[float]]:
-    """Give, by kind, the throughput of each recorded stretch over the mean of its neighbours that are not recorded."""
+    """Give, by kind, the throughput of each recorded stretch over that of its neighbours.
+
+    It is over the mean of those that are not recorded.
+    """
     ends = log["end_ns"]
     rates = [((ends >= begin) & (ends < end)).sum() / (end - begin) for _, begin, end in stretches]
     found: dict[str, list[float]] = {kind: [] for kind in KINDS[1::2]}
@@ -114,7 +125,9 @@ def ratios(stretches: list[tuple[str, int, int]], log: dict[str, Any]) -> dict[s
 
 def main() -> None:
     """Measure, and print a table."""
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--scale", type=int, default=10)
     p.add_argument("--clients", type=int, default=10)
     p.add_argument("--stretches", type=int, default=24)
@@ -129,17 +142,21 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="flashwright-bars-") as work:
         toggling = Toggling(Path(work), args.stretches, args.seconds)
         on = Path("/var/tmp")  # noqa: S108  (in it, the supervisor makes a folder of its own)
-        finding = Session(Plan(workload, load, "postgres", settings, config, on, ground=ground), toggling).run()
+        finding = Session(
+            Plan(workload, load, "postgres", settings, config, on, ground=ground), toggling
+        ).run()
     if toggling.error is not None:
         raise toggling.error
     rate = finding.result.transactions / finding.result.seconds
     click.echo(
-        f"{finding.place['version']}, {args.scale} warehouses, {args.clients} clients: {rate:.0f} transactions/s"
+        f"{finding.place['version']}, {args.scale} warehouses, {args.clients} clients: {rate:.0f} "
+        "transactions/s"
     )
     for kind, found in ratios(toggling.stretches, finding.result.transactions_log).items():
         low, median, high = statistics.quantiles(found, n=4)
         click.echo(
-            f"recording the {kind}: {median:.3f} of the throughput (quartiles {low:.3f}-{high:.3f}, {len(found)} stretches)"
+            f"recording the {kind}: {median:.3f} of the throughput (quartiles "
+            f"{low:.3f}-{high:.3f}, {len(found)} stretches)"
         )
 
 

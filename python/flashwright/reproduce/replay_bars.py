@@ -1,7 +1,9 @@
-"""The bars of replaying, measured: `python -m flashwright.reproduce.replay_bars`. Needs root, for loop devices and for recording.
+"""The bars of replaying, measured: `python -m flashwright.reproduce.replay_bars`. Needs root, for
+loop devices and for recording.
 
-How late requests are sent at 20 000 a second, on memory and on a loop device; and whether a device gets exactly what was recorded.
-"""
+How late requests are sent at 20 000 a second, on memory and on a loop device; and whether a device
+gets exactly what was recorded.
+"""  # noqa: D205
 
 from __future__ import annotations
 
@@ -41,13 +43,23 @@ BUFFER_KIB = 65_536
 
 
 def write_timed(path: Path, seconds: float, seed: int) -> None:
-    """Write a trace of reads and writes of a page, half and half, that come as a Poisson process does."""
+    """Write a trace of reads and writes of a page, half and half.
+
+    They come as a Poisson process does.
+    """
     random = np.random.default_rng(seed)
     number = round(seconds * REQUESTS_PER_SECOND)
     times = np.cumsum(random.exponential(1e9 / REQUESTS_PER_SECOND, number)).astype("u8")
-    ops = pa.DictionaryArray.from_arrays((random.random(number) < 0.5).astype("i1"), ["read", "write"])
+    ops = pa.DictionaryArray.from_arrays(
+        (random.random(number) < 0.5).astype("i1"), ["read", "write"]
+    )
     offsets = random.integers(0, DEVICE_BYTES // PAGE_BYTES, number).astype("u8") * PAGE_BYTES
-    columns = {"time_ns": times, "op": ops, "offset": offsets, "length": np.full(number, PAGE_BYTES, "u4")}
+    columns = {
+        "time_ns": times,
+        "op": ops,
+        "offset": offsets,
+        "length": np.full(number, PAGE_BYTES, "u4"),
+    }
     pq.write_table(pa.table(columns), path, compression="zstd")
 
 
@@ -58,7 +70,10 @@ def loop_device(supervisor: Supervisor, folder: Path, name: str, size_bytes: int
         for _ in range(0, min(size_bytes, DEVICE_BYTES), 1 << 20):
             out.write(bytes(1 << 20))
         out.truncate(size_bytes)
-    detach = 'for loop in $(losetup --noheadings --output NAME --associated "$1"); do losetup --detach "$loop"; done'
+    detach = (
+        'for loop in $(losetup --noheadings --output NAME --associated "$1"); do losetup --detach '
+        '"$loop"; done'
+    )
     supervisor.undo("sh", "-c", detach, "sh", image)
     return tool("losetup", "--find", "--show", "--direct-io=on", image)
 
@@ -78,8 +93,13 @@ class Processors:
         return total / hertz, (total - idle) / hertz, ours.user + ours.system
 
     def share_of_others(self) -> float:
-        """Give the share of all processors' time that others took, the kernel's own threads included."""
-        total, busy, ours = (now - then for now, then in zip(self._now(), self._before, strict=True))
+        """Give the share of all processors' time that others took.
+
+        The kernel's own threads are included.
+        """
+        total, busy, ours = (
+            now - then for now, then in zip(self._now(), self._before, strict=True)
+        )
         return max(0.0, (busy - ours) / max(total, 1e-9))
 
 
@@ -106,7 +126,9 @@ def lateness(trace: Path, device: str, runs: int, patience_seconds: float) -> li
         told = run.result["lateness_ns"]
         others = processors.share_of_others()
         kind = run.result["device"]["kind"]
-        found.append({"device": kind, **told, "share_of_others": others, "met": told["p99"] < BAR_NS})
+        found.append(
+            {"device": kind, **told, "share_of_others": others, "met": told["p99"] < BAR_NS}
+        )
     return found
 
 
@@ -124,7 +146,9 @@ def sequences(trace: Path, device: str, folder: Path) -> list[dict[str, Any]]:
         recording = finish(again)
         told = replays.compare(trace, Reading(), run, recording.table_files["requests"], 0)
         lost = recording.result["recording"]["lost_events"]
-        found.append({"pace": run.result["pace"], "iops": run.result["iops"], "lost_events": lost, **told})
+        found.append(
+            {"pace": run.result["pace"], "iops": run.result["iops"], "lost_events": lost, **told}
+        )
     return found
 
 
@@ -159,8 +183,9 @@ def _page(document: dict[str, Any]) -> str:
             "# Bars of replaying",
             f"Made with `{command_of('replay_bars')}`. {made_with()}",
             f"## Lateness at {count(REQUESTS_PER_SECOND)} requests a second",
-            "Reads and writes of 4 KiB as a Poisson process; the bar is 50 µs at the 99th percentile on a machine that does nothing else. "
-            "Others' share of the processors holds the kernel's own threads, such as those of the loop device.",
+            "Reads and writes of 4 KiB as a Poisson process; the bar is 50 µs at the 99th "
+            "percentile on a machine that does nothing else. Others' share of the processors holds "
+            "the kernel's own threads, such as those of the loop device.",
             markdown_table(headings, late),
             "## The same sequence",
             f"{Path(document['trace']).name}, replayed on a loop device and recorded meanwhile.",
@@ -177,9 +202,18 @@ def _page(document: dict[str, Any]) -> str:
     show_default=True,
     help="What is held against its recording.",
 )
-@click.option("--on", type=click.Path(path_type=Path, file_okay=False), default=Path("/var/tmp"), show_default=True)  # noqa: S108
-@click.option("--runs", type=click.IntRange(1), default=5, show_default=True, help="Of each device.")
-@click.option("--seconds", type=click.FloatRange(0.1), default=10.0, show_default=True, help="Of each run.")
+@click.option(
+    "--on",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("/var/tmp"),  # noqa: S108
+    show_default=True,
+)
+@click.option(
+    "--runs", type=click.IntRange(1), default=5, show_default=True, help="Of each device."
+)
+@click.option(
+    "--seconds", type=click.FloatRange(0.1), default=10.0, show_default=True, help="Of each run."
+)
 @click.option(
     "--patience",
     type=click.FloatRange(0),
@@ -189,7 +223,9 @@ def _page(document: dict[str, Any]) -> str:
     help="Wait so long for the machine to have nothing else to do, before each.",
 )
 @click.option("--json", "json_path", metavar="PATH|-", help="Write the figures as JSON there.")
-def main(trace: Path, on: Path, runs: int, seconds: float, patience: float, json_path: str | None) -> None:
+def main(
+    trace: Path, on: Path, runs: int, seconds: float, patience: float, json_path: str | None
+) -> None:
     """Measure, and print Markdown."""
     with errors_told("replay_bars"), Supervisor() as supervisor:
         need_root("measuring the bars of replaying")
@@ -199,8 +235,12 @@ def main(trace: Path, on: Path, runs: int, seconds: float, patience: float, json
         timed = folder / "timed.parquet"
         write_timed(timed, seconds, 1)
         late = lateness(timed, f"memory(bytes={DEVICE_BYTES})", runs, patience)
-        late += lateness(timed, loop_device(supervisor, folder, "small", DEVICE_BYTES), runs, patience)
-        end_bytes = replays.load(trace, Reading(), replays.Plan(replays.Pace("one_by_one"))).totals["end_bytes"]
+        late += lateness(
+            timed, loop_device(supervisor, folder, "small", DEVICE_BYTES), runs, patience
+        )
+        end_bytes = replays.load(trace, Reading(), replays.Plan(replays.Pace("one_by_one"))).totals[
+            "end_bytes"
+        ]
         size_bytes = -(-end_bytes // (1 << 20)) * (1 << 20)
         same = sequences(trace, loop_device(supervisor, folder, "large", size_bytes), folder)
         document = {

@@ -34,7 +34,10 @@ class Plan:
     threads: int
 
     def load(self, load_one: LoadOne) -> list[Workload]:
-        """Load every source; `load_one` is given each with its loader, and may follow its progress."""
+        """Load every source.
+
+        `load_one` is given each with its loader, and may follow its progress.
+        """
         for source in self.sources:
             sources.check_source(source)
 
@@ -73,7 +76,11 @@ class Comparison:
     """The outcomes of a plan, as rows."""
 
     def __init__(
-        self, plan: Plan, workloads: Sequence[Workload], bounds: list[list[float]], outcomes: list[Outcome]
+        self,
+        plan: Plan,
+        workloads: Sequence[Workload],
+        bounds: list[list[float]],
+        outcomes: list[Outcome],
     ) -> None:
         self.plan = plan
         self.workloads = list(workloads)
@@ -113,7 +120,11 @@ class Comparison:
         }
         if outcome.result is None:
             return {**row, "error": outcome.error}
-        scalars = {key: value for key, value in outcome.result.items() if key != "tables" and key not in row}
+        scalars = {
+            key: value
+            for key, value in outcome.result.items()
+            if key != "tables" and key not in row
+        }
         amplification, bound = outcome.result["write_amplification"], self._bound(job)
         return {
             **row,
@@ -140,7 +151,10 @@ class Comparison:
         return rows
 
     def sorted_rows(self, workload: int) -> list[dict[str, Any]]:
-        """Give a workload's rows by over-provisioning, then from least to most written; the bound leads, failures trail."""
+        """Give a workload's rows by over-provisioning, then from least to most written.
+
+        The bound leads, failures trail.
+        """
         name = self.names[workload]
         bounds: list[dict[str, Any]] = [
             {
@@ -154,7 +168,11 @@ class Comparison:
             for row in self._bound_rows()
             if row["workload"] == name
         ]
-        own = [row for row, outcome in zip(self.rows, self._outcomes, strict=True) if outcome.job.workload == workload]
+        own = [
+            row
+            for row, outcome in zip(self.rows, self._outcomes, strict=True)
+            if outcome.job.workload == workload
+        ]
         return sorted(
             bounds + own,
             key=lambda row: (
@@ -173,7 +191,9 @@ class Comparison:
         ]
         summaries = [
             {**sources.summary(name, workload, self.plan.reading), "lifetime": lifetime.document()}
-            for name, workload, lifetime in zip(self.names, self.workloads, self._lifetimes, strict=True)
+            for name, workload, lifetime in zip(
+                self.names, self.workloads, self._lifetimes, strict=True
+            )
         ]
         result = {
             "complete": len(self.rows) == self.planned,
@@ -191,7 +211,9 @@ class Comparison:
         keys = dict.fromkeys(key for row in self.rows for key in row)
         tables = {
             "results": table({key: [row.get(key) for row in self.rows] for key in keys}),
-            "bounds": table({key: [row[key] for row in self._bound_rows()] for key in self._bound_rows()[0]}),
+            "bounds": table(
+                {key: [row[key] for row in self._bound_rows()] for key in self._bound_rows()[0]}
+            ),
         }
         # Each table of a run is stacked over all runs, led by what tells them apart.
         stacks: dict[str, list[tuple[dict[str, Any], Any]]] = {}

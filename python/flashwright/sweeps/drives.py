@@ -39,12 +39,18 @@ class Change:
 
     def label(self, name: str) -> str:
         """Name a drive of that name with this change."""
-        told = ", ".join([name, *(policy for policy in (self.placement, self.victim) if policy is not None)])
-        return told if self.over_provisioning is None else f"{told} at {alpha(self.over_provisioning)}"
+        told = ", ".join(
+            [name, *(policy for policy in (self.placement, self.victim) if policy is not None)]
+        )
+        return (
+            told if self.over_provisioning is None else f"{told} at {alpha(self.over_provisioning)}"
+        )
 
 
 def variants(
-    profiles: Sequence[str], changes: Sequence[Change], overrides_of: Callable[[Change], Sequence[str]]
+    profiles: Sequence[str],
+    changes: Sequence[Change],
+    overrides_of: Callable[[Change], Sequence[str]],
 ) -> list[Variant]:
     """Give every profile with every change.
 
@@ -63,7 +69,8 @@ def variants(
         other = given.setdefault(variant.device.name, variant.device.given)
         if other != variant.device.given:
             raise InputError(
-                f"--device {variant.device.given}: it calls itself `{variant.device.name}` as {other} does; change its `name`"
+                f"--device {variant.device.given}: it calls itself `{variant.device.name}` as "
+                f"{other} does; change its `name`"
             )
     return found
 
@@ -121,7 +128,9 @@ class DriveComparison:
         return min(limits) if limits else devices.ENDLESS_REQUESTS
 
     def _simulate(self, source: str, variant: Variant, progress: Progress) -> dict[str, Any]:
-        return devices.run(variant.device, self._requests[source], self.plan.load, progress=progress)
+        return devices.run(
+            variant.device, self._requests[source], self.plan.load, progress=progress
+        )
 
     @property
     def planned(self) -> int:
@@ -140,11 +149,19 @@ class DriveComparison:
 
     def _row(self, ended: Ended[dict[str, Any]]) -> dict[str, Any]:
         source, variant = self._jobs[ended.number]
-        row = {"workload": devices.name_of(source), "drive": variant.label, "device": variant.device.document()}
+        row = {
+            "workload": devices.name_of(source),
+            "drive": variant.label,
+            "device": variant.device.document(),
+        }
         if ended.result is None:
             return {**row, "error": ended.error}
-        result = {key: value for key, value in ended.result.items() if key not in ("tables", "timeline")}
-        rate = devices.writes_per_day_of(variant.device, self._requests[source], self.plan.writes_per_day)
+        result = {
+            key: value for key, value in ended.result.items() if key not in ("tables", "timeline")
+        }
+        rate = devices.writes_per_day_of(
+            variant.device, self._requests[source], self.plan.writes_per_day
+        )
         life, lifetime = devices.life_of(variant.device, result, self.plan.endurance, rate)
         load = self.plan.load
         begun = {"state": load.state_document(), "pace": load.pace_document()}
@@ -153,7 +170,10 @@ class DriveComparison:
     def identity(self) -> Any:
         """Give what decides on the numbers: the same identity, the same numbers."""
         plan = self.plan
-        runs = [devices.identity(variant.device, self._requests[source], plan.load) for source, variant in self._jobs]
+        runs = [
+            devices.identity(variant.device, self._requests[source], plan.load)
+            for source, variant in self._jobs
+        ]
         return ["drives", runs, plan.endurance, plan.writes_per_day]
 
     def run(self, command_line: Sequence[str]) -> Run:
@@ -164,7 +184,8 @@ class DriveComparison:
             "drives": [variant.label for variant in plan.variants],
             "results": self.rows,
             "workloads": [
-                devices.summary(devices.name_of(source), requests) for source, requests in self._requests.items()
+                devices.summary(devices.name_of(source), requests)
+                for source, requests in self._requests.items()
             ],
             "pace": plan.load.pace_document(),
             "state": plan.load.state_document(),

@@ -45,14 +45,21 @@ class Outcome:
 
 
 class Grid:
-    """Runs all jobs; tells how far it is; stops at once when it is cancelled, and gives what is finished."""
+    """Runs all jobs; tells how far it is.
 
-    def __init__(self, workloads: Sequence[Workload], jobs: Sequence[Job], device: Device, threads: int) -> None:
+    Stops at once when it is cancelled, and gives what is finished.
+    """
+
+    def __init__(
+        self, workloads: Sequence[Workload], jobs: Sequence[Job], device: Device, threads: int
+    ) -> None:
         self._workloads = workloads
         self._jobs = list(jobs)
         self._device = device
         tasks = [partial(self._simulate, job) for job in self._jobs]
-        self._pool = Pool(tasks, [workloads[job.workload].page_writes for job in self._jobs], threads)
+        self._pool = Pool(
+            tasks, [workloads[job.workload].page_writes for job in self._jobs], threads
+        )
 
     def state(self) -> tuple[int, int]:
         """Give the page writes that are done, and all that there are."""
@@ -67,8 +74,14 @@ class Grid:
         self._pool.cancel()
 
     def run(self) -> list[Outcome]:
-        """Run the jobs and give their outcomes in the jobs' order; those that a cancel cut off are left out."""
-        return [Outcome(self._jobs[ended.number], ended.result, ended.error) for ended in self._pool.run()]
+        """Run the jobs and give their outcomes in the jobs' order.
+
+        Those that a cancel cut off are left out.
+        """
+        return [
+            Outcome(self._jobs[ended.number], ended.result, ended.error)
+            for ended in self._pool.run()
+        ]
 
     def _simulate(self, job: Job, progress: Progress) -> dict[str, Any]:
         return _core.simulate(

@@ -68,8 +68,8 @@ def check_victim(victim: str) -> str:
 def choose(placements: Sequence[str] | None, victims: Sequence[str] | None) -> list[Policy]:
     """Pair placement with victim policies.
 
-    Without `victims` a placement policy runs with the one that its authors use, and `none`, which is nothing but its
-    victim policy, with each of them. `None` stands for all.
+    Without `victims` a placement policy runs with the one that its authors use, and `none`, which
+    is nothing but its victim policy, with each of them. `None` stands for all.
 
     Raises InputError for an unknown policy.
     """

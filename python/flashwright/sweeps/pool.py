@@ -23,12 +23,15 @@ class Ended(Generic[Result]):
 
 
 class Pool(Generic[Result]):
-    """Does all pieces; tells how far it is; stops at once when it is cancelled, and gives what is finished.
+    """Does all pieces; tells how far it is.
 
-    `totals` says how much each piece has to do, in the unit of its progress; 0 where that is not known.
+    Stops at once when it is cancelled, and gives what is finished. `totals` says how much each
+    piece has to do, in the unit of its progress; 0 where that is not known.
     """
 
-    def __init__(self, tasks: Sequence[Callable[[Progress], Result]], totals: Sequence[int], threads: int) -> None:
+    def __init__(
+        self, tasks: Sequence[Callable[[Progress], Result]], totals: Sequence[int], threads: int
+    ) -> None:
         self._tasks = list(tasks)
         self._totals = list(totals)
         self._threads = threads
@@ -52,7 +55,10 @@ class Pool(Generic[Result]):
             progress.cancel()
 
     def run(self) -> list[Ended[Result]]:
-        """Do all and give what came of it, in the order of the tasks; what a cancel cut off is left out."""
+        """Do all and give what came of it, in the order of the tasks.
+
+        What a cancel cut off is left out.
+        """
         with ThreadPoolExecutor(self._threads, thread_name_prefix="simulate") as pool:
             ended = list(pool.map(self._one, range(len(self._tasks))))
         return [one for one in ended if one is not None]

@@ -1,4 +1,7 @@
-"""What a workload is: a size and a mix to be filled into a database, and clients that run transactions on it."""
+"""What a workload is.
+
+A size and a mix to be filled into a database, and clients that run transactions on it.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,8 @@ class Mix:
         """
         if min(self.weights.values()) < 0 or sum(self.weights.values()) <= 0:
             raise ValueError(
-                f"mix {self.name}: weights are {dict(self.weights)}: they must be 0 or more, and not all 0"
+                f"mix {self.name}: weights are {dict(self.weights)}: they must be 0 or more, and "
+                "not all 0"
             )
 
     def share(self, kind: str) -> float:
@@ -61,9 +65,10 @@ def choose_mix(mixes: Mapping[str, Mix], name: str) -> Mix:
 class Outcome:
     """What a transaction did.
 
-    `committed` is False if it took itself back, as the one New-Order in a hundred that names an unused item. `misses` is how
-    often it found nothing to work on, as it may: TPC-C's districts without an order to deliver, TATP's unsuccessful
-    transactions. `output` is what a user would be shown, in short.
+    `committed` is False if it took itself back, as the one New-Order in a hundred that names an
+    unused item. `misses` is how often it found nothing to work on, as it may: TPC-C's districts
+    without an order to deliver, TATP's unsuccessful transactions. `output` is what a user would be
+    shown, in short.
     """
 
     committed: bool = True
@@ -73,7 +78,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Violation:
-    """A rule of consistency that does not hold: how many rows break it, and the key of the first."""
+    """A rule of consistency that does not hold.
+
+    How many rows break it, and the key of the first.
+    """
 
     rule: str
     says: str
@@ -82,11 +90,17 @@ class Violation:
 
     def __str__(self) -> str:
         """One line for a person."""
-        return f"{self.rule} ({self.says}) is broken by {self.rows} rows, the first with key {self.first_key}"
+        return (
+            f"{self.rule} ({self.says}) is broken by {self.rows} rows, the first with key "
+            f"{self.first_key}"
+        )
 
 
 class Client(Protocol):
-    """One user of the database: draws transactions, and runs them one after the other. Depends on its seed alone."""
+    """One user of the database: draws transactions, and runs them one after the other.
+
+    Depends on its seed alone.
+    """
 
     def draw(self) -> tuple[str, Any]:
         """Draw the next transaction: its kind and its input."""
@@ -95,7 +109,8 @@ class Client(Protocol):
         """Run a transaction to its end.
 
         Raises:
-            TransactionConflictError: another transaction was in the way; it may be run again with the same input.
+            TransactionConflictError: another transaction was in the way; it may be run again with
+            the same input.
         """
 
     def think_seconds(self, mean: float) -> float:
@@ -117,7 +132,10 @@ class Load(Protocol):
         """How many clients may run at once; None is any number."""
 
     def fill(self, database: BackendConfig, seed: int, processes: int, report: Report) -> None:
-        """Make and fill the tables of an empty database: the same for a seed, whatever the database."""
+        """Make and fill the tables of an empty database.
+
+        The same for a seed, whatever the database.
+        """
 
     def client(self, *, seed: int, stream: int, client: int, clients: int) -> Client:
         """Give one of the clients, from 0. `stream` tells runs on one database apart."""
@@ -139,15 +157,20 @@ class Param:
     @property
     def accepts(self) -> str:
         """Tell the range, for a person."""
-        return f"{self.least:,} or more" if self.most == 2**31 - 1 else f"{self.least:,} to {self.most:,}"
+        return (
+            f"{self.least:,} or more"
+            if self.most == 2**31 - 1
+            else f"{self.least:,} to {self.most:,}"
+        )
 
 
 @dataclass(frozen=True)
 class Workload:
     """A workload as it is listed. `make` gives a Load from all parameters by name, and a mix.
 
-    The first parameter is its size, which `--scale` sets; `bytes_per_unit` is about what one unit takes in PostgreSQL after the
-    load, with its indexes. `by_pgbench` gives the scripts with which pgbench runs it on PostgreSQL, if it does.
+    The first parameter is its size, which `--scale` sets; `bytes_per_unit` is about what one unit
+    takes in PostgreSQL after the load, with its indexes. `by_pgbench` gives the scripts with which
+    pgbench runs it on PostgreSQL, if it does.
     """
 
     name: str
@@ -173,9 +196,13 @@ class Workload:
         known = {param.name: param for param in self.params}
         for name, value in given.items():
             if name not in known:
-                raise ValueError(f"{self.name} has no parameter {name!r}: it has {', '.join(known)}")
+                raise ValueError(
+                    f"{self.name} has no parameter {name!r}: it has {', '.join(known)}"
+                )
             if not known[name].least <= value <= known[name].most:
-                raise ValueError(f"{self.name}: {name} is {value}: it must be {known[name].accepts}")
+                raise ValueError(
+                    f"{self.name}: {name} is {value}: it must be {known[name].accepts}"
+                )
         values = {name: given.get(name, param.default) for name, param in known.items()}
         return self.make(values, choose_mix(self.mixes, mix_name or self.default_mix))
 

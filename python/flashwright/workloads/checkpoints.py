@@ -13,7 +13,10 @@ from .driver import Observer
 
 
 class Checkpointer:
-    """A thread that asks, from its beginning as a context to its end. `marks` are (begin, end), monotonic nanoseconds."""
+    """A thread that asks, from its beginning as a context to its end.
+
+    `marks` are (begin, end), monotonic nanoseconds.
+    """
 
     def __init__(self, place: Place, seconds: float, observer: Observer) -> None:
         self.marks: list[tuple[int, int]] = []
@@ -28,7 +31,10 @@ class Checkpointer:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
     ) -> None:
         """End, after the one that is under way.
 

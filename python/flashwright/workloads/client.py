@@ -46,7 +46,10 @@ class ClientStart:
 
 @dataclass
 class Counted:
-    """Of one kind in one window: counts, and each response time in nanoseconds (as bytes, which are quick to send)."""
+    """Of one kind in one window.
+
+    Counts, and each response time in nanoseconds (as bytes, which are quick to send).
+    """
 
     committed: int = 0
     rolled_back: int = 0
@@ -107,7 +110,9 @@ def run_client(
     start: ClientStart, start_ns: int, send: Callable[[Batch], None], is_stopped: Callable[[], bool]
 ) -> float:
     """Run one client from `start_ns` on, and give the seconds that it was measured."""
-    client = start.load.client(seed=start.seed, stream=start.stream, client=start.client, clients=start.clients)
+    client = start.load.client(
+        seed=start.seed, stream=start.stream, client=start.client, clients=start.clients
+    )
     backend = start.database.connect()
     limit = start.transactions if start.transactions is not None else math.inf
     begins_ns = start_ns + int(start.warm_up_seconds * 1e9)
@@ -174,7 +179,10 @@ class _Ears:
 
 
 def client_main(start: ClientStart, connection: Connection) -> None:
-    """Run one client in a process of its own; says `ready`, waits for `go`, sends batches, and its seconds at the end."""
+    """Run one client in a process of its own.
+
+    Says `ready`, waits for `go`, sends batches, and its seconds at the end.
+    """
     # Ctrl-C goes to all processes of a terminal: ours is told to stop by the one that started it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
@@ -186,7 +194,9 @@ def client_main(start: ClientStart, connection: Connection) -> None:
         except (EOFError, OSError):
             return
         ears = _Ears(connection)
-        seconds = run_client(start, start_ns, lambda batch: connection.send(("batch", batch)), lambda: ears.stopped)
+        seconds = run_client(
+            start, start_ns, lambda batch: connection.send(("batch", batch)), lambda: ears.stopped
+        )
         connection.send(("done", seconds))
     except BrokenPipeError:
         return

@@ -1,7 +1,7 @@
 """Runs a workload's clients, each in a process of its own, and gathers what they did.
 
-The clients begin together; what ends before the warm-up's end is not counted. Times are of the monotonic clock, which all
-processes (and the kernel's tracers) share.
+The clients begin together; what ends before the warm-up's end is not counted. Times are of the
+monotonic clock, which all processes (and the kernel's tracers) share.
 """
 
 from __future__ import annotations
@@ -32,11 +32,13 @@ _STOP_PATIENCE_SECONDS = 15.0
 
 @dataclass(frozen=True)
 class RunConfig:
-    """A run: it ends `seconds` after its warm-up, or after `transactions` from each client, whichever is set (or first).
+    """A run.
 
-    `think_seconds` is the mean think time after each transaction; 0 sends as fast as it can.
-    `seed` is the seed of the load. `stream` tells runs on one database apart. `control_group` is the `cgroup.procs` of a
-    group that the clients join. `keep_transactions` keeps begin and end of every transaction.
+    It ends `seconds` after its warm-up, or after `transactions` from each client, whichever is set
+    (or first). `think_seconds` is the mean think time after each transaction; 0 sends as fast as it
+    can. `seed` is the seed of the load. `stream` tells runs on one database apart. `control_group`
+    is the `cgroup.procs` of a group that the clients join. `keep_transactions` keeps begin and end
+    of every transaction.
     """
 
     clients: int = 1
@@ -75,12 +77,16 @@ class RunConfig:
 class Observer(Protocol):
     """Is told of a run as it goes. All times are of the monotonic clock, in nanoseconds.
 
-    This is where a recorder comes in: `measurement_begins` and `_ends` bound what it keeps, `checkpoint` marks one that we
-    asked for, and with `RunConfig.keep_transactions` the result has every transaction's boundaries.
+    This is where a recorder comes in: `measurement_begins` and `_ends` bound what it keeps,
+    `checkpoint` marks one that we asked for, and with `RunConfig.keep_transactions` the result has
+    every transaction's boundaries.
     """
 
     def database_ready(self, place: Place, supervisor: Supervisor) -> None:
-        """Learn that the database is there, filled and started anew, and that its clients come next."""
+        """Learn that the database is there, filled and started anew.
+
+        Its clients come next.
+        """
 
     def warming_up(self, windows: Windows) -> None:
         """Learn that clients have been started; their windows fill from the warm-up's end on."""
@@ -89,7 +95,10 @@ class Observer(Protocol):
         """Learn that what ends from now on is counted."""
 
     def has_failed(self) -> bool:
-        """Tell whether the run is worth nothing any more: asked many times a second. `measurement_ends` then tells why."""
+        """Tell whether the run is worth nothing any more: asked many times a second.
+
+        `measurement_ends` then tells why.
+        """
 
     def measurement_ends(self, at_ns: int) -> None:
         """Learn that the last client has ended."""
@@ -142,7 +151,9 @@ class Gathering:
         """Add a client's batch."""
         for kind, counted in batch.kinds.items():
             times = np.frombuffer(counted.times, np.uint64)
-            part = Part(counted.committed, counted.rolled_back, counted.conflicts, counted.misses, times)
+            part = Part(
+                counted.committed, counted.rolled_back, counted.conflicts, counted.misses, times
+            )
             self.windows.add(batch.window, kind, part)
             self.transactions += len(times)
             if self._keep:
@@ -167,7 +178,9 @@ class Gathering:
             order = np.argsort(log["end_ns"], kind="stable")
             log = {name: column[order] for name, column in log.items()}
             log["kind"] = np.array([str(kind) for kind in self.kinds])[log["kind"]]
-        return RunResult(seconds, self.windows.kinds, self.windows.columns(seconds), log, is_complete)
+        return RunResult(
+            seconds, self.windows.kinds, self.windows.columns(seconds), log, is_complete
+        )
 
 
 def run(
@@ -179,8 +192,8 @@ def run(
 ) -> RunResult:
     """Run all clients to their ends; `stop` ends them early.
 
-    With one client, and `transactions` as the end, the same seed does the same to the database each time. A single client
-    runs in this process, unless it has to be in a control group of its own.
+    With one client, and `transactions` as the end, the same seed does the same to the database each
+    time. A single client runs in this process, unless it has to be in a control group of its own.
 
     Raises:
         ValueError: there are too many clients.
@@ -274,7 +287,9 @@ class _Processes:
         for client in range(config.clients):
             ours, theirs = made_in.Pipe()
             process = made_in.Process(
-                target=client_main, args=(_start(database, load, config, client), theirs), daemon=True
+                target=client_main,
+                args=(_start(database, load, config, client), theirs),
+                daemon=True,
             )
             process.start()
             theirs.close()
@@ -288,7 +303,9 @@ class _Processes:
             observer.warming_up(gathering.windows)
             start_ns = time.monotonic_ns() + int(_SETTLE_SECONDS * 1e9)
             self._send(("go", start_ns))
-            self._gather(gathering, observer, stop, start_ns + int(self._config.warm_up_seconds * 1e9))
+            self._gather(
+                gathering, observer, stop, start_ns + int(self._config.warm_up_seconds * 1e9)
+            )
         finally:
             self._end()
         gathering.seconds = max(self._seconds, default=0.0)
@@ -300,7 +317,9 @@ class _Processes:
                 self._receive(connection)  # type: ignore[arg-type]
                 waiting.discard(connection)
 
-    def _gather(self, gathering: Gathering, observer: Observer, stop: threading.Event, begins_ns: int) -> None:
+    def _gather(
+        self, gathering: Gathering, observer: Observer, stop: threading.Event, begins_ns: int
+    ) -> None:
         running = set(self._connections)
         told_begin = told_stop = False
         patience = math.inf
@@ -329,7 +348,9 @@ class _Processes:
         try:
             what, value = connection.recv()
         except (EOFError, OSError):
-            raise RunError(f"client {client} ended without a word; was it killed, or out of memory?") from None
+            raise RunError(
+                f"client {client} ended without a word; was it killed, or out of memory?"
+            ) from None
         if what == "error":
             raise RunError(f"client {client}: {value}")
         return value
@@ -339,7 +360,9 @@ class _Processes:
             try:
                 connection.send(message)
             except OSError as error:
-                raise RunError(f"client {self._connections[connection]} is gone: {error.strerror}") from error
+                raise RunError(
+                    f"client {self._connections[connection]} is gone: {error.strerror}"
+                ) from error
 
     def _end(self) -> None:
         for connection in self._connections:

@@ -19,9 +19,10 @@ QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 
 
 class Histogram:
-    """Counts of times in classes that are each at most 1/128 wide of their lower end: small, however long the run.
+    """Counts of times in classes that are each at most 1/128 wide of their lower end.
 
-    Count, sum, least and greatest are exact. A quantile is the upper end of its class: at most 0.8 % too large.
+    Small, however long the run. Count, sum, least and greatest are exact. A quantile is the upper
+    end of its class: at most 0.8 % too large.
     """
 
     def __init__(self) -> None:
@@ -62,7 +63,10 @@ class Histogram:
         self.max_ns = max(self.max_ns, other.max_ns)
 
     def quantile_ns(self, share: float) -> int | None:
-        """Give the time that `share` (above 0, up to 1) of all do not exceed; None if it is empty."""
+        """Give the time that `share` (above 0, up to 1) of all do not exceed.
+
+        None if it is empty.
+        """
         if not self.count:
             return None
         rank = max(1, math.ceil(share * self.count))
@@ -90,7 +94,10 @@ def bounds(at: int) -> tuple[int, int]:
 
 @dataclass
 class KindResult:
-    """What happened to the transactions of one kind. Response times include conflicts and the tries after them."""
+    """What happened to the transactions of one kind.
+
+    Response times include conflicts and the tries after them.
+    """
 
     committed: int = 0
     rolled_back: int = 0
@@ -141,7 +148,10 @@ WINDOW_COLUMNS = (
 
 
 class Windows:
-    """Collects the parts of all clients into windows of equal length, and all of them into the result."""
+    """Collects the parts of all clients into windows of equal length.
+
+    And all of them into the result.
+    """
 
     def __init__(self, kinds: Iterable[str], window_seconds: float) -> None:
         self.window_seconds = window_seconds
@@ -159,7 +169,10 @@ class Windows:
         seen.times_ns = np.concatenate([seen.times_ns, part.times_ns])
 
     def recent(self) -> tuple[float, dict[str, float]]:
-        """Give transactions a second and the quantiles in seconds over the last window that is likely complete."""
+        """Give transactions a second and the quantiles in seconds.
+
+        Over the last window that is likely complete.
+        """
         if not self._windows:
             return 0.0, {}
         last = max(self._windows)
@@ -168,15 +181,20 @@ class Windows:
         if not len(times):
             return 0.0, {}
         found = np.quantile(times, list(QUANTILES.values())) / 1e9
-        return len(times) / self.window_seconds, dict(zip(QUANTILES, map(float, found), strict=True))
+        return len(times) / self.window_seconds, dict(
+            zip(QUANTILES, map(float, found), strict=True)
+        )
 
     def columns(self, seconds: float) -> dict[str, list[Any]]:
-        """Give all windows and kinds of a run of so many seconds as columns; windows without a transaction are there with 0.
+        """Give all windows and kinds of a run of so many seconds as columns.
 
-        Of a window that is longer than what the run left for it, `seconds` is what there was.
+        Windows without a transaction are there with 0. Of a window that is longer than what the run
+        left for it, `seconds` is what there was.
         """
         found: dict[str, list[Any]] = {name: [] for name in WINDOW_COLUMNS}
-        for window in range(max([*self._windows, math.ceil(seconds / self.window_seconds) - 1]) + 1):
+        for window in range(
+            max([*self._windows, math.ceil(seconds / self.window_seconds) - 1]) + 1
+        ):
             start = window * self.window_seconds
             lasted = min(self.window_seconds, seconds - start)
             for kind in self.kinds:
@@ -229,7 +247,10 @@ class RunResult:
         return total
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain numbers for JSON. `tpm` counts a minute's transactions of all kinds (SCHEDULER 5.4.1)."""
+        """Plain numbers for JSON.
+
+        `tpm` counts a minute's transactions of all kinds (SCHEDULER 5.4.1).
+        """
         found: dict[str, Any] = {
             "seconds": self.seconds,
             "transactions": self.transactions,
@@ -237,7 +258,8 @@ class RunResult:
             "tpm": self.transactions_per_second * 60,
         }
         if "new_order" in self.kinds:
-            # New-Orders a minute, rolled-back ones included (TPC-C clause 5.4.2). No official tpmC without think times.
+            # New-Orders a minute, rolled-back ones included (TPC-C clause 5.4.2). No official tpmC
+            # without think times.
             found["tpm_c"] = self.kinds["new_order"].count * 60 / self.seconds
         return {
             **found,

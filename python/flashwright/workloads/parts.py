@@ -46,7 +46,9 @@ def take_part(table: pa.Table, ranges: Ranges, *, keep_inside: bool) -> pa.Table
 
 
 def write_without_log(trace: Path, output: Path) -> Path:
-    """Write a recording without the database's log to `output`; NAME.json beside NAME.parquet tells where the log lies.
+    """Write a recording without the database's log to `output`.
+
+    NAME.json beside NAME.parquet tells where the log lies.
 
     Raises OSError, and KeyError if the recording does not tell.
     """

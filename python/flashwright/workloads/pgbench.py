@@ -1,7 +1,7 @@
 """Runs a workload through pgbench, and reads what it logs of every transaction while it runs.
 
-The warm-up is the beginning of the same run, left out of the figures. pgbench writes its log in pieces of 4 KiB, so that what is shown
-while it runs lags behind; the result has everything.
+The warm-up is the beginning of the same run, left out of the figures. pgbench writes its log in
+pieces of 4 KiB, so that what is shown while it runs lags behind; the result has everything.
 """
 
 from __future__ import annotations
@@ -33,11 +33,13 @@ def find(server: Server) -> Path:
     path = server.binaries / "pgbench"
     if not path.exists():
         raise InputError(
-            f"{server.binaries}: this workload runs through pgbench, which is not there (Debian: postgresql-client)"
+            f"{server.binaries}: this workload runs through pgbench, which is not there (Debian: "
+            "postgresql-client)"
         )
     if server.major < _FIRST_WITH_TRIES:
         raise InputError(
-            f"{server.version()}: pgbench is needed of version {_FIRST_WITH_TRIES} or newer, which tries again after conflicts"
+            f"{server.version()}: pgbench is needed of version {_FIRST_WITH_TRIES} or newer, which "
+            "tries again after conflicts"
         )
     return path
 
@@ -59,7 +61,14 @@ def _connection(server: Server) -> list[str]:
 class PgbenchRun:
     """One run of pgbench."""
 
-    def __init__(self, server: Server, supervisor: Supervisor, load: Load, scripts: Scripts, config: RunConfig) -> None:
+    def __init__(
+        self,
+        server: Server,
+        supervisor: Supervisor,
+        load: Load,
+        scripts: Scripts,
+        config: RunConfig,
+    ) -> None:
         """Write the scripts into the server's folder.
 
         Raises:
@@ -67,7 +76,8 @@ class PgbenchRun:
         """
         if config.think_seconds > 0:
             raise InputError(
-                "--think-time: pgbench has none that would not count as response time; leave it out with --db postgres"
+                "--think-time: pgbench has none that would not count as response time; leave it "
+                "out with --db postgres"
             )
         if any(weight != int(weight) for weight in load.mix.weights.values()):
             raise InputError(f"mix {load.mix.name}: pgbench takes whole weights only")
@@ -86,7 +96,9 @@ class PgbenchRun:
             self._weighted.append(f"--file={path}@{int(load.mix.weights[kind])}")
         self._variables = [f"--define={name}={value}" for name, value in scripts.variables.items()]
 
-    def run(self, observer: Observer | None = None, stop: threading.Event | None = None) -> RunResult:
+    def run(
+        self, observer: Observer | None = None, stop: threading.Event | None = None
+    ) -> RunResult:
         """Run it to its end; `stop` ends it early.
 
         Raises:
@@ -103,7 +115,10 @@ class PgbenchRun:
         command: list[str | Path] = [
             self._program,
             *("--no-vacuum", "--protocol=prepared", f"--client={config.clients}", length),
-            *(f"--jobs={min(config.clients, processors())}", f"--random-seed={config.seed * 1000 + config.stream}"),
+            *(
+                f"--jobs={min(config.clients, processors())}",
+                f"--random-seed={config.seed * 1000 + config.stream}",
+            ),
             *(f"--max-tries={MAX_ATTEMPTS}", "--log", f"--log-prefix={self._folder / 'log'}"),
             *self._weighted,
             *self._variables,
@@ -111,7 +126,9 @@ class PgbenchRun:
         ]
         offset_ns = time.time_ns() - time.monotonic_ns()
         observer.warming_up(self._gathering.windows)
-        program = self._supervisor.start(command, log=said, account=self._server.account, folder=self._folder)
+        program = self._supervisor.start(
+            command, log=said, account=self._server.account, folder=self._folder
+        )
         reader = _Reader(self._folder, self._kinds, config, offset_ns)
         told_begin = False
         code = None
@@ -119,7 +136,11 @@ class PgbenchRun:
             code = program.wait(_POLL_SECONDS)
             for batch in reader.read():
                 self._gathering.take(batch)
-            if not told_begin and reader.begins_ns is not None and time.monotonic_ns() >= reader.begins_ns:
+            if (
+                not told_begin
+                and reader.begins_ns is not None
+                and time.monotonic_ns() >= reader.begins_ns
+            ):
                 observer.measurement_begins(reader.begins_ns)
                 told_begin = True
         if code is None:
@@ -129,8 +150,13 @@ class PgbenchRun:
         for batch in reader.read():
             self._gathering.take(batch)
         if code != 0:
-            lines = [line for line in said.read_text().splitlines() if "error" in line or "fatal" in line]
-            raise RunError(f"pgbench: exit {code}: {(lines or said.read_text().splitlines() or ['no words'])[0]}")
+            lines = [
+                line for line in said.read_text().splitlines() if "error" in line or "fatal" in line
+            ]
+            raise RunError(
+                f"pgbench: exit {code}: "
+                f"{(lines or said.read_text().splitlines() or ['no words'])[0]}"
+            )
         begins_ns = reader.begins_ns if reader.begins_ns is not None else ended_ns
         if not told_begin:
             observer.measurement_begins(min(begins_ns, ended_ns))
@@ -143,7 +169,8 @@ class PgbenchRun:
 class _Reader:
     """Reads pgbench's logs as they grow.
 
-    A line is: client, number, response in microseconds, script, seconds since 1970, microseconds of it, tries after the first.
+    A line is: client, number, response in microseconds, script, seconds since 1970, microseconds of
+    it, tries after the first.
     """
 
     def __init__(self, folder: Path, kinds: list[str], config: RunConfig, offset_ns: int) -> None:
@@ -156,7 +183,9 @@ class _Reader:
         """Give what has come since, by client and window."""
         lines = [line.split() for line in self._new_lines()]
         if self.begins_ns is None and lines:
-            first_ns = min(self._end_ns(words) - int(words[2]) * 1000 for words in lines if words[2].isdigit())
+            first_ns = min(
+                self._end_ns(words) - int(words[2]) * 1000 for words in lines if words[2].isdigit()
+            )
             self.begins_ns = first_ns + int(self._config.warm_up_seconds * 1e9)
         batches: dict[tuple[int, int], Batch] = {}
         for words in lines:
@@ -173,7 +202,8 @@ class _Reader:
         if begins_ns is None:
             raise AssertionError("the beginning is known from the first line on")
         self.last_ns = max(end_ns, self.last_ns or end_ns)
-        # A thread whose first lines come late may have begun a moment before the others: without a warm-up they count.
+        # A thread whose first lines come late may have begun a moment before the others: without a
+        # warm-up they count.
         window = max((end_ns - begins_ns) // int(self._config.window_seconds * 1e9), -1)
         if window < 0 and self._config.warm_up_seconds > 0:
             return

@@ -1,4 +1,7 @@
-"""The papers' set-ups of database benchmarks, with what they leave open filled in by us and marked so."""
+"""The papers' set-ups of database benchmarks.
+
+What they leave open is filled in by us and marked so.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,11 @@ _REPLICATION_BYTES = {"tpcc": 2_400_000_000, "tpcb": 2_200_000_000, "tatp": 2_40
 
 @dataclass(frozen=True)
 class Preset:
-    """A set-up. `units` is the workload's size (warehouses ...), or None where the paper gives `bytes_of` the database instead.
+    """A set-up.
 
-    Times are in seconds. `ours` tells what the paper does not say, and `differs` where ours cannot be as theirs was.
+    `units` is the workload's size (warehouses ...), or None where the paper gives `bytes_of` the
+    database instead. Times are in seconds. `ours` tells what the paper does not say, and `differs`
+    where ours cannot be as theirs was.
     """
 
     name: str
@@ -47,13 +52,18 @@ class Preset:
             InputError: the paper did not run it.
         """
         if workload.name not in self.workloads:
-            raise InputError(f"--preset {self.name} is for {', '.join(self.workloads)}, not for {workload.name}")
+            raise InputError(
+                f"--preset {self.name} is for {', '.join(self.workloads)}, not for {workload.name}"
+            )
         if self.units is not None:
             return self.units
         return max(1, round(self.bytes_of[workload.name] / workload.bytes_per_unit))
 
     def scaled_down(self, factor: float) -> Preset:
-        """Divide sizes and times alike: database, buffer, duration, warm-up and checkpoint interval; the clients stay."""
+        """Divide sizes and times alike.
+
+        Database, buffer, duration, warm-up and checkpoint interval; the clients stay.
+        """
         if factor == 1:
             return self
         buffer = self.buffer_bytes
@@ -63,8 +73,12 @@ class Preset:
             bytes_of={name: round(size / factor) for name, size in self.bytes_of.items()},
             seconds=max(1.0, self.seconds / factor),
             warm_up_seconds=self.warm_up_seconds / factor,
-            buffer_bytes=None if buffer is None else max(_LEAST_BUFFER_BYTES, round(buffer / factor)),
-            checkpoint_seconds=None if self.checkpoint_seconds is None else self.checkpoint_seconds / factor,
+            buffer_bytes=None
+            if buffer is None
+            else max(_LEAST_BUFFER_BYTES, round(buffer / factor)),
+            checkpoint_seconds=None
+            if self.checkpoint_seconds is None
+            else self.checkpoint_seconds / factor,
         )
 
 
@@ -74,7 +88,8 @@ PRESETS: dict[str, Preset] = {
         Preset(
             name="stablebuffer",
             source="STABLEBUFFER 4.1",
-            summary="TPC-C on PostgreSQL with default settings, 20 warehouses, 20 clients, 30 minutes",
+            summary="TPC-C on PostgreSQL with default settings, 20 warehouses, 20 clients, 30 "
+            "minutes",
             workloads=("tpcc",),
             clients=20,
             units=20,
@@ -85,7 +100,8 @@ PRESETS: dict[str, Preset] = {
         Preset(
             name="scheduler_5_3",
             source="SCHEDULER 5.3, tables 5.1 and 5.2",
-            summary="TPC-C, 30 warehouses (2.7 GB), 30 clients without think time, a buffer of 8 MB",
+            summary="TPC-C, 30 warehouses (2.7 GB), 30 clients without think time, a buffer of 8 "
+            "MB",
             workloads=("tpcc",),
             clients=30,
             units=30,
@@ -93,12 +109,14 @@ PRESETS: dict[str, Preset] = {
             mix="normal",
             buffer_bytes=8 * MIB,
             ours="the 600 s, which SCHEDULER 7 has; no warm-up",
-            differs="the commercial DBMS, with pages of 4 KB and a data file of 5.5 GB made beforehand",
+            differs="the commercial DBMS, with pages of 4 KB and a data file of 5.5 GB made "
+            "beforehand",
         ),
         Preset(
             name="scheduler_7_2",
             source="SCHEDULER 7.2, table 7.1",
-            summary="TPC-C, 30 warehouses, 30 clients, a buffer of 80 MB, no page cache, a checkpoint each 30 ... 600 s",
+            summary="TPC-C, 30 warehouses, 30 clients, a buffer of 80 MB, no page cache, a "
+            "checkpoint each 30 ... 600 s",
             workloads=("tpcc",),
             clients=30,
             units=30,
@@ -113,7 +131,8 @@ PRESETS: dict[str, Preset] = {
         Preset(
             name="replication_5_1",
             source="REPLICATION 5.1",
-            summary="TPC-C, TPC-B or TM-1 of about 2.3 GB, 10 clients without think time, a buffer of 1 % of the database, 3 hours",
+            summary="TPC-C, TPC-B or TM-1 of about 2.3 GB, 10 clients without think time, a buffer "
+            "of 1 % of the database, 3 hours",
             workloads=("tpcc", "tpcb", "tatp"),
             clients=10,
             bytes_of=_REPLICATION_BYTES,

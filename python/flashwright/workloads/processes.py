@@ -12,7 +12,10 @@ from multiprocessing.pool import Pool
 
 
 def context() -> ForkServerContext:
-    """Give the context that all our processes are made in: forked from one that has imported what they need."""
+    """Give the context that all our processes are made in.
+
+    Forked from one that has imported what they need.
+    """
     found = multiprocessing.get_context("forkserver")
     found.set_forkserver_preload(["flashwright.workloads.preload"])
     return found
@@ -27,7 +30,9 @@ def _begin() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
-        threading.Thread(target=_leave_with, args=(parent.sentinel,), name="listening", daemon=True).start()
+        threading.Thread(
+            target=_leave_with, args=(parent.sentinel,), name="listening", daemon=True
+        ).start()
 
 
 def _leave_with(sentinel: int) -> None:

@@ -25,14 +25,19 @@ _UNITS = {"": 1, "k": 10**3, "M": 10**6, "Ki": 2**10, "Mi": 2**20}
 
 
 def find(spec: str) -> tuple[Workload, dict[str, int]]:
-    """Read `tpcc` or `tpcc(warehouses=2,items=500)`: the workload, and the parameters that are given.
+    """Read `tpcc` or `tpcc(warehouses=2,items=500)`.
+
+    The workload, and the parameters that are given.
 
     Raises:
         InputError: it is no such thing, or the name is unknown.
     """
     match = _SPEC.fullmatch(spec.strip())
     if match is None:
-        raise InputError(f"workload `{spec}`: write a name, or NAME(parameter=number,...) as in `tpcc(warehouses=2)`")
+        raise InputError(
+            f"workload `{spec}`: write a name, or NAME(parameter=number,...) as in "
+            "`tpcc(warehouses=2)`"
+        )
     if match[1] not in WORKLOADS:
         raise InputError(f"unknown workload `{match[1]}`; known are: {', '.join(WORKLOADS)}")
     workload, given = WORKLOADS[match[1]], dict[str, int]()
@@ -41,7 +46,8 @@ def find(spec: str) -> tuple[Workload, dict[str, int]]:
         number = re.fullmatch(r"(\d+)(k|M|Ki|Mi|)", value.strip())
         if number is None:
             raise InputError(
-                f"workload `{spec}`: {part.strip()} has to be parameter=number, such as {_example(workload)}"
+                f"workload `{spec}`: {part.strip()} has to be parameter=number, such as "
+                f"{_example(workload)}"
             )
         given[name.strip()] = int(number[1]) * _UNITS[number[2]]
     return workload, given
@@ -52,20 +58,30 @@ def _example(workload: Workload) -> str:
 
 
 def listing() -> list[dict[str, Any]]:
-    """Tell all workloads as `flashwright list` does: entries as the core's `registry()` has them."""
+    """Tell all workloads as `flashwright list` does.
+
+    Entries as the core's `registry()` has them.
+    """
     return [
         {
             "name": workload.name,
-            "usage": f"{workload.name}({', '.join(f'{param.name}={param.default}' for param in workload.params)})",
+            "usage": f"{workload.name}("
+            f"{', '.join(f'{param.name}={param.default}' for param in workload.params)})",
             "summary": f"{workload.summary}; mixes {', '.join(workload.mixes)}",
             "source": workload.source,
             "aliases": [],
             "params": [
-                {"name": param.name, "default": str(param.default), "help": param.help, "accepts": param.accepts}
+                {
+                    "name": param.name,
+                    "default": str(param.default),
+                    "help": param.help,
+                    "accepts": param.accepts,
+                }
                 for param in workload.params
             ],
             "mixes": {
-                mix.name: {"weights": dict(mix.weights), "source": mix.source} for mix in workload.mixes.values()
+                mix.name: {"weights": dict(mix.weights), "source": mix.source}
+                for mix in workload.mixes.values()
             },
         }
         for workload in WORKLOADS.values()

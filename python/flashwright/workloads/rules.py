@@ -9,7 +9,10 @@ from .databases.base import Backend
 
 
 def check(backend: Backend, rules: Iterable[tuple[str, str, str]]) -> list[Violation]:
-    """Give the rules that do not hold, each of which is a name, what it says, and a query for the keys of rows that break it."""
+    """Give the rules that do not hold.
+
+    Each rule is a name, what it says, and a query for the keys of rows that break it.
+    """
     found = []
     for rule, says, query in rules:
         rows = backend.batch([(query, ())], commit=True, read_only=True)[0]

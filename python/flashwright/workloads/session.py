@@ -1,4 +1,7 @@
-"""One run from nothing to its result: a database made, filled, started anew, run on, checked, and removed."""
+"""One run from nothing to its result.
+
+A database made, filled, started anew, run on, checked, and removed.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,9 @@ class Ground(Protocol):
     """What a database can be put on besides a folder that is there."""
 
     def make(self, supervisor: Supervisor, on: Path) -> Path:
-        """Make it, `on` a folder where it may put its own things, and give the folder for the database.
+        """Make it, and give the folder for the database.
+
+        `on` is a folder where it may put its own things.
 
         Raises:
             InputError: it cannot be made here.
@@ -42,9 +47,10 @@ class Ground(Protocol):
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be run. `on` is the folder in which the database gets one of its own; `keep` leaves it there.
+    """What is to be run.
 
-    With a `ground` the database is on that, and what the ground takes is in `on`.
+    `on` is the folder in which the database gets one of its own; `keep` leaves it there. With a
+    `ground` the database is on that, and what the ground takes is in `on`.
     """
 
     workload: Workload
@@ -60,7 +66,10 @@ class Plan:
 
 @dataclass
 class Finding:
-    """What a run gave. Checkpoints are in seconds of the measurement; `violations` is None if nothing was checked."""
+    """What a run gave.
+
+    Checkpoints are in seconds of the measurement; `violations` is None if nothing was checked.
+    """
 
     result: RunResult
     database_bytes: int
@@ -76,7 +85,10 @@ class Finding:
 
 @dataclass
 class Stage:
-    """Where a run is, for those who watch: `done` of `total` units of loading, then seconds or transactions."""
+    """Where a run is, for those who watch.
+
+    `done` of `total` units of loading, then seconds or transactions.
+    """
 
     name: str = "Making the database"
     done: float = 0.0
@@ -89,8 +101,8 @@ class Stage:
 class Session(Unobserved):
     """Runs a plan, in any thread; `stop` ends it early, from any other.
 
-    `recorder` is told of the measurement as `Observer` says: what records a run hangs in there. `place` is the database, once it
-    is made, and `stage` tells where the run is.
+    `recorder` is told of the measurement as `Observer` says: what records a run hangs in there.
+    `place` is the database, once it is made, and `stage` tells where the run is.
     """
 
     def __init__(self, plan: Plan, recorder: Observer | None = None) -> None:
@@ -103,7 +115,10 @@ class Session(Unobserved):
         self._begins_at = 0.0
 
     def stop(self) -> None:
-        """Ask for the end. A load is given up; of a run that has begun, what was measured so far is the result."""
+        """Ask for the end.
+
+        A load is given up; of a run that has begun, what was measured so far is the result.
+        """
         self._stop.set()
 
     # What the driver tells of the run: for the stage, and on to the recorder.
@@ -111,14 +126,20 @@ class Session(Unobserved):
     def warming_up(self, windows: Windows) -> None:
         """See `Observer`."""
         warm = self.plan.config.warm_up_seconds
-        self.stage = Stage("Warming up" if warm > 0 else "Running", 0.0, warm, "s", windows, time.monotonic())
+        self.stage = Stage(
+            "Warming up" if warm > 0 else "Running", 0.0, warm, "s", windows, time.monotonic()
+        )
         self._recorder.warming_up(windows)
 
     def measurement_begins(self, at_ns: int) -> None:
         """See `Observer`."""
         self._begins_ns, self._begins_at = at_ns, time.time() - (time.monotonic_ns() - at_ns) / 1e9
         config = self.plan.config
-        total = config.seconds if config.seconds is not None else (config.transactions or 0) * config.clients
+        total = (
+            config.seconds
+            if config.seconds is not None
+            else (config.transactions or 0) * config.clients
+        )
         unit = "s" if config.seconds is not None else "transactions"
         self.stage = Stage("Running", 0.0, total, unit, self.stage.windows, at_ns / 1e9)
         self._recorder.measurement_begins(at_ns)
@@ -211,16 +232,23 @@ class Session(Unobserved):
             return Embedded(folder, plan.settings, supervisor)
         from .databases.cluster import Cluster  # noqa: PLC0415  (an optional part)
 
-        # A socket's path must be short, and the server's own log must not be on the device that is measured.
-        run_dir = supervisor.folder(Path("/tmp"), "flashwright-run-")  # noqa: S108  (with a random name of its own)
+        # A socket's path must be short, and the server's own log must not be on the device that is
+        # measured.
+        # It has a random name of its own.
+        run_dir = supervisor.folder(Path("/tmp"), "flashwright-run-")  # noqa: S108
         return Cluster(folder, run_dir, plan.settings, supervisor, plan.postgres)
 
     def _scripts(self) -> Any:
         by_pgbench = self.plan.workload.by_pgbench
-        return by_pgbench(self.plan.load) if self.plan.database == "postgres" and by_pgbench is not None else None
+        return (
+            by_pgbench(self.plan.load)
+            if self.plan.database == "postgres" and by_pgbench is not None
+            else None
+        )
 
     def _server(self, place: Place) -> Any:
-        return place.server  # type: ignore[attr-defined]  # pgbench is asked for only where the place is a Cluster
+        # pgbench is asked for only where the place is a Cluster.
+        return place.server  # type: ignore[attr-defined]
 
     def _fill(self, place: Place) -> None:
         plan = self.plan
@@ -251,7 +279,9 @@ class Session(Unobserved):
         scripts = self._scripts()
         with checkpointer or nullcontext():
             if scripts is not None:
-                run = pgbench.PgbenchRun(self._server(place), supervisor, plan.load, scripts, config)
+                run = pgbench.PgbenchRun(
+                    self._server(place), supervisor, plan.load, scripts, config
+                )
                 result = run.run(self, self._stop)
             else:
                 result = driver.run(database, plan.load, config, self, self._stop)
@@ -265,7 +295,10 @@ class Session(Unobserved):
             backend.close()
 
     def _checkpoints(self, place: Place, marks: list[tuple[int, int]]) -> list[dict[str, Any]]:
-        """Checkpoints by the clock of the measurement: those that the database tells of, or else those that we asked for."""
+        """Checkpoints by the clock of the measurement.
+
+        Those that the database tells of, or else those that we asked for.
+        """
         told = place.checkpoints(self._begins_at)
         if told or self._begins_ns is None:
             return told
@@ -294,4 +327,8 @@ def _database_errors() -> Iterator[None]:
 
 def versions() -> dict[str, str]:
     """Tell what a result depends on besides the database."""
-    return {"python": platform.python_version(), "kernel": platform.release(), "sqlite": sqlite3.sqlite_version}
+    return {
+        "python": platform.python_version(),
+        "kernel": platform.release(),
+        "sqlite": sqlite3.sqlite_version,
+    }

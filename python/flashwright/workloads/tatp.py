@@ -1,9 +1,11 @@
-"""TATP, formerly TM-1: a mobile network's home location register, read and changed by seven short transactions.
+"""TATP, formerly TM-1.
 
-After the TATP Benchmark Description, version 1.0: schema and population (its chapter 2), transactions and mix (chapter 3). In
-PostgreSQL pgbench runs it from scripts; elsewhere this code does. One difference: an INSERT_CALL_FORWARDING that must fail (there
-is no such facility, or the row is there already) inserts nothing and commits, where the description has the database
-refuse the row. It counts as unsuccessful all the same, here as a miss.
+A mobile network's home location register, read and changed by seven short transactions. After the
+TATP Benchmark Description, version 1.0: schema and population (its chapter 2), transactions and mix
+(chapter 3). In PostgreSQL pgbench runs it from scripts; elsewhere this code does. One difference:
+an INSERT_CALL_FORWARDING that must fail (there is no such facility, or the row is there already)
+inserts nothing and commits, where the description has the database refuse the row. It counts as
+unsuccessful all the same, here as a miss.
 """
 
 from __future__ import annotations
@@ -34,17 +36,20 @@ LONGEST_HOURS = 8
 
 
 def _destination_share() -> float:
-    """Of GET_NEW_DESTINATION, by the population: the facility is there (5/8) and active (0.85), and a forwarding covers the time.
+    """Of GET_NEW_DESTINATION, by the population.
 
-    The description says 23.9 %. Its own population, with times drawn as it says (start of 0, 8, 16; end of 1 to 24), gives
-    14.8 %: forwardings are 0 to 3 of the three starts, each 1 to 8 hours long.
+    The facility is there (5/8) and active (0.85), and a forwarding covers the time. The description
+    says 23.9 %. Its own population, with times drawn as it says (start of 0, 8, 16; end of 1 to
+    24), gives 14.8 %: forwardings are 0 to 3 of the three starts, each 1 to 8 hours long.
     """
     covered = 0.0
     for count in range(len(START_TIMES) + 1):
         choices = list(itertools.combinations(START_TIMES, count))
         for starts, asked, end in itertools.product(choices, START_TIMES, range(1, 25)):
             lasting = [
-                sum(end < start + hours for hours in range(1, LONGEST_HOURS + 1)) for start in starts if start <= asked
+                sum(end < start + hours for hours in range(1, LONGEST_HOURS + 1))
+                for start in starts
+                if start <= asked
             ]
             none = math.prod(1 - hours / LONGEST_HOURS for hours in lasting)
             covered += (1 - none) / (4 * len(choices) * len(START_TIMES) * 24)
@@ -65,10 +70,20 @@ SUCCESS = {
 MIXES: dict[str, Mix] = {
     mix.name: mix
     for mix in (
-        Mix("standard", dict(zip(KINDS, (35, 10, 35, 2, 14, 2, 2), strict=True)), "TATP 1.0: 80 % reads, 20 % writes"),
-        Mix("read_only", dict(zip(KINDS, (44, 12, 44, 0, 0, 0, 0), strict=True)), "ours: the standard's reads alone"),
         Mix(
-            "update_only", dict(zip(KINDS, (0, 0, 0, 10, 70, 10, 10), strict=True)), "ours: the standard's writes alone"
+            "standard",
+            dict(zip(KINDS, (35, 10, 35, 2, 14, 2, 2), strict=True)),
+            "TATP 1.0: 80 % reads, 20 % writes",
+        ),
+        Mix(
+            "read_only",
+            dict(zip(KINDS, (44, 12, 44, 0, 0, 0, 0), strict=True)),
+            "ours: the standard's reads alone",
+        ),
+        Mix(
+            "update_only",
+            dict(zip(KINDS, (0, 0, 0, 10, 70, 10, 10), strict=True)),
+            "ours: the standard's writes alone",
         ),
     )
 }
@@ -87,17 +102,18 @@ TABLES = {
         "msc_location INTEGER, vlr_location INTEGER"
     ),
     "access_info": (
-        "s_id INTEGER NOT NULL REFERENCES subscriber, ai_type SMALLINT NOT NULL, data1 SMALLINT, data2 SMALLINT, "
-        "data3 CHAR(3), data4 CHAR(5), PRIMARY KEY (s_id, ai_type)"
+        "s_id INTEGER NOT NULL REFERENCES subscriber, ai_type SMALLINT NOT NULL, data1 SMALLINT, "
+        "data2 SMALLINT, data3 CHAR(3), data4 CHAR(5), PRIMARY KEY (s_id, ai_type)"
     ),
     "special_facility": (
-        "s_id INTEGER NOT NULL REFERENCES subscriber, sf_type SMALLINT NOT NULL, is_active SMALLINT NOT NULL, "
-        "error_cntrl SMALLINT, data_a SMALLINT, data_b CHAR(5), PRIMARY KEY (s_id, sf_type)"
+        "s_id INTEGER NOT NULL REFERENCES subscriber, sf_type SMALLINT NOT NULL, is_active "
+        "SMALLINT NOT NULL, error_cntrl SMALLINT, data_a SMALLINT, data_b CHAR(5), PRIMARY KEY "
+        "(s_id, sf_type)"
     ),
     "call_forwarding": (
-        "s_id INTEGER NOT NULL, sf_type SMALLINT NOT NULL, start_time SMALLINT NOT NULL, end_time SMALLINT, "
-        "numberx VARCHAR(15), PRIMARY KEY (s_id, sf_type, start_time), "
-        "FOREIGN KEY (s_id, sf_type) REFERENCES special_facility"
+        "s_id INTEGER NOT NULL, sf_type SMALLINT NOT NULL, start_time SMALLINT NOT NULL, end_time "
+        "SMALLINT, numberx VARCHAR(15), PRIMARY KEY (s_id, sf_type, start_time), FOREIGN KEY "
+        "(s_id, sf_type) REFERENCES special_facility"
     ),
 }
 INDEX = "CREATE UNIQUE INDEX subscriber_number ON subscriber (sub_nbr)"
@@ -117,16 +133,17 @@ _RULES = (
     ),
     (
         "TATP rows",
-        "every row of CALL_FORWARDING has its facility, a start of 0, 8 or 16, and an end of 1 to 24",
-        "SELECT c.s_id, c.sf_type, c.start_time FROM call_forwarding AS c LEFT JOIN special_facility AS f "
-        "ON f.s_id = c.s_id AND f.sf_type = c.sf_type WHERE f.s_id IS NULL OR c.start_time NOT IN (0, 8, 16) "
-        "OR c.end_time NOT BETWEEN 1 AND 24",
+        "every row of CALL_FORWARDING has its facility, a start of 0, 8 or 16, and an end of 1 to "
+        "24",
+        "SELECT c.s_id, c.sf_type, c.start_time FROM call_forwarding AS c LEFT JOIN "
+        "special_facility AS f ON f.s_id = c.s_id AND f.sf_type = c.sf_type WHERE f.s_id IS NULL "
+        "OR c.start_time NOT IN (0, 8, 16) OR c.end_time NOT BETWEEN 1 AND 24",
     ),
     (
         "TATP rows",
         "SUB_NBR is S_ID in 15 digits, BIT_1 is 0 or 1, and VLR_LOCATION is set",
-        "SELECT s_id FROM subscriber WHERE CAST(sub_nbr AS BIGINT) <> s_id OR LENGTH(sub_nbr) <> 15 "
-        "OR bit_1 NOT IN (0, 1) OR vlr_location IS NULL OR vlr_location < 0",
+        "SELECT s_id FROM subscriber WHERE CAST(sub_nbr AS BIGINT) <> s_id OR LENGTH(sub_nbr) <> "
+        "15 OR bit_1 NOT IN (0, 1) OR vlr_location IS NULL OR vlr_location < 0",
     ),
 )
 
@@ -140,7 +157,9 @@ def skew_constant(subscribers: int) -> int:
 
 def draw_subscriber(rng: random.Random, subscribers: int) -> int:
     """Draw a subscriber, not uniformly: NURand with the description's A, and C of 0."""
-    return (rng.randint(0, skew_constant(subscribers)) | rng.randint(1, subscribers)) % subscribers + 1
+    return (
+        rng.randint(0, skew_constant(subscribers)) | rng.randint(1, subscribers)
+    ) % subscribers + 1
 
 
 def number_of(subscriber: int) -> str:
@@ -158,13 +177,20 @@ class TatpLoad:
     def most_clients(self) -> None:
         """Any number."""
 
-    def fill(self, database: BackendConfig, seed: int, processes: int, report: Report) -> None:  # noqa: ARG002
+    def fill(
+        self,
+        database: BackendConfig,
+        seed: int,
+        processes: int,  # noqa: ARG002
+        report: Report,
+    ) -> None:
         """See `Load.fill`."""
         backend = database.connect()
         try:
             backend.script([f"CREATE TABLE {name} ({columns})" for name, columns in TABLES.items()])
             rng = random.Random(f"{seed} tatp load")
-            # In no order, as the description's own loader does: neighbours in a table are no neighbours by number.
+            # In no order, as the description's own loader does: neighbours in a table are no
+            # neighbours by number.
             shuffled = rng.sample(range(1, self.subscribers + 1), self.subscribers)
             for first in range(0, self.subscribers, _PORTION):
                 ids = shuffled[first : first + _PORTION]
@@ -178,14 +204,20 @@ class TatpLoad:
 
     def client(self, *, seed: int, stream: int, client: int, clients: int) -> TatpClient:
         """See `Load.client`."""
-        return TatpClient(self, random.Random(f"{seed} tatp stream {stream} client {client} of {clients}"))
+        return TatpClient(
+            self, random.Random(f"{seed} tatp stream {stream} client {client} of {clients}")
+        )
 
     def violations(self, backend: Backend) -> list[Violation]:
         """See `Load.violations`."""
         found = check(backend, _RULES)
-        count = backend.batch([("SELECT COUNT(*) FROM subscriber", ())], commit=True, read_only=True)[0][0][0]
+        count = backend.batch(
+            [("SELECT COUNT(*) FROM subscriber", ())], commit=True, read_only=True
+        )[0][0][0]
         if count != self.subscribers:
-            found.append(Violation("TATP rows", f"there are {self.subscribers} subscribers", 1, (count,)))
+            found.append(
+                Violation("TATP rows", f"there are {self.subscribers} subscribers", 1, (count,))
+            )
         return found
 
 
@@ -193,8 +225,13 @@ def _text(rng: random.Random, length: int) -> str:
     return "".join(rng.choices(_LETTERS, k=length))
 
 
-def _population(rng: random.Random, ids: Sequence[int], subscribers: int) -> dict[str, list[tuple[Value, ...]]]:
-    """Draw some subscribers with what belongs to them: 2.5 accesses, 2.5 facilities, 1.5 forwardings a facility on average."""
+def _population(
+    rng: random.Random, ids: Sequence[int], subscribers: int
+) -> dict[str, list[tuple[Value, ...]]]:
+    """Draw some subscribers with what belongs to them.
+
+    2.5 accesses, 2.5 facilities, 1.5 forwardings a facility on average.
+    """
     rows: dict[str, list[tuple[Value, ...]]] = {table: [] for table in TABLES}
     for s_id in ids:
         bits = rng.getrandbits(10)
@@ -286,8 +323,9 @@ class TatpClient:
     @staticmethod
     def _get_new_destination(backend: Backend, asked: Request) -> list[Row]:
         statement = (
-            "SELECT cf.numberx FROM special_facility AS sf, call_forwarding AS cf WHERE sf.s_id = ? AND sf.sf_type = ? "
-            "AND sf.is_active = 1 AND cf.s_id = sf.s_id AND cf.sf_type = sf.sf_type AND cf.start_time <= ? AND ? < cf.end_time",
+            "SELECT cf.numberx FROM special_facility AS sf, call_forwarding AS cf WHERE sf.s_id = "
+            "? AND sf.sf_type = ? AND sf.is_active = 1 AND cf.s_id = sf.s_id AND cf.sf_type = "
+            "sf.sf_type AND cf.start_time <= ? AND ? < cf.end_time",
             (asked.s_id, asked.a_type, asked.start_time, asked.end_time),
         )
         return backend.batch([statement], commit=True, read_only=True)[0]
@@ -326,8 +364,8 @@ class TatpClient:
         statements: list[Any] = [
             ("SELECT sf_type FROM special_facility WHERE s_id = ?", (s_id,)),
             (
-                f"INSERT INTO call_forwarding SELECT s_id, sf_type, {_CASTS} FROM special_facility WHERE {_FACILITY} "
-                "ON CONFLICT DO NOTHING RETURNING s_id",
+                f"INSERT INTO call_forwarding SELECT s_id, sf_type, {_CASTS} FROM special_facility "
+                f"WHERE {_FACILITY} ON CONFLICT DO NOTHING RETURNING s_id",
                 values,
             ),
         ]
@@ -359,13 +397,13 @@ SCRIPTS = {
     "get_subscriber_data": f"{_SET_SUBSCRIBER}SELECT * FROM subscriber WHERE s_id = :s_id;\n",
     "get_new_destination": (
         f"{_SET_SUBSCRIBER}{_SET_TYPE}{_SET_START}\\set end_time random(1, 24)\n"
-        "SELECT cf.numberx FROM special_facility AS sf, call_forwarding AS cf WHERE sf.s_id = :s_id AND sf.sf_type = :type "
-        "AND sf.is_active = 1 AND cf.s_id = sf.s_id AND cf.sf_type = sf.sf_type AND cf.start_time <= :start_time "
-        "AND :end_time < cf.end_time;\n"
+        "SELECT cf.numberx FROM special_facility AS sf, call_forwarding AS cf WHERE sf.s_id = "
+        ":s_id AND sf.sf_type = :type AND sf.is_active = 1 AND cf.s_id = sf.s_id AND cf.sf_type = "
+        "sf.sf_type AND cf.start_time <= :start_time AND :end_time < cf.end_time;\n"
     ),
     "get_access_data": (
-        f"{_SET_SUBSCRIBER}{_SET_TYPE}"
-        "SELECT data1, data2, data3, data4 FROM access_info WHERE s_id = :s_id AND ai_type = :type;\n"
+        f"{_SET_SUBSCRIBER}{_SET_TYPE}SELECT data1, data2, data3, data4 FROM access_info WHERE "
+        "s_id = :s_id AND ai_type = :type;\n"
     ),
     "update_subscriber_data": (
         f"{_SET_SUBSCRIBER}{_SET_TYPE}\\set bit random(0, 1)\n\\set data random(0, 255)\nBEGIN;\n"
@@ -381,13 +419,15 @@ SCRIPTS = {
         "\\set number random(1, :subscribers)\nBEGIN;\n"
         f"SELECT s_id FROM subscriber WHERE sub_nbr = {_NUMBER};\n"
         "SELECT sf_type FROM special_facility WHERE s_id = :s_id;\n"
-        "INSERT INTO call_forwarding SELECT s_id, sf_type, :start_time::smallint, :end_time::smallint, lpad(:number::text, 15, '0') "
-        "FROM special_facility WHERE s_id = :s_id AND sf_type = :type ON CONFLICT DO NOTHING;\nEND;\n"
+        "INSERT INTO call_forwarding SELECT s_id, sf_type, :start_time::smallint, "
+        ":end_time::smallint, lpad(:number::text, 15, '0') FROM special_facility WHERE s_id = "
+        ":s_id AND sf_type = :type ON CONFLICT DO NOTHING;\nEND;\n"
     ),
     "delete_call_forwarding": (
         f"{_SET_SUBSCRIBER}{_SET_TYPE}{_SET_START}BEGIN;\n"
         f"SELECT s_id FROM subscriber WHERE sub_nbr = {_NUMBER};\n"
-        "DELETE FROM call_forwarding WHERE s_id = :s_id AND sf_type = :type AND start_time = :start_time;\nEND;\n"
+        "DELETE FROM call_forwarding WHERE s_id = :s_id AND sf_type = :type AND start_time = "
+        ":start_time;\nEND;\n"
     ),
 }
 
@@ -395,7 +435,9 @@ SCRIPTS = {
 def _scripts(load: base.Load) -> Scripts:
     if not isinstance(load, TatpLoad):
         raise TypeError("a load of another workload")
-    return Scripts(SCRIPTS, {"subscribers": load.subscribers, "skew": skew_constant(load.subscribers)})
+    return Scripts(
+        SCRIPTS, {"subscribers": load.subscribers, "skew": skew_constant(load.subscribers)}
+    )
 
 
 WORKLOAD = Workload(

@@ -1,7 +1,8 @@
-"""TPC-B-like, as pgbench defines it: a bank's branches, tellers and accounts, and one transaction that changes one of each.
+"""TPC-B-like, as pgbench defines it.
 
-In PostgreSQL pgbench fills and runs it; elsewhere this code does, statement by statement the same. Not TPC-B itself: there a
-branch's accounts are preferred, and the time is measured by other rules.
+A bank's branches, tellers and accounts, and one transaction that changes one of each. In PostgreSQL
+pgbench fills and runs it; elsewhere this code does, statement by statement the same. Not TPC-B
+itself: there a branch's accounts are preferred, and the time is measured by other rules.
 """
 
 from __future__ import annotations
@@ -25,16 +26,24 @@ MIXES: dict[str, Mix] = {
     mix.name: mix
     for mix in (
         Mix("standard", {"tpcb_like": 1}, "pgbench's built-in script tpcb-like"),
-        Mix("simple_update", {"simple_update": 1}, "pgbench's simple-update: without tellers and branches"),
+        Mix(
+            "simple_update",
+            {"simple_update": 1},
+            "pgbench's simple-update: without tellers and branches",
+        ),
         Mix("select_only", {"select_only": 1}, "pgbench's select-only"),
     )
 }
 
 _TABLES = (
-    "CREATE TABLE pgbench_history (tid INTEGER, bid INTEGER, aid INTEGER, delta INTEGER, mtime TIMESTAMP, filler CHAR(22))",
-    "CREATE TABLE pgbench_tellers (tid INTEGER NOT NULL PRIMARY KEY, bid INTEGER, tbalance INTEGER, filler CHAR(84))",
-    "CREATE TABLE pgbench_accounts (aid INTEGER NOT NULL PRIMARY KEY, bid INTEGER, abalance INTEGER, filler CHAR(84))",
-    "CREATE TABLE pgbench_branches (bid INTEGER NOT NULL PRIMARY KEY, bbalance INTEGER, filler CHAR(88))",
+    "CREATE TABLE pgbench_history (tid INTEGER, bid INTEGER, aid INTEGER, delta INTEGER, mtime "
+    "TIMESTAMP, filler CHAR(22))",
+    "CREATE TABLE pgbench_tellers (tid INTEGER NOT NULL PRIMARY KEY, bid INTEGER, tbalance "
+    "INTEGER, filler CHAR(84))",
+    "CREATE TABLE pgbench_accounts (aid INTEGER NOT NULL PRIMARY KEY, bid INTEGER, abalance "
+    "INTEGER, filler CHAR(84))",
+    "CREATE TABLE pgbench_branches (bid INTEGER NOT NULL PRIMARY KEY, bbalance INTEGER, filler "
+    "CHAR(88))",
 )
 
 _RULES = tuple(
@@ -54,9 +63,10 @@ _EACH = tuple(
     (
         "TPC-B-like sums",
         f"each {word}'s balance is the sum of its history",
-        f"SELECT {key}, {column}, total FROM (SELECT t.{key}, {column}, COALESCE(h.total, 0) AS total FROM {table} AS t "
-        f"LEFT JOIN (SELECT {key}, SUM(delta) AS total FROM pgbench_history GROUP BY {key}) AS h ON h.{key} = t.{key}) AS both_sums "
-        f"WHERE {column} <> total",
+        f"SELECT {key}, {column}, total FROM (SELECT t.{key}, {column}, COALESCE(h.total, 0) AS "
+        f"total FROM {table} AS t LEFT JOIN (SELECT {key}, SUM(delta) AS total FROM "
+        f"pgbench_history GROUP BY {key}) AS h ON h.{key} = t.{key}) AS both_sums WHERE {column} "
+        "<> total",
     )
     for word, key, column, table in (
         ("branch", "bid", "bbalance", "pgbench_branches"),
@@ -77,12 +87,14 @@ _OTHERS = (
     "UPDATE pgbench_branches SET bbalance = bbalance + :delta WHERE bid = :bid;\n"
 )
 _HISTORY = (
-    "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);\n"
+    "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :aid, :delta, "
+    "CURRENT_TIMESTAMP);\n"
 )
 SCRIPTS = {
     "tpcb_like": f"{_SETS}BEGIN;\n{_ACCOUNT}{_OTHERS}{_HISTORY}END;\n",
     "simple_update": f"{_SETS}BEGIN;\n{_ACCOUNT}{_HISTORY}END;\n",
-    "select_only": f"\\set aid random(1, {ACCOUNTS} * :scale)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n",
+    "select_only": f"\\set aid random(1, {ACCOUNTS} * :scale)\nSELECT abalance FROM "
+    "pgbench_accounts WHERE aid = :aid;\n",
 }
 """pgbench's built-in scripts in their own words (its documentation lists them)."""
 
@@ -108,15 +120,29 @@ class TpcbLoad:
     def most_clients(self) -> None:
         """Any number, though more than `scale` wait for each other's branch."""
 
-    def fill(self, database: BackendConfig, seed: int, processes: int, report: Report) -> None:  # noqa: ARG002
-        """See `Load.fill`: as pgbench does, nothing in it is drawn, so that every seed gives the same."""
+    def fill(
+        self,
+        database: BackendConfig,
+        seed: int,  # noqa: ARG002
+        processes: int,  # noqa: ARG002
+        report: Report,
+    ) -> None:
+        """See `Load.fill`.
+
+        As pgbench does, nothing in it is drawn, so that every seed gives the same.
+        """
         backend = database.connect()
         try:
             backend.script(_TABLES)
-            backend.bulk_load("pgbench_branches", ((bid, 0, "") for bid in range(1, self.scale + 1)))
+            backend.bulk_load(
+                "pgbench_branches", ((bid, 0, "") for bid in range(1, self.scale + 1))
+            )
             backend.bulk_load(
                 "pgbench_tellers",
-                ((tid, (tid - 1) // TELLERS + 1, 0, "") for tid in range(1, TELLERS * self.scale + 1)),
+                (
+                    (tid, (tid - 1) // TELLERS + 1, 0, "")
+                    for tid in range(1, TELLERS * self.scale + 1)
+                ),
             )
             for portion in range(0, ACCOUNTS * self.scale, _PORTION):
                 backend.bulk_load("pgbench_accounts", _accounts(portion))
@@ -127,17 +153,26 @@ class TpcbLoad:
 
     def client(self, *, seed: int, stream: int, client: int, clients: int) -> TpcbClient:
         """See `Load.client`."""
-        return TpcbClient(self, random.Random(f"{seed} tpcb stream {stream} client {client} of {clients}"))
+        return TpcbClient(
+            self, random.Random(f"{seed} tpcb stream {stream} client {client} of {clients}")
+        )
 
     def violations(self, backend: Backend) -> list[Violation]:
-        """See `Load.violations`. `simple_update` leaves tellers and branches as they are, so that only accounts add up."""
+        """See `Load.violations`.
+
+        `simple_update` leaves tellers and branches as they are, so that only accounts add up.
+        """
         return check(backend, _RULES[:1] if self.mix.share("simple_update") > 0 else _RULES + _EACH)
 
 
 def _accounts(portion: int) -> Iterator[tuple[Value, ...]]:
-    # pgbench's filler is of blanks, as CHAR pads it; a database that does not pad would have rows of another size.
+    # pgbench's filler is of blanks, as CHAR pads it; a database that does not pad would have rows
+    # of another size.
     filler = " " * 84
-    return ((aid, (aid - 1) // ACCOUNTS + 1, 0, filler) for aid in range(portion + 1, portion + _PORTION + 1))
+    return (
+        (aid, (aid - 1) // ACCOUNTS + 1, 0, filler)
+        for aid in range(portion + 1, portion + _PORTION + 1)
+    )
 
 
 class TpcbClient:
@@ -179,14 +214,21 @@ class TpcbClient:
                 ("UPDATE pgbench_branches SET bbalance = bbalance + ? WHERE bid = ?", (delta, bid)),
             ]
         now = datetime.now().isoformat(" ")
-        statements.append(("INSERT INTO pgbench_history VALUES (?, ?, ?, ?, ?, NULL)", (tid, bid, aid, delta, now)))
+        statements.append(
+            (
+                "INSERT INTO pgbench_history VALUES (?, ?, ?, ?, ?, NULL)",
+                (tid, bid, aid, delta, now),
+            )
+        )
         return Outcome(output=tuple(backend.batch(statements, commit=True)[1][0]))
 
 
 def _scripts(load: base.Load) -> Scripts:
     if not isinstance(load, TpcbLoad):
         raise TypeError("a load of another workload")
-    return Scripts(SCRIPTS, {"scale": load.scale}, ("--initialize", f"--scale={load.scale}", "--quiet"))
+    return Scripts(
+        SCRIPTS, {"scale": load.scale}, ("--initialize", f"--scale={load.scale}", "--quiet")
+    )
 
 
 WORKLOAD = Workload(

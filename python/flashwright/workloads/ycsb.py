@@ -1,9 +1,11 @@
-"""YCSB-like: one table of records, and the core workloads A to F of reads, updates, inserts, scans and read-modify-writes.
+"""YCSB-like.
 
-After Cooper et al., "Benchmarking Cloud Serving Systems with YCSB" (SoCC 2010): 10 fields of 100 characters, keys in the order of
-a hash, zipfian choice with constant 0.99 scattered over the keys. Different from the original: each client reads the latest
-records of its own inserts and of the load, as clients share no counter; and each field begins with a checksum of its own, so that a
-lost or torn write is found at the end.
+One table of records, and the core workloads A to F of reads, updates, inserts, scans and
+read-modify-writes. After Cooper et al., "Benchmarking Cloud Serving Systems with YCSB" (SoCC 2010):
+10 fields of 100 characters, keys in the order of a hash, zipfian choice with constant 0.99
+scattered over the keys. Different from the original: each client reads the latest records of its
+own inserts and of the load, as clients share no counter; and each field begins with a checksum of
+its own, so that a lost or torn write is found at the end.
 """
 
 from __future__ import annotations
@@ -35,7 +37,11 @@ MIXES: dict[str, Mix] = {
         Mix("b", {"read": 95, "update": 5}, f"{_SOURCE} B, read mostly: zipfian"),
         Mix("c", {"read": 100}, f"{_SOURCE} C, read only: zipfian"),
         Mix("d", {"read": 95, "insert": 5}, f"{_SOURCE} D, read latest"),
-        Mix("e", {"scan": 95, "insert": 5}, f"{_SOURCE} E, short ranges of 1 to 100 records: zipfian"),
+        Mix(
+            "e",
+            {"scan": 95, "insert": 5},
+            f"{_SOURCE} E, short ranges of 1 to 100 records: zipfian",
+        ),
         Mix("f", {"read": 50, "read_modify_write": 50}, f"{_SOURCE} F: zipfian"),
     )
 }
@@ -46,7 +52,10 @@ _CHECKED_AT_ONCE = 5_000
 
 
 def fnv_hash(value: int) -> int:
-    """Give the 64-bit FNV-1a hash of a number's eight bytes, least significant first, as YCSB has it."""
+    """Give the 64-bit FNV-1a hash of a number's eight bytes.
+
+    Least significant first, as YCSB has it.
+    """
     found = 0xCBF29CE484222325
     for _ in range(8):
         found = ((found ^ (value & 0xFF)) * 0x100000001B3) & (2**64 - 1)
@@ -56,14 +65,18 @@ def fnv_hash(value: int) -> int:
 
 
 def key_of(record: int) -> str:
-    """Give the key of a record's number, whose order is that of the hash: inserts go anywhere in the index."""
+    """Give the key of a record's number, whose order is that of the hash.
+
+    Inserts go anywhere in the index.
+    """
     return f"user{fnv_hash(record):020}"
 
 
 class Zipfian:
     """Draws ranks 0 ... n - 1, of which rank k has a share proportional to 1 / (k + 1)^0.99.
 
-    Gray et al., "Quickly Generating Billion-Record Synthetic Databases" (SIGMOD 1994), as YCSB does.
+    Gray et al., "Quickly Generating Billion-Record Synthetic Databases" (SIGMOD 1994), as YCSB
+    does.
     """
 
     def __init__(self, n: int, constant: float = ZIPFIAN_CONSTANT) -> None:
@@ -87,7 +100,10 @@ class Zipfian:
 
 
 class _Values:
-    """Field values: random letters behind a checksum of them, of the key and of the field's number."""
+    """Field values.
+
+    Random letters behind a checksum of them, of the key and of the field's number.
+    """
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
@@ -114,14 +130,22 @@ class YcsbLoad:
     def most_clients(self) -> None:
         """Any number."""
 
-    def fill(self, database: BackendConfig, seed: int, processes: int, report: Report) -> None:  # noqa: ARG002
+    def fill(
+        self,
+        database: BackendConfig,
+        seed: int,
+        processes: int,  # noqa: ARG002
+        report: Report,
+    ) -> None:
         """See `Load.fill`."""
         backend = database.connect()
         try:
             backend.script([TABLE])
             for first in range(0, self.records, _PORTION):
                 numbers = range(first, min(first + _PORTION, self.records))
-                backend.bulk_load("usertable", _rows(_Values(random.Random(f"{seed} ycsb {first}")), numbers))
+                backend.bulk_load(
+                    "usertable", _rows(_Values(random.Random(f"{seed} ycsb {first}")), numbers)
+                )
                 report(numbers[-1] + 1, self.records)
             backend.analyze()
         finally:
@@ -138,32 +162,54 @@ class YcsbLoad:
         last, count = "", 0
         while True:
             statement: Statement = (
-                f"SELECT * FROM usertable WHERE ycsb_key > ? ORDER BY ycsb_key LIMIT {_CHECKED_AT_ONCE}",
+                "SELECT * FROM usertable WHERE ycsb_key > ? ORDER BY ycsb_key LIMIT "
+                f"{_CHECKED_AT_ONCE}",
                 (last,),
             )
             rows = backend.batch([statement], commit=True, read_only=True)[0]
             if not rows:
                 break
             last, count = rows[-1][0], count + len(rows)
-            broken += [(row[0], n) for row in rows for n in range(FIELDS) if not _is_whole(row[0], n, row[n + 1])]
+            broken += [
+                (row[0], n)
+                for row in rows
+                for n in range(FIELDS)
+                if not _is_whole(row[0], n, row[n + 1])
+            ]
         found = []
         if broken:
-            found.append(Violation("YCSB rows", "each field begins with its checksum", len(broken), broken[0]))
+            found.append(
+                Violation(
+                    "YCSB rows", "each field begins with its checksum", len(broken), broken[0]
+                )
+            )
         lost = [key_of(number) for number in self._sampled() if not _has(backend, key_of(number))]
         if lost or count < self.records:
             says = f"there are the {self.records} records of the load, and the inserted"
             found.append(
-                Violation("YCSB rows", says, max(len(lost), self.records - count), (lost[0] if lost else count,))
+                Violation(
+                    "YCSB rows",
+                    says,
+                    max(len(lost), self.records - count),
+                    (lost[0] if lost else count,),
+                )
             )
         return found
 
     def _sampled(self) -> range:
-        """Give some hundred records over the whole load: that none is missing altogether is seen by counting."""
+        """Give some hundred records over the whole load.
+
+        That none is missing altogether is seen by counting.
+        """
         return range(0, self.records, max(1, self.records // 200))
 
 
 def _has(backend: Backend, key: str) -> bool:
-    return bool(backend.batch([("SELECT 1 FROM usertable WHERE ycsb_key = ?", (key,))], commit=True, read_only=True)[0])
+    return bool(
+        backend.batch(
+            [("SELECT 1 FROM usertable WHERE ycsb_key = ?", (key,))], commit=True, read_only=True
+        )[0]
+    )
 
 
 def _is_whole(key: str, number: int, value: str | None) -> bool:
@@ -190,7 +236,10 @@ class Request:
 
 
 class YcsbClient:
-    """One client. What it inserts is numbered beyond the load, each client in a range of its own."""
+    """One client.
+
+    What it inserts is numbered beyond the load, each client in a range of its own.
+    """
 
     _RANGE = 10**12
 
@@ -212,7 +261,9 @@ class YcsbClient:
         if kind == "insert":
             key = key_of(self._first + self._inserted)
             self._inserted += 1
-            return kind, Request(kind, key, values=tuple(self._values.draw(key, n) for n in range(FIELDS)))
+            return kind, Request(
+                kind, key, values=tuple(self._values.draw(key, n) for n in range(FIELDS))
+            )
         key = key_of(self._latest() if self._load.mix.name == "d" else self._scattered())
         if kind == "scan":
             return kind, Request(kind, key, length=self._rng.randint(1, LONGEST_SCAN))
@@ -244,12 +295,16 @@ class YcsbClient:
                 rows = backend.batch([scan], commit=True, read_only=True)[0]
             case "insert":
                 marks = ", ".join("?" * (FIELDS + 1))
-                insert: Statement = (f"INSERT INTO usertable VALUES ({marks})", (request.key, *request.values))
+                insert: Statement = (
+                    f"INSERT INTO usertable VALUES ({marks})",
+                    (request.key, *request.values),
+                )
                 backend.batch([insert], commit=True)
                 rows = [(request.key,)]
             case _:
                 update: Statement = (
-                    f"UPDATE usertable SET field{request.field} = ? WHERE ycsb_key = ? RETURNING ycsb_key",
+                    f"UPDATE usertable SET field{request.field} = ? WHERE ycsb_key = ? RETURNING "
+                    "ycsb_key",
                     (request.values[0], request.key),
                 )
                 reads: list[Any] = [read] if request.kind == "read_modify_write" else []

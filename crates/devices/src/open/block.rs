@@ -23,9 +23,15 @@ pub(super) struct Described {
 }
 
 impl Described {
-    /// By its number; `None` if the kernel knows no such device (the number of a file system that has none, say).
+    /// By its number; `None` if the kernel knows no such device (the number of a file system that
+    /// has none, say).
     pub fn find(number: u64) -> Option<Self> {
-        let folder = fs::canonicalize(format!("/sys/dev/block/{}:{}", libc::major(number), libc::minor(number))).ok()?;
+        let folder = fs::canonicalize(format!(
+            "/sys/dev/block/{}:{}",
+            libc::major(number),
+            libc::minor(number)
+        ))
+        .ok()?;
         let is_partition = folder.join("partition").exists();
         let disk = if is_partition { folder.parent()?.to_owned() } else { folder.clone() };
         Some(Self { folder, disk })
@@ -36,7 +42,8 @@ impl Described {
         self.folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
     }
 
-    /// A text that the disk has in sysfs, without blanks around it; `None` if it has none or an empty one.
+    /// A text that the disk has in sysfs, without blanks around it; `None` if it has none or an
+    /// empty one.
     fn text(&self, file: &str) -> Option<String> {
         let text = fs::read_to_string(self.disk.join(file)).ok()?.trim().to_owned();
         (!text.is_empty()).then_some(text)
@@ -58,21 +65,33 @@ impl Described {
     pub fn model(&self) -> String {
         if let Some(behind) = self.text("loop/backing_file") {
             let is_direct = self.number("loop/dio") == Some(1);
-            return format!("loop device over {behind}{}", if is_direct { "" } else { " through the page cache" });
+            return format!(
+                "loop device over {behind}{}",
+                if is_direct { "" } else { " through the page cache" }
+            );
         }
         let vendor = self.text("device/vendor").filter(|vendor| !vendor.starts_with("0x"));
-        let words: Vec<String> = [vendor, self.text("device/model")].into_iter().flatten().collect();
+        let words: Vec<String> =
+            [vendor, self.text("device/model")].into_iter().flatten().collect();
         if !words.is_empty() {
             return words.join(" ");
         }
         let driver = fs::read_link(self.disk.join("device/driver")).ok();
-        driver.and_then(|link| Some(link.file_name()?.to_string_lossy().into_owned())).unwrap_or_default()
+        driver
+            .and_then(|link| Some(link.file_name()?.to_string_lossy().into_owned()))
+            .unwrap_or_default()
     }
 }
 
-pub(super) fn open(opening: &Opening, path: &Path, data: &Metadata, progress: &Progress) -> Result<Opened, DeviceError> {
+pub(super) fn open(
+    opening: &Opening,
+    path: &Path,
+    data: &Metadata,
+    progress: &Progress,
+) -> Result<Opened, DeviceError> {
     let number = data.rdev();
-    let described = Described::find(number).ok_or_else(|| opening.wrong("the kernel has no such block device (any more)"))?;
+    let described = Described::find(number)
+        .ok_or_else(|| opening.wrong("the kernel has no such block device (any more)"))?;
     let may_write = opening.access != Access::ReadOnly;
     if may_write && let Some(user) = in_use::user(number, &described) {
         return Err(opening.refused(format!("{user}; name a device that is not in use")));
@@ -80,13 +99,24 @@ pub(super) fn open(opening: &Opening, path: &Path, data: &Metadata, progress: &P
     let attempt = || opening.direct(path, if may_write { libc::O_EXCL } else { 0 });
     let file = match patiently(attempt, |error| error.raw_os_error() == Some(libc::EBUSY)) {
         Err(error) if error.raw_os_error() == Some(libc::EBUSY) && may_write => {
-            return Err(opening.refused("another program or driver holds it; name a device that is not in use"));
+            return Err(opening
+                .refused("another program or driver holds it; name a device that is not in use"));
         }
-        Err(error) if matches!(error.raw_os_error(), Some(libc::EACCES | libc::EROFS | libc::EPERM)) && may_write && is_read_only(path) => {
+        Err(error)
+            if matches!(error.raw_os_error(), Some(libc::EACCES | libc::EROFS | libc::EPERM))
+                && may_write
+                && is_read_only(path) =>
+        {
             return Err(opening.refused("it is read-only"));
         }
-        Err(error) if matches!(error.raw_os_error(), Some(libc::ENXIO | libc::ENODEV | libc::ENOMEDIUM)) => {
-            return Err(opening.wrong(format!("there is no device behind it, or no medium in it ({error})")));
+        Err(error)
+            if matches!(
+                error.raw_os_error(),
+                Some(libc::ENXIO | libc::ENODEV | libc::ENOMEDIUM)
+            ) =>
+        {
+            return Err(opening
+                .wrong(format!("there is no device behind it, or no medium in it ({error})")));
         }
         other => other.map_err(opening.failed("opening it"))?,
     };
@@ -94,11 +124,15 @@ pub(super) fn open(opening: &Opening, path: &Path, data: &Metadata, progress: &P
     if file.metadata().map_err(opening.failed("asking what it is"))?.rdev() != number {
         return Err(opening.wrong("another device took its name while it was opened; try again"));
     }
-    if may_write && control::is_read_only(&file).map_err(opening.failed("asking whether it is read-only"))? {
+    if may_write
+        && control::is_read_only(&file).map_err(opening.failed("asking whether it is read-only"))?
+    {
         return Err(opening.refused("it is read-only"));
     }
-    let sector_bytes = rustix::fs::ioctl_blksszget(&file).map_err(|error| opening.failed("asking for its sectors")(error.into()))?;
-    let capacity_bytes = control::capacity_bytes(&file).map_err(opening.failed("asking for its capacity"))?;
+    let sector_bytes = rustix::fs::ioctl_blksszget(&file)
+        .map_err(|error| opening.failed("asking for its sectors")(error.into()))?;
+    let capacity_bytes =
+        control::capacity_bytes(&file).map_err(opening.failed("asking for its capacity"))?;
     if capacity_bytes == 0 {
         return Err(opening.wrong("there is nothing behind it: it has no bytes"));
     }

@@ -15,21 +15,33 @@ use crate::content::Content;
 use crate::real::Opened;
 use crate::{DeviceError, DeviceInfo, Kind};
 
-/// `TMPFS_MAGIC` and `RAMFS_MAGIC` of `linux/magic.h`: file systems that take `O_DIRECT` and ignore it.
+/// `TMPFS_MAGIC` and `RAMFS_MAGIC` of `linux/magic.h`: file systems that take `O_DIRECT` and ignore
+/// it.
 const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
 
-const NO_DIRECT: &str =
-    "its file system cannot go past the page cache (O_DIRECT), so memory would be measured; use a file on ext4, XFS or the like";
+const NO_DIRECT: &str = "its file system cannot go past the page cache (O_DIRECT), so memory would \
+                         be measured; use a file on ext4, XFS or the like";
 
-pub(super) fn open(opening: &Opening, path: &Path, data: &Metadata, progress: &Progress) -> Result<Opened, DeviceError> {
+pub(super) fn open(
+    opening: &Opening,
+    path: &Path,
+    data: &Metadata,
+    progress: &Progress,
+) -> Result<Opened, DeviceError> {
     let may_write = opening.access != Access::ReadOnly;
     if may_write && let Some(user) = in_use::file_user(data) {
         return Err(opening.refused(format!("{user}; name a file that is not in use")));
     }
     let file = match opening.direct(path, 0) {
-        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => return Err(opening.wrong(NO_DIRECT)),
-        Err(error) if matches!(error.raw_os_error(), Some(libc::EROFS)) => return Err(opening.refused("its file system is read-only")),
-        Err(error) if matches!(error.raw_os_error(), Some(libc::ETXTBSY)) => return Err(opening.refused("the system uses it")),
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+            return Err(opening.wrong(NO_DIRECT));
+        }
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EROFS)) => {
+            return Err(opening.refused("its file system is read-only"));
+        }
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ETXTBSY)) => {
+            return Err(opening.refused("the system uses it"));
+        }
         other => other.map_err(opening.failed("opening it"))?,
     };
     let opened = file.metadata().map_err(opening.failed("asking what it is"))?;
@@ -37,9 +49,13 @@ pub(super) fn open(opening: &Opening, path: &Path, data: &Metadata, progress: &P
         return Err(opening.wrong("another file took its name while it was opened; try again"));
     }
     if may_write {
-        match patiently(|| file.try_lock().map_err(io::Error::from), |error| error.kind() == io::ErrorKind::WouldBlock) {
+        match patiently(
+            || file.try_lock().map_err(io::Error::from),
+            |error| error.kind() == io::ErrorKind::WouldBlock,
+        ) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                return Err(opening.refused("another program has locked it; name a file that is not in use"));
+                return Err(opening
+                    .refused("another program has locked it; name a file that is not in use"));
             }
             other => other.map_err(opening.failed("locking it"))?,
         }
@@ -47,16 +63,20 @@ pub(super) fn open(opening: &Opening, path: &Path, data: &Metadata, progress: &P
     let sector_bytes = alignment(opening, &file)?;
     let capacity_bytes = data.len() - data.len() % u64::from(sector_bytes);
     if capacity_bytes == 0 {
-        return Err(
-            opening.wrong(format!("it has {} bytes: not one sector of {sector_bytes}; make a file of the wanted size first", data.len()))
-        );
+        return Err(opening.wrong(format!(
+            "it has {} bytes: not one sector of {sector_bytes}; make a file of the wanted size \
+             first",
+            data.len()
+        )));
     }
     refuse_data(opening, &file, capacity_bytes, sector_bytes, false, progress)?;
     let disk = Described::find(data.dev());
     let (is_polled, note) = polling(opening, disk.as_ref());
     let info = DeviceInfo {
         name: opening.spec.clone(),
-        model: disk.map_or_else(String::new, |disk| format!("file on {} {}", disk.name(), disk.model()).trim_end().to_owned()) + note,
+        model: disk.map_or_else(String::new, |disk| {
+            format!("file on {} {}", disk.name(), disk.model()).trim_end().to_owned()
+        }) + note,
         kind: Kind::File,
         capacity_bytes,
         sector_bytes,
@@ -72,13 +92,16 @@ pub(super) fn open(opening: &Opening, path: &Path, data: &Metadata, progress: &P
 
 /// Bytes that requests must be multiples of.
 fn alignment(opening: &Opening, file: &File) -> Result<u32, DeviceError> {
-    let system = rustix::fs::fstatfs(file).map_err(|error| opening.failed("asking for its file system")(error.into()))?;
+    let system = rustix::fs::fstatfs(file)
+        .map_err(|error| opening.failed("asking for its file system")(error.into()))?;
     if IN_MEMORY.contains(&(system.f_type as u64)) {
         return Err(opening.wrong(NO_DIRECT));
     }
     let told = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
     match told {
-        Ok(Statx { stx_mask, stx_dio_offset_align, .. }) if stx_mask & StatxFlags::DIOALIGN.bits() != 0 => {
+        Ok(Statx { stx_mask, stx_dio_offset_align, .. })
+            if stx_mask & StatxFlags::DIOALIGN.bits() != 0 =>
+        {
             if stx_dio_offset_align == 0 {
                 Err(opening.wrong(NO_DIRECT))
             } else {
@@ -90,20 +113,27 @@ fn alignment(opening: &Opening, file: &File) -> Result<u32, DeviceError> {
     }
 }
 
-/// Makes a file of so many bytes, all of them written with data that cannot be compressed, so that reads come from the device: holes and
-/// parts that were only reserved would be answered by the file system. The progress counts bytes.
+/// Makes a file of so many bytes, all of them written with data that cannot be compressed, so that
+/// reads come from the device: holes and parts that were only reserved would be answered by the
+/// file system. The progress counts bytes.
 ///
 /// # Errors
-/// [`DeviceError::Refused`] if there is such a file, [`DeviceError::Spec`] if the size is not of whole 4096 bytes, [`DeviceError::Open`]
-/// for lack of space and other failures, [`DeviceError::Cancelled`]. The unfinished file is removed.
+/// [`DeviceError::Refused`] if there is such a file, [`DeviceError::Spec`] if the size is not of
+/// whole 4096 bytes, [`DeviceError::Open`] for lack of space and other failures,
+/// [`DeviceError::Cancelled`]. The unfinished file is removed.
 pub fn create_file(path: &Path, bytes: u64, progress: &Progress) -> Result<(), DeviceError> {
     let opening = Opening::new(&path.to_string_lossy(), Access::Write);
     if bytes == 0 || !bytes.is_multiple_of(4096) {
-        return Err(opening.wrong(format!("a size of {bytes} bytes is not a multiple of 4096 above 0")));
+        return Err(
+            opening.wrong(format!("a size of {bytes} bytes is not a multiple of 4096 above 0"))
+        );
     }
-    let made = OpenOptions::new().write(true).create_new(true).custom_flags(libc::O_DIRECT).open(path);
+    let made =
+        OpenOptions::new().write(true).create_new(true).custom_flags(libc::O_DIRECT).open(path);
     let file = match made {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(opening.refused("there is such a file already")),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            return Err(opening.refused("there is such a file already"));
+        }
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
             // It was made all the same, and is empty.
             let _ = fs::remove_file(path);
@@ -113,13 +143,19 @@ pub fn create_file(path: &Path, bytes: u64, progress: &Progress) -> Result<(), D
     };
     let filled = alignment(&opening, &file).and_then(|_| fill(&opening, &file, bytes, progress));
     if filled.is_err() {
-        // What went wrong is told; that an unfinished file could not be removed either would only hide it.
+        // What went wrong is told; that an unfinished file could not be removed either would only
+        // hide it.
         let _ = fs::remove_file(path);
     }
     filled
 }
 
-fn fill(opening: &Opening, file: &File, bytes: u64, progress: &Progress) -> Result<(), DeviceError> {
+fn fill(
+    opening: &Opening,
+    file: &File,
+    bytes: u64,
+    progress: &Progress,
+) -> Result<(), DeviceError> {
     const CHUNK: u64 = 1 << 20;
     progress.set_total(bytes);
     // So that a lack of space is told at once. A file system that cannot reserve tells of it later.

@@ -1,8 +1,9 @@
 //! What a device or file holds, as far as it would be a loss.
 //!
-//! Whatever is neither zero nor written by this program ([`crate::content`]) counts as somebody's data; the table below only gives it a
-//! name. So a format that is not in the table is refused too, and one that is written in two places is found by either. A format stands for
-//! all of the device, as its data may be anywhere; other data is in the way only where it would be written.
+//! Whatever is neither zero nor written by this program ([`crate::content`]) counts as somebody's
+//! data; the table below only gives it a name. So a format that is not in the table is refused too,
+//! and one that is written in two places is found by either. A format stands for all of the device,
+//! as its data may be anywhere; other data is in the way only where it would be written.
 
 use std::fs::File;
 use std::io;
@@ -24,7 +25,8 @@ const MARK_BYTES: u64 = 4096;
 /// One format: a magic number at a place within the first MiB.
 type Signature = (&'static str, usize, &'static [u8]);
 
-/// From the formats' own headers, as libblkid lists them. Order matters where one format lies within another.
+/// From the formats' own headers, as libblkid lists them. Order matters where one format lies
+/// within another.
 const SIGNATURES: &[Signature] = &[
     ("a GUID partition table", 512, b"EFI PART"),
     ("a GUID partition table", 4096, b"EFI PART"),
@@ -48,7 +50,11 @@ const SIGNATURES: &[Signature] = &[
     ("a member of a Linux RAID", 0, b"\xfc\x4e\x2b\xa9"),
     ("a member of a Linux RAID", 4096, b"\xfc\x4e\x2b\xa9"),
     ("a bcache device", 4120, b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81"),
-    ("a bcachefs file system", 4120, b"\xc6\x85\x73\xf6\x66\xce\x90\xa9\xd9\x6a\x60\xcf\x80\x3d\xf7\xef"),
+    (
+        "a bcachefs file system",
+        4120,
+        b"\xc6\x85\x73\xf6\x66\xce\x90\xa9\xd9\x6a\x60\xcf\x80\x3d\xf7\xef",
+    ),
     ("a SquashFS file system", 0, b"hsqs"),
     ("an EROFS file system", 1024, b"\xe2\xe1\xf5\xe0"),
     ("a disk image of QEMU", 0, b"QFI\xfb"),
@@ -65,8 +71,13 @@ pub(super) struct Looked<'a> {
     pub region: Range<u64>,
 }
 
-/// What is in the way of writing, in words; `None` if nothing is lost, as far as was seen: see [`places::search`]. The progress counts bytes.
-pub(super) fn look(opening: &Opening, looked: &Looked<'_>, progress: &Progress) -> Result<Option<String>, DeviceError> {
+/// What is in the way of writing, in words; `None` if nothing is lost, as far as was seen: see
+/// [`places::search`]. The progress counts bytes.
+pub(super) fn look(
+    opening: &Opening,
+    looked: &Looked<'_>,
+    progress: &Progress,
+) -> Result<Option<String>, DeviceError> {
     let failed = || opening.failed("reading what it holds");
     let mut reader = Reader::new(looked).map_err(failed())?;
     if let Some(name) = reader.format().map_err(failed())? {
@@ -75,11 +86,17 @@ pub(super) fn look(opening: &Opening, looked: &Looked<'_>, progress: &Progress) 
     let sector = u64::from(looked.sector_bytes);
     let end = looked.region.end.min(looked.capacity_bytes);
     let region = (looked.region.start / sector * sector).min(end)..end;
-    let parts = if looked.is_block_device { vec![region] } else { places::written(looked.file, region).map_err(failed())? };
-    let found = places::search(&parts, progress, |place| reader.somebodys(place)).map_err(|stop| match stop {
-        Stop::Failed(error) => failed()(error),
-        Stop::Cancelled(cancelled) => cancelled.into(),
-    })?;
+    let parts = if looked.is_block_device {
+        vec![region]
+    } else {
+        places::written(looked.file, region).map_err(failed())?
+    };
+    let found = places::search(&parts, progress, |place| reader.somebodys(place)).map_err(
+        |stop| match stop {
+            Stop::Failed(error) => failed()(error),
+            Stop::Cancelled(cancelled) => cancelled.into(),
+        },
+    )?;
     Ok(found.map(|at| format!("data that this program did not write, at byte {at}")))
 }
 
@@ -94,13 +111,19 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn new(looked: &Looked<'a>) -> io::Result<Self> {
         let buffer = MmapMut::map_anon((LONGEST + u64::from(looked.sector_bytes)) as usize)?;
-        Ok(Self { file: looked.file, capacity_bytes: looked.capacity_bytes, sector_bytes: u64::from(looked.sector_bytes), buffer })
+        Ok(Self {
+            file: looked.file,
+            capacity_bytes: looked.capacity_bytes,
+            sector_bytes: u64::from(looked.sector_bytes),
+            buffer,
+        })
     }
 
     /// The sectors that a place lies in, as many as there are, and where they begin.
     fn read(&mut self, place: Range<u64>) -> io::Result<(u64, &[u8])> {
         let from = place.start / self.sector_bytes * self.sector_bytes;
-        let length = (place.end.next_multiple_of(self.sector_bytes).min(self.capacity_bytes) - from) as usize;
+        let length = (place.end.next_multiple_of(self.sector_bytes).min(self.capacity_bytes) - from)
+            as usize;
         let mut done = 0;
         while done < length {
             match self.file.read_at(&mut self.buffer[done..length], from + done as u64) {
@@ -133,11 +156,16 @@ impl<'a> Reader<'a> {
         if self.somebodys(last)?.is_some() { self.format_at_the_end() } else { Ok(None) }
     }
 
-    /// Formats that are found by what stands at the end: the second partition table, and arrays of old versions.
+    /// Formats that are found by what stands at the end: the second partition table, and arrays of
+    /// old versions.
     fn format_at_the_end(&mut self) -> io::Result<Option<&'static str>> {
         let (end, raid) = (self.capacity_bytes, b"\xfc\x4e\x2b\xa9");
         let places: [(&str, Option<u64>, &[u8]); 3] = [
-            ("a GUID partition table (its second copy)", end.checked_sub(self.sector_bytes), b"EFI PART"),
+            (
+                "a GUID partition table (its second copy)",
+                end.checked_sub(self.sector_bytes),
+                b"EFI PART",
+            ),
             ("a member of a Linux RAID", (end & !0xfff).checked_sub(8192), raid),
             ("a member of a Linux RAID", (end & !0xffff).checked_sub(65_536), raid),
         ];
@@ -169,7 +197,10 @@ fn has_partitions(first: &[u8]) -> bool {
 /// One of the uberblocks of the first label, in either byte order.
 fn has_zfs(first: &[u8]) -> bool {
     let Some(ring) = first.get(128 * 1024..256 * 1024) else { return false };
-    ring.chunks(1024).any(|block| block.starts_with(&0x00ba_b10c_u64.to_le_bytes()) || block.starts_with(&0x00ba_b10c_u64.to_be_bytes()))
+    ring.chunks(1024).any(|block| {
+        block.starts_with(&0x00ba_b10c_u64.to_le_bytes())
+            || block.starts_with(&0x00ba_b10c_u64.to_be_bytes())
+    })
 }
 
 #[cfg(test)]

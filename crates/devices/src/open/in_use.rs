@@ -1,5 +1,5 @@
-//! Whether somebody uses a block device or a file. The kernel refuses to open a device twice for oneself (`O_EXCL`), mounts included; what
-//! is looked up here tells by whom it is used.
+//! Whether somebody uses a block device or a file. The kernel refuses to open a device twice for
+//! oneself (`O_EXCL`), mounts included; what is looked up here tells by whom it is used.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use super::block::Described;
 
-/// Who uses a device or one of its partitions, or what it lies in if it is a loop device, in words. The kernel lets loop devices lie in what is
-/// mounted, and be written then.
+/// Who uses a device or one of its partitions, or what it lies in if it is a loop device, in words.
+/// The kernel lets loop devices lie in what is mounted, and be written then.
 pub(super) fn user(number: u64, described: &Described) -> Option<String> {
     user_but(number, described, None)
 }
@@ -17,26 +17,42 @@ pub(super) fn user(number: u64, described: &Described) -> Option<String> {
 fn user_but(number: u64, described: &Described, but: Option<&str>) -> Option<String> {
     let mut numbers = vec![(number, described.clone())];
     if described.folder == described.disk {
-        numbers.extend(entries(&described.disk).filter(|folder| folder.join("partition").exists()).filter_map(|folder| {
-            let number = number_of(&folder)?;
-            Some((number, Described::find(number)?))
-        }));
+        numbers.extend(
+            entries(&described.disk).filter(|folder| folder.join("partition").exists()).filter_map(
+                |folder| {
+                    let number = number_of(&folder)?;
+                    Some((number, Described::find(number)?))
+                },
+            ),
+        );
     }
     numbers
         .iter()
         .find_map(|(number, part)| {
             let is_number = |path: &Path| block_device_at(path) == Some(*number);
-            let use_of = mounted_at(*number).or_else(|| swap_on(*number)).or_else(|| holder(part)).map(|use_of| format!("is {use_of}"));
-            let use_of = use_of.or_else(|| loop_over(is_number, but).map(|name| format!("has the loop device {name} in it")))?;
+            let use_of = mounted_at(*number)
+                .or_else(|| swap_on(*number))
+                .or_else(|| holder(part))
+                .map(|use_of| format!("is {use_of}"));
+            let use_of = use_of.or_else(|| {
+                loop_over(is_number, but).map(|name| format!("has the loop device {name} in it"))
+            })?;
             let is_itself = part.folder == described.folder;
-            Some(if is_itself { format!("it {use_of}") } else { format!("its partition {} {use_of}", part.name()) })
+            Some(if is_itself {
+                format!("it {use_of}")
+            } else {
+                format!("its partition {} {use_of}", part.name())
+            })
         })
         .or_else(|| beneath(described))
 }
 
 /// Who uses what a loop device lies in.
 fn beneath(described: &Described) -> Option<String> {
-    let (behind, name) = (backing_file(&described.disk)?, described.disk.file_name()?.to_string_lossy().into_owned());
+    let (behind, name) = (
+        backing_file(&described.disk)?,
+        described.disk.file_name()?.to_string_lossy().into_owned(),
+    );
     let data = fs::metadata(&behind).ok()?;
     let use_of = if data.file_type().is_block_device() {
         user_but(data.rdev(), &Described::find(data.rdev())?, Some(&name))?
@@ -52,7 +68,9 @@ pub(super) fn file_user(data: &Metadata) -> Option<String> {
 }
 
 fn file_user_but(data: &Metadata, but: Option<&str>) -> Option<String> {
-    let is_it = |path: &Path| fs::metadata(path).is_ok_and(|other| (other.dev(), other.ino()) == (data.dev(), data.ino()));
+    let is_it = |path: &Path| {
+        fs::metadata(path).is_ok_and(|other| (other.dev(), other.ino()) == (data.dev(), data.ino()))
+    };
     if let Some(name) = loop_over(is_it, but) {
         return Some(format!("the loop device {name} lies in it"));
     }
@@ -69,11 +87,14 @@ fn loop_over(is_it: impl Fn(&Path) -> bool, but: Option<&str>) -> Option<String>
 
 /// What a loop device lies in, by its folder in sysfs; `None` for other devices.
 fn backing_file(disk: &Path) -> Option<PathBuf> {
-    fs::read_to_string(disk.join("loop/backing_file")).ok().map(|text| PathBuf::from(text.trim_end_matches('\n')))
+    fs::read_to_string(disk.join("loop/backing_file"))
+        .ok()
+        .map(|text| PathBuf::from(text.trim_end_matches('\n')))
 }
 
 fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
-    let mut found: Vec<PathBuf> = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    let mut found: Vec<PathBuf> =
+        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
     found.sort();
     found.into_iter()
 }
@@ -92,7 +113,10 @@ fn numbered(text: &str) -> Option<u64> {
 
 /// The number of the block device at a path.
 fn block_device_at(path: &Path) -> Option<u64> {
-    fs::metadata(path).ok().filter(|data| data.file_type().is_block_device()).map(|data| data.rdev())
+    fs::metadata(path)
+        .ok()
+        .filter(|data| data.file_type().is_block_device())
+        .map(|data| data.rdev())
 }
 
 fn mounted_at(number: u64) -> Option<String> {
@@ -100,31 +124,43 @@ fn mounted_at(number: u64) -> Option<String> {
     mount_of(number, &mounts, block_device_at)
 }
 
-/// Fields as `proc_pid_mountinfo(5)` has them: number 3 is the device, 5 the mount point, and after ` - ` the type and the source. File
-/// systems over several devices have a number of their own, so the source is looked at too.
+/// Fields as `proc_pid_mountinfo(5)` has them: number 3 is the device, 5 the mount point, and after
+/// ` - ` the type and the source. File systems over several devices have a number of their own, so
+/// the source is looked at too.
 fn mount_of(number: u64, mounts: &str, device_at: impl Fn(&Path) -> Option<u64>) -> Option<String> {
     mounts.lines().find_map(|line| {
         let (place, rest) = line.split_once(" - ")?;
         let mut fields = place.split(' ').skip(2);
         let is_it = fields.next().and_then(numbered) == Some(number)
-            || rest
-                .split(' ')
-                .nth(1)
-                .is_some_and(|source| source.starts_with('/') && device_at(Path::new(&unescaped(source))) == Some(number));
+            || rest.split(' ').nth(1).is_some_and(|source| {
+                source.starts_with('/') && device_at(Path::new(&unescaped(source))) == Some(number)
+            });
         let point = fields.nth(1)?;
-        is_it.then(
-            || if point == "/" { "the system's own disk, mounted at /".to_owned() } else { format!("mounted at {}", unescaped(point)) },
-        )
+        is_it.then(|| {
+            if point == "/" {
+                "the system's own disk, mounted at /".to_owned()
+            } else {
+                format!("mounted at {}", unescaped(point))
+            }
+        })
     })
 }
 
 fn swap_on(number: u64) -> Option<String> {
-    swaps().iter().any(|path| block_device_at(path) == Some(number)).then(|| "swap space".to_owned())
+    swaps()
+        .iter()
+        .any(|path| block_device_at(path) == Some(number))
+        .then(|| "swap space".to_owned())
 }
 
 fn swaps() -> Vec<PathBuf> {
     let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
-    swaps.lines().skip(1).filter_map(|line| line.split_whitespace().next()).map(|path| PathBuf::from(unescaped(path))).collect()
+    swaps
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split_whitespace().next())
+        .map(|path| PathBuf::from(unescaped(path)))
+        .collect()
 }
 
 /// `/proc` writes blanks in names as `\040`.

@@ -27,7 +27,8 @@ use crate::{BlockDevice, DeviceError};
 pub enum Access {
     /// It is only read. A device in use may be opened so.
     ReadOnly,
-    /// It may be written if nothing is lost by that: it is empty, or holds only what this program wrote.
+    /// It may be written if nothing is lost by that: it is empty, or holds only what this program
+    /// wrote.
     Write,
     /// Whatever it holds may be destroyed. It must not be in use even so.
     DestroyData,
@@ -36,7 +37,8 @@ pub enum Access {
 /// How a device is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opening {
-    /// The path of a block device or a regular file, or `memory(bytes=1Gi,sector=512)`. A file by the name of `memory` is `./memory`.
+    /// The path of a block device or a regular file, or `memory(bytes=1Gi,sector=512)`. A file by
+    /// the name of `memory` is `./memory`.
     pub spec: String,
     /// What may be done to it.
     pub access: Access,
@@ -44,11 +46,11 @@ pub struct Opening {
     pub queue_depth: u32,
     /// Longest request in bytes, up to 64 MiB: whole sectors.
     pub most_bytes: u32,
-    /// Whether to poll for completions instead of taking interrupts, where the kernel allows it for the device. Where not, the device's
-    /// model says so.
+    /// Whether to poll for completions instead of taking interrupts, where the kernel allows it for
+    /// the device. Where not, the device's model says so.
     pub polled: bool,
-    /// The bytes that are going to be written, if it is not all of the device: only there data is in the way. The device does not keep to
-    /// it by itself.
+    /// The bytes that are going to be written, if it is not all of the device: only there data is
+    /// in the way. The device does not keep to it by itself.
     pub region: Option<Range<u64>>,
 }
 
@@ -56,7 +58,14 @@ impl Opening {
     /// Up to 256 requests of up to 1 MiB, not polled.
     #[must_use]
     pub fn new(spec: &str, access: Access) -> Self {
-        Self { spec: spec.to_owned(), access, queue_depth: 256, most_bytes: 1 << 20, polled: false, region: None }
+        Self {
+            spec: spec.to_owned(),
+            access,
+            queue_depth: 256,
+            most_bytes: 1 << 20,
+            polled: false,
+            region: None,
+        }
     }
 
     fn wrong(&self, reason: impl Into<String>) -> DeviceError {
@@ -74,12 +83,20 @@ impl Opening {
 
     /// Opens the path past the page cache.
     fn direct(&self, path: &Path, more_flags: i32) -> io::Result<File> {
-        OpenOptions::new().read(true).write(self.access != Access::ReadOnly).custom_flags(libc::O_DIRECT | more_flags).open(path)
+        OpenOptions::new()
+            .read(true)
+            .write(self.access != Access::ReadOnly)
+            .custom_flags(libc::O_DIRECT | more_flags)
+            .open(path)
     }
 }
 
-/// Tries again while a device is in use, for a while: the kernel lets go of one some time after its last user has closed it.
-fn patiently<T>(mut attempt: impl FnMut() -> io::Result<T>, is_in_use: impl Fn(&io::Error) -> bool) -> io::Result<T> {
+/// Tries again while a device is in use, for a while: the kernel lets go of one some time after its
+/// last user has closed it.
+fn patiently<T>(
+    mut attempt: impl FnMut() -> io::Result<T>,
+    is_in_use: impl Fn(&io::Error) -> bool,
+) -> io::Result<T> {
     for _ in 0..20 {
         match attempt() {
             Err(error) if is_in_use(&error) => std::thread::sleep(Duration::from_millis(25)),
@@ -94,33 +111,48 @@ const MOST_REQUEST_BYTES: u32 = 64 << 20;
 
 /// Opens a device: a block device or regular file by its path, or memory.
 ///
-/// For writing, a block device is refused if it or a partition of it is mounted, is swap space, or is held by another driver or program;
-/// and unless its data may be destroyed, also if it holds a partition table, a file system, a member of a volume group or an array, or
-/// anything else than zeros and what this program wrote. A regular file is refused if a loop device, a swap space or another probe uses it,
-/// and, unless its data may be destroyed, if it holds anything else than that. Formats are looked for at the start and the end; other data
-/// in the region of the [`Opening`] alone: all of it is read if that takes seconds, else samples (of a file, only what is written of it).
+/// For writing, a block device is refused if it or a partition of it is mounted, is swap space, or
+/// is held by another driver or program; and unless its data may be destroyed, also if it holds a
+/// partition table, a file system, a member of a volume group or an array, or anything else than
+/// zeros and what this program wrote. A regular file is refused if a loop device, a swap space or
+/// another probe uses it, and, unless its data may be destroyed, if it holds anything else than
+/// that. Formats are looked for at the start and the end; other data in the region of the
+/// [`Opening`] alone: all of it is read if that takes seconds, else samples (of a file, only what
+/// is written of it).
 ///
 /// # Errors
-/// [`DeviceError::Spec`] for a spec that names no device, [`DeviceError::Refused`] with what to do about it, [`DeviceError::Open`] if the
-/// system does not let it be opened.
+/// [`DeviceError::Spec`] for a spec that names no device, [`DeviceError::Refused`] with what to do
+/// about it, [`DeviceError::Open`] if the system does not let it be opened.
 pub fn open(opening: &Opening) -> Result<Box<dyn BlockDevice>, DeviceError> {
     open_watched(opening, &Progress::default())
 }
 
-/// The same, told how far it is and able to stop: reading what a large device holds takes seconds. The progress counts bytes.
+/// The same, told how far it is and able to stop: reading what a large device holds takes seconds.
+/// The progress counts bytes.
 ///
 /// # Errors
 /// As [`open`], and [`DeviceError::Cancelled`].
-pub fn open_watched(opening: &Opening, progress: &Progress) -> Result<Box<dyn BlockDevice>, DeviceError> {
+pub fn open_watched(
+    opening: &Opening,
+    progress: &Progress,
+) -> Result<Box<dyn BlockDevice>, DeviceError> {
     if !(1..=MOST_QUEUE_DEPTH).contains(&opening.queue_depth) {
-        return Err(opening.wrong(format!("a queue depth of {} is not within 1 ... {MOST_QUEUE_DEPTH}", opening.queue_depth)));
+        return Err(opening.wrong(format!(
+            "a queue depth of {} is not within 1 ... {MOST_QUEUE_DEPTH}",
+            opening.queue_depth
+        )));
     }
     if !(1..=MOST_REQUEST_BYTES).contains(&opening.most_bytes) {
-        return Err(opening.wrong(format!("a longest request of {} bytes is not within 1 ... {MOST_REQUEST_BYTES}", opening.most_bytes)));
+        return Err(opening.wrong(format!(
+            "a longest request of {} bytes is not within 1 ... {MOST_REQUEST_BYTES}",
+            opening.most_bytes
+        )));
     }
     let spec = opening.spec.trim();
     if spec.starts_with("sim:") {
-        return Err(opening.wrong("a simulated drive is made from a profile, not opened: see `Simulated`"));
+        return Err(
+            opening.wrong("a simulated drive is made from a profile, not opened: see `Simulated`")
+        );
     }
     if let Ok(spec) = Spec::parse(spec)
         && memory::INFO.is_called(&spec.name)
@@ -135,19 +167,25 @@ pub fn open_watched(opening: &Opening, progress: &Progress) -> Result<Box<dyn Bl
     } else if data.is_file() {
         file::open(opening, path, &data, progress)?
     } else {
-        return Err(opening.wrong(format!("it is {}, not a block device or a regular file", what_it_is(&data))));
+        return Err(opening
+            .wrong(format!("it is {}, not a block device or a regular file", what_it_is(&data))));
     };
     let sector = opened.info.sector_bytes;
     if !opened.info.most_bytes.is_multiple_of(sector) {
-        return Err(opening.wrong(format!("a longest request of {} bytes is not of whole sectors of {sector}", opened.info.most_bytes)));
+        return Err(opening.wrong(format!(
+            "a longest request of {} bytes is not of whole sectors of {sector}",
+            opened.info.most_bytes
+        )));
     }
     Ok(Box::new(Real::new(opened)?))
 }
 
 fn unnamed(opening: &Opening, error: io::Error) -> DeviceError {
     if error.kind() == io::ErrorKind::NotFound {
-        return opening
-            .wrong("there is no such file or device; a device is a path such as /dev/sdb, a file made before, or memory(bytes=1Gi)");
+        return opening.wrong(
+            "there is no such file or device; a device is a path such as /dev/sdb, a file made \
+             before, or memory(bytes=1Gi)",
+        );
     }
     opening.failed("looking for it")(error)
 }
@@ -175,6 +213,14 @@ fn refuse_data(
         return Ok(());
     }
     let region = opening.region.clone().unwrap_or(0..capacity_bytes);
-    let held = holds::look(opening, &holds::Looked { file, capacity_bytes, sector_bytes, is_block_device, region }, progress)?;
-    held.map_or(Ok(()), |held| Err(opening.refused(format!("it holds {held}; allow its data to be destroyed, or name another device"))))
+    let held = holds::look(
+        opening,
+        &holds::Looked { file, capacity_bytes, sector_bytes, is_block_device, region },
+        progress,
+    )?;
+    held.map_or(Ok(()), |held| {
+        Err(opening.refused(format!(
+            "it holds {held}; allow its data to be destroyed, or name another device"
+        )))
+    })
 }

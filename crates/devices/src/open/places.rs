@@ -1,4 +1,5 @@
-//! Where to look for somebody's data: everywhere, if that takes seconds, and else at as many places as there is time for.
+//! Where to look for somebody's data: everywhere, if that takes seconds, and else at as many places
+//! as there is time for.
 
 use std::fs::File;
 use std::io;
@@ -13,14 +14,16 @@ use units::{Cancelled, Progress};
 pub(super) const LONGEST: u64 = 1 << 20;
 /// Bytes of a sample.
 const SAMPLE_BYTES: u64 = 4096;
-/// Time in which all has to be read, as fast as its trials were, to be read as a whole; and time for samples if it is not.
+/// Time in which all has to be read, as fast as its trials were, to be read as a whole; and time
+/// for samples if it is not.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Places that are read to see how fast that is.
 const TRIALS: u64 = 16;
 /// Samples of the first round, and of all. Each round lies between the places of those before.
 const FIRST_ROUND: u64 = 1024;
 const MOST_SAMPLES: u64 = 1 << 16;
-/// Written parts of a file that are told apart; what lies behind them is taken for one. 16 MiB of memory.
+/// Written parts of a file that are told apart; what lies behind them is taken for one. 16 MiB of
+/// memory.
 const MOST_PARTS: usize = 1 << 20;
 
 /// What ends a search early.
@@ -67,8 +70,9 @@ pub(super) fn written(file: &File, region: Range<u64>) -> io::Result<Vec<Range<u
 
 /// Looks at parts of a device or file until `look` finds something, and gives that.
 ///
-/// All is looked at if that takes no more than 10 seconds by the speed of 16 trials (and not twice that in the end). Else the first and the last
-/// MiB, and samples of 4 KiB: where parts of a file begin, and up to 65,536 places at equal distances, as many as there is time for in 10 seconds.
+/// All is looked at if that takes no more than 10 seconds by the speed of 16 trials (and not twice
+/// that in the end). Else the first and the last MiB, and samples of 4 KiB: where parts of a file
+/// begin, and up to 65,536 places at equal distances, as many as there is time for in 10 seconds.
 /// The progress counts bytes that were looked at, or that samples stand for.
 pub(super) fn search<T>(
     parts: &[Range<u64>],
@@ -89,7 +93,8 @@ pub(super) fn search<T>(
             }
             progress.advance(0)?;
         }
-        let would_take = began.elapsed().as_secs_f64() * all.bytes as f64 / (TRIALS * LONGEST) as f64;
+        let would_take =
+            began.elapsed().as_secs_f64() * all.bytes as f64 / (TRIALS * LONGEST) as f64;
         if would_take > PATIENCE.as_secs_f64() {
             return samples(&all, progress, Instant::now() + PATIENCE, look);
         }
@@ -120,7 +125,10 @@ fn samples<T>(
 ) -> Result<Option<T>, Stop> {
     let each = all.bytes / MOST_SAMPLES;
     let starts = if all.parts.len() > 1 { all.parts } else { &[] };
-    let starts = starts.iter().take(MOST_SAMPLES as usize).map(|part| (part.start..part.end.min(part.start + SAMPLE_BYTES), 0));
+    let starts = starts
+        .iter()
+        .take(MOST_SAMPLES as usize)
+        .map(|part| (part.start..part.end.min(part.start + SAMPLE_BYTES), 0));
     let evenly = sample_places(all.bytes).map(|at| (all.place(at, SAMPLE_BYTES), each));
     for (place, bytes) in starts.chain(evenly) {
         if let Some(found) = look(place)? {
@@ -134,11 +142,15 @@ fn samples<T>(
     Ok(None)
 }
 
-/// Places at equal distances within so many bytes, then those between, and so on, so that they are spread evenly whenever one stops.
+/// Places at equal distances within so many bytes, then those between, and so on, so that they are
+/// spread evenly whenever one stops.
 fn sample_places(bytes: u64) -> impl Iterator<Item = u64> {
-    let at = move |number: u64, of: u64| (u128::from(bytes) * u128::from(number) / u128::from(of)) as u64;
+    let at = move |number: u64, of: u64| {
+        (u128::from(bytes) * u128::from(number) / u128::from(of)) as u64
+    };
     let first = (0..FIRST_ROUND).map(move |number| at(number, FIRST_ROUND));
-    let rounds = std::iter::successors(Some(2 * FIRST_ROUND), |of| Some(2 * of)).take_while(|&of| of <= MOST_SAMPLES);
+    let rounds = std::iter::successors(Some(2 * FIRST_ROUND), |of| Some(2 * of))
+        .take_while(|&of| of <= MOST_SAMPLES);
     first.chain(rounds.flat_map(move |of| (0..of / 2).map(move |number| at(2 * number + 1, of))))
 }
 
@@ -161,7 +173,8 @@ impl<'a> Parts<'a> {
         Self { parts, starts, bytes }
     }
 
-    /// The place of up to so many bytes that is `at` bytes behind the start of the first part, within one part.
+    /// The place of up to so many bytes that is `at` bytes behind the start of the first part,
+    /// within one part.
     fn place(&self, at: u64, bytes: u64) -> Range<u64> {
         let number = self.starts.partition_point(|&start| start <= at) - 1;
         let part = &self.parts[number];
@@ -190,7 +203,10 @@ mod tests {
         let parts = [10..20, 100..1100, 5000..5001];
         let all = Parts::new(&parts);
         assert_eq!(all.bytes, 1011);
-        assert_eq!([0, 9, 10, 1009, 1010].map(|at| all.place(at, 50)), [10..20, 19..20, 100..150, 1099..1100, 5000..5001]);
+        assert_eq!(
+            [0, 9, 10, 1009, 1010].map(|at| all.place(at, 50)),
+            [10..20, 19..20, 100..150, 1099..1100, 5000..5001]
+        );
     }
 
     #[test]
@@ -204,7 +220,8 @@ mod tests {
         });
         assert!(found.unwrap().is_none());
         let all = (300 << 20) + 12;
-        // The trials are looked at twice, and the end, which lies in the first part but for the 7 bytes of the second.
+        // The trials are looked at twice, and the end, which lies in the first part but for the 7
+        // bytes of the second.
         assert_eq!((seen, progress.state()), (all + TRIALS * LONGEST + LONGEST - 7, (all, all)));
     }
 
@@ -221,7 +238,9 @@ mod tests {
             Ok(place.contains(&wanted).then_some(seen))
         });
         assert_eq!(found.unwrap(), Some(1 + TRIALS + 701));
-        let at_the_end = search(parts, &Progress::default(), |place| Ok((place.end == 1 << 60).then_some(place.start)));
+        let at_the_end = search(parts, &Progress::default(), |place| {
+            Ok((place.end == 1 << 60).then_some(place.start))
+        });
         assert_eq!(at_the_end.unwrap(), Some((1 << 60) - LONGEST));
         progress.cancel();
         assert!(matches!(search(parts, &progress, |_| Ok(None::<()>)), Err(Stop::Cancelled(_))));

@@ -1,6 +1,10 @@
 //! Files, loop devices and mounts of tests, which go again whatever happens.
 
-#![allow(dead_code, clippy::unwrap_used, reason = "each test program uses a part; a test may panic")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "each test program uses a part; a test may panic"
+)]
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -31,7 +35,8 @@ pub fn has(is_there: bool, what: &str) -> bool {
 }
 
 pub fn run(program: &str, args: &[&str]) -> Result<String, String> {
-    let done = Command::new(program).args(args).output().map_err(|error| format!("{program}: {error}"))?;
+    let done =
+        Command::new(program).args(args).output().map_err(|error| format!("{program}: {error}"))?;
     if done.status.success() {
         Ok(String::from_utf8_lossy(&done.stdout).trim().to_owned())
     } else {
@@ -49,7 +54,12 @@ impl Loop {
     /// `None` where loop devices cannot be made, which is said.
     pub fn over(file: &Path, options: &[&str]) -> Option<Self> {
         let file = file.to_str().unwrap();
-        let args: Vec<&str> = ["--find", "--show", "--direct-io=on"].iter().chain(options).chain([&file]).copied().collect();
+        let args: Vec<&str> = ["--find", "--show", "--direct-io=on"]
+            .iter()
+            .chain(options)
+            .chain([&file])
+            .copied()
+            .collect();
         match run("losetup", &args) {
             Ok(path) => Some(Self { path, detached: false }),
             Err(error) => {
@@ -81,7 +91,8 @@ pub struct Mount {
 impl Mount {
     pub fn of(device: &str, folder: &Path, options: &str) -> Result<Self, String> {
         std::fs::create_dir_all(folder).unwrap();
-        run("mount", &["-o", options, device, folder.to_str().unwrap()]).map(|_| Self { folder: folder.to_owned() })
+        run("mount", &["-o", options, device, folder.to_str().unwrap()])
+            .map(|_| Self { folder: folder.to_owned() })
     }
 }
 
@@ -123,15 +134,26 @@ pub fn wait_for_all(device: &mut dyn BlockDevice) -> Result<Vec<Completion>, Dev
     Ok(completed)
 }
 
-pub fn do_one(device: &mut dyn BlockDevice, op: IoOp, offset: u64, length: u32) -> Result<Completion, DeviceError> {
+pub fn do_one(
+    device: &mut dyn BlockDevice,
+    op: IoOp,
+    offset: u64,
+    length: u32,
+) -> Result<Completion, DeviceError> {
     device.submit(&request(op, offset, length, 7))?;
     let done = wait_for_all(device)?;
     assert_eq!((done.len(), done[0].handle), (1, 7));
     Ok(done[0])
 }
 
-/// Keeps 16 requests outstanding over the whole device, for ever or until it fails or so many are done. `each` is told of the number done.
-pub fn keep_busy(device: &mut dyn BlockDevice, op: IoOp, most: u64, mut each: impl FnMut(u64)) -> (u64, Result<(), DeviceError>) {
+/// Keeps 16 requests outstanding over the whole device, for ever or until it fails or so many are
+/// done. `each` is told of the number done.
+pub fn keep_busy(
+    device: &mut dyn BlockDevice,
+    op: IoOp,
+    most: u64,
+    mut each: impl FnMut(u64),
+) -> (u64, Result<(), DeviceError>) {
     let (mut sent, mut done, mut completed) = (0_u64, 0_u64, Vec::new());
     let places = device.info().capacity_bytes / 4096;
     while done < most {

@@ -1,4 +1,5 @@
-//! How a link of an episode ends, and what is tried meanwhile as if it ended: the power goes, or the process is killed.
+//! How a link of an episode ends, and what is tried meanwhile as if it ended: the power goes, or
+//! the process is killed.
 
 use layers::{Actions, Stack};
 
@@ -6,7 +7,8 @@ use super::{MOST_READS, Run, read_all};
 use crate::{CrashDevice, ErrorPlan, Wrong};
 
 impl Run<'_> {
-    /// Tries what a power cut now would leave, and goes on as if nothing had happened; or it is for good.
+    /// Tries what a power cut now would leave, and goes on as if nothing had happened; or it is for
+    /// good.
     pub(super) fn try_cut(&mut self) -> Result<(), Wrong> {
         if self.dice.chance(0.2 / self.options.operations as f64) {
             self.is_out = true;
@@ -28,8 +30,11 @@ impl Run<'_> {
     }
 
     fn recover_and_judge(&mut self, fork: &mut CrashDevice) -> Result<(), Wrong> {
-        let (mut first, mut second, mut buffer) =
-            (std::mem::take(&mut self.first), std::mem::take(&mut self.second), std::mem::take(&mut self.buffer));
+        let (mut first, mut second, mut buffer) = (
+            std::mem::take(&mut self.first),
+            std::mem::take(&mut self.second),
+            std::mem::take(&mut self.buffer),
+        );
         let mut stack = self.recover(fork)?;
         read_all(&mut stack, fork, &mut buffer, &mut first)?;
         self.tally.sectors_judged += first.len() as u64;
@@ -41,7 +46,9 @@ impl Run<'_> {
             let mut stack = self.recover(fork)?;
             read_all(&mut stack, fork, &mut buffer, &mut second)?;
             let judged = self.oracle.judge_again(&first, &second);
-            judged.map_err(|wrong| Wrong(format!("{}\n  the cut after the first recovery left {loss:?}", wrong.0)))?;
+            judged.map_err(|wrong| {
+                Wrong(format!("{}\n  the cut after the first recovery left {loss:?}", wrong.0))
+            })?;
         }
         (self.first, self.second, self.buffer) = (first, second, buffer);
         Ok(())
@@ -56,14 +63,18 @@ impl Run<'_> {
                 device.fail(Some(ErrorPlan { at, op: None, is_lasting: self.dice.chance(0.3) }));
             }
             let is_stopped = self.recovery_writes > 0 && self.dice.chance(0.3);
-            let stop = is_stopped.then(|| self.dice.below(self.recovery_writes as usize + 1) as u64);
+            let stop =
+                is_stopped.then(|| self.dice.below(self.recovery_writes as usize + 1) as u64);
             device.stop_after(stop);
             (device.bytes_read, device.writes) = (0, 0);
             let opened = self.subject.open(self.seed, device);
             let (is_off, has_failed) = (device.is_off(), device.has_failed());
             self.recovery_writes = self.recovery_writes.max(device.writes);
             if device.bytes_read > MOST_READS * self.subject.device_bytes {
-                return Err(Wrong(format!("recovery read {} bytes of a device of {}", device.bytes_read, self.subject.device_bytes)));
+                return Err(Wrong(format!(
+                    "recovery read {} bytes of a device of {}",
+                    device.bytes_read, self.subject.device_bytes
+                )));
             }
             device.stop_after(None);
             match opened {
@@ -74,7 +85,9 @@ impl Run<'_> {
                     }
                     // Killed at once: what it wrote last may be in the cache alone.
                 }
-                Err(error) if !is_off && !has_failed => return Err(Wrong(format!("cannot be recovered: {error}"))),
+                Err(error) if !is_off && !has_failed => {
+                    return Err(Wrong(format!("cannot be recovered: {error}")));
+                }
                 _ if !has_failed && self.dice.chance(0.4) => device.use_again(),
                 _ => {
                     let loss = device.draw_loss();
@@ -85,7 +98,9 @@ impl Run<'_> {
             }
         }
         self.tally.cuts += 1;
-        self.subject.open(self.seed, device).map_err(|error| Wrong(format!("cannot be recovered: {error}")))
+        self.subject
+            .open(self.seed, device)
+            .map_err(|error| Wrong(format!("cannot be recovered: {error}")))
     }
 
     /// The power goes, the volume is recovered, and goes on from what is there.
@@ -112,7 +127,8 @@ impl Run<'_> {
         judged.map_err(|wrong| Wrong(format!("{}\n  the cut, for good, left {loss:?}", wrong.0)))
     }
 
-    /// Not after a fault: what a flush covers is another matter then, and no layer can tell by reading.
+    /// Not after a fault: what a flush covers is another matter then, and no layer can tell by
+    /// reading.
     fn may_be_killed(&self) -> bool {
         self.options.with_kills && !self.device.has_failed()
     }
@@ -129,7 +145,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Tries what is there if the process is killed now, and if the power goes soon after; then goes on as if nothing had happened.
+    /// Tries what is there if the process is killed now, and if the power goes soon after; then
+    /// goes on as if nothing had happened.
     fn try_kill(&mut self) -> Result<(), Wrong> {
         let mut device = self.device.clone();
         device.kill();
@@ -139,8 +156,11 @@ impl Run<'_> {
     }
 
     fn reopen_and_judge(&mut self, device: &mut CrashDevice) -> Result<(), Wrong> {
-        let (mut first, mut second, mut buffer) =
-            (std::mem::take(&mut self.first), std::mem::take(&mut self.second), std::mem::take(&mut self.buffer));
+        let (mut first, mut second, mut buffer) = (
+            std::mem::take(&mut self.first),
+            std::mem::take(&mut self.second),
+            std::mem::take(&mut self.buffer),
+        );
         if let Some(mut stack) = self.reopen(device)? {
             read_all(&mut stack, device, &mut buffer, &mut first)?;
             self.tally.sectors_judged += first.len() as u64;
@@ -164,10 +184,12 @@ impl Run<'_> {
         let loss = device.draw_loss();
         device.cut(&loss);
         self.tally.recovery_cuts += 1;
-        self.recover(device).map_err(|wrong| Wrong(format!("{}\n  a cut later left {loss:?}", wrong.0)))
+        self.recover(device)
+            .map_err(|wrong| Wrong(format!("{}\n  a cut later left {loss:?}", wrong.0)))
     }
 
-    /// Opens what a killed process left in the device and its cache. It may be killed again meanwhile; none if the power goes.
+    /// Opens what a killed process left in the device and its cache. It may be killed again
+    /// meanwhile; none if the power goes.
     fn reopen(&mut self, device: &mut CrashDevice) -> Result<Option<Stack>, Wrong> {
         let cannot = |error: layers::LayerError| Wrong(format!("cannot be opened: {error}"));
         if self.recovery_writes > 0 && self.dice.chance(0.5) {

@@ -1,5 +1,6 @@
-//! Forged structures: a field is changed and the checksum mended, so that recovery gets past it. What is known here of formats is no
-//! more than where checksums are: docs/formats/stable_buffer.md and docs/formats/log_volume.md.
+//! Forged structures: a field is changed and the checksum mended, so that recovery gets past it.
+//! What is known here of formats is no more than where checksums are: docs/formats/stable_buffer.md
+//! and docs/formats/log_volume.md.
 
 use twox_hash::XxHash3_64;
 
@@ -47,13 +48,19 @@ impl Structure {
     /// Where its checksum is, and what it should be.
     fn checksum(self, image: &[u8]) -> (usize, u64) {
         match self {
-            Self::Buffer { at } => (at + BUFFER_COVERED, XxHash3_64::oneshot(&image[at..at + BUFFER_COVERED])),
+            Self::Buffer { at } => {
+                (at + BUFFER_COVERED, XxHash3_64::oneshot(&image[at..at + BUFFER_COVERED]))
+            }
             Self::Slot { at, page, page_bytes } => {
                 let mut covered = image[at..at + SLOT_COVERED].to_vec();
-                covered.extend_from_slice(&XxHash3_64::oneshot(&image[page..page + page_bytes]).to_le_bytes());
+                covered.extend_from_slice(
+                    &XxHash3_64::oneshot(&image[page..page + page_bytes]).to_le_bytes(),
+                );
                 (at + SLOT_COVERED, XxHash3_64::oneshot(&covered))
             }
-            Self::Log { at, length, seed } => (at, XxHash3_64::oneshot_with_seed(seed, &image[at + 8..at + length])),
+            Self::Log { at, length, seed } => {
+                (at, XxHash3_64::oneshot_with_seed(seed, &image[at + 8..at + length]))
+            }
         }
     }
 
@@ -85,16 +92,30 @@ impl Forge {
         }
         for at in (0..image.len()).step_by(sector_bytes) {
             if image[at..].starts_with(b"FWSL") && at + sector_bytes + slot_page <= image.len() {
-                structures.push(Structure::Slot { at, page: at + sector_bytes, page_bytes: slot_page });
+                structures.push(Structure::Slot {
+                    at,
+                    page: at + sector_bytes,
+                    page_bytes: slot_page,
+                });
             }
             let end = at + sector_bytes;
             let (embedded, before) = (end - SLOT_HEADER, slot_page.saturating_sub(SLOT_HEADER));
             if image[embedded..].starts_with(b"FWSL") && embedded >= before {
-                structures.push(Structure::Slot { at: embedded, page: embedded - before, page_bytes: before });
+                structures.push(Structure::Slot {
+                    at: embedded,
+                    page: embedded - before,
+                    page_bytes: before,
+                });
             }
             if image[at + 8..].starts_with(b"FWLOG") {
-                let lengths = (1..=MOST_PAGES).map(|pages| pages * log_page).filter(|&length| length > 8 && at + length <= image.len());
-                structures.extend(lengths.map(|length| Structure::Log { at, length, seed: volume }));
+                let lengths = (1..=MOST_PAGES)
+                    .map(|pages| pages * log_page)
+                    .filter(|&length| length > 8 && at + length <= image.len());
+                structures.extend(lengths.map(|length| Structure::Log {
+                    at,
+                    length,
+                    seed: volume,
+                }));
             }
         }
         structures.retain(|structure| structure.is_sound(image));
@@ -114,7 +135,8 @@ impl Forge {
         let structure = dice.pick(&self.structures);
         let fields = structure.fields();
         for _ in 0..=dice.below(3) {
-            // Heads are short, and lists behind them are long: as many changes to the one as to the other.
+            // Heads are short, and lists behind them are long: as many changes to the one as to the
+            // other.
             let reach = if dice.chance(0.5) { fields.len().min(64) } else { fields.len() };
             let size = dice.pick(&[1, 2, 4, 8]);
             let at = fields.start + dice.below(reach / size) * size;

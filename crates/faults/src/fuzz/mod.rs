@@ -1,4 +1,5 @@
-//! Mutilated images for recovery: whatever a device holds, opening it ends, panics nowhere, and reads no more than a device has.
+//! Mutilated images for recovery: whatever a device holds, opening it ends, panics nowhere, and
+//! reads no more than a device has.
 
 mod forge;
 
@@ -53,7 +54,8 @@ impl Images {
     pub fn new(subject: &Subject, seed: u64) -> Result<Self, Wrong> {
         let other = grow(subject, seed ^ 1, 1)?.pop().unwrap_or_default();
         let own = grow(subject, seed, 4)?;
-        let forges = own.iter().map(|image| Forge::new(image, subject.sector_bytes as usize)).collect();
+        let forges =
+            own.iter().map(|image| Forge::new(image, subject.sector_bytes as usize)).collect();
         Ok(Self { limits: subject.limits(), seed, own, other, forges })
     }
 
@@ -82,7 +84,22 @@ impl Images {
     /// Numbers that are none.
     const fn wild(&self) -> [u64; 14] {
         let bytes = self.limits.capacity_bytes;
-        [0, 1, 2, 0xff, 0xffff, 1 << 31, u32::MAX as u64, u64::MAX, u64::MAX - 1, u64::MAX / 2, 1 << 63, bytes, bytes - 1, bytes / 4096]
+        [
+            0,
+            1,
+            2,
+            0xff,
+            0xffff,
+            1 << 31,
+            u32::MAX as u64,
+            u64::MAX,
+            u64::MAX - 1,
+            u64::MAX / 2,
+            1 << 63,
+            bytes,
+            bytes - 1,
+            bytes / 4096,
+        ]
     }
 
     fn change(&self, image: &mut [u8], dice: &mut Dice) {
@@ -111,15 +128,28 @@ impl Images {
                 image[range.clone()].copy_from_slice(&older[range]);
             }
             _ => {
-                let word = range.start + 4 * dice.below(size / 4 - 1).min(dice.below(size / 4 - 1)).min(24);
-                let wild =
-                    [0, 1, 2, 0xff, 0xffff, 1 << 31, u64::MAX, u64::MAX - 1, 1 << 63, self.limits.capacity_bytes, image.len() as u64 - 1];
+                let word = range.start
+                    + 4 * dice.below(size / 4 - 1).min(dice.below(size / 4 - 1)).min(24);
+                let wild = [
+                    0,
+                    1,
+                    2,
+                    0xff,
+                    0xffff,
+                    1 << 31,
+                    u64::MAX,
+                    u64::MAX - 1,
+                    1 << 63,
+                    self.limits.capacity_bytes,
+                    image.len() as u64 - 1,
+                ];
                 image[word..word + 8].copy_from_slice(&dice.pick(&wild).to_le_bytes());
             }
         }
     }
 
-    /// Opens an image; where that goes, reads it all and writes on it. `told` hears when opening begins and when it has ended, well or not.
+    /// Opens an image; where that goes, reads it all and writes on it. `told` hears when opening
+    /// begins and when it has ended, well or not.
     ///
     /// # Errors
     /// [`Wrong`] if something panics, or more is read than makes sense.
@@ -132,7 +162,8 @@ impl Images {
         told: &mut dyn FnMut(Moment),
     ) -> Result<(), Wrong> {
         outcomes.tried += 1;
-        let mut media = Media::new(self.limits.sector_bytes, image.len() / self.limits.sector_bytes as usize);
+        let mut media =
+            Media::new(self.limits.sector_bytes, image.len() / self.limits.sector_bytes as usize);
         *media.raw() = image;
         let mut device = CrashDevice::new(self.limits, Manners::default(), media, dice.seed());
         let tried = catch_unwind(AssertUnwindSafe(|| {
@@ -140,13 +171,23 @@ impl Images {
             let opened = subject.open(self.seed, &mut device);
             told(Moment::Opened);
             if device.bytes_read > MOST_READS * self.limits.capacity_bytes {
-                return Err(Wrong(format!("opening read {} bytes of a device of {}", device.bytes_read, self.limits.capacity_bytes)));
+                return Err(Wrong(format!(
+                    "opening read {} bytes of a device of {}",
+                    device.bytes_read, self.limits.capacity_bytes
+                )));
             }
             match opened {
                 Ok(mut stack) => {
                     outcomes.opened += 1;
-                    // What is forged may well fail to be read, or be full: it only has to do so without a panic.
-                    let _ = write_on(subject, &mut Through::new(&mut stack, &mut device), dice, 60, 1 << 40);
+                    // What is forged may well fail to be read, or be full: it only has to do so
+                    // without a panic.
+                    let _ = write_on(
+                        subject,
+                        &mut Through::new(&mut stack, &mut device),
+                        dice,
+                        60,
+                        1 << 40,
+                    );
                     Ok(())
                 }
                 Err(LayerError::Spec(error)) => Err(Wrong(error.to_string())),
@@ -157,7 +198,10 @@ impl Images {
             }
         }));
         tried.unwrap_or_else(|panic| {
-            let text = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+            let text = panic
+                .downcast_ref::<String>()
+                .cloned()
+                .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
             Err(Wrong(format!("panics: {}", text.unwrap_or_default())))
         })
     }
@@ -166,7 +210,10 @@ impl Images {
 /// Images of a volume that is written on between them.
 fn grow(subject: &Subject, seed: u64, images: usize) -> Result<Vec<Vec<u8>>, Wrong> {
     let limits = subject.limits();
-    let media = Media::new(limits.sector_bytes, (limits.capacity_bytes / u64::from(limits.sector_bytes)) as usize);
+    let media = Media::new(
+        limits.sector_bytes,
+        (limits.capacity_bytes / u64::from(limits.sector_bytes)) as usize,
+    );
     let mut dice = Dice::new(seed);
     let mut device = CrashDevice::new(limits, Manners::default(), media, dice.seed());
     let wrong = |error: LayerError| Wrong(format!("cannot be made: {error}"));
@@ -187,9 +234,18 @@ fn grow(subject: &Subject, seed: u64, images: usize) -> Result<Vec<Vec<u8>>, Wro
 }
 
 /// Reads all, and then does something at random, one thing after the other.
-fn write_on(subject: &Subject, volume: &mut Through<'_>, dice: &mut Dice, acts: usize, first_write: u64) -> Result<(), layers::Failure> {
+fn write_on(
+    subject: &Subject,
+    volume: &mut Through<'_>,
+    dice: &mut Dice,
+    acts: usize,
+    first_write: u64,
+) -> Result<(), layers::Failure> {
     let limits = volume.limits();
-    let (size, sectors) = (limits.sector_bytes as usize, (limits.capacity_bytes / u64::from(limits.sector_bytes)) as usize);
+    let (size, sectors) = (
+        limits.sector_bytes as usize,
+        (limits.capacity_bytes / u64::from(limits.sector_bytes)) as usize,
+    );
     volume.read(0, &mut vec![0; limits.capacity_bytes as usize])?;
     let most = (limits.most_bytes / limits.sector_bytes) as usize;
     let mut workload = Workload::new(sectors, limits.sector_bytes, most.min(sectors / 3).max(1));
@@ -199,7 +255,11 @@ fn write_on(subject: &Subject, volume: &mut Through<'_>, dice: &mut Dice, acts: 
         if op == IoOp::Write {
             let mut bytes = vec![0; sectors.len() * size];
             for (sector, part) in sectors.clone().zip(bytes.chunks_exact_mut(size)) {
-                Value::of_write(first_write + number).fill(sector as u64, subject.tail_bytes as usize, part);
+                Value::of_write(first_write + number).fill(
+                    sector as u64,
+                    subject.tail_bytes as usize,
+                    part,
+                );
             }
             data = Data::Whole(bytes.into());
         }

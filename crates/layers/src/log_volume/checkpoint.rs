@@ -1,8 +1,9 @@
-//! Checkpoints of the map: pages of the tables that changed are written beside their last versions, a few at a time while the host goes on,
-//! and then a root that tells where each lies.
+//! Checkpoints of the map: pages of the tables that changed are written beside their last versions,
+//! a few at a time while the host goes on, and then a root that tells where each lies.
 //!
-//! The host changes the map meanwhile, so that a page of the tables may hold more than was there when the checkpoint began. That is no
-//! harm: all entries from the beginning on are replayed over it, and the root is written only when they are durable as far as any page holds them.
+//! The host changes the map meanwhile, so that a page of the tables may hold more than was there
+//! when the checkpoint began. That is no harm: all entries from the beginning on are replayed over
+//! it, and the root is written only when they are durable as far as any page holds them.
 
 use std::collections::VecDeque;
 
@@ -78,7 +79,8 @@ impl Checkpoint {
         self.since_bytes += u64::from(bytes);
     }
 
-    /// One is wanted now, for the room that it makes. Whether it will begin, and was not asked for before.
+    /// One is wanted now, for the room that it makes. Whether it will begin, and was not asked for
+    /// before.
     pub fn hurry(&mut self) -> bool {
         let begins = self.phase == Phase::Idle && !self.is_urgent;
         self.is_urgent |= begins;
@@ -113,12 +115,14 @@ impl Checkpoint {
 }
 
 impl<P: Placement> LogVolume<P> {
-    /// Begins a checkpoint that is due, or goes on with the one that is under way. Whether something was done.
+    /// Begins a checkpoint that is due, or goes on with the one that is under way. Whether
+    /// something was done.
     pub fn go_on_with_checkpoint(&mut self, actions: &mut Actions) -> bool {
         match self.checkpoint.phase {
             Phase::Idle => {
-                let is_due =
-                    self.checkpoint.since_bytes >= self.checkpoint.every_bytes || self.log.is_half_full() || self.checkpoint.is_urgent;
+                let is_due = self.checkpoint.since_bytes >= self.checkpoint.every_bytes
+                    || self.log.is_half_full()
+                    || self.checkpoint.is_urgent;
                 if is_due {
                     self.begin_checkpoint();
                 }
@@ -147,8 +151,11 @@ impl<P: Placement> LogVolume<P> {
         kept.since_bytes = 0;
         kept.is_urgent = false;
         kept.root.number += 1;
-        (kept.root.replay_from, kept.root.replay_index, kept.root.clock) = (replay_from, replay_index, clock);
-        kept.to_write.extend((0..).zip(&kept.changed).filter(|(_, changed)| **changed).map(|(index, _)| index));
+        (kept.root.replay_from, kept.root.replay_index, kept.root.clock) =
+            (replay_from, replay_index, clock);
+        kept.to_write.extend(
+            (0..).zip(&kept.changed).filter(|(_, changed)| **changed).map(|(index, _)| index),
+        );
         kept.changed.fill(false);
         kept.phase = Phase::Tables(0);
     }
@@ -173,7 +180,8 @@ impl<P: Placement> LogVolume<P> {
                 self.checkpoint.root.areas[index as usize] = area;
                 pages += 1;
             }
-            let data = if self.is_absent { Data::Absent } else { Data::Whole(self.tables(first, pages)) };
+            let data =
+                if self.is_absent { Data::Absent } else { Data::Whole(self.tables(first, pages)) };
             let turn = self.commit.count_write();
             let op = Op::Own { turn, is_table: true };
             self.send_write(op, self.layout.table(first, area), pages * page as u32, data, actions);
@@ -181,7 +189,8 @@ impl<P: Placement> LogVolume<P> {
             outstanding += 1;
         }
         let are_written = outstanding == 0 && self.checkpoint.to_write.is_empty();
-        self.checkpoint.phase = if are_written { Phase::Commit(self.commit.begun) } else { Phase::Tables(outstanding) };
+        self.checkpoint.phase =
+            if are_written { Phase::Commit(self.commit.begun) } else { Phase::Tables(outstanding) };
         outstanding != before || are_written
     }
 
@@ -190,7 +199,15 @@ impl<P: Placement> LogVolume<P> {
         let mut bytes = vec![0; pages as usize * page];
         let map = |lpn: u32| self.ftl.lookup(Lpn(lpn)).map_or(NOWHERE, |ppn| ppn.0);
         for (index, to) in (first..).zip(bytes.chunks_mut(page)) {
-            make_table(&self.layout, self.volume, self.checkpoint.root.number, index, to, map, &self.segments);
+            make_table(
+                &self.layout,
+                self.volume,
+                self.checkpoint.root.number,
+                index,
+                to,
+                map,
+                &self.segments,
+            );
         }
         bytes.into()
     }
@@ -208,7 +225,13 @@ impl<P: Placement> LogVolume<P> {
         let mut parts = 0;
         for from in (0..self.layout.root_bytes()).step_by(most) {
             let to = self.layout.root_bytes().min(from + most);
-            self.send_write(Op::Root, at + from as u64, (to - from) as u32, data.slice(from..to), actions);
+            self.send_write(
+                Op::Root,
+                at + from as u64,
+                (to - from) as u32,
+                data.slice(from..to),
+                actions,
+            );
             parts += 1;
         }
         self.counted.checkpoint_pages += u64::from(self.layout.root_pages);

@@ -1,5 +1,6 @@
-//! Cleaning: the valid pages of a victim are read and written elsewhere, a few at a time, paced with what the host writes. A segment that
-//! was emptied is free only when all that emptied it is known to be durable.
+//! Cleaning: the valid pages of a victim are read and written elsewhere, a few at a time, paced
+//! with what the host writes. A segment that was emptied is free only when all that emptied it is
+//! known to be durable.
 
 use std::collections::VecDeque;
 
@@ -50,7 +51,12 @@ pub(super) struct Cleaner {
 }
 
 impl Cleaner {
-    pub fn new<P: Placement>(layout: &Layout, settings: &Settings, ftl: &PageMapped<P, AnyVictim, CountingMedium>, below: Limits) -> Self {
+    pub fn new<P: Placement>(
+        layout: &Layout,
+        settings: &Settings,
+        ftl: &PageMapped<P, AnyVictim, CountingMedium>,
+        below: Limits,
+    ) -> Self {
         let needed = ftl.device().streams.len() + ftl.reserve() + 1;
         let spare = ftl.device().geometry.spare_blocks() as usize;
         let headroom = ((spare - needed.min(spare)) / 16).clamp(1, 16);
@@ -107,7 +113,8 @@ impl<P: Placement> LogVolume<P> {
         }
     }
 
-    /// Segments may be written to again if everything that emptied them is known to be durable, and nobody reads there.
+    /// Segments may be written to again if everything that emptied them is known to be durable, and
+    /// nobody reads there.
     fn free_emptied(&mut self, actions: &mut Actions) -> bool {
         let before = self.cleaner.emptied.len();
         if self.cleaner.emptied.front().is_none_or(|&(_, entry)| entry > self.log.known_durable) {
@@ -117,7 +124,11 @@ impl<P: Placement> LogVolume<P> {
         emptied.retain(|&(segment, entry)| {
             let is_free = entry <= self.log.known_durable && self.pins[segment.index()] == 0;
             if is_free {
-                debug_assert_eq!(self.carried[segment.index()], 0, "what was written there before is on the device");
+                debug_assert_eq!(
+                    self.carried[segment.index()],
+                    0,
+                    "what was written there before is on the device"
+                );
                 self.free(segment, actions);
             }
             !is_free
@@ -126,8 +137,8 @@ impl<P: Placement> LogVolume<P> {
         self.cleaner.emptied.len() < before
     }
 
-    /// A segment may be written to again; if it is trimmed below, when that has ended: of a trim and a write that are under way together either
-    /// may be the last.
+    /// A segment may be written to again; if it is trimmed below, when that has ended: of a trim
+    /// and a write that are under way together either may be the last.
     fn free(&mut self, segment: EraseBlockId, actions: &mut Actions) {
         if !self.settings.trims {
             self.ftl.reclaim(segment, 0);
@@ -149,28 +160,43 @@ impl<P: Placement> LogVolume<P> {
 
     /// Whether a commit would free segments that are missing, or that were emptied ahead.
     pub fn wants_segments(&self) -> bool {
-        let few = self.ftl.free_blocks(0) + self.cleaner.trimming <= self.ftl.reserve() + self.cleaner.headroom / 2;
+        let few = self.ftl.free_blocks(0) + self.cleaner.trimming
+            <= self.ftl.reserve() + self.cleaner.headroom / 2;
         let is_ahead = self.is_resting && self.cleaner.job.is_none();
-        (few || is_ahead) && self.cleaner.emptied.front().is_some_and(|&(_, entry)| entry > self.log.known_durable)
+        (few || is_ahead)
+            && self
+                .cleaner
+                .emptied
+                .front()
+                .is_some_and(|&(_, entry)| entry > self.log.known_durable)
     }
 
     /// Whether cleaning is due, and can gain something.
     fn should_begin(&self) -> bool {
-        self.is_short_of(if self.is_resting { self.cleaner.idle_headroom } else { self.cleaner.headroom })
+        self.is_short_of(if self.is_resting {
+            self.cleaner.idle_headroom
+        } else {
+            self.cleaner.headroom
+        })
     }
 
-    /// Whether cleaning while nothing is to be done would have something to do: a segment to empty, or one to free.
+    /// Whether cleaning while nothing is to be done would have something to do: a segment to empty,
+    /// or one to free.
     pub fn should_clean_ahead(&self) -> bool {
-        self.cleaner.job.is_some() || !self.cleaner.emptied.is_empty() || self.is_short_of(self.cleaner.idle_headroom)
+        self.cleaner.job.is_some()
+            || !self.cleaner.emptied.is_empty()
+            || self.is_short_of(self.cleaner.idle_headroom)
     }
 
-    /// Whether there are no more free segments beyond the reserve than these, and cleaning can gain something.
+    /// Whether there are no more free segments beyond the reserve than these, and cleaning can gain
+    /// something.
     fn is_short_of(&self, headroom: usize) -> bool {
         let ahead = self.ftl.free_blocks(0) + self.cleaner.coming();
         if ahead > self.ftl.reserve() + headroom {
             return false;
         }
-        // Without a free segment only what was emptied can help; after a power cut there may be neither.
+        // Without a free segment only what was emptied can help; after a power cut there may be
+        // neither.
         if self.ftl.free_blocks(0) == 0 && self.cleaner.coming() > 0 {
             return false;
         }
@@ -182,15 +208,20 @@ impl<P: Placement> LogVolume<P> {
 
     /// Chooses a victim. Whether there is one.
     fn begin_cleaning(&mut self, actions: &mut Actions) -> bool {
-        // Where nothing is free, there is as much room at the frontiers as the segment has valid pages whose cleaning was cut short: recovery
-        // goes on in each stream where it found the last page.
+        // Where nothing is free, there is as much room at the frontiers as the segment has valid
+        // pages whose cleaning was cut short: recovery goes on in each stream where it found the
+        // last page.
         let has_free = self.ftl.free_blocks(0) > 0;
-        let victim = if has_free { self.ftl.choose_victim(self.last_stream, 0) } else { self.ftl.rescue(0) };
+        let victim =
+            if has_free { self.ftl.choose_victim(self.last_stream, 0) } else { self.ftl.rescue(0) };
         let mut pages = std::mem::take(&mut self.cleaner.scratch);
         self.ftl.survivors(victim, &mut pages);
         let (valid, all) = (pages.offsets.len() as u32, self.layout.pages_per_segment);
         if !has_free && self.ftl.frontier_room(0) < valid {
-            self.poison(&format!("no segment is free, and {valid} pages have no room: a bug of the layer"), actions);
+            self.poison(
+                &format!("no segment is free, and {valid} pages have no room: a bug of the layer"),
+                actions,
+            );
             return false;
         }
         self.cleaner.price = valid / (all - valid).max(1) + 1;
@@ -224,7 +255,8 @@ impl<P: Placement> LogVolume<P> {
                 job.next += 1;
                 continue;
             }
-            let is_held_back = (self.cleaner.credit == 0 && !is_urgent) || job.under_way == OUTSTANDING;
+            let is_held_back =
+                (self.cleaner.credit == 0 && !is_urgent) || job.under_way == OUTSTANDING;
             if is_held_back || !self.can_send() || !self.can_log(2) {
                 break;
             }
@@ -250,14 +282,17 @@ impl<P: Placement> LogVolume<P> {
         }
     }
 
-    /// How many valid pages from this place on lie side by side on the device, and can be read at once.
+    /// How many valid pages from this place on lie side by side on the device, and can be read at
+    /// once.
     fn neighbours(&self, place: usize) -> u32 {
         let Some(job) = &self.cleaner.job else { return 0 };
         let first = job.victim.0 * self.layout.pages_per_segment;
         let offsets = &job.pages.offsets[place..];
         let mut pages = 1;
         while pages < self.cleaner.longest_read
-            && offsets.get(pages as usize).is_some_and(|&offset| u32::from(offset) == u32::from(offsets[0]) + pages)
+            && offsets
+                .get(pages as usize)
+                .is_some_and(|&offset| u32::from(offset) == u32::from(offsets[0]) + pages)
             && self.ftl.is_valid(Ppn(first + u32::from(offsets[0]) + pages))
             && self.in_memory(first + u32::from(offsets[0]) + pages).is_none()
             && self.can_log(2 * (pages as usize + 1))
@@ -270,8 +305,15 @@ impl<P: Placement> LogVolume<P> {
     fn read_for_move(&mut self, place: usize, pages: u32, tries: u32, actions: &mut Actions) {
         let Some(job) = &mut self.cleaner.job else { return };
         job.under_way += 1;
-        let from = job.victim.0 * self.layout.pages_per_segment + u32::from(job.pages.offsets[place]);
-        self.send(Op::Move { place, pages, tries }, IoOp::Read, self.layout.page(from), pages * self.layout.page_bytes, actions);
+        let from =
+            job.victim.0 * self.layout.pages_per_segment + u32::from(job.pages.offsets[place]);
+        self.send(
+            Op::Move { place, pages, tries },
+            IoOp::Read,
+            self.layout.page(from),
+            pages * self.layout.page_bytes,
+            actions,
+        );
     }
 
     /// Pages of the victim were read: those that are still valid get a new place.
@@ -289,7 +331,8 @@ impl<P: Placement> LogVolume<P> {
 
     fn relocate(&mut self, place: usize, data: &Data, actions: &mut Actions) {
         let Some(job) = &self.cleaner.job else { return };
-        let from = Ppn(job.victim.0 * self.layout.pages_per_segment + u32::from(job.pages.offsets[place]));
+        let from =
+            Ppn(job.victim.0 * self.layout.pages_per_segment + u32::from(job.pages.offsets[place]));
         let (lpn, to) = (Lpn(job.pages.lpns[place]), job.pages.to[place]);
         if !self.ftl.is_valid(from) {
             return;
@@ -300,8 +343,16 @@ impl<P: Placement> LogVolume<P> {
         self.gather(ppn, data.clone(), None, actions);
     }
 
-    /// Pages of the victim could not be read. They cannot stay there for ever, so it is tried again.
-    pub fn not_moved(&mut self, place: usize, pages: u32, tries: u32, failure: &Failure, actions: &mut Actions) {
+    /// Pages of the victim could not be read. They cannot stay there for ever, so it is tried
+    /// again.
+    pub fn not_moved(
+        &mut self,
+        place: usize,
+        pages: u32,
+        tries: u32,
+        failure: &Failure,
+        actions: &mut Actions,
+    ) {
         let Some(job) = &mut self.cleaner.job else { return };
         job.under_way -= 1;
         if tries < TRIES {

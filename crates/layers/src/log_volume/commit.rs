@@ -1,8 +1,10 @@
 //! What was changed since the last checkpoint, and how it becomes durable.
 //!
-//! Each change is an entry of the log. Entries go into summaries, which are written when a commit needs them, or when there are many. A
-//! commit makes all entries durable that were made before it began: it waits until their pages and summaries are written, and flushes
-//! what is below. Both are written at once, in any order: a page that is told of and was not written in time is known by its checksum.
+//! Each change is an entry of the log. Entries go into summaries, which are written when a commit
+//! needs them, or when there are many. A commit makes all entries durable that were made before it
+//! began: it waits until their pages and summaries are written, and flushes what is below. Both are
+//! written at once, in any order: a page that is told of and was not written in time is known by
+//! its checksum.
 
 use std::collections::VecDeque;
 
@@ -33,8 +35,9 @@ pub(super) struct Log {
     of_host: u64,
     /// All entries before this one are durable.
     pub durable: u64,
-    /// All entries before this one are known to be durable whatever happens: a summary or root that says so is durable itself. A segment that
-    /// they emptied may be written to again; recovery will not look for what was there.
+    /// All entries before this one are known to be durable whatever happens: a summary or root that
+    /// says so is durable itself. A segment that they emptied may be written to again; recovery
+    /// will not look for what was there.
     pub known_durable: u64,
     /// What the last summary says of that.
     said: u64,
@@ -103,10 +106,12 @@ impl Log {
 
     #[inline]
     fn has_room_for(&self, more: usize) -> bool {
-        (self.entries.len() + more).div_ceil(self.per_summary) + self.promised + SPARE_SUMMARIES <= self.ring - self.used()
+        (self.entries.len() + more).div_ceil(self.per_summary) + self.promised + SPARE_SUMMARIES
+            <= self.ring - self.used()
     }
 
-    /// Keeps room for entries that will come. They may be written alone, so they are promised whole summaries.
+    /// Keeps room for entries that will come. They may be written alone, so they are promised whole
+    /// summaries.
     pub fn promise(&mut self, entries: usize) {
         self.promised += entries.div_ceil(self.per_summary);
     }
@@ -115,7 +120,8 @@ impl Log {
         self.promised -= entries.div_ceil(self.per_summary);
     }
 
-    /// Where replaying would begin if all that was made so far were in a checkpoint: the next summary, and the number of its first entry.
+    /// Where replaying would begin if all that was made so far were in a checkpoint: the next
+    /// summary, and the number of its first entry.
     pub fn replay_from(&self) -> (u64, u64) {
         (self.next_summary, self.next - self.entries.len() as u64)
     }
@@ -155,7 +161,8 @@ pub(super) struct Commit {
     /// How many were begun.
     pub begun: u64,
     waiters: VecDeque<(u64, Waiter)>,
-    /// Writes that are not ended: those that the commit waits for are counted apart from later ones.
+    /// Writes that are not ended: those that the commit waits for are counted apart from later
+    /// ones.
     turn: u8,
     writes: [u32; 2],
 }
@@ -178,7 +185,10 @@ impl Commit {
 
     /// The flushes that wait.
     pub fn flushes(&mut self) -> Vec<u32> {
-        self.waiters.drain(..).filter_map(|(_, waiter)| if let Waiter::Flush(id) = waiter { Some(id) } else { None }).collect()
+        self.waiters
+            .drain(..)
+            .filter_map(|(_, waiter)| if let Waiter::Flush(id) = waiter { Some(id) } else { None })
+            .collect()
     }
 }
 
@@ -189,7 +199,8 @@ impl<P: Placement> LogVolume<P> {
         self.log.has_room_for(entries)
     }
 
-    /// Writes the entries into summaries; with `even_if_empty`, one that only tells what is durable.
+    /// Writes the entries into summaries; with `even_if_empty`, one that only tells what is
+    /// durable.
     fn seal_all(&mut self, even_if_empty: bool, actions: &mut Actions) {
         let entries = std::mem::take(&mut self.log.entries);
         let count = entries.len().div_ceil(self.log.per_summary).max(usize::from(even_if_empty));
@@ -200,7 +211,8 @@ impl<P: Placement> LogVolume<P> {
             let number = self.log.next_summary;
             let to_end = self.log.ring - (number % self.log.ring as u64) as usize;
             let now = (count - sealed).min(most).min(to_end);
-            let data = if self.is_absent { Data::Absent } else { self.summaries(&entries, sealed, now) };
+            let data =
+                if self.is_absent { Data::Absent } else { self.summaries(&entries, sealed, now) };
             let turn = self.commit.count_write();
             let op = Op::Own { turn, is_table: false };
             self.send_write(op, self.layout.summary(number), (now * page) as u32, data, actions);
@@ -214,7 +226,10 @@ impl<P: Placement> LogVolume<P> {
         // The memory is used again.
         self.log.entries = entries;
         self.log.entries.clear();
-        assert!(self.log.used() <= self.log.ring, "summaries are never written over those that are needed");
+        assert!(
+            self.log.used() <= self.log.ring,
+            "summaries are never written over those that are needed"
+        );
     }
 
     /// The bytes of some summaries.
@@ -243,7 +258,8 @@ impl<P: Placement> LogVolume<P> {
         }
     }
 
-    /// Begins a commit that someone waits for, or goes on with the one that is under way. Whether something was done.
+    /// Begins a commit that someone waits for, or goes on with the one that is under way. Whether
+    /// something was done.
     pub fn go_on_with_commit(&mut self, actions: &mut Actions) -> bool {
         match self.commit.phase {
             Phase::Idle => {
@@ -251,8 +267,11 @@ impl<P: Placement> LogVolume<P> {
                 let is_asked_for = !self.commit.waiters.is_empty()
                     || self.checkpoint.wants_commit()
                     || self.log.next - self.log.durable > MOST_VOLATILE
-                    || self.is_draining && self.tasks.is_empty() && !self.log.holds_nothing_of_the_host();
-                // Where the summary that tells what is durable has no room, the root of a checkpoint tells as much.
+                    || self.is_draining
+                        && self.tasks.is_empty()
+                        && !self.log.holds_nothing_of_the_host();
+                // Where the summary that tells what is durable has no room, the root of a
+                // checkpoint tells as much.
                 let has_room = self.log.has_room_for(0);
                 let hurries = is_for_space && !has_room && self.checkpoint.hurry();
                 let begins = is_asked_for || is_for_space && has_room;
@@ -290,7 +309,8 @@ impl<P: Placement> LogVolume<P> {
         self.commit.phase = Phase::Writing;
     }
 
-    /// Fills a gathered write up to its alignment with pages that hold nothing. Not where that would take room that cleaning needs.
+    /// Fills a gathered write up to its alignment with pages that hold nothing. Not where that
+    /// would take room that cleaning needs.
     fn pad(&mut self, stream: StreamId, actions: &mut Actions) {
         while self.runs[stream.index()].pages > 0 && self.ftl.free_blocks(0) >= self.ftl.reserve() {
             let ppn = self.ftl.place_dead(stream, 0).0;

@@ -1,5 +1,6 @@
-//! The structures on the device, as docs/formats/log_volume.md draws them. All numbers are little endian; each structure begins with
-//! the XXH3-64 of all that follows, with the volume's identity for its seed.
+//! The structures on the device, as docs/formats/log_volume.md draws them. All numbers are little
+//! endian; each structure begins with the XXH3-64 of all that follows, with the volume's identity
+//! for its seed.
 
 use bytes::{Buf, BufMut};
 use twox_hash::XxHash3_64;
@@ -108,7 +109,8 @@ pub(super) struct Root {
     pub replay_index: u64,
     /// Host page writes up to there.
     pub clock: u64,
-    /// Of each page of the tables, the area in which its present version lies; 0 if it was never written.
+    /// Of each page of the tables, the area in which its present version lies; 0 if it was never
+    /// written.
     pub areas: Vec<u8>,
 }
 
@@ -118,7 +120,9 @@ impl Root {
         let mut at = &mut to[8..];
         at.put_u64_le(ROOT_MAGIC);
         at.put_u64_le(volume);
-        for field in [self.number, self.epoch, self.durable, self.replay_from, self.replay_index, self.clock] {
+        for field in
+            [self.number, self.epoch, self.durable, self.replay_from, self.replay_index, self.clock]
+        {
             at.put_u64_le(field);
         }
         for four in self.areas.chunks(4) {
@@ -133,11 +137,23 @@ impl Root {
         if at.get_u64_le() != ROOT_MAGIC || at.get_u64_le() != volume || !is_sealed(volume, from) {
             return None;
         }
-        let [number, epoch, durable, replay_from, replay_index, clock] = std::array::from_fn(|_| at.get_u64_le());
-        let areas: Vec<u8> = (0..tables as usize).map(|index| at[index / 4] >> (index % 4 * 2) & 3).collect();
+        let [number, epoch, durable, replay_from, replay_index, clock] =
+            std::array::from_fn(|_| at.get_u64_le());
+        let areas: Vec<u8> =
+            (0..tables as usize).map(|index| at[index / 4] >> (index % 4 * 2) & 3).collect();
         // So large that nothing grows beyond what fits.
-        let is_sound = [number, epoch, durable, replay_from, replay_index, clock].iter().all(|&field| field < 1 << 62);
-        (is_sound && areas.iter().all(|&area| area < 3)).then_some(Self { number, epoch, durable, replay_from, replay_index, clock, areas })
+        let is_sound = [number, epoch, durable, replay_from, replay_index, clock]
+            .iter()
+            .all(|&field| field < 1 << 62);
+        (is_sound && areas.iter().all(|&area| area < 3)).then_some(Self {
+            number,
+            epoch,
+            durable,
+            replay_from,
+            replay_index,
+            clock,
+            areas,
+        })
     }
 }
 
@@ -159,9 +175,13 @@ const RELOCATED: u32 = 1 << 31;
 impl Entry {
     fn encode(self, to: &mut impl BufMut) {
         let (first, second, third) = match self {
-            Self::Placed { lpn, ppn, is_relocated, check } => (lpn, if is_relocated { ppn | RELOCATED } else { ppn }, check),
+            Self::Placed { lpn, ppn, is_relocated, check } => {
+                (lpn, if is_relocated { ppn | RELOCATED } else { ppn }, check)
+            }
             Self::Trimmed { lpn, pages } => (lpn, TRIMMED, pages),
-            Self::Opened { segment, stream, opened_at } => (segment, OPENED, u64::from(opened_at) << 32 | u64::from(stream)),
+            Self::Opened { segment, stream, opened_at } => {
+                (segment, OPENED, u64::from(opened_at) << 32 | u64::from(stream))
+            }
         };
         to.put_u32_le(first);
         to.put_u32_le(second);
@@ -172,8 +192,17 @@ impl Entry {
         let (first, second, third) = (from.get_u32_le(), from.get_u32_le(), from.get_u64_le());
         match second {
             TRIMMED => Self::Trimmed { lpn: first, pages: third },
-            OPENED => Self::Opened { segment: first, stream: third as u16, opened_at: (third >> 32) as u32 },
-            place => Self::Placed { lpn: first, ppn: place & !RELOCATED, is_relocated: place & RELOCATED != 0, check: third },
+            OPENED => Self::Opened {
+                segment: first,
+                stream: third as u16,
+                opened_at: (third >> 32) as u32,
+            },
+            place => Self::Placed {
+                lpn: first,
+                ppn: place & !RELOCATED,
+                is_relocated: place & RELOCATED != 0,
+                check: third,
+            },
         }
     }
 }
@@ -204,12 +233,21 @@ pub(super) fn encode_summary(volume: u64, head: SummaryHead, entries: &[Entry], 
 }
 
 /// None if there is no valid summary.
-pub(super) fn decode_summary(volume: u64, from: &[u8], entries: &mut Vec<Entry>) -> Option<SummaryHead> {
+pub(super) fn decode_summary(
+    volume: u64,
+    from: &[u8],
+    entries: &mut Vec<Entry>,
+) -> Option<SummaryHead> {
     let mut at = &from[8..];
     if at.get_u64_le() != SUMMARY_MAGIC || at.get_u64_le() != volume || !is_sealed(volume, from) {
         return None;
     }
-    let head = SummaryHead { epoch: at.get_u64_le(), number: at.get_u64_le(), first: at.get_u64_le(), durable: at.get_u64_le() };
+    let head = SummaryHead {
+        epoch: at.get_u64_le(),
+        number: at.get_u64_le(),
+        first: at.get_u64_le(),
+        durable: at.get_u64_le(),
+    };
     let count = at.get_u32_le() as usize;
     at.advance(4);
     if count > at.len() / SUMMARY_ENTRY_BYTES {
@@ -232,7 +270,13 @@ pub(super) struct Segment {
 }
 
 /// A page of the tables: its head, and then what `fill` puts there.
-pub(super) fn encode_table(volume: u64, number: u64, index: u32, to: &mut [u8], fill: impl FnOnce(&mut &mut [u8])) {
+pub(super) fn encode_table(
+    volume: u64,
+    number: u64,
+    index: u32,
+    to: &mut [u8],
+    fill: impl FnOnce(&mut &mut [u8]),
+) {
     to.fill(0);
     let mut at = &mut to[8..];
     at.put_u64_le(TABLE_MAGIC);
@@ -247,7 +291,10 @@ pub(super) fn encode_table(volume: u64, number: u64, index: u32, to: &mut [u8], 
 /// The contents of a page of the tables; none if it is not the one that is looked for.
 pub(super) fn decode_table(volume: u64, newest: u64, index: u32, from: &[u8]) -> Option<&[u8]> {
     let mut at = &from[8..];
-    let is_this = at.get_u64_le() == TABLE_MAGIC && at.get_u64_le() == volume && at.get_u64_le() <= newest && at.get_u32_le() == index;
+    let is_this = at.get_u64_le() == TABLE_MAGIC
+        && at.get_u64_le() == volume
+        && at.get_u64_le() <= newest
+        && at.get_u32_le() == index;
     (is_this && is_sealed(volume, from)).then_some(&from[TABLE_HEADER_BYTES..])
 }
 
@@ -260,7 +307,12 @@ impl Segment {
     }
 
     pub fn decode(from: &mut &[u8]) -> Self {
-        Self { opened: from.get_u64_le(), opened_at: from.get_u32_le(), stream: from.get_u16_le(), filled: from.get_u16_le() }
+        Self {
+            opened: from.get_u64_le(),
+            opened_at: from.get_u32_le(),
+            stream: from.get_u16_le(),
+            filled: from.get_u16_le(),
+        }
     }
 }
 
@@ -290,10 +342,25 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let mut page = vec![7; 512];
-        let superblock = Superblock { volume: 5, page_bytes: 512, pages_per_segment: 16, segments: 20, logical_pages: 200, ring_pages: 8 };
+        let superblock = Superblock {
+            volume: 5,
+            page_bytes: 512,
+            pages_per_segment: 16,
+            segments: 20,
+            logical_pages: 200,
+            ring_pages: 8,
+        };
         superblock.encode(&mut page);
         assert_eq!(Superblock::decode(&page), Ok(superblock));
-        let root = Root { number: 3, epoch: 2, durable: 77, replay_from: 6, replay_index: 70, clock: 50, areas: vec![0, 1, 2, 2, 1, 0, 2] };
+        let root = Root {
+            number: 3,
+            epoch: 2,
+            durable: 77,
+            replay_from: 6,
+            replay_index: 70,
+            clock: 50,
+            areas: vec![0, 1, 2, 2, 1, 0, 2],
+        };
         root.encode(5, &mut page);
         assert_eq!(Root::decode(5, 7, &page), Some(root.clone()));
         assert_eq!(Root::decode(6, 7, &page), None, "another volume's");

@@ -40,7 +40,16 @@ impl HostWrite {
         let bytes = command.offset..command.end();
         let next = (bytes.start / page) as u32;
         let pages = bytes.end.div_ceil(page) as u32 - next;
-        Self { id: command.id, bytes, data: command.data, is_fua: command.is_fua, next, unplaced: pages, unwritten: pages, failure: None }
+        Self {
+            id: command.id,
+            bytes,
+            data: command.data,
+            is_fua: command.is_fua,
+            next,
+            unplaced: pages,
+            unwritten: pages,
+            failure: None,
+        }
     }
 
     fn end(&self, page_bytes: u32) -> u32 {
@@ -72,7 +81,8 @@ impl<P: Placement> LogVolume<P> {
         bytes.start.max(start) - start..bytes.end.min(start + page) - start
     }
 
-    /// Reads: from memory what is not on the device yet, zeros where nothing is, and all else below.
+    /// Reads: from memory what is not on the device yet, zeros where nothing is, and all else
+    /// below.
     pub fn read(&mut self, command: &Command, actions: &mut Actions) {
         let bytes = command.offset..command.end();
         let mut pieces: Vec<Piece> = Vec::new();
@@ -93,7 +103,8 @@ impl<P: Placement> LogVolume<P> {
                 // Not beyond the segment, for which the read is counted.
                 Some(Piece::Below { ppn: first, offset, length: before })
                     if *offset + u64::from(*before) == at
-                        && *first / self.layout.pages_per_segment == ppn.0 / self.layout.pages_per_segment
+                        && *first / self.layout.pages_per_segment
+                            == ppn.0 / self.layout.pages_per_segment
                         && u64::from(*before) + length <= u64::from(self.below.most_bytes) =>
                 {
                     *before += length as u32;
@@ -130,7 +141,9 @@ impl<P: Placement> LogVolume<P> {
         while let Some(task) = self.tasks.front() {
             let is_done = match *task {
                 Task::Write(slot) => self.take_write(slot, actions),
-                Task::Trim { id, offset, length } => self.take_trim(id, offset..offset + u64::from(length), actions),
+                Task::Trim { id, offset, length } => {
+                    self.take_trim(id, offset..offset + u64::from(length), actions)
+                }
             };
             if !is_done {
                 break;
@@ -141,7 +154,8 @@ impl<P: Placement> LogVolume<P> {
         went_on
     }
 
-    /// Whether the host has room for a page: the stream that it goes to. What was chosen for a page that had to wait stays chosen.
+    /// Whether the host has room for a page: the stream that it goes to. What was chosen for a page
+    /// that had to wait stays chosen.
     fn room_for(&mut self, lpn: Lpn) -> bool {
         // What is cheap to ask comes first; policies count how often they are asked.
         if !self.can_send() || !self.can_log(2) || self.ftl.free_blocks(0) < self.ftl.reserve() {
@@ -180,7 +194,8 @@ impl<P: Placement> LogVolume<P> {
         }
     }
 
-    /// What was read of this page to be completed is of the past now, even if its next version comes to lie in the same place.
+    /// What was read of this page to be completed is of the past now, even if its next version
+    /// comes to lie in the same place.
     fn outdate_fills(&mut self, lpn: Lpn) {
         for fill in self.fills.iter_mut().filter(|fill| fill.lpn == lpn.0) {
             fill.ppn = u32::MAX;
@@ -188,14 +203,26 @@ impl<P: Placement> LogVolume<P> {
     }
 
     /// Tells the log of a page and its segment.
-    pub fn note(&mut self, lpn: Lpn, ppn: u32, data: &Data, is_relocated: bool, actions: &mut Actions) {
+    pub fn note(
+        &mut self,
+        lpn: Lpn,
+        ppn: u32,
+        data: &Data,
+        is_relocated: bool,
+        actions: &mut Actions,
+    ) {
         let pages = self.layout.pages_per_segment;
         let segment = ppn / pages;
         if ppn.is_multiple_of(pages) {
             let block = self.ftl.device().blocks[segment as usize];
             let kept = &mut self.segments[segment as usize];
-            (kept.opened, kept.opened_at, kept.stream) = (self.log.next, block.opened_at, block.stream);
-            self.log.push(Entry::Opened { segment, stream: block.stream, opened_at: block.opened_at });
+            (kept.opened, kept.opened_at, kept.stream) =
+                (self.log.next, block.opened_at, block.stream);
+            self.log.push(Entry::Opened {
+                segment,
+                stream: block.stream,
+                opened_at: block.opened_at,
+            });
         }
         self.segments[segment as usize].filled = (ppn % pages) as u16 + 1;
         self.checkpoint.segment_changed(&self.layout, segment);
@@ -210,7 +237,8 @@ impl<P: Placement> LogVolume<P> {
         self.seal_if_long(actions);
     }
 
-    /// Places as many pages of a write as there is room for. Whether all are placed or read for that.
+    /// Places as many pages of a write as there is room for. Whether all are placed or read for
+    /// that.
     fn take_write(&mut self, slot: usize, actions: &mut Actions) -> bool {
         let page = u64::from(self.layout.page_bytes);
         let end = self.writes[slot].end(self.layout.page_bytes);
@@ -218,7 +246,8 @@ impl<P: Placement> LogVolume<P> {
         while self.writes.get(slot).is_some_and(|write| write.next < end) {
             let lpn = Lpn(self.writes[slot].next);
             let within = self.within(&self.writes[slot].bytes, lpn.0);
-            let base = if within.end - within.start == page { None } else { Some(self.rest_of(lpn)) };
+            let base =
+                if within.end - within.start == page { None } else { Some(self.rest_of(lpn)) };
             if let Some(Err(ppn)) = base {
                 self.writes[slot].next += 1;
                 self.read_rest(slot, lpn.0, ppn, actions);
@@ -243,7 +272,8 @@ impl<P: Placement> LogVolume<P> {
     /// What a write says of a page.
     fn part_of(&self, slot: usize, lpn: u32, within: &Range<u64>) -> Data {
         let write = &self.writes[slot];
-        let from = (u64::from(lpn) * u64::from(self.layout.page_bytes) + within.start - write.bytes.start) as usize;
+        let from = (u64::from(lpn) * u64::from(self.layout.page_bytes) + within.start
+            - write.bytes.start) as usize;
         write.data.slice(from..from + (within.end - within.start) as usize)
     }
 
@@ -263,11 +293,24 @@ impl<P: Placement> LogVolume<P> {
     fn read_rest(&mut self, write: usize, lpn: u32, ppn: u32, actions: &mut Actions) {
         let segment = self.segment_of(ppn);
         self.pins[segment as usize] += 1;
-        self.send(Op::Fill { write, lpn, ppn }, IoOp::Read, self.layout.page(ppn), self.layout.page_bytes, actions);
+        self.send(
+            Op::Fill { write, lpn, ppn },
+            IoOp::Read,
+            self.layout.page(ppn),
+            self.layout.page_bytes,
+            actions,
+        );
     }
 
     /// The rest of a page came.
-    pub fn fill_ended(&mut self, write: usize, lpn: u32, ppn: u32, outcome: Result<Data, Failure>, actions: &mut Actions) {
+    pub fn fill_ended(
+        &mut self,
+        write: usize,
+        lpn: u32,
+        ppn: u32,
+        outcome: Result<Data, Failure>,
+        actions: &mut Actions,
+    ) {
         let segment = self.segment_of(ppn);
         self.pins[segment as usize] -= 1;
         match outcome {
@@ -282,8 +325,8 @@ impl<P: Placement> LogVolume<P> {
         }
     }
 
-    /// Writes a part of a page whose rest was read, if there is room. If the page has changed meanwhile, it is read again: so that what
-    /// others wrote beside it stays.
+    /// Writes a part of a page whose rest was read, if there is room. If the page has changed
+    /// meanwhile, it is read again: so that what others wrote beside it stays.
     fn fill(&mut self, actions: &mut Actions) -> bool {
         let Some(&Fill { write, lpn, ppn, .. }) = self.fills.front() else { return false };
         let base = match self.ftl.lookup(Lpn(lpn)) {
@@ -352,7 +395,10 @@ impl<P: Placement> LogVolume<P> {
         if forgotten > 0 {
             self.mapped -= forgotten;
             self.counted.trimmed_pages += u64::from(forgotten);
-            self.log.push(Entry::Trimmed { lpn: pages.start, pages: u64::from(pages.end - pages.start) });
+            self.log.push(Entry::Trimmed {
+                lpn: pages.start,
+                pages: u64::from(pages.end - pages.start),
+            });
             self.seal_if_long(actions);
         }
         actions.reply(id, Ok(Data::Absent));
@@ -377,23 +423,32 @@ mod tests {
     const PAGE: u32 = 1024;
 
     fn volume() -> LogVolume<NoPlacement> {
-        let spec = Spec::parse("log_volume(page=1Ki,segment=4Ki,over_provisioning=60%,summary_pages=8)").unwrap();
+        let spec =
+            Spec::parse("log_volume(page=1Ki,segment=4Ki,over_provisioning=60%,summary_pages=8)")
+                .unwrap();
         let args = super::super::ENTRY.info.accept(&spec).unwrap();
         let settings = Settings::read(&args, &Facts::default()).unwrap();
         let below = Limits { capacity_bytes: 64 << 10, sector_bytes: 512, most_bytes: 16 << 10 };
         let layout = Layout::plan(&settings, below).unwrap();
         let context = Context { geometry: layout.geometry(), seed: 1, page_weights: None };
-        let victims = placement::build_victim(&Spec::parse("greedy").unwrap(), &context, 1).unwrap();
-        let ftl = PageMapped::new(context.geometry, "none", NoPlacement, victims, CountingMedium).unwrap();
+        let victims =
+            placement::build_victim(&Spec::parse("greedy").unwrap(), &context, 1).unwrap();
+        let ftl = PageMapped::new(context.geometry, "none", NoPlacement, victims, CountingMedium)
+            .unwrap();
         LogVolume::new(Recovered::empty(layout), settings, below, ftl)
     }
 
     fn write(volume: &mut LogVolume<NoPlacement>, offset: u64, length: u32, actions: &mut Actions) {
         let data = Data::copy_of(&vec![1; length as usize]);
-        volume.submit(Command { id: 1, op: IoOp::Write, offset, length, is_fua: false, data }, 0, actions);
+        volume.submit(
+            Command { id: 1, op: IoOp::Write, offset, length, is_fua: false, data },
+            0,
+            actions,
+        );
     }
 
-    /// The next versions of page 0 take the places that come, and segments that hold no more of it are written to again.
+    /// The next versions of page 0 take the places that come, and segments that hold no more of it
+    /// are written to again.
     fn wander_to(volume: &mut LogVolume<NoPlacement>, place: u32) {
         let mut full = None;
         for _ in 0..10_000 {
@@ -412,8 +467,8 @@ mod tests {
         panic!("page 0 does not come to lie at {place} again");
     }
 
-    /// A part of a page waits for room with the rest that was read; meanwhile the page is trimmed and written, and its newest version comes to lie
-    /// where that was read.
+    /// A part of a page waits for room with the rest that was read; meanwhile the page is trimmed
+    /// and written, and its newest version comes to lie where that was read.
     #[test]
     fn the_rest_of_a_page_is_read_again_if_it_was_written_meanwhile_even_to_the_same_place() {
         let (mut volume, mut actions) = (volume(), Actions::default());
@@ -426,13 +481,21 @@ mod tests {
         assert_eq!((read.op, read.length), (IoOp::Read, PAGE));
         // No room for it.
         volume.log.promise(1 << 20);
-        volume.replied(Reply { id: read.id, outcome: Ok(Data::zeros(PAGE as usize)) }, 0, &mut actions);
+        volume.replied(
+            Reply { id: read.id, outcome: Ok(Data::zeros(PAGE as usize)) },
+            0,
+            &mut actions,
+        );
         assert_eq!((volume.fills.len(), actions.down.len()), (1, 0));
         volume.log.keep_promise(1 << 20);
         assert!(volume.take_trim(2, 0..u64::from(PAGE), &mut actions));
         wander_to(&mut volume, place);
         volume.pump(&mut actions);
         let again = actions.down.pop().unwrap();
-        assert_eq!((again.op, again.offset), (IoOp::Read, read.offset), "what was read before is of the past");
+        assert_eq!(
+            (again.op, again.offset),
+            (IoOp::Read, read.offset),
+            "what was read before is of the past"
+        );
     }
 }

@@ -3,7 +3,10 @@
 use units::Geometry;
 
 use super::NAME;
-use super::disk::{MAP_ENTRY_BYTES, ROOT_HEADER_BYTES, SEGMENT_ENTRY_BYTES, SUMMARY_ENTRY_BYTES, SUMMARY_HEADER_BYTES, TABLE_HEADER_BYTES};
+use super::disk::{
+    MAP_ENTRY_BYTES, ROOT_HEADER_BYTES, SEGMENT_ENTRY_BYTES, SUMMARY_ENTRY_BYTES,
+    SUMMARY_HEADER_BYTES, TABLE_HEADER_BYTES,
+};
 use super::settings::Settings;
 use crate::{LayerError, Limits};
 
@@ -11,7 +14,8 @@ use crate::{LayerError, Limits};
 const MOST_PAGES: u64 = (1 << 31) - 16;
 const MOST_PAGES_PER_SEGMENT: u64 = 32_768;
 
-/// The sizes that a superblock tells, and what follows from them. Offsets are in bytes from the start of the device.
+/// The sizes that a superblock tells, and what follows from them. Offsets are in bytes from the
+/// start of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub page_bytes: u32,
@@ -23,7 +27,8 @@ pub(super) struct Layout {
     pub root_pages: u32,
     /// Pages of tables that hold the map.
     pub map_tables: u32,
-    /// All pages of tables: after those of the map come those of the segments. Each has room for two versions.
+    /// All pages of tables: after those of the map come those of the segments. Each has room for
+    /// two versions.
     pub tables: u32,
     roots_at: u64,
     tables_at: u64,
@@ -33,10 +38,18 @@ pub(super) struct Layout {
 
 impl Layout {
     /// What follows from the sizes. All are above 0 and within their limits.
-    pub fn of(page_bytes: u32, pages_per_segment: u32, segments: u32, logical_pages: u32, ring_pages: u32) -> Self {
+    pub fn of(
+        page_bytes: u32,
+        pages_per_segment: u32,
+        segments: u32,
+        logical_pages: u32,
+        ring_pages: u32,
+    ) -> Self {
         let page = u64::from(page_bytes);
-        let map_tables = logical_pages.div_ceil(per_page(page_bytes, TABLE_HEADER_BYTES, MAP_ENTRY_BYTES));
-        let tables = map_tables + segments.div_ceil(per_page(page_bytes, TABLE_HEADER_BYTES, SEGMENT_ENTRY_BYTES));
+        let map_tables =
+            logical_pages.div_ceil(per_page(page_bytes, TABLE_HEADER_BYTES, MAP_ENTRY_BYTES));
+        let tables = map_tables
+            + segments.div_ceil(per_page(page_bytes, TABLE_HEADER_BYTES, SEGMENT_ENTRY_BYTES));
         let root_pages = (ROOT_HEADER_BYTES as u32 + tables.div_ceil(4)).div_ceil(page_bytes);
         let roots_at = page;
         let tables_at = roots_at + 2 * u64::from(root_pages) * page;
@@ -63,26 +76,32 @@ impl Layout {
     pub fn plan(settings: &Settings, below: Limits) -> Result<Self, LayerError> {
         let page = u64::from(settings.page_bytes);
         let refused = |reason: String| LayerError::Refused { layer: NAME, reason };
-        if !page.is_multiple_of(u64::from(below.sector_bytes)) || settings.page_bytes > below.most_bytes {
+        if !page.is_multiple_of(u64::from(below.sector_bytes))
+            || settings.page_bytes > below.most_bytes
+        {
             let (sector, most) = (below.sector_bytes, below.most_bytes);
             return Err(refused(format!(
-                "a page of {page} bytes is not of whole sectors of {sector} bytes, or longer than a command's {most}: give page=..."
+                "a page of {page} bytes is not of whole sectors of {sector} bytes, or longer than \
+                 a command's {most}: give page=..."
             )));
         }
         let pages_per_segment = settings.segment_bytes / page;
         if !(2..=MOST_PAGES_PER_SEGMENT).contains(&pages_per_segment) {
             return Err(refused(format!(
-                "a segment of {pages_per_segment} pages is not of 2 to {MOST_PAGES_PER_SEGMENT}: give segment=... or page=..."
+                "a segment of {pages_per_segment} pages is not of 2 to {MOST_PAGES_PER_SEGMENT}: \
+                 give segment=... or page=..."
             )));
         }
         let all = below.capacity_bytes / settings.segment_bytes;
         if all * pages_per_segment > MOST_PAGES {
             return Err(refused(format!(
-                "a device of {} bytes has more than {MOST_PAGES} pages of {page} bytes: give page=...",
+                "a device of {} bytes has more than {MOST_PAGES} pages of {page} bytes: give \
+                 page=...",
                 below.capacity_bytes
             )));
         }
-        let ring_pages = settings.summary_pages.unwrap_or(((all * pages_per_segment / 128) as u32).max(64));
+        let ring_pages =
+            settings.summary_pages.unwrap_or(((all * pages_per_segment / 128) as u32).max(64));
         // What the tables take depends on how many segments are left.
         for segments in (2..=all as u32).rev() {
             let physical = f64::from(segments) * pages_per_segment as f64;
@@ -90,7 +109,13 @@ impl Layout {
             if logical_pages == 0 {
                 break;
             }
-            let layout = Self::of(settings.page_bytes, pages_per_segment as u32, segments, logical_pages, ring_pages);
+            let layout = Self::of(
+                settings.page_bytes,
+                pages_per_segment as u32,
+                segments,
+                logical_pages,
+                ring_pages,
+            );
             if layout.end() <= below.capacity_bytes {
                 return Ok(layout);
             }
@@ -104,7 +129,14 @@ impl Layout {
     }
 
     /// Whether sizes that were read from a device make sense there.
-    pub fn is_sound(page_bytes: u32, pages_per_segment: u32, segments: u32, logical_pages: u32, ring_pages: u32, below: Limits) -> bool {
+    pub fn is_sound(
+        page_bytes: u32,
+        pages_per_segment: u32,
+        segments: u32,
+        logical_pages: u32,
+        ring_pages: u32,
+        below: Limits,
+    ) -> bool {
         let pages = u64::from(segments) * u64::from(pages_per_segment);
         page_bytes.is_power_of_two()
             && (512..=65_536).contains(&page_bytes)
@@ -115,7 +147,8 @@ impl Layout {
             && pages <= MOST_PAGES
             && (1..pages).contains(&u64::from(logical_pages))
             && (8..=1 << 24).contains(&ring_pages)
-            && Self::of(page_bytes, pages_per_segment, segments, logical_pages, ring_pages).end() <= below.capacity_bytes
+            && Self::of(page_bytes, pages_per_segment, segments, logical_pages, ring_pages).end()
+                <= below.capacity_bytes
     }
 
     pub fn geometry(&self) -> Geometry {
@@ -148,7 +181,9 @@ impl Layout {
 
     /// Where a page of the tables lies, in the first (1) or second (2) area.
     pub fn table(&self, index: u32, area: u8) -> u64 {
-        self.tables_at + (u64::from(area - 1) * u64::from(self.tables) + u64::from(index)) * u64::from(self.page_bytes)
+        self.tables_at
+            + (u64::from(area - 1) * u64::from(self.tables) + u64::from(index))
+                * u64::from(self.page_bytes)
     }
 
     /// Where the summary of this number lies.

@@ -1,27 +1,35 @@
-//! A log-structured volume: whatever the host writes goes to the ends of a few logs, in segments of the size of the device's erase blocks
-//! (SCHEDULER 6.3, "converting" and "aligning"; MULTILOG for which log).
+//! A log-structured volume: whatever the host writes goes to the ends of a few logs, in segments of
+//! the size of the device's erase blocks (SCHEDULER 6.3, "converting" and "aligning"; MULTILOG for
+//! which log).
 //!
-//! Mapping, placement, victim choice and the bookkeeping of cleaning are those of [`ssd::ftl::PageMapped`], taken step by step as a drive
-//! with a clock takes them: a segment is its erase block, and its medium is what is below. Here is what a volume needs beyond: any sectors, bytes
-//! that are on their way, durability, and recovery.
+//! Mapping, placement, victim choice and the bookkeeping of cleaning are those of
+//! [`ssd::ftl::PageMapped`], taken step by step as a drive with a clock takes them: a segment is
+//! its erase block, and its medium is what is below. Here is what a volume needs beyond: any
+//! sectors, bytes that are on their way, durability, and recovery.
 //!
 //! # Durability
-//! - A write is acknowledged when it is written below; with `align`, when it is gathered. It is volatile until a flush, either way.
-//! - FLUSH and FUA end with a *commit*: all pages written before it, and the summaries that tell of them, are written; what is below is flushed;
-//!   then it is replied to. A FLUSH with nothing to make durable is replied to at once.
-//! - After a power cut each page holds what it held at the last commit, or a later version whose checksum fits; in each
-//!   stream, later versions are taken up to the first one that was lost.
-//! - A trim drops whole pages; it is durable with the next commit. Pages without data read as zeros.
-//! - A segment is written to again only when everything that superseded its pages is durable, and a durable summary or root says so:
-//!   recovery never looks for a page that may have been overwritten.
-//! - With `trim` it is trimmed below at that point, and written to again when the trim has ended. Nothing depends on the trim.
-//! - A write or flush below that fails poisons the volume, and so does a page that cleaning cannot read three times. A read of the host that fails is
-//!   the failure of that read.
+//! - A write is acknowledged when it is written below; with `align`, when it is gathered. It is
+//!   volatile until a flush, either way.
+//! - FLUSH and FUA end with a *commit*: all pages written before it, and the summaries that tell of
+//!   them, are written; what is below is flushed; then it is replied to. A FLUSH with nothing to
+//!   make durable is replied to at once.
+//! - After a power cut each page holds what it held at the last commit, or a later version whose
+//!   checksum fits; in each stream, later versions are taken up to the first one that was lost.
+//! - A trim drops whole pages; it is durable with the next commit. Pages without data read as
+//!   zeros.
+//! - A segment is written to again only when everything that superseded its pages is durable, and a
+//!   durable summary or root says so: recovery never looks for a page that may have been
+//!   overwritten.
+//! - With `trim` it is trimmed below at that point, and written to again when the trim has ended.
+//!   Nothing depends on the trim.
+//! - A write or flush below that fails poisons the volume, and so does a page that cleaning cannot
+//!   read three times. A read of the host that fails is the failure of that read.
 //!
 //! # Summaries
-//! LFS writes a segment's summary into the segment. Here all summaries go to a ring of their own, for three reasons. A FLUSH costs one
-//! page, however many streams were written to. Segments hold nothing but data, so that cleaning is exactly that which the placement policies
-//! were made for, and never needs room for itself. And recovery reads one ring, not the head of every segment.
+//! LFS writes a segment's summary into the segment. Here all summaries go to a ring of their own,
+//! for three reasons. A FLUSH costs one page, however many streams were written to. Segments hold
+//! nothing but data, so that cleaning is exactly that which the placement policies were made for,
+//! and never needs room for itself. And recovery reads one ring, not the head of every segment.
 
 mod checkpoint;
 mod cleaning;
@@ -61,9 +69,15 @@ pub(super) const COUNTERS: &[Counter] = &[
     Counter::sum("cleanings", "segments that cleaning emptied"),
     Counter::sum("trimmed_pages", "pages with data that the host trimmed"),
     Counter::sum("unmapped_reads", "pages read that hold nothing, without a read below"),
-    Counter::sum("lost_pages", "pages written before the volume was opened, not flushed, and not found"),
+    Counter::sum(
+        "lost_pages",
+        "pages written before the volume was opened, not flushed, and not found",
+    ),
     Counter::level("segments_free", "segments that can be written to"),
-    Counter::level("segments_held", "segments that are being emptied, or are empty and not yet free"),
+    Counter::level(
+        "segments_held",
+        "segments that are being emptied, or are empty and not yet free",
+    ),
     Counter::level("gathered_pages", "pages that wait in memory for an aligned write"),
     Counter::sum("idle_cleanings", "of the cleanings, those begun while nothing was to be done"),
     Counter::sum("segment_trims", "freed segments that were trimmed below"),
@@ -75,7 +89,8 @@ pub(super) static ENTRY: Entry = Entry {
     info: Info {
         name: NAME,
         aliases: &["converting", "log"],
-        summary: "a log-structured volume: writes go to the ends of a few logs, placed and cleaned by any policy",
+        summary: "a log-structured volume: writes go to the ends of a few logs, placed and cleaned \
+                  by any policy",
         source: "SCHEDULER 6.3; MULTILOG; Rosenblum & Ousterhout, TOCS 1992",
         params: PARAMS,
     },
@@ -102,7 +117,10 @@ fn open(making: &Making<'_>, store: &mut dyn Store) -> Opened {
 fn make(recovered: Recovered, settings: &Settings, seed: u64, below: Limits) -> Opened {
     let refused = |error: BuildError| match error {
         BuildError::Spec(error) => LayerError::Spec(error),
-        error => LayerError::Refused { layer: NAME, reason: format!("{error} (over_provisioning=..., segment=..., placement=...)") },
+        error => LayerError::Refused {
+            layer: NAME,
+            reason: format!("{error} (over_provisioning=..., segment=..., placement=...)"),
+        },
     };
     let context = Context { geometry: recovered.layout.geometry(), seed, page_weights: None };
     let making = MakeVolume { recovered, settings, context, below };
@@ -126,24 +144,38 @@ impl PlacementVisitor for MakeVolume<'_> {
         let victim = match &settings.victim {
             Some(victim) => victim.clone(),
             None => {
-                let entry = find("placement policy", placement::PLACEMENTS, |entry| &entry.info, &settings.placement)?;
+                let entry = find(
+                    "placement policy",
+                    placement::PLACEMENTS,
+                    |entry| &entry.info,
+                    &settings.placement,
+                )?;
                 Spec::parse(entry.victim)?
             }
         };
         let remedy = "give over_provisioning=..., segment=... or placement=...";
-        let victims = build_victim(&victim, &context, policy.domains()).map_err(|error| refused(format!("{error} ({remedy})")))?;
-        let streams = policy.streams();
-        let mut ftl = PageMapped::new(context.geometry, &settings.placement.name, policy, victims, CountingMedium)
+        let victims = build_victim(&victim, &context, policy.domains())
             .map_err(|error| refused(format!("{error} ({remedy})")))?;
+        let streams = policy.streams();
+        let mut ftl = PageMapped::new(
+            context.geometry,
+            &settings.placement.name,
+            policy,
+            victims,
+            CountingMedium,
+        )
+        .map_err(|error| refused(format!("{error} ({remedy})")))?;
         let mut blocks = recovered.blocks();
         // A volume may be opened with another policy than that which wrote it.
         blocks.iter_mut().for_each(|block| block.stream = block.stream.min(streams as u16 - 1));
-        ftl.go_on_from(Remains { map: &recovered.map, blocks: &blocks, clock: recovered.clock }).map_err(|error| LayerError::Corrupt {
-            layer: NAME,
-            offset: 0,
-            reason: error.to_string(),
-        })?;
-        let volume: Box<dyn Layer> = Box::new(LogVolume::new(recovered, settings.clone(), below, ftl));
+        ftl.go_on_from(Remains { map: &recovered.map, blocks: &blocks, clock: recovered.clock })
+            .map_err(|error| LayerError::Corrupt {
+                layer: NAME,
+                offset: 0,
+                reason: error.to_string(),
+            })?;
+        let volume: Box<dyn Layer> =
+            Box::new(LogVolume::new(recovered, settings.clone(), below, ftl));
         Ok(volume)
     }
 }

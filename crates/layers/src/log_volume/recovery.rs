@@ -1,10 +1,14 @@
-//! Making a volume, and finding again what one holds: the newest checkpoint, and what the summaries since then tell.
+//! Making a volume, and finding again what one holds: the newest checkpoint, and what the summaries
+//! since then tell.
 
 use bytes::Buf;
 use ssd::ftl::BlockRemains;
 
 use super::NAME;
-use super::disk::{Entry, NOWHERE, Root, SUPERBLOCK_BYTES, Segment, Superblock, checksum, decode_summary, decode_table, make_table};
+use super::disk::{
+    Entry, NOWHERE, Root, SUPERBLOCK_BYTES, Segment, Superblock, checksum, decode_summary,
+    decode_table, make_table,
+};
 use super::layout::Layout;
 use super::settings::Settings;
 use crate::{LayerError, Store};
@@ -29,9 +33,19 @@ pub(super) struct Recovered {
 impl Recovered {
     /// A volume that holds nothing.
     pub fn empty(layout: Layout) -> Self {
-        let root =
-            Root { number: 1, epoch: 0, durable: 0, replay_from: 0, replay_index: 0, clock: 0, areas: vec![0; layout.tables as usize] };
-        let (map, segments) = (vec![NOWHERE; layout.logical_pages as usize], vec![Segment::default(); layout.segments as usize]);
+        let root = Root {
+            number: 1,
+            epoch: 0,
+            durable: 0,
+            replay_from: 0,
+            replay_index: 0,
+            clock: 0,
+            areas: vec![0; layout.tables as usize],
+        };
+        let (map, segments) = (
+            vec![NOWHERE; layout.logical_pages as usize],
+            vec![Segment::default(); layout.segments as usize],
+        );
         Self { layout, volume: 0, root, map, segments, clock: 0, lost_pages: 0 }
     }
 
@@ -47,8 +61,14 @@ impl Recovered {
 }
 
 /// Writes an empty volume.
-pub(super) fn format(settings: &Settings, layout: &Layout, seed: u64, store: &mut dyn Store) -> Result<(), LayerError> {
-    // What was there goes into the identity, so that no volume is taken for an earlier one in its place.
+pub(super) fn format(
+    settings: &Settings,
+    layout: &Layout,
+    seed: u64,
+    store: &mut dyn Store,
+) -> Result<(), LayerError> {
+    // What was there goes into the identity, so that no volume is taken for an earlier one in its
+    // place.
     let mut remains = vec![0; (2 * layout.root_pages as usize + 1) * layout.page_bytes as usize];
     store.read(0, &mut remains)?;
     let volume = checksum(seed, &remains);
@@ -58,17 +78,32 @@ pub(super) fn format(settings: &Settings, layout: &Layout, seed: u64, store: &mu
         first = u64::from(layout.segments);
         areas.fill(1);
         let pages = layout.pages_per_segment;
-        let filled = |segment: u32| layout.logical_pages.saturating_sub(segment * pages).min(pages) as u16;
-        let segment = |segment: u32| Segment { opened: u64::from(segment), opened_at: 0, stream: 0, filled: filled(segment) };
+        let filled =
+            |segment: u32| layout.logical_pages.saturating_sub(segment * pages).min(pages) as u16;
+        let segment = |segment: u32| Segment {
+            opened: u64::from(segment),
+            opened_at: 0,
+            stream: 0,
+            filled: filled(segment),
+        };
         let segments: Vec<Segment> = (0..layout.segments).map(segment).collect();
         let all: Vec<u32> = (0..layout.tables).collect();
         write_tables(layout, volume, 1, &all, &areas, |lpn| lpn, &segments, store)?;
     }
-    let root = Root { number: 1, epoch: 0, durable: first, replay_from: 0, replay_index: first, clock: 0, areas };
+    let root = Root {
+        number: 1,
+        epoch: 0,
+        durable: first,
+        replay_from: 0,
+        replay_index: first,
+        clock: 0,
+        areas,
+    };
     write_root(layout, volume, &root, store)?;
     let mut page = vec![0; layout.page_bytes as usize];
     let Layout { page_bytes, pages_per_segment, segments, logical_pages, ring_pages, .. } = *layout;
-    Superblock { volume, page_bytes, pages_per_segment, segments, logical_pages, ring_pages }.encode(&mut page);
+    Superblock { volume, page_bytes, pages_per_segment, segments, logical_pages, ring_pages }
+        .encode(&mut page);
     store.write(0, &page)?;
     store.flush()?;
     Ok(())
@@ -86,7 +121,10 @@ fn write_tables(
     store: &mut dyn Store,
 ) -> Result<(), LayerError> {
     let page = layout.page_bytes as usize;
-    for run in indices.chunk_by(|a, b| a + 1 == *b && areas[*a as usize] == areas[*b as usize]).flat_map(|run| run.chunks(AT_ONCE)) {
+    for run in indices
+        .chunk_by(|a, b| a + 1 == *b && areas[*a as usize] == areas[*b as usize])
+        .flat_map(|run| run.chunks(AT_ONCE))
+    {
         let mut bytes = vec![0; run.len() * page];
         for (&index, to) in run.iter().zip(bytes.chunks_mut(page)) {
             make_table(layout, volume, number, index, to, &map, segments);
@@ -96,16 +134,23 @@ fn write_tables(
     Ok(store.flush()?)
 }
 
-fn write_root(layout: &Layout, volume: u64, root: &Root, store: &mut dyn Store) -> Result<(), LayerError> {
+fn write_root(
+    layout: &Layout,
+    volume: u64,
+    root: &Root,
+    store: &mut dyn Store,
+) -> Result<(), LayerError> {
     let mut bytes = vec![0; layout.root_bytes()];
     root.encode(volume, &mut bytes);
     store.write(layout.root(root.number), &bytes)?;
     Ok(store.flush()?)
 }
 
-/// Opens what is there. Nothing is written but a new checkpoint, beside the one that is valid: so a power cut leaves what is found again.
+/// Opens what is there. Nothing is written but a new checkpoint, beside the one that is valid: so a
+/// power cut leaves what is found again.
 pub(super) fn recover(store: &mut dyn Store) -> Result<Recovered, LayerError> {
-    // What a process that was killed had written may still be volatile, and what is written below is beside what is read here.
+    // What a process that was killed had written may still be volatile, and what is written below
+    // is beside what is read here.
     store.flush()?;
     let limits = store.limits();
     let unformatted = |reason: String| LayerError::NotFormatted { layer: NAME, offset: 0, reason };
@@ -116,9 +161,14 @@ pub(super) fn recover(store: &mut dyn Store) -> Result<Recovered, LayerError> {
     let mut bytes = vec![0; first];
     store.read(0, &mut bytes)?;
     let found = Superblock::decode(&bytes).map_err(unformatted)?;
-    let Superblock { volume, page_bytes, pages_per_segment, segments, logical_pages, ring_pages } = found;
-    if !Layout::is_sound(page_bytes, pages_per_segment, segments, logical_pages, ring_pages, limits) {
-        return Err(unformatted(format!("its superblock tells of a volume that is none, or does not fit {} bytes", limits.capacity_bytes)));
+    let Superblock { volume, page_bytes, pages_per_segment, segments, logical_pages, ring_pages } =
+        found;
+    if !Layout::is_sound(page_bytes, pages_per_segment, segments, logical_pages, ring_pages, limits)
+    {
+        return Err(unformatted(format!(
+            "its superblock tells of a volume that is none, or does not fit {} bytes",
+            limits.capacity_bytes
+        )));
     }
     let layout = Layout::of(page_bytes, pages_per_segment, segments, logical_pages, ring_pages);
     let old = newest_root(&layout, volume, store)?;
@@ -129,14 +179,24 @@ pub(super) fn recover(store: &mut dyn Store) -> Result<Recovered, LayerError> {
     let mut root = old;
     root.number += 1;
     root.epoch += 1;
-    (root.durable, root.replay_from, root.replay_index, root.clock) = (next_entry, next_summary, next_entry, clock);
+    (root.durable, root.replay_from, root.replay_index, root.clock) =
+        (next_entry, next_summary, next_entry, clock);
     let changed: Vec<u32> = (0..layout.tables).filter(|&index| changed[index as usize]).collect();
     for &index in &changed {
         let area = &mut root.areas[index as usize];
         *area = if *area == 1 { 2 } else { 1 };
     }
     if !changed.is_empty() {
-        write_tables(&layout, volume, root.number, &changed, &root.areas, |lpn| map[lpn as usize], &segments, store)?;
+        write_tables(
+            &layout,
+            volume,
+            root.number,
+            &changed,
+            &root.areas,
+            |lpn| map[lpn as usize],
+            &segments,
+            store,
+        )?;
     }
     write_root(&layout, volume, &root, store)?;
     Ok(Recovered { layout, volume, root, map, segments, clock, lost_pages: lost })
@@ -147,14 +207,19 @@ fn newest_root(layout: &Layout, volume: u64, store: &mut dyn Store) -> Result<Ro
     let mut bytes = vec![0; layout.root_bytes()];
     for slot in 0..2 {
         store.read(layout.root(slot), &mut bytes)?;
-        let found = Root::decode(volume, layout.tables, &bytes).filter(|root| root.number % 2 == slot);
+        let found =
+            Root::decode(volume, layout.tables, &bytes).filter(|root| root.number % 2 == slot);
         if let Some(root) = found
             && newest.as_ref().is_none_or(|newest| root.number > newest.number)
         {
             newest = Some(root);
         }
     }
-    newest.ok_or(LayerError::Corrupt { layer: NAME, offset: layout.root(0), reason: "neither of the two roots is valid".to_owned() })
+    newest.ok_or(LayerError::Corrupt {
+        layer: NAME,
+        offset: layout.root(0),
+        reason: "neither of the two roots is valid".to_owned(),
+    })
 }
 
 /// The state at a checkpoint, and what is made of it entry by entry.
@@ -169,34 +234,45 @@ struct Replay<'a> {
     changed: Vec<bool>,
     next_summary: u64,
     next_entry: u64,
-    /// Streams in which a page was not found: none that was written there later is taken, so that the stream goes on at that place. A page
-    /// that was burnt there would be missing when the volume is as full as it may be.
+    /// Streams in which a page was not found: none that was written there later is taken, so that
+    /// the stream goes on at that place. A page that was burnt there would be missing when the
+    /// volume is as full as it may be.
     stopped: Vec<bool>,
 }
 
 impl<'a> Replay<'a> {
-    fn from(layout: &'a Layout, volume: u64, root: &Root, store: &mut dyn Store) -> Result<Self, LayerError> {
+    fn from(
+        layout: &'a Layout,
+        volume: u64,
+        root: &Root,
+        store: &mut dyn Store,
+    ) -> Result<Self, LayerError> {
         let mut map = vec![NOWHERE; layout.logical_pages as usize];
         let mut segments = vec![Segment::default(); layout.segments as usize];
         let page = layout.page_bytes as usize;
-        let written: Vec<u32> = (0..layout.tables).filter(|&index| root.areas[index as usize] > 0).collect();
+        let written: Vec<u32> =
+            (0..layout.tables).filter(|&index| root.areas[index as usize] > 0).collect();
         let area = |index: u32| root.areas[index as usize];
         let mut bytes = vec![0; AT_ONCE * page];
-        for run in written.chunk_by(|a, b| a + 1 == *b && area(*a) == area(*b)).flat_map(|run| run.chunks(AT_ONCE)) {
+        for run in written
+            .chunk_by(|a, b| a + 1 == *b && area(*a) == area(*b))
+            .flat_map(|run| run.chunks(AT_ONCE))
+        {
             let bytes = &mut bytes[..run.len() * page];
             store.read(layout.table(run[0], area(run[0])), bytes)?;
             for (&index, bytes) in run.iter().zip(bytes.chunks(page)) {
                 let offset = layout.table(index, area(index));
-                let reason = || format!("page {index} of the tables of checkpoint {} is not there", root.number);
-                let mut at = decode_table(volume, root.number, index, bytes).ok_or_else(|| LayerError::Corrupt {
-                    layer: NAME,
-                    offset,
-                    reason: reason(),
-                })?;
+                let reason = || {
+                    format!("page {index} of the tables of checkpoint {} is not there", root.number)
+                };
+                let mut at = decode_table(volume, root.number, index, bytes)
+                    .ok_or_else(|| LayerError::Corrupt { layer: NAME, offset, reason: reason() })?;
                 if index < layout.map_tables {
                     layout.lpns_of(index).for_each(|lpn| map[lpn as usize] = at.get_u32_le());
                 } else {
-                    layout.segments_of(index).for_each(|segment| segments[segment as usize] = Segment::decode(&mut at));
+                    layout
+                        .segments_of(index)
+                        .for_each(|segment| segments[segment as usize] = Segment::decode(&mut at));
                 }
             }
         }
@@ -228,7 +304,11 @@ impl<'a> Replay<'a> {
     }
 
     /// All entries in order, and the number of those before which all are durable.
-    fn read_summaries(&mut self, root: &Root, store: &mut dyn Store) -> Result<(Vec<Entry>, u64), LayerError> {
+    fn read_summaries(
+        &mut self,
+        root: &Root,
+        store: &mut dyn Store,
+    ) -> Result<(Vec<Entry>, u64), LayerError> {
         let mut entries = Vec::new();
         let mut durable = root.durable;
         let mut bytes = vec![0; self.layout.page_bytes as usize];
@@ -257,21 +337,28 @@ impl<'a> Replay<'a> {
     }
 
     /// Which pages hold what their entries say.
-    fn check_pages(&self, entries: &[Entry], store: &mut dyn Store) -> Result<Vec<bool>, LayerError> {
+    fn check_pages(
+        &self,
+        entries: &[Entry],
+        store: &mut dyn Store,
+    ) -> Result<Vec<bool>, LayerError> {
         let page = self.layout.page_bytes as usize;
         let mut is_there = vec![true; entries.len()];
         let physical = self.layout.segments * self.layout.pages_per_segment;
         let mut placed = Vec::new();
         for (place, &entry) in entries.iter().enumerate() {
             match entry {
-                Entry::Placed { ppn, check, .. } if ppn < physical => placed.push((place, ppn, check)),
+                Entry::Placed { ppn, check, .. } if ppn < physical => {
+                    placed.push((place, ppn, check));
+                }
                 Entry::Placed { .. } => is_there[place] = false,
                 Entry::Trimmed { .. } | Entry::Opened { .. } => {}
             }
         }
         placed.sort_unstable_by_key(|&(_, ppn, _)| ppn);
         let mut bytes = vec![0; AT_ONCE * page];
-        // The same page may be told of twice only by what is not ours; then each is read for itself.
+        // The same page may be told of twice only by what is not ours; then each is read for
+        // itself.
         for run in placed.chunk_by(|a, b| a.1 + 1 == b.1).flat_map(|run| run.chunks(AT_ONCE)) {
             let bytes = &mut bytes[..run.len() * page];
             store.read(self.layout.page(run[0].1), bytes)?;
@@ -286,11 +373,15 @@ impl<'a> Replay<'a> {
         let corrupt = |what: &str| LayerError::Corrupt {
             layer: NAME,
             offset: self.layout.summary(self.next_summary),
-            reason: format!("entry {number} of the summaries before there tells of {what} that the volume does not have"),
+            reason: format!(
+                "entry {number} of the summaries before there tells of {what} that the volume does \
+                 not have"
+            ),
         };
         match entry {
             Entry::Placed { lpn, ppn, is_relocated, .. } => {
-                let (segment, place) = (ppn / self.layout.pages_per_segment, ppn % self.layout.pages_per_segment);
+                let (segment, place) =
+                    (ppn / self.layout.pages_per_segment, ppn % self.layout.pages_per_segment);
                 if lpn >= self.layout.logical_pages || segment >= self.layout.segments {
                     return Err(corrupt("a page"));
                 }
@@ -321,7 +412,8 @@ impl<'a> Replay<'a> {
                 if segment >= self.layout.segments {
                     return Err(corrupt("a segment"));
                 }
-                self.segments[segment as usize] = Segment { opened: number, opened_at, stream, filled: 0 };
+                self.segments[segment as usize] =
+                    Segment { opened: number, opened_at, stream, filled: 0 };
                 self.changes_segment(segment);
             }
         }
@@ -329,6 +421,7 @@ impl<'a> Replay<'a> {
     }
 
     fn changes_segment(&mut self, segment: u32) {
-        self.changed[(self.layout.map_tables + segment / self.layout.segments_per_table()) as usize] = true;
+        self.changed
+            [(self.layout.map_tables + segment / self.layout.segments_per_table()) as usize] = true;
     }
 }

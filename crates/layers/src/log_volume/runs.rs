@@ -49,7 +49,14 @@ impl Op {
 
 impl<P: Placement> LogVolume<P> {
     /// Sends a write, or lets it wait for others.
-    pub fn send_write(&mut self, op: Op, offset: u64, length: u32, data: Data, actions: &mut Actions) {
+    pub fn send_write(
+        &mut self,
+        op: Op,
+        offset: u64,
+        length: u32,
+        data: Data,
+        actions: &mut Actions,
+    ) {
         let id = self.ops.insert(op) as u32;
         let command = Command { id, op: IoOp::Write, offset, length, is_fua: false, data };
         if self.writes_below < self.settings.outstanding {
@@ -78,7 +85,8 @@ impl<P: Placement> LogVolume<P> {
         ppn / self.layout.pages_per_segment
     }
 
-    /// Puts a page behind those that are gathered for its stream, and sends them if that makes them whole.
+    /// Puts a page behind those that are gathered for its stream, and sends them if that makes them
+    /// whole.
     pub fn gather(&mut self, ppn: u32, data: Data, write: Option<usize>, actions: &mut Actions) {
         let segment = self.segment_of(ppn);
         let stream = self.ftl.stream_of(EraseBlockId(segment));
@@ -88,7 +96,12 @@ impl<P: Placement> LogVolume<P> {
             self.carried[segment as usize] += 1;
             self.touched.push(stream.0 as u16);
         } else {
-            assert!(run.first + run.pages == ppn, "pages {} + {} are gathered, and {ppn} comes next", run.first, run.pages);
+            assert!(
+                run.first + run.pages == ppn,
+                "pages {} + {} are gathered, and {ppn} comes next",
+                run.first,
+                run.pages
+            );
             run.pages += 1;
             run.data.append(data);
         }
@@ -96,7 +109,8 @@ impl<P: Placement> LogVolume<P> {
         let is_last_of_segment = (ppn + 1).is_multiple_of(self.layout.pages_per_segment);
         let is_longest = (u64::from(run.pages) + 1) * page > u64::from(self.below.most_bytes);
         let end = self.layout.data_at + (u64::from(ppn) + 1) * page;
-        let is_whole = self.settings.align_bytes.is_some_and(|align| end.is_multiple_of(u64::from(align)));
+        let is_whole =
+            self.settings.align_bytes.is_some_and(|align| end.is_multiple_of(u64::from(align)));
         if is_last_of_segment || is_longest || is_whole {
             self.send_run(stream, actions);
         }
@@ -131,8 +145,13 @@ impl<P: Placement> LogVolume<P> {
             return None;
         }
         let gathered = &self.runs[self.ftl.stream_of(EraseBlockId(segment)).index()];
-        let sent = self.ops.iter().filter_map(|(_, op)| if let Op::Pages { run, .. } = op { Some(run) } else { None });
-        let run = std::iter::once(gathered).chain(sent).find(|run| (run.first..run.first + run.pages).contains(&ppn))?;
+        let sent = self
+            .ops
+            .iter()
+            .filter_map(|(_, op)| if let Op::Pages { run, .. } = op { Some(run) } else { None });
+        let run = std::iter::once(gathered)
+            .chain(sent)
+            .find(|run| (run.first..run.first + run.pages).contains(&ppn))?;
         let page = self.layout.page_bytes as usize;
         let from = (ppn - run.first) as usize * page;
         Some(run.data.slice(from..from + page))
@@ -146,9 +165,13 @@ impl<P: Placement> LogVolume<P> {
                 self.reads.ended(part, outcome, actions);
             }
             (_, _) if self.poison.is_some() => {}
-            (Op::Fill { write, lpn, ppn }, outcome) => self.fill_ended(write, lpn, ppn, outcome, actions),
+            (Op::Fill { write, lpn, ppn }, outcome) => {
+                self.fill_ended(write, lpn, ppn, outcome, actions);
+            }
             (Op::Move { place, pages, .. }, Ok(data)) => self.moved(place, pages, &data, actions),
-            (Op::Move { place, pages, tries }, Err(failure)) => self.not_moved(place, pages, tries, &failure, actions),
+            (Op::Move { place, pages, tries }, Err(failure)) => {
+                self.not_moved(place, pages, tries, &failure, actions);
+            }
             (Op::Trim { segment }, outcome) => self.trimmed(segment, outcome.is_ok()),
             (_, Err(failure)) => self.poison(&failure.to_string(), actions),
             (Op::Pages { run, turn }, Ok(_)) => {

@@ -20,7 +20,8 @@ pub(super) const PARAMS: &[Param] = &[
         name: "segment",
         kind: ParamKind::Text,
         default: "auto",
-        help: "bytes that are cleaned as one; auto: the device's erase block or reclaim unit, 1Mi if that is not known",
+        help: "bytes that are cleaned as one; auto: the device's erase block or reclaim unit, 1Mi \
+               if that is not known",
     },
     Param {
         name: "over_provisioning",
@@ -28,13 +29,24 @@ pub(super) const PARAMS: &[Param] = &[
         default: "10%",
         help: "space beyond what the host is promised, as a fraction of that",
     },
-    Param { name: "placement", kind: ParamKind::Text, default: "multi_log", help: "placement policy: which stream a page goes to" },
-    Param { name: "victim", kind: ParamKind::Text, default: "auto", help: "victim policy; auto: that of the placement policy's authors" },
+    Param {
+        name: "placement",
+        kind: ParamKind::Text,
+        default: "multi_log",
+        help: "placement policy: which stream a page goes to",
+    },
+    Param {
+        name: "victim",
+        kind: ParamKind::Text,
+        default: "auto",
+        help: "victim policy; auto: that of the placement policy's authors",
+    },
     Param {
         name: "align",
         kind: ParamKind::Text,
         default: "off",
-        help: "bytes that writes are gathered to and aligned to; auto: from which on larger writes bring little; off: each write as it came",
+        help: "bytes that writes are gathered to and aligned to; auto: from which on larger writes \
+               bring little; off: each write as it came",
     },
     Param {
         name: "pad",
@@ -46,19 +58,22 @@ pub(super) const PARAMS: &[Param] = &[
         name: "checkpoint_every",
         kind: ParamKind::Text,
         default: "auto",
-        help: "bytes written between checkpoints of the map; auto: 64 times its size, 64Mi at the least",
+        help: "bytes written between checkpoints of the map; auto: 64 times its size, 64Mi at the \
+               least",
     },
     Param {
         name: "summary_pages",
         kind: ParamKind::Text,
         default: "auto",
-        help: "pages for summaries of what was written since a checkpoint, 8 at the least; auto: 1/128 of all, 64 at the least",
+        help: "pages for summaries of what was written since a checkpoint, 8 at the least; auto: \
+               1/128 of all, 64 at the least",
     },
     Param {
         name: "idle_clean",
         kind: ParamKind::Text,
         default: "off",
-        help: "time without any command, such as 100ms, after which it cleans ahead of need; off: cleaning goes along with writes alone",
+        help: "time without any command, such as 100ms, after which it cleans ahead of need; off: \
+               cleaning goes along with writes alone",
     },
     Param {
         name: "idle_free",
@@ -72,12 +87,18 @@ pub(super) const PARAMS: &[Param] = &[
         default: "no",
         help: "whether freed segments are trimmed below: a drive that maps pages cleans less then",
     },
-    Param { name: "outstanding", kind: ParamKind::Integer { min: 1, max: 4096 }, default: "64", help: "most writes outstanding below" },
+    Param {
+        name: "outstanding",
+        kind: ParamKind::Integer { min: 1, max: 4096 },
+        default: "64",
+        help: "most writes outstanding below",
+    },
     Param {
         name: "filled",
         kind: ParamKind::Choice(&["no", "yes"]),
         default: "no",
-        help: "whether all pages are mapped from the start, as if written in order: for traces played on a volume that is in use",
+        help: "whether all pages are mapped from the start, as if written in order: for traces \
+               played on a volume that is in use",
     },
 ];
 
@@ -112,7 +133,9 @@ impl Settings {
             return Err(bad("page", &page_bytes.to_string(), "a power of two").into());
         }
         let segment_bytes = match args.text("segment") {
-            "auto" => facts.erase_block_bytes.unwrap_or(1 << 20).next_multiple_of(u64::from(page_bytes)),
+            "auto" => {
+                facts.erase_block_bytes.unwrap_or(1 << 20).next_multiple_of(u64::from(page_bytes))
+            }
             text => size("segment", text, u64::from(page_bytes) * 2, 1 << 40)?,
         };
         if !segment_bytes.is_multiple_of(u64::from(page_bytes)) {
@@ -136,7 +159,11 @@ impl Settings {
             segment_bytes,
             over_provisioning: args.number("over_provisioning"),
             placement: Spec::parse(args.text("placement"))?,
-            victim: if args.text("victim") == "auto" { None } else { Some(Spec::parse(args.text("victim"))?) },
+            victim: if args.text("victim") == "auto" {
+                None
+            } else {
+                Some(Spec::parse(args.text("victim"))?)
+            },
             // A part of a page cannot be aligned.
             align_bytes: align_bytes.map(|bytes| bytes.next_multiple_of(page_bytes)),
             pads: args.text("pad") == "yes",
@@ -152,10 +179,19 @@ impl Settings {
 }
 
 fn size(key: &'static str, text: &str, least: u64, most: u64) -> Result<u64, SpecError> {
-    let right = || format!("a whole number from {least} to {most}, or one of the words that its help names");
-    parse_integer(text).filter(|bytes| (least..=most).contains(bytes)).ok_or_else(|| bad(key, text, &right()))
+    let right = || {
+        format!("a whole number from {least} to {most}, or one of the words that its help names")
+    };
+    parse_integer(text)
+        .filter(|bytes| (least..=most).contains(bytes))
+        .ok_or_else(|| bad(key, text, &right()))
 }
 
 fn bad(key: &str, value: &str, right: &str) -> SpecError {
-    SpecError::BadValue { name: NAME, key: key.to_owned(), value: value.to_owned(), right: right.to_owned() }
+    SpecError::BadValue {
+        name: NAME,
+        key: key.to_owned(),
+        value: value.to_owned(),
+        right: right.to_owned(),
+    }
 }

@@ -91,7 +91,12 @@ pub(super) struct LogVolume<P> {
 }
 
 impl<P: Placement> LogVolume<P> {
-    pub fn new(recovered: Recovered, settings: Settings, below: Limits, ftl: PageMapped<P, AnyVictim, CountingMedium>) -> Self {
+    pub fn new(
+        recovered: Recovered,
+        settings: Settings,
+        below: Limits,
+        ftl: PageMapped<P, AnyVictim, CountingMedium>,
+    ) -> Self {
         let Recovered { layout, volume, root, map, segments, lost_pages, .. } = recovered;
         let streams = ftl.device().streams.len();
         let count = layout.segments as usize;
@@ -132,8 +137,10 @@ impl<P: Placement> LogVolume<P> {
     /// Does what can be done, until nothing more can.
     pub fn pump(&mut self, actions: &mut Actions) {
         loop {
-            let went_on =
-                self.take_in(actions) | self.clean(actions) | self.go_on_with_checkpoint(actions) | self.go_on_with_commit(actions);
+            let went_on = self.take_in(actions)
+                | self.clean(actions)
+                | self.go_on_with_checkpoint(actions)
+                | self.go_on_with_commit(actions);
             if !went_on || self.poison.is_some() {
                 return;
             }
@@ -145,7 +152,8 @@ impl<P: Placement> LogVolume<P> {
         self.ops.is_empty() && self.writes.is_empty() && self.tasks.is_empty()
     }
 
-    /// Something that was acknowledged may be lost: nothing more is done, and everything that waits is told so.
+    /// Something that was acknowledged may be lost: nothing more is done, and everything that waits
+    /// is told so.
     pub fn poison(&mut self, cause: &str, actions: &mut Actions) {
         let failure = Failure::Poisoned { layer: NAME, cause: cause.into() };
         for (_, write) in std::mem::take(&mut self.writes) {
@@ -174,7 +182,8 @@ impl<P: Placement + 'static> Layer for LogVolume<P> {
     }
 
     fn limits(&self) -> Limits {
-        let capacity_bytes = u64::from(self.layout.logical_pages) * u64::from(self.layout.page_bytes);
+        let capacity_bytes =
+            u64::from(self.layout.logical_pages) * u64::from(self.layout.page_bytes);
         Limits { capacity_bytes, ..self.below }
     }
 
@@ -195,7 +204,11 @@ impl<P: Placement + 'static> Layer for LogVolume<P> {
                 self.pump(actions);
             }
             IoOp::Trim => {
-                self.tasks.push_back(Task::Trim { id: command.id, offset: command.offset, length: command.length });
+                self.tasks.push_back(Task::Trim {
+                    id: command.id,
+                    offset: command.offset,
+                    length: command.length,
+                });
                 self.pump(actions);
             }
             IoOp::Flush => {
@@ -235,7 +248,10 @@ impl<P: Placement + 'static> Layer for LogVolume<P> {
 
     fn wakes_at(&self) -> Option<Nanos> {
         let idle_after = self.settings.idle_after?;
-        let may_rest = !self.is_resting && self.is_quiet() && self.poison.is_none() && self.should_clean_ahead();
+        let may_rest = !self.is_resting
+            && self.is_quiet()
+            && self.poison.is_none()
+            && self.should_clean_ahead();
         may_rest.then(|| self.last_heard.saturating_add(idle_after))
     }
 
@@ -247,7 +263,8 @@ impl<P: Placement + 'static> Layer for LogVolume<P> {
     }
 
     fn is_idle(&self) -> bool {
-        // What cleaning moved after the host's last page is no harm if it is lost: it still lies where it was.
+        // What cleaning moved after the host's last page is no harm if it is lost: it still lies
+        // where it was.
         self.is_quiet() && (self.poison.is_some() || self.log.holds_nothing_of_the_host())
     }
 

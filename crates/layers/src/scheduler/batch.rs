@@ -65,14 +65,16 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// None; where it `joins`, commands of up to so many sectors are made of what lies side by side.
+    /// None; where it `joins`, commands of up to so many sectors are made of what lies side by
+    /// side.
     pub fn new(joins: bool, most_sectors: u64) -> Self {
         Self { joins, most_sectors, ..Self::default() }
     }
 
     /// It begins: the parts have been filled in.
     pub fn begin(&mut self, sealed: u64, now: Nanos) {
-        (self.is_running, self.began, self.sealed, self.next, self.at, self.loaded) = (true, now, sealed, 0, 0, 0);
+        (self.is_running, self.began, self.sealed, self.next, self.at, self.loaded) =
+            (true, now, sealed, 0, 0, 0);
     }
 
     /// It ends as it stands.
@@ -87,7 +89,8 @@ impl Batch {
         self.next == self.parts.len() && self.outstanding.is_empty()
     }
 
-    /// The next command, not yet taken. What newer commands went past is left out on the way; `void` counts its sectors.
+    /// The next command, not yet taken. What newer commands went past is left out on the way;
+    /// `void` counts its sectors.
     pub fn peek(&mut self, held: &mut Held, cuts: &Cuts, void: &mut u64) -> Option<Piece> {
         if self.next >= self.loaded {
             self.loaded = (self.next + AHEAD).min(self.parts.len());
@@ -106,7 +109,12 @@ impl Batch {
                 (self.next, self.at) = (self.next + 1, 0);
                 continue;
             }
-            let mut piece = Piece { start, end: end.min(start + self.most_sectors), first: self.next as u32, last: self.next as u32 };
+            let mut piece = Piece {
+                start,
+                end: end.min(start + self.most_sectors),
+                first: self.next as u32,
+                last: self.next as u32,
+            };
             if self.joins {
                 self.lengthen(&mut piece, held, cuts);
             }
@@ -117,7 +125,11 @@ impl Batch {
     fn lengthen(&self, piece: &mut Piece, held: &Held, cuts: &Cuts) {
         let furthest = piece.start + self.most_sectors;
         while piece.end == self.parts[piece.last as usize].end && piece.end < furthest {
-            let Some(part) = self.parts.get(piece.last as usize + 1).filter(|part| part.start == piece.end) else { break };
+            let Some(part) =
+                self.parts.get(piece.last as usize + 1).filter(|part| part.start == piece.end)
+            else {
+                break;
+            };
             let (start, end) = cuts.first_uncut(part.start, part.end, || held.number(part.record));
             if start != part.start {
                 break;
@@ -140,7 +152,11 @@ impl Batch {
     pub fn data(&self, piece: Piece, held: &Held) -> Data {
         let mut data = Data::Absent;
         for part in &self.parts[piece.first as usize..=piece.last as usize] {
-            data.append(held.data(part.record, part.start.max(piece.start), part.end.min(piece.end)));
+            data.append(held.data(
+                part.record,
+                part.start.max(piece.start),
+                part.end.min(piece.end),
+            ));
         }
         data
     }

@@ -7,9 +7,10 @@ const EMPTY: u64 = u64::MAX;
 /// Entries at the beginning: a power of two.
 const LEAST: usize = 1024;
 
-/// Numbers of blocks and a value for each, in eight bytes: half of the number's 64 bits are left out. Numbers that differ only there are told apart
-/// by whoever asks, who knows from the value whose it is. Open addressing with linear probing, at most half full, so that a
-/// look-up mostly costs one miss of the cache.
+/// Numbers of blocks and a value for each, in eight bytes: half of the number's 64 bits are left
+/// out. Numbers that differ only there are told apart by whoever asks, who knows from the value
+/// whose it is. Open addressing with linear probing, at most half full, so that a look-up mostly
+/// costs one miss of the cache.
 #[derive(Debug)]
 pub struct Blocks {
     /// The number's low half above, the value below.
@@ -33,7 +34,8 @@ impl Blocks {
         self.length == 0
     }
 
-    /// Where a block is first looked for. The constant is the golden ratio's, which spreads what lies side by side.
+    /// Where a block is first looked for. The constant is the golden ratio's, which spreads what
+    /// lies side by side.
     const fn home(&self, entry: u64) -> usize {
         let low = entry >> 32;
         ((low.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize) & (self.entries.len() - 1)
@@ -43,7 +45,8 @@ impl Blocks {
         (place + 1) & (self.entries.len() - 1)
     }
 
-    /// The place of a block's entry, or else of the empty one that it would get. `is_of` tells whether a value is this block's.
+    /// The place of a block's entry, or else of the empty one that it would get. `is_of` tells
+    /// whether a value is this block's.
     #[inline]
     pub fn place(&self, block: u64, is_of: impl Fn(u32) -> bool) -> usize {
         let low = block << 32;
@@ -63,7 +66,8 @@ impl Blocks {
         self.entries[place] as u32
     }
 
-    /// Sets a block's value, at the place that was found for it. Places found before may be others afterwards.
+    /// Sets a block's value, at the place that was found for it. Places found before may be others
+    /// afterwards.
     #[inline]
     pub fn set(&mut self, place: usize, block: u64, value: u32) {
         let is_new = self.entries[place] == EMPTY;
@@ -109,7 +113,8 @@ impl Blocks {
         }
     }
 
-    /// Loads where a block is looked for, so that it is in the cache when it is. Any value: use it, or the load is left out.
+    /// Loads where a block is looked for, so that it is in the cache when it is. Any value: use it,
+    /// or the load is left out.
     #[inline]
     pub fn touch(&self, block: u64) -> u32 {
         self.entries[self.home(block << 32)] as u32
@@ -125,9 +130,15 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Against a map of the standard library. Values stand for the blocks here: few differ in their low half alone.
+        /// Against a map of the standard library. Values stand for the blocks here: few differ in
+        /// their low half alone.
         #[test]
-        fn it_holds_what_a_map_holds(steps in prop::collection::vec((0_u64..2000, 0_u64..2, prop::bool::weighted(0.7)), 0..6000)) {
+        fn it_holds_what_a_map_holds(
+            steps in prop::collection::vec(
+                (0_u64..2000, 0_u64..2, prop::bool::weighted(0.7)),
+                0..6000,
+            ),
+        ) {
             let (mut blocks, mut plain, mut owners) = (Blocks::new(), BTreeMap::new(), Vec::new());
             for (low, high, is_put) in steps {
                 let block = low | high << 32;

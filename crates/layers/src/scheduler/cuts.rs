@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// Ranges of sectors, each with the number of the newest command that went past what is held. They do not overlap.
+/// Ranges of sectors, each with the number of the newest command that went past what is held. They
+/// do not overlap.
 #[derive(Debug, Default)]
 pub struct Cuts {
     /// First sector -> the one behind the last, and the number.
@@ -10,10 +11,17 @@ pub struct Cuts {
 }
 
 impl Cuts {
-    /// Command `number` went past in these sectors. Commands end in any order: where a newer one did, it stays.
+    /// Command `number` went past in these sectors. Commands end in any order: where a newer one
+    /// did, it stays.
     pub fn add(&mut self, start: u64, end: u64, number: u64) {
-        let first = self.ranges.range(..=start).next_back().filter(|(_, (to, _))| *to > start).map_or(start, |(from, _)| *from);
-        let touched: Vec<(u64, u64, u64)> = self.ranges.range(first..end).map(|(from, (to, by))| (*from, *to, *by)).collect();
+        let first = self
+            .ranges
+            .range(..=start)
+            .next_back()
+            .filter(|(_, (to, _))| *to > start)
+            .map_or(start, |(from, _)| *from);
+        let touched: Vec<(u64, u64, u64)> =
+            self.ranges.range(first..end).map(|(from, (to, by))| (*from, *to, *by)).collect();
         let mut at = start;
         for (from, to, by) in touched {
             self.ranges.remove(&from);
@@ -32,7 +40,8 @@ impl Cuts {
         }
     }
 
-    /// The first run of sectors from `start` on that no command newer than `number` went past in: `end..end` if there is none.
+    /// The first run of sectors from `start` on that no command newer than `number` went past in:
+    /// `end..end` if there is none.
     pub fn first_uncut(&self, start: u64, end: u64, number: impl FnOnce() -> u64) -> (u64, u64) {
         if self.ranges.is_empty() {
             return (start, end);
@@ -83,7 +92,9 @@ mod tests {
             let (mut own, mut plain) = (Cuts::default(), [0_u64; 100]);
             for (start, length, number) in cuts {
                 own.add(start, start + length, number);
-                plain[start as usize..(start + length) as usize].iter_mut().for_each(|newest| *newest = number.max(*newest));
+                plain[start as usize..(start + length) as usize]
+                    .iter_mut()
+                    .for_each(|newest| *newest = number.max(*newest));
             }
             for (start, length, number) in asked {
                 let end = start + length;

@@ -29,8 +29,9 @@ impl Estimate {
 
     /// Writes that are gathered into ones of `gathered_bytes`.
     pub fn of_gathered(pieces: &[Piece], gathered_bytes: u32) -> Self {
-        Facts::write_time(pieces, u64::from(gathered_bytes))
-            .map_or(Self::Unknown, |time_ns| Self::Share { byte_ns: time_ns as f64 / f64::from(gathered_bytes) })
+        Facts::write_time(pieces, u64::from(gathered_bytes)).map_or(Self::Unknown, |time_ns| {
+            Self::Share { byte_ns: time_ns as f64 / f64::from(gathered_bytes) }
+        })
     }
 
     /// Estimated time of one write, in nanoseconds.

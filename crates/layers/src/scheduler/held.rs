@@ -13,7 +13,8 @@ use crate::Data;
 
 /// Sectors of a block, which is the unit in which the newest writes are found.
 const BLOCK: u64 = 8;
-/// A block's sectors are of several writes, or not all held: the rest of its value is its slot. Otherwise it is the write that they are all of.
+/// A block's sectors are of several writes, or not all held: the rest of its value is its slot.
+/// Otherwise it is the write that they are all of.
 const MIXED: u32 = 1 << 31;
 /// Blocks whose entries are loaded together, ahead of their turn.
 const AHEAD: usize = 16;
@@ -45,7 +46,8 @@ pub struct Run {
     pub record: Option<u32>,
 }
 
-/// All writes that are held: those of the batch that is written out, and those of the window, which is open.
+/// All writes that are held: those of the batch that is written out, and those of the window, which
+/// is open.
 #[derive(Debug)]
 pub struct Held {
     records: Records,
@@ -56,7 +58,8 @@ pub struct Held {
     /// Each block of which something is held.
     blocks: Blocks,
     slots: Slab<Slot>,
-    /// Blocks of the window, where writes are merged: some more than once, and some of which nothing is held any more.
+    /// Blocks of the window, where writes are merged: some more than once, and some of which
+    /// nothing is held any more.
     listed: Vec<u64>,
     /// How many of these there may be.
     stale: usize,
@@ -77,9 +80,14 @@ pub struct Held {
 }
 
 impl Held {
-    /// Nothing. Where writes are merged, older ones are dropped when newer ones come within a window, and come out in an order; what lies side
-    /// by side comes together if it `joins`.
-    pub fn new(order: Option<Order>, joins: bool, estimate: Option<Estimate>, sector_bytes: u32) -> Self {
+    /// Nothing. Where writes are merged, older ones are dropped when newer ones come within a
+    /// window, and come out in an order; what lies side by side comes together if it `joins`.
+    pub fn new(
+        order: Option<Order>,
+        joins: bool,
+        estimate: Option<Estimate>,
+        sector_bytes: u32,
+    ) -> Self {
         Self {
             records: Records::default(),
             data: Vec::new(),
@@ -129,12 +137,23 @@ impl Held {
     pub fn put(&mut self, start: u64, sectors: u32, number: u64, data: Data) {
         let listing = u32::from(self.order.is_none());
         let Some(length) = NonZeroU32::new(sectors) else { return };
-        let record = self.records.insert(Record { start, sectors: length, uses: sectors + listing, number, first: number });
+        let record = self.records.insert(Record {
+            start,
+            sectors: length,
+            uses: sectors + listing,
+            number,
+            first: number,
+        });
         self.carry(record, data);
         self.sectors += u64::from(sectors);
         self.cost_ns += self.cost_ns_of(length);
         if self.order.is_none() {
-            self.window.push(Part { start, end: start + u64::from(sectors), left: sectors, record });
+            self.window.push(Part {
+                start,
+                end: start + u64::from(sectors),
+                left: sectors,
+                record,
+            });
         }
         let end = start + u64::from(sectors);
         for block in start / BLOCK..end.div_ceil(BLOCK) {
@@ -223,7 +242,9 @@ impl Held {
     }
 
     fn cost_ns_of(&self, sectors: NonZeroU32) -> Nanos {
-        self.estimate.as_ref().map_or(0, |estimate| estimate.time_ns(u64::from(sectors.get()) * self.sector_bytes as u64))
+        self.estimate.as_ref().map_or(0, |estimate| {
+            estimate.time_ns(u64::from(sectors.get()) * self.sector_bytes as u64)
+        })
     }
 
     fn supersede(&mut self, older: u32, sectors: u32, newer: u32) {
@@ -264,7 +285,8 @@ impl Held {
             let newest = self.newest(self.blocks.value(self.place(block)));
             let (from, to) = within(block, start, end);
             for (place, record) in newest.iter().enumerate().take(to).skip(from) {
-                let (sector, record) = (block * BLOCK + place as u64, (*record != NONE).then_some(*record));
+                let (sector, record) =
+                    (block * BLOCK + place as u64, (*record != NONE).then_some(*record));
                 match runs.last_mut() {
                     Some(run) if run.record == record => run.end = sector + 1,
                     _ => runs.push(Run { start: sector, end: sector + 1, record }),
@@ -284,19 +306,21 @@ impl Held {
         data.slice(byte(start)..byte(end))
     }
 
-    /// These sectors of a write are on the device: from now on they are read there, unless there is a newer write.
+    /// These sectors of a write are on the device: from now on they are read there, unless there is
+    /// a newer write.
     pub fn written(&mut self, record: u32, start: u64, end: u64) {
         self.clear_where(start, end, |_, newest| newest == record);
     }
 
-    /// A command of this number went past what is held, and older writes are void. Tells how many sectors of the window were
-    /// dropped, and whether anything was held of these sectors.
+    /// A command of this number went past what is held, and older writes are void. Tells how many
+    /// sectors of the window were dropped, and whether anything was held of these sectors.
     pub fn pass(&mut self, start: u64, end: u64, number: u64) -> (u64, bool) {
         if end - start <= BLOCK * self.blocks.len() as u64 {
             return self.clear_where(start, end, |older, _| older.number < number);
         }
         // A trim of more than is held.
-        let ranges = self.records.iter().map(|record| (record.start.max(start), record.end().min(end)));
+        let ranges =
+            self.records.iter().map(|record| (record.start.max(start), record.end().min(end)));
         let ranges: Vec<(u64, u64)> = ranges.filter(|(from, to)| from < to).collect();
         let mut sum = (0, false);
         for (from, to) in ranges {
@@ -306,7 +330,12 @@ impl Held {
         sum
     }
 
-    fn clear_where(&mut self, start: u64, end: u64, is_void: impl Fn(&Record, u32) -> bool) -> (u64, bool) {
+    fn clear_where(
+        &mut self,
+        start: u64,
+        end: u64,
+        is_void: impl Fn(&Record, u32) -> bool,
+    ) -> (u64, bool) {
         let (mut cleared, mut is_held) = (0, false);
         for block in start / BLOCK..end.div_ceil(BLOCK) {
             let place = self.place(block);
@@ -336,7 +365,11 @@ impl Held {
                 if record != NONE {
                     is_held = true;
                     if is_void(&self.records[record], record) {
-                        of_window += if self.records[record].number > self.sealed { length as u64 } else { 0 };
+                        of_window += if self.records[record].number > self.sealed {
+                            length as u64
+                        } else {
+                            0
+                        };
                         newest[at..at + length].fill(NONE);
                     }
                 }
@@ -386,8 +419,9 @@ impl Held {
         self.listed = listed;
     }
 
-    /// Closes the window after command `number`, and gives its writes in the order in which they are to be written: as they came, or
-    /// merged and in the order that is set. No batch is being written.
+    /// Closes the window after command `number`, and gives its writes in the order in which they
+    /// are to be written: as they came, or merged and in the order that is set. No batch is being
+    /// written.
     pub fn seal(&mut self, number: u64, parts: &mut Vec<Part>) {
         parts.clear();
         self.sealed = number;
@@ -442,8 +476,8 @@ impl Held {
         }
     }
 
-    /// Loads the entries of blocks, and what they name. The loads of each kind do not depend on each other, so their misses of the cache overlap. (A
-    /// prefetch without unsafe code.)
+    /// Loads the entries of blocks, and what they name. The loads of each kind do not depend on
+    /// each other, so their misses of the cache overlap. (A prefetch without unsafe code.)
     fn load(&self, blocks: &[u64]) {
         let mut sum = 0;
         let mut values = [NONE; AHEAD];
@@ -470,7 +504,9 @@ impl Held {
     fn order_by_arrival(&mut self, parts: &mut Vec<Part>) {
         let mut rows: Vec<(u64, &[Part])> = parts
             .chunk_by(|one, next| self.joins && one.end == next.start)
-            .map(|row| (row.iter().map(|part| self.records[part.record].first).min().unwrap_or(0), row))
+            .map(|row| {
+                (row.iter().map(|part| self.records[part.record].first).min().unwrap_or(0), row)
+            })
             .collect();
         rows.sort_unstable_by_key(|(first, row)| (*first, row[0].start));
         self.scratch.clear();
@@ -517,9 +553,15 @@ mod tests {
             held.find(start, start + 8, &mut runs);
             runs.iter().map(|run| run.record.map(|record| held.number(record))).collect::<Vec<_>>()
         };
-        assert_eq!((found(&held, 0), found(&held, far), found(&held, far * 2)), (vec![Some(1)], vec![Some(2)], vec![Some(3), None]));
+        assert_eq!(
+            (found(&held, 0), found(&held, far), found(&held, far * 2)),
+            (vec![Some(1)], vec![Some(2)], vec![Some(3), None])
+        );
         assert_eq!(held.pass(far, far + 8, 4), (8, true));
-        assert_eq!((found(&held, 0), found(&held, far), found(&held, far * 2)), (vec![Some(1)], vec![None], vec![Some(3), None]));
+        assert_eq!(
+            (found(&held, 0), found(&held, far), found(&held, far * 2)),
+            (vec![Some(1)], vec![None], vec![Some(3), None])
+        );
         assert_eq!(held.pass(0, far * 3, 5), (12, true));
         assert!(held.blocks.is_empty() && held.slots.is_empty() && held.records.is_empty());
     }
@@ -535,7 +577,11 @@ mod tests {
                 held.pass(start, end, round * 2 + 1);
             }
         }
-        assert!(held.slots.is_empty() && held.blocks.len() == 1 && held.listed.len() < 5000, "{} in the list", held.listed.len());
+        assert!(
+            held.slots.is_empty() && held.blocks.len() == 1 && held.listed.len() < 5000,
+            "{} in the list",
+            held.listed.len()
+        );
         let mut parts = Vec::new();
         held.seal(300_000, &mut parts);
         assert_eq!((parts.len(), parts[0].start, held.sectors()), (1, 0, 8));

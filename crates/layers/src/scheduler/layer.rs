@@ -145,10 +145,21 @@ impl Scheduler {
         (command.offset >> self.shift, command.end() >> self.shift)
     }
 
-    /// Sends a command of the layer's own below. What it is made of comes here in pieces: copying a command right after one of its fields was
-    /// set costs more than all else here.
-    fn send_range(&mut self, own: Own, op: IoOp, (start, end): (u64, u64), data: Data, actions: &mut Actions) {
-        let (id, offset, length) = (self.own.insert(own) as u32, start << self.shift, ((end - start) << self.shift) as u32);
+    /// Sends a command of the layer's own below. What it is made of comes here in pieces: copying a
+    /// command right after one of its fields was set costs more than all else here.
+    fn send_range(
+        &mut self,
+        own: Own,
+        op: IoOp,
+        (start, end): (u64, u64),
+        data: Data,
+        actions: &mut Actions,
+    ) {
+        let (id, offset, length) = (
+            self.own.insert(own) as u32,
+            start << self.shift,
+            ((end - start) << self.shift) as u32,
+        );
         actions.down.push(Command { id, op, offset, length, is_fua: false, data });
     }
 
@@ -166,15 +177,20 @@ impl Scheduler {
         let below = runs.iter().filter(|run| run.record.is_none()).count() as u32;
         if below < runs.len() as u32 {
             self.counts.memory_reads += 1;
-            let sectors: u64 = runs.iter().filter(|run| run.record.is_some()).map(|run| run.end - run.start).sum();
+            let sectors: u64 =
+                runs.iter().filter(|run| run.record.is_some()).map(|run| run.end - run.start).sum();
             self.counts.memory_read_bytes += sectors << self.shift;
         }
-        let held = |run: &Run, held: &super::held::Held| run.record.map(|record| held.data(record, run.start, run.end));
+        let held = |run: &Run, held: &super::held::Held| {
+            run.record.map(|record| held.data(record, run.start, run.end))
+        };
         match (below, runs.len()) {
             (1, 1) => self.send(Own::Read(command.id), command, actions),
             (0, _) => {
                 let mut data = Data::Absent;
-                runs.iter().filter_map(|run| held(run, &self.held)).for_each(|more| data.append(more));
+                runs.iter()
+                    .filter_map(|run| held(run, &self.held))
+                    .for_each(|more| data.append(more));
                 actions.reply(command.id, Ok(data));
             }
             (_, places) => {
@@ -183,7 +199,13 @@ impl Scheduler {
                     let part = Gather::part(parent, place as u32);
                     match held(run, &self.held) {
                         Some(data) => self.gather.ended(part, Ok(data), actions),
-                        None => self.send_range(Own::ReadPart(part), IoOp::Read, (run.start, run.end), Data::Absent, actions),
+                        None => self.send_range(
+                            Own::ReadPart(part),
+                            IoOp::Read,
+                            (run.start, run.end),
+                            Data::Absent,
+                            actions,
+                        ),
                     }
                 }
             }
@@ -194,7 +216,12 @@ impl Scheduler {
     /// Whether there is room for a write, and if not, which limit it is.
     fn room(&self, length: u32) -> Result<(), Reason> {
         let sectors = self.held.sectors();
-        if sectors > 0 && self.settings.buffer_bytes.is_some_and(|most| (sectors << self.shift) + u64::from(length) > most) {
+        if sectors > 0
+            && self
+                .settings
+                .buffer_bytes
+                .is_some_and(|most| (sectors << self.shift) + u64::from(length) > most)
+        {
             return Err(Reason::Buffer);
         }
         let cost_ns = self.held.cost_ns();
@@ -212,7 +239,8 @@ impl Scheduler {
         self.number += 1;
         self.counts.taken_writes += 1;
         self.counts.taken_bytes += u64::from(command.length);
-        // First, while the processor has nothing to wait for: it copies the reply, and would have to wait for what `put` writes.
+        // First, while the processor has nothing to wait for: it copies the reply, and would have
+        // to wait for what `put` writes.
         actions.reply(command.id, Ok(Data::Absent));
         self.held.put(start, (end - start) as u32, self.number, command.data);
         self.counts.held_most_sectors = self.counts.held_most_sectors.max(self.held.sectors());
@@ -228,7 +256,8 @@ impl Scheduler {
         self.counts.waits += u64::from(!self.waiting.is_empty());
     }
 
-    /// Sends a write with FUA or a trim below, as soon as no write of the batch to the same sectors is on its way.
+    /// Sends a write with FUA or a trim below, as soon as no write of the batch to the same sectors
+    /// is on its way.
     fn pass(&mut self, command: Command, actions: &mut Actions) {
         let (start, end) = self.sectors(&command);
         self.number += 1;
@@ -247,8 +276,12 @@ impl Scheduler {
         let mut freed = Vec::new();
         for (key, passing) in &mut self.passing {
             let (start, end) = (passing.start, passing.end);
-            if passing.waiting.is_some() && !self.batch.outstanding.iter().any(|piece| piece.overlaps(start, end)) {
-                freed.extend(passing.waiting.take().map(|command| (passing.number, key as u32, command)));
+            if passing.waiting.is_some()
+                && !self.batch.outstanding.iter().any(|piece| piece.overlaps(start, end))
+            {
+                freed.extend(
+                    passing.waiting.take().map(|command| (passing.number, key as u32, command)),
+                );
             }
         }
         freed.sort_unstable_by_key(|(number, ..)| *number);
@@ -257,9 +290,16 @@ impl Scheduler {
         }
     }
 
-    fn passed(&mut self, key: u32, outcome: Result<Data, Failure>, now: Nanos, actions: &mut Actions) {
+    fn passed(
+        &mut self,
+        key: u32,
+        outcome: Result<Data, Failure>,
+        now: Nanos,
+        actions: &mut Actions,
+    ) {
         let Passing { id, op, start, end, number, .. } = self.passing.remove(key as usize);
-        // A flush that waits may cover what would be dropped, and a trim does not make anything durable in its place.
+        // A flush that waits may cover what would be dropped, and a trim does not make anything
+        // durable in its place.
         let is_newest = op == IoOp::Write || self.flushing.is_empty();
         if outcome.is_ok() && is_newest && self.poisoned.is_none() {
             let (dropped, is_held) = self.held.pass(start, end, number);
@@ -328,7 +368,8 @@ impl Scheduler {
         if self.flushing.back().is_some_and(|flush| flush.covers > self.written) {
             return Some(Reason::Flush);
         }
-        self.wanted.or_else(|| self.waiting.front().and_then(|command| self.room(command.length).err()))
+        self.wanted
+            .or_else(|| self.waiting.front().and_then(|command| self.room(command.length).err()))
     }
 
     fn begin_batch(&mut self, reason: Reason, now: Nanos) {
@@ -342,10 +383,18 @@ impl Scheduler {
     /// Sends what of the batch may be on its way now.
     fn write_out(&mut self, actions: &mut Actions) {
         while self.batch.is_running && self.batch.outstanding.len() < self.settings.depth {
-            let Some(piece) = self.batch.peek(&mut self.held, &self.cuts, &mut self.counts.void_sectors) else { break };
+            let Some(piece) =
+                self.batch.peek(&mut self.held, &self.cuts, &mut self.counts.void_sectors)
+            else {
+                break;
+            };
             let (start, end) = (piece.start, piece.end);
-            let is_passed = self.passing.iter().any(|(_, passing)| piece.overlaps(passing.start, passing.end));
-            let is_overtaking = || self.settings.merging.is_none() && self.batch.outstanding.iter().any(|other| other.overlaps(start, end));
+            let is_passed =
+                self.passing.iter().any(|(_, passing)| piece.overlaps(passing.start, passing.end));
+            let is_overtaking = || {
+                self.settings.merging.is_none()
+                    && self.batch.outstanding.iter().any(|other| other.overlaps(start, end))
+            };
             if is_passed || is_overtaking() {
                 break;
             }
@@ -385,11 +434,19 @@ impl Scheduler {
             return;
         }
         let failure = Failure::Poisoned { layer: INFO.name, cause: Arc::from(cause.to_string()) };
-        let unsent: Vec<u32> = self.passing.iter().filter(|(_, passing)| passing.waiting.is_some()).map(|(key, _)| key as u32).collect();
+        let unsent: Vec<u32> = self
+            .passing
+            .iter()
+            .filter(|(_, passing)| passing.waiting.is_some())
+            .map(|(key, _)| key as u32)
+            .collect();
         let passing = unsent.into_iter().map(|key| self.passing.remove(key as usize).id);
         let waiting = self.waiting.drain(..).map(|command| command.id);
         let flushing = self.flushing.drain(..).map(|flush| flush.id);
-        passing.chain(waiting).chain(flushing).for_each(|id| actions.reply(id, Err(failure.clone())));
+        passing
+            .chain(waiting)
+            .chain(flushing)
+            .for_each(|id| actions.reply(id, Err(failure.clone())));
         self.poisoned = Some(failure);
         self.held.clear();
         self.cuts.clear();
@@ -421,9 +478,12 @@ impl Layer for Scheduler {
 
     fn replied(&mut self, reply: Reply, now: Nanos, actions: &mut Actions) {
         let own = self.own.remove(reply.id as usize);
-        // Below, what a failed flush was to make durable may be gone: neither what is read now nor another flush can be relied on.
+        // Below, what a failed flush was to make durable may be gone: neither what is read now nor
+        // another flush can be relied on.
         let outcome = match (&self.poisoned, &own) {
-            (Some(failure), Own::Read(_) | Own::ReadPart(_) | Own::Flush(_)) => reply.outcome.and(Err(failure.clone())),
+            (Some(failure), Own::Read(_) | Own::ReadPart(_) | Own::Flush(_)) => {
+                reply.outcome.and(Err(failure.clone()))
+            }
             _ => reply.outcome,
         };
         match (own, outcome) {
@@ -449,7 +509,8 @@ impl Layer for Scheduler {
 
     fn signal(&mut self, signal: Signal, now: Nanos, actions: &mut Actions) {
         match (signal, self.settings.window) {
-            (Signal::CheckpointBegins, Window::CheckpointBegin) | (Signal::CheckpointEnds, Window::CheckpointEnd) => {
+            (Signal::CheckpointBegins, Window::CheckpointBegin)
+            | (Signal::CheckpointEnds, Window::CheckpointEnd) => {
                 self.close(Reason::Checkpoint, now, actions);
             }
             (Signal::Drain, _) => self.close(Reason::Drain, now, actions),
@@ -459,7 +520,10 @@ impl Layer for Scheduler {
 
     fn wakes_at(&self) -> Option<Nanos> {
         let is_closing = self.wanted.is_some() || self.poisoned.is_some();
-        self.settings.age.filter(|_| !is_closing).and_then(|age| Some(self.oldest?.saturating_add(age)))
+        self.settings
+            .age
+            .filter(|_| !is_closing)
+            .and_then(|age| Some(self.oldest?.saturating_add(age)))
     }
 
     fn wake(&mut self, now: Nanos, actions: &mut Actions) {
@@ -469,7 +533,11 @@ impl Layer for Scheduler {
     }
 
     fn is_idle(&self) -> bool {
-        self.held.sectors() == 0 && self.own.is_empty() && self.waiting.is_empty() && self.passing.is_empty() && self.flushing.is_empty()
+        self.held.sectors() == 0
+            && self.own.is_empty()
+            && self.waiting.is_empty()
+            && self.passing.is_empty()
+            && self.flushing.is_empty()
     }
 
     fn count(&self, into: &mut Vec<u64>) {

@@ -63,14 +63,20 @@ pub enum Window {
 }
 
 fn bad(key: &str, value: &str, right: &str) -> SpecError {
-    SpecError::BadValue { name: INFO.name, key: key.to_owned(), value: value.to_owned(), right: right.to_owned() }
+    SpecError::BadValue {
+        name: INFO.name,
+        key: key.to_owned(),
+        value: value.to_owned(),
+        right: right.to_owned(),
+    }
 }
 
 impl Methods {
     /// Reads `defer,coalesce`, in any order, or the paper's `dfr_cls`.
     fn parse(text: &str) -> Result<Self, SpecError> {
         let wrong = |right| Err(bad("methods", text, right));
-        let mut methods = Self { is_direct: false, coalesces: false, converts: false, aligns: false };
+        let mut methods =
+            Self { is_direct: false, coalesces: false, converts: false, aligns: false };
         let words: Vec<&str> = text.split([',', '_', '+']).map(str::trim).collect();
         for (number, word) in words.iter().enumerate() {
             if words[..number].contains(word) {
@@ -82,7 +88,12 @@ impl Methods {
                 "coalesce" | "cls" => methods.coalesces = true,
                 "convert" | "cnv" => methods.converts = true,
                 "align" | "aln" => methods.aligns = true,
-                _ => return wrong("a list of defer, coalesce, convert, align, nor a name such as dfr_cls_cnv_aln"),
+                _ => {
+                    return wrong(
+                        "a list of defer, coalesce, convert, align, nor a name such as \
+                         dfr_cls_cnv_aln",
+                    );
+                }
             }
         }
         if methods.is_direct && words.len() > 1 {
@@ -118,9 +129,13 @@ pub fn expand(args: &Args) -> Result<Expansion, SpecError> {
             spec.given.retain(|(key, _)| key != "align");
             spec.given.push(("align".to_owned(), "off".to_owned()));
         }
-        (false, Some(_)) => return Err(bad("log", log, "possible without align among the methods")),
+        (false, Some(_)) => {
+            return Err(bad("log", log, "possible without align among the methods"));
+        }
         (true, None) => spec.given.push(("align".to_owned(), "auto".to_owned())),
-        (true, Some("off" | "no")) => return Err(bad("log", log, "possible with align among the methods")),
+        (true, Some("off" | "no")) => {
+            return Err(bad("log", log, "possible with align among the methods"));
+        }
         (true, Some(_)) => (),
     }
     Ok(Expansion::Over(spec))
@@ -129,7 +144,8 @@ pub fn expand(args: &Args) -> Result<Expansion, SpecError> {
 /// Settings from parameters, and from what is known of the device.
 ///
 /// # Errors
-/// [`LayerError`] for values that cannot be read, and for a limit of time without anything to estimate by.
+/// [`LayerError`] for values that cannot be read, and for a limit of time without anything to
+/// estimate by.
 pub fn settings(making: &Making<'_>) -> Result<Settings, LayerError> {
     let args = making.args;
     let methods = Methods::parse(args.text("methods"))?;
@@ -140,10 +156,16 @@ pub fn settings(making: &Making<'_>) -> Result<Settings, LayerError> {
         None => estimate(methods, args, making.facts)?,
     };
     if flush_time.is_some() && estimate == Estimate::Unknown {
-        return Err(LayerError::Unknown { layer: INFO.name, what: "the time of a write by its length", parameter: "write_time" });
+        return Err(LayerError::Unknown {
+            layer: INFO.name,
+            what: "the time of a write by its length",
+            parameter: "write_time",
+        });
     }
     Ok(Settings {
-        merging: methods.coalesces.then(|| if args.text("order") == "arrival" { Order::Arrival } else { Order::Ascending }),
+        merging: methods.coalesces.then(|| {
+            if args.text("order") == "arrival" { Order::Arrival } else { Order::Ascending }
+        }),
         joins: methods.coalesces && args.text("join") == "yes",
         window: match args.text("window") {
             "checkpoint_begin" => Window::CheckpointBegin,
@@ -163,10 +185,19 @@ fn estimate(methods: Methods, args: &Args, facts: &Facts) -> Result<Estimate, Sp
         return Ok(Estimate::of_writes(&facts.random_write));
     }
     let log = Spec::parse(args.text("log"))?;
-    let given = log.given.iter().find(|(key, _)| key == "align").and_then(|(_, value)| parse_integer(value));
-    let gathered = given.and_then(|bytes| u32::try_from(bytes).ok()).filter(|bytes| *bytes > 0).or(facts.write_bytes);
+    let given = log
+        .given
+        .iter()
+        .find(|(key, _)| key == "align")
+        .and_then(|(_, value)| parse_integer(value));
+    let gathered = given
+        .and_then(|bytes| u32::try_from(bytes).ok())
+        .filter(|bytes| *bytes > 0)
+        .or(facts.write_bytes);
     Ok(match gathered {
-        Some(gathered) if methods.aligns => Estimate::of_gathered(&facts.sequential_write, gathered),
+        Some(gathered) if methods.aligns => {
+            Estimate::of_gathered(&facts.sequential_write, gathered)
+        }
         _ => Estimate::of_writes(&facts.sequential_write),
     })
 }
@@ -174,10 +205,9 @@ fn estimate(methods: Methods, args: &Args, facts: &Facts) -> Result<Estimate, Sp
 fn buffer(args: &Args) -> Result<Option<u64>, SpecError> {
     match args.text("buffer") {
         "off" => Ok(None),
-        text => parse_integer(text)
-            .filter(|bytes| *bytes > 0)
-            .map(Some)
-            .ok_or_else(|| bad("buffer", text, "a number of bytes of at least 1, such as 64Mi, nor `off`")),
+        text => parse_integer(text).filter(|bytes| *bytes > 0).map(Some).ok_or_else(|| {
+            bad("buffer", text, "a number of bytes of at least 1, such as 64Mi, nor `off`")
+        }),
     }
 }
 
@@ -203,7 +233,10 @@ mod tests {
             ("dfr_cls_cnv_aln", "defer,coalesce,convert,align"),
         ] {
             assert_eq!(Methods::parse(name), Methods::parse(words));
-            assert_eq!(expanded(&format!("scheduler({name})")), expanded(&format!("scheduler({words},buffer=1Mi)")));
+            assert_eq!(
+                expanded(&format!("scheduler({name})")),
+                expanded(&format!("scheduler({words},buffer=1Mi)"))
+            );
         }
         assert_eq!(Methods::parse("convert,align"), Methods::parse("dfr_cnv_aln"));
         assert_eq!(expanded("scheduler(drt)"), Ok(Expansion::Direct));
@@ -218,7 +251,10 @@ mod tests {
         };
         assert_eq!(over("scheduler(dfr_cnv)"), "log_volume(align=off)");
         assert_eq!(over("scheduler(convert,align)"), "log_volume(align=auto)");
-        assert_eq!(over("scheduler(convert,align,log=log_volume(segment=4Mi,align=64Ki))"), "log_volume(segment=4Mi,align=64Ki)");
+        assert_eq!(
+            over("scheduler(convert,align,log=log_volume(segment=4Mi,align=64Ki))"),
+            "log_volume(segment=4Mi,align=64Ki)"
+        );
     }
 
     #[test]
@@ -245,9 +281,18 @@ mod tests {
         };
         let none = Facts::default();
         let set = made("scheduler(dfr,buffer=off,flush_time=250ms,write_time=8ms)", &none).unwrap();
-        assert_eq!((set.buffer_bytes, set.flush_time, set.estimate.time_ns(4096)), (None, Some(250_000_000), 8_000_000));
-        assert_eq!(made("scheduler(flush_time=1.5,write_time=80us)", &none).unwrap().flush_time, Some(1_500_000_000));
-        assert_eq!((set.age, made("scheduler(age=30s)", &none).unwrap().age), (None, Some(30_000_000_000)));
+        assert_eq!(
+            (set.buffer_bytes, set.flush_time, set.estimate.time_ns(4096)),
+            (None, Some(250_000_000), 8_000_000)
+        );
+        assert_eq!(
+            made("scheduler(flush_time=1.5,write_time=80us)", &none).unwrap().flush_time,
+            Some(1_500_000_000)
+        );
+        assert_eq!(
+            (set.age, made("scheduler(age=30s)", &none).unwrap().age),
+            (None, Some(30_000_000_000))
+        );
         for (text, part) in [
             ("scheduler(buffer=0)", "buffer=0 is not a number of bytes of at least 1"),
             ("scheduler(flush_time=3h)", "flush_time=3h is not a time above 0 such as 3s"),
@@ -258,9 +303,14 @@ mod tests {
             let error = made(text, &none).unwrap_err();
             assert!(error.contains(part), "{text}: {error}");
         }
-        let piece = |intercept_ns| crate::facts::Piece { to_bytes: 1 << 20, intercept_ns, slope_ns: 1.0 };
-        let facts =
-            Facts { random_write: vec![piece(8e6)], sequential_write: vec![piece(1e5)], write_bytes: Some(65536), ..Facts::default() };
+        let piece =
+            |intercept_ns| crate::facts::Piece { to_bytes: 1 << 20, intercept_ns, slope_ns: 1.0 };
+        let facts = Facts {
+            random_write: vec![piece(8e6)],
+            sequential_write: vec![piece(1e5)],
+            write_bytes: Some(65536),
+            ..Facts::default()
+        };
         let estimated = |text| made(text, &facts).unwrap().estimate.time_ns(4096);
         assert_eq!(estimated("scheduler(dfr_cls,flush_time=3s)"), 8_004_096);
         assert_eq!(estimated("scheduler(dfr_cnv)"), 104_096);

@@ -1,17 +1,21 @@
-//! The flash-oriented scheduler (SCHEDULER chapters 6 and 7): writes are deferred while an I/O management window is open, and written out
-//! in a batch when it closes; reads pass, and see what is deferred.
+//! The flash-oriented scheduler (SCHEDULER chapters 6 and 7): writes are deferred while an I/O
+//! management window is open, and written out in a batch when it closes; reads pass, and see what
+//! is deferred.
 //!
 //! # What is durable when
 //! It is a volatile write cache that honours FLUSH and FUA exactly.
 //!
-//! - A write is acknowledged when it is in memory. Until the next FLUSH is replied to, a power cut may take it.
-//! - A FLUSH closes the window. It is replied to when everything that was acknowledged before it came has been written below, and a
-//!   flush below that was sent after that has been replied to.
-//! - A write with FUA is sent below with FUA at once, past what is deferred. When it is replied to, older deferred writes of its sectors are void:
-//!   they are neither written nor read any more. If it fails, they stay as they were.
-//! - A trim is sent below at once. When it is replied to, older deferred writes of its sectors are dropped, unless a FLUSH waits that may
-//!   cover them.
-//! - A write of the batch or a flush below that fails poisons the layer: what was acknowledged may be lost. Commands from then on fail.
+//! - A write is acknowledged when it is in memory. Until the next FLUSH is replied to, a power cut
+//!   may take it.
+//! - A FLUSH closes the window. It is replied to when everything that was acknowledged before it
+//!   came has been written below, and a flush below that was sent after that has been replied to.
+//! - A write with FUA is sent below with FUA at once, past what is deferred. When it is replied to,
+//!   older deferred writes of its sectors are void: they are neither written nor read any more. If
+//!   it fails, they stay as they were.
+//! - A trim is sent below at once. When it is replied to, older deferred writes of its sectors are
+//!   dropped, unless a FLUSH waits that may cover them.
+//! - A write of the batch or a flush below that fails poisons the layer: what was acknowledged may
+//!   be lost. Commands from then on fail.
 //! - Nothing of it is on the device: it is formatted and recovered by doing nothing.
 //!
 //! Converting and aligning (section 6.3.1) are done by `log_volume` below: [`expand`].
@@ -35,73 +39,89 @@ use crate::{LayerError, Store};
 pub use methods::{Expansion, expand};
 
 /// In the registry.
-pub static ENTRY: Entry = Entry { info: INFO, counters: COUNTERS, format: |making, below| open(making, below).map(|_| ()), open };
+pub static ENTRY: Entry = Entry {
+    info: INFO,
+    counters: COUNTERS,
+    format: |making, below| open(making, below).map(|_| ()),
+    open,
+};
 
 const INFO: Info = Info {
     name: "scheduler",
     aliases: &["sched"],
-    summary: "defers writes until a checkpoint ends, merges them, and writes them out in a batch; converts them to sequential ones",
+    summary: "defers writes until a checkpoint ends, merges them, and writes them out in a batch; \
+              converts them to sequential ones",
     source: "SCHEDULER 6.3, 7.2.3, 7.2.4",
     params: &[
         Param {
             name: "methods",
             kind: ParamKind::Text,
             default: "defer,coalesce",
-            help: "any of defer, coalesce, convert, align, or a name of SCHEDULER table 7.2 (drt, dfr, dfr_cls, ... dfr_cls_cnv_aln)",
+            help: "any of defer, coalesce, convert, align, or a name of SCHEDULER table 7.2 (drt, \
+                   dfr, dfr_cls, ... dfr_cls_cnv_aln)",
         },
         Param {
             name: "window",
             kind: ParamKind::Choice(&["checkpoint_end", "checkpoint_begin", "flush"]),
             default: "checkpoint_end",
-            help: "what closes the window, beside FLUSH and the limits: a checkpoint's end, its beginning, or nothing",
+            help: "what closes the window, beside FLUSH and the limits: a checkpoint's end, its \
+                   beginning, or nothing",
         },
         Param {
             name: "order",
             kind: ParamKind::Choice(&["ascending", "arrival"]),
             default: "ascending",
-            help: "order of coalesced writes: by address, or at the place of the first write of what was merged (as in SCHEDULER 7.3)",
+            help: "order of coalesced writes: by address, or at the place of the first write of \
+                   what was merged (as in SCHEDULER 7.3)",
         },
         Param {
             name: "join",
             kind: ParamKind::Choice(&["yes", "no"]),
             default: "yes",
-            help: "whether coalesced writes that lie side by side become one command; no: only overlapping ones are merged (as SCHEDULER 7.3 measured)",
+            help: "whether coalesced writes that lie side by side become one command; no: only \
+                   overlapping ones are merged (as SCHEDULER 7.3 measured)",
         },
         Param {
             name: "buffer",
             kind: ParamKind::Text,
             default: "64Mi",
-            help: "most bytes held in memory (theta_n), which close the window; off: as many as there are writes",
+            help: "most bytes held in memory (theta_n), which close the window; off: as many as \
+                   there are writes",
         },
         Param {
             name: "flush_time",
             kind: ParamKind::Text,
             default: "off",
-            help: "longest time of writing out a window (theta_t), such as 250ms or 3 (seconds), as estimated: each write for itself; off: any",
+            help: "longest time of writing out a window (theta_t), such as 250ms or 3 (seconds), \
+                   as estimated: each write for itself; off: any",
         },
         Param {
             name: "age",
             kind: ParamKind::Text,
             default: "off",
-            help: "longest time that a write stays in memory before its window is closed, such as 30s; off: as long as nothing closes it",
+            help: "longest time that a write stays in memory before its window is closed, such as \
+                   30s; off: as long as nothing closes it",
         },
         Param {
             name: "write_time",
             kind: ParamKind::Text,
             default: "auto",
-            help: "time of one write for that estimate, such as 8ms; auto: by the device's equations, sequential ones where writes are converted",
+            help: "time of one write for that estimate, such as 8ms; auto: by the device's \
+                   equations, sequential ones where writes are converted",
         },
         Param {
             name: "depth",
             kind: ParamKind::Integer { min: 1, max: 1024 },
             default: "1",
-            help: "writes of a batch that are outstanding together; 1 is one by one, as in SCHEDULER 7.3",
+            help: "writes of a batch that are outstanding together; 1 is one by one, as in \
+                   SCHEDULER 7.3",
         },
         Param {
             name: "log",
             kind: ParamKind::Text,
             default: "log_volume",
-            help: "the log that converted writes go to, with its parameters: log=log_volume(segment=4Mi)",
+            help: "the log that converted writes go to, with its parameters: \
+                   log=log_volume(segment=4Mi)",
         },
     ],
 };
@@ -109,8 +129,14 @@ const INFO: Info = Info {
 const COUNTERS: &[Counter] = &[
     Counter::sum("taken_writes", "writes that were deferred"),
     Counter::sum("taken_bytes", "bytes of them"),
-    Counter::sum("coalesced_bytes", "bytes that were overwritten within their window and never written below"),
-    Counter::sum("void_bytes", "bytes that were not written below because a write with FUA or a trim came past them"),
+    Counter::sum(
+        "coalesced_bytes",
+        "bytes that were overwritten within their window and never written below",
+    ),
+    Counter::sum(
+        "void_bytes",
+        "bytes that were not written below because a write with FUA or a trim came past them",
+    ),
     Counter::sum("fua_writes", "writes with FUA, which are not deferred"),
     Counter::sum("written_commands", "writes of batches that were sent below"),
     Counter::sum("written_bytes", "bytes of them"),
@@ -123,7 +149,11 @@ const COUNTERS: &[Counter] = &[
     Counter::sum("waits", "writes that waited for room"),
     Counter::sum("memory_reads", "reads of which at least a part came from memory"),
     Counter::sum("memory_read_bytes", "bytes that were read from memory"),
-    Counter::sum("batch_estimated_ns", "estimated time of writing out the batches that have ended; 0 where nothing is known of the device"),
+    Counter::sum(
+        "batch_estimated_ns",
+        "estimated time of writing out the batches that have ended; 0 where nothing is known of \
+         the device",
+    ),
     Counter::sum("batch_ns", "real time of the same"),
     Counter::level("held_bytes", "bytes in memory now"),
     Counter::level("held_bytes_most", "most bytes that were in memory at any time"),

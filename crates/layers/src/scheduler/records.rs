@@ -10,7 +10,8 @@ pub struct Record {
     pub start: u64,
     /// How many.
     pub sectors: NonZeroU32,
-    /// Sectors of which it is the newest, and parts of a batch that are of it: it is dropped with the last.
+    /// Sectors of which it is the newest, and parts of a batch that are of it: it is dropped with
+    /// the last.
     pub uses: u32,
     /// Its number among all commands.
     pub number: u64,
@@ -25,8 +26,8 @@ impl Record {
     }
 }
 
-/// The held writes in a flat array. It is filled in order again whenever nothing is held: taking up a write then waits for no
-/// memory, however many were held.
+/// The held writes in a flat array. It is filled in order again whenever nothing is held: taking up
+/// a write then waits for no memory, however many were held.
 #[derive(Debug, Default)]
 pub struct Records {
     all: Vec<Record>,

@@ -7,7 +7,10 @@ pub const COUNTERS: &[Counter] = &[
     Counter::sum("host_write_pages", "pages of the host's writes, parts of pages counted as one"),
     Counter::sum("buffered_pages", "pages written to slots"),
     Counter::sum("past_pages", "pages of sequential runs that were written past the buffer"),
-    Counter::sum("rewritten_pages", "pages written to slots while an older version of them was in the buffer"),
+    Counter::sum(
+        "rewritten_pages",
+        "pages written to slots while an older version of them was in the buffer",
+    ),
     Counter::sum("completed_pages", "pages of which a part was written, and the rest read"),
     Counter::sum("slot_read_pages", "pages of the host's reads that were read from slots"),
     Counter::sum("sequential_flushes", "instances of sequential writes that were flushed"),
@@ -19,7 +22,10 @@ pub const COUNTERS: &[Counter] = &[
     Counter::sum("outdated_pages", "pages that were flushed and newer in the buffer by then"),
     Counter::sum("slot_waits", "writes of a page that waited for a free slot"),
     Counter::sum("device_flushes", "flushes sent below"),
-    Counter::sum("kept_trim_pages", "pages of trims that were in the buffer: trimmed after they were flushed"),
+    Counter::sum(
+        "kept_trim_pages",
+        "pages of trims that were in the buffer: trimmed after they were flushed",
+    ),
     Counter::level("used_slots", "slots in use"),
 ];
 
@@ -44,10 +50,21 @@ impl Counts {
     /// In the order of [`COUNTERS`].
     pub fn list(&self, used_slots: u32, into: &mut Vec<u64>) {
         let begin = into.len();
-        into.extend([self.host_write_pages, self.buffered_pages, self.past_pages, self.rewritten_pages]);
+        into.extend([
+            self.host_write_pages,
+            self.buffered_pages,
+            self.past_pages,
+            self.rewritten_pages,
+        ]);
         into.extend([self.completed_pages, self.slot_read_pages]);
         into.extend(self.flushed.iter().flat_map(|&(instances, pages)| [instances, pages]));
-        into.extend([self.outdated_pages, self.slot_waits, self.flushes, self.kept_trim_pages, u64::from(used_slots)]);
+        into.extend([
+            self.outdated_pages,
+            self.slot_waits,
+            self.flushes,
+            self.kept_trim_pages,
+            u64::from(used_slots),
+        ]);
         debug_assert_eq!(into.len() - begin, COUNTERS.len());
     }
 }

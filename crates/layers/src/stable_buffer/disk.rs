@@ -1,4 +1,5 @@
-//! What lies on the device: the superblock and the slots, byte by byte as `docs/formats/stable_buffer.md` draws them.
+//! What lies on the device: the superblock and the slots, byte by byte as
+//! `docs/formats/stable_buffer.md` draws them.
 
 use bytes::{Buf, BufMut, BytesMut};
 use twox_hash::XxHash3_64;
@@ -47,15 +48,27 @@ impl Geometry {
     ///
     /// # Errors
     /// [`LayerError::TooSmall`] if no page is left before it.
-    pub fn at_end(limits: Limits, page_bytes: u32, slots: u32, layout: Layout) -> Result<Self, LayerError> {
-        let mut geometry = Self { sector_bytes: limits.sector_bytes, page_bytes, slots, layout, area_offset: 0 };
+    pub fn at_end(
+        limits: Limits,
+        page_bytes: u32,
+        slots: u32,
+        layout: Layout,
+    ) -> Result<Self, LayerError> {
+        let mut geometry =
+            Self { sector_bytes: limits.sector_bytes, page_bytes, slots, layout, area_offset: 0 };
         let page = u64::from(page_bytes);
-        // The superblock has a page to itself, so that the slots of whole pages begin at a whole page; its copy takes the last sector.
+        // The superblock has a page to itself, so that the slots of whole pages begin at a whole
+        // page; its copy takes the last sector.
         let area = page + u64::from(slots) * geometry.slot_bytes() + u64::from(limits.sector_bytes);
         let needed = area.next_multiple_of(page) + page;
         if limits.capacity_bytes < needed {
             let remedy = "take a smaller size=, or a larger device";
-            return Err(LayerError::TooSmall { layer: NAME, needed, there: limits.capacity_bytes, remedy });
+            return Err(LayerError::TooSmall {
+                layer: NAME,
+                needed,
+                there: limits.capacity_bytes,
+                remedy,
+            });
         }
         geometry.area_offset = (limits.capacity_bytes - area) / page * page;
         Ok(geometry)
@@ -92,7 +105,8 @@ impl Geometry {
         }
     }
 
-    /// A page's bytes from `from` on as they were written, of what lies in a slot: the header's place in it reads as zeros again.
+    /// A page's bytes from `from` on as they were written, of what lies in a slot: the header's
+    /// place in it reads as zeros again.
     pub fn without_header(&self, from: u32, data: Data) -> Data {
         let limit = self.page_bytes as usize - self.reserved_bytes();
         let (start, end) = (from as usize, from as usize + data.len());
@@ -132,7 +146,9 @@ impl Geometry {
     pub fn header_sector(&self, slot: u32) -> u64 {
         match self.layout {
             Layout::Beside => self.slot_offset(slot),
-            Layout::Embedded => self.slot_offset(slot) + self.slot_bytes() - u64::from(self.sector_bytes),
+            Layout::Embedded => {
+                self.slot_offset(slot) + self.slot_bytes() - u64::from(self.sector_bytes)
+            }
         }
     }
 
@@ -198,7 +214,11 @@ impl Header {
         let mut magic = [0; 4];
         header.copy_to_slice(&mut magic);
         let (version, kind) = (header.get_u16_le(), header.get_u16_le());
-        let found = Self { identity: header.get_u64_le(), page: header.get_u64_le(), sequence: header.get_u64_le() };
+        let found = Self {
+            identity: header.get_u64_le(),
+            page: header.get_u64_le(),
+            sequence: header.get_u64_le(),
+        };
         if magic != SLOT_MAGIC || version != VERSION || kind != 0 || found.identity != identity {
             return Content::Nothing;
         }
@@ -215,7 +235,8 @@ impl Header {
         if self.page < pages && (1..LAST_SEQUENCE).contains(&self.sequence) {
             return Ok(());
         }
-        let reason = format!("slot {slot} says page {} of {pages}, sequence {}", self.page, self.sequence);
+        let reason =
+            format!("slot {slot} says page {} of {pages}, sequence {}", self.page, self.sequence);
         Err(LayerError::Corrupt { layer: NAME, offset: geometry.slot_offset(slot), reason })
     }
 }
@@ -223,7 +244,8 @@ impl Header {
 /// What the superblock says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Superblock {
-    /// Drawn when the volume was formatted: what was on the device before is not taken for this volume's.
+    /// Drawn when the volume was formatted: what was on the device before is not taken for this
+    /// volume's.
     pub identity: u64,
     /// Where everything lies.
     pub geometry: Geometry,
@@ -269,15 +291,20 @@ impl Superblock {
             return Err("its checksum is wrong".to_owned());
         }
         let layout = if from.get_u16_le() == 0 { Layout::Beside } else { Layout::Embedded };
-        let (sector_bytes, page_bytes, slots) = (from.get_u32_le(), from.get_u32_le(), from.get_u32_le());
+        let (sector_bytes, page_bytes, slots) =
+            (from.get_u32_le(), from.get_u32_le(), from.get_u32_le());
         let (area_offset, identity) = (from.get_u64_le(), from.get_u64_le());
-        let is_sound =
-            sector_bytes == limits.sector_bytes && page_bytes >= sector_bytes && page_bytes.is_multiple_of(sector_bytes) && slots > 0;
+        let is_sound = sector_bytes == limits.sector_bytes
+            && page_bytes >= sector_bytes
+            && page_bytes.is_multiple_of(sector_bytes)
+            && slots > 0;
         let geometry = Geometry { sector_bytes, page_bytes, slots, layout, area_offset };
-        let expected = if is_sound { Geometry::at_end(limits, page_bytes, slots, layout).ok() } else { None };
+        let expected =
+            if is_sound { Geometry::at_end(limits, page_bytes, slots, layout).ok() } else { None };
         if expected != Some(geometry) {
             return Err(format!(
-                "it was written for a device of other size or sectors than {} bytes in sectors of {}",
+                "it was written for a device of other size or sectors than {} bytes in sectors of \
+                 {}",
                 limits.capacity_bytes, limits.sector_bytes
             ));
         }
@@ -291,7 +318,8 @@ mod tests {
 
     use super::*;
 
-    const LIMITS: Limits = Limits { capacity_bytes: 1 << 20, sector_bytes: 512, most_bytes: 1 << 16 };
+    const LIMITS: Limits =
+        Limits { capacity_bytes: 1 << 20, sector_bytes: 512, most_bytes: 1 << 16 };
 
     fn geometry(layout: Layout) -> Geometry {
         Geometry::at_end(LIMITS, 4096, 16, layout).unwrap()
@@ -308,7 +336,11 @@ mod tests {
                 other[bit / 8] ^= 1 << (bit % 8);
                 assert!(Superblock::from_sector(&other, LIMITS).is_err(), "bit {bit}");
             }
-            assert!(Superblock::from_sector(&sector, Limits { capacity_bytes: 2 << 20, ..LIMITS }).is_err(), "of another device");
+            assert!(
+                Superblock::from_sector(&sector, Limits { capacity_bytes: 2 << 20, ..LIMITS })
+                    .is_err(),
+                "of another device"
+            );
         }
     }
 
@@ -319,7 +351,10 @@ mod tests {
             let mut page = vec![7; 4096];
             page[4096 - HEADER_BYTES..].fill(0);
             let header = Header { identity: 5, page: 3, sequence: 9 };
-            let pieces = Data::Pieces(vec![Bytes::copy_from_slice(&page[..1000]), Bytes::copy_from_slice(&page[1000..])]);
+            let pieces = Data::Pieces(vec![
+                Bytes::copy_from_slice(&page[..1000]),
+                Bytes::copy_from_slice(&page[1000..]),
+            ]);
             let slot = geometry.slot_data(&header, &pieces).joined().unwrap();
             assert_eq!(slot.len() as u64, geometry.slot_bytes());
             assert_eq!(geometry.slot_content(5, &slot), Content::Whole(header));
@@ -327,12 +362,16 @@ mod tests {
             for sector in 0..slot.len() / 512 {
                 let mut torn = slot.to_vec();
                 torn[sector * 512..(sector + 1) * 512].fill(9);
-                assert!(!matches!(geometry.slot_content(5, &torn), Content::Whole(_)), "torn at sector {sector}");
+                assert!(
+                    !matches!(geometry.slot_content(5, &torn), Content::Whole(_)),
+                    "torn at sector {sector}"
+                );
             }
             let inside = (geometry.page_offset(2) - geometry.slot_offset(2)) as usize;
             let read = geometry.without_header(0, Data::copy_of(&slot[inside..inside + 4096]));
             assert_eq!(read.joined().unwrap(), page);
-            let last = geometry.without_header(3584, Data::copy_of(&slot[inside + 3584..inside + 4096]));
+            let last =
+                geometry.without_header(3584, Data::copy_of(&slot[inside + 3584..inside + 4096]));
             assert_eq!(last.joined().unwrap(), page[3584..]);
         }
     }
@@ -345,6 +384,9 @@ mod tests {
             let end = geometry.slot_offset(15) + geometry.slot_bytes() + 512;
             assert!(end <= LIMITS.capacity_bytes && end + 4096 > LIMITS.capacity_bytes);
         }
-        assert!(matches!(Geometry::at_end(LIMITS, 4096, 256, Layout::Embedded), Err(LayerError::TooSmall { .. })));
+        assert!(matches!(
+            Geometry::at_end(LIMITS, 4096, 256, Layout::Embedded),
+            Err(LayerError::TooSmall { .. })
+        ));
     }
 }

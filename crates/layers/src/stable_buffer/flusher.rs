@@ -1,5 +1,6 @@
-//! Flushing an instance of a pattern: its pages are read from their slots, written to their destinations in the pattern's order,
-//! made durable there, and their slots freed (STABLEBUFFER 2.1).
+//! Flushing an instance of a pattern: its pages are read from their slots, written to their
+//! destinations in the pattern's order, made durable there, and their slots freed (STABLEBUFFER
+//! 2.1).
 
 use units::IoOp;
 
@@ -36,7 +37,8 @@ pub struct Flusher {
     /// Commands under way.
     under_way: u32,
     numbers: Vec<u64>,
-    /// What each slot was written with, where pages are not read again; none of those that were recovered.
+    /// What each slot was written with, where pages are not read again; none of those that were
+    /// recovered.
     kept: Vec<Option<Data>>,
 }
 
@@ -66,7 +68,9 @@ impl StableBuffer {
         let number = entry.number;
         self.candidates += 1;
         let qualified = self.recognition.insert(number, &self.settings.tuning);
-        if let Some(candidate) = qualified.filter(|_| self.settings.is_proactive && self.flusher.is_idle()) {
+        if let Some(candidate) =
+            qualified.filter(|_| self.settings.is_proactive && self.flusher.is_idle())
+        {
             self.begin_instance(candidate, actions);
         }
     }
@@ -103,13 +107,16 @@ impl StableBuffer {
     }
 
     fn send_reads(&mut self, actions: &mut Actions) {
-        while self.flusher.next < self.flusher.items.len() && self.flusher.under_way < self.settings.outstanding {
+        while self.flusher.next < self.flusher.items.len()
+            && self.flusher.under_way < self.settings.outstanding
+        {
             let item = self.flusher.next as u32;
             self.flusher.next += 1;
             if self.flusher.items[item as usize].data.is_some() {
                 continue;
             }
-            let offset = self.superblock.geometry.page_offset(self.flusher.items[item as usize].slot);
+            let offset =
+                self.superblock.geometry.page_offset(self.flusher.items[item as usize].slot);
             let range = (offset, offset + self.page_bytes());
             self.flusher.under_way += 1;
             self.send(Sent::FlushRead { item }, IoOp::Read, range, false, Data::Absent, actions);
@@ -122,14 +129,21 @@ impl StableBuffer {
     }
 
     pub(super) fn flush_read_ended(&mut self, item: u32, data: Data, actions: &mut Actions) {
-        self.flusher.items[item as usize].data = Some(self.superblock.geometry.without_header(0, data));
+        self.flusher.items[item as usize].data =
+            Some(self.superblock.geometry.without_header(0, data));
         self.flusher.under_way -= 1;
         self.send_reads(actions);
     }
 
     fn send_writes(&mut self, actions: &mut Actions) {
-        let most = if self.flusher.is_sequential { u64::from(self.below.most_bytes) / self.page_bytes() } else { 1 };
-        while self.flusher.next < self.flusher.items.len() && self.flusher.under_way < self.settings.outstanding {
+        let most = if self.flusher.is_sequential {
+            u64::from(self.below.most_bytes) / self.page_bytes()
+        } else {
+            1
+        };
+        while self.flusher.next < self.flusher.items.len()
+            && self.flusher.under_way < self.settings.outstanding
+        {
             let begin = self.flusher.next;
             let end = self.flusher.items.len().min(begin + most as usize);
             let mut data = Data::Absent;
@@ -166,7 +180,14 @@ impl StableBuffer {
                 self.table.flushed(slot);
                 if trims_late {
                     let range = (number * self.page_bytes(), (number + 1) * self.page_bytes());
-                    self.send(Sent::LateTrim { page }, IoOp::Trim, range, false, Data::Absent, actions);
+                    self.send(
+                        Sent::LateTrim { page },
+                        IoOp::Trim,
+                        range,
+                        false,
+                        Data::Absent,
+                        actions,
+                    );
                 }
             } else {
                 self.counts.outdated_pages += 1;

@@ -1,4 +1,5 @@
-//! The host's commands, taken apart: what concerns pages in the buffer, and what concerns their destinations.
+//! The host's commands, taken apart: what concerns pages in the buffer, and what concerns their
+//! destinations.
 
 use units::IoOp;
 
@@ -16,7 +17,8 @@ impl StableBuffer {
     /// The parts of a command's range that are pages, or parts of one.
     fn pages_of(&self, command: &Command) -> impl Iterator<Item = (u64, u64, u64)> + use<> {
         let (page, begin, end) = (self.page_bytes(), command.offset, command.end());
-        (begin / page..end.div_ceil(page)).map(move |number| (number, begin.max(number * page), end.min((number + 1) * page)))
+        (begin / page..end.div_ceil(page))
+            .map(move |number| (number, begin.max(number * page), end.min((number + 1) * page)))
     }
 
     pub(super) fn read(&mut self, command: &Command, actions: &mut Actions) {
@@ -40,9 +42,23 @@ impl StableBuffer {
                 self.counts.slot_read_pages += 1;
                 let offset = self.superblock.geometry.page_offset(slot) + u64::from(from);
                 let range = (offset, offset + end - begin);
-                self.send(Sent::Slot { part, slot, from }, IoOp::Read, range, false, Data::Absent, actions);
+                self.send(
+                    Sent::Slot { part, slot, from },
+                    IoOp::Read,
+                    range,
+                    false,
+                    Data::Absent,
+                    actions,
+                );
             } else {
-                self.send(Sent::Destination { part }, IoOp::Read, (begin, end), false, Data::Absent, actions);
+                self.send(
+                    Sent::Destination { part },
+                    IoOp::Read,
+                    (begin, end),
+                    false,
+                    Data::Absent,
+                    actions,
+                );
             }
         }
         self.segments = segments;
@@ -59,7 +75,8 @@ impl StableBuffer {
         segments.clear();
         for (number, begin, end) in self.pages_of(command) {
             self.counts.host_write_pages += 1;
-            // A page of which any version is in a slot, needed or not, is not written past it: recovery would find the older version.
+            // A page of which any version is in a slot, needed or not, is not written past it:
+            // recovery would find the older version.
             let is_past = goes_past && self.table.find(number).is_none();
             self.counts.past_pages += u64::from(is_past);
             match segments.last_mut() {
@@ -71,13 +88,22 @@ impl StableBuffer {
         let waited = self.pending.len();
         for (place, &(begin, end, is_past)) in segments.iter().enumerate() {
             let part = Gather::part(parent, place as u32);
-            let data = command.data.slice((begin - command.offset) as usize..(end - command.offset) as usize);
+            let data = command
+                .data
+                .slice((begin - command.offset) as usize..(end - command.offset) as usize);
             if is_past {
                 self.write_past(part, (begin, end), command.is_fua, data, actions);
             } else {
                 let (page, from) = (begin / self.page_bytes(), (begin % self.page_bytes()) as u32);
                 let length = (end - begin) as u32;
-                self.pending.push_back(Piece { part, page, from, length, is_fua: command.is_fua, data });
+                self.pending.push_back(Piece {
+                    part,
+                    page,
+                    from,
+                    length,
+                    is_fua: command.is_fua,
+                    data,
+                });
             }
         }
         self.segments = segments;
@@ -85,14 +111,28 @@ impl StableBuffer {
         self.counts.slot_waits += self.pending.len().saturating_sub(waited) as u64;
     }
 
-    fn write_past(&mut self, part: crate::Part, range: (u64, u64), is_fua: bool, data: Data, actions: &mut Actions) {
+    fn write_past(
+        &mut self,
+        part: crate::Part,
+        range: (u64, u64),
+        is_fua: bool,
+        data: Data,
+        actions: &mut Actions,
+    ) {
         let (first, last) = (range.0 / self.page_bytes(), (range.1 - 1) / self.page_bytes());
         for number in first..=last {
             let page = self.table.find_or_add(number);
             self.table.page_mut(page).is_locked = true;
         }
         let is_fua = is_fua || self.settings.ack == Ack::Fua;
-        self.send(Sent::Past { part, first, last, is_fua }, IoOp::Write, range, is_fua, data, actions);
+        self.send(
+            Sent::Past { part, first, last, is_fua },
+            IoOp::Write,
+            range,
+            is_fua,
+            data,
+            actions,
+        );
     }
 
     /// What is wrong with a write of bytes where headers are, in a layout that has them there.
@@ -103,22 +143,31 @@ impl StableBuffer {
         }
         self.pages_of(command).find_map(|(number, begin, end)| {
             let first = ((number + 1) * self.page_bytes() - reserved).max(begin);
-            let bytes = command.data.slice((first.min(end) - command.offset) as usize..(end - command.offset) as usize);
+            let bytes = command
+                .data
+                .slice((first.min(end) - command.offset) as usize..(end - command.offset) as usize);
             let is_zero = bytes.pieces().iter().all(|piece| piece.iter().all(|&byte| byte == 0));
-            (!is_zero)
-                .then(|| format!("the last {reserved} bytes of page {number} are not zero, and layout=embedded keeps its headers there"))
+            (!is_zero).then(|| {
+                format!(
+                    "the last {reserved} bytes of page {number} are not zero, and layout=embedded \
+                     keeps its headers there"
+                )
+            })
         })
     }
 
-    /// Trims what is not in the buffer. What is there is flushed one day, and trimmed then: before that its destination holds
-    /// something older than what was durable, which must not come back.
+    /// Trims what is not in the buffer. What is there is flushed one day, and trimmed then: before
+    /// that its destination holds something older than what was durable, which must not come back.
     pub(super) fn trim(&mut self, command: &Command, actions: &mut Actions) {
         let page = self.page_bytes();
         let (first, last) = (command.offset / page, (command.end() - 1) / page);
         let mut kept: Vec<u64> = if last - first < self.table.page_count() as u64 {
             (first..=last).filter(|&number| self.slot_of(number) != NONE).collect()
         } else {
-            let in_range = self.table.pages().filter(|entry| entry.slot != NONE && (first..=last).contains(&entry.number));
+            let in_range = self
+                .table
+                .pages()
+                .filter(|entry| entry.slot != NONE && (first..=last).contains(&entry.number));
             in_range.map(|entry| entry.number).collect()
         };
         kept.sort_unstable();
@@ -147,7 +196,14 @@ impl StableBuffer {
             let parent = self.gather.begin(command.id, segments.len() as u32);
             for (place, &(begin, end, _)) in segments.iter().enumerate() {
                 let part = Gather::part(parent, place as u32);
-                self.send(Sent::Destination { part }, IoOp::Trim, (begin, end), false, Data::Absent, actions);
+                self.send(
+                    Sent::Destination { part },
+                    IoOp::Trim,
+                    (begin, end),
+                    false,
+                    Data::Absent,
+                    actions,
+                );
             }
         }
         self.segments = segments;

@@ -43,7 +43,8 @@ pub(super) enum Sent {
     Destination { part: Part },
     /// A host's read of a page in a slot, from byte `from` of the page on.
     Slot { part: Part, slot: u32, from: u32 },
-    /// The page of which a piece replaces a part, from its slot (none if from its destination), to be written to `slot`.
+    /// The page of which a piece replaces a part, from its slot (none if from its destination), to
+    /// be written to `slot`.
     Base { piece: Piece, page: u32, from_slot: u32, slot: u32 },
     /// A page's write to its slot.
     Write { part: Part, page: u32, slot: u32, is_fua: bool },
@@ -139,14 +140,27 @@ impl StableBuffer {
     }
 
     /// Sends a command below.
-    pub(super) fn send(&mut self, sent: Sent, op: IoOp, range: (u64, u64), is_fua: bool, data: Data, actions: &mut Actions) {
+    pub(super) fn send(
+        &mut self,
+        sent: Sent,
+        op: IoOp,
+        range: (u64, u64),
+        is_fua: bool,
+        data: Data,
+        actions: &mut Actions,
+    ) {
         let id = self.sent.insert(sent) as u32;
         let (offset, end) = range;
         actions.send(Command { id, op, offset, length: (end - offset) as u32, is_fua, data });
     }
 
     /// Sends a flush, which covers what was replied to by now.
-    pub(super) fn send_flush(&mut self, host: Option<Part>, ends_instance: bool, actions: &mut Actions) {
+    pub(super) fn send_flush(
+        &mut self,
+        host: Option<Part>,
+        ends_instance: bool,
+        actions: &mut Actions,
+    ) {
         let mut cover = self.spare.pop().unwrap_or_default();
         std::mem::swap(&mut cover.slots, &mut self.volatile);
         std::mem::swap(&mut cover.parts, &mut self.unacknowledged);
@@ -185,7 +199,12 @@ impl StableBuffer {
         let poisoned = Failure::Poisoned { layer: NAME, cause };
         self.poison = Some(poisoned.clone());
         let waiting = self.waiting.drain().map(|waiting| waiting.piece.part);
-        let parts = self.pending.drain(..).map(|piece| piece.part).chain(waiting).chain(self.unacknowledged.drain(..));
+        let parts = self
+            .pending
+            .drain(..)
+            .map(|piece| piece.part)
+            .chain(waiting)
+            .chain(self.unacknowledged.drain(..));
         for part in parts {
             self.gather.ended(part, Err(poisoned.clone()), actions);
         }
@@ -216,7 +235,8 @@ impl StableBuffer {
         }
     }
 
-    /// A page's write, or what else it was locked for, has ended: the next that waits for it goes on.
+    /// A page's write, or what else it was locked for, has ended: the next that waits for it goes
+    /// on.
     pub(super) fn unlock(&mut self, page: u32) {
         let entry = self.table.page_mut(page);
         let first = entry.first_waiting;
@@ -251,18 +271,34 @@ impl StableBuffer {
             self.superblock.geometry.page_offset(from_slot)
         };
         let range = (offset, offset + self.page_bytes());
-        self.send(Sent::Base { piece, page, from_slot, slot }, IoOp::Read, range, false, Data::Absent, actions);
+        self.send(
+            Sent::Base { piece, page, from_slot, slot },
+            IoOp::Read,
+            range,
+            false,
+            Data::Absent,
+            actions,
+        );
     }
 
     /// The page of which a piece replaces a part was read.
-    fn base_ended(&mut self, base: (Piece, u32, u32, u32), outcome: Result<Data, Failure>, actions: &mut Actions) {
+    fn base_ended(
+        &mut self,
+        base: (Piece, u32, u32, u32),
+        outcome: Result<Data, Failure>,
+        actions: &mut Actions,
+    ) {
         let (mut piece, page, from_slot, slot) = base;
         if from_slot != NONE {
             self.table.read_ends(from_slot);
         }
         match self.poison.clone().map_or(outcome, Err) {
             Ok(data) => {
-                let whole = if from_slot == NONE { data } else { self.superblock.geometry.without_header(0, data) };
+                let whole = if from_slot == NONE {
+                    data
+                } else {
+                    self.superblock.geometry.without_header(0, data)
+                };
                 piece.data = whole.patched(piece.from as usize, &piece.data);
                 self.write_slot(piece, page, slot, actions);
             }
@@ -280,16 +316,30 @@ impl StableBuffer {
         self.table.sent(slot, page);
         let geometry = &self.superblock.geometry;
         let data = geometry.slot_data(&header, &piece.data);
-        let range = (geometry.slot_offset(slot), geometry.slot_offset(slot) + geometry.slot_bytes());
+        let range =
+            (geometry.slot_offset(slot), geometry.slot_offset(slot) + geometry.slot_bytes());
         if !self.settings.rereads {
             self.flusher.keep(slot, piece.data);
         }
         self.counts.buffered_pages += 1;
-        let is_fua = self.settings.ack == Ack::Fua || (self.settings.ack == Ack::Written && piece.is_fua);
-        self.send(Sent::Write { part: piece.part, page, slot, is_fua }, IoOp::Write, range, is_fua, data, actions);
+        let is_fua =
+            self.settings.ack == Ack::Fua || (self.settings.ack == Ack::Written && piece.is_fua);
+        self.send(
+            Sent::Write { part: piece.part, page, slot, is_fua },
+            IoOp::Write,
+            range,
+            is_fua,
+            data,
+            actions,
+        );
     }
 
-    fn write_ended(&mut self, write: (Part, u32, u32, bool), outcome: Result<Data, Failure>, actions: &mut Actions) {
+    fn write_ended(
+        &mut self,
+        write: (Part, u32, u32, bool),
+        outcome: Result<Data, Failure>,
+        actions: &mut Actions,
+    ) {
         let (part, page, slot, is_fua) = write;
         if let Err(failure) = outcome {
             self.poison(&failure, actions);
@@ -318,7 +368,12 @@ impl StableBuffer {
         }
     }
 
-    fn past_ended(&mut self, past: (Part, u64, u64, bool), outcome: Result<Data, Failure>, actions: &mut Actions) {
+    fn past_ended(
+        &mut self,
+        past: (Part, u64, u64, bool),
+        outcome: Result<Data, Failure>,
+        actions: &mut Actions,
+    ) {
         let (part, first, last, is_fua) = past;
         for number in first..=last {
             let page = self.table.find(number).expect("a page is locked as long as it is written");
@@ -332,12 +387,18 @@ impl StableBuffer {
 
     /// Whether a write is part of a run that goes past the buffer.
     pub(super) fn is_sequential(&mut self, command: &Command) -> bool {
-        self.sequential.as_mut().is_some_and(|sequential| sequential.is_long(command.offset, command.length))
+        self.sequential
+            .as_mut()
+            .is_some_and(|sequential| sequential.is_long(command.offset, command.length))
     }
 
     /// Slots whose content nobody needs, or will not need once it is known to be durable elsewhere.
     fn slots_to_come(&self) -> u32 {
-        let being_written = self.sent.iter().filter(|(_, sent)| matches!(sent, Sent::Write { .. } | Sent::Base { .. })).count() as u32;
+        let being_written = self
+            .sent
+            .iter()
+            .filter(|(_, sent)| matches!(sent, Sent::Write { .. } | Sent::Base { .. }))
+            .count() as u32;
         self.table.len().saturating_sub(self.candidates + being_written)
     }
 
@@ -376,7 +437,10 @@ impl StableBuffer {
         } else if let Some(best) = best {
             self.begin_instance(best, actions);
         } else {
-            assert!(!self.sent.is_empty(), "a write waits for a slot and nothing that frees one is under way");
+            assert!(
+                !self.sent.is_empty(),
+                "a write waits for a slot and nothing that frees one is under way"
+            );
         }
     }
 }
@@ -416,12 +480,19 @@ impl Layer for StableBuffer {
             Sent::Destination { part } => self.gather.ended(part, outcome, actions),
             Sent::Slot { part, slot, from } => {
                 self.table.read_ends(slot);
-                let outcome = outcome.map(|data| self.superblock.geometry.without_header(from, data));
+                let outcome =
+                    outcome.map(|data| self.superblock.geometry.without_header(from, data));
                 self.gather.ended(part, outcome, actions);
             }
-            Sent::Base { piece, page, from_slot, slot } => self.base_ended((piece, page, from_slot, slot), outcome, actions),
-            Sent::Write { part, page, slot, is_fua } => self.write_ended((part, page, slot, is_fua), outcome, actions),
-            Sent::Past { part, first, last, is_fua } => self.past_ended((part, first, last, is_fua), outcome, actions),
+            Sent::Base { piece, page, from_slot, slot } => {
+                self.base_ended((piece, page, from_slot, slot), outcome, actions);
+            }
+            Sent::Write { part, page, slot, is_fua } => {
+                self.write_ended((part, page, slot, is_fua), outcome, actions);
+            }
+            Sent::Past { part, first, last, is_fua } => {
+                self.past_ended((part, first, last, is_fua), outcome, actions);
+            }
             Sent::Flush { cover } => self.flush_ended(cover, outcome, actions),
             Sent::LateTrim { page } => self.unlock(page),
             Sent::FlushRead { .. } | Sent::FlushWrite if self.poison.is_some() => {}

@@ -1,17 +1,23 @@
-//! StableBuffer: random writes go to a small area at the end of the device first, where they are fast, and from there to their
-//! destinations in patterns that are fast, too (Li et al., CIKM 2010).
+//! StableBuffer: random writes go to a small area at the end of the device first, where they are
+//! fast, and from there to their destinations in patterns that are fast, too (Li et al., CIKM
+//! 2010).
 //!
 //! # Durability
-//! A write is replied to when its slot is durable (`ack=fua`, and `ack=flush` with a flush that writes share), and then a host's flush has
-//! nothing left to do; or when its slot is written (`ack=written`): then it is volatile until the host's flush, which is passed on, or FUA.
-//! A power cut takes what was not acknowledged, and with `written` what no flush covers; each sector then holds an older version, but none
-//! older than the last durable one. A write or flush of the layer's own that fails, and a slot that cannot be read to be flushed, poison it.
+//! A write is replied to when its slot is durable (`ack=fua`, and `ack=flush` with a flush that
+//! writes share), and then a host's flush has nothing left to do; or when its slot is written
+//! (`ack=written`): then it is volatile until the host's flush, which is passed on, or FUA. A power
+//! cut takes what was not acknowledged, and with `written` what no flush covers; each sector then
+//! holds an older version, but none older than the last durable one. A write or flush of the
+//! layer's own that fails, and a slot that cannot be read to be flushed, poison it.
 //!
-//! A page is in one place or the other at any moment: its slot is free only when its destination, or a newer slot, is durable. A page that is
-//! written again gets a new slot (the paper overwrites the old one: a torn write would lose what was acknowledged). Recovery takes the newest
-//! version of each page that is in any slot, needed or not; so the newest durable one is not overwritten while an older one is there
-//! ([`table`]), and nothing is written past the buffer to a page of which a version is there ([`host`]). Headers of torn slots are wiped
-//! ([`recovery`]). What lies on the device is drawn in `docs/formats/stable_buffer.md`; differences from the paper are in `docs/layers.md`.
+//! A page is in one place or the other at any moment: its slot is free only when its destination,
+//! or a newer slot, is durable. A page that is written again gets a new slot (the paper overwrites
+//! the old one: a torn write would lose what was acknowledged). Recovery takes the newest version
+//! of each page that is in any slot, needed or not; so the newest durable one is not overwritten
+//! while an older one is there ([`table`]), and nothing is written past the buffer to a page of
+//! which a version is there ([`host`]). Headers of torn slots are wiped ([`recovery`]). What lies
+//! on the device is drawn in `docs/formats/stable_buffer.md`; differences from the paper are in
+//! `docs/layers.md`.
 
 mod counts;
 mod disk;
@@ -37,7 +43,8 @@ pub static ENTRY: Entry = Entry {
     info: Info {
         name: NAME,
         aliases: &["stablebuffer"],
-        summary: "random writes are staged in a small area of the device, and flushed from there in patterns that it likes",
+        summary: "random writes are staged in a small area of the device, and flushed from there \
+                  in patterns that it likes",
         source: "STABLEBUFFER (Li et al., CIKM 2010)",
         params: settings::PARAMS,
     },

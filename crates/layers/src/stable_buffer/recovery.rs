@@ -1,4 +1,5 @@
-//! Making an empty buffer, and opening what is there: the translation table is built again from the slots (STABLEBUFFER 2.2).
+//! Making an empty buffer, and opening what is there: the translation table is built again from the
+//! slots (STABLEBUFFER 2.2).
 
 use twox_hash::XxHash3_64;
 
@@ -70,20 +71,27 @@ fn read_superblock(settings: &Settings, store: &mut dyn Store) -> Result<Superbl
         Ok(superblock) => superblock,
         // The copy at the end tells where it begins, but if it was damaged the parameters do, too.
         Err(reason) => {
-            let geometry = Geometry::at_end(limits, settings.page_bytes, settings.slots, settings.layout)?;
+            let geometry =
+                Geometry::at_end(limits, settings.page_bytes, settings.slots, settings.layout)?;
             store.read(geometry.area_offset, &mut sector)?;
-            Superblock::from_sector(&sector, limits).map_err(|_| LayerError::NotFormatted { layer: NAME, offset, reason })?
+            Superblock::from_sector(&sector, limits).map_err(|_| LayerError::NotFormatted {
+                layer: NAME,
+                offset,
+                reason,
+            })?
         }
     };
     let Geometry { page_bytes, slots, layout, .. } = superblock.geometry;
     let word = |layout| if layout == Layout::Beside { "beside" } else { "embedded" };
-    let is_as_asked =
-        page_bytes == settings.page_bytes && layout == settings.layout && (slots == settings.slots || !settings.is_size_given);
+    let is_as_asked = page_bytes == settings.page_bytes
+        && layout == settings.layout
+        && (slots == settings.slots || !settings.is_size_given);
     if is_as_asked {
         return Ok(superblock);
     }
     let reason = format!(
-        "it was formatted with {slots} slots of page={page_bytes} and layout={}, and is opened with {} slots of page={} and layout={}",
+        "it was formatted with {slots} slots of page={page_bytes} and layout={}, and is opened \
+         with {} slots of page={} and layout={}",
         word(layout),
         settings.slots,
         settings.page_bytes,
@@ -92,12 +100,17 @@ fn read_superblock(settings: &Settings, store: &mut dyn Store) -> Result<Superbl
     Err(LayerError::Refused { layer: NAME, reason })
 }
 
-/// Whatever is whole in the slots: sequence, slot, page; by ascending sequence. The headers of what is not whole are wiped, durably: what
-/// has to be taken for lost now must not be completed by parts of a later write of the same bytes.
-fn scan(superblock: &Superblock, store: &mut dyn Store) -> Result<Vec<(u64, u32, u64)>, LayerError> {
+/// Whatever is whole in the slots: sequence, slot, page; by ascending sequence. The headers of what
+/// is not whole are wiped, durably: what has to be taken for lost now must not be completed by
+/// parts of a later write of the same bytes.
+fn scan(
+    superblock: &Superblock,
+    store: &mut dyn Store,
+) -> Result<Vec<(u64, u32, u64)>, LayerError> {
     let geometry = superblock.geometry;
     let at_a_time = (AT_A_TIME / geometry.slot_bytes()).max(1) as u32;
-    let mut bytes = vec![0; (u64::from(at_a_time.min(geometry.slots)) * geometry.slot_bytes()) as usize];
+    let mut bytes =
+        vec![0; (u64::from(at_a_time.min(geometry.slots)) * geometry.slot_bytes()) as usize];
     let (mut found, mut torn) = (Vec::new(), Vec::new());
     for first in (0..geometry.slots).step_by(at_a_time as usize) {
         let slots = at_a_time.min(geometry.slots - first);
@@ -116,8 +129,15 @@ fn scan(superblock: &Superblock, store: &mut dyn Store) -> Result<Vec<(u64, u32,
     }
     found.sort_unstable();
     if let Some(pair) = found.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-        let reason = format!("slots {} and {} have one sequence number, {}", pair[0].1, pair[1].1, pair[0].0);
-        return Err(LayerError::Corrupt { layer: NAME, offset: geometry.slot_offset(pair[1].1), reason });
+        let reason = format!(
+            "slots {} and {} have one sequence number, {}",
+            pair[0].1, pair[1].1, pair[0].0
+        );
+        return Err(LayerError::Corrupt {
+            layer: NAME,
+            offset: geometry.slot_offset(pair[1].1),
+            reason,
+        });
     }
     let zeros = vec![0; geometry.sector_bytes as usize];
     for &slot in &torn {
@@ -137,8 +157,9 @@ impl Superblock {
 }
 
 impl StableBuffer {
-    /// Takes what was found for what was written in this order. The newest version of a page is in the buffer again; whether it was
-    /// flushed before is not known, and flushing it again changes nothing.
+    /// Takes what was found for what was written in this order. The newest version of a page is in
+    /// the buffer again; whether it was flushed before is not known, and flushing it again changes
+    /// nothing.
     fn restore(&mut self, found: &[(u64, u32, u64)]) {
         for &(sequence, slot, number) in found {
             let page = self.table.find_or_add(number);
@@ -148,7 +169,8 @@ impl StableBuffer {
             self.table.durable(slot);
             self.sequence = sequence + 1;
         }
-        let pages: Vec<u32> = found.iter().filter_map(|&(.., number)| self.table.find(number)).collect();
+        let pages: Vec<u32> =
+            found.iter().filter_map(|&(.., number)| self.table.find(number)).collect();
         for page in pages {
             let entry = self.table.page_mut(page);
             if !entry.is_candidate {

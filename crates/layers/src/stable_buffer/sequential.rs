@@ -33,7 +33,11 @@ impl Sequential {
             oldest
         });
         let run = &mut self.runs[place];
-        *run = Run { end: offset + u64::from(length), bytes: run.bytes + u64::from(length), used: self.writes };
+        *run = Run {
+            end: offset + u64::from(length),
+            bytes: run.bytes + u64::from(length),
+            used: self.writes,
+        };
         run.bytes >= self.least_bytes
     }
 }

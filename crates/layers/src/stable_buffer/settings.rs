@@ -7,7 +7,8 @@ use super::disk::{HEADER_BYTES, Layout};
 use super::patterns::Tuning;
 use crate::{LayerError, Limits, Making};
 
-/// Bytes of pages that the buffer holds if nothing else is known: what STABLEBUFFER 4.1 takes on a drive.
+/// Bytes of pages that the buffer holds if nothing else is known: what STABLEBUFFER 4.1 takes on a
+/// drive.
 const SIZE_BYTES: u64 = 4 << 20;
 /// Thresholds in pages if nothing else is known: those of the Mtron in STABLEBUFFER 3.2.
 const THRESHOLDS: [f64; 3] = [8.0, 12.0, 16.0];
@@ -18,8 +19,17 @@ const fn text(name: &'static str, default: &'static str, help: &'static str) -> 
 
 /// All parameters.
 pub const PARAMS: &[Param] = &[
-    text("size", "auto", "bytes of pages that the buffer holds; auto: the device's focused area, or 4Mi"),
-    Param { name: "page", kind: ParamKind::Integer { min: 512, max: 1 << 20 }, default: "4Ki", help: "bytes of a page" },
+    text(
+        "size",
+        "auto",
+        "bytes of pages that the buffer holds; auto: the device's focused area, or 4Mi",
+    ),
+    Param {
+        name: "page",
+        kind: ParamKind::Integer { min: 512, max: 1 << 20 },
+        default: "4Ki",
+        help: "bytes of a page",
+    },
     Param {
         name: "patterns",
         kind: ParamKind::Choice(&["on_demand", "incremental"]),
@@ -30,79 +40,98 @@ pub const PARAMS: &[Param] = &[
         name: "flushing",
         kind: ParamKind::Choice(&["passive", "proactive"]),
         default: "passive",
-        help: "pages are flushed when the buffer is full, or as soon as an instance of a pattern is large enough",
+        help: "pages are flushed when the buffer is full, or as soon as an instance of a pattern \
+               is large enough",
     },
     Param {
         name: "ack",
         kind: ParamKind::Choice(&["fua", "flush", "written"]),
         default: "fua",
-        help: "when a write is replied to: its slot was written with FUA; with a flush that writes share; or is still volatile",
+        help: "when a write is replied to: its slot was written with FUA; with a flush that writes \
+               share; or is still volatile",
     },
     Param {
         name: "layout",
         kind: ParamKind::Choice(&["beside", "embedded"]),
         default: "beside",
-        help: "a slot's header has a sector of its own, or the last 40 bytes of the page, which must be zero",
+        help: "a slot's header has a sector of its own, or the last 40 bytes of the page, which \
+               must be zero",
     },
     text(
         "focused_area",
         "auto",
-        "bytes of the area in which random writes are fast; auto: from the device's profile, else the buffer's size",
+        "bytes of the area in which random writes are fast; auto: from the device's profile, else \
+         the buffer's size",
     ),
     Param {
         name: "windows",
         kind: ParamKind::Choice(&["anywhere", "aligned"]),
         default: "anywhere",
-        help: "focused instances lie anywhere, as in STABLEBUFFER, or between multiples of focused_area",
+        help: "focused instances lie anywhere, as in STABLEBUFFER, or between multiples of \
+               focused_area",
     },
     text(
         "t_sequential",
         "auto",
-        "time of a page's write in a sequential run, in us; auto: from the device's profile, else that of the slowest known pattern",
+        "time of a page's write in a sequential run, in us; auto: from the device's profile, else \
+         that of the slowest known pattern",
     ),
     text(
         "t_partitioned",
         "auto",
-        "time of a page's write in runs that take turns, in us; auto: from the device's profile, else that of the slowest known pattern",
+        "time of a page's write in runs that take turns, in us; auto: from the device's profile, \
+         else that of the slowest known pattern",
     ),
     text(
         "t_focused",
         "auto",
-        "time of a page's write within the focused area, in us; auto: from the device's profile, else that of the slowest known pattern",
+        "time of a page's write within the focused area, in us; auto: from the device's profile, \
+         else that of the slowest known pattern",
     ),
     text(
         "theta_sequential",
         "auto",
-        "pages above which a run is flushed at once; auto: from the device's profile, else 8 (STABLEBUFFER 3.2)",
+        "pages above which a run is flushed at once; auto: from the device's profile, else 8 \
+         (STABLEBUFFER 3.2)",
     ),
     text(
         "theta_partitioned",
         "auto",
-        "pages above which runs of equal length are; auto: theta_sequential * t_partitioned / t_sequential, else 12",
+        "pages above which runs of equal length are; auto: theta_sequential * t_partitioned / \
+         t_sequential, else 12",
     ),
-    text("theta_focused", "auto", "pages above which a focused cluster is; auto: theta_sequential * t_focused / t_sequential, else 16"),
+    text(
+        "theta_focused",
+        "auto",
+        "pages above which a focused cluster is; auto: theta_sequential * t_focused / \
+         t_sequential, else 16",
+    ),
     Param {
         name: "partitions",
         kind: ParamKind::Integer { min: 1, max: 1024 },
         default: "4",
-        help: "most runs of equal length that take turns: as many as t_partitioned was measured with",
+        help: "most runs of equal length that take turns: as many as t_partitioned was measured \
+               with",
     },
     Param {
         name: "run_pages",
         kind: ParamKind::Integer { min: 1, max: 1 << 20 },
         default: "2",
-        help: "pages of the shortest run that is flushed as a sequential one; STABLEBUFFER says nothing of runs of one page",
+        help: "pages of the shortest run that is flushed as a sequential one; STABLEBUFFER says \
+               nothing of runs of one page",
     },
     Param {
         name: "partition_pages",
         kind: ParamKind::Integer { min: 1, max: 1 << 20 },
         default: "2",
-        help: "pages of the shortest run that is taken for a partition; 1 as in STABLEBUFFER, where single pages are partitions, too",
+        help: "pages of the shortest run that is taken for a partition; 1 as in STABLEBUFFER, \
+               where single pages are partitions, too",
     },
     text(
         "sequential",
         "auto",
-        "bytes of a sequential run from which on it goes past the buffer; off; auto: the device's write size or theta_sequential pages, else off",
+        "bytes of a sequential run from which on it goes past the buffer; off; auto: the device's \
+         write size or theta_sequential pages, else off",
     ),
     Param {
         name: "reread",
@@ -167,7 +196,9 @@ fn bytes(args: &Args, name: &'static str, known: Option<u64>) -> Result<Option<u
         return Ok(known);
     }
     let value = parse_integer(given.strip_suffix('B').unwrap_or(given)).filter(|&value| value > 0);
-    value.map(Some).ok_or_else(|| refused(format!("{name}={given} is no number of bytes, such as 4Mi, and not auto")))
+    value.map(Some).ok_or_else(|| {
+        refused(format!("{name}={given} is no number of bytes, such as 4Mi, and not auto"))
+    })
 }
 
 /// A number above 0, as given or as known.
@@ -177,7 +208,9 @@ fn number(args: &Args, name: &'static str, known: Option<f64>) -> Result<Option<
         return Ok(known);
     }
     let value = parse_number(given).filter(|&value| value > 0.0);
-    value.map(Some).ok_or_else(|| refused(format!("{name}={given} is no number above 0, and not auto")))
+    value
+        .map(Some)
+        .ok_or_else(|| refused(format!("{name}={given} is no number above 0, and not auto")))
 }
 
 impl Settings {
@@ -188,28 +221,46 @@ impl Settings {
     pub fn new(making: &Making<'_>, limits: Limits) -> Result<Self, LayerError> {
         let Making { args, facts, .. } = making;
         let page_bytes = args.integer("page") as u32;
-        let layout = if args.text("layout") == "embedded" { Layout::Embedded } else { Layout::Beside };
+        let layout =
+            if args.text("layout") == "embedded" { Layout::Embedded } else { Layout::Beside };
         let (sector, page) = (limits.sector_bytes, u64::from(page_bytes));
-        if page_bytes < sector || !page_bytes.is_multiple_of(sector) || page_bytes as usize <= HEADER_BYTES {
-            return Err(refused(format!("page={page_bytes} is not of whole sectors of {sector} bytes")));
+        if page_bytes < sector
+            || !page_bytes.is_multiple_of(sector)
+            || page_bytes as usize <= HEADER_BYTES
+        {
+            return Err(refused(format!(
+                "page={page_bytes} is not of whole sectors of {sector} bytes"
+            )));
         }
         if u64::from(page_bytes) + u64::from(sector) > u64::from(limits.most_bytes) {
-            return Err(refused(format!("a slot of a page of {page_bytes} bytes is longer than the longest write, {}", limits.most_bytes)));
+            return Err(refused(format!(
+                "a slot of a page of {page_bytes} bytes is longer than the longest write, {}",
+                limits.most_bytes
+            )));
         }
         let size = bytes(args, "size", facts.focused_area_bytes)?;
         let slots = size.unwrap_or(SIZE_BYTES) / page;
         if slots == 0 || slots > u64::from(u32::MAX / 4) {
-            return Err(refused(format!("size={} is not from one page of {page} bytes to {} of them", args.text("size"), u32::MAX / 4)));
+            return Err(refused(format!(
+                "size={} is not from one page of {page} bytes to {} of them",
+                args.text("size"),
+                u32::MAX / 4
+            )));
         }
         let is_proactive = args.text("flushing") == "proactive";
         let is_incremental = args.text("patterns") == "incremental";
         if is_proactive && !is_incremental {
-            return Err(refused("flushing=proactive needs patterns=incremental (STABLEBUFFER 3.2)".to_owned()));
+            return Err(refused(
+                "flushing=proactive needs patterns=incremental (STABLEBUFFER 3.2)".to_owned(),
+            ));
         }
         let tuning = Self::tuning(making, page, slots)?;
         let sequential_bytes = match args.text("sequential") {
             "off" => None,
-            "auto" => facts.write_bytes.map(u64::from).or(facts.thresholds.map(|least| (least.sequential_pages * page as f64) as u64)),
+            "auto" => facts
+                .write_bytes
+                .map(u64::from)
+                .or(facts.thresholds.map(|least| (least.sequential_pages * page as f64) as u64)),
             _ => bytes(args, "sequential", None)?,
         };
         Ok(Self {
@@ -233,25 +284,33 @@ impl Settings {
 
     fn tuning(making: &Making<'_>, page: u64, slots: u64) -> Result<Tuning, LayerError> {
         let Making { args, facts, .. } = making;
-        let focused = bytes(args, "focused_area", facts.focused_area_bytes)?.unwrap_or(slots * page);
-        let us = |pick: fn(&crate::PatternTimes) -> f64| facts.times.as_ref().map(|times| pick(times) / 1000.0);
+        let focused =
+            bytes(args, "focused_area", facts.focused_area_bytes)?.unwrap_or(slots * page);
+        let us = |pick: fn(&crate::PatternTimes) -> f64| {
+            facts.times.as_ref().map(|times| pick(times) / 1000.0)
+        };
         let times = [
             number(args, "t_sequential", us(|times| times.sequential_ns))?,
             number(args, "t_partitioned", us(|times| times.partitioned_ns))?,
             number(args, "t_focused", us(|times| times.focused_ns))?,
         ];
         // If no time is known all are equal, and the length of an instance decides alone.
-        let slowest =
-            times.iter().flatten().copied().fold(None, |slowest: Option<f64>, time| Some(slowest.map_or(time, |other| other.max(time))));
+        let slowest = times.iter().flatten().copied().fold(None, |slowest: Option<f64>, time| {
+            Some(slowest.map_or(time, |other| other.max(time)))
+        });
         let time_ns = times.map(|time| time.or(slowest).unwrap_or(1.0) * 1000.0);
         let known = |pick: fn(&crate::Thresholds) -> f64| facts.thresholds.as_ref().map(pick);
-        let sequential = number(args, "theta_sequential", known(|least| least.sequential_pages))?.unwrap_or(THRESHOLDS[0]);
+        let sequential = number(args, "theta_sequential", known(|least| least.sequential_pages))?
+            .unwrap_or(THRESHOLDS[0]);
         // In proportion to the times, unless told (STABLEBUFFER 3.2).
         let is_given = args.text("theta_sequential") != "auto";
         let of = |name, told: Option<f64>, x: usize| {
             let told = if is_given { None } else { told };
-            let in_proportion =
-                if times[0].is_some() && times[x].is_some() { time_ns[x] / time_ns[0] } else { THRESHOLDS[x] / THRESHOLDS[0] };
+            let in_proportion = if times[0].is_some() && times[x].is_some() {
+                time_ns[x] / time_ns[0]
+            } else {
+                THRESHOLDS[x] / THRESHOLDS[0]
+            };
             number(args, name, told).map(|pages| pages.unwrap_or(sequential * in_proportion))
         };
         let partitioned = of("theta_partitioned", known(|least| least.partitioned_pages), 1)?;
@@ -285,21 +344,35 @@ mod tests {
     /// STABLEBUFFER 3.2, the Mtron: times of 1 : 1.5 : 2 and 8 pages make 8, 12 and 16.
     #[test]
     fn thresholds_are_in_proportion_to_the_times() {
-        let told = tuning("stable_buffer(t_sequential=100,t_partitioned=150,t_focused=200,theta_sequential=8)", &Facts::default());
-        assert_eq!((told.threshold_pages, told.time_ns), ([8.0, 12.0, 16.0], [100_000.0, 150_000.0, 200_000.0]));
-        let times = Some(PatternTimes { sequential_ns: 10.0, partitioned_ns: 30.0, focused_ns: 20.0 });
-        let thresholds = Some(Thresholds { sequential_pages: 4.0, partitioned_pages: 5.0, focused_pages: 6.0 });
-        let facts = Facts { times, thresholds, focused_area_bytes: Some(1 << 20), ..Facts::default() };
+        let told = tuning(
+            "stable_buffer(t_sequential=100,t_partitioned=150,t_focused=200,theta_sequential=8)",
+            &Facts::default(),
+        );
+        assert_eq!(
+            (told.threshold_pages, told.time_ns),
+            ([8.0, 12.0, 16.0], [100_000.0, 150_000.0, 200_000.0])
+        );
+        let times =
+            Some(PatternTimes { sequential_ns: 10.0, partitioned_ns: 30.0, focused_ns: 20.0 });
+        let thresholds =
+            Some(Thresholds { sequential_pages: 4.0, partitioned_pages: 5.0, focused_pages: 6.0 });
+        let facts =
+            Facts { times, thresholds, focused_area_bytes: Some(1 << 20), ..Facts::default() };
         let known = tuning("stable_buffer", &facts);
         assert_eq!((known.threshold_pages, known.focused_pages), ([4.0, 5.0, 6.0], 256));
-        assert_eq!(tuning("stable_buffer(theta_sequential=2)", &facts).threshold_pages, [2.0, 6.0, 4.0]);
+        assert_eq!(
+            tuning("stable_buffer(theta_sequential=2)", &facts).threshold_pages,
+            [2.0, 6.0, 4.0]
+        );
     }
 
     #[test]
     fn what_nobody_knows_has_a_value_that_the_help_tells() {
         let unknown = tuning("stable_buffer(size=2Mi)", &Facts::default());
         assert_eq!((unknown.threshold_pages, unknown.focused_pages), (THRESHOLDS, 512));
-        assert!(unknown.time_ns[0] == unknown.time_ns[1] && unknown.time_ns[1] == unknown.time_ns[2]);
+        assert!(
+            unknown.time_ns[0] == unknown.time_ns[1] && unknown.time_ns[1] == unknown.time_ns[2]
+        );
         let some = tuning("stable_buffer(t_focused=7)", &Facts::default());
         assert_eq!(some.time_ns, [7000.0; 3]);
     }

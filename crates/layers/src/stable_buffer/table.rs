@@ -1,9 +1,12 @@
-//! Which page is in which slot, and what each slot still holds on the media: the translation table, the bitmap and the free-slot pointer
-//! of STABLEBUFFER 2.2, and the versions that recovery would find.
+//! Which page is in which slot, and what each slot still holds on the media: the translation table,
+//! the bitmap and the free-slot pointer of STABLEBUFFER 2.2, and the versions that recovery would
+//! find.
 //!
-//! A version is a page's content in a slot. It is on the media from the moment that it is sent until what overwrites its slot is durable,
-//! whether it is still needed or not: recovery finds it there and takes the newest version of each page. So the newest durable version of a
-//! page must not be overwritten while an older one is there, or the older one would come back. Such a slot is free and yet not to be taken.
+//! A version is a page's content in a slot. It is on the media from the moment that it is sent
+//! until what overwrites its slot is durable, whether it is still needed or not: recovery finds it
+//! there and takes the newest version of each page. So the newest durable version of a page must
+//! not be overwritten while an older one is there, or the older one would come back. Such a slot is
+//! free and yet not to be taken.
 
 use rustc_hash::FxHashMap;
 use slab::Slab;
@@ -39,7 +42,8 @@ struct Slot {
     readers: u32,
 }
 
-/// What a slot holds on the media, or may hold. Each slot has two: what it was written with last, and what was there before that until it is durable.
+/// What a slot holds on the media, or may hold. Each slot has two: what it was written with last,
+/// and what was there before that until it is durable.
 #[derive(Clone, Copy, Debug)]
 struct Version {
     /// Its page; none if there is no such version.
@@ -88,7 +92,8 @@ pub struct Table {
 impl Table {
     /// All slots are free and hold nothing.
     pub fn new(slots: u32) -> Self {
-        let slot = Slot { state: State::Free, now: 0, is_flushing: false, is_flushed: false, readers: 0 };
+        let slot =
+            Slot { state: State::Free, now: 0, is_flushing: false, is_flushed: false, readers: 0 };
         let version = Version { page: NONE, newer: NONE, older: NONE, is_superseded: false };
         let mut takeable = vec![u64::MAX; slots.div_ceil(64) as usize];
         if !slots.is_multiple_of(64) {
@@ -96,7 +101,10 @@ impl Table {
         }
         Self {
             pages: Slab::with_capacity(slots as usize),
-            by_number: FxHashMap::with_capacity_and_hasher(2 * slots as usize, rustc_hash::FxBuildHasher),
+            by_number: FxHashMap::with_capacity_and_hasher(
+                2 * slots as usize,
+                rustc_hash::FxBuildHasher,
+            ),
             slots: vec![slot; slots as usize],
             versions: vec![version; 2 * slots as usize],
             takeable,
@@ -180,7 +188,9 @@ impl Table {
         let (first, words) = (self.pointer / 64, self.takeable.len() as u32);
         let from_pointer = self.takeable[first as usize] & (u64::MAX << (self.pointer % 64));
         let (word, bits) = if from_pointer == 0 {
-            let word = (1..=words).map(|step| (first + step) % words).find(|&word| self.takeable[word as usize] != 0)?;
+            let word = (1..=words)
+                .map(|step| (first + step) % words)
+                .find(|&word| self.takeable[word as usize] != 0)?;
             (word, self.takeable[word as usize])
         } else {
             (first, from_pointer)
@@ -203,7 +213,11 @@ impl Table {
 
     /// Gives back a slot to which nothing was sent.
     pub fn give_back(&mut self, slot: u32) {
-        assert_eq!(self.slots[slot as usize].state, State::Reserved, "nothing was sent to slot {slot}");
+        assert_eq!(
+            self.slots[slot as usize].state,
+            State::Reserved,
+            "nothing was sent to slot {slot}"
+        );
         self.freed(slot);
     }
 
@@ -216,8 +230,12 @@ impl Table {
         entry.now ^= 1;
         let version = 2 * slot + entry.now;
         let older = self.pages[page as usize].newest;
-        debug_assert_eq!(self.versions[version as usize].page, NONE, "slot {slot} has room for a version");
-        self.versions[version as usize] = Version { page, newer: NONE, older, is_superseded: false };
+        debug_assert_eq!(
+            self.versions[version as usize].page, NONE,
+            "slot {slot} has room for a version"
+        );
+        self.versions[version as usize] =
+            Version { page, newer: NONE, older, is_superseded: false };
         if older != NONE {
             self.versions[older as usize].newer = version;
         }
@@ -233,7 +251,8 @@ impl Table {
         page.is_trimmed = false;
     }
 
-    /// What a slot was written with is durable: what it held before is gone, and older versions of its page are needed no more.
+    /// What a slot was written with is durable: what it held before is gone, and older versions of
+    /// its page are needed no more.
     pub fn durable(&mut self, slot: u32) {
         debug_assert_eq!(self.slots[slot as usize].state, State::Written);
         self.slots[slot as usize].state = State::Durable;
@@ -280,11 +299,15 @@ impl Table {
         2 * slot + self.slots[slot as usize].now
     }
 
-    /// Whether it is what a free slot holds, which is not to be taken because an older version of its page would come back.
+    /// Whether it is what a free slot holds, which is not to be taken because an older version of
+    /// its page would come back.
     fn holds_back(&self, version: u32) -> bool {
         let Version { older, is_superseded, .. } = self.versions[version as usize];
         let slot = version / 2;
-        self.slots[slot as usize].state == State::Free && self.version_of(slot) == version && older != NONE && !is_superseded
+        self.slots[slot as usize].state == State::Free
+            && self.version_of(slot) == version
+            && older != NONE
+            && !is_superseded
     }
 
     /// A newer version than this one is durable.
@@ -301,7 +324,8 @@ impl Table {
     fn free_if_unneeded(&mut self, slot: u32) {
         let Slot { state, is_flushing, is_flushed, readers, .. } = self.slots[slot as usize];
         let is_superseded = self.versions[self.version_of(slot) as usize].is_superseded;
-        if state == State::Durable && readers == 0 && !is_flushing && (is_flushed || is_superseded) {
+        if state == State::Durable && readers == 0 && !is_flushing && (is_flushed || is_superseded)
+        {
             self.freed(slot);
         }
     }

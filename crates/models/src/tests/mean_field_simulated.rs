@@ -1,4 +1,5 @@
-//! The mean-field limits against a plain simulation of each policy, against each other, and at their ends.
+//! The mean-field limits against a plain simulation of each policy, against each other, and at
+//! their ends.
 
 use crate::{p_gc_d_choices, p_gc_greedy, p_gc_lru, p_gc_window_greedy};
 use proptest::prelude::*;
@@ -10,7 +11,8 @@ enum Victim {
     Choices(usize),
 }
 
-/// p_gc of uniform updates on a log of plain vectors: no index, nothing shared with the code under test.
+/// p_gc of uniform updates on a log of plain vectors: no index, nothing shared with the code under
+/// test.
 fn simulated(alpha: f64, c: usize, logical: usize, victim: &Victim) -> f64 {
     let mut rng = Pcg64Mcg::seed_from_u64(7);
     let total = ((1.0 + alpha) * logical as f64 / c as f64).round() as usize;
@@ -40,10 +42,14 @@ fn simulated(alpha: f64, c: usize, logical: usize, victim: &Victim) -> f64 {
             }
             let place = match victim {
                 Victim::Window(window) => (0..*window).min_by_key(|&i| valid[closed[i]]).unwrap(),
-                Victim::Choices(d) => (0..*d).map(|_| rng.random_range(0..closed.len())).min_by_key(|&i| valid[closed[i]]).unwrap(),
+                Victim::Choices(d) => (0..*d)
+                    .map(|_| rng.random_range(0..closed.len()))
+                    .min_by_key(|&i| valid[closed[i]])
+                    .unwrap(),
             };
             open = closed.remove(place);
-            let mut moved: Vec<usize> = pages[open].iter().copied().filter(|&p| home[p] == open).collect();
+            let mut moved: Vec<usize> =
+                pages[open].iter().copied().filter(|&p| home[p] == open).collect();
             // A page written twice into one erase block is there twice.
             moved.sort_unstable();
             moved.dedup();
@@ -76,15 +82,26 @@ fn policies_behave_as_their_limits_say() {
         ];
         for (name, victim, limit) in cases {
             let found = simulated(alpha, c, logical, &victim);
-            println!("{alpha} {name}: simulated {found:.5}, limit {limit:.5}, {:+.2} %", 100.0 * (found / limit - 1.0));
-            assert!((found / limit - 1.0).abs() < 0.01, "{alpha} {name}: simulated {found}, limit {limit}");
+            println!(
+                "{alpha} {name}: simulated {found:.5}, limit {limit:.5}, {:+.2} %",
+                100.0 * (found / limit - 1.0)
+            );
+            assert!(
+                (found / limit - 1.0).abs() < 0.01,
+                "{alpha} {name}: simulated {found}, limit {limit}"
+            );
         }
     }
 }
 
 proptest! {
     #[test]
-    fn windows_go_from_lru_to_greedy(exponent in -3.0_f64..1.0, c in 2_usize..300, a in 0.0_f64..1.0, b in 0.0_f64..1.0) {
+    fn windows_go_from_lru_to_greedy(
+        exponent in -3.0_f64..1.0,
+        c in 2_usize..300,
+        a in 0.0_f64..1.0,
+        b in 0.0_f64..1.0,
+    ) {
         let alpha = 10f64.powf(exponent);
         let p = |window| p_gc_window_greedy(alpha, c, window).unwrap();
         prop_assert!((p(0.0) - p_gc_lru(alpha)).abs() < 1e-9);
@@ -93,7 +110,11 @@ proptest! {
     }
 
     #[test]
-    fn more_choices_cost_less_down_to_greedy(exponent in -2.0_f64..1.0, c in 1_usize..300, d in 1_u32..200) {
+    fn more_choices_cost_less_down_to_greedy(
+        exponent in -2.0_f64..1.0,
+        c in 1_usize..300,
+        d in 1_u32..200,
+    ) {
         let alpha = 10f64.powf(exponent);
         let p = |d| p_gc_d_choices(alpha, c, d).unwrap();
         prop_assert!((p(1) - 1.0 / (1.0 + alpha)).abs() < 1e-9);
@@ -103,7 +124,11 @@ proptest! {
     }
 
     #[test]
-    fn greedy_is_at_most_lru_and_meets_it_for_large_erase_blocks(exponent in -2.0_f64..0.5, c in 2_usize..200, more in 1.01_f64..2.0) {
+    fn greedy_is_at_most_lru_and_meets_it_for_large_erase_blocks(
+        exponent in -2.0_f64..0.5,
+        c in 2_usize..200,
+        more in 1.01_f64..2.0,
+    ) {
         let alpha = 10f64.powf(exponent);
         let p = p_gc_greedy(alpha, c).unwrap();
         prop_assert!((0.0..=p_gc_lru(alpha)).contains(&p));

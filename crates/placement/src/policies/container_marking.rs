@@ -1,4 +1,5 @@
-//! ContainerMarking without its wear levelling: erase blocks carry an activeness marker, and pages move between markers.
+//! ContainerMarking without its wear levelling: erase blocks carry an activeness marker, and pages
+//! move between markers.
 
 use rand::{RngExt as _, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -11,21 +12,31 @@ use crate::{BuildError, Context, Device, Placement, Previous, Survivors};
 pub const INFO: Info = Info {
     name: "container_marking",
     aliases: &["cm"],
-    summary: "markers: one up at each update; down at relocation with a probability that balances, less when occupancy is high",
-    source: "Hu, Haas & Eleftheriou, MASCOTS 2011, as MULTILOG 2.1 and 6.1 describe and use it (no wear levelling)",
-    params: &[Param { name: "markers", kind: ParamKind::Integer { min: 2, max: 64 }, default: "16", help: "activeness levels (the authors' 2L)" }],
+    summary: "markers: one up at each update; down at relocation with a probability that balances, \
+              less when occupancy is high",
+    source: "Hu, Haas & Eleftheriou, MASCOTS 2011, as MULTILOG 2.1 and 6.1 describe and use it (no \
+             wear levelling)",
+    params: &[Param {
+        name: "markers",
+        kind: ParamKind::Integer { min: 2, max: 64 },
+        default: "16",
+        help: "activeness levels (the authors' 2L)",
+    }],
 };
 
-/// The victim policy of its authors: greedy, once the preference for worn erase blocks is left out with the wear levelling.
+/// The victim policy of its authors: greedy, once the preference for worn erase blocks is left out
+/// with the wear levelling.
 pub const VICTIM: &str = "greedy";
 
-/// An update moves a page one marker up (hotter). A survivor moves one marker down with probability min(1, (1 - u) / u), u being the
-/// share of valid pages of its erase block: reclaiming an erase block of C pages admits C (1 - u) updates, each one step up, and
-/// relocates C u pages, so this probability makes steps up and down balance wherever at least half of the pages are valid, and lowers the
-/// demotion rate when occupancy is high.
+/// An update moves a page one marker up (hotter). A survivor moves one marker down with probability
+/// min(1, (1 - u) / u), u being the share of valid pages of its erase block: reclaiming an erase
+/// block of C pages admits C (1 - u) updates, each one step up, and relocates C u pages, so this
+/// probability makes steps up and down balance wherever at least half of the pages are valid, and
+/// lowers the demotion rate when occupancy is high.
 ///
-/// The authors state that the tracking "adapts to utilizations" (abstract) and MULTILOG 2.1 that demotion follows a statistical model of
-/// the occupancy; the model itself is in neither, so the balance above is our reading of it.
+/// The authors state that the tracking "adapts to utilizations" (abstract) and MULTILOG 2.1 that
+/// demotion follows a statistical model of the occupancy; the model itself is in neither, so the
+/// balance above is our reading of it.
 #[derive(Debug)]
 pub struct ContainerMarking {
     markers: u32,
@@ -38,7 +49,10 @@ impl ContainerMarking {
     /// # Errors
     /// None.
     pub fn build(args: &Args, context: &Context<'_>) -> Result<Self, BuildError> {
-        Ok(Self { markers: args.integer("markers") as u32, random: Pcg64Mcg::seed_from_u64(context.seed ^ 0x434d) })
+        Ok(Self {
+            markers: args.integer("markers") as u32,
+            random: Pcg64Mcg::seed_from_u64(context.seed ^ 0x434d),
+        })
     }
 }
 
@@ -62,7 +76,12 @@ impl Placement for ContainerMarking {
         }
     }
 
-    fn relocation_streams(&mut self, survivors: Survivors<'_>, device: &Device, to: &mut [StreamId]) {
+    fn relocation_streams(
+        &mut self,
+        survivors: Survivors<'_>,
+        device: &Device,
+        to: &mut [StreamId],
+    ) {
         let used = survivors.lpns.len() as f64 / f64::from(device.geometry.pages_per_erase_block);
         let demote = ((1.0 - used) / used).min(1.0);
         let below = StreamId(survivors.stream.0.saturating_sub(1));

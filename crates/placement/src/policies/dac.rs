@@ -1,4 +1,5 @@
-//! DAC: dynamic data clustering. Regions from cold to hot; pages climb when updated young and sink when relocated old.
+//! DAC: dynamic data clustering. Regions from cold to hot; pages climb when updated young and sink
+//! when relocated old.
 
 use registry::{Args, Info, Param, ParamKind};
 use units::{Lpn, StreamId};
@@ -12,12 +13,18 @@ pub const INFO: Info = Info {
     summary: "regions by age: up when updated young, down when relocated old",
     source: "Chiang, Lee & Chang, Software Practice and Experience 29(3), 1999; MULTILOG 2.1",
     params: &[
-        Param { name: "regions", kind: ParamKind::Integer { min: 2, max: 64 }, default: "4", help: "number of regions" },
+        Param {
+            name: "regions",
+            kind: ParamKind::Integer { min: 2, max: 64 },
+            default: "4",
+            help: "number of regions",
+        },
         Param {
             name: "threshold",
             kind: ParamKind::Number { min: 1e-6, max: 1e6 },
             default: "1",
-            help: "age below which a page of the coldest region is young, in host page writes as a multiple of the logical pages",
+            help: "age below which a page of the coldest region is young, in host page writes as a \
+                   multiple of the logical pages",
         },
     ],
 };
@@ -25,10 +32,11 @@ pub const INFO: Info = Info {
 /// The victim policy of its authors.
 pub const VICTIM: &str = "cost_benefit";
 
-/// The age of a page is the time since its last update, kept for each page (4 bytes). The authors leave the thresholds to the workload
-/// and count seconds; here the threshold of the coldest region is a parameter in host page writes, and each hotter region's is half of
-/// the one below, since its pages are expected to be updated twice as often. MULTILOG 2.1 says that pages sink whenever they are
-/// relocated; here, after the authors' state machine, only those that are not young.
+/// The age of a page is the time since its last update, kept for each page (4 bytes). The authors
+/// leave the thresholds to the workload and count seconds; here the threshold of the coldest region
+/// is a parameter in host page writes, and each hotter region's is half of the one below, since its
+/// pages are expected to be updated twice as often. MULTILOG 2.1 says that pages sink whenever they
+/// are relocated; here, after the authors' state machine, only those that are not young.
 #[derive(Debug)]
 pub struct Dac {
     updated_at: Vec<u32>,
@@ -43,8 +51,12 @@ impl Dac {
     pub fn build(args: &Args, context: &Context<'_>) -> Result<Self, BuildError> {
         let pages = f64::from(context.geometry.logical_pages);
         let coldest = args.number("threshold") * pages;
-        let young_below = (0..args.integer("regions")).map(|region| (coldest * 0.5f64.powi(region as i32)).min(f64::from(u32::MAX)) as u32);
-        Ok(Self { updated_at: vec![0; context.geometry.logical_pages as usize], young_below: young_below.collect() })
+        let young_below = (0..args.integer("regions"))
+            .map(|region| (coldest * 0.5f64.powi(region as i32)).min(f64::from(u32::MAX)) as u32);
+        Ok(Self {
+            updated_at: vec![0; context.geometry.logical_pages as usize],
+            young_below: young_below.collect(),
+        })
     }
 
     fn is_young(&self, lpn: u32, region: StreamId, now: u32) -> bool {
@@ -69,14 +81,21 @@ impl Placement for Dac {
         let now = device.clock as u32;
         let stream = match previous {
             None => StreamId(0),
-            Some(Previous { stream, .. }) if self.is_young(lpn.0, stream, now) => StreamId((stream.0 + 1).min(self.streams() as u32 - 1)),
+            Some(Previous { stream, .. }) if self.is_young(lpn.0, stream, now) => {
+                StreamId((stream.0 + 1).min(self.streams() as u32 - 1))
+            }
             Some(Previous { stream, .. }) => stream,
         };
         self.updated_at[lpn.index()] = now;
         stream
     }
 
-    fn relocation_streams(&mut self, survivors: Survivors<'_>, device: &Device, to: &mut [StreamId]) {
+    fn relocation_streams(
+        &mut self,
+        survivors: Survivors<'_>,
+        device: &Device,
+        to: &mut [StreamId],
+    ) {
         let now = device.clock as u32;
         let below = StreamId(survivors.stream.0.saturating_sub(1));
         for (to, &lpn) in to.iter_mut().zip(survivors.lpns) {

@@ -9,29 +9,41 @@ use crate::{BuildError, Context, Device, Placement, Previous, Survivors};
 pub const INFO: Info = Info {
     name: "envy_hybrid",
     aliases: &["envy"],
-    summary: "fixed partitions; pages go back to their own, and move to neighbours until cleaning frequency x cost is equal",
+    summary: "fixed partitions; pages go back to their own, and move to neighbours until cleaning \
+              frequency x cost is equal",
     source: "Wu & Zwaenepoel, ASPLOS 1994, section 4 (hybrid); MULTILOG 2.1, 6.1",
-    params: &[Param { name: "partitions", kind: ParamKind::Integer { min: 2, max: 64 }, default: "8", help: "number of partitions" }],
+    params: &[Param {
+        name: "partitions",
+        kind: ParamKind::Integer { min: 2, max: 64 },
+        default: "8",
+        help: "number of partitions",
+    }],
 };
 
 /// The victim policy of its authors: FIFO within a partition.
 pub const VICTIM: &str = "lru";
 
-/// Erase blocks of a partition that must stay free of valid data, so that its cleaning always gains something.
+/// Erase blocks of a partition that must stay free of valid data, so that its cleaning always gains
+/// something.
 const SLACK_BLOCKS: u32 = 3;
 
 /// The weight of the past in the cleaning rates, for each cleaning of any partition.
 const DECAY_CLEANINGS: f64 = 4096.0;
 
-/// A partition keeps the number of erase blocks that it was given at first. When one of its erase blocks is cleaned and its product of
-/// cleaning frequency and cleaning cost u / (1 - u) is above the average of all, it sheds survivors to neighbours whose product is lower:
-/// the last in the erase block (written last, so hottest) to the hotter side, partition i - 1, and the first to the colder side, i + 1.
+/// A partition keeps the number of erase blocks that it was given at first. When one of its erase
+/// blocks is cleaned and its product of cleaning frequency and cleaning cost u / (1 - u) is above
+/// the average of all, it sheds survivors to neighbours whose product is lower: the last in the
+/// erase block (written last, so hottest) to the hotter side, partition i - 1, and the first to the
+/// colder side, i + 1.
 ///
-/// So it gains where heat goes with addresses, from which pages get their first partition, and little over FIFO where it does not.
+/// So it gains where heat goes with addresses, from which pages get their first partition, and
+/// little over FIFO where it does not.
 ///
-/// eNVy also pulls pages into partitions below the average; here they only receive what their neighbours shed, since the survivors of a
-/// victim are all that a cleaning may move. How many pages move at once is not in the published text: the share of survivors is the
-/// share by which the product exceeds the average. A neighbour that is nearly full takes none, where eNVy can run out of space.
+/// eNVy also pulls pages into partitions below the average; here they only receive what their
+/// neighbours shed, since the survivors of a victim are all that a cleaning may move. How many
+/// pages move at once is not in the published text: the share of survivors is the share by which
+/// the product exceeds the average. A neighbour that is nearly full takes none, where eNVy can run
+/// out of space.
 #[derive(Debug)]
 pub struct EnvyHybrid {
     partitions: u32,
@@ -51,7 +63,12 @@ impl EnvyHybrid {
         let spare_blocks = geometry.spare_blocks();
         let needed = partitions * (SLACK_BLOCKS + 1) + 2;
         if spare_blocks < needed {
-            return Err(BuildError::TooSmall { name: INFO.name.to_owned(), erase_blocks: geometry.erase_blocks, spare_blocks, needed });
+            return Err(BuildError::TooSmall {
+                name: INFO.name.to_owned(),
+                erase_blocks: geometry.erase_blocks,
+                spare_blocks,
+                needed,
+            });
         }
         // Two erase blocks stay outside as the FTL's reserve.
         let quota = (geometry.erase_blocks - 2) / partitions;
@@ -83,7 +100,8 @@ impl EnvyHybrid {
     fn shed(&self, partition: usize, survivors: usize, device: &Device) -> (usize, usize) {
         let own = self.product(partition, device);
         let last = self.partitions as usize - 1;
-        let average = (0..=last).map(|p| self.product(p, device)).sum::<f64>() / f64::from(self.partitions);
+        let average =
+            (0..=last).map(|p| self.product(p, device)).sum::<f64>() / f64::from(self.partitions);
         if own <= average {
             return (0, 0);
         }
@@ -95,8 +113,16 @@ impl EnvyHybrid {
             return (0, 0);
         }
         let share = |part: f64| (moving * part / (hotter + colder)).round() as usize;
-        let up = if partition > 0 { share(hotter).min(self.room(partition - 1, device) as usize) } else { 0 };
-        let down = if partition < last { share(colder).min(self.room(partition + 1, device) as usize) } else { 0 };
+        let up = if partition > 0 {
+            share(hotter).min(self.room(partition - 1, device) as usize)
+        } else {
+            0
+        };
+        let down = if partition < last {
+            share(colder).min(self.room(partition + 1, device) as usize)
+        } else {
+            0
+        };
         (up.min(survivors), down.min(survivors - up.min(survivors)))
     }
 }
@@ -117,11 +143,19 @@ impl Placement for EnvyHybrid {
     fn host_stream(&mut self, lpn: Lpn, previous: Option<Previous>, device: &Device) -> StreamId {
         match previous {
             Some(previous) => previous.stream,
-            None => StreamId((u64::from(lpn.0) * u64::from(self.partitions) / u64::from(device.geometry.logical_pages)) as u32),
+            None => StreamId(
+                (u64::from(lpn.0) * u64::from(self.partitions)
+                    / u64::from(device.geometry.logical_pages)) as u32,
+            ),
         }
     }
 
-    fn relocation_streams(&mut self, survivors: Survivors<'_>, device: &Device, to: &mut [StreamId]) {
+    fn relocation_streams(
+        &mut self,
+        survivors: Survivors<'_>,
+        device: &Device,
+        to: &mut [StreamId],
+    ) {
         let partition = survivors.stream.index();
         self.count_cleaning(partition);
         let (up, down) = self.shed(partition, to.len(), device);
@@ -131,12 +165,14 @@ impl Placement for EnvyHybrid {
         to[hottest..].fill(StreamId(survivors.stream.0.wrapping_sub(1)));
     }
 
-    /// The partition itself once it has its share; before that, and after a transfer left another one with more, the largest.
+    /// The partition itself once it has its share; before that, and after a transfer left another
+    /// one with more, the largest.
     fn donor(&mut self, needy: StreamId, device: &Device) -> usize {
         if device.stream(needy).erase_blocks >= self.quota {
             return needy.index();
         }
-        let largest = (0..self.partitions).max_by_key(|&p| (device.streams[p as usize].erase_blocks, self.partitions - p));
+        let largest = (0..self.partitions)
+            .max_by_key(|&p| (device.streams[p as usize].erase_blocks, self.partitions - p));
         largest.map_or(needy.index(), |p| p as usize)
     }
 

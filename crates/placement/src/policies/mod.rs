@@ -13,7 +13,8 @@ pub struct PlacementEntry {
     pub victim: &'static str,
 }
 
-/// Something that works with any placement policy, compiled for each: how a simulator is chosen without a `dyn` call per page.
+/// Something that works with any placement policy, compiled for each: how a simulator is chosen
+/// without a `dyn` call per page.
 pub trait PlacementVisitor {
     /// What comes of it.
     type Output;
@@ -27,14 +28,22 @@ macro_rules! placements {
         $(pub mod $module;)+
 
         /// Every placement policy.
-        pub static PLACEMENTS: &[PlacementEntry] = &[$(PlacementEntry { info: $module::INFO, victim: $module::VICTIM }),+];
+        pub static PLACEMENTS: &[PlacementEntry] = &[
+            $(PlacementEntry { info: $module::INFO, victim: $module::VICTIM }),+
+        ];
 
         /// Makes the placement policy that the spec names and hands it to the visitor.
         ///
         /// # Errors
-        /// [`BuildError`] for an unknown name or parameter, or a device that the policy cannot work on.
-        pub fn visit_placement<V: PlacementVisitor>(spec: &Spec, context: &Context<'_>, visitor: V) -> Result<V::Output, BuildError> {
-            let info = &registry::find("placement policy", PLACEMENTS, |entry| &entry.info, spec)?.info;
+        /// [`BuildError`] for an unknown name or parameter, or a device that the policy cannot work
+        /// on.
+        pub fn visit_placement<V: PlacementVisitor>(
+            spec: &Spec,
+            context: &Context<'_>,
+            visitor: V,
+        ) -> Result<V::Output, BuildError> {
+            let info =
+                &registry::find("placement policy", PLACEMENTS, |entry| &entry.info, spec)?.info;
             let args = info.accept(spec)?;
             $(if info.name == $module::INFO.name {
                 return Ok(visitor.visit($module::$Type::build(&args, context)?));

@@ -1,4 +1,5 @@
-//! MultiLog-Optimal: MultiLog whose estimator is an oracle that knows how often each page is updated.
+//! MultiLog-Optimal: MultiLog whose estimator is an oracle that knows how often each page is
+//! updated.
 
 use registry::{Args, Info};
 use units::{Lpn, StreamId};
@@ -21,11 +22,13 @@ pub const VICTIM: &str = "lru";
 /// Powers of two that are told apart.
 const BINS: usize = 64;
 
-/// Each page belongs to the log of its update frequency; frequencies of a log are within a factor of two (MULTILOG 4.2.1), and logs that
-/// would be smaller than the least size are joined with the next colder one. Nothing moves between logs but space.
+/// Each page belongs to the log of its update frequency; frequencies of a log are within a factor
+/// of two (MULTILOG 4.2.1), and logs that would be smaller than the least size are joined with the
+/// next colder one. Nothing moves between logs but space.
 ///
-/// It is what perfect estimation gains where updates are independent. A trace whose pages are written in bursts or in a circle has order
-/// that frequencies do not tell, and there it may do worse than policies that follow recency.
+/// It is what perfect estimation gains where updates are independent. A trace whose pages are
+/// written in bursts or in a circle has order that frequencies do not tell, and there it may do
+/// worse than policies that follow recency.
 #[derive(Debug)]
 pub struct MultiLogOptimal {
     log_of_page: Vec<u8>,
@@ -43,10 +46,19 @@ impl MultiLogOptimal {
     pub fn build(_args: &Args, context: &Context<'_>) -> Result<Self, BuildError> {
         let weights = context.page_weights.ok_or(BuildError::NeedsWeights(INFO.name))?();
         let geometry = context.geometry;
-        assert_eq!(weights.len(), geometry.logical_pages as usize, "one weight for each logical page");
-        let least = min_log_pages(geometry.logical_pages, geometry.page_bytes, geometry.pages_per_erase_block);
+        assert_eq!(
+            weights.len(),
+            geometry.logical_pages as usize,
+            "one weight for each logical page"
+        );
+        let least = min_log_pages(
+            geometry.logical_pages,
+            geometry.page_bytes,
+            geometry.pages_per_erase_block,
+        );
         let (log_of_bin, bin_of_page) = bins(&weights, least, most_logs(geometry.spare_blocks()));
-        let log_of_page: Vec<u8> = bin_of_page.iter().map(|&bin| log_of_bin[bin as usize]).collect();
+        let log_of_page: Vec<u8> =
+            bin_of_page.iter().map(|&bin| log_of_bin[bin as usize]).collect();
         let logs = usize::from(*log_of_bin.iter().max().expect("there is at least one bin")) + 1;
         let mut update_shares = vec![0.0; logs];
         let total: f64 = weights.iter().sum();
@@ -57,16 +69,23 @@ impl MultiLogOptimal {
     }
 }
 
-/// Greatest number of logs: each costs about half an erase block of the spare space for its frontier. Frequencies that would need more
-/// are joined with the coldest log.
+/// Greatest number of logs: each costs about half an erase block of the spare space for its
+/// frontier. Frequencies that would need more are joined with the coldest log.
 fn most_logs(spare_blocks: u32) -> u8 {
     (spare_blocks / 8).clamp(1, 64) as u8
 }
 
-/// Bin of each page by the power of two of its frequency below the highest one, and log of each bin.
+/// Bin of each page by the power of two of its frequency below the highest one, and log of each
+/// bin.
 fn bins(weights: &[f64], least_pages: u32, most_logs: u8) -> (Vec<u8>, Vec<u8>) {
     let highest = weights.iter().copied().fold(0.0, f64::max);
-    let bin = |weight: f64| if weight > 0.0 { ((highest / weight).log2().round() as usize).min(BINS - 1) } else { BINS - 1 };
+    let bin = |weight: f64| {
+        if weight > 0.0 {
+            ((highest / weight).log2().round() as usize).min(BINS - 1)
+        } else {
+            BINS - 1
+        }
+    };
     let bin_of_page: Vec<u8> = weights.iter().map(|&weight| bin(weight) as u8).collect();
     let mut pages = [0u32; BINS];
     for &bin in &bin_of_page {
@@ -105,7 +124,12 @@ impl Placement for MultiLogOptimal {
         StreamId(u32::from(self.log_of_page[lpn.index()]))
     }
 
-    fn relocation_streams(&mut self, survivors: Survivors<'_>, _device: &Device, to: &mut [StreamId]) {
+    fn relocation_streams(
+        &mut self,
+        survivors: Survivors<'_>,
+        _device: &Device,
+        to: &mut [StreamId],
+    ) {
         to.fill(survivors.stream);
     }
 
@@ -113,7 +137,9 @@ impl Placement for MultiLogOptimal {
         let (log, logs) = (needy.index(), self.update_shares.len());
         let shares = |log: usize| self.update_shares[log];
         let neighbours = log.saturating_sub(1)..(log + 2).min(logs);
-        space::donor(neighbours, device, shares).or_else(|| space::donor(0..logs, device, shares)).unwrap_or(log)
+        space::donor(neighbours, device, shares)
+            .or_else(|| space::donor(0..logs, device, shares))
+            .unwrap_or(log)
     }
 
     fn stream_label(&self, stream: StreamId) -> String {

@@ -40,12 +40,22 @@ impl Placement for NoPlacement {
     }
 
     #[inline]
-    fn host_stream(&mut self, _lpn: Lpn, _previous: Option<Previous>, _device: &Device) -> StreamId {
+    fn host_stream(
+        &mut self,
+        _lpn: Lpn,
+        _previous: Option<Previous>,
+        _device: &Device,
+    ) -> StreamId {
         StreamId(0)
     }
 
     #[inline]
-    fn relocation_streams(&mut self, _survivors: Survivors<'_>, _device: &Device, to: &mut [StreamId]) {
+    fn relocation_streams(
+        &mut self,
+        _survivors: Survivors<'_>,
+        _device: &Device,
+        to: &mut [StreamId],
+    ) {
         to.fill(StreamId(0));
     }
 

@@ -43,12 +43,22 @@ impl Placement for Separate {
     }
 
     #[inline]
-    fn host_stream(&mut self, _lpn: Lpn, _previous: Option<Previous>, _device: &Device) -> StreamId {
+    fn host_stream(
+        &mut self,
+        _lpn: Lpn,
+        _previous: Option<Previous>,
+        _device: &Device,
+    ) -> StreamId {
         HOST
     }
 
     #[inline]
-    fn relocation_streams(&mut self, _survivors: Survivors<'_>, _device: &Device, to: &mut [StreamId]) {
+    fn relocation_streams(
+        &mut self,
+        _survivors: Survivors<'_>,
+        _device: &Device,
+        to: &mut [StreamId],
+    ) {
         to.fill(RELOCATED);
     }
 

@@ -5,11 +5,13 @@ use units::EraseBlockId;
 use crate::Device;
 use crate::index::Lists;
 
-/// For each count of valid pages and domain, the closed blocks in the order of their last modification: whenever a page of a block is
-/// invalidated, the block moves to the end of the next list, so every list stays sorted by itself and its head is the oldest of its
-/// count. A choice compares one head for each count and is exact.
+/// For each count of valid pages and domain, the closed blocks in the order of their last
+/// modification: whenever a page of a block is invalidated, the block moves to the end of the next
+/// list, so every list stays sorted by itself and its head is the oldest of its count. A choice
+/// compares one head for each count and is exact.
 ///
-/// The age is the time since the most recent modification of the block: its last invalidation, or its closing.
+/// The age is the time since the most recent modification of the block: its last invalidation, or
+/// its closing.
 #[derive(Debug)]
 pub(super) struct Aged {
     by_valid: Lists,
@@ -20,13 +22,18 @@ pub(super) struct Aged {
 impl Aged {
     pub fn new(erase_blocks: u32, pages_per_erase_block: u32, domains: usize) -> Self {
         let counts = pages_per_erase_block as usize + 1;
-        Self { by_valid: Lists::new(erase_blocks, domains * counts), modified_at: vec![0; erase_blocks as usize], counts }
+        Self {
+            by_valid: Lists::new(erase_blocks, domains * counts),
+            modified_at: vec![0; erase_blocks as usize],
+            counts,
+        }
     }
 
     #[inline]
     pub fn closed(&mut self, block: EraseBlockId, domain: usize, device: &Device) {
         self.modified_at[block.index()] = device.clock as u32;
-        self.by_valid.push_back(domain * self.counts + usize::from(device.block(block).valid), block);
+        self.by_valid
+            .push_back(domain * self.counts + usize::from(device.block(block).valid), block);
     }
 
     #[inline]
@@ -40,9 +47,14 @@ impl Aged {
         self.by_valid.push_back(list, block);
     }
 
-    /// Takes out the block with the greatest `benefit(age in host page writes, share of valid pages)`; benefits must grow with age. One
-    /// without valid pages is always the best.
-    pub fn choose(&mut self, domain: usize, device: &Device, benefit: impl Fn(f64, f64) -> f64) -> Option<EraseBlockId> {
+    /// Takes out the block with the greatest `benefit(age in host page writes, share of valid
+    /// pages)`; benefits must grow with age. One without valid pages is always the best.
+    pub fn choose(
+        &mut self,
+        domain: usize,
+        device: &Device,
+        benefit: impl Fn(f64, f64) -> f64,
+    ) -> Option<EraseBlockId> {
         let base = domain * self.counts;
         let mut best: Option<(f64, usize, EraseBlockId)> = None;
         for valid in 0..self.counts {
@@ -51,7 +63,8 @@ impl Aged {
                 best = Some((f64::INFINITY, base, block));
                 break;
             }
-            let age = f64::from((device.clock as u32).wrapping_sub(self.modified_at[block.index()]));
+            let age =
+                f64::from((device.clock as u32).wrapping_sub(self.modified_at[block.index()]));
             let benefit = benefit(age, valid as f64 / (self.counts - 1) as f64);
             if best.is_none_or(|(most, _, _)| benefit > most) {
                 best = Some((benefit, base + valid, block));

@@ -10,12 +10,14 @@ use crate::{Context, Device, Victim};
 pub const INFO: Info = Info {
     name: "cost_benefit",
     aliases: &["cost_based", "ffs"],
-    summary: "the greatest age x (1 - u) / 2u, with u the share of valid pages and age since the last invalidation",
+    summary: "the greatest age x (1 - u) / 2u, with u the share of valid pages and age since the \
+              last invalidation",
     source: "Kawaguchi, Nishioka & Motoda, USENIX 1995 (the Cost-Based policy of MULTILOG 6.1)",
     params: &[],
 };
 
-/// Cleaning costs reading and writing the valid share, 2u, and gains the invalid one for as long as it is likely to stay free.
+/// Cleaning costs reading and writing the valid share, 2u, and gains the invalid one for as long as
+/// it is likely to stay free.
 #[derive(Debug)]
 pub struct CostBenefit(Aged);
 
@@ -23,7 +25,11 @@ impl CostBenefit {
     /// An empty index.
     #[must_use]
     pub fn build(_args: &Args, context: &Context<'_>, domains: usize) -> Self {
-        Self(Aged::new(context.geometry.erase_blocks, context.geometry.pages_per_erase_block, domains))
+        Self(Aged::new(
+            context.geometry.erase_blocks,
+            context.geometry.pages_per_erase_block,
+            domains,
+        ))
     }
 }
 

@@ -14,10 +14,16 @@ pub const INFO: Info = Info {
     aliases: &["dchoices"],
     summary: "the fewest valid pages among d erase blocks drawn at random",
     source: "Van Houdt, SIGMETRICS 2013; Li, Lee & Lui, SIGMETRICS 2013",
-    params: &[Param { name: "d", kind: ParamKind::Integer { min: 1, max: 1024 }, default: "10", help: "erase blocks drawn, with replacement" }],
+    params: &[Param {
+        name: "d",
+        kind: ParamKind::Integer { min: 1, max: 1024 },
+        default: "10",
+        help: "erase blocks drawn, with replacement",
+    }],
 };
 
-/// Draws are independent and with replacement, as in the mean-field model; among equals the first drawn.
+/// Draws are independent and with replacement, as in the mean-field model; among equals the first
+/// drawn.
 #[derive(Debug)]
 pub struct DChoices {
     pool: Pool,

@@ -15,18 +15,20 @@ pub const INFO: Info = Info {
     params: &[],
 };
 
-/// The threshold of a domain is lowered when this share of the device's erase blocks (as a divisor) would stay listed without the highest
-/// list; a scan lists at least half as many.
+/// The threshold of a domain is lowered when this share of the device's erase blocks (as a divisor)
+/// would stay listed without the highest list; a scan lists at least half as many.
 const MOST_LISTED: usize = 16;
 
 const OPEN: u16 = u16::MAX;
 
-/// Closed erase blocks with few valid pages, in one list for each count and domain; the others are only marked as closed.
+/// Closed erase blocks with few valid pages, in one list for each count and domain; the others are
+/// only marked as closed.
 ///
-/// The victim always comes from the low end, so that a block far from it need not be moved from list to list at each of its
-/// invalidations: only blocks at or below a threshold are listed. When no block is listed any more the threshold is set anew from a scan
-/// of all blocks, and when many are, it is lowered; both are rare. The choice is exact at all times. Among equals it takes the one that
-/// was listed with this count first.
+/// The victim always comes from the low end, so that a block far from it need not be moved from
+/// list to list at each of its invalidations: only blocks at or below a threshold are listed. When
+/// no block is listed any more the threshold is set anew from a scan of all blocks, and when many
+/// are, it is lowered; both are rare. The choice is exact at all times. Among equals it takes the
+/// one that was listed with this count first.
 #[derive(Debug)]
 pub struct Greedy {
     by_valid: Lists,
@@ -85,8 +87,9 @@ impl Greedy {
         }
     }
 
-    /// Lists the closed blocks of the domain with the fewest valid pages, all of a count or none, until half the share of `MOST_LISTED` is
-    /// reached. Were fewer listed, the next scan would soon be due.
+    /// Lists the closed blocks of the domain with the fewest valid pages, all of a count or none,
+    /// until half the share of `MOST_LISTED` is reached. Were fewer listed, the next scan would
+    /// soon be due.
     #[cold]
     fn scan(&mut self, domain: usize, device: &Device) {
         let closed = (0u32..).zip(&self.domain_of).filter(|&(_, &of)| usize::from(of) == domain);
@@ -107,7 +110,8 @@ impl Greedy {
         for block in candidates {
             let valid = device.blocks[block as usize].valid;
             if usize::from(valid) <= threshold {
-                self.by_valid.push_back(domain * self.counts + usize::from(valid), EraseBlockId(block));
+                self.by_valid
+                    .push_back(domain * self.counts + usize::from(valid), EraseBlockId(block));
                 self.domains[domain].listed += 1;
                 self.lengths[domain * self.counts + usize::from(valid)] += 1;
             }

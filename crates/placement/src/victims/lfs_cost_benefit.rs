@@ -10,16 +10,19 @@ use crate::{Context, Device, Victim};
 pub const INFO: Info = Info {
     name: "lfs_cost_benefit",
     aliases: &["lfs"],
-    summary: "the greatest age x (1 - u) / (1 + u), with u the share of valid pages and age since the last invalidation",
-    source: "Rosenblum & Ousterhout, TOCS 1992, section 3.5 (benefit / cost), with the age of FFS's form",
+    summary: "the greatest age x (1 - u) / (1 + u), with u the share of valid pages and age since \
+              the last invalidation",
+    source: "Rosenblum & Ousterhout, TOCS 1992, section 3.5 (benefit / cost), with the age of \
+             FFS's form",
     params: &[],
 };
 
-/// Cleaning costs reading the whole erase block and writing the valid share, 1 + u, where FFS's form counts 2u: an erase block with few
-/// valid pages is worth less here, and age decides more.
+/// Cleaning costs reading the whole erase block and writing the valid share, 1 + u, where FFS's
+/// form counts 2u: an erase block with few valid pages is worth less here, and age decides more.
 ///
-/// The age is not LFS's, which is that of the youngest data in the segment and needs a time for each page: it is the time since the last
-/// invalidation, as in [`super::cost_benefit`], so that the two forms differ in nothing but the cost.
+/// The age is not LFS's, which is that of the youngest data in the segment and needs a time for
+/// each page: it is the time since the last invalidation, as in [`super::cost_benefit`], so that
+/// the two forms differ in nothing but the cost.
 #[derive(Debug)]
 pub struct LfsCostBenefit(Aged);
 
@@ -27,7 +30,11 @@ impl LfsCostBenefit {
     /// An empty index.
     #[must_use]
     pub fn build(_args: &Args, context: &Context<'_>, domains: usize) -> Self {
-        Self(Aged::new(context.geometry.erase_blocks, context.geometry.pages_per_erase_block, domains))
+        Self(Aged::new(
+            context.geometry.erase_blocks,
+            context.geometry.pages_per_erase_block,
+            domains,
+        ))
     }
 }
 

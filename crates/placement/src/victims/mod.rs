@@ -8,8 +8,9 @@ use units::EraseBlockId;
 
 use crate::{BuildError, Context, Device, Victim};
 
-/// Makes the list of all victim policies and the type that is any one of them. Calls go through a `match` on the variant, which the
-/// branch predictor learns at once, so that an FTL is compiled once for each placement and not for each pair.
+/// Makes the list of all victim policies and the type that is any one of them. Calls go through a
+/// `match` on the variant, which the branch predictor learns at once, so that an FTL is compiled
+/// once for each placement and not for each pair.
 macro_rules! victims {
     ($($module:ident :: $Type:ident),+ $(,)?) => {
         $(pub mod $module;)+
@@ -28,7 +29,11 @@ macro_rules! victims {
         ///
         /// # Errors
         /// [`BuildError::Spec`] for an unknown name or parameter.
-        pub fn build_victim(spec: &Spec, context: &Context<'_>, domains: usize) -> Result<AnyVictim, BuildError> {
+        pub fn build_victim(
+            spec: &Spec,
+            context: &Context<'_>,
+            domains: usize,
+        ) -> Result<AnyVictim, BuildError> {
             let info = registry::find("victim policy", VICTIMS, |info| info, spec)?;
             let args = info.accept(spec)?;
             $(if info.name == $module::INFO.name {

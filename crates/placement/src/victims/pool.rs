@@ -1,4 +1,5 @@
-//! Closed erase blocks in no order, from which one can be drawn at random in O(1). Shared by the policies that draw.
+//! Closed erase blocks in no order, from which one can be drawn at random in O(1). Shared by the
+//! policies that draw.
 
 use units::EraseBlockId;
 
@@ -25,7 +26,12 @@ impl Pool {
     }
 
     pub fn insert(&mut self, domain: usize, block: EraseBlockId) {
-        debug_assert_eq!(self.place[block.index()], ABSENT, "erase block {} is in the pool already", block.0);
+        debug_assert_eq!(
+            self.place[block.index()],
+            ABSENT,
+            "erase block {} is in the pool already",
+            block.0
+        );
         self.place[block.index()] = self.members[domain].len() as u32;
         self.members[domain].push(block.0);
     }

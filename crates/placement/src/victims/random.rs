@@ -28,7 +28,10 @@ impl Random {
     /// An empty index.
     #[must_use]
     pub fn build(_args: &Args, context: &Context<'_>, domains: usize) -> Self {
-        Self { pool: Pool::new(context.geometry.erase_blocks, domains), random: Pcg64Mcg::seed_from_u64(context.seed ^ 0x52414e44) }
+        Self {
+            pool: Pool::new(context.geometry.erase_blocks, domains),
+            random: Pcg64Mcg::seed_from_u64(context.seed ^ 0x52414e44),
+        }
     }
 }
 

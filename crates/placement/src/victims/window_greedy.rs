@@ -20,10 +20,12 @@ pub const INFO: Info = Info {
     }],
 };
 
-/// The window of a domain holds its oldest closed blocks; younger ones wait in a queue in the order of closing.
+/// The window of a domain holds its oldest closed blocks; younger ones wait in a queue in the order
+/// of closing.
 #[derive(Debug)]
 pub struct WindowGreedy {
-    /// For each domain: the queue, then one list for each count of valid pages of the blocks in the window.
+    /// For each domain: the queue, then one list for each count of valid pages of the blocks in the
+    /// window.
     lists: Lists,
     in_window: Vec<bool>,
     counts: usize,

@@ -23,8 +23,8 @@ impl Cell {
     }
 }
 
-/// Conditions that are measured in rounds, each round holding all conditions equally often: a drift of the device between rounds then
-/// moves all of them alike and is taken out.
+/// Conditions that are measured in rounds, each round holding all conditions equally often: a drift
+/// of the device between rounds then moves all of them alike and is taken out.
 #[derive(Clone, Debug)]
 pub struct Cells {
     cells: Vec<Cell>,
@@ -33,7 +33,8 @@ pub struct Cells {
     /// Rounds, and the sum of what they were moved by.
     rounds: f64,
     moved: f64,
-    /// Values above so many times the median of their round count as so many: rare pauses of a device shall not decide.
+    /// Values above so many times the median of their round count as so many: rare pauses of a
+    /// device shall not decide.
     clip: f64,
 }
 
@@ -41,10 +42,17 @@ pub struct Cells {
 const PRIOR: f64 = 10.0;
 
 impl Cells {
-    /// So many conditions without measurements. Values above `clip` times their round's median are clipped to that.
+    /// So many conditions without measurements. Values above `clip` times their round's median are
+    /// clipped to that.
     #[must_use]
     pub fn new(conditions: usize, clip: f64) -> Self {
-        Self { cells: vec![Cell::default(); conditions], reference: None, rounds: 0.0, moved: 0.0, clip }
+        Self {
+            cells: vec![Cell::default(); conditions],
+            reference: None,
+            rounds: 0.0,
+            moved: 0.0,
+            clip,
+        }
     }
 
     /// Adds a round: conditions and values.
@@ -64,7 +72,8 @@ impl Cells {
         }
     }
 
-    /// What the first round was above the mean of all: one round alone says little of how high all means are.
+    /// What the first round was above the mean of all: one round alone says little of how high all
+    /// means are.
     fn level(&self) -> f64 {
         self.moved / self.rounds.max(1.0)
     }
@@ -81,23 +90,36 @@ impl Cells {
         self.cells.iter().map(|cell| cell.count).sum()
     }
 
-    /// The square of the standard error of each condition's mean: infinite for one that was not measured.
+    /// The square of the standard error of each condition's mean: infinite for one that was not
+    /// measured.
     #[must_use]
     pub fn square_errors(&self) -> Vec<f64> {
         let freedom: f64 = self.cells.iter().map(|cell| (cell.count - 1.0).max(0.0)).sum();
         let pooled = self.cells.iter().map(|cell| cell.squares).sum::<f64>() / freedom.max(1.0);
         // Without any spread (a simulated drive without noise) nothing is to be divided by zero.
-        let least = (1e-6 * self.cells.iter().map(|cell| cell.mean.abs()).fold(0.0, f64::max)).powi(2).max(f64::MIN_POSITIVE);
-        let of = |cell: &Cell| ((cell.squares + PRIOR * pooled) / ((cell.count - 1.0).max(0.0) + PRIOR)).max(least);
-        self.cells.iter().map(|cell| if cell.count > 0.0 { of(cell) / cell.count } else { f64::INFINITY }).collect()
+        let least = (1e-6 * self.cells.iter().map(|cell| cell.mean.abs()).fold(0.0, f64::max))
+            .powi(2)
+            .max(f64::MIN_POSITIVE);
+        let of = |cell: &Cell| {
+            ((cell.squares + PRIOR * pooled) / ((cell.count - 1.0).max(0.0) + PRIOR)).max(least)
+        };
+        self.cells
+            .iter()
+            .map(|cell| if cell.count > 0.0 { of(cell) / cell.count } else { f64::INFINITY })
+            .collect()
     }
 
-    /// The mean of each condition. The errors are those of differences between conditions of these cells: how high all of them are, drifts
-    /// change. They are taken as known, as those of all conditions count in each.
+    /// The mean of each condition. The errors are those of differences between conditions of these
+    /// cells: how high all of them are, drifts change. They are taken as known, as those of all
+    /// conditions count in each.
     #[must_use]
     pub fn estimates(&self) -> Vec<Estimate> {
         let level = self.level();
-        let of = |(cell, square): (&Cell, f64)| Estimate { mean: cell.mean - level, error: square.sqrt(), freedom: f64::INFINITY };
+        let of = |(cell, square): (&Cell, f64)| Estimate {
+            mean: cell.mean - level,
+            error: square.sqrt(),
+            freedom: f64::INFINITY,
+        };
         self.cells.iter().zip(self.square_errors()).map(of).collect()
     }
 }
@@ -136,7 +158,11 @@ pub fn fit(estimates: &[Estimate], classes: usize, class_of: impl Fn(usize) -> u
             sums[class][2] += (estimate.mean - means[class]).powi(2) * estimate.weight();
         }
     }
-    let of_class = |(sum, mean): (&[f64; 3], f64)| Estimate { mean, error: sum[0].sqrt().recip(), freedom: f64::INFINITY };
+    let of_class = |(sum, mean): (&[f64; 3], f64)| Estimate {
+        mean,
+        error: sum[0].sqrt().recip(),
+        freedom: f64::INFINITY,
+    };
     let used = sums.iter().filter(|sum| sum[0] > 0.0).count();
     ClassFit {
         chi_square: sums.iter().map(|sum| sum[2]).sum(),
@@ -154,7 +180,12 @@ mod tests {
         let mut cells = Cells::new(2, 100.0);
         for round in 0..10 {
             let drift = f64::from(round) * 50.0;
-            cells.add_round(&[(0, 100.0 + drift), (1, 110.0 + drift), (0, 101.0 + drift), (1, 109.0 + drift)]);
+            cells.add_round(&[
+                (0, 100.0 + drift),
+                (1, 110.0 + drift),
+                (0, 101.0 + drift),
+                (1, 109.0 + drift),
+            ]);
         }
         let difference = cells.all()[1].mean - cells.all()[0].mean;
         assert!((difference - 9.0).abs() < 1e-9, "{difference}");
@@ -180,13 +211,18 @@ mod tests {
 
     #[test]
     fn a_class_is_the_weighted_mean_of_its_conditions() {
-        let estimates = [(10.0, 1.0), (13.0, 0.5), (20.0, 1.0), (0.0, f64::INFINITY)].map(|(mean, square): (f64, f64)| Estimate {
-            mean,
-            error: square.sqrt(),
-            freedom: f64::INFINITY,
-        });
+        let estimates = [(10.0, 1.0), (13.0, 0.5), (20.0, 1.0), (0.0, f64::INFINITY)].map(
+            |(mean, square): (f64, f64)| Estimate {
+                mean,
+                error: square.sqrt(),
+                freedom: f64::INFINITY,
+            },
+        );
         let fit = fit(&estimates, 2, |index| usize::from(index == 2));
-        assert!((fit.classes[0].mean - 12.0).abs() < 1e-12 && (fit.classes[1].mean - 20.0).abs() < 1e-12);
+        assert!(
+            (fit.classes[0].mean - 12.0).abs() < 1e-12
+                && (fit.classes[1].mean - 20.0).abs() < 1e-12
+        );
         assert!((fit.chi_square - (4.0 + 2.0)).abs() < 1e-12);
         assert!((fit.freedom - 1.0).abs() < 1e-12);
     }

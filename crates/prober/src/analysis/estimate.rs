@@ -14,18 +14,21 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// The mean of values that do not depend on each other; of less than two, nothing is known of its error.
+    /// The mean of values that do not depend on each other; of less than two, nothing is known of
+    /// its error.
     #[must_use]
     pub fn of(values: &[f64]) -> Self {
         let (count, mean) = (values.len() as f64, mean(values));
         if values.len() < 2 {
             return Self { mean, error: f64::INFINITY, freedom: 1.0 };
         }
-        let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
+        let variance =
+            values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
         Self { mean, error: (variance / count).sqrt(), freedom: count - 1.0 }
     }
 
-    /// The mean of a series whose neighbours depend on each other: its error is that of the means of 24 batches.
+    /// The mean of a series whose neighbours depend on each other: its error is that of the means
+    /// of 24 batches.
     #[must_use]
     pub fn of_batches(series: &[f64]) -> Self {
         const BATCHES: usize = 24;
@@ -41,7 +44,8 @@ impl Estimate {
         Self { mean, error: half_width / t_quantile(0.975, f64::INFINITY), freedom: f64::INFINITY }
     }
 
-    /// The mean that all of these have if they have the same, weighted by what is known of each; their errors are above 0.
+    /// The mean that all of these have if they have the same, weighted by what is known of each;
+    /// their errors are above 0.
     #[must_use]
     pub fn joined<'a>(estimates: impl IntoIterator<Item = &'a Self>) -> Self {
         let (mut weights, mut sum, mut freedom) = (0.0, 0.0, f64::INFINITY);
@@ -65,7 +69,11 @@ impl Estimate {
     /// Half the width of the 95 % interval (Student's); infinite if the error is not known.
     #[must_use]
     pub fn half_width(&self) -> f64 {
-        if self.error.is_finite() { self.error * t_quantile(0.975, self.freedom) } else { f64::INFINITY }
+        if self.error.is_finite() {
+            self.error * t_quantile(0.975, self.freedom)
+        } else {
+            f64::INFINITY
+        }
     }
 
     /// The 95 % interval, if it is known.
@@ -102,7 +110,11 @@ impl Estimate {
     /// How much larger it is than something that does not depend on it.
     #[must_use]
     pub fn minus(&self, other: &Self) -> Self {
-        Self { mean: self.mean - other.mean, error: self.error.hypot(other.error), freedom: self.freedom.min(other.freedom) }
+        Self {
+            mean: self.mean - other.mean,
+            error: self.error.hypot(other.error),
+            freedom: self.freedom.min(other.freedom),
+        }
     }
 
     /// The same in another unit.
@@ -125,8 +137,8 @@ impl Estimate {
         Self { mean: 1.0 / self.mean, error: self.error / (self.mean * self.mean), ..self }
     }
 
-    /// How probable a difference as large as this one is if the mean is in truth not below `other`'s (one-sided, Welch 1947): small if it
-    /// is clearly below.
+    /// How probable a difference as large as this one is if the mean is in truth not below
+    /// `other`'s (one-sided, Welch 1947): small if it is clearly below.
     #[must_use]
     pub fn chance_not_below(&self, other: &Self) -> f64 {
         let error = self.error.hypot(other.error);
@@ -139,12 +151,13 @@ impl Estimate {
         }
         // Welch and Satterthwaite's degrees of freedom.
         let [a, b] = [self, other].map(|one| one.error.powi(4) / one.freedom);
-        let freedom = if a + b > 0.0 { error.powi(4) / (a + b) } else { self.freedom.min(other.freedom) };
+        let freedom =
+            if a + b > 0.0 { error.powi(4) / (a + b) } else { self.freedom.min(other.freedom) };
         t_below(difference / error, freedom.max(1.0))
     }
 
-    /// Whether it lies below `other` by more than the share `margin` of it, at a level of one in twenty among `comparisons` such questions
-    /// (Bonferroni).
+    /// Whether it lies below `other` by more than the share `margin` of it, at a level of one in
+    /// twenty among `comparisons` such questions (Bonferroni).
     #[must_use]
     pub fn is_clearly_below(&self, other: &Self, margin: f64, comparisons: usize) -> bool {
         self.chance_not_below(&other.times(1.0 - margin)) < 0.05 / comparisons.max(1) as f64
@@ -157,13 +170,18 @@ pub fn mean(values: &[f64]) -> f64 {
     if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
 }
 
-/// The value below which Student's t lies with this probability; of infinitely many degrees of freedom, the normal law's.
+/// The value below which Student's t lies with this probability; of infinitely many degrees of
+/// freedom, the normal law's.
 ///
 /// # Panics
 /// If the probability is not inside 0 ... 1 or the degrees of freedom are not positive.
 #[must_use]
 pub fn t_quantile(probability: f64, freedom: f64) -> f64 {
-    if freedom.is_infinite() { Normal::standard().inverse_cdf(probability) } else { student(freedom).inverse_cdf(probability) }
+    if freedom.is_infinite() {
+        Normal::standard().inverse_cdf(probability)
+    } else {
+        student(freedom).inverse_cdf(probability)
+    }
 }
 
 /// The probability that Student's t lies below a value.
@@ -175,7 +193,8 @@ fn student(freedom: f64) -> StudentsT {
     StudentsT::new(0.0, 1.0, freedom).expect("degrees of freedom are positive")
 }
 
-/// The 95 % interval of a share of which `hits` of `trials` were seen (Wilson 1927); all of 0 ... 1 without trials.
+/// The 95 % interval of a share of which `hits` of `trials` were seen (Wilson 1927); all of 0 ... 1
+/// without trials.
 #[must_use]
 pub fn share_interval(hits: u64, trials: u64) -> [f64; 2] {
     const Z: f64 = 1.959_963_985;
@@ -199,7 +218,9 @@ mod tests {
         // t(0.975, 3) = 3.182; the standard error is sqrt(2/3)/2.
         assert!((estimate.half_width() - 3.182_446 * (2.0f64 / 3.0).sqrt() / 2.0).abs() < 1e-4);
         assert_eq!(estimate.mean, 10.0);
-        assert!(Estimate::of(&[]).interval().is_none() && Estimate::of(&[1.0]).interval().is_none());
+        assert!(
+            Estimate::of(&[]).interval().is_none() && Estimate::of(&[1.0]).interval().is_none()
+        );
         let known = Estimate { mean: 10.0, error: 1.0, freedom: f64::INFINITY };
         assert!((known.half_width() - 1.959_964).abs() < 1e-5);
     }
@@ -207,8 +228,13 @@ mod tests {
     #[test]
     fn what_is_known_better_counts_for_more() {
         let of = |mean, error| Estimate { mean, error, freedom: 10.0 };
-        let joined = Estimate::joined(&[of(10.0, 1.0), of(13.0, 0.5_f64.sqrt()), of(7.0, f64::INFINITY)]);
-        assert!((joined.mean - 12.0).abs() < 1e-12 && (joined.error - 3.0_f64.recip().sqrt()).abs() < 1e-12, "{joined:?}");
+        let joined =
+            Estimate::joined(&[of(10.0, 1.0), of(13.0, 0.5_f64.sqrt()), of(7.0, f64::INFINITY)]);
+        assert!(
+            (joined.mean - 12.0).abs() < 1e-12
+                && (joined.error - 3.0_f64.recip().sqrt()).abs() < 1e-12,
+            "{joined:?}"
+        );
         assert_eq!(Estimate::joined(&[]).error, f64::INFINITY);
         let more = of(10.0, 3.0).minus(&of(4.0, 4.0));
         assert!((more.mean - 6.0).abs() < 1e-12 && (more.in_errors() - 1.2).abs() < 1e-12);
@@ -228,9 +254,13 @@ mod tests {
 
     #[test]
     fn ratios_and_inverses_keep_the_relative_error() {
-        let [a, b] = [(6.0, 0.3), (2.0, 0.1)].map(|(mean, error)| Estimate { mean, error, freedom: 10.0 });
+        let [a, b] =
+            [(6.0, 0.3), (2.0, 0.1)].map(|(mean, error)| Estimate { mean, error, freedom: 10.0 });
         let ratio = a.over(b);
-        assert!((ratio.mean - 3.0).abs() < 1e-12 && (ratio.error - 3.0 * 0.05 * 2f64.sqrt()).abs() < 1e-12);
+        assert!(
+            (ratio.mean - 3.0).abs() < 1e-12
+                && (ratio.error - 3.0 * 0.05 * 2f64.sqrt()).abs() < 1e-12
+        );
         assert!((b.inverse().error - 0.025).abs() < 1e-12);
     }
 

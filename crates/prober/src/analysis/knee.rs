@@ -14,44 +14,55 @@ pub struct AtDepth {
 /// Where the returns of depth diminish.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Knee {
-    /// Where the asymptotes of light and of heavy load cross: the greatest throughput by that of one request. In a closed network of equal
-    /// servers this is their number (R. Muntz, J. Wong, "Asymptotic properties of closed queueing network models", 1974).
+    /// Where the asymptotes of light and of heavy load cross: the greatest throughput by that of
+    /// one request. In a closed network of equal servers this is their number (R. Muntz, J. Wong,
+    /// "Asymptotic properties of closed queueing network models", 1974).
     pub crossing: Estimate,
-    /// The depth (requests outstanding) up to which one more request adds at least a share of what the first one did.
+    /// The depth (requests outstanding) up to which one more request adds at least a share of what
+    /// the first one did.
     pub diminishing: u32,
     /// That depth is at least this, by the 95 % intervals, ...
     pub at_least: u32,
     /// ... and at most this.
     pub at_most: u32,
-    /// Whether the throughput had stopped to rise at the greatest depths: otherwise the crossing is too small.
+    /// Whether the throughput had stopped to rise at the greatest depths: otherwise the crossing is
+    /// too small.
     pub is_saturated: bool,
 }
 
-/// By how much of it the throughput may be above that at half of the depth to count as one that no longer rises.
+/// By how much of it the throughput may be above that at half of the depth to count as one that no
+/// longer rises.
 const MOST_RISE: f64 = 0.1;
 
-/// The knee of a curve in order of depth, the first at depth 1; one more request is worth it if it adds the share `least_gain` of what the
-/// first one did. `None` with fewer than three points or without throughput.
+/// The knee of a curve in order of depth, the first at depth 1; one more request is worth it if it
+/// adds the share `least_gain` of what the first one did. `None` with fewer than three points or
+/// without throughput.
 #[must_use]
 pub fn knee(curve: &[AtDepth], least_gain: f64) -> Option<Knee> {
     let first = curve.first().filter(|first| curve.len() >= 3 && first.throughput.mean > 0.0)?;
-    let greatest = curve.iter().max_by(|a, b| a.throughput.mean.total_cmp(&b.throughput.mean)).expect("there are points");
+    let greatest = curve
+        .iter()
+        .max_by(|a, b| a.throughput.mean.total_cmp(&b.throughput.mean))
+        .expect("there are points");
     let last = curve[curve.len() - 1];
     // Half of the depth or less: what rose since then rises on.
     let before = curve.iter().rev().find(|at| at.depth <= last.depth / 2).unwrap_or(first);
     // Asked the other way round: that no rise is clear may be for want of precision.
-    let is_saturated = last.throughput.times(1.0 - MOST_RISE).is_clearly_below(&before.throughput, 0.0, 1);
+    let is_saturated =
+        last.throughput.times(1.0 - MOST_RISE).is_clearly_below(&before.throughput, 0.0, 1);
     let alone = first.throughput.mean / f64::from(first.depth);
     let gains: Vec<(u32, f64, f64)> = curve
         .windows(2)
         .map(|pair| {
             let step = f64::from(pair[1].depth - pair[0].depth) * alone;
-            let half_width = pair[0].throughput.half_width().hypot(pair[1].throughput.half_width()) / step;
+            let half_width =
+                pair[0].throughput.half_width().hypot(pair[1].throughput.half_width()) / step;
             (pair[1].depth, (pair[1].throughput.mean - pair[0].throughput.mean) / step, half_width)
         })
         .collect();
     let up_to = |is_worth: &dyn Fn(f64, f64) -> bool| {
-        let worth = gains.iter().take_while(|(_, gain, half_width)| is_worth(*gain, *half_width)).last();
+        let worth =
+            gains.iter().take_while(|(_, gain, half_width)| is_worth(*gain, *half_width)).last();
         worth.map_or(first.depth, |&(depth, ..)| depth)
     };
     Some(Knee {
@@ -69,8 +80,15 @@ mod tests {
 
     fn curve(law: impl Fn(f64) -> f64, relative_error: f64) -> Vec<AtDepth> {
         let depths = [1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32, 64, 128];
-        let throughput = |depth| Estimate { mean: law(depth), error: law(depth) * relative_error, freedom: 19.0 };
-        depths.into_iter().map(|depth| AtDepth { depth, throughput: throughput(f64::from(depth)) }).collect()
+        let throughput = |depth| Estimate {
+            mean: law(depth),
+            error: law(depth) * relative_error,
+            freedom: 19.0,
+        };
+        depths
+            .into_iter()
+            .map(|depth| AtDepth { depth, throughput: throughput(f64::from(depth)) })
+            .collect()
     }
 
     #[test]
@@ -100,7 +118,10 @@ mod tests {
     #[test]
     fn without_errors_known_the_depth_may_be_any() {
         let found = knee(&curve(|n| 500.0 * n.min(10.0), f64::INFINITY), 0.1).unwrap();
-        assert!(found.at_least == 1 && found.diminishing == 10 && found.at_most == 128, "{found:?}");
+        assert!(
+            found.at_least == 1 && found.diminishing == 10 && found.at_most == 128,
+            "{found:?}"
+        );
         // With depth of no use at all, it is the first.
         assert_eq!(knee(&curve(|_| 500.0, 0.001), 0.1).unwrap().diminishing, 1);
     }

@@ -1,4 +1,5 @@
-//! Straight lines through measured means, in several pieces where one does not fit (after SCHEDULER section 4.3.4).
+//! Straight lines through measured means, in several pieces where one does not fit (after SCHEDULER
+//! section 4.3.4).
 
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
@@ -20,8 +21,8 @@ pub struct Datum {
 pub struct Piece {
     /// Where it begins: the breakpoint, or the first datum.
     pub from: f64,
-    /// Where it ends: the breakpoint, or the last datum. Of two pieces that do not meet, the breakpoint lies in the middle between the last
-    /// datum of the one and the first of the other.
+    /// Where it ends: the breakpoint, or the last datum. Of two pieces that do not meet, the
+    /// breakpoint lies in the middle between the last datum of the one and the first of the other.
     pub to: f64,
     /// y by x, in a unit of y for each one of x.
     pub slope: f64,
@@ -56,11 +57,17 @@ impl Fit {
     /// Its y at x; beyond the ends the nearest piece goes on.
     #[must_use]
     pub fn at(&self, x: f64) -> f64 {
-        let piece = self.pieces.iter().find(|piece| x <= piece.to).or(self.pieces.last()).expect("a fit has a piece");
+        let piece = self
+            .pieces
+            .iter()
+            .find(|piece| x <= piece.to)
+            .or(self.pieces.last())
+            .expect("a fit has a piece");
         piece.slope * x + piece.at_zero
     }
 
-    /// How probable deviations as large as these are if the model is right (chi square): small if it does not fit.
+    /// How probable deviations as large as these are if the model is right (chi square): small if
+    /// it does not fit.
     #[must_use]
     pub fn chance(&self) -> f64 {
         if self.freedom == 0 {
@@ -92,8 +99,8 @@ pub fn line(data: &[Datum]) -> Fit {
     fit(data, &[], false).expect("two data at different places make a line")
 }
 
-/// The best of all models of one to `most_pieces` (at most 3) lines, which meet or do not, by Schwarz's criterion. Each piece holds three
-/// data or more.
+/// The best of all models of one to `most_pieces` (at most 3) lines, which meet or do not, by
+/// Schwarz's criterion. Each piece holds three data or more.
 ///
 /// # Panics
 /// As [`line`].
@@ -118,7 +125,10 @@ pub fn segmented(data: &[Datum], most_pieces: usize) -> Fit {
 fn check(data: &[Datum]) {
     assert!(data.len() >= 2, "a line needs two data, not {}", data.len());
     assert!(data.windows(2).all(|pair| pair[0].x < pair[1].x), "data are in order of x");
-    assert!(data.iter().all(|datum| datum.error > 0.0 && datum.error.is_finite()), "errors are positive");
+    assert!(
+        data.iter().all(|datum| datum.error > 0.0 && datum.error.is_finite()),
+        "errors are positive"
+    );
 }
 
 fn gaps(data: &[Datum]) -> Vec<f64> {
@@ -128,7 +138,9 @@ fn gaps(data: &[Datum]) -> Vec<f64> {
 fn meeting_places(data: &[Datum]) -> Vec<f64> {
     let between = |pair: &[Datum]| {
         let (from, to) = (pair[0].x, pair[1].x);
-        (0..BETWEEN).map(move |step| from + (to - from) * step as f64 / BETWEEN as f64).collect::<Vec<_>>()
+        (0..BETWEEN)
+            .map(move |step| from + (to - from) * step as f64 / BETWEEN as f64)
+            .collect::<Vec<_>>()
     };
     data.windows(2).skip(1).flat_map(between).collect()
 }
@@ -137,7 +149,11 @@ fn meeting_places(data: &[Datum]) -> Vec<f64> {
 fn choices(places: &[f64], count: usize) -> Vec<Vec<f64>> {
     match count {
         1 => places.iter().map(|&place| vec![place]).collect(),
-        _ => (0..places.len()).flat_map(|first| places[first + 1..].iter().map(move |&second| vec![places[first], second])).collect(),
+        _ => (0..places.len())
+            .flat_map(|first| {
+                places[first + 1..].iter().map(move |&second| vec![places[first], second])
+            })
+            .collect(),
     }
 }
 
@@ -146,14 +162,21 @@ fn fit(data: &[Datum], breaks: &[f64], is_continuous: bool) -> Option<Fit> {
     let pieces = breaks.len() + 1;
     let edges = [&[f64::NEG_INFINITY], breaks, &[f64::INFINITY]].concat();
     if pieces > 1 {
-        let held = |piece: usize| data.iter().filter(|datum| edges[piece] <= datum.x && datum.x <= edges[piece + 1]).count();
+        let held = |piece: usize| {
+            data.iter()
+                .filter(|datum| edges[piece] <= datum.x && datum.x <= edges[piece + 1])
+                .count()
+        };
         if (0..pieces).any(|piece| held(piece) < LEAST_DATA) {
             return None;
         }
     }
     let row = |x: f64| -> Vec<f64> {
         if is_continuous {
-            return [1.0, x].into_iter().chain(breaks.iter().map(|place| (x - place).max(0.0))).collect();
+            return [1.0, x]
+                .into_iter()
+                .chain(breaks.iter().map(|place| (x - place).max(0.0)))
+                .collect();
         }
         let mine = breaks.iter().filter(|&&place| x > place).count();
         (0..pieces).flat_map(|piece| if piece == mine { [1.0, x] } else { [0.0, 0.0] }).collect()
@@ -161,23 +184,40 @@ fn fit(data: &[Datum], breaks: &[f64], is_continuous: bool) -> Option<Fit> {
     let rows: Vec<Vec<f64>> = data.iter().map(|datum| row(datum.x)).collect();
     let (coefficients, covariance) = least_squares(data, &rows)?;
     let fitted: Vec<f64> = rows.iter().map(|row| dot(row, &coefficients)).collect();
-    let chi_square: f64 = data.iter().zip(&fitted).map(|(datum, fitted)| ((datum.y - fitted) / datum.error).powi(2)).sum();
+    let chi_square: f64 = data
+        .iter()
+        .zip(&fitted)
+        .map(|(datum, fitted)| ((datum.y - fitted) / datum.error).powi(2))
+        .sum();
     let parameters = coefficients.len() + breaks.len();
     let freedom = data.len().saturating_sub(parameters);
-    // Where the data scatter more than their errors say, the intervals widen with them (Birge 1932).
+    // Where the data scatter more than their errors say, the intervals widen with them (Birge
+    // 1932).
     let scale = if freedom > 0 { (chi_square / freedom as f64).max(1.0).sqrt() } else { 1.0 };
     let reach = scale * t_quantile(0.975, freedom.max(1) as f64);
     let within = |combination: &[f64]| {
         let value = dot(combination, &coefficients);
-        let variance: f64 = combination.iter().zip(&covariance).map(|(&factor, row)| factor * dot(row, combination)).sum();
+        let variance: f64 = combination
+            .iter()
+            .zip(&covariance)
+            .map(|(&factor, row)| factor * dot(row, combination))
+            .sum();
         let half = reach * variance.max(0.0).sqrt();
         (value, [value - half, value + half])
     };
     let (first, last) = (data[0].x, data[data.len() - 1].x);
     let made = (0..pieces).map(|piece| {
         let (slope_of, zero_of) = combinations(piece, breaks, is_continuous);
-        let ((slope, slope_interval), (at_zero, at_zero_interval)) = (within(&slope_of), within(&zero_of));
-        Piece { from: edges[piece].max(first), to: edges[piece + 1].min(last), slope, at_zero, slope_interval, at_zero_interval }
+        let ((slope, slope_interval), (at_zero, at_zero_interval)) =
+            (within(&slope_of), within(&zero_of));
+        Piece {
+            from: edges[piece].max(first),
+            to: edges[piece + 1].min(last),
+            slope,
+            at_zero,
+            slope_interval,
+            at_zero_interval,
+        }
     });
     Some(Fit {
         pieces: made.collect(),
@@ -186,7 +226,11 @@ fn fit(data: &[Datum], breaks: &[f64], is_continuous: bool) -> Option<Fit> {
         freedom,
         bic: chi_square + parameters as f64 * (data.len() as f64).ln(),
         r_squared: r_squared(data, &fitted),
-        worst_deviation: data.iter().zip(&fitted).map(|(datum, fitted)| (fitted / datum.y - 1.0).abs()).fold(0.0, f64::max),
+        worst_deviation: data
+            .iter()
+            .zip(&fitted)
+            .map(|(datum, fitted)| (fitted / datum.y - 1.0).abs())
+            .fold(0.0, f64::max),
     })
 }
 
@@ -198,8 +242,13 @@ fn combinations(piece: usize, breaks: &[f64], is_continuous: bool) -> (Vec<f64>,
         combinations.1[2 * piece] = 1.0;
         return combinations;
     }
-    let bent =
-        |value: &dyn Fn(f64) -> f64| breaks.iter().enumerate().map(|(index, &at)| if index < piece { value(at) } else { 0.0 }).collect();
+    let bent = |value: &dyn Fn(f64) -> f64| {
+        breaks
+            .iter()
+            .enumerate()
+            .map(|(index, &at)| if index < piece { value(at) } else { 0.0 })
+            .collect()
+    };
     let slope: Vec<f64> = bent(&|_| 1.0);
     let at_zero: Vec<f64> = bent(&|at| -at);
     ([vec![0.0, 1.0], slope].concat(), [vec![1.0, 0.0], at_zero].concat())
@@ -216,33 +265,49 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Weighted least squares: coefficients and their covariance; `None` if the rows do not determine them.
+/// Weighted least squares: coefficients and their covariance; `None` if the rows do not determine
+/// them.
 fn least_squares(data: &[Datum], rows: &[Vec<f64>]) -> Option<(Vec<f64>, Vec<Vec<f64>>)> {
     let count = rows[0].len();
-    // Columns differ by orders of magnitude (1, sectors): scaled to length 1 they keep the normal equations well conditioned.
-    let weighted = |column: usize| rows.iter().zip(data).map(move |(row, datum)| row[column] / datum.error);
-    let lengths: Vec<f64> = (0..count).map(|column| weighted(column).map(|value| value * value).sum::<f64>().sqrt()).collect();
+    // Columns differ by orders of magnitude (1, sectors): scaled to length 1 they keep the normal
+    // equations well conditioned.
+    let weighted =
+        |column: usize| rows.iter().zip(data).map(move |(row, datum)| row[column] / datum.error);
+    let lengths: Vec<f64> = (0..count)
+        .map(|column| weighted(column).map(|value| value * value).sum::<f64>().sqrt())
+        .collect();
     if lengths.contains(&0.0) {
         return None;
     }
-    let entry = |a: usize, b: usize| weighted(a).zip(weighted(b)).map(|(a, b)| a * b).sum::<f64>() / (lengths[a] * lengths[b]);
-    let normal: Vec<Vec<f64>> = (0..count).map(|a| (0..count).map(|b| entry(a, b)).collect()).collect();
+    let entry = |a: usize, b: usize| {
+        weighted(a).zip(weighted(b)).map(|(a, b)| a * b).sum::<f64>() / (lengths[a] * lengths[b])
+    };
+    let normal: Vec<Vec<f64>> =
+        (0..count).map(|a| (0..count).map(|b| entry(a, b)).collect()).collect();
     let inverse = inverse(normal)?;
-    let right: Vec<f64> =
-        (0..count).map(|a| weighted(a).zip(data).map(|(value, datum)| value * datum.y / datum.error).sum::<f64>() / lengths[a]).collect();
+    let right: Vec<f64> = (0..count)
+        .map(|a| {
+            weighted(a).zip(data).map(|(value, datum)| value * datum.y / datum.error).sum::<f64>()
+                / lengths[a]
+        })
+        .collect();
     let coefficients = (0..count).map(|a| dot(&inverse[a], &right) / lengths[a]).collect();
-    let covariance = (0..count).map(|a| (0..count).map(|b| inverse[a][b] / (lengths[a] * lengths[b])).collect()).collect();
+    let covariance = (0..count)
+        .map(|a| (0..count).map(|b| inverse[a][b] / (lengths[a] * lengths[b])).collect())
+        .collect();
     Some((coefficients, covariance))
 }
 
-/// The inverse of a small symmetric matrix with ones on its diagonal (Gauss and Jordan, with pivots).
+/// The inverse of a small symmetric matrix with ones on its diagonal (Gauss and Jordan, with
+/// pivots).
 fn inverse(mut matrix: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
     let count = matrix.len();
     for (index, row) in matrix.iter_mut().enumerate() {
         row.extend((0..count).map(|column| f64::from(u8::from(column == index))));
     }
     for column in 0..count {
-        let pivot = (column..count).max_by(|&a, &b| matrix[a][column].abs().total_cmp(&matrix[b][column].abs()))?;
+        let pivot = (column..count)
+            .max_by(|&a, &b| matrix[a][column].abs().total_cmp(&matrix[b][column].abs()))?;
         if matrix[pivot][column].abs() < 1e-12 {
             return None;
         }
@@ -262,12 +327,17 @@ fn inverse(mut matrix: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
 mod tests {
     use super::*;
 
-    const SECTORS: [f64; 12] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0];
+    const SECTORS: [f64; 12] =
+        [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0];
 
     /// A share of one in fifty of error, and a disturbance within it that is the same in each run.
     fn data(law: impl Fn(f64) -> f64, disturbed: f64) -> Vec<Datum> {
         let disturbance = |index: usize| 1.0 + disturbed * (((index * 7) % 5) as f64 - 2.0) / 2.0;
-        SECTORS.iter().enumerate().map(|(index, &x)| Datum { x, y: law(x) * disturbance(index), error: 0.02 * law(x) }).collect()
+        SECTORS
+            .iter()
+            .enumerate()
+            .map(|(index, &x)| Datum { x, y: law(x) * disturbance(index), error: 0.02 * law(x) })
+            .collect()
     }
 
     #[test]
@@ -276,7 +346,9 @@ mod tests {
         assert_eq!(found.pieces.len(), 1);
         let Piece { slope, at_zero, slope_interval, at_zero_interval, .. } = found.pieces[0];
         assert!((slope - 4.0247).abs() < 1e-9 && (at_zero - 41.3).abs() < 1e-8, "{found:?}");
-        assert!(slope_interval[0] < 4.0247 && 4.0247 < slope_interval[1] && at_zero_interval[0] < 41.3);
+        assert!(
+            slope_interval[0] < 4.0247 && 4.0247 < slope_interval[1] && at_zero_interval[0] < 41.3
+        );
         assert!(found.fits() && found.r_squared > 1.0 - 1e-9 && found.worst_deviation < 1e-9);
     }
 
@@ -285,7 +357,12 @@ mod tests {
         let found = segmented(&data(|x| 4.0 * x + 60.0, 0.02), 3);
         assert_eq!(found.pieces.len(), 1, "{found:?}");
         let Piece { slope_interval, at_zero_interval, .. } = found.pieces[0];
-        assert!(slope_interval[0] < 4.0 && 4.0 < slope_interval[1] && at_zero_interval[0] < 60.0 && 60.0 < at_zero_interval[1]);
+        assert!(
+            slope_interval[0] < 4.0
+                && 4.0 < slope_interval[1]
+                && at_zero_interval[0] < 60.0
+                && 60.0 < at_zero_interval[1]
+        );
     }
 
     #[test]
@@ -294,13 +371,20 @@ mod tests {
         let step = |x: f64| if x <= 128.0 { 7298.8 } else { 4.6076 * x + 7900.0 };
         let found = segmented(&data(step, 0.0), 3);
         assert!(found.pieces.len() == 2 && !found.is_continuous, "{found:?}");
-        assert!(found.pieces[0].slope.abs() < 1e-6 && (found.pieces[1].slope - 4.6076).abs() < 1e-6);
+        assert!(
+            found.pieces[0].slope.abs() < 1e-6 && (found.pieces[1].slope - 4.6076).abs() < 1e-6
+        );
         assert!(found.pieces[0].to > 128.0 && found.pieces[0].to < 256.0);
         let bend = |x: f64| 60.0 + 30.0 * x.min(16.0) + 4.0 * (x - 16.0).max(0.0);
         let found = segmented(&data(bend, 0.0), 3);
         assert!(found.pieces.len() == 2 && found.is_continuous, "{found:?}");
-        assert!((found.pieces[0].to - 16.0).abs() < 1e-9 && (found.pieces[1].slope - 4.0).abs() < 1e-6, "{found:?}");
-        assert!((found.at(16.0) - 540.0).abs() < 1e-6 && (found.at(4096.0) - bend(4096.0)).abs() < 1e-3);
+        assert!(
+            (found.pieces[0].to - 16.0).abs() < 1e-9 && (found.pieces[1].slope - 4.0).abs() < 1e-6,
+            "{found:?}"
+        );
+        assert!(
+            (found.at(16.0) - 540.0).abs() < 1e-6 && (found.at(4096.0) - bend(4096.0)).abs() < 1e-3
+        );
     }
 
     #[test]

@@ -23,20 +23,25 @@ pub struct Belt {
 const PER_DECADE: f64 = 60.0;
 /// Standard deviation of the smoothing in bins: 8 %. Modes closer than twice that become one.
 const SMOOTH_BINS: f64 = 2.0;
-/// Standard deviations of chance (Poisson) by which the smaller peak stands out from the valley, and a valley is at most half of it.
+/// Standard deviations of chance (Poisson) by which the smaller peak stands out from the valley,
+/// and a valley is at most half of it.
 const CLEAR: f64 = 4.0;
 
 /// The belts of `counts` of positive values, in order of value.
 ///
-/// Counts are laid into logarithmic bins and smoothed; of neighbouring peaks the smaller one is dropped unless the valley between them is
-/// no more than half of it and lower by more than four times what chance makes of such counts. Then a belt joins its nearest neighbour if
-/// it holds less than `least_share` of all values and of their sum (a few that are very long are a belt, too), and neighbours join whose
-/// medians are not at least the factor `apart` from each other.
+/// Counts are laid into logarithmic bins and smoothed; of neighbouring peaks the smaller one is
+/// dropped unless the valley between them is no more than half of it and lower by more than four
+/// times what chance makes of such counts. Then a belt joins its nearest neighbour if it holds less
+/// than `least_share` of all values and of their sum (a few that are very long are a belt, too),
+/// and neighbours join whose medians are not at least the factor `apart` from each other.
 #[must_use]
 pub fn belts(counts: &[(f64, u64)], least_share: f64, apart: f64) -> Vec<Belt> {
-    let mut counts: Vec<(f64, u64)> = counts.iter().copied().filter(|&(value, count)| value > 0.0 && count > 0).collect();
+    let mut counts: Vec<(f64, u64)> =
+        counts.iter().copied().filter(|&(value, count)| value > 0.0 && count > 0).collect();
     counts.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let Some((&(least, _), &(most, _))) = counts.first().zip(counts.last()) else { return Vec::new() };
+    let Some((&(least, _), &(most, _))) = counts.first().zip(counts.last()) else {
+        return Vec::new();
+    };
     let total: u64 = counts.iter().map(|(_, count)| count).sum();
     let bin_of = |value: f64| ((value / least).log10() * PER_DECADE).round() as usize;
     let mut bins = vec![0.0; bin_of(most) + 1];
@@ -45,9 +50,11 @@ pub fn belts(counts: &[(f64, u64)], least_share: f64, apart: f64) -> Vec<Belt> {
     }
     let smooth = smoothed(&bins);
     let mut peaks: Vec<usize> = Vec::new();
-    let are_apart = |a: usize, b: usize| stands_out(smooth[a].min(smooth[b]), smooth[valley(&smooth, a, b)]);
+    let are_apart =
+        |a: usize, b: usize| stands_out(smooth[a].min(smooth[b]), smooth[valley(&smooth, a, b)]);
     for peak in maxima(&smooth) {
-        // One that does not stand out from the one before it takes its place if it is higher, and is dropped if not.
+        // One that does not stand out from the one before it takes its place if it is higher, and
+        // is dropped if not.
         while let Some(&before) = peaks.last()
             && !are_apart(before, peak)
             && smooth[before] < smooth[peak]
@@ -70,16 +77,27 @@ pub fn belts(counts: &[(f64, u64)], least_share: f64, apart: f64) -> Vec<Belt> {
 
 fn smoothed(bins: &[f64]) -> Vec<f64> {
     let reach = (4.0 * SMOOTH_BINS) as usize;
-    let kernel: Vec<f64> = (0..=reach).map(|at| (-0.5 * (at as f64 / SMOOTH_BINS).powi(2)).exp()).collect();
+    let kernel: Vec<f64> =
+        (0..=reach).map(|at| (-0.5 * (at as f64 / SMOOTH_BINS).powi(2)).exp()).collect();
     let sum = kernel[0] + 2.0 * kernel[1..].iter().sum::<f64>();
     let around = |at: usize| at.saturating_sub(reach)..(at + reach + 1).min(bins.len());
-    (0..bins.len()).map(|at| around(at).map(|other| bins[other] * kernel[at.abs_diff(other)]).sum::<f64>() / sum).collect()
+    (0..bins.len())
+        .map(|at| {
+            around(at).map(|other| bins[other] * kernel[at.abs_diff(other)]).sum::<f64>() / sum
+        })
+        .collect()
 }
 
 /// Bins higher than what surrounds them; of a plateau the first.
 fn maxima(smooth: &[f64]) -> Vec<usize> {
     let at = |index: usize| smooth.get(index).copied().unwrap_or(0.0);
-    (0..smooth.len()).filter(|&index| at(index) > 0.0 && (index == 0 || at(index) > at(index - 1)) && at(index) >= at(index + 1)).collect()
+    (0..smooth.len())
+        .filter(|&index| {
+            at(index) > 0.0
+                && (index == 0 || at(index) > at(index - 1))
+                && at(index) >= at(index + 1)
+        })
+        .collect()
 }
 
 /// The middle of the lowest bins between two peaks.
@@ -92,7 +110,8 @@ fn valley(smooth: &[f64], from: usize, to: usize) -> usize {
 fn stands_out(peak: f64, valley: f64) -> bool {
     // The smoothing adds up about so many bins of independent counts.
     const EFFECTIVE: f64 = 2.0 * SMOOTH_BINS * 1.772_453_85;
-    valley <= peak / 2.0 && (peak - valley) * EFFECTIVE > CLEAR * ((peak + valley) * EFFECTIVE).sqrt()
+    valley <= peak / 2.0
+        && (peak - valley) * EFFECTIVE > CLEAR * ((peak + valley) * EFFECTIVE).sqrt()
 }
 
 type Group = Vec<(f64, u64)>;
@@ -130,21 +149,28 @@ fn join_small(groups: &mut Vec<Group>, least_share: f64) {
     let (all, whole): (u64, f64) = (groups.iter().map(count).sum(), groups.iter().map(sum).sum());
     let share = |group: &Group| (count(group) as f64 / all as f64).max(sum(group) / whole);
     while groups.len() > 1 {
-        let smallest = (0..groups.len()).min_by(|&a, &b| share(&groups[a]).total_cmp(&share(&groups[b]))).expect("there are groups");
+        let smallest = (0..groups.len())
+            .min_by(|&a, &b| share(&groups[a]).total_cmp(&share(&groups[b])))
+            .expect("there are groups");
         if share(&groups[smallest]) >= least_share {
             return;
         }
         // The gap before group `first + 1`.
         let distance = |first: usize| (median(&groups[first + 1]) / median(&groups[first])).ln();
-        let gaps = [smallest.checked_sub(1), Some(smallest).filter(|&first| first + 1 < groups.len())];
-        let nearest = gaps.into_iter().flatten().min_by(|&a, &b| distance(a).total_cmp(&distance(b)));
+        let gaps =
+            [smallest.checked_sub(1), Some(smallest).filter(|&first| first + 1 < groups.len())];
+        let nearest =
+            gaps.into_iter().flatten().min_by(|&a, &b| distance(a).total_cmp(&distance(b)));
         join(groups, nearest.expect("another group is left"));
     }
 }
 
 fn join_near(groups: &mut Vec<Group>, apart: f64) {
-    let factor = |groups: &[Group], first: usize| median(&groups[first + 1]) / median(&groups[first]);
-    while let Some(nearest) = (1..groups.len()).map(|second| second - 1).min_by(|&a, &b| factor(groups, a).total_cmp(&factor(groups, b)))
+    let factor =
+        |groups: &[Group], first: usize| median(&groups[first + 1]) / median(&groups[first]);
+    while let Some(nearest) = (1..groups.len())
+        .map(|second| second - 1)
+        .min_by(|&a, &b| factor(groups, a).total_cmp(&factor(groups, b)))
         && factor(groups, nearest) < apart
     {
         join(groups, nearest);
@@ -169,16 +195,23 @@ mod tests {
 
     /// Values about a centre, spread evenly by a factor.
     fn around(centre: f64, factor: f64, count: u64) -> Vec<(f64, u64)> {
-        (0..count).map(|index| (centre * factor.powf(2.0 * (index as f64 + 0.5) / count as f64 - 1.0), 1)).collect()
+        (0..count)
+            .map(|index| (centre * factor.powf(2.0 * (index as f64 + 0.5) / count as f64 - 1.0), 1))
+            .collect()
     }
 
     #[test]
     fn two_belts_are_two_with_their_shares() {
         // SCHEDULER figure 4.19.
-        let found = belts(&[around(60.0, 1.3, 700), around(15_000.0, 1.6, 300)].concat(), 0.01, 1.0);
+        let found =
+            belts(&[around(60.0, 1.3, 700), around(15_000.0, 1.6, 300)].concat(), 0.01, 1.0);
         assert_eq!(found.len(), 2, "{found:?}");
         assert!((found[0].share - 0.7).abs() < 1e-9 && (found[1].share - 0.3).abs() < 1e-9);
-        assert!((found[0].median / 60.0 - 1.0).abs() < 0.02 && found[1].least > 9_000.0 && found[1].most < 25_000.0);
+        assert!(
+            (found[0].median / 60.0 - 1.0).abs() < 0.02
+                && found[1].least > 9_000.0
+                && found[1].most < 25_000.0
+        );
         assert!(found[1].share_interval[0] > 0.27 && found[1].share_interval[1] < 0.33);
     }
 
@@ -192,9 +225,13 @@ mod tests {
 
     #[test]
     fn a_few_that_are_far_off_do_not_widen_a_belt() {
-        let found = belts(&[around(100.0, 1.1, 10_000), vec![(5.0, 3), (10_000.0, 3)]].concat(), 0.01, 1.0);
+        let found =
+            belts(&[around(100.0, 1.1, 10_000), vec![(5.0, 3), (10_000.0, 3)]].concat(), 0.01, 1.0);
         assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].least > 90.0 && found[0].most < 111.0 && found[0].share == 1.0, "{found:?}");
+        assert!(
+            found[0].least > 90.0 && found[0].most < 111.0 && found[0].share == 1.0,
+            "{found:?}"
+        );
         assert!(found[0].share_interval[1] >= found[0].share, "{found:?}");
     }
 
@@ -204,7 +241,9 @@ mod tests {
         for seed in 0..50 {
             let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(seed);
             // Exponential: a single mode with a long tail, which is where false modes come up.
-            let values: Vec<(f64, u64)> = (0..1_000).map(|_| (50.0 - 100.0 * (1.0 - random.random::<f64>()).ln(), 1)).collect();
+            let values: Vec<(f64, u64)> = (0..1_000)
+                .map(|_| (50.0 - 100.0 * (1.0 - random.random::<f64>()).ln(), 1))
+                .collect();
             assert_eq!(belts(&values, 0.01, 1.0).len(), 1, "seed {seed}");
         }
     }

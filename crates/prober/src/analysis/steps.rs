@@ -1,4 +1,5 @@
-//! Levels, and where one ends and the next begins: for sweeps whose cost stays low up to some size or number, and for series in time.
+//! Levels, and where one ends and the next begins: for sweeps whose cost stays low up to some size
+//! or number, and for series in time.
 
 use statrs::distribution::{ContinuousCDF as _, FisherSnedecor};
 
@@ -16,9 +17,10 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// How many observations at the start of a series to leave out, as they may be of another kind than the rest (buffers that fill, logs that
-/// are taken): a multiple of 5, at most half of them. It is cut where the marginal standard error is least (MSER-5: K. P. White, "An effective
-/// truncation heuristic for bias reduction in simulation output", Simulation 69(6), 1997).
+/// How many observations at the start of a series to leave out, as they may be of another kind than
+/// the rest (buffers that fill, logs that are taken): a multiple of 5, at most half of them. It is
+/// cut where the marginal standard error is least (MSER-5: K. P. White, "An effective truncation
+/// heuristic for bias reduction in simulation output", Simulation 69(6), 1997).
 #[must_use]
 pub fn transient(series: &[f64]) -> usize {
     const GROUP: usize = 5;
@@ -62,8 +64,8 @@ impl Step {
     }
 }
 
-/// Where two levels divide a sequence of positive values best, by least squares of their logarithms: costs differ by factors. `None` of
-/// fewer than two values.
+/// Where two levels divide a sequence of positive values best, by least squares of their
+/// logarithms: costs differ by factors. `None` of fewer than two values.
 #[must_use]
 pub fn step(values: &[f64]) -> Option<Step> {
     let logs: Vec<f64> = values.iter().map(|value| value.max(f64::MIN_POSITIVE).ln()).collect();
@@ -78,9 +80,10 @@ pub fn step(values: &[f64]) -> Option<Step> {
     Some(Step { at, before: mean(before).exp(), after: mean(after).exp(), explained })
 }
 
-/// The first lasting change of level in a series: binary segmentation, in which a division counts if the means of its two sides differ by
-/// more than `least` (a share of the first) and by more than chance makes them at 1 in 1000 (the largest of all F statistics, each tested at
-/// 0.001 over the number of places). `None` if the series is of one level.
+/// The first lasting change of level in a series: binary segmentation, in which a division counts
+/// if the means of its two sides differ by more than `least` (a share of the first) and by more
+/// than chance makes them at 1 in 1000 (the largest of all F statistics, each tested at 0.001 over
+/// the number of places). `None` if the series is of one level.
 #[must_use]
 pub fn first_change(series: &[f64], least: f64) -> Option<usize> {
     const FEWEST: usize = 4;
@@ -89,7 +92,8 @@ pub fn first_change(series: &[f64], least: f64) -> Option<usize> {
     while let Some((at, statistic)) = best_division(&series[..end], FEWEST) {
         let (before, after) = (mean(&series[..at]), mean(&series[at..end]));
         let places = (end - 2 * FEWEST + 1) as f64;
-        let limit = FisherSnedecor::new(1.0, (end - 2) as f64).map_or(f64::INFINITY, |law| law.inverse_cdf(1.0 - 0.001 / places));
+        let limit = FisherSnedecor::new(1.0, (end - 2) as f64)
+            .map_or(f64::INFINITY, |law| law.inverse_cdf(1.0 - 0.001 / places));
         if statistic < limit || (after - before).abs() < least * before.abs() {
             break;
         }
@@ -99,9 +103,11 @@ pub fn first_change(series: &[f64], least: f64) -> Option<usize> {
     found
 }
 
-/// The end of a run of low values at the start of a series: its first value above the geometric middle of the least value and the mean of the
-/// second half. `None` if that mean is less than `least` times the least value, or if a run as long is no wonder (1 in 1000) given how many of
-/// the other values are low. It finds what [`first_change`] misses: short runs before values of which some are low too.
+/// The end of a run of low values at the start of a series: its first value above the geometric
+/// middle of the least value and the mean of the second half. `None` if that mean is less than
+/// `least` times the least value, or if a run as long is no wonder (1 in 1000) given how many of
+/// the other values are low. It finds what [`first_change`] misses: short runs before values of
+/// which some are low too.
 #[must_use]
 pub fn first_slow(series: &[f64], least: f64) -> Option<usize> {
     let lowest = series.iter().copied().reduce(f64::min)?;
@@ -156,9 +162,10 @@ pub struct Bend {
     pub explained: f64,
 }
 
-/// The bend of `y = base + rise * shape(x, at)` that fits best, `at` anywhere between the least and the largest x, to one part in 64 of a
-/// doubling. Weighted least squares: an observation counts as wrong by its own error and by 3 % of the largest y, so that small costs that
-/// follow another law do not count. `None` of fewer than five points, or if none of the curves rises.
+/// The bend of `y = base + rise * shape(x, at)` that fits best, `at` anywhere between the least and
+/// the largest x, to one part in 64 of a doubling. Weighted least squares: an observation counts as
+/// wrong by its own error and by 3 % of the largest y, so that small costs that follow another law
+/// do not count. `None` of fewer than five points, or if none of the curves rises.
 #[must_use]
 pub fn bend(points: &[(f64, Estimate)], shape: impl Fn(f64, f64) -> f64) -> Option<Bend> {
     const PER_DOUBLING: f64 = 64.0;
@@ -182,10 +189,13 @@ pub fn bend(points: &[(f64, Estimate)], shape: impl Fn(f64, f64) -> f64) -> Opti
         .collect();
     let &(at, line) = fits.iter().min_by(|(_, a), (_, b)| a.left.total_cmp(&b.left))?;
     let freedom = points.len() - 3;
-    let limit = FisherSnedecor::new(1.0, freedom as f64).map_or(f64::INFINITY, |law| law.inverse_cdf(0.95));
+    let limit =
+        FisherSnedecor::new(1.0, freedom as f64).map_or(f64::INFINITY, |law| law.inverse_cdf(0.95));
     // Where the errors leave more than the curve does, theirs is the scale.
     let scale = (line.left / freedom as f64).max(1.0);
-    let likely = || fits.iter().filter(|(_, other)| other.left <= line.left + limit * scale).map(|&(at, _)| at);
+    let likely = || {
+        fits.iter().filter(|(_, other)| other.left <= line.left + limit * scale).map(|&(at, _)| at)
+    };
     let interval = [likely().fold(at, f64::min), likely().fold(at, f64::max)];
     Some(Bend { at, interval, base: line.base, rise: line.rise, explained: line.explained })
 }
@@ -202,14 +212,22 @@ struct Line {
 impl Line {
     fn fit(points: impl Iterator<Item = (f64, f64, f64)>) -> Self {
         let points: Vec<(f64, f64, f64)> = points.collect();
-        let sum = |of: &dyn Fn(f64, f64) -> f64| points.iter().map(|&(x, y, weight)| weight * of(x, y)).sum::<f64>();
+        let sum = |of: &dyn Fn(f64, f64) -> f64| {
+            points.iter().map(|&(x, y, weight)| weight * of(x, y)).sum::<f64>()
+        };
         let weights = sum(&|_, _| 1.0);
         let (x_mean, y_mean) = (sum(&|x, _| x) / weights, sum(&|_, y| y) / weights);
-        let (xx, xy) = (sum(&|x, _| (x - x_mean).powi(2)), sum(&|x, y| (x - x_mean) * (y - y_mean)));
+        let (xx, xy) =
+            (sum(&|x, _| (x - x_mean).powi(2)), sum(&|x, y| (x - x_mean) * (y - y_mean)));
         let yy = sum(&|_, y| (y - y_mean).powi(2));
         let rise = if xx > 0.0 { xy / xx } else { 0.0 };
         let left = (yy - rise * xy).max(0.0);
-        Self { base: y_mean - rise * x_mean, rise, left, explained: if yy > 0.0 { 1.0 - left / yy } else { 0.0 } }
+        Self {
+            base: y_mean - rise * x_mean,
+            rise,
+            left,
+            explained: if yy > 0.0 { 1.0 - left / yy } else { 0.0 },
+        }
     }
 }
 
@@ -240,7 +258,9 @@ mod tests {
     #[test]
     fn a_transient_is_cut_off() {
         let mut rng = Pcg64Mcg::seed_from_u64(2);
-        let series: Vec<f64> = (0..500).map(|index| if index < 100 { 1.0 } else { 10.0 } + 0.3 * noise(&mut rng)).collect();
+        let series: Vec<f64> = (0..500)
+            .map(|index| if index < 100 { 1.0 } else { 10.0 } + 0.3 * noise(&mut rng))
+            .collect();
         assert!((100..=110).contains(&transient(&series)), "{}", transient(&series));
         assert_eq!(transient(&[]), 0);
         assert_eq!(transient(&[3.0; 40]), 0);
@@ -262,8 +282,12 @@ mod tests {
         for _ in 0..200 {
             let flat: Vec<f64> = (0..100).map(|_| 100.0 + 10.0 * noise(&mut rng)).collect();
             wrong += usize::from(first_change(&flat, 0.0).is_some());
-            let falling: Vec<f64> =
-                (0..100).map(|index| if index < 40 { 100.0 } else { 150.0 - f64::from(index) } + 3.0 * noise(&mut rng)).collect();
+            let falling: Vec<f64> = (0..100)
+                .map(|index| {
+                    (if index < 40 { 100.0 } else { 150.0 - f64::from(index) })
+                        + 3.0 * noise(&mut rng)
+                })
+                .collect();
             let at = first_change(&falling, 0.1).unwrap();
             // It falls slowly: the change is found within the fall.
             assert!((40..70).contains(&at), "{at}");
@@ -275,12 +299,14 @@ mod tests {
 
     #[test]
     fn a_run_of_low_values_is_told_from_chance() {
-        let belts: Vec<f64> = (0..60).map(|index| if index < 16 || index % 2 == 0 { 1.0 } else { 100.0 }).collect();
+        let belts: Vec<f64> =
+            (0..60).map(|index| if index < 16 || index % 2 == 0 { 1.0 } else { 100.0 }).collect();
         assert_eq!(first_slow(&belts, 2.0), Some(17));
         assert_eq!(first_slow(&belts[17..], 2.0), None);
         assert_eq!(first_slow(&[5.0; 30], 2.0), None);
         assert_eq!(first_slow(&[], 2.0), None);
-        let rare: Vec<f64> = (0..400).map(|index| if index % 40 == 39 { 100.0 } else { 1.0 }).collect();
+        let rare: Vec<f64> =
+            (0..400).map(|index| if index % 40 == 39 { 100.0 } else { 1.0 }).collect();
         assert_eq!(first_slow(&rare, 2.0), None);
     }
 
@@ -293,7 +319,8 @@ mod tests {
                 .map(|index| {
                     let x = 2f64.powf(f64::from(index) / 2.0);
                     let y = 1.0 + 9.0 * (1.0 - 20.0 / x).max(0.0);
-                    let observed: Vec<f64> = (0..20).map(|_| y * (1.0 + 0.1 * noise(&mut rng))).collect();
+                    let observed: Vec<f64> =
+                        (0..20).map(|_| y * (1.0 + 0.1 * noise(&mut rng))).collect();
                     (x, Estimate::of(&observed))
                 })
                 .collect();

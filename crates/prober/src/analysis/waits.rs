@@ -1,8 +1,9 @@
 //! How long one request waits for another, over how much later than itself the other ended.
 //!
-//! If a resource is busy for `length` up to the moment `begin` before another request ends, then one that comes to it meanwhile waits for the
-//! rest of that: the nearer to the start it comes, the longer. Over all requests that is little, but when each of them came is known; so
-//! it is not the mean that is compared, but how the wait falls with the time.
+//! If a resource is busy for `length` up to the moment `begin` before another request ends, then
+//! one that comes to it meanwhile waits for the rest of that: the nearer to the start it comes, the
+//! longer. Over all requests that is little, but when each of them came is known; so it is not the
+//! mean that is compared, but how the wait falls with the time.
 
 use super::estimate::Estimate;
 
@@ -67,17 +68,24 @@ impl Curve {
     /// Time in the middle of each bin that has any, and the bin.
     fn points(&self) -> impl Iterator<Item = (f64, &Bin)> {
         let at = |index: usize| self.low + (index as f64 + 0.5) * self.width;
-        self.bins.iter().enumerate().filter(|(_, bin)| bin.count > 0.0).map(move |(index, bin)| (at(index), bin))
+        self.bins
+            .iter()
+            .enumerate()
+            .filter(|(_, bin)| bin.count > 0.0)
+            .map(move |(index, bin)| (at(index), bin))
     }
 
-    /// How much of a wait for something that is busy for `length` from `begin` on there is, 1 being all of it: a regression on that, beside a level
-    /// and a trend, within `reach` of it. `None` if too little was measured.
+    /// How much of a wait for something that is busy for `length` from `begin` on there is, 1 being
+    /// all of it: a regression on that, beside a level and a trend, within `reach` of it. `None` if
+    /// too little was measured.
     #[must_use]
     pub fn share(&self, begin: f64, length: f64, reach: f64) -> Option<Estimate> {
         let (mut normal, mut right, mut squares, mut inside) = ([[0.0; 3]; 3], [0.0; 3], 0.0, 0.0);
         let (from, to) = (begin - reach, begin + length + reach);
-        let near: Vec<(f64, &Bin)> = self.points().filter(|(time, _)| (from..to).contains(time)).collect();
-        let level = near.iter().map(|(_, bin)| bin.sum).sum::<f64>() / near.iter().map(|(_, bin)| bin.count).sum::<f64>().max(1.0);
+        let near: Vec<(f64, &Bin)> =
+            self.points().filter(|(time, _)| (from..to).contains(time)).collect();
+        let level = near.iter().map(|(_, bin)| bin.sum).sum::<f64>()
+            / near.iter().map(|(_, bin)| bin.count).sum::<f64>().max(1.0);
         for (time, bin) in near {
             let since = time - begin;
             let wait = if since > 0.0 && since < length { since } else { 0.0 };
@@ -94,19 +102,26 @@ impl Curve {
         }
         let count = normal[0][0];
         let (solution, inverse) = last_of_three(normal, right)?;
-        let left = squares - solution.iter().zip(&right).map(|(one, other)| one * other).sum::<f64>();
+        let left =
+            squares - solution.iter().zip(&right).map(|(one, other)| one * other).sum::<f64>();
         let error = (left.max(0.0) / (count - 3.0).max(1.0) * inverse).sqrt();
         let are_many = inside > FEWEST && count - inside > FEWEST;
-        (are_many && error > 0.0).then(|| Estimate { mean: solution[2] / length, error: error / length, freedom: count - 3.0 })
+        (are_many && error > 0.0).then(|| Estimate {
+            mean: solution[2] / length,
+            error: error / length,
+            freedom: count - 3.0,
+        })
     }
 
-    /// Joins bins to no more than [`MOST_POINTS`]: times, means and counts; and the variance within them.
+    /// Joins bins to no more than [`MOST_POINTS`]: times, means and counts; and the variance within
+    /// them.
     fn coarse(&self) -> (Vec<[f64; 3]>, f64) {
         let each = self.bins.len().div_ceil(MOST_POINTS);
         let (mut points, mut within, mut count) = (Vec::new(), 0.0, 0.0);
         for (index, bins) in self.bins.chunks(each).enumerate() {
             let of = |part: fn(&Bin) -> f64| bins.iter().map(part).sum::<f64>();
-            let (number, sum, squares) = (of(|bin| bin.count), of(|bin| bin.sum), of(|bin| bin.squares));
+            let (number, sum, squares) =
+                (of(|bin| bin.count), of(|bin| bin.sum), of(|bin| bin.squares));
             if number > 0.0 {
                 let time = self.low + (index as f64 + 0.5) * each as f64 * self.width;
                 points.push([time, sum / number, number]);
@@ -117,8 +132,8 @@ impl Curve {
         (points, within / f64::max(count, 1.0))
     }
 
-    /// Finds from when on requests wait if they surely wait for one thing, and whether they came before it from some time on. Without waiting they
-    /// take `level`. `None` if it does not show.
+    /// Finds from when on requests wait if they surely wait for one thing, and whether they came
+    /// before it from some time on. Without waiting they take `level`. `None` if it does not show.
     #[must_use]
     pub fn saw(&self, level: f64) -> Option<Saw> {
         let (points, variance) = self.coarse();
@@ -131,15 +146,21 @@ impl Curve {
         let fit = |begin: f64, length: f64| misfit(&points, begin, length, level);
         let scan = |from: f64, to: f64, step: f64, misfit: &dyn Fn(f64) -> f64| {
             let times = (0..=((to - from) / step) as usize).map(|index| from + index as f64 * step);
-            times.map(|time| (misfit(time), time)).min_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((f64::INFINITY, from))
+            times
+                .map(|time| (misfit(time), time))
+                .min_by(|a, b| a.0.total_cmp(&b.0))
+                .unwrap_or((f64::INFINITY, from))
         };
-        let finer = |best: f64, misfit: &dyn Fn(f64) -> f64| scan(best - step, best + step, step / 16.0, misfit);
+        let finer = |best: f64, misfit: &dyn Fn(f64) -> f64| {
+            scan(best - step, best + step, step / 16.0, misfit)
+        };
         let without = |begin: f64| fit(begin, f64::INFINITY);
         // If all wait, they may do so from any time on that lies before them.
         let (straight, _) = scan(first - level, first, step, &without);
         let (_, begin) = scan(first, last, step, &without);
         let (simple, begin) = finer(begin, &without);
-        // What comes early waits less by as much as it was early: a begin that lies below all times is one, too.
+        // What comes early waits less by as much as it was early: a begin that lies below all times
+        // is one, too.
         let mut cut = (f64::INFINITY, 0.0, 0.0);
         for end in (1..MOST_POINTS).map(|index| first + index as f64 * step) {
             let of_length = |length: f64| fit(end - length, length);
@@ -150,7 +171,11 @@ impl Curve {
         }
         let flat = fit(f64::INFINITY, f64::INFINITY);
         let error = 2.5 * (variance / count).sqrt();
-        let saw = |begin: f64, length: Option<f64>| Saw { begin: Estimate { mean: begin, error, freedom: f64::INFINITY }, length, level };
+        let saw = |begin: f64, length: Option<f64>| Saw {
+            begin: Estimate { mean: begin, error, freedom: f64::INFINITY },
+            length,
+            level,
+        };
         if simple.min(straight) - cut.0 > SEEN * variance && cut.0 < 0.2 * flat {
             let (_, end, length) = cut;
             let (_, length) = finer(length, &|length: f64| fit(end - length, length));
@@ -164,7 +189,8 @@ impl Curve {
     }
 }
 
-/// Squared distances of points from a wait with slope 1 from `begin` on that is `length` less from so much later on.
+/// Squared distances of points from a wait with slope 1 from `begin` on that is `length` less from
+/// so much later on.
 fn misfit(points: &[[f64; 3]], begin: f64, length: f64, level: f64) -> f64 {
     let of = |&[time, mean, count]: &[f64; 3]| {
         let since = time - begin;
@@ -188,8 +214,14 @@ fn last_of_three(matrix: [[f64; 3]; 3], right: [f64; 3]) -> Option<([f64; 3], f6
     if determinant.abs() < 1e-9 * (a * d * f).abs() || determinant == 0.0 {
         return None;
     }
-    let inverse = [[of_a, of_b, of_c], [of_b, a * f - c * c, b * c - a * e], [of_c, b * c - a * e, a * d - b * b]];
-    let solution = inverse.map(|row| row.iter().zip(&right).map(|(one, other)| one * other).sum::<f64>() / determinant);
+    let inverse = [
+        [of_a, of_b, of_c],
+        [of_b, a * f - c * c, b * c - a * e],
+        [of_c, b * c - a * e, a * d - b * b],
+    ];
+    let solution = inverse.map(|row| {
+        row.iter().zip(&right).map(|(one, other)| one * other).sum::<f64>() / determinant
+    });
     Some((solution, inverse[2][2] / determinant))
 }
 
@@ -220,17 +252,31 @@ mod tests {
     #[test]
     fn a_short_wait_is_seen_where_its_mean_is_not() {
         // One in twelve waits, for 1 on average: 0.08 of all, with an error of 0.03.
-        let [waiting, free] = [curve(400_000, busy(1.0, 2.0)), curve(400_000, |_| 0.0)].map(|curve| curve.share(1.0, 2.0, 10.0).unwrap());
-        assert!((waiting.mean - 1.0).abs() < 4.0 * waiting.error && waiting.in_errors() > 6.0, "{waiting:?}");
+        let [waiting, free] = [curve(400_000, busy(1.0, 2.0)), curve(400_000, |_| 0.0)]
+            .map(|curve| curve.share(1.0, 2.0, 10.0).unwrap());
+        assert!(
+            (waiting.mean - 1.0).abs() < 4.0 * waiting.error && waiting.in_errors() > 6.0,
+            "{waiting:?}"
+        );
         assert!(free.mean.abs() < 4.0 * free.error && free.error < 0.15, "{free:?}");
     }
 
     #[test]
     fn what_keeps_one_waiting_is_found() {
         let endless = curve(20_000, |time| (time + 1.5).max(0.0)).saw(100.0).unwrap();
-        assert!((endless.begin.mean + 1.5).abs() < 4.0 * endless.begin.error && endless.length.is_none(), "{endless:?}");
-        let ends = curve(20_000, |time| if time < 4.0 { (time + 8.0).max(0.0) } else { time - 4.0 }).saw(100.0).unwrap();
-        assert!((ends.length.unwrap() - 12.0).abs() < 1.0 && (ends.begin.mean + 8.0).abs() < 1.0, "{ends:?}");
+        assert!(
+            (endless.begin.mean + 1.5).abs() < 4.0 * endless.begin.error
+                && endless.length.is_none(),
+            "{endless:?}"
+        );
+        let ends =
+            curve(20_000, |time| if time < 4.0 { (time + 8.0).max(0.0) } else { time - 4.0 })
+                .saw(100.0)
+                .unwrap();
+        assert!(
+            (ends.length.unwrap() - 12.0).abs() < 1.0 && (ends.begin.mean + 8.0).abs() < 1.0,
+            "{ends:?}"
+        );
     }
 
     #[test]

@@ -12,9 +12,10 @@ pub enum Pace {
         /// Time from the end of one to the start of the next in its place.
         think: Nanos,
     },
-    /// So many sent together, and the next as many when all of these have ended: nothing else is under way beside a burst. Samples come
-    /// in the order of their ends, so those of one burst follow each other. All but the first of a burst are sent so long after its start as
-    /// the source's times say; these ascend within a burst.
+    /// So many sent together, and the next as many when all of these have ended: nothing else is
+    /// under way beside a burst. Samples come in the order of their ends, so those of one burst
+    /// follow each other. All but the first of a burst are sent so long after its start as the
+    /// source's times say; these ascend within a burst.
     Bursts {
         /// Requests sent together, at least 1 and at most the device's queue depth.
         size: u32,
@@ -51,7 +52,13 @@ impl Job {
     /// A job.
     #[must_use]
     pub fn new(source: Box<dyn RequestSource>, pace: Pace) -> Self {
-        Self { requests: Lookahead::new(source, CHUNK), pace, outstanding: 0, burst_start: 0, burst_sent: 0 }
+        Self {
+            requests: Lookahead::new(source, CHUNK),
+            pace,
+            outstanding: 0,
+            burst_start: 0,
+            burst_sent: 0,
+        }
     }
 
     /// So many requests outstanding, without time to think.

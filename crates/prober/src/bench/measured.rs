@@ -98,8 +98,8 @@ impl Measured {
         &self.latencies[op as usize]
     }
 
-    /// Half the width of the 95 % interval of the throughput as a share of it, by batch means (so it holds for requests that depend on each
-    /// other too); infinite if there are too few batches.
+    /// Half the width of the 95 % interval of the throughput as a share of it, by batch means (so
+    /// it holds for requests that depend on each other too); infinite if there are too few batches.
     #[must_use]
     pub fn relative_error(&self) -> f64 {
         self.batches.relative_error()
@@ -113,7 +113,8 @@ impl Measured {
     }
 }
 
-/// Times that batches of equally many requests took: at most [`Batches::MOST`], which are joined in pairs when there are more.
+/// Times that batches of equally many requests took: at most [`Batches::MOST`], which are joined in
+/// pairs when there are more.
 #[derive(Clone, Debug)]
 pub(super) struct Batches {
     times: Vec<Nanos>,
@@ -127,13 +128,15 @@ impl Batches {
     /// With fewer, the interval is too uncertain itself.
     const FEWEST: usize = 20;
 
-    /// Of so many requests, at least 8. Ends of requests that were outstanding together are not independent, so a batch should hold no fewer.
+    /// Of so many requests, at least 8. Ends of requests that were outstanding together are not
+    /// independent, so a batch should hold no fewer.
     pub fn new(each: u64) -> Self {
         Self { times: Vec::with_capacity(Self::MOST), each: each.max(8), in_this: 0, since: 0 }
     }
 
-    /// A request ended, so long after the start of the measured part. Whether it is time to ask how precise the mean is: only when the
-    /// number of requests has doubled, as whoever asks after each is too often told what he hopes for.
+    /// A request ended, so long after the start of the measured part. Whether it is time to ask how
+    /// precise the mean is: only when the number of requests has doubled, as whoever asks after
+    /// each is too often told what he hopes for.
     pub fn ended(&mut self, at: Nanos) -> bool {
         self.in_this += 1;
         if self.in_this < self.each {
@@ -160,9 +163,13 @@ impl Batches {
         }
         let off: Vec<f64> = self.times.iter().map(|&time| time as f64 - mean).collect();
         let squares = off.iter().map(|off| off * off).sum::<f64>();
-        // Neighbours that are alike, as where a drive cleans now and then, tell less than as many that are not: by what a first-order
-        // autoregressive process loses.
-        let alike = if squares > 0.0 { off.windows(2).map(|pair| pair[0] * pair[1]).sum::<f64>() / squares } else { 0.0 };
+        // Neighbours that are alike, as where a drive cleans now and then, tell less than as many
+        // that are not: by what a first-order autoregressive process loses.
+        let alike = if squares > 0.0 {
+            off.windows(2).map(|pair| pair[0] * pair[1]).sum::<f64>() / squares
+        } else {
+            0.0
+        };
         let alike = alike.clamp(0.0, 0.9);
         let variance = squares / (count - 1) as f64 * (1.0 + alike) / (1.0 - alike);
         // Student's t for 19 to 63 degrees of freedom is 2.09 to 2.00.

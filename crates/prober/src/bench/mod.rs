@@ -34,8 +34,8 @@ pub struct Settings {
     pub seed: u64,
     /// Whether the region may be written.
     pub may_write: bool,
-    /// Device time that an experiment should take about, in nanoseconds. One that needs less takes less; one that cannot do with so
-    /// little takes more and says so.
+    /// Device time that an experiment should take about, in nanoseconds. One that needs less takes
+    /// less; one that cannot do with so little takes more and says so.
     pub budget: Nanos,
 }
 
@@ -46,18 +46,23 @@ pub struct Limit {
     pub requests: u64,
     /// Device time measured, in nanoseconds.
     pub time: Nanos,
-    /// Half the width of the 95 % interval of the throughput as a share of it, by batch means; 0 for no such end.
+    /// Half the width of the 95 % interval of the throughput as a share of it, by batch means; 0
+    /// for no such end.
     pub precision: f64,
-    /// Requests measured before the precision may end it: a drive may repeat itself only after many.
+    /// Requests measured before the precision may end it: a drive may repeat itself only after
+    /// many.
     pub least_requests: u64,
-    /// Requests of a batch at least, whose means tell the precision, which is then asked for whenever the requests have doubled; 0 for twice as many
-    /// as are outstanding, and asking whenever there are enough batches to join.
+    /// Requests of a batch at least, whose means tell the precision, which is then asked for
+    /// whenever the requests have doubled; 0 for twice as many as are outstanding, and asking
+    /// whenever there are enough batches to join.
     pub batch_requests: u64,
-    /// Requests measured before the time may end it: without any a throughput of nothing would be told of a drive that pauses.
+    /// Requests measured before the time may end it: without any a throughput of nothing would be
+    /// told of a drive that pauses.
     pub fewest_requests: u64,
     /// Requests that come before and are not measured.
     pub warm_up_requests: u64,
-    /// Device time in nanoseconds that comes before and is not measured, together with the requests.
+    /// Device time in nanoseconds that comes before and is not measured, together with the
+    /// requests.
     pub warm_up_time: Nanos,
     /// Whether every request is kept as a [`Sample`].
     pub keep_samples: bool,
@@ -70,7 +75,8 @@ impl Limit {
         Self { requests, precision: 0.0, warm_up_requests: requests / 10, ..Self::time(Nanos::MAX) }
     }
 
-    /// So much device time at most, and no longer than until the throughput is known within one per cent.
+    /// So much device time at most, and no longer than until the throughput is known within one per
+    /// cent.
     #[must_use]
     pub fn time(time: Nanos) -> Self {
         Self {
@@ -121,7 +127,8 @@ impl Limit {
         self
     }
 
-    /// The same, but it ends as soon as the throughput is known as precisely as this; 0 for no such end.
+    /// The same, but it ends as soon as the throughput is known as precisely as this; 0 for no such
+    /// end.
     #[must_use]
     pub fn precision(mut self, precision: f64) -> Self {
         self.precision = precision;
@@ -162,19 +169,34 @@ impl<'a> Bench<'a> {
     ///
     /// # Panics
     /// If the region is not of whole sectors, is empty or lies outside the device.
-    pub fn new(device: &'a mut dyn BlockDevice, settings: Settings, progress: &'a Progress) -> Self {
+    pub fn new(
+        device: &'a mut dyn BlockDevice,
+        settings: Settings,
+        progress: &'a Progress,
+    ) -> Self {
         let (info, Region { offset, length }) = (device.info(), settings.region);
         let sector = u64::from(info.sector_bytes);
         assert!(
-            length > 0 && offset.is_multiple_of(sector) && length.is_multiple_of(sector) && offset + length <= info.capacity_bytes,
-            "the region of {length} bytes at byte {offset} is one of whole sectors of {sector} within the device's {} bytes",
+            length > 0
+                && offset.is_multiple_of(sector)
+                && length.is_multiple_of(sector)
+                && offset + length <= info.capacity_bytes,
+            "the region of {length} bytes at byte {offset} is one of whole sectors of {sector} \
+             within the device's {} bytes",
             info.capacity_bytes
         );
-        Self { device, settings, progress, sent: Sent::default(), next_seed: settings.seed, is_given_up_when_stopped: false }
+        Self {
+            device,
+            settings,
+            progress,
+            sent: Sent::default(),
+            next_seed: settings.seed,
+            is_given_up_when_stopped: false,
+        }
     }
 
-    /// The same for a simulated drive that is dropped if the work is stopped: what is under way then need not be brought to its end, which may
-    /// take long.
+    /// The same for a simulated drive that is dropped if the work is stopped: what is under way
+    /// then need not be brought to its end, which may take long.
     #[must_use]
     pub(crate) fn given_up_when_stopped(mut self) -> Self {
         self.is_given_up_when_stopped = true;
@@ -223,7 +245,8 @@ impl<'a> Bench<'a> {
         self.settings.budget / parts.max(1) as Nanos
     }
 
-    /// A pattern of `traces::synth::patterns` (`random(size=4Ki,reads=1)`) within the region, with a seed of its own.
+    /// A pattern of `traces::synth::patterns` (`random(size=4Ki,reads=1)`) within the region, with
+    /// a seed of its own.
     ///
     /// # Errors
     /// [`SpecError`] if the pattern does not fit into the region.
@@ -234,7 +257,8 @@ impl<'a> Bench<'a> {
         Ok(Box::new(Shifted { source, by: offset }))
     }
 
-    /// Requests at these offsets within the region, `length` bytes each, in this order, again and again.
+    /// Requests at these offsets within the region, `length` bytes each, in this order, again and
+    /// again.
     #[must_use]
     pub fn at_offsets(&self, op: IoOp, offsets: Vec<u64>, length: u32) -> Box<dyn RequestSource> {
         assert!(!offsets.is_empty(), "there are offsets");
@@ -258,7 +282,8 @@ impl<'a> Bench<'a> {
         let end = self.device.now().saturating_add(time);
         let mut completed = Vec::new();
         while self.device.now() < end {
-            let next = if self.device.info().is_virtual { end } else { end.min(self.device.now() + STEP) };
+            let next =
+                if self.device.info().is_virtual { end } else { end.min(self.device.now() + STEP) };
             self.device.wait(next, &mut completed)?;
             self.progress.advance(0)?;
         }
@@ -266,8 +291,9 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Writes a part of the region in order with 256 KiB requests (or the longest that the device takes) and what is left in one, one by
-    /// one, flushes, and waits: the state in which PARALLELISM section 3.2 begins each experiment ("init_SSD").
+    /// Writes a part of the region in order with 256 KiB requests (or the longest that the device
+    /// takes) and what is left in one, one by one, flushes, and waits: the state in which
+    /// PARALLELISM section 3.2 begins each experiment ("init_SSD").
     ///
     /// # Errors
     /// [`ProbeError::Impossible`] if nothing may be written; those of [`Bench::play`].
@@ -278,9 +304,14 @@ impl<'a> Bench<'a> {
         let sector = u64::from(self.device.info().sector_bytes);
         let longest = (256 << 10).min(u64::from(self.device.info().most_bytes)) / sector * sector;
         let rest = length % longest;
-        for (offset, length, size) in [(offset, length - rest, longest), (offset + length - rest, rest, rest)] {
+        for (offset, length, size) in
+            [(offset, length - rest, longest), (offset + length - rest, rest, rest)]
+        {
             if length > 0 {
-                let source = self.pattern(&format!("sequential(size={size},offset={offset},range={length},requests={})", length / size))?;
+                let source = self.pattern(&format!(
+                    "sequential(size={size},offset={offset},range={length},requests={})",
+                    length / size
+                ))?;
                 self.play(vec![Job::closed(source, 1)], Limit::requests(u64::MAX).after(0))?;
             }
         }
@@ -301,7 +332,14 @@ impl<'a> Bench<'a> {
     /// # Errors
     /// Those of [`Bench::play`].
     pub fn flush_time(&mut self) -> Result<Nanos, ProbeError> {
-        let flush = IoRequest { time_ns: 0, op: IoOp::Flush, offset: 0, length: 0, stream: 0, latency_ns: None };
+        let flush = IoRequest {
+            time_ns: 0,
+            op: IoOp::Flush,
+            offset: 0,
+            length: 0,
+            stream: 0,
+            latency_ns: None,
+        };
         let source = Box::new(units::VecRequests::new([flush].into()));
         Ok(self.play(vec![Job::closed(source, 1)], Limit::requests(1).after(0))?.elapsed)
     }
@@ -346,7 +384,14 @@ impl RequestSource for Listed {
     fn fill(&mut self, buffer: &mut [IoRequest]) -> Result<usize, SourceError> {
         for request in buffer.iter_mut() {
             let offset = self.base + self.offsets[self.next];
-            *request = IoRequest { time_ns: 0, op: self.op, offset, length: self.length, stream: 0, latency_ns: None };
+            *request = IoRequest {
+                time_ns: 0,
+                op: self.op,
+                offset,
+                length: self.length,
+                stream: 0,
+                latency_ns: None,
+            };
             self.next = (self.next + 1) % self.offsets.len();
         }
         Ok(buffer.len())

@@ -29,7 +29,8 @@ struct Player<'b, 'a> {
     free: Vec<u32>,
     outstanding: u32,
     measured: Measured,
-    /// Requests at which it is asked next whether these are precise enough, where the limit says how many make a batch.
+    /// Requests at which it is asked next whether these are precise enough, where the limit says
+    /// how many make a batch.
     asked_at: u64,
     left_to_warm_up: u64,
     is_warming_up: bool,
@@ -45,10 +46,12 @@ struct Player<'b, 'a> {
 }
 
 impl Bench<'_> {
-    /// Plays jobs beside each other until the limit is reached or all have ended, then waits for what is outstanding.
+    /// Plays jobs beside each other until the limit is reached or all have ended, then waits for
+    /// what is outstanding.
     ///
     /// # Errors
-    /// [`ProbeError::Device`] if the device fails, [`ProbeError::Source`], [`ProbeError::Cancelled`].
+    /// [`ProbeError::Device`] if the device fails, [`ProbeError::Source`],
+    /// [`ProbeError::Cancelled`].
     ///
     /// # Panics
     /// If a job leaves the region, or writes where nothing may be written.
@@ -77,15 +80,17 @@ impl Bench<'_> {
             is_virtual,
         };
         let played = player.play();
-        let is_given_up = self.is_given_up_when_stopped && matches!(played, Err(ProbeError::Cancelled(_)));
+        let is_given_up =
+            self.is_given_up_when_stopped && matches!(played, Err(ProbeError::Cancelled(_)));
         if played.is_err() && !is_given_up {
             self.let_end();
         }
         played
     }
 
-    /// Waits for what a run that failed left outstanding: the next one would take its ends for those of its own requests. A device that
-    /// completes nothing more is not waited for for ever; whatever it says, its first error was told.
+    /// Waits for what a run that failed left outstanding: the next one would take its ends for
+    /// those of its own requests. A device that completes nothing more is not waited for for ever;
+    /// whatever it says, its first error was told.
     fn let_end(&mut self) {
         const WITHIN: Nanos = 5_000_000_000;
         let end = self.device.now().saturating_add(WITHIN);
@@ -99,14 +104,17 @@ impl Bench<'_> {
     }
 }
 
-/// Longest wait for a device in real time: then it is looked whether somebody wants the run to stop.
+/// Longest wait for a device in real time: then it is looked whether somebody wants the run to
+/// stop.
 const LONGEST_WAIT: Nanos = 200_000_000;
 
 impl Player<'_, '_> {
     fn play(mut self) -> Result<Measured, ProbeError> {
         for job in 0..self.jobs.len() as u32 {
             match self.jobs[job as usize].pace {
-                Pace::Closed { depth, .. } => (0..depth).for_each(|_| self.due.push(Reverse((self.start, job)))),
+                Pace::Closed { depth, .. } => {
+                    (0..depth).for_each(|_| self.due.push(Reverse((self.start, job))));
+                }
                 Pace::Bursts { .. } => self.begin_burst(job, self.start),
                 Pace::Open => self.schedule(job)?,
             }
@@ -114,7 +122,11 @@ impl Player<'_, '_> {
         let mut completed = Vec::with_capacity(64);
         loop {
             self.send_due()?;
-            let next = if self.ended { Nanos::MAX } else { self.due.peek().map_or(Nanos::MAX, |&Reverse((time, _))| time) };
+            let next = if self.ended {
+                Nanos::MAX
+            } else {
+                self.due.peek().map_or(Nanos::MAX, |&Reverse((time, _))| time)
+            };
             let most = self.outstanding >= self.bench.device.info().queue_depth;
             if self.outstanding == 0 && next == Nanos::MAX {
                 break;
@@ -136,7 +148,8 @@ impl Player<'_, '_> {
         Ok(self.measured)
     }
 
-    /// Until when to wait: a limit of time ends a run even if nothing is completed, once it is measured.
+    /// Until when to wait: a limit of time ends a run even if nothing is completed, once it is
+    /// measured.
     fn until(&self, next: Nanos) -> Nanos {
         let heard = if self.is_virtual { Nanos::MAX } else { self.reported + LONGEST_WAIT };
         if self.ended || !self.may_end_by_time() || self.limit.time == Nanos::MAX {
@@ -170,7 +183,9 @@ impl Player<'_, '_> {
 
     /// The time of the next request of a job at its source's pace.
     fn schedule(&mut self, job: u32) -> Result<(), ProbeError> {
-        if let Some(request) = self.jobs[job as usize].requests.peek().map_err(ProbeError::Source)? {
+        if let Some(request) =
+            self.jobs[job as usize].requests.peek().map_err(ProbeError::Source)?
+        {
             self.due.push(Reverse((self.start.saturating_add(request.time_ns), job)));
         }
         Ok(())
@@ -208,15 +223,22 @@ impl Player<'_, '_> {
     }
 
     fn send(&mut self, job: u32, due: Nanos) -> Result<(), ProbeError> {
-        let Some(request) = self.jobs[job as usize].requests.take().map_err(ProbeError::Source)? else { return Ok(()) };
+        let Some(request) = self.jobs[job as usize].requests.take().map_err(ProbeError::Source)?
+        else {
+            return Ok(());
+        };
         let IoRequest { op, offset, length, .. } = request;
         if op != IoOp::Flush {
             let region = self.bench.settings.region;
             assert!(
-                offset >= region.offset && offset + u64::from(length) <= region.offset + region.length,
+                offset >= region.offset
+                    && offset + u64::from(length) <= region.offset + region.length,
                 "a request at byte {offset} of {length} bytes lies in the region"
             );
-            assert!(op == IoOp::Read || self.bench.settings.may_write, "an experiment that writes runs only where that is allowed");
+            assert!(
+                op == IoOp::Read || self.bench.settings.may_write,
+                "an experiment that writes runs only where that is allowed"
+            );
         }
         let is_open = self.jobs[job as usize].pace == Pace::Open;
         let under_way = UnderWay { request, job, due: if is_open { due } else { Nanos::MAX } };
@@ -250,7 +272,9 @@ impl Player<'_, '_> {
             return;
         }
         match self.jobs[job as usize].pace {
-            Pace::Closed { think, .. } => self.due.push(Reverse((completion.completed_at.saturating_add(think), job))),
+            Pace::Closed { think, .. } => {
+                self.due.push(Reverse((completion.completed_at.saturating_add(think), job)));
+            }
             Pace::Bursts { size } => {
                 let Job { outstanding, burst_sent, .. } = self.jobs[job as usize];
                 if outstanding == 0 && burst_sent == size {
@@ -262,7 +286,8 @@ impl Player<'_, '_> {
         if self.is_warming_up {
             self.left_to_warm_up = self.left_to_warm_up.saturating_sub(1);
             self.since = completion.completed_at;
-            self.is_warming_up = self.left_to_warm_up > 0 || self.since - self.start < self.limit.warm_up_time;
+            self.is_warming_up =
+                self.left_to_warm_up > 0 || self.since - self.start < self.limit.warm_up_time;
             return;
         }
         let sent = completion.submitted_at.min(due);
@@ -276,21 +301,33 @@ impl Player<'_, '_> {
         measured.bytes += u64::from(request.length);
         measured.elapsed = ended.saturating_sub(self.since);
         // Recording with saturation would not let it grow.
-        measured.latencies[request.op as usize].record(latency).expect("a histogram that grows takes any value");
+        measured.latencies[request.op as usize]
+            .record(latency)
+            .expect("a histogram that grows takes any value");
         let JobMeasured { requests, bytes, latency_ns } = &mut measured.jobs[job as usize];
-        (*requests, *bytes, *latency_ns) = (*requests + 1, *bytes + u64::from(request.length), *latency_ns + u128::from(latency));
+        (*requests, *bytes, *latency_ns) =
+            (*requests + 1, *bytes + u64::from(request.length), *latency_ns + u128::from(latency));
         if self.limit.keep_samples {
             let sent_ns = sent.saturating_sub(self.since);
-            measured.samples.push(Sample { sent_ns, latency_ns: latency, offset: request.offset, op: request.op, job });
+            measured.samples.push(Sample {
+                sent_ns,
+                latency_ns: latency,
+                offset: request.offset,
+                op: request.op,
+                job,
+            });
         }
         let mut is_asked = measured.batches.ended(measured.elapsed);
         if self.limit.batch_requests > 0 {
             is_asked = measured.requests == self.asked_at;
             self.asked_at <<= u32::from(is_asked);
         }
-        let may_be_precise = is_asked && self.limit.precision > 0.0 && measured.requests >= self.limit.least_requests;
+        let may_be_precise = is_asked
+            && self.limit.precision > 0.0
+            && measured.requests >= self.limit.least_requests;
         let is_precise = may_be_precise && measured.relative_error() < self.limit.precision;
-        let is_over = measured.elapsed >= self.limit.time && measured.requests >= self.limit.fewest_requests;
+        let is_over =
+            measured.elapsed >= self.limit.time && measured.requests >= self.limit.fewest_requests;
         if is_precise || measured.requests == self.limit.requests || is_over {
             self.end(ended);
         }

@@ -6,9 +6,20 @@ use units::{IoOp, Progress};
 use super::*;
 
 fn device() -> Simulated {
-    let changes = ["media.channels=2", "media.packages_per_channel=1", "media.erase_blocks_per_plane=32", "ftl.over_provisioning=1"];
+    let changes = [
+        "media.channels=2",
+        "media.packages_per_channel=1",
+        "media.erase_blocks_per_plane=32",
+        "ftl.over_provisioning=1",
+    ];
     let profile = profile::load("a16").unwrap().with_overrides(&changes).unwrap();
-    Simulated::new("sim:a16", &profile, SimulatedSettings { state: State::Filled, seed: 1 }, &Progress::default()).unwrap()
+    Simulated::new(
+        "sim:a16",
+        &profile,
+        SimulatedSettings { state: State::Filled, seed: 1 },
+        &Progress::default(),
+    )
+    .unwrap()
 }
 
 fn settings(device: &Simulated) -> Settings {
@@ -36,10 +47,17 @@ fn a_measurement_ends_when_it_is_precise() {
     let (settings, progress) = (settings(&device), Progress::default());
     let mut bench = Bench::new(&mut device, settings, &progress);
     let reads = bench.pattern("random(size=4Ki,reads=1)").unwrap();
-    let measured = bench.play(vec![Job::closed(reads, 4)], Limit::time(60_000_000_000).precision(0.02)).unwrap();
-    assert!(measured.elapsed < 1_000_000_000 && measured.relative_error() <= 0.02, "{}", measured.elapsed);
+    let measured = bench
+        .play(vec![Job::closed(reads, 4)], Limit::time(60_000_000_000).precision(0.02))
+        .unwrap();
+    assert!(
+        measured.elapsed < 1_000_000_000 && measured.relative_error() <= 0.02,
+        "{}",
+        measured.elapsed
+    );
     let reads = bench.pattern("random(size=4Ki,reads=1)").unwrap();
-    let measured = bench.play(vec![Job::closed(reads, 4)], Limit::time(50_000_000).precision(0.0)).unwrap();
+    let measured =
+        bench.play(vec![Job::closed(reads, 4)], Limit::time(50_000_000).precision(0.0)).unwrap();
     assert!((measured.elapsed as f64 / 50e6 - 1.0).abs() < 0.02, "{}", measured.elapsed);
 }
 
@@ -52,7 +70,8 @@ fn jobs_are_told_apart_and_what_was_sent_is_counted() {
     assert_eq!(bench.sent(), Sent { requests: 5, read_bytes: 0, written_bytes: 1 << 20 });
     let reads = bench.at_offsets(IoOp::Read, vec![0, 8192], 4096);
     let writes = bench.pattern("sequential(size=8Ki)").unwrap();
-    let jobs = vec![Job::closed(reads, 1), Job::new(writes, Pace::Closed { depth: 1, think: 1_000_000 })];
+    let jobs =
+        vec![Job::closed(reads, 1), Job::new(writes, Pace::Closed { depth: 1, think: 1_000_000 })];
     let measured = bench.play(jobs, Limit::requests(500).with_samples()).unwrap();
     assert_eq!(measured.samples.len(), 500);
     assert_eq!(measured.jobs[0].requests + measured.jobs[1].requests, 500);
@@ -65,10 +84,16 @@ fn requests_at_their_own_times_are_measured_from_when_they_were_due() {
     let mut device = device();
     let (settings, progress) = (settings(&device), Progress::default());
     let mut bench = Bench::new(&mut device, settings, &progress);
-    let bursts = bench.pattern("random(size=4Ki,reads=1,requests=40,burst=4,pause_us=10000)").unwrap();
-    let measured = bench.play(vec![Job::new(bursts, Pace::Open)], Limit::requests(u64::MAX).after(0)).unwrap();
+    let bursts =
+        bench.pattern("random(size=4Ki,reads=1,requests=40,burst=4,pause_us=10000)").unwrap();
+    let measured =
+        bench.play(vec![Job::new(bursts, Pace::Open)], Limit::requests(u64::MAX).after(0)).unwrap();
     assert_eq!(measured.requests, 40);
-    assert!(measured.elapsed > 90_000_000 && measured.elapsed < 100_000_000, "{}", measured.elapsed);
+    assert!(
+        measured.elapsed > 90_000_000 && measured.elapsed < 100_000_000,
+        "{}",
+        measured.elapsed
+    );
 }
 
 #[test]
@@ -85,7 +110,10 @@ fn a_device_is_free_again_after_a_run_that_was_stopped() {
     let progress = Progress::default();
     let mut bench = Bench::new(&mut device, settings, &progress);
     let reads = bench.pattern("random(size=4Ki,reads=1)").unwrap();
-    assert_eq!(bench.play(vec![Job::closed(reads, 1)], Limit::requests(10).after(0)).unwrap().requests, 10);
+    assert_eq!(
+        bench.play(vec![Job::closed(reads, 1)], Limit::requests(10).after(0)).unwrap().requests,
+        10
+    );
 }
 
 /// A real device that completes nothing.
@@ -127,7 +155,11 @@ fn a_request_to_stop_is_heard_while_nothing_is_completed() {
     let region = Region { offset: 0, length: 1 << 20 };
     let stopped = Progress::default();
     stopped.cancel();
-    let mut bench = Bench::new(&mut device, Settings { region, seed: 1, may_write: false, budget: 1_000_000_000 }, &stopped);
+    let mut bench = Bench::new(
+        &mut device,
+        Settings { region, seed: 1, may_write: false, budget: 1_000_000_000 },
+        &stopped,
+    );
     let reads = bench.pattern("random(size=4Ki,reads=1)").unwrap();
     let played = bench.play(vec![Job::closed(reads, 8)], Limit::requests(10));
     assert!(matches!(played, Err(ProbeError::Cancelled(_))));
@@ -136,17 +168,23 @@ fn a_request_to_stop_is_heard_while_nothing_is_completed() {
 
 #[test]
 fn filling_takes_the_longest_requests_that_the_device_does() {
-    let opening = Opening { most_bytes: 64 << 10, ..Opening::new("memory(bytes=1Mi)", Access::Write) };
+    let opening =
+        Opening { most_bytes: 64 << 10, ..Opening::new("memory(bytes=1Mi)", Access::Write) };
     let mut device = devices::open(&opening).unwrap();
     let region = Region { offset: 0, length: 1 << 20 };
     let progress = Progress::default();
-    let mut bench = Bench::new(&mut *device, Settings { region, seed: 1, may_write: true, budget: 1_000_000_000 }, &progress);
+    let mut bench = Bench::new(
+        &mut *device,
+        Settings { region, seed: 1, may_write: true, budget: 1_000_000_000 },
+        &progress,
+    );
     bench.fill(512, (300 << 10) + 512, 0).unwrap();
     // Four of 64 KiB, the rest, and the flush.
     assert_eq!(bench.sent(), Sent { requests: 6, read_bytes: 0, written_bytes: (300 << 10) + 512 });
 }
 
-/// The same times of batches, once in order of size and once mixed: the first tell less of the mean.
+/// The same times of batches, once in order of size and once mixed: the first tell less of the
+/// mean.
 #[test]
 fn times_that_hang_together_tell_less() {
     let error = |times: &[u64]| {
@@ -168,7 +206,8 @@ fn times_that_hang_together_tell_less() {
 #[test]
 fn what_was_not_found_later_is_not_known_any_more() {
     use crate::{Finding, Known, Value};
-    let found = Finding { values: vec![Value::number("chunk_bytes", 4096.0, "")], ..Finding::default() };
+    let found =
+        Finding { values: vec![Value::number("chunk_bytes", 4096.0, "")], ..Finding::default() };
     let not = Finding { values: vec![Value::not_found("chunk_bytes", "")], ..Finding::default() };
     assert_eq!(Known::new(vec![not.clone(), found.clone()]).number("chunk_bytes"), Some(4096.0));
     assert_eq!(Known::new(vec![found, not]).number("chunk_bytes"), None);
@@ -190,11 +229,20 @@ fn reads_of_a_burst_are_sent_after_their_lags() {
         latency_ns: None,
     };
     let source = bench.once(lags.iter().enumerate().map(of).collect());
-    let measured = bench.play(vec![Job::new(source, Pace::Bursts { size: 3 })], Limit::requests(6).after(0).with_samples()).unwrap();
+    let measured = bench
+        .play(
+            vec![Job::new(source, Pace::Bursts { size: 3 })],
+            Limit::requests(6).after(0).with_samples(),
+        )
+        .unwrap();
     let mut samples = measured.samples;
     samples.sort_by_key(|sample| sample.offset);
-    let first_end = samples[..3].iter().map(|sample| sample.sent_ns + sample.latency_ns).max().unwrap();
-    assert_eq!(samples[3].sent_ns, first_end, "the next burst begins when all of the first have ended");
+    let first_end =
+        samples[..3].iter().map(|sample| sample.sent_ns + sample.latency_ns).max().unwrap();
+    assert_eq!(
+        samples[3].sent_ns, first_end,
+        "the next burst begins when all of the first have ended"
+    );
     for burst in [&samples[..3], &samples[3..]] {
         for sample in burst {
             assert_eq!(sample.sent_ns - burst[0].sent_ns, lags[(sample.offset / 4096) as usize]);

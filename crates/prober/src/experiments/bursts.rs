@@ -1,8 +1,9 @@
 //! How long a burst of random writes a drive absorbs between pauses.
 //!
-//! Bursts of 1, 2, 4 ... random writes with a pause before each (uFLIP: bursts). A drive that absorbs `B` bytes and is ready again
-//! after the pause answers bursts of `x > B` bytes at a mean of `base + rise * (1 - B/x)`: that curve is fitted, and its bend is the
-//! burst that is absorbed. It holds for this pause; [`super::write_buffer`] tells what is absorbed after a flush, at most.
+//! Bursts of 1, 2, 4 ... random writes with a pause before each (uFLIP: bursts). A drive that
+//! absorbs `B` bytes and is ready again after the pause answers bursts of `x > B` bytes at a mean
+//! of `base + rise * (1 - B/x)`: that curve is fitted, and its bend is the burst that is absorbed.
+//! It holds for this pause; [`super::write_buffer`] tells what is absorbed after a flush, at most.
 
 use registry::{Args, Info, Param, ParamKind};
 
@@ -53,11 +54,16 @@ const LEAST_RATIO: f64 = 2.0;
 fn body(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeError> {
     let size = writes::request_bytes(bench, args.integer("size"), bench.region().length / 64);
     let range = writes::prepare_used(bench, ENTRY.info.name, args.integer("range"), size)?;
-    let lengths: Vec<u64> =
-        (0..40).map(|doubling| 1 << doubling).take_while(|length| length * size <= args.integer("most").min(range)).collect();
+    let lengths: Vec<u64> = (0..40)
+        .map(|doubling| 1 << doubling)
+        .take_while(|length| length * size <= args.integer("most").min(range))
+        .collect();
     if lengths.len() < 2 {
         let most = args.integer("most").min(range);
-        let reason = format!("bursts of up to {most} bytes hold fewer than two writes of {size}: make `most` larger or `size` smaller");
+        let reason = format!(
+            "bursts of up to {most} bytes hold fewer than two writes of {size}: make `most` larger \
+             or `size` smaller"
+        );
         return Err(writes::impossible(ENTRY.info.name, reason));
     }
     let part = bench.part_of_budget(4 * ROUNDS * lengths.len());
@@ -72,7 +78,11 @@ fn body(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeE
         for _ in 0..ROUNDS {
             bench.pause(pause)?;
             let source = bench.pattern(&format!("random(size={size},range={range})"))?;
-            let latencies = writes::latencies_us(bench, Job::closed(source, 1), Limit::requests(length).after(0))?;
+            let latencies = writes::latencies_us(
+                bench,
+                Job::closed(source, 1),
+                Limit::requests(length).after(0),
+            )?;
             means.push(mean(&latencies));
         }
         points.push(((length * size) as f64, Estimate::of(&means)));
@@ -94,12 +104,16 @@ fn finding(points: &[(f64, Estimate)], pause: u64) -> Finding {
     );
     let (first, last) = (points[0], points[points.len() - 1]);
     let lowest = points.iter().map(|(_, level)| level.mean).fold(f64::INFINITY, f64::min);
-    let bend = steps::bend(points, |x, at| (1.0 - at / x).max(0.0))
-        .filter(|bend| bend.explained > 0.8 && last.1.mean > LEAST_RATIO * lowest && last.1.low() > LEAST_RATIO * lowest);
+    let bend = steps::bend(points, |x, at| (1.0 - at / x).max(0.0)).filter(|bend| {
+        bend.explained > 0.8
+            && last.1.mean > LEAST_RATIO * lowest
+            && last.1.low() > LEAST_RATIO * lowest
+    });
     let value = match bend {
         None => {
             let why = format!(
-                "bursts of {} take {:.0} us a write, those of {} {:.0} us, after pauses of {pause_ms:.1} ms",
+                "bursts of {} take {:.0} us a write, those of {} {:.0} us, after pauses of \
+                 {pause_ms:.1} ms",
                 common::bytes_text(first.0),
                 first.1.mean,
                 common::bytes_text(last.0),
@@ -110,14 +124,18 @@ fn finding(points: &[(f64, Estimate)], pause: u64) -> Finding {
         Some(bend) => {
             chart.marks.push(Mark { label: "absorbed".to_owned(), x: Some(bend.at), y: None });
             let why = format!(
-                "after pauses of {pause_ms:.1} ms bursts of up to {} are absorbed; those of {} take {:.0} us a write instead of {lowest:.0}",
+                "after pauses of {pause_ms:.1} ms bursts of up to {} are absorbed; those of {} \
+                 take {:.0} us a write instead of {lowest:.0}",
                 common::bytes_text(bend.at),
                 common::bytes_text(last.0),
                 last.1.mean
             );
             // Nothing finer than a request is told.
             let [low, high] = [bend.interval[0] - first.0, bend.interval[1] + first.0];
-            let is_sure = bend.explained > 0.95 && high < 2.0 * low && bend.at > 2.0 * first.0 && 2.0 * bend.at < last.0;
+            let is_sure = bend.explained > 0.95
+                && high < 2.0 * low
+                && bend.at > 2.0 * first.0
+                && 2.0 * bend.at < last.0;
             Value::number("burst_bytes", bend.at.round(), why).within(low, high).sure_if(is_sure)
         }
     };

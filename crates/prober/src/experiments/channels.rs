@@ -1,8 +1,10 @@
 //! Whether units share a channel, where two reads of the same size at a time do not tell.
 //!
-//! If a channel is faster than the link to the host, two reads of one size on it wait for nothing that they would not wait for at the link anyway. Two
-//! kinds of reads do: those that overtake ([`overtaking`]), and those that follow when another one's data is on its way ([`following`]). Both are
-//! [questions](Question) that are asked until what they say is clear or the time is over. Here is what they share.
+//! If a channel is faster than the link to the host, two reads of one size on it wait for nothing
+//! that they would not wait for at the link anyway. Two kinds of reads do: those that overtake
+//! ([`overtaking`]), and those that follow when another one's data is on its way ([`following`]).
+//! Both are [questions](Question) that are asked until what they say is clear or the time is over.
+//! Here is what they share.
 
 use rand::RngExt as _;
 use rand_pcg::Pcg64Mcg;
@@ -17,9 +19,11 @@ use crate::analysis::periods::{self, CLEAR, Levels, gcd, proper_divisors};
 use crate::bench::Bench;
 use crate::error::ProbeError;
 
-/// A channel is taken to be at most so many times as fast as the link to the host: more would be of no use.
+/// A channel is taken to be at most so many times as fast as the link to the host: more would be of
+/// no use.
 pub(super) const FASTEST: f64 = 4.0;
-/// A read that takes so much less than the others, as a share of what one takes a unit, was answered by a cache.
+/// A read that takes so much less than the others, as a share of what one takes a unit, was
+/// answered by a cache.
 pub(super) const CACHED: f64 = 0.6;
 /// Groups of reads of each condition in a round, rounds before the first look, and rounds at most.
 const EACH: usize = 16;
@@ -31,13 +35,15 @@ const MOST_ROUNDS: usize = 20_000;
 pub(super) struct Sharing {
     /// The distances in chunks at which they wait for each other more than at others.
     pub levels: Levels,
-    /// By how much they would wait longer if they shared a channel, in nanoseconds: 0 if that is not known.
+    /// By how much they would wait longer if they shared a channel, in nanoseconds: 0 if that is
+    /// not known.
     pub expected: f64,
     /// By how much they did at any distance, at most, with 95 % confidence, in nanoseconds.
     pub most_added: f64,
     /// Sharing would have been seen.
     pub is_excluded: bool,
-    /// It was seen that units are what reads one thing after the other, and not channels with more on them that reads do not tell apart.
+    /// It was seen that units are what reads one thing after the other, and not channels with more
+    /// on them that reads do not tell apart.
     pub are_dies: bool,
 }
 
@@ -68,7 +74,8 @@ pub(super) fn measure(
     if let Some(long) = pilot.long {
         let part = (time / 2).saturating_sub(bench.now() - start);
         let mut found = overtaking::measure(bench, random, units, &pilot, &long, part)?.sharing;
-        // Two reads in one unit end as far apart as a transfer takes if that is all that keeps one waiting.
+        // Two reads in one unit end as far apart as a transfer takes if that is all that keeps one
+        // waiting.
         let transfer = long.data[1] * units.sector as f64 / long.bytes as f64;
         found.are_dies = pilot.spacing.low() > 1.15 * transfer;
         if !found.levels.periods.is_empty() || (found.is_excluded && found.are_dies) {
@@ -96,7 +103,8 @@ pub(super) struct Pilot {
     pub least: f64,
     pub single: f64,
     pub spread: f64,
-    /// How much later the second of two reads sent together ends if they are in different units, and in one, in nanoseconds.
+    /// How much later the second of two reads sent together ends if they are in different units,
+    /// and in one, in nanoseconds.
     pub gap: f64,
     pub spacing: Estimate,
     pub long: Option<Long>,
@@ -114,20 +122,36 @@ pub(super) struct Long {
     pub data: [f64; 2],
 }
 
-/// Latencies without those of reads that a cache answered, which save the time of a read, and without pauses: the least that may be, and the others.
+/// Latencies without those of reads that a cache answered, which save the time of a read, and
+/// without pauses: the least that may be, and the others.
 fn of_reads(latencies: &mut [f64], wait: f64) -> (f64, Vec<f64>) {
     latencies.sort_by(f64::total_cmp);
     let median = latencies[latencies.len() / 2];
     let least = median - CACHED * wait;
-    (least, latencies.iter().copied().filter(|&latency| latency > least && latency < CLIP * median).collect())
+    (
+        least,
+        latencies
+            .iter()
+            .copied()
+            .filter(|&latency| latency > least && latency < CLIP * median)
+            .collect(),
+    )
 }
 
 impl Pilot {
-    fn measure(bench: &mut Bench<'_>, random: &mut Pcg64Mcg, units: &Units, page: Option<u64>, time: Nanos) -> Result<Self, ProbeError> {
+    fn measure(
+        bench: &mut Bench<'_>,
+        random: &mut Pcg64Mcg,
+        units: &Units,
+        page: Option<u64>,
+        time: Nanos,
+    ) -> Result<Self, ProbeError> {
         let Units { order, sector, wait, count } = *units;
         let longest = page.unwrap_or(order.chunk).min(u64::from(bench.device().most_bytes));
-        let sizes: Vec<u64> =
-            (0..).map(|power| sector << power).take_while(|&size| size <= longest && order.chunk.is_multiple_of(size)).collect();
+        let sizes: Vec<u64> = (0..)
+            .map(|power| sector << power)
+            .take_while(|&size| size <= longest && order.chunk.is_multiple_of(size))
+            .collect();
         let mut latencies = vec![Vec::new(); sizes.len()];
         let mut pairs_of = [Vec::new(), Vec::new()];
         let (start, mut rounds) = (bench.now(), 0);
@@ -138,23 +162,35 @@ impl Pilot {
                     let number = random_chunk(random, &order, 0);
                     reads.push((0, [read(random, &order, number, length, 0)]));
                 }
-                latencies.extend(inside::sample_lagged(bench, random, &mut reads)?.into_iter().map(|(_, [latency])| latency));
+                latencies.extend(
+                    inside::sample_lagged(bench, random, &mut reads)?
+                        .into_iter()
+                        .map(|(_, [latency])| latency),
+                );
             }
             let mut pairs: Vec<(usize, [Lagged; 2])> = Vec::with_capacity(2 * EACH);
-            for (condition, distance) in [1, count as u64].into_iter().cycle().take(2 * EACH).enumerate() {
+            for (condition, distance) in
+                [1, count as u64].into_iter().cycle().take(2 * EACH).enumerate()
+            {
                 let first = random_chunk(random, &order, distance);
-                pairs.push((condition % 2, [first + distance, first].map(|number| read(random, &order, number, sector, 0))));
+                pairs.push((
+                    condition % 2,
+                    [first + distance, first].map(|number| read(random, &order, number, sector, 0)),
+                ));
             }
             for (condition, pair) in inside::sample_lagged(bench, random, &mut pairs)? {
                 pairs_of[condition].push(pair);
             }
             rounds += 1;
         }
-        let reads: Vec<(f64, Vec<f64>)> = latencies.iter_mut().map(|latencies| of_reads(latencies, wait)).collect();
-        let estimates: Vec<Estimate> = reads.iter().map(|(_, latencies)| Estimate::of(latencies)).collect();
+        let reads: Vec<(f64, Vec<f64>)> =
+            latencies.iter_mut().map(|latencies| of_reads(latencies, wait)).collect();
+        let estimates: Vec<Estimate> =
+            reads.iter().map(|(_, latencies)| Estimate::of(latencies)).collect();
         let least = reads[0].0;
         let [gap, spacing] = pairs_of.map(|pairs| {
-            let are_read = pairs.into_iter().filter(|pair| pair.iter().all(|&latency| latency > least));
+            let are_read =
+                pairs.into_iter().filter(|pair| pair.iter().all(|&latency| latency > least));
             let mut gaps: Vec<f64> = are_read.map(|[first, second]| second - first).collect();
             Estimate::of(&of_reads(&mut gaps, wait).1)
         });
@@ -162,10 +198,22 @@ impl Pilot {
         let medians: Vec<Estimate> = reads
             .iter()
             .zip(&estimates)
-            .map(|((_, latencies), estimate)| Estimate { mean: latencies[latencies.len() / 2], ..*estimate })
+            .map(|((_, latencies), estimate)| Estimate {
+                mean: latencies[latencies.len() / 2],
+                ..*estimate
+            })
             .collect();
         let long = match choose_long(&sizes, &medians, page, spacing.mean, gap.mean.max(0.0)) {
-            Some(chosen) => Some(Long::measure(bench, random, units, sizes[chosen], &reads[chosen].1, &reads[0].1, reads[chosen].0, time)?),
+            Some(chosen) => Some(Long::measure(
+                bench,
+                random,
+                units,
+                sizes[chosen],
+                &reads[chosen].1,
+                &reads[0].1,
+                reads[chosen].0,
+                time,
+            )?),
             None => None,
         };
         Ok(Self {
@@ -185,7 +233,8 @@ impl Pilot {
 }
 
 impl Long {
-    /// Measures more exactly how much longer a read of so many bytes takes than a sector, beginning with what is known of both.
+    /// Measures more exactly how much longer a read of so many bytes takes than a sector, beginning
+    /// with what is known of both.
     #[allow(clippy::too_many_arguments, reason = "what is known of both lengths")]
     fn measure(
         bench: &mut Bench<'_>,
@@ -213,20 +262,30 @@ impl Long {
                     let number = random_chunk(random, &order, 0);
                     reads.push((0, [read(random, &order, number, length, 0)]));
                 }
-                let mut read: Vec<f64> =
-                    inside::sample_lagged(bench, random, &mut reads)?.into_iter().map(|(_, [latency])| latency).collect();
+                let mut read: Vec<f64> = inside::sample_lagged(bench, random, &mut reads)?
+                    .into_iter()
+                    .map(|(_, [latency])| latency)
+                    .collect();
                 all.extend(of_reads(&mut read, wait).1);
             }
         }
     }
 }
 
-/// The longest read that is surely of one page, by its index among the sizes, as long as latencies grow with
-/// the bytes, and not by those of another read, which would take `spacing`. Where a transfer takes half of that it need not be longer.
+/// The longest read that is surely of one page, by its index among the sizes, as long as latencies
+/// grow with the bytes, and not by those of another read, which would take `spacing`. Where a
+/// transfer takes half of that it need not be longer.
 ///
-/// If dies read pages of several planes at once, that does not show, and the data comes in as many parts; then less is seen than is
-/// reckoned with, by a factor that [`FASTEST`] and [`MOST_SHARE`] leave room for.
-fn choose_long(sizes: &[u64], estimates: &[Estimate], page: Option<u64>, spacing: f64, gap: f64) -> Option<usize> {
+/// If dies read pages of several planes at once, that does not show, and the data comes in as many
+/// parts; then less is seen than is reckoned with, by a factor that [`FASTEST`] and [`MOST_SHARE`]
+/// leave room for.
+fn choose_long(
+    sizes: &[u64],
+    estimates: &[Estimate],
+    page: Option<u64>,
+    spacing: f64,
+    gap: f64,
+) -> Option<usize> {
     let more = |index: usize| estimates[index].minus(&estimates[index - 1]);
     let mut chosen = 0;
     for (index, &size) in sizes.iter().enumerate().skip(1) {
@@ -249,7 +308,13 @@ pub(super) fn random_chunk(random: &mut Pcg64Mcg, order: &ByAddress, beyond: u64
 }
 
 /// A read of so many bytes somewhere in a chunk.
-pub(super) fn read(random: &mut Pcg64Mcg, order: &ByAddress, number: u64, length: u64, lag: Nanos) -> Lagged {
+pub(super) fn read(
+    random: &mut Pcg64Mcg,
+    order: &ByAddress,
+    number: u64,
+    length: u64,
+    lag: Nanos,
+) -> Lagged {
     let offset = order.offset(number) + random.random_range(0..order.chunk / length) * length;
     Lagged { offset, length, lag }
 }
@@ -266,7 +331,10 @@ impl Distances {
     pub fn of(units: &Units) -> Self {
         let count = units.count;
         let divisors = proper_divisors(count);
-        let residues = divisors.iter().map(|&divisor| (1..count).filter(|&residue| gcd(residue, count) == divisor).collect()).collect();
+        let residues = divisors
+            .iter()
+            .map(|&divisor| (1..count).filter(|&residue| gcd(residue, count) == divisor).collect())
+            .collect();
         let rows = (units.order.count / count as u64 / 3).saturating_sub(1).clamp(1, 12);
         Self { divisors, residues, rows }
     }
@@ -279,11 +347,19 @@ impl Distances {
         [residue + one, other]
     }
 
-    /// Judges by the mean waits at each distance, where sharing would add so much; that it is not there is left to others.
+    /// Judges by the mean waits at each distance, where sharing would add so much; that it is not
+    /// there is left to others.
     pub fn judge(&self, estimates: &[Estimate], measurements: f64, expected: f64) -> Judged {
-        let levels = periods::levels(estimates, &self.divisors, &self.divisors[1..], 2, measurements);
-        let most_added = estimates[1..].iter().map(|estimate| estimate.minus(&estimates[0]).high()).fold(0.0, f64::max);
-        Judged { sharing: Sharing { levels, expected, most_added, is_excluded: false, are_dies: false }, is_clear: false }
+        let levels =
+            periods::levels(estimates, &self.divisors, &self.divisors[1..], 2, measurements);
+        let most_added = estimates[1..]
+            .iter()
+            .map(|estimate| estimate.minus(&estimates[0]).high())
+            .fold(0.0, f64::max);
+        Judged {
+            sharing: Sharing { levels, expected, most_added, is_excluded: false, are_dies: false },
+            is_clear: false,
+        }
     }
 
     /// Nothing is known of any.
@@ -326,7 +402,8 @@ pub(super) trait Question<const J: usize> {
     fn conditions(&self) -> usize;
     /// A group of a condition.
     fn draw(&self, random: &mut Pcg64Mcg, condition: usize) -> [Lagged; J];
-    /// Takes a round: each group with its condition, and the latencies of its reads. How many groups count.
+    /// Takes a round: each group with its condition, and the latencies of its reads. How many
+    /// groups count.
     fn add_round(&mut self, groups: &[(usize, [Lagged; J])], latencies: &[[f64; J]]) -> usize;
     /// What all of them say.
     fn judge(&self) -> Judged;
@@ -340,14 +417,18 @@ pub(super) fn ask<const J: usize>(
     time: Nanos,
 ) -> Result<Judged, ProbeError> {
     let conditions = question.conditions();
-    let (start, mut rounds, mut played, mut counted, mut look_at) = (bench.now(), 0, 0, 0, FIRST_LOOK);
+    let (start, mut rounds, mut played, mut counted, mut look_at) =
+        (bench.now(), 0, 0, 0, FIRST_LOOK);
     loop {
         let mut groups: Vec<(usize, [Lagged; J])> = Vec::with_capacity(EACH * conditions);
         for condition in (0..conditions).flat_map(|condition| [condition; EACH]) {
             groups.push((condition, question.draw(random, condition)));
         }
         played += groups.len();
-        let latencies: Vec<[f64; J]> = inside::sample_lagged(bench, random, &mut groups)?.into_iter().map(|(_, each)| each).collect();
+        let latencies: Vec<[f64; J]> = inside::sample_lagged(bench, random, &mut groups)?
+            .into_iter()
+            .map(|(_, each)| each)
+            .collect();
         counted += question.add_round(&groups, &latencies);
         rounds += 1;
         let is_over = rounds >= MOST_ROUNDS || bench.now() - start > time;

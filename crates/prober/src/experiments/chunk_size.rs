@@ -20,16 +20,19 @@ const NAME: &str = "chunk_size";
 
 /// Chunk size, and the bytes that are read at once.
 ///
-/// PARALLELISM's program 1(I) reads at every offset with every size and looks for dips: a read over a chunk's boundary is served by two domains
-/// at a time. The dips are small (half a transfer), absent for chunks of one sector, and where a chunk holds several pages they mix with
-/// rises at page boundaries. So the decision rests on *pairs*: two sectors on both sides of an offset, read at the same time. Within a chunk the
-/// second waits for the first; across a boundary it does not. The program's curves are measured too; their period, found by statistics,
-/// has to agree where they show one.
+/// PARALLELISM's program 1(I) reads at every offset with every size and looks for dips: a read over
+/// a chunk's boundary is served by two domains at a time. The dips are small (half a transfer),
+/// absent for chunks of one sector, and where a chunk holds several pages they mix with rises at
+/// page boundaries. So the decision rests on *pairs*: two sectors on both sides of an offset, read
+/// at the same time. Within a chunk the second waits for the first; across a boundary it does not.
+/// The program's curves are measured too; their period, found by statistics, has to agree where
+/// they show one.
 pub(super) const ENTRY: Experiment = Experiment {
     info: Info {
         name: NAME,
         aliases: &["chunk"],
-        summary: "bytes in a row that lie in one domain: pairs of reads on both sides of each offset, and the dips of reads over it",
+        summary: "bytes in a row that lie in one domain: pairs of reads on both sides of each \
+                  offset, and the dips of reads over it",
         source: "PARALLELISM 4.2, program 1(I), figure 2",
         params: &[Param {
             name: "most",
@@ -46,13 +49,16 @@ pub(super) const ENTRY: Experiment = Experiment {
     body: run,
 };
 
-/// Bursts of two, so at most 1.5 times as long if one waits for the other; what is much longer was a pause.
+/// Bursts of two, so at most 1.5 times as long if one waits for the other; what is much longer was
+/// a pause.
 pub(super) const CLIP: f64 = 4.0;
-/// An effect has to be so large a share of the mean, or something small that the models do not know may be taken for it.
+/// An effect has to be so large a share of the mean, or something small that the models do not know
+/// may be taken for it.
 const LEAST_SHARE: f64 = 0.02;
 /// And so many standard errors.
 const LEAST_ERRORS: f64 = 6.0;
-/// Rounds after which the statistics are looked at first; then each time that there are half as many more.
+/// Rounds after which the statistics are looked at first; then each time that there are half as
+/// many more.
 const FIRST_LOOK: usize = 4;
 const MOST_ROUNDS: usize = 200;
 
@@ -105,8 +111,12 @@ fn run(bench: &mut Bench<'_>, args: &Args, _known: &Known) -> Result<Finding, Pr
         let phase = pairs.found.phase as u64 * sector % chunk;
         let why = "position of the first boundary between chunks behind the start of the region";
         let is_phase_sure = is_sure && (chunk == sector || pairs.found.phase_margin > CLEAR);
-        finding.values.push(Value::number("chunk_phase_bytes", phase as f64, why).sure_if(is_phase_sure));
-        finding.values.push(measure_page(bench, &mut random, &area, chunk, phase, &pairs)?.sure_if(is_phase_sure));
+        finding
+            .values
+            .push(Value::number("chunk_phase_bytes", phase as f64, why).sure_if(is_phase_sure));
+        finding.values.push(
+            measure_page(bench, &mut random, &area, chunk, phase, &pairs)?.sure_if(is_phase_sure),
+        );
     }
     finding.charts.push(chart);
     finding.charts.push(chart_of_pairs(&pairs, sector, chunk));
@@ -114,8 +124,9 @@ fn run(bench: &mut Bench<'_>, args: &Args, _known: &Known) -> Result<Finding, Pr
     Ok(finding)
 }
 
-/// Reads pairs of neighbouring sectors at each offset modulo `span` bytes, until the period is clear or the time is used up. With `only`,
-/// the period in bytes is known and only its phase is looked for.
+/// Reads pairs of neighbouring sectors at each offset modulo `span` bytes, until the period is
+/// clear or the time is used up. With `only`, the period in bytes is known and only its phase is
+/// looked for.
 pub(super) fn measure_pairs(
     bench: &mut Bench<'_>,
     random: &mut Pcg64Mcg,
@@ -158,14 +169,21 @@ pub(super) fn measure_pairs(
         let [same, far] = [estimates[positions], estimates[positions + 1]];
         let neighbours = Estimate::joined(&estimates[..positions]);
         // Flat: more rounds than these would show no more than these do.
-        let is_flat = found.period.is_none() && rounds >= 3 * FIRST_LOOK && neighbours.minus(&same).in_errors().abs() > 2.0 * LEAST_ERRORS;
+        let is_flat = found.period.is_none()
+            && rounds >= 3 * FIRST_LOOK
+            && neighbours.minus(&same).in_errors().abs() > 2.0 * LEAST_ERRORS;
         if is_clear || is_flat || is_over {
             return Ok(Pairs { found, same, far, neighbours, cells });
         }
     }
 }
 
-fn decide(bench: &mut Bench<'_>, random: &mut Pcg64Mcg, area: &Area, pairs: &Pairs) -> Result<Value, ProbeError> {
+fn decide(
+    bench: &mut Bench<'_>,
+    random: &mut Pcg64Mcg,
+    area: &Area,
+    pairs: &Pairs,
+) -> Result<Value, ProbeError> {
     let sector = u64::from(bench.device().sector_bytes);
     let found = &pairs.found;
     if let Some(period) = found.period {
@@ -175,16 +193,24 @@ fn decide(bench: &mut Bench<'_>, random: &mut Pcg64Mcg, area: &Area, pairs: &Pai
             0 => format!("a multiple of {chunk}"),
             phase => format!("{phase} more than a multiple of {chunk}"),
         };
-        let why = format!("two reads on both sides of an offset take {} us less where it is {where_to}", inside::micros(found.depth.mean));
-        // That boundaries are alike was measured apart from what the margin comes from. Pages of different types make that small.
+        let why = format!(
+            "two reads on both sides of an offset take {} us less where it is {where_to}",
+            inside::micros(found.depth.mean)
+        );
+        // That boundaries are alike was measured apart from what the margin comes from. Pages of
+        // different types make that small.
         let sure = found.margin > CLEAR / 2.0 && is_effect(&found.depth, found.at.mean) && is_even;
         return Ok(Value::number("chunk_bytes", chunk as f64, why).sure_if(sure));
     }
     if !pairs.shows_waiting() {
-        return Ok(Value::not_found("chunk_bytes", "two reads of one sector at a time take no longer than two reads far from each other"));
+        return Ok(Value::not_found(
+            "chunk_bytes",
+            "two reads of one sector at a time take no longer than two reads far from each other",
+        ));
     }
     if !pairs.has_free_neighbours() {
-        let why = "neighbouring sectors wait for each other at every offset: the chunk is larger than what was looked for";
+        let why = "neighbouring sectors wait for each other at every offset: the chunk is larger \
+                   than what was looked for";
         return Ok(Value::not_found("chunk_bytes", why));
     }
     let returns = sectors_meet_again(bench, random, area)?;
@@ -192,13 +218,15 @@ fn decide(bench: &mut Bench<'_>, random: &mut Pcg64Mcg, area: &Area, pairs: &Pai
         Some(distance) => (format!("sectors {distance} apart do"), true),
         None => ("none were found that do".to_owned(), false),
     };
-    let why = format!("neighbouring sectors never wait for each other, at whatever offset; {phrase}");
+    let why =
+        format!("neighbouring sectors never wait for each other, at whatever offset; {phrase}");
     Ok(Value::number("chunk_bytes", sector as f64, why).sure_if(sure))
 }
 
-/// Whether all of twelve boundaries in a row are alike, and all middles between them: if the true chunk were a multiple, or did not divide
-/// the span, only some would be boundaries. The two reads lie anywhere in the half chunks before and behind: at the boundaries alone there are so
-/// few sectors that a cache may hold them.
+/// Whether all of twelve boundaries in a row are alike, and all middles between them: if the true
+/// chunk were a multiple, or did not divide the span, only some would be boundaries. The two reads
+/// lie anywhere in the half chunks before and behind: at the boundaries alone there are so few
+/// sectors that a cache may hold them.
 fn are_boundaries_alike(
     bench: &mut Bench<'_>,
     random: &mut Pcg64Mcg,
@@ -218,9 +246,17 @@ fn are_boundaries_alike(
         let mut bursts: Vec<Burst<2>> = Vec::with_capacity(2 * IN_A_ROW);
         for number in 0..IN_A_ROW {
             for (condition, within) in [(number, 0), (IN_A_ROW + number, half * sector)] {
-                let at = inside::place(random, area, span, 3 * span) + span + phase + number as u64 * chunk + within;
-                let (behind, before) = (random.random_range(0..half), random.random_range(1..=half));
-                bursts.push(Burst { condition, offsets: [at + behind * sector, at - before * sector] });
+                let at = inside::place(random, area, span, 3 * span)
+                    + span
+                    + phase
+                    + number as u64 * chunk
+                    + within;
+                let (behind, before) =
+                    (random.random_range(0..half), random.random_range(1..=half));
+                bursts.push(Burst {
+                    condition,
+                    offsets: [at + behind * sector, at - before * sector],
+                });
             }
         }
         inside::play_round(bench, random, &mut bursts, sector, &mut cells)?;
@@ -230,7 +266,8 @@ fn are_boundaries_alike(
             let [faster, slower] = [Estimate::joined(at), Estimate::joined(between)];
             let halfway = (faster.mean + slower.mean) / 2.0;
             let errors = |estimate: &Estimate| (estimate.mean - halfway) / estimate.error;
-            let are_alike = at.iter().all(|estimate| errors(estimate) < -3.0) && between.iter().all(|estimate| errors(estimate) > 3.0);
+            let are_alike = at.iter().all(|estimate| errors(estimate) < -3.0)
+                && between.iter().all(|estimate| errors(estimate) > 3.0);
             if are_alike && slower.mean - faster.mean > found.depth.mean / 3.0 {
                 return Ok(true);
             }
@@ -240,7 +277,11 @@ fn are_boundaries_alike(
 }
 
 /// For chunks of one sector: the distance in sectors at which two do wait for each other.
-fn sectors_meet_again(bench: &mut Bench<'_>, random: &mut Pcg64Mcg, area: &Area) -> Result<Option<usize>, ProbeError> {
+fn sectors_meet_again(
+    bench: &mut Bench<'_>,
+    random: &mut Pcg64Mcg,
+    area: &Area,
+) -> Result<Option<usize>, ProbeError> {
     const FARTHEST: usize = 128;
     let sector = u64::from(bench.device().sector_bytes);
     let mut cells = Cells::new(FARTHEST, CLIP);
@@ -248,7 +289,10 @@ fn sectors_meet_again(bench: &mut Bench<'_>, random: &mut Pcg64Mcg, area: &Area)
         let mut bursts: Vec<Burst<2>> = Vec::with_capacity(FARTHEST);
         for distance in 1..=FARTHEST {
             let at = inside::place(random, area, sector, (distance as u64 + 1) * sector);
-            bursts.push(Burst { condition: distance - 1, offsets: [at + distance as u64 * sector, at] });
+            bursts.push(Burst {
+                condition: distance - 1,
+                offsets: [at + distance as u64 * sector, at],
+            });
         }
         inside::play_round(bench, random, &mut bursts, sector, &mut cells)?;
     }
@@ -258,8 +302,9 @@ fn sectors_meet_again(bench: &mut Bench<'_>, random: &mut Pcg64Mcg, area: &Area)
     Ok(found.periods.last().copied().filter(|_| found.last_margin > CLEAR))
 }
 
-/// Program 1(I): mean latency over offset for each size. Sizes and offsets are those that show the chunk best if it is known (figure 2: up to the
-/// chunk, over eight chunks), otherwise all up to the largest chunk.
+/// Program 1(I): mean latency over offset for each size. Sizes and offsets are those that show the
+/// chunk best if it is known (figure 2: up to the chunk, over eight chunks), otherwise all up to
+/// the largest chunk.
 fn measure_dips(
     bench: &mut Bench<'_>,
     random: &mut Pcg64Mcg,
@@ -280,16 +325,20 @@ fn measure_dips(
         sizes.push(size);
         size *= 2;
     }
-    // Any boundary of chunks, but for one in four: if the true chunk were a multiple, it would show.
+    // Any boundary of chunks, but for one in four: if the true chunk were a multiple, it would
+    // show.
     let unit = chunk.map_or(3 * most, |chunk| 4 * chunk);
     let span = positions as u64 * step + largest;
     let mut curves: Vec<Cells> = sizes.iter().map(|_| Cells::new(positions, CLIP)).collect();
     let (start, mut rounds) = (bench.now(), 0);
     while rounds < 6 || (rounds < 100 && bench.now() - start < time) {
         for (&size, cells) in sizes.iter().zip(&mut curves) {
-            let place = |position: usize, random: &mut Pcg64Mcg| inside::place(random, area, unit, span) + position as u64 * step;
-            let mut bursts: Vec<Burst<1>> =
-                (0..positions).map(|position| Burst { condition: position, offsets: [place(position, random)] }).collect();
+            let place = |position: usize, random: &mut Pcg64Mcg| {
+                inside::place(random, area, unit, span) + position as u64 * step
+            };
+            let mut bursts: Vec<Burst<1>> = (0..positions)
+                .map(|position| Burst { condition: position, offsets: [place(position, random)] })
+                .collect();
             inside::play_round(bench, random, &mut bursts, size, cells)?;
         }
         rounds += 1;
@@ -307,7 +356,11 @@ fn measure_dips(
     for (size, cells) in sizes.iter().zip(&curves) {
         let mut series = Series::new(format!("{} sectors", size / sector));
         for (position, estimate) in cells.estimates().iter().enumerate() {
-            common::push(&mut series, (position as u64 * step / sector) as f64, &estimate.times(1e-3));
+            common::push(
+                &mut series,
+                (position as u64 * step / sector) as f64,
+                &estimate.times(1e-3),
+            );
         }
         chart.series.push(series);
     }
@@ -323,7 +376,11 @@ struct Dips {
 
 /// Joins what pairs and curves say.
 fn confirm(decided: Value, dips: &Dips, sector: u64, chunk: Option<u64>) -> Value {
-    let shown = dips.cycle.period.map(|period| period as u64 * dips.step).filter(|_| dips.cycle.margin > CLEAR);
+    let shown = dips
+        .cycle
+        .period
+        .map(|period| period as u64 * dips.step)
+        .filter(|_| dips.cycle.margin > CLEAR);
     match (chunk, shown) {
         (Some(chunk), Some(shown)) if chunk == shown => {
             Value { why: format!("{}; curves over offset repeat at it", decided.why), ..decided }
@@ -332,9 +389,15 @@ fn confirm(decided: Value, dips: &Dips, sector: u64, chunk: Option<u64>) -> Valu
             let why = format!("{}; but curves over offset repeat every {shown} bytes", decided.why);
             Value { why, ..decided }.sure_if(false)
         }
-        (Some(_), _) => Value { why: format!("{}; curves over offset show nothing clear", decided.why), ..decided },
-        (None, Some(shown)) if decided.verdict == Verdict::NotFound && dips.cycle.swing > LEAST_SHARE => {
-            // It could be the page as well: nothing shows that what is across the boundary works by itself.
+        (Some(_), _) => Value {
+            why: format!("{}; curves over offset show nothing clear", decided.why),
+            ..decided
+        },
+        (None, Some(shown))
+            if decided.verdict == Verdict::NotFound && dips.cycle.swing > LEAST_SHARE =>
+        {
+            // It could be the page as well: nothing shows that what is across the boundary works by
+            // itself.
             let why = format!("{}; curves over offset repeat every {shown} bytes", decided.why);
             Value::number("chunk_bytes", shown as f64, why).sure_if(false)
         }
@@ -342,7 +405,8 @@ fn confirm(decided: Value, dips: &Dips, sector: u64, chunk: Option<u64>) -> Valu
     }
 }
 
-/// Bytes of a page: within a chunk, a read over the boundary of two pages reads both one after the other.
+/// Bytes of a page: within a chunk, a read over the boundary of two pages reads both one after the
+/// other.
 fn measure_page(
     bench: &mut Bench<'_>,
     random: &mut Pcg64Mcg,
@@ -357,17 +421,23 @@ fn measure_page(
         let why = "pages are no larger than chunks, and the chunk is one sector";
         return Ok(Value::number("page_bytes", sector as f64, why).sure_if(false));
     }
-    // The last condition is a read of one sector. In the same cells: errors of estimates do not tell how means of different cells differ.
+    // The last condition is a read of one sector. In the same cells: errors of estimates do not
+    // tell how means of different cells differ.
     let mut cells = Cells::new(inner + 1, CLIP);
     for _ in 0..(5000 / inner).clamp(40, 400) {
         let mut bursts: Vec<Burst<1>> = Vec::with_capacity(inner);
         for boundary in 1..=inner as u64 {
-            let at = inside::place(random, area, chunk, 2 * chunk) + phase + (boundary - 1) * sector;
+            let at =
+                inside::place(random, area, chunk, 2 * chunk) + phase + (boundary - 1) * sector;
             bursts.push(Burst { condition: boundary as usize - 1, offsets: [at] });
         }
         let mut values = inside::sample_round(bench, random, &mut bursts, 2 * sector)?;
-        let mut bursts: Vec<Burst<1>> =
-            (0..16).map(|_| Burst { condition: inner, offsets: [inside::place(random, area, sector, sector)] }).collect();
+        let mut bursts: Vec<Burst<1>> = (0..16)
+            .map(|_| Burst {
+                condition: inner,
+                offsets: [inside::place(random, area, sector, sector)],
+            })
+            .collect();
         values.extend(inside::sample_round(bench, random, &mut bursts, sector)?);
         cells.add_round(&values);
     }
@@ -378,17 +448,27 @@ fn measure_page(
     let jumps = find_jumps(&estimates, JUMP * service);
     if let Some((page, rise)) = jumps.page {
         let bytes = page as u64 * sector;
-        let why = format!("within a chunk, reads over a multiple of {bytes} bytes take {} us longer", inside::micros(rise));
+        let why = format!(
+            "within a chunk, reads over a multiple of {bytes} bytes take {} us longer",
+            inside::micros(rise)
+        );
         return Ok(Value::number("page_bytes", bytes as f64, why).sure_if(jumps.are_clear));
     }
     let both = Estimate::joined(&estimates).minus(&single);
-    // A second page costs all that a second read costs, a second sector of the same page only its transfer.
+    // A second page costs all that a second read costs, a second sector of the same page only its
+    // transfer.
     let (bytes, why, clear) = if both.mean > 0.85 * service {
-        // A chip in cache mode whose transfers are slower than its reads does the same with larger pages.
+        // A chip in cache mode whose transfers are slower than its reads does the same with larger
+        // pages.
         (sector, "a second sector takes as long as another read", false)
     } else {
-        // In cache mode a second page costs at least what its read takes beyond a transfer: that would be a jump.
-        (chunk, "reads within a chunk take no longer at any offset", jumps.are_clear && both.high() < 0.6 * service)
+        // In cache mode a second page costs at least what its read takes beyond a transfer: that
+        // would be a jump.
+        (
+            chunk,
+            "reads within a chunk take no longer at any offset",
+            jumps.are_clear && both.high() < 0.6 * service,
+        )
     };
     Ok(Value::number("page_bytes", bytes as f64, why).sure_if(clear && service > 0.0))
 }
@@ -405,10 +485,11 @@ struct Jumps {
     are_clear: bool,
 }
 
-/// Where in a chunk reads take longer by at least so much than reads beside: `estimates` are of positions 1, 2, ... up to the last in the chunk.
+/// Where in a chunk reads take longer by at least so much than reads beside: `estimates` are of
+/// positions 1, 2, ... up to the last in the chunk.
 ///
-/// Compared with what is beside, as pages of MLC and TLC differ, and with them all reads within one. Positions that are multiples of the same
-/// divisor of the chunk are joined.
+/// Compared with what is beside, as pages of MLC and TLC differ, and with them all reads within
+/// one. Positions that are multiples of the same divisor of the chunk are joined.
 fn find_jumps(estimates: &[Estimate], least: f64) -> Jumps {
     let chunk = estimates.len() + 1;
     let mut jumping = Vec::new();
@@ -418,9 +499,13 @@ fn find_jumps(estimates: &[Estimate], least: f64) -> Jumps {
         let positions = (1..chunk).filter(|&position| periods::gcd(position, chunk) == divisor);
         let above: Vec<Estimate> = positions
             .filter_map(|position| {
-                let beside = [position.checked_sub(2), Some(position)].into_iter().flatten().filter_map(|index| estimates.get(index));
+                let beside = [position.checked_sub(2), Some(position)]
+                    .into_iter()
+                    .flatten()
+                    .filter_map(|index| estimates.get(index));
                 let beside = beside.copied().collect::<Vec<_>>();
-                (!beside.is_empty()).then(|| estimates[position - 1].minus(&Estimate::joined(&beside)))
+                (!beside.is_empty())
+                    .then(|| estimates[position - 1].minus(&Estimate::joined(&beside)))
             })
             .collect();
         if above.is_empty() {
@@ -444,15 +529,18 @@ fn chart_of_pairs(pairs: &Pairs, sector: u64, chunk: Option<u64>) -> Chart {
     for (position, estimate) in pairs.cells.estimates()[..positions].iter().enumerate() {
         common::push(&mut series, position as f64, &estimate.times(1e-3));
     }
-    let mark = |label: &str, estimate: &Estimate| Mark { label: label.to_owned(), x: None, y: Some(estimate.mean / 1e3) };
-    let mut marks = vec![mark("the same sector twice", &pairs.same), mark("far from each other", &pairs.far)];
+    let mark = |label: &str, estimate: &Estimate| Mark {
+        label: label.to_owned(),
+        x: None,
+        y: Some(estimate.mean / 1e3),
+    };
+    let mut marks =
+        vec![mark("the same sector twice", &pairs.same), mark("far from each other", &pairs.far)];
     if let (Some(chunk), Some(_)) = (chunk, pairs.found.period) {
         let every = (chunk / sector) as usize;
-        marks.extend((0..positions).filter(|position| position % every == pairs.found.phase).map(|position| Mark {
-            label: "boundary".to_owned(),
-            x: Some(position as f64),
-            y: None,
-        }));
+        marks.extend((0..positions).filter(|position| position % every == pairs.found.phase).map(
+            |position| Mark { label: "boundary".to_owned(), x: Some(position as f64), y: None },
+        ));
     }
     Chart {
         name: "pairs_over_offset".to_owned(),
@@ -481,7 +569,11 @@ mod tests {
         };
         let estimates: Vec<Estimate> = (1..16).map(|boundary| at(mean(boundary), 1.0)).collect();
         let found = find_jumps(&estimates, 10.0);
-        assert!(found.are_clear && found.page.is_some_and(|(page, rise)| page == 4 && (rise - 45.0).abs() < 10.0), "{found:?}");
+        assert!(
+            found.are_clear
+                && found.page.is_some_and(|(page, rise)| page == 4 && (rise - 45.0).abs() < 10.0),
+            "{found:?}"
+        );
         let flat = [at(60.0, 1.0); 15];
         assert_eq!(find_jumps(&flat, 10.0), Jumps { page: None, are_clear: true });
         let blurred = [at(60.0, 10.0); 15];

@@ -1,4 +1,5 @@
-//! What experiments share: dividing the time, the area that those of performance write, curves, words.
+//! What experiments share: dividing the time, the area that those of performance write, curves,
+//! words.
 
 use registry::{Args, Param, ParamKind, SpecError};
 use units::Nanos;
@@ -9,11 +10,13 @@ use crate::error::ProbeError;
 use crate::finding::{Series, Value};
 use crate::matrix::{Access, Cell};
 
-/// Device time for the parts of an experiment, in shares: what one does not need is left to the others.
+/// Device time for the parts of an experiment, in shares: what one does not need is left to the
+/// others.
 pub struct Purse {
     end: Nanos,
     shares: u64,
-    /// Nanoseconds that a share has at least, so that the last are measured too where the first took longer than they should.
+    /// Nanoseconds that a share has at least, so that the last are measured too where the first
+    /// took longer than they should.
     least: Nanos,
 }
 
@@ -24,7 +27,11 @@ impl Purse {
     /// The time of an experiment that began at `start` for parts that have so many shares together.
     pub fn since(bench: &Bench<'_>, start: Nanos, shares: usize) -> Self {
         let budget = bench.settings().budget;
-        Self { end: start.saturating_add(budget), shares: shares as u64, least: budget / shares.max(1) as u64 / 3 }
+        Self {
+            end: start.saturating_add(budget),
+            shares: shares as u64,
+            least: budget / shares.max(1) as u64 / 3,
+        }
     }
 
     /// The time for the next part, of one share.
@@ -42,15 +49,20 @@ impl Purse {
 }
 
 /// The parameter that says how long requests are.
-pub const SIZE: Param =
-    Param { name: "size", kind: ParamKind::Integer { min: 512, max: 1 << 30 }, default: "4Ki", help: "bytes of a request" };
+pub const SIZE: Param = Param {
+    name: "size",
+    kind: ParamKind::Integer { min: 512, max: 1 << 30 },
+    default: "4Ki",
+    help: "bytes of a request",
+};
 
 /// The parameter that says which part of the region an experiment writes.
 pub const AREA: Param = Param {
     name: "area",
     kind: ParamKind::Integer { min: 0, max: 1 << 53 },
     default: "1Gi",
-    help: "bytes of the region that are used at most, from its start; 0 for all. It is written in order first, as far as time allows",
+    help: "bytes of the region that are used at most, from its start; 0 for all. It is written in \
+           order first, as far as time allows",
 };
 
 /// The parameter that says whether the area is written first.
@@ -61,8 +73,9 @@ pub const FILL: Param = Param {
     help: "whether the area is written in order before: `no` if all of it was written already",
 };
 
-/// Writes the area of an experiment in order (PARALLELISM section 3.2), as far as a fifth of the time allows, and gives its length in
-/// bytes: at least 16 MiB or the region, whatever that takes. The parameters are [`AREA`] and [`FILL`].
+/// Writes the area of an experiment in order (PARALLELISM section 3.2), as far as a fifth of the
+/// time allows, and gives its length in bytes: at least 16 MiB or the region, whatever that takes.
+/// The parameters are [`AREA`] and [`FILL`].
 ///
 /// # Errors
 /// Those of [`Bench::fill`].
@@ -87,8 +100,9 @@ pub fn filled_area(bench: &mut Bench<'_>, args: &Args) -> Result<u64, ProbeError
     Ok(filled)
 }
 
-/// Has what was written made durable at the end of an experiment: the buffer would be emptied during the next one. Within an experiment it
-/// is left as it is, as a full buffer shows how fast the flash is.
+/// Has what was written made durable at the end of an experiment: the buffer would be emptied
+/// during the next one. Within an experiment it is left as it is, as a full buffer shows how fast
+/// the flash is.
 ///
 /// # Errors
 /// Those of [`Bench::flush`].
@@ -105,19 +119,33 @@ pub fn sizes_possible(bench: &Bench<'_>, area: u64) -> std::ops::RangeInclusive<
 /// The size of a request that was asked for, or a sector if that is longer.
 ///
 /// # Errors
-/// [`ProbeError::Spec`] if the device or the area does not take it, [`ProbeError::Impossible`] if it does not take the usual size either.
-pub fn size_possible(bench: &Bench<'_>, experiment: &'static str, asked: u64, area: u64) -> Result<u64, ProbeError> {
+/// [`ProbeError::Spec`] if the device or the area does not take it, [`ProbeError::Impossible`] if
+/// it does not take the usual size either.
+pub fn size_possible(
+    bench: &Bench<'_>,
+    experiment: &'static str,
+    asked: u64,
+    area: u64,
+) -> Result<u64, ProbeError> {
     let (possible, sector) = (sizes_possible(bench, area), u64::from(bench.device().sector_bytes));
     let size = asked.max(sector);
     if possible.contains(&size) && size.is_multiple_of(sector) {
         return Ok(size);
     }
-    let range = format!("{} to {} bytes, whole sectors of {sector}", possible.start(), possible.end());
+    let range =
+        format!("{} to {} bytes, whole sectors of {sector}", possible.start(), possible.end());
     if possible.contains(&4096.max(sector)) {
         let right = format!("possible: the device and {area} bytes of it take requests of {range}");
-        return Err(ProbeError::Spec(SpecError::BadValue { name: experiment, key: SIZE.name.to_owned(), value: asked.to_string(), right }));
+        return Err(ProbeError::Spec(SpecError::BadValue {
+            name: experiment,
+            key: SIZE.name.to_owned(),
+            value: asked.to_string(),
+            right,
+        }));
     }
-    let reason = format!("requests of {size} bytes are not possible: the device and {area} bytes of it take {range}");
+    let reason = format!(
+        "requests of {size} bytes are not possible: the device and {area} bytes of it take {range}"
+    );
     Err(ProbeError::Impossible { experiment, reason })
 }
 
@@ -131,20 +159,28 @@ pub fn megabytes_per_second(measured: &Measured) -> Estimate {
     estimate(measured, measured.bytes_per_second() / 1e6)
 }
 
-/// Mean latency in microseconds, with the relative error of the throughput: with a fixed number outstanding, one is as sure as the other.
+/// Mean latency in microseconds, with the relative error of the throughput: with a fixed number
+/// outstanding, one is as sure as the other.
 pub fn mean_us(measured: &Measured) -> Estimate {
     estimate(measured, measured.mean_latency_ns() / 1e3)
 }
 
-/// What was measured, with the error by batch means: [`Measured::relative_error`] is 2.09 standard errors, of 19 batches or more.
+/// What was measured, with the error by batch means: [`Measured::relative_error`] is 2.09 standard
+/// errors, of 19 batches or more.
 pub fn estimate(measured: &Measured, mean: f64) -> Estimate {
     let relative = measured.relative_error() / 2.09;
-    Estimate { mean, error: if relative.is_finite() { mean * relative } else { f64::INFINITY }, freedom: 19.0 }
+    Estimate {
+        mean,
+        error: if relative.is_finite() { mean * relative } else { f64::INFINITY },
+        freedom: 19.0,
+    }
 }
 
-/// A number that is not below 0 with its interval; sure if the interval reaches no further than a tenth of it.
+/// A number that is not below 0 with its interval; sure if the interval reaches no further than a
+/// tenth of it.
 pub fn value(key: &str, estimate: &Estimate, why: impl Into<String>) -> Value {
-    let value = Value::number(key, estimate.mean, why).sure_if(estimate.half_width() <= 0.1 * estimate.mean.abs());
+    let value = Value::number(key, estimate.mean, why)
+        .sure_if(estimate.half_width() <= 0.1 * estimate.mean.abs());
     match estimate.interval() {
         Some([low, high]) => value.within(low.max(0.0), high),
         None => value,
@@ -200,7 +236,13 @@ mod tests {
 
     #[test]
     fn sizes_have_names() {
-        assert_eq!([512.0, 4096.0, 3.5e6, 1e10].map(bytes_text), ["512 bytes", "4 KiB", "3.34 MiB", "9.31 GiB"]);
-        assert_eq!([512, 4096, 1 << 20, 1 << 30, 1536].map(bytes_key), ["512", "4ki", "1mi", "1024mi", "1536"]);
+        assert_eq!(
+            [512.0, 4096.0, 3.5e6, 1e10].map(bytes_text),
+            ["512 bytes", "4 KiB", "3.34 MiB", "9.31 GiB"]
+        );
+        assert_eq!(
+            [512, 4096, 1 << 20, 1 << 30, 1536].map(bytes_key),
+            ["512", "4ki", "1mi", "1024mi", "1536"]
+        );
     }
 }

@@ -20,20 +20,26 @@ const SIZES: Param = Param {
     default: "512..1Mi",
     help: "bytes of requests: a list `4Ki+64Ki`, or all doublings `512..1Mi`",
 };
-const PIECES: Param =
-    Param { name: "pieces", kind: ParamKind::Integer { min: 1, max: 3 }, default: "3", help: "lines that an equation may have at most" };
+const PIECES: Param = Param {
+    name: "pieces",
+    kind: ParamKind::Integer { min: 1, max: 3 },
+    default: "3",
+    help: "lines that an equation may have at most",
+};
 const TOLERANCE: Param = Param {
     name: "tolerance",
     kind: ParamKind::Number { min: 1e-4, max: 0.5 },
     default: "0.02",
-    help: "share by which a line may be off (one standard deviation) besides the errors of measurement",
+    help: "share by which a line may be off (one standard deviation) besides the errors of \
+           measurement",
 };
 
 pub(super) const READ: Experiment = Experiment {
     info: Info {
         name: "equations_read",
         aliases: &[],
-        summary: "response time of reads by request size, as a line y = ax + b or several, with what does not fit said",
+        summary: "response time of reads by request size, as a line y = ax + b or several, with \
+                  what does not fit said",
         source: "SCHEDULER section 4.3.4, equations 4.1 and 4.2, figure 4.32",
         params: &[SIZES, PIECES, TOLERANCE],
     },
@@ -45,7 +51,14 @@ pub(super) const READ: Experiment = Experiment {
     body: |bench, args, _: &Known| {
         let start = bench.now();
         let area = bench.region().length;
-        run(bench, args, "equations_read", &[(Access::Sequential, 1.0), (Access::Random, 1.0)], area, start)
+        run(
+            bench,
+            args,
+            "equations_read",
+            &[(Access::Sequential, 1.0), (Access::Random, 1.0)],
+            area,
+            start,
+        )
     },
 };
 
@@ -53,7 +66,8 @@ pub(super) const WRITE: Experiment = Experiment {
     info: Info {
         name: "equations_write",
         aliases: &[],
-        summary: "response time of writes by request size, as a line y = ax + b or several, with what does not fit said",
+        summary: "response time of writes by request size, as a line y = ax + b or several, with \
+                  what does not fit said",
         source: "SCHEDULER section 4.3.4, equations 4.3 and 4.4, figure 4.32",
         params: &[SIZES, PIECES, TOLERANCE, common::AREA, common::FILL],
     },
@@ -65,7 +79,14 @@ pub(super) const WRITE: Experiment = Experiment {
     body: |bench, args, _: &Known| {
         let start = bench.now();
         let area = common::filled_area(bench, args)?;
-        run(bench, args, "equations_write", &[(Access::Sequential, 0.0), (Access::Random, 0.0)], area, start)
+        run(
+            bench,
+            args,
+            "equations_write",
+            &[(Access::Sequential, 0.0), (Access::Random, 0.0)],
+            area,
+            start,
+        )
     },
 };
 
@@ -100,16 +121,26 @@ fn run(
     let mut sizes = lists::chosen(name, "sizes", args.text("sizes"), None)?;
     sizes.retain(|size| possible.contains(size) && size.is_multiple_of(sector));
     if sizes.len() < 3 {
-        let reason = format!("three request sizes are needed from {} to {} bytes, not {}", possible.start(), possible.end(), sizes.len());
+        let reason = format!(
+            "three request sizes are needed from {} to {} bytes, not {}",
+            possible.start(),
+            possible.end(),
+            sizes.len()
+        );
         return Err(ProbeError::Impossible { experiment: name, reason });
     }
     let shares: usize = kinds.iter().map(|&kind| shares_of(kind)).sum();
     let mut purse = Purse::since(bench, start, shares * sizes.len());
-    let mut finding =
-        Finding { notes: vec!["x is in sectors of 512 bytes, y in us, with one request at a time".to_owned()], ..Finding::default() };
+    let mut finding = Finding {
+        notes: vec!["x is in sectors of 512 bytes, y in us, with one request at a time".to_owned()],
+        ..Finding::default()
+    };
     let mut chart = Chart {
         name: format!("equations_{}", common::mix_name(kinds[0].1)),
-        title: format!("Response time of {}s by request size, and the lines that fit", common::mix_name(kinds[0].1)),
+        title: format!(
+            "Response time of {}s by request size, and the lines that fit",
+            common::mix_name(kinds[0].1)
+        ),
         x: Axis::log("request size", "bytes"),
         y: Axis::log("mean response time", "us"),
         series: Vec::new(),
@@ -120,18 +151,28 @@ fn run(
         let mut found = Vec::new();
         for &size in &sizes {
             let time = purse.next_of(bench, shares_of((access, reads)));
-            let measured = measure_within(bench, &common::one_by_one(access, reads, size), area, time)?;
+            let measured =
+                measure_within(bench, &common::one_by_one(access, reads, size), area, time)?;
             let mean = common::mean_us(&measured);
             let error = if mean.error.is_finite() { mean.error } else { 0.1 * mean.mean };
-            let datum =
-                Datum { x: (size as f64) / SECTOR_BYTES as f64, y: mean.mean, error: error.hypot(args.number("tolerance") * mean.mean) };
+            let datum = Datum {
+                x: (size as f64) / SECTOR_BYTES as f64,
+                y: mean.mean,
+                error: error.hypot(args.number("tolerance") * mean.mean),
+            };
             found.push(Measured { datum, interval: mean.interval() });
         }
         let data: Vec<Datum> = found.iter().map(|measured| measured.datum).collect();
-        let is_precise = found.iter().all(|measured| measured.is_precise(2.0 * args.number("tolerance")));
+        let is_precise =
+            found.iter().all(|measured| measured.is_precise(2.0 * args.number("tolerance")));
         let line = lines::line(&data);
-        // Pieces follow the scatter of means that are not known well: there they are taken only if one line does not do.
-        let best = if !is_precise && line.fits() { line.clone() } else { lines::segmented(&data, args.integer("pieces") as usize) };
+        // Pieces follow the scatter of means that are not known well: there they are taken only if
+        // one line does not do.
+        let best = if !is_precise && line.fits() {
+            line.clone()
+        } else {
+            lines::segmented(&data, args.integer("pieces") as usize)
+        };
         finding.values.extend(values(&label, &line, &best, is_precise));
         draw(&mut chart, &label, &found, &best);
     }
@@ -146,42 +187,81 @@ fn equation(piece: &Piece) -> String {
     format!("{:.4} x {sign} {:.1} us", piece.slope, piece.at_zero.abs())
 }
 
-/// Deviation from the best fit, as a share, above which means that are not known well tell nothing of the shape.
+/// Deviation from the best fit, as a share, above which means that are not known well tell nothing
+/// of the shape.
 const MOST_SCATTER: f64 = 0.25;
 
-/// `is_precise`: the means were measured so well that a line that does not fit would have been seen.
+/// `is_precise`: the means were measured so well that a line that does not fit would have been
+/// seen.
 fn values(label: &str, line: &Fit, best: &Fit, is_precise: bool) -> Vec<Value> {
     let words = label.replace('_', " ");
-    let off = |fit: &Fit| format!("off by {:.1} % at most, R2 = {:.5}", 100.0 * fit.worst_deviation, fit.r_squared);
+    let off = |fit: &Fit| {
+        format!("off by {:.1} % at most, R2 = {:.5}", 100.0 * fit.worst_deviation, fit.r_squared)
+    };
     let text: Vec<String> = best.pieces.iter().map(equation).collect();
-    // Pieces that fit better where one line would do may be chance: the best of many places to break at is taken.
+    // Pieces that fit better where one line would do may be chance: the best of many places to
+    // break at is taken.
     let is_needed = best.pieces.len() == 1 || !line.fits();
     let (shape, why) = match (best.fits(), best.pieces.len()) {
-        (true, _) if !is_needed => {
-            ("pieces", format!("{words}: one line fits ({}), but these fit better: {}, {}", off(line), text.join("; "), off(best)))
-        }
+        (true, _) if !is_needed => (
+            "pieces",
+            format!(
+                "{words}: one line fits ({}), but these fit better: {}, {}",
+                off(line),
+                text.join("; "),
+                off(best)
+            ),
+        ),
         (true, 1) => ("line", format!("{words}: one line fits, y = {}, {}", text[0], off(best))),
-        (true, _) => ("pieces", format!("{words}: one line does not fit ({}); these do: {}, {}", off(line), text.join("; "), off(best))),
-        (false, _) => {
-            ("none", format!("{words}: no line or pieces of up to three lines fit; the best are {}, {}", text.join("; "), off(best)))
-        }
+        (true, _) => (
+            "pieces",
+            format!(
+                "{words}: one line does not fit ({}); these do: {}, {}",
+                off(line),
+                text.join("; "),
+                off(best)
+            ),
+        ),
+        (false, _) => (
+            "none",
+            format!(
+                "{words}: no line or pieces of up to three lines fit; the best are {}, {}",
+                text.join("; "),
+                off(best)
+            ),
+        ),
     };
     let key = format!("{label}_shape");
     let mut values = vec![if is_precise {
         Value::word(&key, shape, why).sure_if(is_needed)
     } else if best.worst_deviation < MOST_SCATTER {
-        Value::word(&key, shape, format!("{why}; the means scatter so much that it may be otherwise")).sure_if(false)
+        Value::word(
+            &key,
+            shape,
+            format!("{why}; the means scatter so much that it may be otherwise"),
+        )
+        .sure_if(false)
     } else {
         let best = format!("the best are {}, {}", text.join("; "), off(best));
-        Value::not_found(&key, format!("{words}: the means scatter too much to tell a line from none; {best}"))
+        Value::not_found(
+            &key,
+            format!("{words}: the means scatter too much to tell a line from none; {best}"),
+        )
     }];
-    values.push(Value::number(&format!("{label}_r_squared"), line.r_squared, format!("{words}: of one line through all sizes")));
+    values.push(Value::number(
+        &format!("{label}_r_squared"),
+        line.r_squared,
+        format!("{words}: of one line through all sizes"),
+    ));
     let mut add = |key: String, piece: &Piece, is_sure: bool, what: &str| {
         let why = format!("{words}: y = {}, {what}", equation(piece));
         let slope = Value::number(&format!("{key}us_per_sector"), piece.slope, why.clone());
-        values.push(slope.within(piece.slope_interval[0], piece.slope_interval[1]).sure_if(is_sure));
+        values
+            .push(slope.within(piece.slope_interval[0], piece.slope_interval[1]).sure_if(is_sure));
         let at_zero = Value::number(&format!("{key}us_at_zero"), piece.at_zero, why);
-        values.push(at_zero.within(piece.at_zero_interval[0], piece.at_zero_interval[1]).sure_if(is_sure));
+        values.push(
+            at_zero.within(piece.at_zero_interval[0], piece.at_zero_interval[1]).sure_if(is_sure),
+        );
     };
     let is_line = best.pieces.len() == 1;
     add(
@@ -195,12 +275,24 @@ fn values(label: &str, line: &Fit, best: &Fit, is_precise: bool) -> Vec<Value> {
     }
     for (index, piece) in best.pieces.iter().enumerate() {
         let what = format!("from {:.0} to {:.0} sectors", piece.from, piece.to);
-        add(format!("{label}_piece_{}_", index + 1), piece, best.fits() && is_precise && is_needed, &what);
+        add(
+            format!("{label}_piece_{}_", index + 1),
+            piece,
+            best.fits() && is_precise && is_needed,
+            &what,
+        );
     }
     for (index, piece) in best.pieces.iter().enumerate().skip(1) {
-        let how = if best.is_continuous { "the lines meet here" } else { "y jumps between the sizes on both sides of it" };
+        let how = if best.is_continuous {
+            "the lines meet here"
+        } else {
+            "y jumps between the sizes on both sides of it"
+        };
         let key = format!("{label}_piece_{}_from_sectors", index + 1);
-        values.push(Value::number(&key, piece.from, format!("{words}: {how}")).sure_if(best.fits() && is_precise && is_needed));
+        values.push(
+            Value::number(&key, piece.from, format!("{words}: {how}"))
+                .sure_if(best.fits() && is_precise && is_needed),
+        );
     }
     values
 }
@@ -211,7 +303,12 @@ fn draw(chart: &mut Chart, label: &str, found: &[Measured], best: &Fit) {
     let words = label.replace('_', " ");
     let mut points = Series { is_scatter: true, ..Series::new(&words) };
     for Measured { datum, interval } in found {
-        points.points.push(crate::finding::Point { x: datum.x * SECTOR_BYTES as f64, y: datum.y, interval: *interval, requests: None });
+        points.points.push(crate::finding::Point {
+            x: datum.x * SECTOR_BYTES as f64,
+            y: datum.y,
+            interval: *interval,
+            requests: None,
+        });
     }
     let mut line = Series::new(format!("{words}: fit"));
     for pair in found.windows(2) {
@@ -226,7 +323,11 @@ fn draw(chart: &mut Chart, label: &str, found: &[Measured], best: &Fit) {
     }
     chart.series.extend([points, line]);
     for piece in &best.pieces[1..] {
-        chart.marks.push(Mark { label: format!("{words} breaks"), x: Some(piece.from * SECTOR_BYTES as f64), y: None });
+        chart.marks.push(Mark {
+            label: format!("{words} breaks"),
+            x: Some(piece.from * SECTOR_BYTES as f64),
+            y: None,
+        });
     }
 }
 
@@ -239,23 +340,42 @@ mod tests {
     fn means_that_scatter_widely_are_called_no_line() {
         let scatter = [1.0, 0.6, 1.7, 1.2, 0.5, 1.6, 0.9, 1.0, 1.5, 0.7, 1.1, 1.0];
         let law = |step: i32| (60.0 + 4.0 * 2.0_f64.powi(step)) * scatter[step as usize];
-        let data: Vec<Datum> = (0..12).map(|step| Datum { x: 2.0_f64.powi(step), y: law(step), error: 0.4 * law(step) }).collect();
+        let data: Vec<Datum> = (0..12)
+            .map(|step| Datum { x: 2.0_f64.powi(step), y: law(step), error: 0.4 * law(step) })
+            .collect();
         let line = lines::line(&data);
         assert!(line.fits(), "errors so large contradict nothing");
         let values = values("sequential_read", &line, &line, false);
-        assert!(values[0].verdict == Verdict::NotFound && values[0].why.contains("scatter too much"), "{:?}", values[0]);
-        assert!(values.iter().filter(|value| value.key.contains("_us_")).all(|value| value.verdict == Verdict::Unsure), "{values:?}");
+        assert!(
+            values[0].verdict == Verdict::NotFound && values[0].why.contains("scatter too much"),
+            "{:?}",
+            values[0]
+        );
+        assert!(
+            values
+                .iter()
+                .filter(|value| value.key.contains("_us_"))
+                .all(|value| value.verdict == Verdict::Unsure),
+            "{values:?}"
+        );
     }
 
     #[test]
     fn pieces_are_not_sure_where_one_line_fits_too() {
         let law = |x: f64| (60.0 + 4.0 * x) * if x > 64.0 { 1.18 } else { 1.0 };
-        let data: Vec<Datum> = (0..12).map(|step| f64::from(1 << step)).map(|x| Datum { x, y: law(x), error: 0.05 * law(x) }).collect();
+        let data: Vec<Datum> = (0..12)
+            .map(|step| f64::from(1 << step))
+            .map(|x| Datum { x, y: law(x), error: 0.05 * law(x) })
+            .collect();
         let (line, best) = (lines::line(&data), lines::segmented(&data, 3));
         assert!(line.fits() && best.pieces.len() > 1, "{line:?} {best:?}");
         let values = values("random_read", &line, &best, true);
         assert!(!values[0].why.contains("one line does not fit"), "{}", values[0].why);
-        let is_about_pieces = |value: &&Value| value.key.ends_with("shape") || value.key.contains("piece");
-        assert!(values.iter().filter(is_about_pieces).all(|value| value.verdict == Verdict::Unsure), "{values:?}");
+        let is_about_pieces =
+            |value: &&Value| value.key.ends_with("shape") || value.key.contains("piece");
+        assert!(
+            values.iter().filter(is_about_pieces).all(|value| value.verdict == Verdict::Unsure),
+            "{values:?}"
+        );
     }
 }

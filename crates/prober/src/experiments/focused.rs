@@ -1,11 +1,14 @@
 //! Within how small an area random writes are cheap.
 //!
-//! Random writes within areas of growing size (uFLIP: locality). A drive that keeps a few erase blocks open, or a part of its map in memory,
-//! holds `A` bytes of area, so that of random writes within `x > A` bytes the share `1 - A/x` misses: `y = base + rise * (1 - A/x)`
-//! beyond `A`, and `base` below. That curve is fitted, and its bend is the focused area: what STABLEBUFFER (section 3.1) makes
-//! its staging buffer as large as. First areas by doublings, then four to a doubling around the bend.
+//! Random writes within areas of growing size (uFLIP: locality). A drive that keeps a few erase
+//! blocks open, or a part of its map in memory, holds `A` bytes of area, so that of random writes
+//! within `x > A` bytes the share `1 - A/x` misses: `y = base + rise * (1 - A/x)` beyond `A`, and
+//! `base` below. That curve is fitted, and its bend is the focused area: what STABLEBUFFER (section
+//! 3.1) makes its staging buffer as large as. First areas by doublings, then four to a doubling
+//! around the bend.
 //!
-//! What this does not tell: whether an area elsewhere is as cheap (some cards treat the place of the FAT in another way).
+//! What this does not tell: whether an area elsewhere is as cheap (some cards treat the place of
+//! the FAT in another way).
 
 use registry::{Args, Info};
 
@@ -44,8 +47,11 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
     // Areas that a write buffer holds are cheap for its sake.
     let buffer = known.number("write_buffer_bytes").unwrap_or(0.0) as u64;
     let first = (8 * size).max(2 * buffer.next_power_of_two()).min(range / 4) / size * size;
-    let coarse: Vec<u64> =
-        (0..64).map(|doubling| first << doubling).take_while(|&area| area < range).chain([range / size * size]).collect();
+    let coarse: Vec<u64> = (0..64)
+        .map(|doubling| first << doubling)
+        .take_while(|&area| area < range)
+        .chain([range / size * size])
+        .collect();
     let effort = Effort { requests: 3000, time: bench.part_of_budget(3 * coarse.len()) };
     let mut points = Vec::new();
     for area in coarse {
@@ -62,11 +68,20 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
         points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
         points.dedup_by_key(|(area, _)| *area as u64);
     }
-    let sequential = writes::response(bench, &format!("sequential(size={size},range={range})"), Effort { requests: 1000, ..effort })?;
+    let sequential = writes::response(
+        bench,
+        &format!("sequential(size={size},range={range})"),
+        Effort { requests: 1000, ..effort },
+    )?;
     Ok(finding(&points, &sequential.us, size, buffer))
 }
 
-fn measure(bench: &mut Bench<'_>, size: u64, area: u64, effort: Effort) -> Result<Estimate, ProbeError> {
+fn measure(
+    bench: &mut Bench<'_>,
+    size: u64,
+    area: u64,
+    effort: Effort,
+) -> Result<Estimate, ProbeError> {
     Ok(writes::response(bench, &format!("focused(size={size},area={area})"), effort)?.us)
 }
 
@@ -76,7 +91,9 @@ fn fit(points: &[(f64, Estimate)]) -> Option<Bend> {
 
 fn is_dearer(points: &[(f64, Estimate)]) -> bool {
     let random = points[points.len() - 1].1;
-    points.iter().any(|(_, level)| random.mean > LEAST_RATIO * level.mean && random.low() > level.high())
+    points
+        .iter()
+        .any(|(_, level)| random.mean > LEAST_RATIO * level.mean && random.low() > level.high())
 }
 
 fn finding(points: &[(f64, Estimate)], sequential: &Estimate, size: u64, buffer: u64) -> Finding {
@@ -93,7 +110,8 @@ fn finding(points: &[(f64, Estimate)], sequential: &Estimate, size: u64, buffer:
         None if is_far_from_sequential => Value::not_found(
             "focused_area_bytes",
             format!(
-                "no area is cheap: random writes within {} cost {:.0} us, over {range_text} {:.0} us, and sequential ones {:.0} us",
+                "no area is cheap: random writes within {} cost {:.0} us, over {range_text} {:.0} \
+                 us, and sequential ones {:.0} us",
                 common::bytes_text(points[0].0),
                 points[0].1.mean,
                 random.mean,
@@ -103,7 +121,8 @@ fn finding(points: &[(f64, Estimate)], sequential: &Estimate, size: u64, buffer:
         None => Value::not_found(
             "focused_area_bytes",
             format!(
-                "random writes over {range_text} ({:.0} us) cost less than {LEAST_RATIO} times those within {} ({:.0} us)",
+                "random writes over {range_text} ({:.0} us) cost less than {LEAST_RATIO} times \
+                 those within {} ({:.0} us)",
                 random.mean,
                 common::bytes_text(points[0].0),
                 points[0].1.mean
@@ -119,7 +138,8 @@ fn finding(points: &[(f64, Estimate)], sequential: &Estimate, size: u64, buffer:
         let within = points.iter().rev().find(|(x, _)| *x <= area).unwrap_or(&points[0]);
         let within_text = common::bytes_text(within.0);
         let why = format!(
-            "{:.0} us over {range_text}, {:.0} us within {within_text}, the next smaller area measured",
+            "{:.0} us over {range_text}, {:.0} us within {within_text}, the next smaller area \
+             measured",
             random.mean, within.1.mean
         );
         values.push(common::value("random_over_focused", &random.over(within.1), why));
@@ -130,7 +150,8 @@ fn finding(points: &[(f64, Estimate)], sequential: &Estimate, size: u64, buffer:
 fn area_value(bend: &Bend, points: &[(f64, Estimate)], size: u64, buffer: u64) -> Value {
     let range = points[points.len() - 1].0;
     let [low, high] = bend.interval;
-    // Sure: the curve is of that shape, the bend is narrow, and enough of the curve lies on either side of it.
+    // Sure: the curve is of that shape, the bend is narrow, and enough of the curve lies on either
+    // side of it.
     let is_sure = bend.explained > 0.95
         && high < 1.3 * low
         && bend.at > 2.0 * points[0].0
@@ -138,7 +159,8 @@ fn area_value(bend: &Bend, points: &[(f64, Estimate)], size: u64, buffer: u64) -
         && bend.base > 0.0
         && bend.at > 3.0 * buffer as f64;
     let why = format!(
-        "random writes of {} become dearer from there on; between {} and {} the curve 1 - A/x explains {:.1} % of what they cost",
+        "random writes of {} become dearer from there on; between {} and {} the curve 1 - A/x \
+         explains {:.1} % of what they cost",
         common::bytes_text(size as f64),
         common::bytes_text(points[0].0),
         common::bytes_text(range),

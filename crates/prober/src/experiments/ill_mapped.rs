@@ -17,7 +17,8 @@ pub(super) const ENTRY: Experiment = Experiment {
     info: Info {
         name: "ill_mapped",
         aliases: &["layout"],
-        summary: "random reads of what lies in one domain against those of what lies in all, by depth",
+        summary: "random reads of what lies in one domain against those of what lies in all, by \
+                  depth",
         source: "PARALLELISM section 5.4, figure 7",
         params: &[
             Param {
@@ -30,7 +31,8 @@ pub(super) const ENTRY: Experiment = Experiment {
                 name: "chunk",
                 kind: ParamKind::Integer { min: 0, max: 1 << 40 },
                 default: "0",
-                help: "bytes that lie in one domain before the next follows; 0 for what `chunk_size` found",
+                help: "bytes that lie in one domain before the next follows; 0 for what \
+                       `chunk_size` found",
             },
             Param {
                 name: "domains",
@@ -57,7 +59,8 @@ struct AtDepth {
     all: Estimate,
 }
 
-/// Where chunks lie: after a fill in order, chunk i is in domain i modulo the domains, with either mapping of PARALLELISM section 4.4.
+/// Where chunks lie: after a fill in order, chunk i is in domain i modulo the domains, with either
+/// mapping of PARALLELISM section 4.4.
 struct Layout {
     chunk: u64,
     domains: u64,
@@ -74,10 +77,18 @@ fn impossible(reason: String) -> ProbeError {
 
 impl Layout {
     /// Bytes of a chunk and number of domains, and whether both are sure: given, or found so.
-    fn given(bench: &Bench<'_>, args: &Args, known: &Known) -> Result<((u64, u64), bool), ProbeError> {
+    fn given(
+        bench: &Bench<'_>,
+        args: &Args,
+        known: &Known,
+    ) -> Result<((u64, u64), bool), ProbeError> {
         let find = |given: u64, key: &str, experiment: &str| {
-            let found = (given > 0).then_some(given).or_else(|| known.number(key).map(|number| number as u64));
-            let missing = || impossible(format!("`{key}` is not known: run `{experiment}` before, or give it"));
+            let found = (given > 0)
+                .then_some(given)
+                .or_else(|| known.number(key).map(|number| number as u64));
+            let missing = || {
+                impossible(format!("`{key}` is not known: run `{experiment}` before, or give it"))
+            };
             found.filter(|&number| number > 0).ok_or_else(missing)
         };
         let chunk = find(args.integer("chunk"), "chunk_bytes", "chunk_size")?;
@@ -85,18 +96,27 @@ impl Layout {
         let sector = u64::from(bench.device().sector_bytes);
         if domains < 2 || !chunk.is_multiple_of(sector) {
             return Err(impossible(format!(
-                "{domains} domains with chunks of {chunk} bytes: two domains and whole sectors of {sector} are needed"
+                "{domains} domains with chunks of {chunk} bytes: two domains and whole sectors of \
+                 {sector} are needed"
             )));
         }
-        let is_sure = |argument: &str, key: &str| args.integer(argument) > 0 || known.sure_number(key).is_some();
+        let is_sure = |argument: &str, key: &str| {
+            args.integer(argument) > 0 || known.sure_number(key).is_some()
+        };
         Ok(((chunk, domains), is_sure("chunk", "chunk_bytes") && is_sure("domains", "domains")))
     }
 
-    fn new(bench: &Bench<'_>, (chunk, domains): (u64, u64), phase: u64, area: u64) -> Result<Self, ProbeError> {
+    fn new(
+        bench: &Bench<'_>,
+        (chunk, domains): (u64, u64),
+        phase: u64,
+        area: u64,
+    ) -> Result<Self, ProbeError> {
         let rows = area.saturating_sub(phase) / (chunk * domains);
         if rows < 4 {
             return Err(impossible(format!(
-                "the {area} bytes of the area hold {rows} chunks of {chunk} bytes in each of {domains} domains, not 4"
+                "the {area} bytes of the area hold {rows} chunks of {chunk} bytes in each of \
+                 {domains} domains, not 4"
             )));
         }
         let sector = u64::from(bench.device().sector_bytes);
@@ -132,7 +152,10 @@ fn run(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pro
             let time = purse.next(bench);
             let offsets = layout.offsets(bench, in_one);
             let reads = bench.at_offsets(IoOp::Read, offsets, layout.size as u32);
-            let measured = bench.play(vec![Job::closed(reads, depth as u32)], Limit::time(time).after(4 * depth).at_least(1_000))?;
+            let measured = bench.play(
+                vec![Job::closed(reads, depth as u32)],
+                Limit::time(time).after(4 * depth).at_least(1_000),
+            )?;
             Ok(common::mean_us(&measured))
         };
         found.push(AtDepth { depth, one: measure(true)?, all: measure(false)? });
@@ -145,7 +168,8 @@ fn run(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pro
         common::bytes_text(area as f64)
     )];
     // What is guessed to be one domain may be several.
-    let values = values(&found, layout.domains).into_iter().map(|value| value.sure_if(is_sure)).collect();
+    let values =
+        values(&found, layout.domains).into_iter().map(|value| value.sure_if(is_sure)).collect();
     Ok(Finding { values, charts: vec![chart(&found, &layout)], notes, ..Finding::default() })
 }
 
@@ -153,18 +177,34 @@ fn values(found: &[AtDepth], domains: u64) -> Vec<Value> {
     let mut values = Vec::new();
     for at in [found.first(), found.last().filter(|_| found.len() > 1)].into_iter().flatten() {
         let depth = at.depth;
-        let why = format!("{depth} outstanding: {:.0} us in one domain, {:.0} over all {domains}", at.one.mean, at.all.mean);
-        values.push(common::value(&format!("ill_mapped_depth_{depth}_one_domain_us"), &at.one, why.clone()));
-        values.push(common::value(&format!("ill_mapped_depth_{depth}_all_domains_us"), &at.all, why.clone()));
+        let why = format!(
+            "{depth} outstanding: {:.0} us in one domain, {:.0} over all {domains}",
+            at.one.mean, at.all.mean
+        );
+        values.push(common::value(
+            &format!("ill_mapped_depth_{depth}_one_domain_us"),
+            &at.one,
+            why.clone(),
+        ));
+        values.push(common::value(
+            &format!("ill_mapped_depth_{depth}_all_domains_us"),
+            &at.all,
+            why.clone(),
+        ));
         if at.all.mean > 0.0 {
-            values.push(common::value(&format!("ill_mapped_depth_{depth}_factor"), &at.one.over(at.all), why));
+            values.push(common::value(
+                &format!("ill_mapped_depth_{depth}_factor"),
+                &at.one.over(at.all),
+                why,
+            ));
         }
     }
     values
 }
 
 fn chart(found: &[AtDepth], layout: &Layout) -> Chart {
-    let mut series = ["in one domain".to_owned(), format!("over {} domains", layout.domains)].map(Series::new);
+    let mut series =
+        ["in one domain".to_owned(), format!("over {} domains", layout.domains)].map(Series::new);
     for at in found {
         let [one, all] = &mut series;
         common::push(one, at.depth as f64, &at.one);
@@ -172,7 +212,10 @@ fn chart(found: &[AtDepth], layout: &Layout) -> Chart {
     }
     Chart {
         name: "ill_mapped".to_owned(),
-        title: format!("Response time of random reads of {} by where they lie", common::bytes_text(layout.size as f64)),
+        title: format!(
+            "Response time of random reads of {} by where they lie",
+            common::bytes_text(layout.size as f64)
+        ),
         x: Axis::log("outstanding", "requests"),
         y: Axis::linear("mean response time", "us"),
         series: series.into(),

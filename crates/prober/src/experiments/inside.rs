@@ -1,4 +1,5 @@
-//! What the experiments on a drive's inside share: a written area to read in, and bursts of reads whose times are compared.
+//! What the experiments on a drive's inside share: a written area to read in, and bursts of reads
+//! whose times are compared.
 
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
@@ -21,8 +22,8 @@ pub(super) struct Area {
 /// Written before the speed of writing is known.
 const FIRST_BYTES: u64 = 4 << 20;
 
-/// Writes an area in order ("init_SSD"): as large as can be written in `time`, but at least `least` and at most `most` bytes, in units of
-/// `unit` bytes.
+/// Writes an area in order ("init_SSD"): as large as can be written in `time`, but at least `least`
+/// and at most `most` bytes, in units of `unit` bytes.
 pub(super) fn prepare(
     bench: &mut Bench<'_>,
     name: &'static str,
@@ -33,10 +34,15 @@ pub(super) fn prepare(
 ) -> Result<Area, ProbeError> {
     let fits = bench.region().length / unit * unit;
     if fits < least {
-        let reason = format!("it needs a region of at least {least} bytes, and this one has {}", bench.region().length);
+        let reason = format!(
+            "it needs a region of at least {least} bytes, and this one has {}",
+            bench.region().length
+        );
         return Err(ProbeError::Impossible { experiment: name, reason });
     }
-    let whole = |bytes: u64| bytes.next_multiple_of(unit).clamp(least.next_multiple_of(unit).min(fits), fits);
+    let whole = |bytes: u64| {
+        bytes.next_multiple_of(unit).clamp(least.next_multiple_of(unit).min(fits), fits)
+    };
     let first = whole(FIRST_BYTES);
     let start = bench.now();
     bench.fill(0, first, 0)?;
@@ -48,19 +54,22 @@ pub(super) fn prepare(
     Ok(area)
 }
 
-/// Waits after writing until reads are not held up any more by what goes on behind it, such as cleaning: for at most so long. PARALLELISM 3.2
-/// pauses for 5 s.
+/// Waits after writing until reads are not held up any more by what goes on behind it, such as
+/// cleaning: for at most so long. PARALLELISM 3.2 pauses for 5 s.
 pub(super) fn calm_down(bench: &mut Bench<'_>, area: &Area, most: Nanos) -> Result<(), ProbeError> {
     const STEP: Nanos = 250_000_000;
     let sector = bench.device().sector_bytes;
     let end = bench.now() + most;
     loop {
         bench.pause(STEP.min(most))?;
-        let reads = bench.pattern(&format!("random(size={sector},reads=1,range={})", area.bytes))?;
+        let reads =
+            bench.pattern(&format!("random(size={sector},reads=1,range={})", area.bytes))?;
         let measured = bench.play(vec![Job::closed(reads, 1)], Limit::requests(400).after(0))?;
         let latencies = measured.of(IoOp::Read);
         // One in a hundred may be late for other reasons.
-        if latencies.value_at_quantile(0.99) < 3 * latencies.value_at_quantile(0.5) || bench.now() >= end {
+        if latencies.value_at_quantile(0.99) < 3 * latencies.value_at_quantile(0.5)
+            || bench.now() >= end
+        {
             return Ok(());
         }
     }
@@ -79,7 +88,8 @@ pub(super) struct Burst<const J: usize> {
     pub offsets: [u64; J],
 }
 
-/// Plays one round of bursts in random order and adds the mean latency of each, in nanoseconds, to its condition. See [`sample_round`].
+/// Plays one round of bursts in random order and adds the mean latency of each, in nanoseconds, to
+/// its condition. See [`sample_round`].
 pub(super) fn play_round<const J: usize>(
     bench: &mut Bench<'_>,
     random: &mut Pcg64Mcg,
@@ -93,8 +103,9 @@ pub(super) fn play_round<const J: usize>(
 
 /// Plays bursts in random order: conditions and the mean latency of each burst, in nanoseconds.
 ///
-/// The mean over a burst, not its longest: where pages differ in their read time, as those of MLC and TLC do, the longest of two depends on
-/// which two are paired, and so on the distance between them. The mean does not.
+/// The mean over a burst, not its longest: where pages differ in their read time, as those of MLC
+/// and TLC do, the longest of two depends on which two are paired, and so on the distance between
+/// them. The mean does not.
 pub(super) fn sample_round<const J: usize>(
     bench: &mut Bench<'_>,
     random: &mut Pcg64Mcg,
@@ -107,11 +118,15 @@ pub(super) fn sample_round<const J: usize>(
     let source = bench.at_offsets(IoOp::Read, offsets, length as u32);
     let limit = Limit::requests(count).after(0).with_samples();
     let measured = bench.play(vec![Job::new(source, Pace::Bursts { size: J as u32 })], limit)?;
-    let latencies = measured.samples.chunks(J).map(|burst| burst.iter().map(|sample| sample.latency_ns as f64).sum::<f64>() / J as f64);
+    let latencies = measured
+        .samples
+        .chunks(J)
+        .map(|burst| burst.iter().map(|sample| sample.latency_ns as f64).sum::<f64>() / J as f64);
     Ok(bursts.iter().map(|burst| burst.condition).zip(latencies).collect())
 }
 
-/// A read of a group: its first byte from the start of the region, its bytes, and how long after the start of the group it is sent.
+/// A read of a group: its first byte from the start of the region, its bytes, and how long after
+/// the start of the group it is sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lagged {
     pub offset: u64,
@@ -119,8 +134,8 @@ pub(super) struct Lagged {
     pub lag: Nanos,
 }
 
-/// Plays groups of reads in random order, the reads of each in the order of their lags: conditions, and the latency of each read in nanoseconds.
-/// The reads of a group lie at different offsets.
+/// Plays groups of reads in random order, the reads of each in the order of their lags: conditions,
+/// and the latency of each read in nanoseconds. The reads of a group lie at different offsets.
 pub(super) fn sample_lagged<const J: usize>(
     bench: &mut Bench<'_>,
     random: &mut Pcg64Mcg,
@@ -135,7 +150,8 @@ pub(super) fn sample_lagged<const J: usize>(
         stream: 0,
         latency_ns: None,
     };
-    let requests: Vec<IoRequest> = groups.iter().flat_map(|(_, reads)| reads.iter().map(request)).collect();
+    let requests: Vec<IoRequest> =
+        groups.iter().flat_map(|(_, reads)| reads.iter().map(request)).collect();
     let limit = Limit::requests(requests.len() as u64).after(0).with_samples();
     let source = bench.once(requests);
     let base = bench.region().offset;
@@ -145,7 +161,11 @@ pub(super) fn sample_lagged<const J: usize>(
         sample.expect("each read of a group has its offset and its end").latency_ns as f64
     };
     let each = groups.iter().zip(measured.samples.chunks(J));
-    Ok(each.map(|((condition, reads), samples)| (*condition, reads.map(|read| latency(samples, &read)))).collect())
+    Ok(each
+        .map(|((condition, reads), samples)| {
+            (*condition, reads.map(|read| latency(samples, &read)))
+        })
+        .collect())
 }
 
 /// A random multiple of `unit` so that `span` bytes from there on lie within the area.
@@ -186,15 +206,24 @@ impl Order for ByAddress {
     }
 }
 
-/// Reads of `length` bytes within two chunks so far from each other in an order, the farther first. Anywhere in the chunks: if it were always their
-/// beginning, all that is read could fit into a cache.
-pub(super) fn pair_at(random: &mut Pcg64Mcg, order: &impl Order, distance: u64, chunk: u64, length: u64) -> [u64; 2] {
+/// Reads of `length` bytes within two chunks so far from each other in an order, the farther first.
+/// Anywhere in the chunks: if it were always their beginning, all that is read could fit into a
+/// cache.
+pub(super) fn pair_at(
+    random: &mut Pcg64Mcg,
+    order: &impl Order,
+    distance: u64,
+    chunk: u64,
+    length: u64,
+) -> [u64; 2] {
     let first = random.random_range(0..order.count() - distance);
-    [first + distance, first].map(|number| order.offset(number) + random.random_range(0..chunk / length) * length)
+    [first + distance, first]
+        .map(|number| order.offset(number) + random.random_range(0..chunk / length) * length)
 }
 
-/// Program 1(II): the bandwidth of `jobs` that share one sequence of chunks, each read skipping so many chunks, over the chunks skipped. In
-/// rounds over all distances until the time is used up, at least two.
+/// Program 1(II): the bandwidth of `jobs` that share one sequence of chunks, each read skipping so
+/// many chunks, over the chunks skipped. In rounds over all distances until the time is used up, at
+/// least two.
 pub(super) fn strides(
     bench: &mut Bench<'_>,
     random: &mut Pcg64Mcg,
@@ -214,7 +243,8 @@ pub(super) fn strides(
         for turn in turns {
             // From another chunk on each time around, or a cache would know them all.
             let step = skips[turn] + 1;
-            let (mut at, mut from) = (random.random_range(0..order.count()), random.random_range(0..step));
+            let (mut at, mut from) =
+                (random.random_range(0..order.count()), random.random_range(0..step));
             let mut offsets = Vec::with_capacity(READS as usize);
             for _ in 0..READS {
                 if at >= order.count() {
@@ -225,7 +255,8 @@ pub(super) fn strides(
                 at += step;
             }
             let source = bench.at_offsets(IoOp::Read, offsets, chunk as u32);
-            let measured = bench.play(vec![Job::closed(source, jobs)], Limit::requests(READS).after(0))?;
+            let measured =
+                bench.play(vec![Job::closed(source, jobs)], Limit::requests(READS).after(0))?;
             values.push((turn, measured.bytes_per_second() / 1e6));
         }
         cells.add_round(&values);

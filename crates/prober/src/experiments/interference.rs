@@ -15,11 +15,16 @@ pub(super) const ENTRY: Experiment = Experiment {
     info: Info {
         name: "interference",
         aliases: &[],
-        summary: "a reader beside a writer, each sequential or random and in a space of its own: throughput alone and together",
+        summary: "a reader beside a writer, each sequential or random and in a space of its own: \
+                  throughput alone and together",
         source: "PARALLELISM section 5.2, table 2",
         params: &[
             common::SIZE,
-            Param { default: "2Gi", help: "bytes of the region that are used at most, half for each; 0 for all", ..common::AREA },
+            Param {
+                default: "2Gi",
+                help: "bytes of the region that are used at most, half for each; 0 for all",
+                ..common::AREA
+            },
             common::FILL,
         ],
     },
@@ -64,8 +69,16 @@ fn run(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeEr
         }
     }
     bench.flush()?;
-    let notes = vec![format!("each stream has {} of its own and one request outstanding", common::bytes_text(space as f64))];
-    Ok(Finding { values: values(&pairs), charts: vec![chart(&pairs, size)], notes, ..Finding::default() })
+    let notes = vec![format!(
+        "each stream has {} of its own and one request outstanding",
+        common::bytes_text(space as f64)
+    )];
+    Ok(Finding {
+        values: values(&pairs),
+        charts: vec![chart(&pairs, size)],
+        notes,
+        ..Finding::default()
+    })
 }
 
 fn play(
@@ -84,7 +97,8 @@ fn play(
     }
     let measured = bench.play(jobs, limit)?;
     let seconds = (measured.elapsed as f64 / 1e9).max(1e-9);
-    let of = |job: Option<usize>| job.map_or(0.0, |job| measured.jobs[job].bytes as f64 / 1e6 / seconds);
+    let of =
+        |job: Option<usize>| job.map_or(0.0, |job| measured.jobs[job].bytes as f64 / 1e6 / seconds);
     Ok(Pair {
         reads,
         writes,
@@ -104,13 +118,17 @@ fn name(pair: &Pair) -> String {
 }
 
 fn values(pairs: &[Pair]) -> Vec<Value> {
-    let alone = |reads: Option<Access>, writes: Option<Access>| pairs.iter().find(|pair| pair.reads == reads && pair.writes == writes);
+    let alone = |reads: Option<Access>, writes: Option<Access>| {
+        pairs.iter().find(|pair| pair.reads == reads && pair.writes == writes)
+    };
     let mut values = Vec::new();
     for pair in pairs {
         let (name, words) = (name(pair), name(pair).replace('_', " "));
         // Of two streams, this is their sum.
         values.push(common::value(&format!("{name}_mb_per_second"), &pair.together, words.clone()));
-        let (Some(read), Some(write)) = (alone(pair.reads, None), alone(None, pair.writes)) else { continue };
+        let (Some(read), Some(write)) = (alone(pair.reads, None), alone(None, pair.writes)) else {
+            continue;
+        };
         if pair.reads.is_none() || pair.writes.is_none() {
             continue;
         }
@@ -119,7 +137,10 @@ fn values(pairs: &[Pair]) -> Vec<Value> {
         let share = pair.together.over(Estimate { mean: sum, error, freedom: 19.0 });
         let why = format!(
             "{words}: reads {:.1} MB/s, alone {:.1}; writes {:.1} MB/s, alone {:.1}",
-            pair.read_mb_per_second, read.together.mean, pair.write_mb_per_second, write.together.mean
+            pair.read_mb_per_second,
+            read.together.mean,
+            pair.write_mb_per_second,
+            write.together.mean
         );
         values.push(common::value(&format!("{name}_over_sum"), &share, why));
     }
@@ -127,16 +148,24 @@ fn values(pairs: &[Pair]) -> Vec<Value> {
 }
 
 fn chart(pairs: &[Pair], size: u64) -> Chart {
-    let number = |access: Option<Access>| ACCESSES.iter().position(|other| *other == access).expect("it is one of the three") as f64;
+    let number = |access: Option<Access>| {
+        ACCESSES.iter().position(|other| *other == access).expect("it is one of the three") as f64
+    };
     let series = ACCESSES.map(|reads| {
         let name = reads.map_or("no reads".to_owned(), |access| format!("{} reads", access.name()));
         let mut series = Series { is_scatter: true, ..Series::new(name) };
-        pairs.iter().filter(|pair| pair.reads == reads).for_each(|pair| common::push(&mut series, number(pair.writes), &pair.together));
+        pairs
+            .iter()
+            .filter(|pair| pair.reads == reads)
+            .for_each(|pair| common::push(&mut series, number(pair.writes), &pair.together));
         series
     });
     Chart {
         name: "interference".to_owned(),
-        title: format!("Throughput of a reader and a writer of {} together", common::bytes_text(size as f64)),
+        title: format!(
+            "Throughput of a reader and a writer of {} together",
+            common::bytes_text(size as f64)
+        ),
         x: Axis::linear("writes beside: 0 none, 1 sequential, 2 random", ""),
         y: Axis::linear("throughput", "MB/s"),
         series: series.into(),

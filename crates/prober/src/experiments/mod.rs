@@ -139,7 +139,8 @@ pub static EXPERIMENTS: &[Experiment] = &[
 /// [`SpecError`] lists the known names or keys, or says what is wrong with a value.
 pub fn find(text: &str) -> Result<(&'static Experiment, Args), SpecError> {
     let spec = Spec::parse(text)?;
-    let experiment = registry::find("experiment", EXPERIMENTS, |experiment| &experiment.info, &spec)?;
+    let experiment =
+        registry::find("experiment", EXPERIMENTS, |experiment| &experiment.info, &spec)?;
     let args = experiment.info.accept(&spec)?;
     lists::check(&experiment.info, &args)?;
     Ok((experiment, args))
@@ -149,9 +150,15 @@ impl Experiment {
     /// Runs it and says what it took.
     ///
     /// # Errors
-    /// [`ProbeError`]; [`ProbeError::Impossible`] if it writes and the bench may not, or if a pattern of requests does not fit into the
-    /// region; [`ProbeError::Spec`] if a parameter does not fit the device.
-    pub fn run(&self, bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, ProbeError> {
+    /// [`ProbeError`]; [`ProbeError::Impossible`] if it writes and the bench may not, or if a
+    /// pattern of requests does not fit into the region; [`ProbeError::Spec`] if a parameter does
+    /// not fit the device.
+    pub fn run(
+        &self,
+        bench: &mut Bench<'_>,
+        args: &Args,
+        known: &Known,
+    ) -> Result<Finding, ProbeError> {
         if self.writes && !bench.settings().may_write {
             return Err(ProbeError::Impossible {
                 experiment: self.info.name,
@@ -163,15 +170,23 @@ impl Experiment {
         let sent = bench.sent();
         // Of a simulated drive it is known whether it was filled.
         if sent.written_bytes == before.written_bytes && bench.device().kind != Kind::Simulated {
-            finding.notes.push("nothing was written: a drive may answer reads of what was never written without its flash".to_owned());
+            finding.notes.push(
+                "nothing was written: a drive may answer reads of what was never written without \
+                 its flash"
+                    .to_owned(),
+            );
         }
-        finding.experiment =
-            format!("{}({})", self.info.name, args.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(","));
+        finding.experiment = format!(
+            "{}({})",
+            self.info.name,
+            args.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
+        );
         finding.device_seconds = (bench.now() - start) as f64 / 1e9;
         let budget_s = bench.settings().budget as f64 / 1e9;
         if finding.device_seconds > 1.5 * budget_s {
             finding.notes.push(format!(
-                "it took {:.0} s, more than its budget of {budget_s:.0} s: the drive is too slow for less",
+                "it took {:.0} s, more than its budget of {budget_s:.0} s: the drive is too slow \
+                 for less",
                 finding.device_seconds
             ));
         }
@@ -186,7 +201,9 @@ impl Experiment {
     fn told(&self, error: ProbeError) -> ProbeError {
         match error {
             ProbeError::Spec(SpecError::BadValue { name, .. }) if name == self.info.name => error,
-            ProbeError::Spec(error) => ProbeError::Impossible { experiment: self.info.name, reason: error.to_string() },
+            ProbeError::Spec(error) => {
+                ProbeError::Impossible { experiment: self.info.name, reason: error.to_string() }
+            }
             other => other,
         }
     }

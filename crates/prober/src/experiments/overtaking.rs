@@ -1,18 +1,25 @@
-//! Whether a short read overtakes a long one from another unit, which it cannot on a channel that they share.
+//! Whether a short read overtakes a long one from another unit, which it cannot on a channel that
+//! they share.
 //!
-//! If each has a channel of its own, a short read whose data is ready just after that of a long one comes to the host before it, and otherwise
-//! after it. If a transfer of the long one takes `C` on the channel and `L` on the link, the long one is first for `C` more of the times that may lie between
-//! the two. How often either is first is counted, whatever the noise of the reads themselves: a read that ends next to another one has waited for the link,
-//! so how near they end says what each takes there, and how many should end that near if nothing but the link were shared.
+//! If each has a channel of its own, a short read whose data is ready just after that of a long one
+//! comes to the host before it, and otherwise after it. If a transfer of the long one takes `C` on
+//! the channel and `L` on the link, the long one is first for `C` more of the times that may lie
+//! between the two. How often either is first is counted, whatever the noise of the reads
+//! themselves: a read that ends next to another one has waited for the link, so how near they end
+//! says what each takes there, and how many should end that near if nothing but the link were
+//! shared.
 //!
-//! `D = C + L` shows in how much longer a long read takes, and a channel is taken to be at most [`FASTEST`] times as fast as the link, so that `C` is at
-//! least `D / (1 + FASTEST)`. So it is known what would have been seen.
+//! `D = C + L` shows in how much longer a long read takes, and a channel is taken to be at most
+//! [`FASTEST`] times as fast as the link, so that `C` is at least `D / (1 + FASTEST)`. So it is
+//! known what would have been seen.
 
 use rand::RngExt as _;
 use rand_pcg::Pcg64Mcg;
 use units::Nanos;
 
-use super::channels::{CACHED, Distances, FASTEST, Judged, Long, Pilot, Question, Units, ask, random_chunk, read};
+use super::channels::{
+    CACHED, Distances, FASTEST, Judged, Long, Pilot, Question, Units, ask, random_chunk, read,
+};
 use super::inside::Lagged;
 use crate::analysis::estimate::Estimate;
 use crate::bench::Bench;
@@ -20,13 +27,16 @@ use crate::error::ProbeError;
 
 /// The least share of a long read's data that is its time on a channel.
 const LEAST: f64 = 1.0 / (1.0 + FASTEST);
-/// How far beyond those that waited for the link reads are counted, as a share of what more data takes.
+/// How far beyond those that waited for the link reads are counted, as a share of what more data
+/// takes.
 const BEYOND: f64 = 0.3;
 /// So many standard errors would show what is shared.
 const ERRORS: f64 = 8.0;
-/// What all share is seen in how near reads end: at most such a share of what more data takes is the link's.
+/// What all share is seen in how near reads end: at most such a share of what more data takes is
+/// the link's.
 const MOST_OF_LINK: f64 = 1.05 - LEAST;
-/// Standard deviations of the noise that lags go beyond what counts, so that all of that is as likely.
+/// Standard deviations of the noise that lags go beyond what counts, so that all of that is as
+/// likely.
 const NOISE: f64 = 1.8;
 
 /// Asks whether reads overtake each other, with as many as show most.
@@ -51,7 +61,8 @@ pub(super) fn measure(
     }
 }
 
-/// When the long read is sent, in nanoseconds after the others: as likely at any time at which its data may meet that of the last of them.
+/// When the long read is sent, in nanoseconds after the others: as likely at any time at which its
+/// data may meet that of the last of them.
 #[derive(Clone, Copy, Debug)]
 struct Lags {
     from: f64,
@@ -75,16 +86,18 @@ impl Lags {
     }
 }
 
-/// Sectors of one unit, each of which is read when the one before is done, and a long read in another unit whose data is ready about when that of
-/// the last one is. Those before are there so that the drive has all commands in time: two that it has to take one after the other
-/// cannot end together.
+/// Sectors of one unit, each of which is read when the one before is done, and a long read in
+/// another unit whose data is ready about when that of the last one is. Those before are there so
+/// that the drive has all commands in time: two that it has to take one after the other cannot end
+/// together.
 struct Overtaking<'a, const J: usize> {
     units: Units,
     pilot: &'a Pilot,
     long: Long,
     lags: Lags,
     distances: Distances,
-    /// How much later the long read ended than the last of these, in nanoseconds, for each distance.
+    /// How much later the long read ended than the last of these, in nanoseconds, for each
+    /// distance.
     later: Vec<Vec<f64>>,
 }
 
@@ -101,30 +114,42 @@ impl<'a, const J: usize> Overtaking<'a, J> {
     }
 }
 
-/// What one of both takes on the link, in nanoseconds, if it ends after the other: at least so much later. `None` if there are too few.
+/// What one of both takes on the link, in nanoseconds, if it ends after the other: at least so much
+/// later. `None` if there are too few.
 fn on_link(later: &[Vec<f64>], side: f64) -> Option<f64> {
     const FEWEST: usize = 200;
     /// One in so many may be nearer for other reasons.
     const ONE_IN: usize = 500;
-    let mut ends: Vec<f64> = later.iter().flatten().map(|later| side * later).filter(|&end| end >= 0.0).collect();
+    let mut ends: Vec<f64> =
+        later.iter().flatten().map(|later| side * later).filter(|&end| end >= 0.0).collect();
     let rank = (ends.len() / ONE_IN).max(1);
     (ends.len() > FEWEST).then(|| *ends.select_nth_unstable_by(rank, f64::total_cmp).1)
 }
 
-/// For how long a channel keeps the long read first, in nanoseconds, at each distance; and whether a channel that all share could not look like that.
+/// For how long a channel keeps the long read first, in nanoseconds, at each distance; and whether
+/// a channel that all share could not look like that.
 ///
-/// `later` says how much later the long read ended than the short one, and `more` how much longer it takes.
+/// `later` says how much later the long read ended than the short one, and `more` how much longer
+/// it takes.
 fn held(later: &[Vec<f64>], more: f64) -> Option<(Vec<Estimate>, bool)> {
     let (of_long, of_short) = (on_link(later, 1.0)?, on_link(later, -1.0)?);
     let beyond = BEYOND * more;
     let width = of_long + of_short + 2.0 * beyond;
     let held = later.iter().map(|later| {
-        let all = later.iter().filter(|&&later| (-of_short - beyond..of_long + beyond).contains(&later));
-        let (count, first) = all.fold((0.0, 0.0), |(count, first), &later| (count + 1.0, first + f64::from(u8::from(later < 0.0))));
+        let all =
+            later.iter().filter(|&&later| (-of_short - beyond..of_long + beyond).contains(&later));
+        let (count, first) = all.fold((0.0, 0.0), |(count, first), &later| {
+            (count + 1.0, first + f64::from(u8::from(later < 0.0)))
+        });
         let share = (first + 1.0) / (count + 2.0);
         let error = (share * (1.0 - share) / (count + 2.0)).sqrt();
-        // On channels of their own, the long one is first if it comes while the link is free or the short one is still to come to it.
-        Estimate { mean: share * width - (of_long + beyond), error: error * width, freedom: f64::INFINITY }
+        // On channels of their own, the long one is first if it comes while the link is free or the
+        // short one is still to come to it.
+        Estimate {
+            mean: share * width - (of_long + beyond),
+            error: error * width,
+            freedom: f64::INFINITY,
+        }
     });
     Some((held.collect(), of_long - of_short < MOST_OF_LINK * more))
 }
@@ -145,7 +170,13 @@ impl<const J: usize> Question<J> for Overtaking<'_, J> {
             0 => read(random, &order, first + other, long.bytes, lag as Nanos),
             1 => read(random, &order, first, sector, 0),
             // In other rows than the last, and each other's: a read by itself.
-            turn => read(random, &order, first + (1 + turn as u64 % distances.rows) * count as u64, sector, 0),
+            turn => read(
+                random,
+                &order,
+                first + (1 + turn as u64 % distances.rows) * count as u64,
+                sector,
+                0,
+            ),
         })
     }
 
@@ -167,14 +198,21 @@ impl<const J: usize> Question<J> for Overtaking<'_, J> {
     }
 
     fn judge(&self) -> Judged {
-        let Some((held, is_link)) = held(&self.later, self.long.more.mean) else { return self.distances.unknown() };
+        let Some((held, is_link)) = held(&self.later, self.long.more.mean) else {
+            return self.distances.unknown();
+        };
         let least = LEAST * self.long.more.mean;
-        let mut judged = self.distances.judge(&held, self.later.iter().map(Vec::len).sum::<usize>() as f64, least);
+        let mut judged = self.distances.judge(
+            &held,
+            self.later.iter().map(Vec::len).sum::<usize>() as f64,
+            least,
+        );
         let is_none = |held: &Estimate| held.high() < least / 2.0 && held.error * ERRORS < least;
         let is_seen = self.lags.is_whole && is_link && !self.pilot.is_vague(&self.long);
         let sharing = &mut judged.sharing;
         sharing.most_added = held.iter().map(Estimate::high).fold(0.0, f64::max);
-        sharing.is_excluded = is_seen && sharing.levels.periods.is_empty() && held.iter().all(is_none);
+        sharing.is_excluded =
+            is_seen && sharing.levels.periods.is_empty() && held.iter().all(is_none);
         judged.settled()
     }
 }
@@ -205,7 +243,8 @@ mod tests {
                 let first = usize::from(ready[1] < ready[0]);
                 let (mut ends, mut free) = (ready, f64::NEG_INFINITY);
                 for which in [first, 1 - first] {
-                    ends[which] = if is_shared { ready[which].max(free) } else { ready[which] } + self.channel[which];
+                    ends[which] = if is_shared { ready[which].max(free) } else { ready[which] }
+                        + self.channel[which];
                     free = ends[which];
                 }
                 let first = usize::from(ends[1] < ends[0]);
@@ -223,22 +262,37 @@ mod tests {
     #[test]
     fn a_channel_is_seen_by_which_read_is_first() {
         // The link with frames of 1; channels that are faster than it, and one that is slower.
-        for (channel, link) in [([0.3, 2.6], [2.9, 8.6]), ([0.1, 0.8], [0.15, 1.2]), ([2.7, 21.9], [0.08, 0.6])] {
+        for (channel, link) in
+            [([0.3, 2.6], [2.9, 8.6]), ([0.1, 0.8], [0.15, 1.2]), ([2.7, 21.9], [0.08, 0.6])]
+        {
             let times = Times { channel, link };
-            let (held, is_seen) = held(&[times.later(false, 1), times.later(true, 2)], times.more()).unwrap();
+            let (held, is_seen) =
+                held(&[times.later(false, 1), times.later(true, 2)], times.more()).unwrap();
             let least = LEAST * times.more();
-            assert!(is_seen && held[0].mean.abs() < 0.3 * least && held[0].error * ERRORS < 2.0 * least, "{held:?}");
+            assert!(
+                is_seen && held[0].mean.abs() < 0.3 * least && held[0].error * ERRORS < 2.0 * least,
+                "{held:?}"
+            );
             assert!(held[1].mean > 0.8 * least, "{held:?}: at least {least}");
         }
     }
 
     #[test]
     fn one_channel_for_all_does_not_look_like_many() {
-        for (channel, link) in [([0.3, 2.6], [2.9, 8.6]), ([2.7, 21.9], [0.08, 0.6]), ([1.0, 8.0], [1.0, 2.0]), ([0.5, 5.5], [2.0, 6.0])] {
+        for (channel, link) in [
+            ([0.3, 2.6], [2.9, 8.6]),
+            ([2.7, 21.9], [0.08, 0.6]),
+            ([1.0, 8.0], [1.0, 2.0]),
+            ([0.5, 5.5], [2.0, 6.0]),
+        ] {
             let times = Times { channel, link };
-            let (held, is_seen) = held(&[times.later(true, 3), times.later(true, 4)], times.more()).unwrap();
+            let (held, is_seen) =
+                held(&[times.later(true, 3), times.later(true, 4)], times.more()).unwrap();
             let least = LEAST * times.more();
-            assert!(!is_seen || held.iter().all(|held| held.mean > 0.7 * least), "{held:?}: at least {least}");
+            assert!(
+                !is_seen || held.iter().all(|held| held.mean > 0.7 * least),
+                "{held:?}: at least {least}"
+            );
         }
     }
 }

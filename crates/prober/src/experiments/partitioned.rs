@@ -1,8 +1,9 @@
 //! How many sequential streams of writes a drive keeps apart.
 //!
-//! Sequential writes to 1, 2, 4 ... parts of a range in turn (uFLIP: partitioning). Where a drive keeps so many erase blocks open for
-//! writing, that many streams cost about what one does, and one more costs a merge a request. The sweep is divided into two levels by least
-//! squares of logarithms; then the border is found between its neighbours by halving.
+//! Sequential writes to 1, 2, 4 ... parts of a range in turn (uFLIP: partitioning). Where a drive
+//! keeps so many erase blocks open for writing, that many streams cost about what one does, and one
+//! more costs a merge a request. The sweep is divided into two levels by least squares of
+//! logarithms; then the border is found between its neighbours by halving.
 
 use registry::{Args, Info, Param, ParamKind};
 
@@ -17,12 +18,18 @@ pub(super) const ENTRY: Experiment = Experiment {
     info: Info {
         name: "partitioned",
         aliases: &["partitioning"],
-        summary: "sequential streams of writes in turn, more and more of them until they stop being cheap",
+        summary: "sequential streams of writes in turn, more and more of them until they stop \
+                  being cheap",
         source: "uFLIP (CIDR 2009): partitioning; STABLEBUFFER section 1, table 1",
         params: &[
             writes::size_param("32Ki"),
             writes::RANGE,
-            Param { name: "most", kind: ParamKind::Integer { min: 2, max: 4096 }, default: "256", help: "streams at most" },
+            Param {
+                name: "most",
+                kind: ParamKind::Integer { min: 2, max: 4096 },
+                default: "256",
+                help: "streams at most",
+            },
         ],
     },
     group: Group::Patterns,
@@ -45,23 +52,37 @@ fn body(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeE
     let effort = Effort { requests: 2000, time: bench.part_of_budget(3 * doublings) };
     let mut swept = Swept::new();
     let found = writes::cheap_up_to(&mut swept, most, LEAST_RATIO, |ways| {
-        writes::response(bench, &format!("partitioned(size={size},ways={ways},range={range})"), effort)
+        writes::response(
+            bench,
+            &format!("partitioned(size={size},ways={ways},range={range})"),
+            effort,
+        )
     })?;
     let mut chart = writes::response_chart(
         "partitioned",
         "Sequential streams of writes in turn",
         Axis::log("streams", ""),
-        vec![writes::curve("writes", swept.iter().map(|(&ways, response)| (ways as f64, &response.us)))],
+        vec![writes::curve(
+            "writes",
+            swept.iter().map(|(&ways, response)| (ways as f64, &response.us)),
+        )],
     );
     let tried = swept.keys().next_back().copied().unwrap_or(1);
     let value = match found {
         None => Value::not_found(
             "partitioned_ways",
-            format!("up to {tried} streams cost alike: {:.0} us for one, {:.0} us for so many", swept[&1].us.mean, swept[&tried].us.mean),
+            format!(
+                "up to {tried} streams cost alike: {:.0} us for one, {:.0} us for so many",
+                swept[&1].us.mean, swept[&tried].us.mean
+            ),
         ),
         Some(cheap) => {
             let most = cheap.most as f64;
-            chart.marks.push(Mark { label: "streams kept apart".to_owned(), x: Some(most), y: None });
+            chart.marks.push(Mark {
+                label: "streams kept apart".to_owned(),
+                x: Some(most),
+                y: None,
+            });
             let why = format!(
                 "{} streams cost {:.0} us a request, {} cost {:.0} us, and one {:.0} us",
                 cheap.most,

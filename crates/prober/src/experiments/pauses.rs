@@ -1,7 +1,8 @@
 //! Whether pauses between writes help.
 //!
-//! Random writes one at a time with longer and longer pauses between them (uFLIP: pause). If they get faster, the drive does in the pauses what
-//! writes otherwise wait for: it empties its buffer, merges or cleans. If not, it does nothing of its own accord that a writer notices.
+//! Random writes one at a time with longer and longer pauses between them (uFLIP: pause). If they
+//! get faster, the drive does in the pauses what writes otherwise wait for: it empties its buffer,
+//! merges or cleans. If not, it does nothing of its own accord that a writer notices.
 
 use registry::{Args, Info};
 
@@ -39,7 +40,8 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
     let size = writes::request_bytes(bench, args.integer("size"), bench.region().length / 64);
     let range = writes::prepare_used(bench, ENTRY.info.name, args.integer("range"), size)?;
     let buffered = known.number("write_buffer_bytes").unwrap_or(0.0) as u64 / size;
-    let effort = Effort { requests: (3 * buffered).max(1000), time: bench.part_of_budget(2 * PAUSES.len()) };
+    let effort =
+        Effort { requests: (3 * buffered).max(1000), time: bench.part_of_budget(2 * PAUSES.len()) };
     let mut levels: Vec<(u64, Estimate)> = Vec::new();
     for pause_us in PAUSES {
         // Some two dozen have to fit in: longer ones are left out.
@@ -48,7 +50,10 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
         }
         let pace = Pace::Closed { depth: 1, think: pause_us * 1000 };
         let pattern = format!("random(size={size},range={range})");
-        levels.push((pause_us, writes::response_of(bench, effort, pace, |bench| Ok(bench.pattern(&pattern)?))?.us));
+        levels.push((
+            pause_us,
+            writes::response_of(bench, effort, pace, |bench| Ok(bench.pattern(&pattern)?))?.us,
+        ));
     }
     // Once more without, in case the drive has changed meanwhile.
     let again = writes::response(bench, &format!("random(size={size},range={range})"), effort)?;
@@ -68,24 +73,35 @@ fn finding(levels: &[(u64, Estimate)], again: &Estimate) -> Finding {
     );
     let best = levels.iter().map(|(_, level)| level.mean).fold(f64::INFINITY, f64::min);
     let helps = |level: &Estimate| level.high() * LEAST_GAIN < none.low();
-    let Some((pause, level)) = levels.iter().find(|(_, level)| helps(level) && level.mean < 1.2 * best) else {
+    let Some((pause, level)) =
+        levels.iter().find(|(_, level)| helps(level) && level.mean < 1.2 * best)
+    else {
         let why = format!(
-            "random writes take {:.0} us without pauses, and {best:.0} us at best with pauses of up to {} us",
+            "random writes take {:.0} us without pauses, and {best:.0} us at best with pauses of \
+             up to {} us",
             none.mean,
             levels[levels.len() - 1].0
         );
-        return Finding { values: vec![Value::not_found("helpful_pause_us", why)], charts: vec![chart], ..Finding::default() };
+        return Finding {
+            values: vec![Value::not_found("helpful_pause_us", why)],
+            charts: vec![chart],
+            ..Finding::default()
+        };
     };
     chart.marks.push(Mark { label: "helps".to_owned(), x: Some(*pause as f64), y: None });
     let why = format!(
-        "random writes take {:.0} us without pauses, {:.0} us with pauses of {pause} us, and {best:.0} us at best",
+        "random writes take {:.0} us without pauses, {:.0} us with pauses of {pause} us, and \
+         {best:.0} us at best",
         none.mean, level.mean
     );
     // Sure within the steps of the sweep: all longer pauses help too.
     let is_sure = levels.iter().filter(|(other, _)| other >= pause).all(|(_, level)| helps(level));
-    let before = levels.iter().rev().find(|(other, _)| other < pause).map_or(0, |(other, _)| *other);
+    let before =
+        levels.iter().rev().find(|(other, _)| other < pause).map_or(0, |(other, _)| *other);
     let values = vec![
-        Value::number("helpful_pause_us", *pause as f64, why.clone()).within(before as f64, *pause as f64).sure_if(is_sure),
+        Value::number("helpful_pause_us", *pause as f64, why.clone())
+            .within(before as f64, *pause as f64)
+            .sure_if(is_sure),
         common::value("pause_gain", &none.over(*level), why),
     ];
     Finding { values, charts: vec![chart], ..Finding::default() }

@@ -1,16 +1,20 @@
-//! Whether a drive reads ahead, how far, of how many streams at once, and how much it keeps of what was read.
+//! Whether a drive reads ahead, how far, of how many streams at once, and how much it keeps of what
+//! was read.
 //!
-//! A read that is answered from memory is told from one of flash by its time: the levels are those of a page read twice and of random reads,
-//! and the border between them is their geometric mean. Then, each time at random places and after a pause in which fetching ends:
+//! A read that is answered from memory is told from one of flash by its time: the levels are those
+//! of a page read twice and of random reads, and the border between them is their geometric mean.
+//! Then, each time at random places and after a pause in which fetching ends:
 //!
-//! - window: eight reads in sequence, then one at a distance `d` behind them. The largest `d` that is answered from memory, found by doubling and
-//!   halving, is what is fetched ahead.
+//! - window: eight reads in sequence, then one at a distance `d` behind them. The largest `d` that
+//!   is answered from memory, found by doubling and halving, is what is fetched ahead.
 //! - streams: the same with several sequences in turn; each is asked for its next part.
-//! - cache: pages of a growing area are read twice in the same random order. A cache that drops what was used least recently answers the second
-//!   pass from memory up to its size, and nothing beyond.
+//! - cache: pages of a growing area are read twice in the same random order. A cache that drops
+//!   what was used least recently answers the second pass from memory up to its size, and nothing
+//!   beyond.
 //!
-//! Reads are as large as what one read brings into memory by itself (a page of the drive), at least 4 KiB. The streams that a drive
-//! remembers may be more than seen if what was fetched for the first is dropped for the last.
+//! Reads are as large as what one read brings into memory by itself (a page of the drive), at least
+//! 4 KiB. The streams that a drive remembers may be more than seen if what was fetched for the
+//! first is dropped for the last.
 
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
@@ -31,12 +35,23 @@ pub(super) const ENTRY: Experiment = Experiment {
     info: Info {
         name: "read_ahead",
         aliases: &["readahead", "read_cache"],
-        summary: "how far the drive reads ahead, of how many streams, and how much of what was read it keeps",
+        summary: "how far the drive reads ahead, of how many streams, and how much of what was \
+                  read it keeps",
         source: "PARALLELISM section 5.3, figure 6",
         params: &[
             writes::RANGE,
-            Param { name: "trials", kind: ParamKind::Integer { min: 4, max: 1000 }, default: "12", help: "reads of each kind" },
-            Param { name: "most_streams", kind: ParamKind::Integer { min: 1, max: 1024 }, default: "64", help: "streams at most" },
+            Param {
+                name: "trials",
+                kind: ParamKind::Integer { min: 4, max: 1000 },
+                default: "12",
+                help: "reads of each kind",
+            },
+            Param {
+                name: "most_streams",
+                kind: ParamKind::Integer { min: 1, max: 1024 },
+                default: "64",
+                help: "streams at most",
+            },
         ],
     },
     group: Group::Internals,
@@ -95,7 +110,8 @@ impl Prober<'_, '_> {
         let mut times = Vec::new();
         for _ in 0..self.trials {
             let start = self.place((RUN + 1) * self.size + distance);
-            let before = if in_sequence { self.run(start) } else { vec![start + (RUN - 1) * self.size] };
+            let before =
+                if in_sequence { self.run(start) } else { vec![start + (RUN - 1) * self.size] };
             times.extend(self.after(before, vec![start + RUN * self.size + distance])?);
         }
         Ok(times)
@@ -129,8 +145,9 @@ struct Levels {
     is_kept: bool,
 }
 
-/// The levels at the least size of reads at which pages that are read again come from memory (parts of a page may not be kept), or, if there is
-/// none, at which those of a sequence do. It stays the size of the reads that follow.
+/// The levels at the least size of reads at which pages that are read again come from memory (parts
+/// of a page may not be kept), or, if there is none, at which those of a sequence do. It stays the
+/// size of the reads that follow.
 fn told(prober: &mut Prober<'_, '_>) -> Result<Levels, ProbeError> {
     let first = prober.size;
     let mut best: Option<(u64, Levels)> = None;
@@ -142,13 +159,23 @@ fn told(prober: &mut Prober<'_, '_>) -> Result<Levels, ProbeError> {
         prober.size = size;
         let (flash, again) = prober.levels()?;
         let ahead = prober.behind(0, true)?;
-        let [slow_us, again_us, ahead_us] = [&flash, &again, &ahead].map(|times| steps::median(times));
+        let [slow_us, again_us, ahead_us] =
+            [&flash, &again, &ahead].map(|times| steps::median(times));
         let fast = again_us.min(ahead_us);
         prober.border = (slow_us * fast).sqrt();
         let is_apart = slow_us > LEAST_RATIO * fast && prober.share_from_memory(&flash) < 0.3;
-        let [is_kept, is_ahead] = [&again, &ahead].map(|times| is_apart && prober.share_from_memory(times) > 0.8);
-        let levels = Levels { slow_us, again_us, ahead_us, border: prober.border, is_told: is_kept || is_ahead, is_kept };
-        let is_better = best.is_none_or(|(_, best)| !best.is_told && levels.is_told || levels.is_kept);
+        let [is_kept, is_ahead] =
+            [&again, &ahead].map(|times| is_apart && prober.share_from_memory(times) > 0.8);
+        let levels = Levels {
+            slow_us,
+            again_us,
+            ahead_us,
+            border: prober.border,
+            is_told: is_kept || is_ahead,
+            is_kept,
+        };
+        let is_better =
+            best.is_none_or(|(_, best)| !best.is_told && levels.is_told || levels.is_kept);
         best = if is_better { Some((size, levels)) } else { best };
         if levels.is_kept {
             break;
@@ -165,13 +192,16 @@ fn body(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeE
     let range = writes::prepare(bench, ENTRY.info.name, args.integer("range"), 512 * size)?;
     bench.pause(PAUSE)?;
     let random = Pcg64Mcg::seed_from_u64(bench.seed());
-    let mut prober = Prober { bench, random, range, size, trials: args.integer("trials") as usize, border: 0.0 };
+    let mut prober =
+        Prober { bench, random, range, size, trials: args.integer("trials") as usize, border: 0.0 };
     let Levels { slow_us, again_us, ahead_us, is_told, .. } = told(&mut prober)?;
     if !is_told {
         let why = format!(
-            "random reads take {slow_us:.0} us, pages read again {again_us:.0} us, reads in sequence after a pause {ahead_us:.0} us"
+            "random reads take {slow_us:.0} us, pages read again {again_us:.0} us, reads in \
+             sequence after a pause {ahead_us:.0} us"
         );
-        let values = ["read_ahead_window_bytes", "read_ahead_streams", "read_cache_bytes"].map(|key| Value::not_found(key, why.clone()));
+        let values = ["read_ahead_window_bytes", "read_ahead_streams", "read_cache_bytes"]
+            .map(|key| Value::not_found(key, why.clone()));
         return Ok(Finding { values: values.into(), ..Finding::default() });
     }
     let mut finding = Finding::default();
@@ -190,14 +220,16 @@ fn body(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeE
         finding.values.push(Value::not_found("read_ahead_streams", "nothing is read ahead"));
     }
     finding.notes.push(format!(
-        "reads from flash take {slow_us:.0} us, pages read again {again_us:.0} us, the next of a sequence {ahead_us:.0} us; reads of {}",
+        "reads from flash take {slow_us:.0} us, pages read again {again_us:.0} us, the next of a \
+         sequence {ahead_us:.0} us; reads of {}",
         common::bytes_text(prober.size as f64)
     ));
     Ok(finding)
 }
 
-/// The largest number for which `share` is at least a half, up to `most`, by doubling from `first` and halving down to `grain`; and whether all
-/// shares were clear. `None` if there is none; the largest itself if there is no end up to `most`.
+/// The largest number for which `share` is at least a half, up to `most`, by doubling from `first`
+/// and halving down to `grain`; and whether all shares were clear. `None` if there is none; the
+/// largest itself if there is no end up to `most`.
 fn largest(
     first: u64,
     most: u64,
@@ -241,12 +273,23 @@ fn window(prober: &mut Prober<'_, '_>, finding: &mut Finding) -> Result<(), Prob
         let times = prober.behind(end - size, true)?;
         Ok(prober.share_from_memory(&times))
     })?;
-    let mut chart = share_chart("read_ahead", "Reads behind a sequence", Axis::log("end of the read behind the sequence", "bytes"), series);
+    let mut chart = share_chart(
+        "read_ahead",
+        "Reads behind a sequence",
+        Axis::log("end of the read behind the sequence", "bytes"),
+        series,
+    );
     let value = match found {
-        None => Value::not_found("read_ahead_window_bytes", "the next read of a sequence takes as long as a random one"),
+        None => Value::not_found(
+            "read_ahead_window_bytes",
+            "the next read of a sequence takes as long as a random one",
+        ),
         Some((window, is_clear)) => {
             chart.marks.push(Mark { label: "window".to_owned(), x: Some(window as f64), y: None });
-            let why = format!("reads that end up to {} behind a sequence come from memory", common::bytes_text(window as f64));
+            let why = format!(
+                "reads that end up to {} behind a sequence come from memory",
+                common::bytes_text(window as f64)
+            );
             Value::number("read_ahead_window_bytes", window as f64, why)
                 .within(window as f64, (window + size) as f64)
                 .sure_if(is_clear && 2 * window <= most)
@@ -257,7 +300,11 @@ fn window(prober: &mut Prober<'_, '_>, finding: &mut Finding) -> Result<(), Prob
     Ok(())
 }
 
-fn streams(prober: &mut Prober<'_, '_>, most: u64, finding: &mut Finding) -> Result<(), ProbeError> {
+fn streams(
+    prober: &mut Prober<'_, '_>,
+    most: u64,
+    finding: &mut Finding,
+) -> Result<(), ProbeError> {
     let mut series = Series::new("streams in turn");
     let size = prober.size;
     let most = most.min(prober.range / (64 * size)).max(1);
@@ -265,8 +312,12 @@ fn streams(prober: &mut Prober<'_, '_>, most: u64, finding: &mut Finding) -> Res
         let mut times = Vec::new();
         for _ in 0..prober.trials.div_ceil(count as usize).max(3) {
             let part = prober.range / count / size * size;
-            let starts: Vec<u64> = (0..count).map(|stream| stream * part + prober.random.random_range(0..part / size / 2) * size).collect();
-            let turns = (0..RUN).flat_map(|round| starts.iter().map(move |start| start + round * size)).collect();
+            let starts: Vec<u64> = (0..count)
+                .map(|stream| stream * part + prober.random.random_range(0..part / size / 2) * size)
+                .collect();
+            let turns = (0..RUN)
+                .flat_map(|round| starts.iter().map(move |start| start + round * size))
+                .collect();
             let next = starts.iter().map(|start| start + RUN * size).collect();
             times.extend(prober.after(turns, next)?);
         }
@@ -274,9 +325,16 @@ fn streams(prober: &mut Prober<'_, '_>, most: u64, finding: &mut Finding) -> Res
     })?;
     // What is fetched for all of them, and for one more, has to have room.
     let [cache, window] = [0, 1].map(|index| finding.values[index].number.unwrap_or(0.0));
-    let mut chart = share_chart("read_ahead_streams", "Sequences in turn: the next read of each", Axis::log("sequences", ""), series);
+    let mut chart = share_chart(
+        "read_ahead_streams",
+        "Sequences in turn: the next read of each",
+        Axis::log("sequences", ""),
+        series,
+    );
     let value = match found {
-        None => Value::not_found("read_ahead_streams", "not one sequence was fetched ahead this time"),
+        None => {
+            Value::not_found("read_ahead_streams", "not one sequence was fetched ahead this time")
+        }
         Some((count, is_clear)) => {
             chart.marks.push(Mark { label: "streams".to_owned(), x: Some(count as f64), y: None });
             let is_end = 2 * count <= most;
@@ -284,8 +342,9 @@ fn streams(prober: &mut Prober<'_, '_>, most: u64, finding: &mut Finding) -> Res
                 "of {count} sequences in turn the next reads come from memory{}",
                 if is_end { ", not of more" } else { "; no more were tried" }
             );
-            Value::number("read_ahead_streams", count as f64, why)
-                .sure_if(is_clear && is_end && (count + 1) as f64 * (window + (RUN * size) as f64) <= cache)
+            Value::number("read_ahead_streams", count as f64, why).sure_if(
+                is_clear && is_end && (count + 1) as f64 * (window + (RUN * size) as f64) <= cache,
+            )
         }
     };
     finding.values.push(value);
@@ -310,15 +369,32 @@ fn cache(prober: &mut Prober<'_, '_>, finding: &mut Finding) -> Result<(), Probe
         let times = prober.after(pages.clone(), pages)?;
         Ok(prober.share_from_memory(&times))
     })?;
-    let mut chart = share_chart("read_cache", "Pages read twice in the same order: the second time", Axis::log("area", "bytes"), series);
+    let mut chart = share_chart(
+        "read_cache",
+        "Pages read twice in the same order: the second time",
+        Axis::log("area", "bytes"),
+        series,
+    );
     let value = match found {
-        None => Value::not_found("read_cache_bytes", "pages read again a little later take as long as the first time"),
+        None => Value::not_found(
+            "read_cache_bytes",
+            "pages read again a little later take as long as the first time",
+        ),
         Some((bytes, is_clear)) => {
-            chart.marks.push(Mark { label: "read cache".to_owned(), x: Some(bytes as f64), y: None });
+            chart.marks.push(Mark {
+                label: "read cache".to_owned(),
+                x: Some(bytes as f64),
+                y: None,
+            });
             let is_end = 2 * bytes <= most && !is_out_of_time;
             let end = if is_end { "beyond it from flash" } else { "more was not tried" };
-            let why = format!("pages of {} read twice come from memory the second time, {end}", common::bytes_text(bytes as f64));
-            Value::number("read_cache_bytes", bytes as f64, why).within(bytes as f64, (bytes + 8 * size) as f64).sure_if(is_clear && is_end)
+            let why = format!(
+                "pages of {} read twice come from memory the second time, {end}",
+                common::bytes_text(bytes as f64)
+            );
+            Value::number("read_cache_bytes", bytes as f64, why)
+                .within(bytes as f64, (bytes + 8 * size) as f64)
+                .sure_if(is_clear && is_end)
         }
     };
     finding.values.push(value);
@@ -328,5 +404,12 @@ fn cache(prober: &mut Prober<'_, '_>, finding: &mut Finding) -> Result<(), Probe
 
 fn share_chart(name: &str, title: &str, x: Axis, series: Series) -> Chart {
     let y = Axis::linear("from memory", "share");
-    Chart { name: name.to_owned(), title: title.to_owned(), x, y, series: vec![series], marks: Vec::new() }
+    Chart {
+        name: name.to_owned(),
+        title: title.to_owned(),
+        x,
+        y,
+        series: vec![series],
+        marks: Vec::new(),
+    }
 }

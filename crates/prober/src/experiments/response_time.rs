@@ -24,7 +24,8 @@ const LEAST_SHARE: Param = Param {
     name: "least_share",
     kind: ParamKind::Number { min: 0.0, max: 0.5 },
     default: "0.005",
-    help: "share that a belt of response times has at least, of the requests or of the time that they take together",
+    help: "share that a belt of response times has at least, of the requests or of the time that \
+           they take together",
 };
 const APART: Param = Param {
     name: "apart",
@@ -37,7 +38,8 @@ pub(super) const READ: Experiment = Experiment {
     info: Info {
         name: "response_time_read",
         aliases: &["response_time"],
-        summary: "distribution of the response times of small random reads, and the belts that they fall into",
+        summary: "distribution of the response times of small random reads, and the belts that \
+                  they fall into",
         source: "SCHEDULER section 4.3.2, figures 4.15-4.19",
         params: &[common::SIZE, SHOWN, LEAST_SHARE, APART],
     },
@@ -56,7 +58,8 @@ pub(super) const WRITE: Experiment = Experiment {
     info: Info {
         name: "response_time_write",
         aliases: &[],
-        summary: "distribution of the response times of small random writes, alone and mixed with reads, and the belts that they fall into",
+        summary: "distribution of the response times of small random writes, alone and mixed with \
+                  reads, and the belts that they fall into",
         source: "SCHEDULER section 4.3.2, figures 4.15-4.19",
         params: &[common::SIZE, SHOWN, LEAST_SHARE, APART, common::AREA, common::FILL],
     },
@@ -72,14 +75,24 @@ pub(super) const WRITE: Experiment = Experiment {
     },
 };
 
-fn run(bench: &mut Bench<'_>, args: &Args, name: &'static str, mixes: &[f64], area: u64, start: Nanos) -> Result<Finding, ProbeError> {
+fn run(
+    bench: &mut Bench<'_>,
+    args: &Args,
+    name: &'static str,
+    mixes: &[f64],
+    area: u64,
+    start: Nanos,
+) -> Result<Finding, ProbeError> {
     let size = common::size_possible(bench, name, args.integer("size"), area)?;
     let mut purse = Purse::since(bench, start, mixes.len());
     let mut finding = Finding::default();
     let kind = if mixes == [1.0] { "read" } else { "write" };
     let mut distribution = Chart {
         name: format!("response_time_{kind}_distribution"),
-        title: format!("Response times of random requests of {}, one at a time", common::bytes_text(size as f64)),
+        title: format!(
+            "Response times of random requests of {}, one at a time",
+            common::bytes_text(size as f64)
+        ),
         x: Axis::log("response time", "us"),
         y: Axis::linear("requests that take no longer", "share"),
         series: Vec::new(),
@@ -88,10 +101,14 @@ fn run(bench: &mut Bench<'_>, args: &Args, name: &'static str, mixes: &[f64], ar
     let mut series_charts = Vec::new();
     for &reads in mixes {
         let time = purse.next(bench);
-        let measured = sample_within(bench, &common::one_by_one(Access::Random, reads, size), area, time)?;
+        let measured =
+            sample_within(bench, &common::one_by_one(Access::Random, reads, size), area, time)?;
         let label = format!("random_{}", common::mix_name(reads));
         let latencies = all_latencies(&measured);
-        let counts: Vec<(f64, u64)> = latencies.iter_recorded().map(|at| (at.value_iterated_to() as f64, at.count_at_value())).collect();
+        let counts: Vec<(f64, u64)> = latencies
+            .iter_recorded()
+            .map(|at| (at.value_iterated_to() as f64, at.count_at_value()))
+            .collect();
         let belts = belts(&counts, args.number("least_share"), args.number("apart"));
         finding.values.extend(quantiles(&label, &latencies, &measured.samples));
         finding.values.extend(belt_values(&label, &belts));
@@ -106,7 +123,9 @@ fn run(bench: &mut Bench<'_>, args: &Args, name: &'static str, mixes: &[f64], ar
 
 fn all_latencies(measured: &Measured) -> Histogram<u64> {
     let mut all = measured.latencies[0].clone();
-    measured.latencies[1..].iter().for_each(|other| all.add(other).expect("histograms of one kind are added"));
+    measured.latencies[1..]
+        .iter()
+        .for_each(|other| all.add(other).expect("histograms of one kind are added"));
     all
 }
 
@@ -115,20 +134,28 @@ fn quantiles(label: &str, latencies: &Histogram<u64>, samples: &[Sample]) -> Vec
     let count = latencies.len() as f64;
     let at = |share: f64| latencies.value_at_quantile(share.clamp(0.0, 1.0)) as f64 / 1e3;
     let value = |(share, name): (f64, &str)| {
-        // Ranks between which the quantile lies in 95 % of all cases, if requests do not depend on each other, ...
+        // Ranks between which the quantile lies in 95 % of all cases, if requests do not depend on
+        // each other, ...
         let reach = 1.96 * (share * (1.0 - share) / count.max(1.0)).sqrt();
-        // ... and by how much it differs from one part of the time to the next, if they do: what others do with a drive comes in waves.
+        // ... and by how much it differs from one part of the time to the next, if they do: what
+        // others do with a drive comes in waves.
         let half = half_width_by_parts(samples, share).unwrap_or(0.0) / 1e3;
-        let (low, high) = (at(share - reach).min(at(share) - half).max(0.0), at(share + reach).max(at(share) + half));
+        let (low, high) = (
+            at(share - reach).min(at(share) - half).max(0.0),
+            at(share + reach).max(at(share) + half),
+        );
         let why = format!("{words}: of {count:.0} requests");
         let is_narrow = share + reach < 1.0 && high - low <= 0.2 * at(share);
-        Value::number(&format!("{label}_{name}_us"), at(share), why).within(low, high).sure_if(is_narrow)
+        Value::number(&format!("{label}_{name}_us"), at(share), why)
+            .within(low, high)
+            .sure_if(is_narrow)
     };
     [(0.5, "p50"), (0.99, "p99"), (0.999, "p999")].map(value).into()
 }
 
-/// Half the width in nanoseconds of the 95 % interval of a quantile, by those of up to 20 parts of the requests in the order of their ends;
-/// `None` if not even four parts hold enough of them for it.
+/// Half the width in nanoseconds of the 95 % interval of a quantile, by those of up to 20 parts of
+/// the requests in the order of their ends; `None` if not even four parts hold enough of them for
+/// it.
 fn half_width_by_parts(samples: &[Sample], share: f64) -> Option<f64> {
     /// Requests that a part has beyond its quantile at least.
     const BEYOND: f64 = 5.0;
@@ -149,22 +176,32 @@ fn belt_values(label: &str, belts: &[Belt]) -> Vec<Value> {
     let words = label.replace('_', " ");
     let text = |belt: &Belt| {
         let (least, most) = (belt.least / 1e3, belt.most / 1e3);
-        format!("{:.1} % of the requests, 99 % of which take {least:.0} to {most:.0} us", 100.0 * belt.share)
+        format!(
+            "{:.1} % of the requests, 99 % of which take {least:.0} to {most:.0} us",
+            100.0 * belt.share
+        )
     };
     let list: Vec<String> = belts.iter().map(text).collect();
     let count: u64 = belts.iter().map(|belt| belt.count).sum();
-    let between = if belts.len() > 1 { "; between belts the density falls to less than half, by more than chance" } else { "" };
+    let between = if belts.len() > 1 {
+        "; between belts the density falls to less than half, by more than chance"
+    } else {
+        ""
+    };
     let why = format!("{words}: {}{between}", list.join(", "));
     // Of fewer, a belt may be missing, and those that are there end elsewhere.
     let is_enough = count >= 1_000;
-    let mut values = vec![Value::number(&format!("{label}_belts"), belts.len() as f64, why).sure_if(is_enough)];
+    let mut values =
+        vec![Value::number(&format!("{label}_belts"), belts.len() as f64, why).sure_if(is_enough)];
     for (index, belt) in belts.iter().enumerate() {
         let key = format!("{label}_belt_{}", index + 1);
         let why = format!("{words}: {}", list[index]);
-        let median = Value::number(&format!("{key}_us"), belt.median / 1e3, why.clone()).among(belt.least / 1e3, belt.most / 1e3);
+        let median = Value::number(&format!("{key}_us"), belt.median / 1e3, why.clone())
+            .among(belt.least / 1e3, belt.most / 1e3);
         let [low, high] = belt.share_interval;
         values.extend(
-            [median, Value::number(&format!("{key}_share"), belt.share, why).within(low, high)].map(|value| value.sure_if(is_enough)),
+            [median, Value::number(&format!("{key}_share"), belt.share, why).within(low, high)]
+                .map(|value| value.sure_if(is_enough)),
         );
     }
     values
@@ -193,9 +230,11 @@ fn cumulative(label: &str, latencies: &Histogram<u64>) -> Series {
 
 fn one_by_one_chart(label: &str, measured: &Measured, shown: usize) -> Chart {
     let words = label.replace('_', " ");
-    let mut series: [Series; 2] = ["reads", "writes"].map(|name| Series { is_scatter: true, ..Series::new(name) });
+    let mut series: [Series; 2] =
+        ["reads", "writes"].map(|name| Series { is_scatter: true, ..Series::new(name) });
     for (index, sample) in measured.samples.iter().take(shown).enumerate() {
-        series[usize::from(sample.op == units::IoOp::Write)].push(index as f64 + 1.0, sample.latency_ns as f64 / 1e3);
+        series[usize::from(sample.op == units::IoOp::Write)]
+            .push(index as f64 + 1.0, sample.latency_ns as f64 / 1e3);
     }
     Chart {
         name: format!("response_time_{label}_one_by_one"),

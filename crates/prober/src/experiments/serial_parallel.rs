@@ -1,9 +1,11 @@
 //! Two streams of focused writes, one after the other or both at once.
 //!
-//! STABLEBUFFER's test (section 4.2, figure 5): does a drive write to a staging buffer and to somewhere else at once faster than in turn? Each
-//! stream writes at random within an area of its own, one request at a time. Serial: one stream to its end, then the other. Parallel: both
-//! together. Rounds alternate in order, and the quotient of the times of each round gives the interval (of its logarithm, Student).
-//! "Two threads" are two requests outstanding here: what the device sees of them.
+//! STABLEBUFFER's test (section 4.2, figure 5): does a drive write to a staging buffer and to
+//! somewhere else at once faster than in turn? Each stream writes at random within an area of its
+//! own, one request at a time. Serial: one stream to its end, then the other. Parallel: both
+//! together. Rounds alternate in order, and the quotient of the times of each round gives the
+//! interval (of its logarithm, Student). "Two threads" are two requests outstanding here: what the
+//! device sees of them.
 
 use registry::{Args, Info, Param, ParamKind};
 
@@ -60,7 +62,10 @@ struct Streams {
 impl Streams {
     fn pattern(&self, stream: usize, requests: u64) -> String {
         let Self { size, area, starts } = self;
-        format!("focused(size={size},area={area},offset={},range={area},requests={requests})", starts[stream])
+        format!(
+            "focused(size={size},area={area},offset={},range={area},requests={requests})",
+            starts[stream]
+        )
     }
 
     /// Device time in nanoseconds for so many requests of both streams.
@@ -75,7 +80,8 @@ impl Streams {
 
     fn parallel(&self, bench: &mut Bench<'_>, requests: u64) -> Result<f64, ProbeError> {
         let start = bench.now();
-        let jobs = (0..2).map(|stream| Ok(Job::closed(bench.pattern(&self.pattern(stream, requests))?, 1)));
+        let jobs = (0..2)
+            .map(|stream| Ok(Job::closed(bench.pattern(&self.pattern(stream, requests))?, 1)));
         let jobs = jobs.collect::<Result<Vec<Job>, ProbeError>>()?;
         bench.play(jobs, Limit::requests(u64::MAX).after(0))?;
         Ok((bench.now() - start) as f64)
@@ -94,12 +100,14 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
     let range = writes::prepare(bench, ENTRY.info.name, args.integer("range"), 16 * size)?;
     let area = (area.min(range / 4) / size).max(1) * size;
     let streams = Streams { size, area, starts: [0, range / 2 / size * size] };
-    // As many requests as the time allows, found by trying few; the first round is for getting used to it.
+    // As many requests as the time allows, found by trying few; the first round is for getting used
+    // to it.
     streams.serial(bench, 8)?;
     let pilot = streams.serial(bench, 16)? / 32.0;
     let is_slow = pilot * 600.0 > bench.settings().budget as f64;
     let rounds = if is_slow { 4 } else { args.integer("rounds") as usize };
-    let requests = ((bench.part_of_budget(2) as f64 / pilot / (4 * (rounds + 1)) as f64) as u64).clamp(if is_slow { 8 } else { 16 }, 4096);
+    let requests = ((bench.part_of_budget(2) as f64 / pilot / (4 * (rounds + 1)) as f64) as u64)
+        .clamp(if is_slow { 8 } else { 16 }, 4096);
     streams.serial(bench, requests)?;
     streams.parallel(bench, requests)?;
     let (mut serial, mut parallel) = (Vec::new(), Vec::new());
@@ -116,11 +124,13 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
 }
 
 fn finding(serial: &[f64], parallel: &[f64], streams: &Streams, requests: u64) -> Finding {
-    let logs: Vec<f64> = serial.iter().zip(parallel).map(|(serial, parallel)| (serial / parallel).ln()).collect();
+    let logs: Vec<f64> =
+        serial.iter().zip(parallel).map(|(serial, parallel)| (serial / parallel).ln()).collect();
     let level = Estimate::of(&logs);
     let (ratio, low, high) = (level.mean.exp(), level.low().exp(), level.high().exp());
     let why = format!(
-        "{} rounds of {requests} writes of {} within {} by each of two streams: both at once are {ratio:.2} times as fast as in turn",
+        "{} rounds of {requests} writes of {} within {} by each of two streams: both at once are \
+         {ratio:.2} times as fast as in turn",
         serial.len(),
         common::bytes_text(streams.size as f64),
         common::bytes_text(streams.area as f64)
@@ -131,13 +141,18 @@ fn finding(serial: &[f64], parallel: &[f64], streams: &Streams, requests: u64) -
         _ => ("same", low > SAME.recip() && high < SAME),
     };
     let values = vec![
-        Value::number("parallel_over_serial", ratio, why.clone()).within(low, high).sure_if(high < 1.2 * low),
+        Value::number("parallel_over_serial", ratio, why.clone())
+            .within(low, high)
+            .sure_if(high < 1.2 * low),
         Value::word("parallel_writes", word, why).sure_if(is_sure),
     ];
     let writes = 2.0 * requests as f64;
     let series = [("in turn", serial), ("at once", parallel)].map(|(name, times)| {
         let mut series = Series::new(name);
-        times.iter().enumerate().for_each(|(round, time)| series.push(round as f64, writes * 1e9 / time));
+        times
+            .iter()
+            .enumerate()
+            .for_each(|(round, time)| series.push(round as f64, writes * 1e9 / time));
         series
     });
     let chart = Chart {

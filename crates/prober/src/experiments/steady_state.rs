@@ -1,12 +1,14 @@
 //! The throughput of random writes when a drive has come to rest.
 //!
-//! Rounds of random writes, each for the same time, until the last five are steady by the rule of SNIA's performance test specification:
-//! they differ by no more than 20 % of their mean, and the straight line through them rises or falls by no more than 10 % of it. Before, the region is written in
-//! order.
+//! Rounds of random writes, each for the same time, until the last five are steady by the rule of
+//! SNIA's performance test specification: they differ by no more than 20 % of their mean, and the
+//! straight line through them rises or falls by no more than 10 % of it. Before, the region is
+//! written in order.
 //!
-//! Not as there: rounds last a fortieth of the budget, not a minute; requests are of one size and only written; the region is filled once, not
-//! twice. A drive may look steady because little was written: it is sure only if as much was written at random as the region holds
-//! before the last five rounds began.
+//! Not as there: rounds last a fortieth of the budget, not a minute; requests are of one size and
+//! only written; the region is filled once, not twice. A drive may look steady because little was
+//! written: it is sure only if as much was written at random as the region holds before the last
+//! five rounds began.
 
 use registry::{Args, Info, Param, ParamKind};
 
@@ -24,11 +26,22 @@ pub(super) const ENTRY: Experiment = Experiment {
         name: "steady_state",
         aliases: &["snia"],
         summary: "rounds of random writes until five in a row are steady",
-        source: "SNIA Solid State Storage Performance Test Specification 2.0, definition of steady state",
+        source: "SNIA Solid State Storage Performance Test Specification 2.0, definition of steady \
+                 state",
         params: &[
             writes::size_param("4Ki"),
-            Param { name: "depth", kind: ParamKind::Integer { min: 1, max: 4096 }, default: "32", help: "requests outstanding" },
-            Param { name: "rounds", kind: ParamKind::Integer { min: 5, max: 1000 }, default: "25", help: "at most" },
+            Param {
+                name: "depth",
+                kind: ParamKind::Integer { min: 1, max: 4096 },
+                default: "32",
+                help: "requests outstanding",
+            },
+            Param {
+                name: "rounds",
+                kind: ParamKind::Integer { min: 5, max: 1000 },
+                default: "25",
+                help: "at most",
+            },
         ],
     },
     group: Group::Internals,
@@ -46,7 +59,8 @@ fn body(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeE
     let region = bench.region().length;
     let size = writes::request_bytes(bench, args.integer("size"), region / 64);
     let depth = (args.integer("depth") as u32).min(bench.device().queue_depth);
-    let (most, start, before) = (args.integer("rounds") as usize, bench.now(), bench.sent().written_bytes);
+    let (most, start, before) =
+        (args.integer("rounds") as usize, bench.now(), bench.sent().written_bytes);
     let filled = writes::prepare(bench, ENTRY.info.name, 0, 16 * size)?;
     let time = (bench.settings().budget.saturating_sub(bench.now() - start) / 40).max(1_000_000);
     let (mut rounds, mut written) = (Vec::new(), Vec::new());
@@ -58,7 +72,8 @@ fn body(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeE
         let mut measured = bench.play(vec![Job::closed(random, depth)], limit)?;
         if measured.requests < 16 {
             let random = bench.pattern(&format!("random(size={size},range={filled})"))?;
-            measured = bench.play(vec![Job::closed(random, depth)], Limit::requests(16).after(0))?;
+            measured =
+                bench.play(vec![Job::closed(random, depth)], Limit::requests(16).after(0))?;
         }
         rounds.push(measured.iops());
         written.push(bench.sent().written_bytes - after_fill);
@@ -110,7 +125,8 @@ fn finding(rounds: &[f64], written_before: u64, region: u64) -> Finding {
     let level = Estimate::of(last);
     let is_enough = written_before >= region;
     let why = format!(
-        "the last {LAST} of {} rounds {}; {} had been written at random before them, to a region of {}",
+        "the last {LAST} of {} rounds {}; {} had been written at random before them, to a region \
+         of {}",
         rounds.len(),
         if is_steady { "are steady" } else { "are not steady" },
         common::bytes_text(written_before as f64),
@@ -124,11 +140,17 @@ fn finding(rounds: &[f64], written_before: u64, region: u64) -> Finding {
         x: Axis::linear("round", ""),
         y: Axis::linear("throughput", "requests/s"),
         series: vec![series],
-        marks: vec![Mark { label: "mean of the last five".to_owned(), x: None, y: Some(level.mean) }],
+        marks: vec![Mark {
+            label: "mean of the last five".to_owned(),
+            x: None,
+            y: Some(level.mean),
+        }],
     };
     let sure = is_steady && is_enough;
     let values = vec![
-        Value::number("steady_iops", level.mean, why.clone()).within(level.low().max(0.0), level.high()).sure_if(sure),
+        Value::number("steady_iops", level.mean, why.clone())
+            .within(level.low().max(0.0), level.high())
+            .sure_if(sure),
         Value::number("steady_rounds", rounds.len() as f64, why.clone()).sure_if(sure),
         Value::word("is_steady", if is_steady { "yes" } else { "no" }, why).sure_if(is_enough),
     ];

@@ -1,13 +1,17 @@
 //! From which size on a write pattern is worth flushing: STABLEBUFFER's thresholds.
 //!
-//! STABLEBUFFER section 3.2: random writes of growing size; `l_min` is "the minimal page granularity after which the worst write performance is
-//! about to become stable", and `theta_sequential = l_min / page`. With the mean times of sequential, partitioned and focused writes,
-//! `theta_partitioned = theta_sequential * T_partitioned / T_sequential`, and likewise for focused ones.
+//! STABLEBUFFER section 3.2: random writes of growing size; `l_min` is "the minimal page
+//! granularity after which the worst write performance is about to become stable", and
+//! `theta_sequential = l_min / page`. With the mean times of sequential, partitioned and focused
+//! writes, `theta_partitioned = theta_sequential * T_partitioned / T_sequential`, and likewise for
+//! focused ones.
 //!
-//! "Worst" and "stable" are not defined there. Here the worst is the mean of the longest of every sixteen writes in a row, and it is
-//! stable where it is within `tolerance` of the mean response: then each write carries its share of the erasures, and none waits for those of
-//! others. `l_min` is the least size from which on that holds for all larger ones. The times of patterns are those of
-//! [`super::write_patterns`] if it ran before (requests of its size), otherwise measured with requests of `l_min`.
+//! "Worst" and "stable" are not defined there. Here the worst is the mean of the longest of every
+//! sixteen writes in a row, and it is stable where it is within `tolerance` of the mean response:
+//! then each write carries its share of the erasures, and none waits for those of others. `l_min`
+//! is the least size from which on that holds for all larger ones. The times of patterns are those
+//! of [`super::write_patterns`] if it ran before (requests of its size), otherwise measured with
+//! requests of `l_min`.
 
 use registry::{Args, Info, Param, ParamKind};
 
@@ -25,10 +29,16 @@ pub(super) const ENTRY: Experiment = Experiment {
     info: Info {
         name: "thresholds",
         aliases: &["theta"],
-        summary: "from how many pages on sequential, partitioned and focused writes are worth flushing",
+        summary: "from how many pages on sequential, partitioned and focused writes are worth \
+                  flushing",
         source: "STABLEBUFFER section 3.2 (for an Mtron with pages of 4 KB: 8, 12 and 16)",
         params: &[
-            Param { name: "page", kind: ParamKind::Integer { min: 512, max: 1 << 20 }, default: "4Ki", help: "bytes of a database page" },
+            Param {
+                name: "page",
+                kind: ParamKind::Integer { min: 512, max: 1 << 20 },
+                default: "4Ki",
+                help: "bytes of a database page",
+            },
             Param {
                 name: "most",
                 kind: ParamKind::Integer { min: 4096, max: 16 << 20 },
@@ -39,7 +49,8 @@ pub(super) const ENTRY: Experiment = Experiment {
                 name: "tolerance",
                 kind: ParamKind::Number { min: 0.01, max: 10.0 },
                 default: "0.5",
-                help: "by how much the worst write may be above the mean, as a share of it, to count as stable",
+                help: "by how much the worst write may be above the mean, as a share of it, to \
+                       count as stable",
             },
             writes::RANGE,
         ],
@@ -68,11 +79,15 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
     let page = writes::request_bytes(bench, args.integer("page"), bench.region().length / 64);
     let range = writes::prepare_used(bench, ENTRY.info.name, args.integer("range"), page)?;
     let most = writes::request_bytes(bench, args.integer("most"), range / 16);
-    let sizes: Vec<u64> = (0..24).map(|doubling| page << doubling).take_while(|&size| size <= most).collect();
+    let sizes: Vec<u64> =
+        (0..24).map(|doubling| page << doubling).take_while(|&size| size <= most).collect();
     if sizes.len() < 3 {
         return Err(writes::impossible(
             ENTRY.info.name,
-            format!("requests of {page} to {most} bytes are too few sizes: three, each twice the one before, are needed"),
+            format!(
+                "requests of {page} to {most} bytes are too few sizes: three, each twice the one \
+                 before, are needed"
+            ),
         ));
     }
     let time = bench.part_of_budget(2 * sizes.len());
@@ -86,7 +101,8 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
     let Some(first) = first else {
         let worst = &sized[sized.len() - 1];
         let why = format!(
-            "the longest of {GROUP} random writes of {} is {:.1} times the mean: not stable up to there",
+            "the longest of {GROUP} random writes of {} is {:.1} times the mean: not stable up to \
+             there",
             common::bytes_text(worst.bytes as f64),
             worst.ratio.mean
         );
@@ -96,38 +112,60 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
         return Ok(finding);
     };
     let l_min = sized[first].bytes;
-    finding.charts[0].marks.push(Mark { label: "l_min".to_owned(), x: Some(l_min as f64), y: None });
+    finding.charts[0].marks.push(Mark {
+        label: "l_min".to_owned(),
+        x: Some(l_min as f64),
+        y: None,
+    });
     // The sizes at the border are clearly on either side.
-    let is_clear = sized[first].ratio.high() < 1.0 + tolerance && (first == 0 || sized[first - 1].ratio.low() > 1.0 + tolerance);
+    let is_clear = sized[first].ratio.high() < 1.0 + tolerance
+        && (first == 0 || sized[first - 1].ratio.low() > 1.0 + tolerance);
     let theta = l_min as f64 / page as f64;
     let why = format!(
         "the longest of {GROUP} random writes is {:.2} times the mean at {}{}",
         sized[first].ratio.mean,
         common::bytes_text(l_min as f64),
-        if first == 0 { String::new() } else { format!(", {:.2} times at half of it", sized[first - 1].ratio.mean) }
+        if first == 0 {
+            String::new()
+        } else {
+            format!(", {:.2} times at half of it", sized[first - 1].ratio.mean)
+        }
     );
     finding.values.push(Value::number(KEYS[0], l_min as f64, why.clone()).sure_if(is_clear));
     finding.values.push(Value::number(KEYS[1], theta, why).sure_if(is_clear));
     for (key, name) in [(KEYS[2], "partitioned"), (KEYS[3], "focused")] {
         let (ratio, is_sure) = over_sequential(bench, known, name, l_min, range, time)?;
-        let why = format!("theta_sequential times {:.2}, what {name} writes cost of sequential ones", ratio.mean);
-        let value = Value::number(key, theta * ratio.mean, why).within(theta * ratio.low().max(0.0), theta * ratio.high());
+        let why = format!(
+            "theta_sequential times {:.2}, what {name} writes cost of sequential ones",
+            ratio.mean
+        );
+        let value = Value::number(key, theta * ratio.mean, why)
+            .within(theta * ratio.low().max(0.0), theta * ratio.high());
         finding.values.push(value.sure_if(is_clear && is_sure));
     }
     Ok(finding)
 }
 
-const KEYS: [&str; 4] = ["stable_write_bytes", "theta_sequential_pages", "theta_partitioned_pages", "theta_focused_pages"];
+const KEYS: [&str; 4] = [
+    "stable_write_bytes",
+    "theta_sequential_pages",
+    "theta_partitioned_pages",
+    "theta_focused_pages",
+];
 
 fn measure(bench: &mut Bench<'_>, bytes: u64, range: u64, time: u64) -> Result<Sized, ProbeError> {
     let mut latencies = Vec::new();
     // Four groups at least, or there is no interval to speak of.
-    for limit in [Limit::requests(4 * GROUP as u64), Limit { requests: 4000, ..Limit::time(time).precision(0.0) }] {
+    for limit in [
+        Limit::requests(4 * GROUP as u64),
+        Limit { requests: 4000, ..Limit::time(time).precision(0.0) },
+    ] {
         let random = bench.pattern(&format!("random(size={bytes},range={range})"))?;
         latencies.extend(writes::latencies_us(bench, Job::closed(random, 1), limit.after(0))?);
     }
     let steady = &latencies[steps::transient(&latencies)..];
-    let longest: Vec<f64> = steady.chunks_exact(GROUP).map(|group| group.iter().copied().fold(0.0, f64::max)).collect();
+    let longest: Vec<f64> =
+        steady.chunks_exact(GROUP).map(|group| group.iter().copied().fold(0.0, f64::max)).collect();
     let (mean, worst) = (Estimate::of_batches(steady), Estimate::of(&longest));
     Ok(Sized { bytes, mean, worst, ratio: worst.over(mean) })
 }
@@ -157,7 +195,8 @@ fn over_sequential(
         return Ok((level, value.verdict == crate::finding::Verdict::Sure));
     }
     let effort = Effort { requests: 2000, time };
-    let sequential = writes::response(bench, &format!("sequential(size={size},range={range})"), effort)?;
+    let sequential =
+        writes::response(bench, &format!("sequential(size={size},range={range})"), effort)?;
     let area = ((8 << 20).min(range / 4) / size).max(1) * size;
     let pattern = if name == "partitioned" {
         format!("partitioned(size={size},range={range},ways=4)")
@@ -169,7 +208,13 @@ fn over_sequential(
 }
 
 fn chart(sized: &[Sized]) -> crate::finding::Chart {
-    let worst = writes::curve("longest of 16", sized.iter().map(|one| (one.bytes as f64, &one.worst)));
+    let worst =
+        writes::curve("longest of 16", sized.iter().map(|one| (one.bytes as f64, &one.worst)));
     let mean = writes::curve("mean", sized.iter().map(|one| (one.bytes as f64, &one.mean)));
-    writes::response_chart("thresholds", "Random writes by size", Axis::log("size", "bytes"), vec![worst, mean])
+    writes::response_chart(
+        "thresholds",
+        "Random writes by size",
+        Axis::log("size", "bytes"),
+        vec![worst, mean],
+    )
 }

@@ -1,13 +1,16 @@
 //! How much a burst of random writes is absorbed before it takes the time that flash takes.
 //!
-//! After a flush and a pause, random writes as fast as the drive takes them. While a write-back buffer has room they are completed at a rate
-//! `f` (host and link), afterwards at a rate `s` (flash): the end of a run of fast completions that is longer than chance makes it, or else the
-//! first lasting change of the time from one completion to the next, by binary segmentation. As the buffer is emptied meanwhile, one of `B` bytes is full after `B / (1 - s/f)` bytes, which is solved for `B`. Several
-//! rounds have to agree.
+//! After a flush and a pause, random writes as fast as the drive takes them. While a write-back
+//! buffer has room they are completed at a rate `f` (host and link), afterwards at a rate `s`
+//! (flash): the end of a run of fast completions that is longer than chance makes it, or else the
+//! first lasting change of the time from one completion to the next, by binary segmentation. As the
+//! buffer is emptied meanwhile, one of `B` bytes is full after `B / (1 - s/f)` bytes, which is
+//! solved for `B`. Several rounds have to agree.
 //!
-//! Writes of 4 KiB one at a time show buffers that flash empties slowly; more of them at once, then larger ones, those that a single writer
-//! cannot fill. A buffer that is emptied as fast as the host fills it leaves no trace, but that a flush takes longer after a write. An area of faster flash (pseudo-SLC) looks
-//! like a buffer; so the search ends at `most`.
+//! Writes of 4 KiB one at a time show buffers that flash empties slowly; more of them at once, then
+//! larger ones, those that a single writer cannot fill. A buffer that is emptied as fast as the
+//! host fills it leaves no trace, but that a flush takes longer after a write. An area of faster
+//! flash (pseudo-SLC) looks like a buffer; so the search ends at `most`.
 
 use registry::{Args, Info, Param, ParamKind};
 
@@ -28,14 +31,23 @@ pub(super) const ENTRY: Experiment = Experiment {
         summary: "bytes of random writes that are absorbed before they take as long as flash does",
         source: "SCHEDULER section 4.3.2 and figure 4.19 (two belts of response times)",
         params: &[
-            Param { help: "bytes from the start of the region that are written; 0 for two of the largest bursts", ..writes::RANGE },
+            Param {
+                help: "bytes from the start of the region that are written; 0 for two of the \
+                       largest bursts",
+                ..writes::RANGE
+            },
             Param {
                 name: "most",
                 kind: ParamKind::Integer { min: 1 << 16, max: 1 << 40 },
                 default: "256Mi",
                 help: "bytes of a burst at most",
             },
-            Param { name: "rounds", kind: ParamKind::Integer { min: 3, max: 100 }, default: "5", help: "bursts of each kind" },
+            Param {
+                name: "rounds",
+                kind: ParamKind::Integer { min: 3, max: 100 },
+                default: "5",
+                help: "bursts of each kind",
+            },
         ],
     },
     group: Group::Internals,
@@ -74,7 +86,8 @@ struct Absorbed {
 fn body(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeError> {
     let (most, rounds) = (args.integer("most"), args.integer("rounds") as usize);
     let size = writes::request_bytes(bench, KINDS[0].0, bench.region().length / 64);
-    // Bursts over more than they write would leave erase blocks half valid, and the experiments after this one with drives that copy.
+    // Bursts over more than they write would leave erase blocks half valid, and the experiments
+    // after this one with drives that copy.
     let wanted = if args.integer("range") == 0 { 2 * most } else { args.integer("range") };
     let range = writes::prepare_used(bench, ENTRY.info.name, wanted, size)?;
     let mut longest = (0, f64::NAN);
@@ -85,21 +98,32 @@ fn body(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeE
         // Where flash is slow, one at a time is all there is time for, and enough.
         let time = bench.part_of_budget(if index == 0 { 3 } else { 6 });
         let mut requests = 256;
-        // Longer bursts until the change shows: small buffers are then seen in detail, and little is written.
+        // Longer bursts until the change shows: small buffers are then seen in detail, and little
+        // is written.
         while requests * size <= most.min(2 * range) && bench.now() - start < time {
             let mut bursts = Vec::new();
-            // Two that show nothing are enough: what more of them would write is spare space that later experiments do without.
-            while bursts.len() < rounds && (bursts.len() < 2 || bursts.iter().any(|burst| absorbed(burst, size, depth).is_some())) {
+            // Two that show nothing are enough: what more of them would write is spare space that
+            // later experiments do without.
+            while bursts.len() < rounds
+                && (bursts.len() < 2
+                    || bursts.iter().any(|burst| absorbed(burst, size, depth).is_some()))
+            {
                 bursts.push(burst(bench, size, depth, range, requests, time / rounds as u64)?);
             }
-            let found: Vec<Absorbed> = bursts.iter().filter_map(|burst| absorbed(burst, size, depth)).collect();
+            let found: Vec<Absorbed> =
+                bursts.iter().filter_map(|burst| absorbed(burst, size, depth)).collect();
             if is_found(&found, rounds) {
                 let first = Seen { found, bursts, size, depth };
                 return Ok(finding(&with_larger(bench, first, range, rounds, time)?));
             }
             let shortest = bursts.iter().map(|burst| burst.ends.len()).min().unwrap_or(0);
-            let level = bursts[0].ends.last().map_or(f64::NAN, |end| end / bursts[0].ends.len() as f64);
-            longest = if shortest as u64 * size > longest.0 { (shortest as u64 * size, level) } else { longest };
+            let level =
+                bursts[0].ends.last().map_or(f64::NAN, |end| end / bursts[0].ends.len() as f64);
+            longest = if shortest as u64 * size > longest.0 {
+                (shortest as u64 * size, level)
+            } else {
+                longest
+            };
             if (shortest as u64) < requests {
                 break;
             }
@@ -107,7 +131,8 @@ fn body(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeE
         }
     }
     let why = format!(
-        "up to {} written at random at once, {:.0} us a request throughout: no buffer, or flash empties it as fast as it is filled",
+        "up to {} written at random at once, {:.0} us a request throughout: no buffer, or flash \
+         empties it as fast as it is filled",
         common::bytes_text(longest.0 as f64),
         longest.1
     );
@@ -136,9 +161,14 @@ fn buffered(bench: &mut Bench<'_>, range: u64, size: u64) -> Result<Value, Probe
     let (word, says) = if is_buffered {
         ("yes", "the write was not on flash yet")
     } else {
-        ("no", "the write was on flash, or need not be: a drive that survives power cuts may flush nothing")
+        (
+            "no",
+            "the write was on flash, or need not be: a drive that survives power cuts may flush \
+             nothing",
+        )
     };
-    let why = format!("a flush takes {after:.0} us after a write and {idle:.0} us after a rest: {says}");
+    let why =
+        format!("a flush takes {after:.0} us after a write and {idle:.0} us after a rest: {says}");
     Ok(Value::word("writes_are_buffered", word, why).sure_if(is_buffered))
 }
 
@@ -160,8 +190,15 @@ fn is_found(found: &[Absorbed], rounds: usize) -> bool {
     found.len() * 5 >= rounds * 4
 }
 
-/// The same with writes twice as large, and again, as long as more is absorbed: a buffer of pages holds small writes one to a page.
-fn with_larger(bench: &mut Bench<'_>, mut seen: Seen, range: u64, rounds: usize, time: u64) -> Result<Seen, ProbeError> {
+/// The same with writes twice as large, and again, as long as more is absorbed: a buffer of pages
+/// holds small writes one to a page.
+fn with_larger(
+    bench: &mut Bench<'_>,
+    mut seen: Seen,
+    range: u64,
+    rounds: usize,
+    time: u64,
+) -> Result<Seen, ProbeError> {
     loop {
         let size = 2 * seen.size;
         if size > 64 << 10 || 16 * size > range {
@@ -172,7 +209,8 @@ fn with_larger(bench: &mut Bench<'_>, mut seen: Seen, range: u64, rounds: usize,
         for _ in 0..rounds {
             bursts.push(burst(bench, size, seen.depth, range, requests, time / rounds as u64)?);
         }
-        let found: Vec<Absorbed> = bursts.iter().filter_map(|burst| absorbed(burst, size, seen.depth)).collect();
+        let found: Vec<Absorbed> =
+            bursts.iter().filter_map(|burst| absorbed(burst, size, seen.depth)).collect();
         let larger = Seen { found, bursts, size, depth: seen.depth };
         if !is_found(&larger.found, rounds) || larger.bytes() < 1.4 * seen.bytes() {
             return Ok(seen);
@@ -181,25 +219,40 @@ fn with_larger(bench: &mut Bench<'_>, mut seen: Seen, range: u64, rounds: usize,
     }
 }
 
-fn burst(bench: &mut Bench<'_>, size: u64, depth: u32, range: u64, requests: u64, time: u64) -> Result<Burst, ProbeError> {
+fn burst(
+    bench: &mut Bench<'_>,
+    size: u64,
+    depth: u32,
+    range: u64,
+    requests: u64,
+    time: u64,
+) -> Result<Burst, ProbeError> {
     bench.flush()?;
     bench.pause(REST)?;
     let source = bench.pattern(&format!("random(size={size},range={range})"))?;
     let limit = Limit { requests, ..Limit::time(time.max(1)).precision(0.0) };
     let samples = bench.play(vec![Job::closed(source, depth)], limit.with_samples())?.samples;
-    Ok(Burst { ends: samples.iter().map(|sample| (sample.sent_ns + sample.latency_ns) as f64 / 1e3).collect() })
+    Ok(Burst {
+        ends: samples
+            .iter()
+            .map(|sample| (sample.sent_ns + sample.latency_ns) as f64 / 1e3)
+            .collect(),
+    })
 }
 
 /// Times from one completion to the next, as means of groups; and how many there are in a group.
 fn gaps(burst: &Burst) -> (Vec<f64>, usize) {
     let each = (burst.ends.len() / GROUPS).max(1);
-    let ends: Vec<f64> = std::iter::once(0.0).chain(burst.ends.chunks_exact(each).map(|group| group[each - 1])).collect();
+    let ends: Vec<f64> = std::iter::once(0.0)
+        .chain(burst.ends.chunks_exact(each).map(|group| group[each - 1]))
+        .collect();
     (ends.windows(2).map(|pair| (pair[1] - pair[0]) / each as f64).collect(), each)
 }
 
 fn absorbed(burst: &Burst, size: u64, depth: u32) -> Option<Absorbed> {
     let (gaps, each) = gaps(burst);
-    let at = steps::first_slow(&gaps, LEAST_RATIO).or_else(|| steps::first_change(&gaps, LEAST_RATIO - 1.0))?;
+    let at = steps::first_slow(&gaps, LEAST_RATIO)
+        .or_else(|| steps::first_change(&gaps, LEAST_RATIO - 1.0))?;
     let (fast, slow) = (mean(&gaps[..at]), mean(&gaps[at..]));
     let requests = (at * each) as f64;
     // What is outstanding at once ends together: a change within it is none.
@@ -218,13 +271,16 @@ fn finding(seen: &Seen) -> Finding {
     // Nothing finer than a group of completions is told.
     let (gaps, each) = gaps(&bursts[0]);
     let grain = each as f64 * size as f64;
-    // At first, after a rest, flash may take more than later, and what it took meanwhile is known to a tenth only.
+    // At first, after a rest, flash may take more than later, and what it took meanwhile is known
+    // to a tenth only.
     let (low, high) = (0.9 * sizes[0] - grain, 1.1 * sizes[sizes.len() - 1] + grain);
     let bytes = steps::median(&sizes);
-    let middle = |of: fn(&Absorbed) -> f64| steps::median(&found.iter().map(of).collect::<Vec<f64>>());
+    let middle =
+        |of: fn(&Absorbed) -> f64| steps::median(&found.iter().map(of).collect::<Vec<f64>>());
     let (fast, slow) = (middle(|one| one.fast), middle(|one| one.slow));
     let why = format!(
-        "{} of {} bursts of {} writes, {depth} at once, slow down from {fast:.1} to {slow:.1} us a request after so much",
+        "{} of {} bursts of {} writes, {depth} at once, slow down from {fast:.1} to {slow:.1} us a \
+         request after so much",
         found.len(),
         bursts.len(),
         common::bytes_text(size as f64)

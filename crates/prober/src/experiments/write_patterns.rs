@@ -1,8 +1,9 @@
 //! What each pattern of writes costs, against sequential ones.
 //!
-//! The write patterns of uFLIP with requests of one size, one at a time, over a range that holds data and was written at random: as
-//! STABLEBUFFER table 1 lists them for two drives, and those of uFLIP besides. The start of each series, in which buffers and logs
-//! change over from the pattern before, is cut off by MSER-5.
+//! The write patterns of uFLIP with requests of one size, one at a time, over a range that holds
+//! data and was written at random: as STABLEBUFFER table 1 lists them for two drives, and those of
+//! uFLIP besides. The start of each series, in which buffers and logs change over from the pattern
+//! before, is cut off by MSER-5.
 
 use registry::{Args, Info, Param, ParamKind};
 
@@ -18,7 +19,8 @@ pub(super) const ENTRY: Experiment = Experiment {
     info: Info {
         name: "write_patterns",
         aliases: &["uflip"],
-        summary: "response times of sequential, random, focused, partitioned, ordered and in-place writes",
+        summary: "response times of sequential, random, focused, partitioned, ordered and in-place \
+                  writes",
         source: "uFLIP (CIDR 2009); STABLEBUFFER section 1, table 1",
         params: &[
             writes::size_param("32Ki"),
@@ -29,7 +31,12 @@ pub(super) const ENTRY: Experiment = Experiment {
                 default: "8Mi",
                 help: "bytes of the focused area; 0 for the one that `focused` found, or 8Mi",
             },
-            Param { name: "ways", kind: ParamKind::Integer { min: 2, max: 4096 }, default: "4", help: "streams of partitioned writes" },
+            Param {
+                name: "ways",
+                kind: ParamKind::Integer { min: 2, max: 4096 },
+                default: "4",
+                help: "streams of partitioned writes",
+            },
         ],
     },
     group: Group::Patterns,
@@ -73,7 +80,10 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
     let patterns = patterns(args, size, range, area);
     // Several times what a write buffer takes, or it is measured instead.
     let buffered = known.number("write_buffer_bytes").unwrap_or(0.0) as u64 / size;
-    let effort = Effort { requests: (4 * buffered).max(3000), time: bench.part_of_budget(2 * patterns.len()) };
+    let effort = Effort {
+        requests: (4 * buffered).max(3000),
+        time: bench.part_of_budget(2 * patterns.len()),
+    };
     let mut levels: Vec<(&str, Response)> = Vec::new();
     for (name, pattern) in &patterns {
         levels.push((name, writes::response(bench, pattern, effort)?));
@@ -83,11 +93,15 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
 
 fn finding(levels: &[(&str, Response)], size: u64, range: u64, area: u64) -> Finding {
     let sequential = levels[0].1.us;
-    let (size_text, range_text) = (common::bytes_text(size as f64), common::bytes_text(range as f64));
+    let (size_text, range_text) =
+        (common::bytes_text(size as f64), common::bytes_text(range as f64));
     let mut finding = Finding::default();
     let mut series = Vec::new();
     for (index, (name, response)) in levels.iter().enumerate() {
-        let (level, why) = (&response.us, format!("{} writes of {size_text} within {range_text}", response.requests));
+        let (level, why) = (
+            &response.us,
+            format!("{} writes of {size_text} within {range_text}", response.requests),
+        );
         finding.values.push(common::value(&format!("{name}_write_us"), level, why));
         let mut bar = Series::new(*name);
         bar.is_scatter = true;
@@ -95,12 +109,21 @@ fn finding(levels: &[(&str, Response)], size: u64, range: u64, area: u64) -> Fin
         series.push(bar);
         if index > 0 {
             let why = format!("{:.0} us against {:.0} us in sequence", level.mean, sequential.mean);
-            finding.values.push(common::value(&format!("{name}_over_sequential"), &level.over(sequential), why));
+            finding.values.push(common::value(
+                &format!("{name}_over_sequential"),
+                &level.over(sequential),
+                why,
+            ));
         }
     }
     let why = "the area that the focused writes of this experiment kept to".to_owned();
     finding.values.push(Value::number("focused_write_area_bytes", area as f64, why).sure_if(true));
     let title = format!("Write patterns, requests of {size_text}");
-    finding.charts.push(writes::response_chart("write_patterns", &title, Axis::linear("pattern", ""), series));
+    finding.charts.push(writes::response_chart(
+        "write_patterns",
+        &title,
+        Axis::linear("pattern", ""),
+        series,
+    ));
     finding
 }

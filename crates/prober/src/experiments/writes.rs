@@ -1,4 +1,5 @@
-//! What the experiments on writes have in common: a range that holds data, a response time with its interval, and where a sweep stops being cheap.
+//! What the experiments on writes have in common: a range that holds data, a response time with its
+//! interval, and where a sweep stops being cheap.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,12 @@ use crate::finding::{Axis, Chart, Series};
 
 /// The parameter of those experiments that write requests of one size.
 pub(super) const fn size_param(default: &'static str) -> Param {
-    Param { name: "size", kind: ParamKind::Integer { min: 512, max: 16 << 20 }, default, help: "bytes of a request, whole sectors" }
+    Param {
+        name: "size",
+        kind: ParamKind::Integer { min: 512, max: 16 << 20 },
+        default,
+        help: "bytes of a request, whole sectors",
+    }
 }
 
 /// The parameter of those experiments that work on a part of the region.
@@ -23,7 +29,8 @@ pub(super) const RANGE: Param = Param {
     name: "range",
     kind: ParamKind::Integer { min: 0, max: 1 << 53 },
     default: "0",
-    help: "bytes from the start of the region that are written; 0 for as many as a quarter of the time fills",
+    help: "bytes from the start of the region that are written; 0 for as many as a quarter of the \
+           time fills",
 };
 
 /// Requests that a mean is of even where the time is too short for them: fewer tell nothing.
@@ -41,15 +48,24 @@ pub(super) fn request_bytes(bench: &Bench<'_>, wanted: u64, most: u64) -> u64 {
     (wanted.min(most).min(u64::from(device.most_bytes)) / sector * sector).max(sector)
 }
 
-/// Writes the start of the region in order, so that all that is written later overwrites: as much as `wanted` (0 for all of it), but no more
-/// than fits into a quarter of the budget, and at least `least`. Returns the bytes that hold data now.
+/// Writes the start of the region in order, so that all that is written later overwrites: as much
+/// as `wanted` (0 for all of it), but no more than fits into a quarter of the budget, and at least
+/// `least`. Returns the bytes that hold data now.
 ///
 /// # Errors
 /// [`ProbeError::Impossible`] if the region is smaller than `least`; those of [`Bench::play`].
-pub(super) fn prepare(bench: &mut Bench<'_>, experiment: &'static str, wanted: u64, least: u64) -> Result<u64, ProbeError> {
+pub(super) fn prepare(
+    bench: &mut Bench<'_>,
+    experiment: &'static str,
+    wanted: u64,
+    least: u64,
+) -> Result<u64, ProbeError> {
     let region = bench.region().length;
     if region < least {
-        return Err(impossible(experiment, format!("the region has {region} bytes; at least {least} would do")));
+        return Err(impossible(
+            experiment,
+            format!("the region has {region} bytes; at least {least} would do"),
+        ));
     }
     // Whole requests of `Bench::fill`, as far as the region has any.
     let unit = (256 << 10).min(region);
@@ -67,8 +83,8 @@ pub(super) fn prepare(bench: &mut Bench<'_>, experiment: &'static str, wanted: u
     Ok(filled)
 }
 
-/// Trims the whole region, where the device can: a drive that cleaned before has all its spare space free again. Whether a file's can shows
-/// only with the first trim.
+/// Trims the whole region, where the device can: a drive that cleaned before has all its spare
+/// space free again. Whether a file's can shows only with the first trim.
 ///
 /// # Errors
 /// Those of [`Bench::play`].
@@ -77,7 +93,8 @@ pub(super) fn purge(bench: &mut Bench<'_>) -> Result<(), ProbeError> {
         return Ok(());
     }
     let region = bench.region().length;
-    // Trims may be longer than any other request: on a large device, short ones would take more than all the rest.
+    // Trims may be longer than any other request: on a large device, short ones would take more
+    // than all the rest.
     let each = region.min(64 << 20);
     let whole: Vec<u64> = (0..region / each).map(|index| index * each).collect();
     let (done, rest) = (whole.len() as u64 * each, region % each);
@@ -95,20 +112,28 @@ pub(super) fn purge(bench: &mut Bench<'_>) -> Result<(), ProbeError> {
     bench.flush()
 }
 
-/// Fills a range as [`prepare`] does, and then writes it at random for a tenth of the budget, but not more than it holds: what is kept ready for writes (logs,
-/// open erase blocks) is in use from then on.
+/// Fills a range as [`prepare`] does, and then writes it at random for a tenth of the budget, but
+/// not more than it holds: what is kept ready for writes (logs, open erase blocks) is in use from
+/// then on.
 ///
 /// # Errors
 /// Those of [`prepare`].
-pub(super) fn prepare_used(bench: &mut Bench<'_>, experiment: &'static str, wanted: u64, size: u64) -> Result<u64, ProbeError> {
+pub(super) fn prepare_used(
+    bench: &mut Bench<'_>,
+    experiment: &'static str,
+    wanted: u64,
+    size: u64,
+) -> Result<u64, ProbeError> {
     let range = prepare(bench, experiment, wanted, 16 * size)?;
-    let limit = Limit { requests: range / size, ..Limit::time(bench.part_of_budget(10)).precision(0.0) };
+    let limit =
+        Limit { requests: range / size, ..Limit::time(bench.part_of_budget(10)).precision(0.0) };
     let random = bench.pattern(&format!("random(size={size},range={range})"))?;
     bench.play(vec![Job::closed(random, 1)], limit)?;
     Ok(range)
 }
 
-/// How long to measure: until so many requests, or so much device time, but not fewer than some two dozen.
+/// How long to measure: until so many requests, or so much device time, but not fewer than some two
+/// dozen.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Effort {
     pub requests: u64,
@@ -128,8 +153,14 @@ pub(super) struct Response {
 ///
 /// # Errors
 /// Those of [`Bench::play`], and of the pattern.
-pub(super) fn response(bench: &mut Bench<'_>, pattern: &str, effort: Effort) -> Result<Response, ProbeError> {
-    response_of(bench, effort, Pace::Closed { depth: 1, think: 0 }, |bench| Ok(bench.pattern(pattern)?))
+pub(super) fn response(
+    bench: &mut Bench<'_>,
+    pattern: &str,
+    effort: Effort,
+) -> Result<Response, ProbeError> {
+    response_of(bench, effort, Pace::Closed { depth: 1, think: 0 }, |bench| {
+        Ok(bench.pattern(pattern)?)
+    })
 }
 
 /// The same of requests from a source that is made anew when they are begun again, at a pace.
@@ -145,11 +176,15 @@ pub(super) fn response_of(
     let start = bench.now();
     let least = LEAST.min(effort.requests);
     let first = source(bench)?;
-    let mut latencies = latencies_us(bench, Job::new(first, pace), Limit::requests(least).after(0))?;
+    let mut latencies =
+        latencies_us(bench, Job::new(first, pace), Limit::requests(least).after(0))?;
     let spent = bench.now() - start;
     if spent < effort.time && effort.requests > least {
         let rest = source(bench)?;
-        let limit = Limit { requests: effort.requests - least, ..Limit::time(effort.time - spent).precision(0.0) };
+        let limit = Limit {
+            requests: effort.requests - least,
+            ..Limit::time(effort.time - spent).precision(0.0)
+        };
         latencies.extend(latencies_us(bench, Job::new(rest, pace), limit)?);
     }
     let steady = &latencies[steps::transient(&latencies)..];
@@ -160,7 +195,11 @@ pub(super) fn response_of(
 ///
 /// # Errors
 /// Those of [`Bench::play`].
-pub(super) fn latencies_us(bench: &mut Bench<'_>, job: Job, limit: Limit) -> Result<Vec<f64>, ProbeError> {
+pub(super) fn latencies_us(
+    bench: &mut Bench<'_>,
+    job: Job,
+    limit: Limit,
+) -> Result<Vec<f64>, ProbeError> {
     let mut samples = bench.play(vec![job], limit.with_samples())?.samples;
     samples.sort_by_key(|sample| sample.sent_ns);
     Ok(samples.iter().map(|sample| sample.latency_ns as f64 / 1e3).collect())
@@ -177,12 +216,14 @@ pub(super) struct Cheap {
     /// What it costs there, and one beyond.
     pub here: Estimate,
     pub beyond: Estimate,
-    /// Whether the neighbours are told apart by their intervals, on either side of the middle between the levels, twice.
+    /// Whether the neighbours are told apart by their intervals, on either side of the middle
+    /// between the levels, twice.
     pub is_clear: bool,
 }
 
-/// Measures at 1, 2, 4 ... `most`, and then, if the costs are of two levels at least `ratio` apart, between the neighbours at which the
-/// first ends, until they are one apart. `None` if there are no two levels: all is as cheap, or as dear.
+/// Measures at 1, 2, 4 ... `most`, and then, if the costs are of two levels at least `ratio` apart,
+/// between the neighbours at which the first ends, until they are one apart. `None` if there are no
+/// two levels: all is as cheap, or as dear.
 ///
 /// # Errors
 /// Those of `measure`.
@@ -198,7 +239,9 @@ pub(super) fn cheap_up_to(
         number *= 2;
     }
     let means: Vec<f64> = swept.values().map(|response| response.us.mean).collect();
-    let Some(step) = steps::step(&means).filter(|step| step.ratio() >= ratio) else { return Ok(None) };
+    let Some(step) = steps::step(&means).filter(|step| step.ratio() >= ratio) else {
+        return Ok(None);
+    };
     let numbers: Vec<u64> = swept.keys().copied().collect();
     let (mut here, mut beyond) = (numbers[step.at - 1], numbers[step.at]);
     // The middle of the neighbours, by factors: other levels lie further off.
@@ -210,21 +253,29 @@ pub(super) fn cheap_up_to(
         if response.us.mean < middle { here = between } else { beyond = between }
     }
     let (low, high) = (swept[&here], swept[&beyond]);
-    // Again, in the other order: what only looked like a border because something filled up meanwhile is none now.
+    // Again, in the other order: what only looked like a border because something filled up
+    // meanwhile is none now.
     let (high_again, low_again) = (measure(beyond)?, measure(here)?);
     // A cost that grows little by little has no border.
     if high.us.mean < ratio * low.us.mean && high_again.us.mean < ratio * low_again.us.mean {
         return Ok(None);
     }
-    let is_told = |low: &Estimate, high: &Estimate| low.high() < middle && high.low() > middle && high.mean >= ratio * low.mean;
+    let is_told = |low: &Estimate, high: &Estimate| {
+        low.high() < middle && high.low() > middle && high.mean >= ratio * low.mean
+    };
     // Each had its turn more than once, so that what it takes to begin does not count.
-    let is_long = [&low, &high, &low_again, &high_again].iter().all(|response| response.requests >= 2 * beyond);
+    let is_long = [&low, &high, &low_again, &high_again]
+        .iter()
+        .all(|response| response.requests >= 2 * beyond);
     let is_clear = is_long && is_told(&low.us, &high.us) && is_told(&low_again.us, &high_again.us);
     Ok(Some(Cheap { most: here, here: low.us, beyond: high.us, is_clear }))
 }
 
 /// A curve of response times.
-pub(super) fn curve<'a>(name: &str, points: impl IntoIterator<Item = (f64, &'a Estimate)>) -> Series {
+pub(super) fn curve<'a>(
+    name: &str,
+    points: impl IntoIterator<Item = (f64, &'a Estimate)>,
+) -> Series {
     let mut series = Series::new(name);
     for (x, level) in points {
         common::push(&mut series, x, level);

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use devices::{BlockDevice, Completion, DeviceError, DeviceInfo, Request, Simulated, SimulatedSettings};
+use devices::{
+    BlockDevice, Completion, DeviceError, DeviceInfo, Request, Simulated, SimulatedSettings,
+};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 use ssd::drive::profile;
@@ -42,16 +44,19 @@ const SMALL: [&str; 5] = [
 
 fn drive(base: &str, changes: &[&str], state: State) -> Simulated {
     let profile = profile::load(base).unwrap().with_overrides(changes).unwrap();
-    Simulated::new(base, &profile, SimulatedSettings { state, seed: 1 }, &Progress::default()).unwrap()
+    Simulated::new(base, &profile, SimulatedSettings { state, seed: 1 }, &Progress::default())
+        .unwrap()
 }
 
 fn log_blocks(scheme: &str, more: &[&str]) -> Simulated {
     let scheme = format!("ftl.scheme={scheme}");
-    let changes: Vec<&str> = SMALL.iter().copied().chain([scheme.as_str()]).chain(more.iter().copied()).collect();
+    let changes: Vec<&str> =
+        SMALL.iter().copied().chain([scheme.as_str()]).chain(more.iter().copied()).collect();
     drive("usb-stick", &changes, State::Filled)
 }
 
-/// Thirty-two planes, no log blocks, with a write buffer of 2 MiB, a read cache of 1 MiB and read-ahead of 64 KiB for four streams.
+/// Thirty-two planes, no log blocks, with a write buffer of 2 MiB, a read cache of 1 MiB and
+/// read-ahead of 64 KiB for four streams.
 fn page_mapped(more: &[&str]) -> Simulated {
     let base = [
         "media.erase_blocks_per_plane=32",
@@ -73,7 +78,13 @@ fn whole(device: &Simulated) -> Region {
     Region { offset: 0, length: device.info().capacity_bytes }
 }
 
-fn run(device: &mut Simulated, region: Region, spec: &str, budget_s: u64, known: &Known) -> Result<Finding, ProbeError> {
+fn run(
+    device: &mut Simulated,
+    region: Region,
+    spec: &str,
+    budget_s: u64,
+    known: &Known,
+) -> Result<Finding, ProbeError> {
     let progress = Progress::default();
     let settings = Settings { region, seed: 7, may_write: true, budget: budget_s * 1_000_000_000 };
     let (experiment, args) = crate::find(spec).unwrap();
@@ -91,7 +102,13 @@ fn findings(device: &mut Simulated, specs: &[&str], budget_s: u64) -> Known {
 }
 
 fn found<'a>(known: &'a Known, key: &str) -> &'a Value {
-    known.findings().iter().rev().flat_map(|finding| &finding.values).find(|value| value.key == key).unwrap()
+    known
+        .findings()
+        .iter()
+        .rev()
+        .flat_map(|finding| &finding.values)
+        .find(|value| value.key == key)
+        .unwrap()
 }
 
 fn assert_sure(known: &Known, key: &str, truth: f64, tolerance: f64) {
@@ -109,7 +126,11 @@ fn assert_absent(known: &Known, keys: &[&str]) {
 #[test]
 fn a_drive_with_logs_shows_them() {
     let mut device = log_blocks("bast(log_blocks=3,interleave=0)", &[]);
-    let known = findings(&mut device, &["write_buffer", "erase_block_size", "focused", "logs", "partitioned"], 20);
+    let known = findings(
+        &mut device,
+        &["write_buffer", "erase_block_size", "focused", "logs", "partitioned"],
+        20,
+    );
     assert_sure(&known, "superblock_bytes", 262_144.0, 0.0);
     assert_sure(&known, "log_blocks", 3.0, 0.0);
     assert_sure(&known, "partitioned_ways", 3.0, 0.0);
@@ -123,7 +144,10 @@ fn focused_writes_can_keep_to_the_area_that_was_found() {
     let cost = |patterns: &str| {
         let mut device = log_blocks("bast(log_blocks=3,interleave=0)", &[]);
         let known = findings(&mut device, &["focused", patterns], 20);
-        (known.number("focused_write_area_bytes").unwrap(), known.number("focused_over_sequential").unwrap())
+        (
+            known.number("focused_write_area_bytes").unwrap(),
+            known.number("focused_over_sequential").unwrap(),
+        )
     };
     // Three logs of 256 KiB: writes at random within 8 MiB are not much better than anywhere.
     let (area, times) = cost("write_patterns(size=4Ki,area=0)");
@@ -148,10 +172,12 @@ fn a_drive_with_replacement_blocks_takes_ascending_writes_only() {
 
 #[test]
 fn logs_common_to_all_places_show_what_they_hold_and_how_fast_they_fill() {
-    // 63 logs of 4 MiB for any page, behind a buffer of 32 MiB that programs 8 pages at once, each in 200 us and a transfer or two.
+    // 63 logs of 4 MiB for any page, behind a buffer of 32 MiB that programs 8 pages at once, each
+    // in 200 us and a transfer or two.
     let mut device = drive("ocz-vertex-ex", &["media.erase_blocks_per_plane=64"], State::Filled);
     let known = findings(&mut device, &["logs(range=1Gi)"], 300);
-    let (bytes, rate) = (known.number("log_bytes").unwrap(), known.number("log_write_bytes_per_second").unwrap());
+    let (bytes, rate) =
+        (known.number("log_bytes").unwrap(), known.number("log_write_bytes_per_second").unwrap());
     assert!((bytes / f64::from((63 << 22) + (32 << 20)) - 1.0).abs() < 0.05, "{bytes}");
     let us = 8.0 * 4096.0 / rate * 1e6;
     assert!((250.0..320.0).contains(&us), "{us}");
@@ -160,7 +186,11 @@ fn logs_common_to_all_places_show_what_they_hold_and_how_fast_they_fill() {
 #[test]
 fn a_drive_that_maps_by_pages_shows_no_logs_but_its_memory() {
     let mut device = page_mapped(&[]);
-    let known = findings(&mut device, &["read_ahead", "write_buffer", "erase_block_size", "logs", "partitioned"], 6);
+    let known = findings(
+        &mut device,
+        &["read_ahead", "write_buffer", "erase_block_size", "logs", "partitioned"],
+        6,
+    );
     assert_absent(&known, &["superblock_bytes", "log_blocks", "partitioned_ways"]);
     assert_sure(&known, "write_buffer_bytes", 2_097_152.0, 0.2);
     assert_sure(&known, "read_ahead_window_bytes", 65_536.0, 0.0);
@@ -181,11 +211,25 @@ fn writes_are_aligned_to_pages() {
 fn a_drive_with_nothing_around_the_flash_shows_nothing() {
     let none = ["write_buffer.bytes=0", "read_cache.bytes=0", "read_ahead.detector=none"];
     let mut device = page_mapped(&none);
-    let known = findings(&mut device, &["read_ahead", "write_buffer", "focused", "pauses", "bursts", "serial_parallel"], 6);
-    let absent = ["read_ahead_window_bytes", "read_ahead_streams", "read_cache_bytes", "write_buffer_bytes", "focused_area_bytes"];
+    let known = findings(
+        &mut device,
+        &["read_ahead", "write_buffer", "focused", "pauses", "bursts", "serial_parallel"],
+        6,
+    );
+    let absent = [
+        "read_ahead_window_bytes",
+        "read_ahead_streams",
+        "read_cache_bytes",
+        "write_buffer_bytes",
+        "focused_area_bytes",
+    ];
     assert_absent(&known, &absent);
     let buffered = found(&known, "writes_are_buffered");
-    assert_eq!((buffered.word.as_deref(), buffered.verdict), (Some("no"), Verdict::Unsure), "{buffered:?}");
+    assert_eq!(
+        (buffered.word.as_deref(), buffered.verdict),
+        (Some("no"), Verdict::Unsure),
+        "{buffered:?}"
+    );
     // It cleans by now, which makes long bursts dearer.
     assert_ne!(found(&known, "burst_bytes").verdict, Verdict::Sure);
     assert_eq!(found(&known, "parallel_writes").word.as_deref(), Some("faster"));
@@ -193,35 +237,57 @@ fn a_drive_with_nothing_around_the_flash_shows_nothing() {
 
 #[test]
 fn a_buffer_that_flash_empties_as_fast_as_it_is_filled_has_no_size_but_is_one() {
-    let mut device = page_mapped(&["write_buffer.bytes=2097152", "write_buffer.flush=eager", "interface.link_mb_per_second=2"]);
+    let mut device = page_mapped(&[
+        "write_buffer.bytes=2097152",
+        "write_buffer.flush=eager",
+        "interface.link_mb_per_second=2",
+    ]);
     let known = findings(&mut device, &["write_buffer"], 20);
     assert_absent(&known, &["write_buffer_bytes"]);
     let buffered = found(&known, "writes_are_buffered");
-    assert_eq!((buffered.word.as_deref(), buffered.verdict), (Some("yes"), Verdict::Sure), "{buffered:?}");
+    assert_eq!(
+        (buffered.word.as_deref(), buffered.verdict),
+        (Some("yes"), Verdict::Sure),
+        "{buffered:?}"
+    );
 }
 
 #[test]
 fn cleaning_begins_when_spare_space_is_used_up_and_comes_to_rest() {
-    let changes = ["media.channels=2", "write_buffer.bytes=0", "ftl.over_provisioning=0.6", "media.erase_blocks_per_plane=64"];
+    let changes = [
+        "media.channels=2",
+        "write_buffer.bytes=0",
+        "ftl.over_provisioning=0.6",
+        "media.erase_blocks_per_plane=64",
+    ];
     let mut device = page_mapped(&changes);
     let known = findings(&mut device, &["cleaning_onset", "steady_state"], 60);
     // 128 MiB of flash; cleaning starts below a twentieth of it.
     let spare = 134_217_728.0 * (0.6 / 1.6 - 0.05);
     let onset = found(&known, "cleaning_onset_bytes");
-    assert!(onset.number.is_some_and(|bytes| bytes > 0.6 * spare && bytes < 1.1 * spare), "{spare}: {onset:?}");
+    assert!(
+        onset.number.is_some_and(|bytes| bytes > 0.6 * spare && bytes < 1.1 * spare),
+        "{spare}: {onset:?}"
+    );
     // Until then it cleans beside the writes, from when a twentieth is all that is free.
     let begins = known.number("cleaning_begins_bytes");
     assert!(begins.is_none_or(|bytes| bytes < onset.number.unwrap_or(0.0)), "{begins:?} {onset:?}");
-    assert_eq!((found(&known, "is_steady").word.as_deref(), found(&known, "is_steady").verdict), (Some("yes"), Verdict::Sure));
+    assert_eq!(
+        (found(&known, "is_steady").word.as_deref(), found(&known, "is_steady").verdict),
+        (Some("yes"), Verdict::Sure)
+    );
 }
 
 #[test]
 fn noise_makes_nothing_wrong_that_is_sure() {
     let mut device = log_blocks("bast(log_blocks=5,interleave=0)", &["media.time_noise=0.2"]);
     let known = findings(&mut device, &["erase_block_size", "focused", "logs", "partitioned"], 20);
-    for (key, truth) in
-        [("superblock_bytes", 262_144.0), ("focused_area_bytes", 1_310_720.0), ("log_blocks", 5.0), ("partitioned_ways", 5.0)]
-    {
+    for (key, truth) in [
+        ("superblock_bytes", 262_144.0),
+        ("focused_area_bytes", 1_310_720.0),
+        ("log_blocks", 5.0),
+        ("partitioned_ways", 5.0),
+    ] {
         let value = found(&known, key);
         let is_right = value.number.is_some_and(|number| (number / truth - 1.0).abs() < 0.15);
         assert!(value.verdict != Verdict::Sure || is_right, "{key} is {truth}, found {value:?}");
@@ -240,15 +306,29 @@ fn all_run_on_small_regions_or_say_why_not() {
                 let region = Region { offset: 3 * 4096 + 512, length };
                 match run(&mut device, region, spec, 1, &Known::default()) {
                     Ok(finding) => {
-                        assert!(!finding.values.is_empty(), "{spec} on {length} bytes of {name} found no values");
-                        let numbers =
-                            finding.values.iter().flat_map(|value| value.number.into_iter().chain(value.interval.into_iter().flatten()));
-                        numbers.for_each(|number| assert!(number.is_finite(), "{spec} on {length} bytes of {name}: {finding:?}"));
-                        let is_without = |value: &&Value| value.verdict == Verdict::NotFound && value.number.is_some();
+                        assert!(
+                            !finding.values.is_empty(),
+                            "{spec} on {length} bytes of {name} found no values"
+                        );
+                        let numbers = finding.values.iter().flat_map(|value| {
+                            value.number.into_iter().chain(value.interval.into_iter().flatten())
+                        });
+                        numbers.for_each(|number| {
+                            assert!(
+                                number.is_finite(),
+                                "{spec} on {length} bytes of {name}: {finding:?}"
+                            );
+                        });
+                        let is_without = |value: &&Value| {
+                            value.verdict == Verdict::NotFound && value.number.is_some()
+                        };
                         assert_eq!(finding.values.iter().find(is_without), None);
                     }
                     Err(ProbeError::Impossible { reason, .. }) => {
-                        assert!(length < 16 << 20 && !reason.is_empty(), "{spec} on {length}: {reason}");
+                        assert!(
+                            length < 16 << 20 && !reason.is_empty(),
+                            "{spec} on {length}: {reason}"
+                        );
                     }
                     Err(error) => panic!("{spec} on {length} bytes of {name}: {error}"),
                 }
@@ -267,8 +347,8 @@ fn the_same_seed_finds_the_same() {
     assert_eq!(once(), once());
 }
 
-/// A drive of which everything that is asked for is drawn, and what there is to find: key, truth, and by how much a sure value may be off
-/// (beside its own interval). A truth of 0: nothing.
+/// A drive of which everything that is asked for is drawn, and what there is to find: key, truth,
+/// and by how much a sure value may be off (beside its own interval). A truth of 0: nothing.
 fn random_drive(seed: u64) -> (Simulated, Vec<(&'static str, f64, f64)>) {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let mut one_of = |values: &[u64]| values[random.random_range(0..values.len())];
@@ -279,7 +359,11 @@ fn random_drive(seed: u64) -> (Simulated, Vec<(&'static str, f64, f64)>) {
     let (window, streams) = (one_of(&[0, 32, 64, 256]) << 10, one_of(&[1, 4, 16]));
     let noise = one_of(&[0, 5, 20]) as f64 / 100.0;
     let superblock = channels * dies * pages * page;
-    let name = ["bast(interleave=0,log_blocks", "block_mapped(interleave=0,open_blocks", "page_mapped(chunk_pages"][scheme as usize];
+    let name = [
+        "bast(interleave=0,log_blocks",
+        "block_mapped(interleave=0,open_blocks",
+        "page_mapped(chunk_pages",
+    ][scheme as usize];
     let chunk_or_logs = if scheme == 2 { 1 } else { logs };
     let has_ahead = window > 0 && cache > 0;
     let changes = [
@@ -307,7 +391,8 @@ fn random_drive(seed: u64) -> (Simulated, Vec<(&'static str, f64, f64)>) {
         ("log_blocks", by_blocks(logs), 0.0),
         // What streams have in the buffer, the drive may put in order.
         ("partitioned_ways", by_blocks(logs), (buffer >> 15) as f64 / logs as f64),
-        // Beside what has logs, the buffer holds its part. What is right for replacement blocks, which each random write ends, is open.
+        // Beside what has logs, the buffer holds its part. What is right for replacement blocks,
+        // which each random write ends, is open.
         (
             "focused_area_bytes",
             if scheme == 1 { f64::NAN } else { by_blocks(logs * superblock) },
@@ -324,20 +409,32 @@ fn random_drive(seed: u64) -> (Simulated, Vec<(&'static str, f64, f64)>) {
 
 /// How often values are right, wrong though sure, unsure and right or wrong, and not found.
 fn campaign(drives: Range<u64>, budget_s: u64, is_told: bool) -> (u32, u32) {
-    let specs = ["read_ahead", "write_buffer", "erase_block_size", "focused", "logs", "partitioned", "alignment"];
+    let specs = [
+        "read_ahead",
+        "write_buffer",
+        "erase_block_size",
+        "focused",
+        "logs",
+        "partitioned",
+        "alignment",
+    ];
     let (mut sure, mut wrong) = (0, 0);
     for seed in drives {
         let (mut device, truth) = random_drive(seed);
         let mut known = Known::default();
         for spec in specs {
-            let finding = run(&mut device, Region { offset: 0, length: 256 << 20 }, spec, budget_s, &known).unwrap();
+            let finding =
+                run(&mut device, Region { offset: 0, length: 256 << 20 }, spec, budget_s, &known)
+                    .unwrap();
             known.add(finding);
         }
         for (key, truth, tolerance) in truth {
             let value = found(&known, key);
             let [low, high] = value.interval.unwrap_or([f64::NAN; 2]);
             let is_within = low <= truth && truth <= high;
-            let is_right = value.number.is_some_and(|number| is_within || (number - truth).abs() <= tolerance * truth);
+            let is_right = value
+                .number
+                .is_some_and(|number| is_within || (number - truth).abs() <= tolerance * truth);
             if value.verdict == Verdict::Sure && !truth.is_nan() {
                 sure += 1;
                 wrong += u32::from(!is_right);
@@ -369,7 +466,10 @@ fn campaign_on_writes() {
     let (sure, wrong) = campaign(0..60, 60, true);
     // With little time less is sure, and no more is wrong.
     let (hasty_sure, hasty_wrong) = campaign(60..120, 8, true);
-    println!("{wrong} of {sure} sure values are wrong; with an eighth of the time {hasty_wrong} of {hasty_sure}");
+    println!(
+        "{wrong} of {sure} sure values are wrong; with an eighth of the time {hasty_wrong} of \
+         {hasty_sure}"
+    );
     assert!(20 * hasty_wrong <= hasty_sure, "{hasty_wrong} of {hasty_sure} sure values are wrong");
     assert!(20 * wrong <= sure, "{wrong} of {sure} sure values are wrong");
 }
@@ -378,9 +478,17 @@ fn campaign_on_writes() {
 fn cleaning_onset_writes_no_more_than_it_says() {
     let mut device = page_mapped(&[]);
     let region = whole(&device);
-    let known = Known::new(vec![Finding { values: vec![Value::number("write_buffer_bytes", 4e6, "")], ..Finding::default() }]);
+    let known = Known::new(vec![Finding {
+        values: vec![Value::number("write_buffer_bytes", 4e6, "")],
+        ..Finding::default()
+    }]);
     let found = run(&mut device, region, "cleaning_onset(most=16Mi)", 1_000, &known).unwrap();
-    assert!(found.written_bytes <= region.length + (16 << 20), "{} of {}", found.written_bytes, region.length);
+    assert!(
+        found.written_bytes <= region.length + (16 << 20),
+        "{} of {}",
+        found.written_bytes,
+        region.length
+    );
     let error = run(&mut device, region, "cleaning_onset(most=8Mi)", 1_000, &known).unwrap_err();
     assert!(matches!(error, ProbeError::Impossible { .. }), "{error}");
 }
@@ -405,7 +513,13 @@ impl BlockDevice for WithoutHoles {
         let Request { op, offset, length, .. } = *request;
         if op == IoOp::Trim {
             let reason = "the device does not do this".to_owned();
-            return Err(DeviceError::Request { name: self.info().name.clone(), op, offset, length, reason });
+            return Err(DeviceError::Request {
+                name: self.info().name.clone(),
+                op,
+                offset,
+                length,
+                reason,
+            });
         }
         self.0.submit(request)
     }
@@ -422,30 +536,42 @@ fn a_throughput_that_was_not_measured_is_not_told_as_none() {
     let found = run(&mut device, region, "cleaning_onset", 5, &Known::default()).unwrap();
     let value = &found.values[0];
     assert!(found.charts[0].series[0].points.is_empty(), "the test is of a drive that is too slow");
-    assert!(value.verdict == Verdict::NotFound && value.why.contains("more time") && !value.why.contains("MB/s"), "{}", value.why);
+    assert!(
+        value.verdict == Verdict::NotFound
+            && value.why.contains("more time")
+            && !value.why.contains("MB/s"),
+        "{}",
+        value.why
+    );
 }
 
 #[test]
 fn a_file_system_without_holes_ends_no_experiment() {
     let device = page_mapped(&[]);
-    let settings = Settings { region: whole(&device), seed: 7, may_write: true, budget: 1_000_000_000 };
+    let settings =
+        Settings { region: whole(&device), seed: 7, may_write: true, budget: 1_000_000_000 };
     let (experiment, args) = crate::find("cleaning_onset").unwrap();
     let (progress, mut device) = (Progress::default(), WithoutHoles(device));
-    experiment.run(&mut Bench::new(&mut device, settings, &progress), &args, &Known::default()).unwrap();
+    experiment
+        .run(&mut Bench::new(&mut device, settings, &progress), &args, &Known::default())
+        .unwrap();
 }
 
 #[test]
 fn a_burst_that_does_not_hold_a_request_is_impossible() {
     let mut device = page_mapped(&[]);
     let region = whole(&device);
-    let error = run(&mut device, region, "bursts(size=128Ki,most=64Ki)", 1, &Known::default()).unwrap_err();
+    let error =
+        run(&mut device, region, "bursts(size=128Ki,most=64Ki)", 1, &Known::default()).unwrap_err();
     assert!(matches!(error, ProbeError::Impossible { .. }), "{error}");
 }
 
 #[test]
 fn chunks_that_a_device_does_not_take_whole_are_impossible() {
     let known = |chunk: f64, units: f64| {
-        let values = [("chunk_bytes", chunk), ("parallel_units", units)].map(|(key, number)| Value::number(key, number, "given")).into();
+        let values = [("chunk_bytes", chunk), ("parallel_units", units)]
+            .map(|(key, number)| Value::number(key, number, "given"))
+            .into();
         Known::new(vec![Finding { values, ..Finding::default() }])
     };
     for experiment in ["mapping", "interleaving"] {
@@ -456,22 +582,42 @@ fn chunks_that_a_device_does_not_take_whole_are_impossible() {
             let error = run(&mut device, region, experiment, 1, &known(chunk, 4.0)).unwrap_err();
             assert!(matches!(error, ProbeError::Impossible { .. }), "{error}");
         }
-        let opening = devices::Opening { most_bytes: 4096, ..devices::Opening::new("memory(bytes=8Mi)", devices::Access::Write) };
+        let opening = devices::Opening {
+            most_bytes: 4096,
+            ..devices::Opening::new("memory(bytes=8Mi)", devices::Access::Write)
+        };
         let settings = Settings { region, seed: 7, may_write: true, budget: 1_000_000_000 };
         let (mut device, progress) = (devices::open(&opening).unwrap(), Progress::default());
         let (entry, args) = crate::find(experiment).unwrap();
-        let error = entry.run(&mut Bench::new(&mut *device, settings, &progress), &args, &known(8192.0, 4.0)).unwrap_err();
+        let error = entry
+            .run(&mut Bench::new(&mut *device, settings, &progress), &args, &known(8192.0, 4.0))
+            .unwrap_err();
         assert!(matches!(error, ProbeError::Impossible { .. }), "{error}");
     }
-    let one_unit = run(&mut page_mapped(&[]), Region { offset: 0, length: 8 << 20 }, "mapping", 1, &known(4096.0, 1.0)).unwrap();
+    let one_unit = run(
+        &mut page_mapped(&[]),
+        Region { offset: 0, length: 8 << 20 },
+        "mapping",
+        1,
+        &known(4096.0, 1.0),
+    )
+    .unwrap();
     assert_eq!(one_unit.values[0].verdict, Verdict::NotFound);
 }
 
 #[test]
 fn trims_are_as_long_as_they_may_be_whatever_other_requests_are() {
-    let opening = devices::Opening { most_bytes: 4096, ..devices::Opening::new("memory(bytes=1Mi)", devices::Access::Write) };
+    let opening = devices::Opening {
+        most_bytes: 4096,
+        ..devices::Opening::new("memory(bytes=1Mi)", devices::Access::Write)
+    };
     let (mut device, progress) = (devices::open(&opening).unwrap(), Progress::default());
-    let settings = Settings { region: Region { offset: 0, length: 1 << 20 }, seed: 7, may_write: true, budget: 1_000_000_000 };
+    let settings = Settings {
+        region: Region { offset: 0, length: 1 << 20 },
+        seed: 7,
+        may_write: true,
+        budget: 1_000_000_000,
+    };
     let mut bench = Bench::new(&mut *device, settings, &progress);
     super::writes::purge(&mut bench).unwrap();
     // One, and the flush.

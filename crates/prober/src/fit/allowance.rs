@@ -1,7 +1,8 @@
 //! How much may be spent on a search, and what tells it to end.
 //!
-//! Two bounds: simulations, which make the outcome the same on every machine, and real time, which does not but holds for drives that
-//! are slow to simulate, too. Whichever is reached first ends all simulations at once; what was found until then is what is found.
+//! Two bounds: simulations, which make the outcome the same on every machine, and real time, which
+//! does not but holds for drives that are slow to simulate, too. Whichever is reached first ends
+//! all simulations at once; what was found until then is what is found.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -45,12 +46,14 @@ impl Allowance {
         self.cells.load(Ordering::Relaxed)
     }
 
-    /// Takes as many simulations of so many cells each as are left, at most `wanted`; how many that are.
+    /// Takes as many simulations of so many cells each as are left, at most `wanted`; how many that
+    /// are.
     pub fn take(&self, wanted: usize, cells_each: usize) -> usize {
         if self.is_out_of_time() {
             return 0;
         }
-        let left = ((self.most_cells as f64 * self.part()).round() as usize).saturating_sub(self.cells());
+        let left =
+            ((self.most_cells as f64 * self.part()).round() as usize).saturating_sub(self.cells());
         let taken = wanted.min(left / cells_each.max(1));
         // What does not fit any more ends the search, or it would go on asking.
         let cells = if taken < wanted { left } else { taken * cells_each };
@@ -60,11 +63,14 @@ impl Allowance {
 
     /// Of what may be spent for now, the share that is.
     pub fn spent(&self) -> f64 {
-        let of_time = self.longest.map_or(0.0, |longest| self.start.elapsed().as_secs_f64() / longest.as_secs_f64().max(1e-9));
+        let of_time = self.longest.map_or(0.0, |longest| {
+            self.start.elapsed().as_secs_f64() / longest.as_secs_f64().max(1e-9)
+        });
         (self.cells() as f64 / self.most_cells as f64).max(of_time) / self.part()
     }
 
-    /// From now on no more than this part of the whole may be spent: the rest is held back for what comes after. Shares are of the part.
+    /// From now on no more than this part of the whole may be spent: the rest is held back for what
+    /// comes after. Shares are of the part.
     pub fn set_part(&self, part: f64) {
         self.part.store(part.to_bits(), Ordering::Relaxed);
     }
@@ -87,7 +93,8 @@ impl Allowance {
         self.longest.is_some_and(|longest| self.start.elapsed() >= longest)
     }
 
-    /// Works, and tells the simulations when time is over or `progress` is asked to stop: they may take longer than what is left.
+    /// Works, and tells the simulations when time is over or `progress` is asked to stop: they may
+    /// take longer than what is left.
     pub fn watch<T>(&self, progress: &Progress, work: impl FnOnce() -> T) -> T {
         const LOOK: Duration = Duration::from_millis(50);
         let (working, ended) = mpsc::channel::<()>();
@@ -128,16 +135,24 @@ mod tests {
     fn what_is_held_back_is_not_taken() {
         let allowance = Allowance::new(100, None);
         allowance.set_part(0.5);
-        assert_eq!((allowance.take(2, 20), allowance.spent(), allowance.take(1, 20), allowance.spent()), (2, 0.8, 0, 1.0));
+        assert_eq!(
+            (allowance.take(2, 20), allowance.spent(), allowance.take(1, 20), allowance.spent()),
+            (2, 0.8, 0, 1.0)
+        );
         allowance.set_part(1.0);
         assert_eq!((allowance.spent(), allowance.take(2, 20)), (0.5, 2));
     }
 
     #[test]
     fn the_end_of_the_time_reaches_what_is_being_simulated() {
-        let (allowance, progress) = (Allowance::new(usize::MAX, Some(Duration::from_millis(1))), Progress::default());
+        let (allowance, progress) =
+            (Allowance::new(usize::MAX, Some(Duration::from_millis(1))), Progress::default());
         allowance.watch(&progress, || while allowance.search.advance(0).is_ok() {});
-        assert!(allowance.is_over() && allowance.take(1, 1) == 0 && allowance.outcome.advance(0).is_ok());
+        assert!(
+            allowance.is_over()
+                && allowance.take(1, 1) == 0
+                && allowance.outcome.advance(0).is_ok()
+        );
         progress.cancel();
         allowance.watch(&progress, || while allowance.outcome.advance(0).is_ok() {});
     }

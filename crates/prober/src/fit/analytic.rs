@@ -6,15 +6,25 @@ use super::scheme::Scheme;
 use crate::matrix::Access;
 use crate::matrix_set::CellMeasured;
 
-/// Planes or dies that must at least be able to read at once, for small random reads to gain so much from depth.
+/// Planes or dies that must at least be able to read at once, for small random reads to gain so
+/// much from depth.
 ///
-/// In a closed network of `n` like servers with `d` customers who choose at random, `n d / (n + d - 1)` are busy on average (with exponential
-/// times; a little more with constant ones). What the link or the controller holds back makes it too low, never too high, but for requests
-/// that a cache answers.
+/// In a closed network of `n` like servers with `d` customers who choose at random,
+/// `n d / (n + d - 1)` are busy on average (with exponential times; a little more with constant
+/// ones). What the link or the controller holds back makes it too low, never too high, but for
+/// requests that a cache answers.
 #[must_use]
 pub(super) fn least_units(cells: &[CellMeasured]) -> f64 {
     let random = |one: &&CellMeasured| one.cell.access == Access::Random && one.cell.reads >= 1.0;
-    let Some(size) = cells.iter().filter(random).map(|one| one.cell.size_bytes).filter(|&size| size >= 4096).min() else { return 1.0 };
+    let Some(size) = cells
+        .iter()
+        .filter(random)
+        .map(|one| one.cell.size_bytes)
+        .filter(|&size| size >= 4096)
+        .min()
+    else {
+        return 1.0;
+    };
     let of_size = || cells.iter().filter(random).filter(move |one| one.cell.size_bytes == size);
     let Some(alone) = of_size().find(|one| one.cell.depth == 1) else { return 1.0 };
     let units = |one: &CellMeasured| {
@@ -47,7 +57,8 @@ pub(super) fn widen(profile: &Profile, least: f64) -> Profile {
     if wide.check().is_ok() { wide } else { profile.clone() }
 }
 
-/// The profile with a single die, whose channel is as fast as all were: a drive that takes one request at a time may well have no more.
+/// The profile with a single die, whose channel is as fast as all were: a drive that takes one
+/// request at a time may well have no more.
 pub(super) fn narrow(profile: &Profile) -> Profile {
     let mut narrow = profile.clone();
     let m = &mut narrow.media;
@@ -56,19 +67,24 @@ pub(super) fn narrow(profile: &Profile) -> Profile {
     if narrow.check().is_ok() { narrow } else { profile.clone() }
 }
 
-/// The profile with rates of channels and link that are not so high that they show nowhere: from there a search by slopes finds no way down.
+/// The profile with rates of channels and link that are not so high that they show nowhere: from
+/// there a search by slopes finds no way down.
 ///
-/// How much longer a random read of 4 KiB takes than one of a sector is the time of the bytes between, on a channel and on the link, or less
-/// where the read is divided between channels.
+/// How much longer a random read of 4 KiB takes than one of a sector is the time of the bytes
+/// between, on a channel and on the link, or less where the read is divided between channels.
 pub(super) fn slow_down(profile: &Profile, cells: &[CellMeasured]) -> Profile {
     let mut slow = profile.clone();
     let fastest = cells.iter().map(CellMeasured::bytes_per_second).fold(0.0, f64::max);
     if fastest > 0.0 {
-        slow.interface.link_mb_per_second = slow.interface.link_mb_per_second.min(4.0 * fastest / 1e6);
+        slow.interface.link_mb_per_second =
+            slow.interface.link_mb_per_second.min(4.0 * fastest / 1e6);
     }
     let alone = |size: u32| {
         let is_it = |one: &&CellMeasured| {
-            one.cell.access == Access::Random && one.cell.reads >= 1.0 && one.cell.depth == 1 && one.cell.size_bytes == size
+            one.cell.access == Access::Random
+                && one.cell.reads >= 1.0
+                && one.cell.depth == 1
+                && one.cell.size_bytes == size
         };
         cells.iter().find(is_it).map(|one| 1e6 / one.iops)
     };
@@ -82,11 +98,13 @@ pub(super) fn slow_down(profile: &Profile, cells: &[CellMeasured]) -> Profile {
     if slow.check().is_ok() { slow } else { profile.clone() }
 }
 
-/// The page-mapped profile with programs that are as slow as the fastest writes say: `units` pages at once, each in that time. Faster ones
-/// are left where the link may be what limits writes.
+/// The page-mapped profile with programs that are as slow as the fastest writes say: `units` pages
+/// at once, each in that time. Faster ones are left where the link may be what limits writes.
 pub(super) fn programs(profile: &Profile, cells: &[CellMeasured]) -> Profile {
     let rate = |is_write: bool| {
-        let of_kind = cells.iter().filter(|one| if is_write { one.cell.reads <= 0.0 } else { one.cell.reads >= 1.0 });
+        let of_kind = cells
+            .iter()
+            .filter(|one| if is_write { one.cell.reads <= 0.0 } else { one.cell.reads >= 1.0 });
         of_kind.map(CellMeasured::bytes_per_second).fold(0.0, f64::max)
     };
     let (writes, reads) = (rate(true), rate(false));
@@ -97,18 +115,22 @@ pub(super) fn programs(profile: &Profile, cells: &[CellMeasured]) -> Profile {
     let m = &mut changed.media;
     let planes = if m.multi_plane { m.planes_per_die } else { 1 };
     let units = m.channels * m.packages_per_channel * m.dies_per_package * planes;
-    let in_flight = if changed.write_buffer.bytes > 0 { changed.write_buffer.in_flight_pages } else { 0 };
+    let in_flight =
+        if changed.write_buffer.bytes > 0 { changed.write_buffer.in_flight_pages } else { 0 };
     let at_once = if in_flight > 0 { in_flight.min(units) } else { units };
     let wanted_us = f64::from(at_once) * f64::from(m.page_bytes) / writes * 1e6;
     let mean_us = m.program_us.iter().sum::<f64>() / m.program_us.len() as f64;
     if wanted_us < mean_us || writes < 0.7 * reads {
-        m.program_us.iter_mut().for_each(|time| *time = (*time * wanted_us / mean_us).max(1.0).round());
+        m.program_us
+            .iter_mut()
+            .for_each(|time| *time = (*time * wanted_us / mean_us).max(1.0).round());
     }
     if changed.check().is_ok() { changed } else { profile.clone() }
 }
 
-/// The page-mapped profile with media that do the least that media can: pages of one type, nothing overlapped, one plane a die. `None` if they are
-/// so already. What slopes cannot find is easier to add to these than to take away from others.
+/// The page-mapped profile with media that do the least that media can: pages of one type, nothing
+/// overlapped, one plane a die. `None` if they are so already. What slopes cannot find is easier to
+/// add to these than to take away from others.
 pub(super) fn plain(profile: &Profile) -> Option<Profile> {
     if Scheme::of(profile).is_log_block() {
         return None;
@@ -141,7 +163,10 @@ mod tests {
         assert!((units - 16.0).abs() < 0.01, "{units}");
         assert_eq!(least_units(&[]), 1.0);
         let wide = widen(&ssd::drive::profile::load("usb-stick").unwrap(), 30.0);
-        assert_eq!(wide.media.packages_per_channel * wide.media.channels * wide.media.dies_per_package, 32);
+        assert_eq!(
+            wide.media.packages_per_channel * wide.media.channels * wide.media.dies_per_package,
+            32
+        );
     }
 
     #[test]
@@ -150,8 +175,14 @@ mod tests {
         let mean = start.media.program_us.iter().sum::<f64>() / start.media.program_us.len() as f64;
         let plain = plain(&start).unwrap();
         assert!(start.media.program_us.len() > 1 && plain.media.program_us == [mean]);
-        assert_eq!((plain.media.planes_per_die, plain.media.multi_plane, plain.media.cache_mode), (1, false, false));
-        assert!(super::plain(&plain).is_none() && super::plain(&ssd::drive::profile::load("usb-stick").unwrap()).is_none());
+        assert_eq!(
+            (plain.media.planes_per_die, plain.media.multi_plane, plain.media.cache_mode),
+            (1, false, false)
+        );
+        assert!(
+            super::plain(&plain).is_none()
+                && super::plain(&ssd::drive::profile::load("usb-stick").unwrap()).is_none()
+        );
     }
 
     #[test]
@@ -163,11 +194,27 @@ mod tests {
             requests: 160,
         };
         // 10 us for 3584 bytes: 358 MB/s; 64 KiB at a time make 131 MB/s.
-        let cells = [one(1.0, 512, 1e6 / 90.0), one(1.0, 4096, 1e4), one(1.0, 65_536, 2e3), one(0.0, 4096, 4e3)];
-        let start = ssd::drive::profile::load("a16").unwrap().with_overrides(&["media.channel_mt_per_second=50000"]).unwrap();
+        let cells = [
+            one(1.0, 512, 1e6 / 90.0),
+            one(1.0, 4096, 1e4),
+            one(1.0, 65_536, 2e3),
+            one(0.0, 4096, 4e3),
+        ];
+        let start = ssd::drive::profile::load("a16")
+            .unwrap()
+            .with_overrides(&["media.channel_mt_per_second=50000"])
+            .unwrap();
         let slow = slow_down(&start, &cells);
-        assert!((slow.media.channel_mt_per_second - 1.5 * 358.4).abs() < 1.0, "{}", slow.media.channel_mt_per_second);
-        assert!((slow.interface.link_mb_per_second - 4.0 * 131.072).abs() < 1.0, "{}", slow.interface.link_mb_per_second);
+        assert!(
+            (slow.media.channel_mt_per_second - 1.5 * 358.4).abs() < 1.0,
+            "{}",
+            slow.media.channel_mt_per_second
+        );
+        assert!(
+            (slow.interface.link_mb_per_second - 4.0 * 131.072).abs() < 1.0,
+            "{}",
+            slow.interface.link_mb_per_second
+        );
         // 16 dies with pages of 4 KiB that write 16.4 MB/s take 4 ms a page.
         assert!((programs(&start, &cells).media.program_us[0] - 4_000.0).abs() < 2.0);
         assert_eq!(programs(&start, &[]), start);

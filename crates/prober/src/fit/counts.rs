@@ -1,5 +1,7 @@
-//! What is in use when: numbers of erase blocks and logs. They show only where the whole measurement is simulated, and are searched in whole
-//! steps: along each number and back, with steps that halve where none of them helps. Slopes do not tell them, as nothing changes within a step.
+//! What is in use when: numbers of erase blocks and logs. They show only where the whole
+//! measurement is simulated, and are searched in whole steps: along each number and back, with
+//! steps that halve where none of them helps. Slopes do not tell them, as nothing changes within a
+//! step.
 
 use ssd::drive::profile::Profile;
 use units::Cancelled;
@@ -25,7 +27,11 @@ pub(super) enum Count {
 impl Count {
     /// The numbers that a profile has.
     pub fn of(profile: &Profile) -> &'static [Self] {
-        if Scheme::of(profile).is_log_block() { &[Self::Logs] } else { &[Self::Spare, Self::Kept, Self::SpareAndKept] }
+        if Scheme::of(profile).is_log_block() {
+            &[Self::Logs]
+        } else {
+            &[Self::Spare, Self::Kept, Self::SpareAndKept]
+        }
     }
 
     /// The first step: about as far as what experiments find may be off.
@@ -57,8 +63,10 @@ impl Count {
 }
 
 fn spare(profile: &mut Profile, rows: i32) {
-    let row_pages = f64::from(profile.layout().planes()) * f64::from(profile.media.pages_per_erase_block);
-    profile.ftl.over_provisioning += f64::from(rows) * row_pages / f64::from(profile.logical_pages());
+    let row_pages =
+        f64::from(profile.layout().planes()) * f64::from(profile.media.pages_per_erase_block);
+    profile.ftl.over_provisioning +=
+        f64::from(rows) * row_pages / f64::from(profile.logical_pages());
 }
 
 fn kept(profile: &mut Profile, blocks: i32) {
@@ -68,8 +76,14 @@ fn kept(profile: &mut Profile, blocks: i32) {
     profile.cleaning.start_below_free = (kept / rows).max(0.0);
 }
 
-/// The candidate with the numbers that fit best: the best of a step up and down along each, and twice as far where the last one helped.
-pub(super) fn search(simulator: &Simulator<'_>, goal: &Goal, structure: &Structure, from: Candidate) -> Result<Candidate, Cancelled> {
+/// The candidate with the numbers that fit best: the best of a step up and down along each, and
+/// twice as far where the last one helped.
+pub(super) fn search(
+    simulator: &Simulator<'_>,
+    goal: &Goal,
+    structure: &Structure,
+    from: Candidate,
+) -> Result<Candidate, Cancelled> {
     const BETTER: f64 = 0.98;
     let mut best = from;
     let mut halvings = 0;
@@ -89,17 +103,29 @@ pub(super) fn search(simulator: &Simulator<'_>, goal: &Goal, structure: &Structu
         }
         let mut ways: Vec<((Count, i32), Profile)> = Vec::new();
         for (count, by) in tried {
-            let Some(changed) = count.changed(&base, by).map(|changed| simulator.sized(&changed)) else { continue };
+            let Some(changed) = count.changed(&base, by).map(|changed| simulator.sized(&changed))
+            else {
+                continue;
+            };
             // What is known of the spare space may leave no room for it.
-            if changed != base && structure.allows(&base, &changed) && !ways.iter().any(|(_, other)| *other == changed) {
+            if changed != base
+                && structure.allows(&base, &changed)
+                && !ways.iter().any(|(_, other)| *other == changed)
+            {
                 ways.push(((count, by), changed));
             }
         }
         if simulator.allowance.is_over() || ways.is_empty() {
             return Ok(best);
         }
-        let found = evaluate(simulator, goal, ways.iter().map(|(_, profile)| profile.clone()).collect())?;
-        let (way, better) = ways.iter().map(|(way, _)| *way).zip(found).min_by(|(_, a), (_, b)| a.cost.total_cmp(&b.cost)).expect("some");
+        let found =
+            evaluate(simulator, goal, ways.iter().map(|(_, profile)| profile.clone()).collect())?;
+        let (way, better) = ways
+            .iter()
+            .map(|(way, _)| *way)
+            .zip(found)
+            .min_by(|(_, a), (_, b)| a.cost.total_cmp(&b.cost))
+            .expect("some");
         if better.cost < best.cost * BETTER {
             (best, last) = (better, Some(way));
         } else if is_least {

@@ -1,15 +1,19 @@
 //! A profile from measurements: a drive that behaves, to its host, like the one that was probed.
 //!
-//! What experiments found out about the inside ([`Known`]) is taken over. All other values are found by simulation: candidates go through
-//! the very measurement that the device went through, on a [stand-in](stand_in) that is smaller, and the squares of the relative errors are
-//! made small. It starts from the profiles given, the built-in ones. Reads come first, as they depend on the fewest values; then writes and
-//! mixes; then all together. In between, discrete changes ([`moves`]) are tried: schemes, channels, kinds of buffer ([`search`]), and,
-//! where no experiment told it, when cleaning begins ([`spare`]). So far simulations are brief; the best are then fitted to the whole
-//! measurement, every request of it, as what a write meets depends on all writes before it. The last quarter makes cells that are a little
-//! too far off fewer ([`polish`]). It ends when all is near, nothing is left to try, or what may be spent is ([`allowance`]): then the best
-//! so far is the outcome.
+//! What experiments found out about the inside ([`Known`]) is taken over. All other values are
+//! found by simulation: candidates go through the very measurement that the device went through, on
+//! a [stand-in](stand_in) that is smaller, and the squares of the relative errors are made small.
+//! It starts from the profiles given, the built-in ones. Reads come first, as they depend on the
+//! fewest values; then writes and mixes; then all together. In between, discrete changes
+//! ([`moves`]) are tried: schemes, channels, kinds of buffer ([`search`]), and, where no experiment
+//! told it, when cleaning begins ([`spare`]). So far simulations are brief; the best are then
+//! fitted to the whole measurement, every request of it, as what a write meets depends on all
+//! writes before it. The last quarter makes cells that are a little too far off fewer ([`polish`]).
+//! It ends when all is near, nothing is left to try, or what may be spent is ([`allowance`]): then
+//! the best so far is the outcome.
 //!
-//! The outcome is one drive of many that fit: several insides look the same from outside. Keys that were fitted are listed as such.
+//! The outcome is one drive of many that fit: several insides look the same from outside. Keys that
+//! were fitted are listed as such.
 
 mod allowance;
 mod analytic;
@@ -67,7 +71,8 @@ pub struct Input<'a> {
     pub seed: u64,
     /// How much to search: simulations of a whole matrix at most, and one more. 400 is thorough.
     pub effort: usize,
-    /// How long to search at most, and to simulate one more; `None` for as long as `effort` takes. What is found then depends on the machine.
+    /// How long to search at most, and to simulate one more; `None` for as long as `effort` takes.
+    /// What is found then depends on the machine.
     pub longest: Option<Duration>,
 }
 
@@ -99,10 +104,15 @@ impl Fit {
 #[derive(Debug, thiserror::Error)]
 pub enum FitError {
     /// Nothing to fit to.
-    #[error("the matrix holds no cell with a throughput: run experiment `matrix` on the device first")]
+    #[error(
+        "the matrix holds no cell with a throughput: run experiment `matrix` on the device first"
+    )]
     Empty,
     /// No start can be simulated.
-    #[error("none of the {starts} profiles to start from can be simulated over an area of {area_bytes} bytes")]
+    #[error(
+        "none of the {starts} profiles to start from can be simulated over an area of {area_bytes} \
+         bytes"
+    )]
     NoStart {
         /// Profiles given.
         starts: usize,
@@ -117,7 +127,8 @@ pub enum FitError {
 /// Finds the profile. The progress counts cells simulated.
 ///
 /// # Errors
-/// [`FitError`]. Findings that are missing or that no profile can have are no errors: the fit does without, and its notes say so.
+/// [`FitError`]. Findings that are missing or that no profile can have are no errors: the fit does
+/// without, and its notes say so.
 pub fn fit(input: &Input<'_>, progress: &Progress) -> Result<Fit, FitError> {
     let is_good = |one: &&CellMeasured| one.iops.is_finite() && one.iops > 0.0;
     let cells: Vec<CellMeasured> = input.target.cells.iter().filter(is_good).copied().collect();
@@ -130,7 +141,12 @@ pub fn fit(input: &Input<'_>, progress: &Progress) -> Result<Fit, FitError> {
     allowance.watch(progress, || searched(input, cells, &allowance, progress))
 }
 
-fn searched(input: &Input<'_>, cells: Vec<CellMeasured>, allowance: &Allowance, progress: &Progress) -> Result<Fit, FitError> {
+fn searched(
+    input: &Input<'_>,
+    cells: Vec<CellMeasured>,
+    allowance: &Allowance,
+    progress: &Progress,
+) -> Result<Fit, FitError> {
     let structure = Structure::of(input.known);
     let starts: Vec<Profile> = if input.starts.is_empty() {
         ssd::drive::profile::PROFILES.iter().map(|one| one.profile()).collect()
@@ -166,13 +182,23 @@ fn searched(input: &Input<'_>, cells: Vec<CellMeasured>, allowance: &Allowance, 
     let mut notes = search.structure.notes.clone();
     if allowance.is_out_of_time() {
         let seconds = input.longest.unwrap_or_default().as_secs_f64();
-        notes.push(format!("the search was ended after {seconds} s: another may find a profile that is nearer"));
+        notes.push(format!(
+            "the search was ended after {seconds} s: another may find a profile that is nearer"
+        ));
     }
     finished(input, &search, profile, &mut notes)
 }
 
-fn finished(input: &Input<'_>, search: &Search<'_>, found: Profile, notes: &mut Vec<String>) -> Result<Fit, FitError> {
-    let no_start = || FitError::NoStart { starts: search.starts.len(), area_bytes: input.target.protocol.area_bytes };
+fn finished(
+    input: &Input<'_>,
+    search: &Search<'_>,
+    found: Profile,
+    notes: &mut Vec<String>,
+) -> Result<Fit, FitError> {
+    let no_start = || FitError::NoStart {
+        starts: search.starts.len(),
+        area_bytes: input.target.protocol.area_bytes,
+    };
     let mut profile = found;
     finish::finish(&mut profile, input, search.simulator.spare, notes);
     if let Err(error) = profile.check() {
@@ -209,7 +235,8 @@ struct Search<'a> {
 const GOOD: f64 = 0.04;
 /// Errors of reads below this, in every cell, are left to the fit of all.
 const NEAR_ENOUGH: f64 = 0.08;
-/// Of what is left when reads and writes are fitted, the share that goes into searching by brief simulations, before whole ones.
+/// Of what is left when reads and writes are fitted, the share that goes into searching by brief
+/// simulations, before whole ones.
 const BRIEF: f64 = 0.5;
 /// The share of all after which the search by least squares ends, and cells are counted.
 const SEARCH: f64 = 0.75;
@@ -223,12 +250,23 @@ impl Search<'_> {
     }
 
     fn whole(&self, phases: u8) -> Goal {
-        Goal::whole(&self.cells.iter().filter(|one| phases & phase(&one.cell) != 0).copied().collect::<Vec<_>>())
+        Goal::whole(
+            &self
+                .cells
+                .iter()
+                .filter(|one| phases & phase(&one.cell) != 0)
+                .copied()
+                .collect::<Vec<_>>(),
+        )
     }
 
     /// Whether the target cleans within the measurement, or merges in waves.
     fn is_history_seen(&self) -> bool {
-        let cleans = self.simulator.spare.onset().is_some_and(|(bytes, _)| bytes < self.simulator.written_bytes as f64);
+        let cleans = self
+            .simulator
+            .spare
+            .onset()
+            .is_some_and(|(bytes, _)| bytes < self.simulator.written_bytes as f64);
         cleans || self.structure.log_bytes().is_some()
     }
 
@@ -236,7 +274,10 @@ impl Search<'_> {
         self.simulator.allowance.set_part(SEARCH);
         let fronts = self.reads()?;
         if fronts.is_empty() {
-            return Err(FitError::NoStart { starts: self.starts.len(), area_bytes: self.simulator.protocol.area_bytes });
+            return Err(FitError::NoStart {
+                starts: self.starts.len(),
+                area_bytes: self.simulator.protocol.area_bytes,
+            });
         }
         let (found, in_brief) = self.with_writes(&fronts)?;
         self.simulator.allowance.set_part(1.0);
@@ -244,15 +285,20 @@ impl Search<'_> {
         Ok(self.polished(found)?.map_or(in_brief, |best| best.profile))
     }
 
-    /// The candidate with the fewest cells amiss, polished; and gone on from with what is left then, as long as that helps.
+    /// The candidate with the fewest cells amiss, polished; and gone on from with what is left
+    /// then, as long as that helps.
     fn polished(&self, found: Vec<Candidate>) -> Result<Option<Candidate>, FitError> {
         const BETTER: f64 = 0.98;
         const CLIMB: f64 = 0.6;
         const ENOUGH: f64 = 0.9;
-        let (goal, values, allowance) = (Goal::whole(&self.cells), self.last_values(), self.simulator.allowance);
+        let (goal, values, allowance) =
+            (Goal::whole(&self.cells), self.last_values(), self.simulator.allowance);
         let polished = |found: Vec<Candidate>| {
-            let best = found.into_iter().min_by(|a, b| polish::amiss(&a.errors).total_cmp(&polish::amiss(&b.errors)));
-            best.map(|best| polish::polish(&self.simulator, &goal, &self.structure, best, &values)).transpose()
+            let best = found
+                .into_iter()
+                .min_by(|a, b| polish::amiss(&a.errors).total_cmp(&polish::amiss(&b.errors)));
+            best.map(|best| polish::polish(&self.simulator, &goal, &self.structure, best, &values))
+                .transpose()
         };
         let Some(mut best) = polished(found)? else { return Ok(None) };
         while best.worst() > polish::NEAR && allowance.spent() < ENOUGH {
@@ -260,19 +306,24 @@ impl Search<'_> {
             let found = self.climbed(vec![best.clone()], begin + (1.0 - begin) * CLIMB)?;
             allowance.set_until(1.0);
             match polished(found)? {
-                Some(next) if polish::amiss(&next.errors) < polish::amiss(&best.errors) * BETTER => best = next,
+                Some(next)
+                    if polish::amiss(&next.errors) < polish::amiss(&best.errors) * BETTER =>
+                {
+                    best = next;
+                }
                 _ => break,
             }
         }
         Ok(Some(best))
     }
 
-    /// What the best profiles for reads become when all is fitted: none if nothing is left to simulate the whole measurement, but the best
-    /// profile by brief simulations always.
+    /// What the best profiles for reads become when all is fitted: none if nothing is left to
+    /// simulate the whole measurement, but the best profile by brief simulations always.
     fn with_writes(&mut self, fronts: &[Profile]) -> Result<(Vec<Candidate>, Profile), FitError> {
         let backs = self.writes(fronts)?;
         let begin = self.simulator.allowance.spent();
-        // Where the target cleans within the measurement, or merges in waves, brief simulations say little of writes.
+        // Where the target cleans within the measurement, or merges in waves, brief simulations say
+        // little of writes.
         let brief = if self.is_history_seen() { 0.0 } else { BRIEF };
         self.simulator.allowance.set_until(begin + (1.0 - begin) * brief);
         let goal = self.goal(READS | WRITES | MIXES);
@@ -288,7 +339,8 @@ impl Search<'_> {
         Ok((self.climbed(candidates, 0.95)?, in_brief))
     }
 
-    /// What is best when these are fitted to the whole measurement, until so much is spent: by least squares, and by the cells that are near.
+    /// What is best when these are fitted to the whole measurement, until so much is spent: by
+    /// least squares, and by the cells that are near.
     fn climbed(&self, candidates: Vec<Candidate>, until: f64) -> Result<Vec<Candidate>, FitError> {
         let (goal, values) = (Goal::whole(&self.cells), self.last_values());
         self.simulator.allowance.set_until(until);
@@ -301,8 +353,9 @@ impl Search<'_> {
         Ok([pool.end()?, least_amiss].into_iter().flatten().collect())
     }
 
-    /// The kinds of load that values and changes must show in to be searched when all is simulated. Waves of merges hit other cells after the
-    /// least change: what is gained by chance must not cost reads.
+    /// The kinds of load that values and changes must show in to be searched when all is simulated.
+    /// Waves of merges hit other cells after the least change: what is gained by chance must not
+    /// cost reads.
     fn last_phases(&self) -> u8 {
         if self.structure.log_bytes().is_some() { WRITES | MIXES } else { READS | WRITES | MIXES }
     }
@@ -319,7 +372,12 @@ impl Search<'_> {
             phases if phases & READS == 0 => one.phases & READS == 0,
             _ => true,
         };
-        self.parameters.iter().copied().filter(own).filter(|one| !self.structure.is_sure_of(one.key)).collect()
+        self.parameters
+            .iter()
+            .copied()
+            .filter(own)
+            .filter(|one| !self.structure.is_sure_of(one.key))
+            .collect()
     }
 
     /// The best profiles for reads alone.
@@ -352,21 +410,33 @@ impl Search<'_> {
         let mut refined = simplest_first(refined);
         refined.iter().cloned().for_each(|one| pool.add(one));
         self.simulator.allowance.set_until(share(1.0));
-        // Whole simulations take all that can be saved: what is left is fitted together with writes.
-        if !has_writes || !self.is_history_seen() || pool.best().is_some_and(|best| best.worst() > NEAR_ENOUGH) {
+        // Whole simulations take all that can be saved: what is left is fitted together with
+        // writes.
+        if !has_writes
+            || !self.is_history_seen()
+            || pool.best().is_some_and(|best| best.worst() > NEAR_ENOUGH)
+        {
             pool.climb()?;
         }
         let best = pool.end()?;
         // One that fits is enough, unless writes still have to tell how many dies there are.
         refined.truncate(if is_open { 2 } else { 0 });
-        Ok(simplest_first(best.into_iter().chain(refined).collect()).into_iter().map(|one| one.profile).collect())
+        Ok(simplest_first(best.into_iter().chain(refined).collect())
+            .into_iter()
+            .map(|one| one.profile)
+            .collect())
     }
 
     /// Gives the best profiles for reads what others do with writes: the best of these.
     fn writes(&mut self, fronts: &[Profile]) -> Result<Vec<Profile>, FitError> {
         let log_bytes = self.structure.log_bytes();
-        // Waves of merges come after so many bytes: brief simulations do not meet them where the drive did.
-        let goal = if log_bytes.is_some() { self.whole(WRITES | MIXES) } else { self.goal(WRITES | MIXES) };
+        // Waves of merges come after so many bytes: brief simulations do not meet them where the
+        // drive did.
+        let goal = if log_bytes.is_some() {
+            self.whole(WRITES | MIXES)
+        } else {
+            self.goal(WRITES | MIXES)
+        };
         if goal.cells.is_empty() {
             return Ok(fronts.to_vec());
         }
@@ -376,17 +446,27 @@ impl Search<'_> {
         let mut variants = logged.clone();
         let ways = std::iter::once(None).chain(self.donors.iter().map(Some));
         // The fronts in turn: where each simulation takes long, not all of these are looked at.
-        for (donor, (rank, front)) in ways.flat_map(|donor| fronts[..most].iter().enumerate().map(move |front| (donor, front))) {
-            let variant = donor.map_or_else(|| front.clone(), |donor| self.with_reserve(structure.put(&transplanted(front, donor))));
+        for (donor, (rank, front)) in ways
+            .flat_map(|donor| fronts[..most].iter().enumerate().map(move |front| (donor, front)))
+        {
+            let variant = donor.map_or_else(
+                || front.clone(),
+                |donor| self.with_reserve(structure.put(&transplanted(front, donor))),
+            );
             if variant.check().is_err() {
                 continue;
             }
             let adjusted = analytic::programs(&variant, &self.cells);
-            // Moves seldom come from pages of several types to one, as a few values then fit less at first.
+            // Moves seldom come from pages of several types to one, as a few values then fit less
+            // at first.
             let is_plain_tried = log_bytes.is_none();
-            let plain = analytic::plain(&adjusted).filter(|_| is_plain_tried).map(|plain| analytic::programs(&plain, &self.cells));
+            let plain = analytic::plain(&adjusted)
+                .filter(|_| is_plain_tried)
+                .map(|plain| analytic::programs(&plain, &self.cells));
             // As it is, too, but only of the best front.
-            for variant in [Some(adjusted), plain, (rank == 0).then_some(variant)].into_iter().flatten() {
+            for variant in
+                [Some(adjusted), plain, (rank == 0).then_some(variant)].into_iter().flatten()
+            {
                 if !variants.contains(&variant) {
                     variants.push(variant);
                 }
@@ -394,44 +474,68 @@ impl Search<'_> {
         }
         if let Some(spare) = self.spare_that_fits(&variants)? {
             self.simulator.spare = spare;
-            variants.iter_mut().for_each(|variant| *variant = spare::with_onset(variant, self.simulator.capacity_bytes, spare));
+            variants.iter_mut().for_each(|variant| {
+                *variant = spare::with_onset(variant, self.simulator.capacity_bytes, spare);
+            });
         }
         let begin = self.simulator.allowance.spent();
         self.simulator.allowance.set_until(begin + (1.0 - begin) * 0.2);
-        let adapted = if goal.is_whole() { variants } else { self.adapted(WRITES | MIXES, variants, 1)? };
+        let adapted =
+            if goal.is_whole() { variants } else { self.adapted(WRITES | MIXES, variants, 1)? };
         self.simulator.allowance.set_until(begin + (1.0 - begin) * 0.35);
         let mut refined = Vec::new();
-        // What waves cost at first says little of what they do with the right values: such drives are tried in any case.
-        let (of_logs, others): (Vec<_>, Vec<_>) =
-            self.evaluated(&goal, &adapted)?.into_iter().partition(|one| logged.contains(&one.profile));
+        // What waves cost at first says little of what they do with the right values: such drives
+        // are tried in any case.
+        let (of_logs, others): (Vec<_>, Vec<_>) = self
+            .evaluated(&goal, &adapted)?
+            .into_iter()
+            .partition(|one| logged.contains(&one.profile));
         for candidate in of_logs.into_iter().chain(others).take(KEPT - 1) {
-            refined.push(refine(&self.simulator, &goal, candidate, &self.values(WRITES | MIXES), 1)?);
+            refined.push(refine(
+                &self.simulator,
+                &goal,
+                candidate,
+                &self.values(WRITES | MIXES),
+                1,
+            )?);
         }
         refined.sort_by(|a, b| a.cost.total_cmp(&b.cost));
         let found: Vec<Profile> = refined.into_iter().map(|one| one.profile).collect();
         Ok(if found.is_empty() { fronts[..1].to_vec() } else { found })
     }
 
-    /// When cleaning begins, where no experiment told but the matrix is as if it did: if some page-mapped drive is nearest at first.
+    /// When cleaning begins, where no experiment told but the matrix is as if it did: if some
+    /// page-mapped drive is nearest at first.
     fn spare_that_fits(&self, variants: &[Profile]) -> Result<Option<Spare>, Cancelled> {
-        if !matches!(self.simulator.spare, Spare::Unknown { .. }) || self.structure.log_bytes().is_some() {
+        if !matches!(self.simulator.spare, Spare::Unknown { .. })
+            || self.structure.log_bytes().is_some()
+        {
             return Ok(None);
         }
         let found = self.evaluated(&self.telling(WRITES | MIXES), variants)?;
         match found.first().filter(|best| !Scheme::of(&best.profile).is_log_block()) {
-            Some(best) => spare::search(&self.simulator, &self.whole(WRITES | MIXES), &best.profile),
+            Some(best) => {
+                spare::search(&self.simulator, &self.whole(WRITES | MIXES), &best.profile)
+            }
             None => Ok(None),
         }
     }
 
-    /// What fits best of drives with logs common to all places, if random writes were absorbed as by such.
+    /// What fits best of drives with logs common to all places, if random writes were absorbed as
+    /// by such.
     fn with_common_logs(&self, front: &Profile, goal: &Goal) -> Result<Vec<Profile>, Cancelled> {
         const TRIED: usize = 2;
         let Some(log_bytes) = self.structure.log_bytes() else { return Ok(Vec::new()) };
         let begin = self.simulator.allowance.spent();
         self.simulator.allowance.set_until(begin + (1.0 - begin) * 0.25);
         let channels = self.structure.channels();
-        let begin = common_logs::Begin { front, log_bytes, log_rate: self.structure.log_rate, channels, cells: &self.cells };
+        let begin = common_logs::Begin {
+            front,
+            log_bytes,
+            log_rate: self.structure.log_rate,
+            channels,
+            cells: &self.cells,
+        };
         let mut found = begin.search(&self.simulator, goal)?;
         found.truncate(TRIED);
         Ok(found)
@@ -446,13 +550,21 @@ impl Search<'_> {
     fn telling(&self, phases: u8) -> Goal {
         let tells = |one: &&CellMeasured| {
             let Cell { size_bytes, depth, .. } = one.cell;
-            phases & phase(&one.cell) != 0 && [1, 16].contains(&depth) && [4096, 65_536, 262_144].contains(&size_bytes)
+            phases & phase(&one.cell) != 0
+                && [1, 16].contains(&depth)
+                && [4096, 65_536, 262_144].contains(&size_bytes)
         };
         Goal::new(self.cells.iter().filter(tells).copied().collect())
     }
 
-    /// The profiles, each brought near to the target by a few cells that tell most; those that are far off are left out.
-    fn adapted(&self, phases: u8, profiles: Vec<Profile>, jacobians: usize) -> Result<Vec<Profile>, Cancelled> {
+    /// The profiles, each brought near to the target by a few cells that tell most; those that are
+    /// far off are left out.
+    fn adapted(
+        &self,
+        phases: u8,
+        profiles: Vec<Profile>,
+        jacobians: usize,
+    ) -> Result<Vec<Profile>, Cancelled> {
         let goal = self.telling(phases);
         if goal.cells.is_empty() {
             return Ok(profiles);
@@ -460,7 +572,13 @@ impl Search<'_> {
         let mut adapted = Vec::new();
         let few = profiles.len().div_ceil(2).min(6);
         for candidate in self.evaluated(&goal, &profiles)?.into_iter().take(few) {
-            adapted.push(refine(&self.simulator, &goal, candidate, &self.values(phases), jacobians)?);
+            adapted.push(refine(
+                &self.simulator,
+                &goal,
+                candidate,
+                &self.values(phases),
+                jacobians,
+            )?);
         }
         adapted.sort_by(|a, b| a.cost.total_cmp(&b.cost));
         Ok(adapted.into_iter().map(|one| one.profile).collect())
@@ -483,8 +601,8 @@ impl Search<'_> {
     }
 }
 
-/// Best first, but of those that are all near to the target the ones with the fewest planes: where reads do not show more, nothing speaks for
-/// more.
+/// Best first, but of those that are all near to the target the ones with the fewest planes: where
+/// reads do not show more, nothing speaks for more.
 fn simplest_first(mut candidates: Vec<Candidate>) -> Vec<Candidate> {
     /// A mean error of 2 %.
     const NEAR: f64 = 4e-4;
@@ -540,13 +658,17 @@ fn phase(cell: &Cell) -> u8 {
     }
 }
 
-/// Without cells that say what a shallower one says already: where the depth makes no difference any more, one of them is enough.
+/// Without cells that say what a shallower one says already: where the depth makes no difference
+/// any more, one of them is enough.
 fn thinned(cells: &[CellMeasured]) -> Vec<CellMeasured> {
     let is_same = |a: &CellMeasured, b: &CellMeasured| (a.iops / b.iops).ln().abs() < 0.015;
     let says_more = |one: &&CellMeasured| {
         let mut shallower = cells.iter().filter(|other| {
             let (a, b) = (&one.cell, &other.cell);
-            a.access == b.access && a.reads == b.reads && a.size_bytes == b.size_bytes && b.depth < a.depth
+            a.access == b.access
+                && a.reads == b.reads
+                && a.size_bytes == b.size_bytes
+                && b.depth < a.depth
         });
         !shallower.any(|other| is_same(one, other))
     };

@@ -1,6 +1,8 @@
 //! Discrete changes to a profile: what least squares cannot find.
 
-use ssd::drive::profile::{CommandOrder, Detector, FlushOrder, FlushRule, InterfaceKind, MediaConfig, Profile};
+use ssd::drive::profile::{
+    CommandOrder, Detector, FlushOrder, FlushRule, InterfaceKind, MediaConfig, Profile,
+};
 
 use super::parameters::{MIXES, READS, WRITES};
 use super::scheme::Scheme;
@@ -57,9 +59,11 @@ pub(super) fn moves(from: &Profile, phases: u8) -> Vec<Profile> {
 }
 
 fn interface(moves: &mut Moves) {
-    for (kind, depths) in
-        [(InterfaceKind::Usb, [1].as_slice()), (InterfaceKind::Sata, &[1, 2, 4, 8, 16, 32]), (InterfaceKind::Nvme, &[16, 32, 128, 1024])]
-    {
+    for (kind, depths) in [
+        (InterfaceKind::Usb, [1].as_slice()),
+        (InterfaceKind::Sata, &[1, 2, 4, 8, 16, 32]),
+        (InterfaceKind::Nvme, &[16, 32, 128, 1024]),
+    ] {
         for &depth in depths {
             moves.add(|profile| {
                 profile.interface.kind = kind;
@@ -95,18 +99,22 @@ fn media(moves: &mut Moves) {
         // The same dies.
         moves.add(|profile| {
             profile.media.channels = channels;
-            profile.media.packages_per_channel = (profile.media.packages_per_channel * before / channels).max(1);
+            profile.media.packages_per_channel =
+                (profile.media.packages_per_channel * before / channels).max(1);
         });
         moves.add(|profile| {
             profile.media.channels = channels;
-            profile.media.packages_per_channel = (profile.media.packages_per_channel * before / channels).max(1);
+            profile.media.packages_per_channel =
+                (profile.media.packages_per_channel * before / channels).max(1);
             profile.media.channel_mt_per_second *= f64::from(before) / f64::from(channels);
         });
     }
     for channels in [m.channels + 1, m.channels.saturating_sub(1)] {
         moves.add(|profile| profile.media.channels = channels);
     }
-    for ways in [m.packages_per_channel * 2, m.packages_per_channel * 4, halved(m.packages_per_channel)] {
+    for ways in
+        [m.packages_per_channel * 2, m.packages_per_channel * 4, halved(m.packages_per_channel)]
+    {
         moves.add(|profile| profile.media.packages_per_channel = ways);
     }
     for planes in [m.planes_per_die * 2, halved(m.planes_per_die), 1] {
@@ -116,7 +124,10 @@ fn media(moves: &mut Moves) {
             profile.media.multi_plane = true;
         });
     }
-    for (page, pages) in [(m.page_bytes * 2, halved(m.pages_per_erase_block)), (halved(m.page_bytes), m.pages_per_erase_block * 2)] {
+    for (page, pages) in [
+        (m.page_bytes * 2, halved(m.pages_per_erase_block)),
+        (halved(m.page_bytes), m.pages_per_erase_block * 2),
+    ] {
         moves.add(|profile| {
             profile.media.page_bytes = page;
             profile.media.pages_per_erase_block = pages;
@@ -151,11 +162,16 @@ fn read_ahead(moves: &mut Moves) {
             moves.add(|profile| profile.read_ahead.trigger_requests = trigger);
         }
         for factor in [0.5, 2.0] {
-            moves.add(|profile| profile.read_ahead.window_bytes = (profile.read_ahead.window_bytes as f64 * factor) as u64);
+            moves.add(|profile| {
+                profile.read_ahead.window_bytes =
+                    (profile.read_ahead.window_bytes as f64 * factor) as u64;
+            });
         }
     }
     for factor in [0.25, 0.5, 2.0, 4.0] {
-        moves.add(|profile| profile.read_cache.bytes = (profile.read_cache.bytes as f64 * factor) as u64);
+        moves.add(|profile| {
+            profile.read_cache.bytes = (profile.read_cache.bytes as f64 * factor) as u64;
+        });
     }
     moves.add(|profile| profile.read_cache.bytes = profile.read_cache.bytes.max(1 << 20));
 }
@@ -198,11 +214,20 @@ fn ftl(moves: &mut Moves) {
     for allocation in ["dynamic", "available", "static"] {
         moves.scheme(|scheme| *scheme = Scheme::page_mapped(allocation, chunk));
     }
-    for (name, logs) in [("bast", 4), ("bast", 8), ("fast", 8), ("fast", 64), ("block_mapped", 1), ("block_mapped", 4)] {
+    for (name, logs) in [
+        ("bast", 4),
+        ("bast", 8),
+        ("fast", 8),
+        ("fast", 64),
+        ("block_mapped", 1),
+        ("block_mapped", 4),
+    ] {
         moves.scheme(|scheme| *scheme = Scheme::with_logs(name, logs, 0));
     }
     if scheme.is_log_block() {
-        for logs in [scheme.logs + 1, scheme.logs.saturating_sub(1), scheme.logs * 2, scheme.logs / 2] {
+        for logs in
+            [scheme.logs + 1, scheme.logs.saturating_sub(1), scheme.logs * 2, scheme.logs / 2]
+        {
             moves.scheme(|scheme| scheme.logs = logs);
         }
         let layout = moves.from.layout();
@@ -238,18 +263,27 @@ fn programs(moves: &mut Moves) {
             profile.media.read_us = vec![reads; shape.len()];
         });
     }
-    // Media that overlap nothing, whose pages may well be of two types, and whose planes then take turns.
-    for (shape, factor) in [(&[1.0] as &[f64], 1.0), (&[1.0], 0.6), (&[0.35, 1.65], 1.0), (&[0.35, 1.65], 0.6), (&[0.35, 1.65], 1.6)] {
+    // Media that overlap nothing, whose pages may well be of two types, and whose planes then take
+    // turns.
+    for (shape, factor) in [
+        (&[1.0] as &[f64], 1.0),
+        (&[1.0], 0.6),
+        (&[0.35, 1.65], 1.0),
+        (&[0.35, 1.65], 0.6),
+        (&[0.35, 1.65], 1.6),
+    ] {
         for planes in [m.planes_per_die, m.planes_per_die * 2, 1] {
             moves.add(|profile| {
                 profile.media.planes_per_die = planes;
-                profile.media.program_us = shape.iter().map(|part| part * programs * factor).collect();
+                profile.media.program_us =
+                    shape.iter().map(|part| part * programs * factor).collect();
                 profile.media.read_us = vec![reads; shape.len()];
                 (profile.media.cache_mode, profile.media.multi_plane) = (false, false);
             });
         }
     }
-    // What the times were fitted to with the wrong dies is far from what they are with the right ones.
+    // What the times were fitted to with the wrong dies is far from what they are with the right
+    // ones.
     for factor in [1.0, 0.6, 1.6] {
         let mut add = |change: &dyn Fn(&mut MediaConfig)| {
             moves.add(|profile| {
@@ -268,7 +302,8 @@ fn programs(moves: &mut Moves) {
         // As many planes, in fewer dies, and the other way round.
         for is_multi in [false, true] {
             add(&|m| {
-                (m.packages_per_channel, m.dies_per_package) = (halved(m.packages_per_channel * m.dies_per_package), 1);
+                (m.packages_per_channel, m.dies_per_package) =
+                    (halved(m.packages_per_channel * m.dies_per_package), 1);
                 (m.planes_per_die, m.multi_plane) = (m.planes_per_die * 2, is_multi);
             });
         }
@@ -286,8 +321,8 @@ fn programs(moves: &mut Moves) {
     moves.add(|profile| profile.media.cache_mode = !profile.media.cache_mode);
 }
 
-/// Profiles one change away that show only where all is simulated: what is in use together, and so when. Numbers are not among them: see
-/// [`super::counts`].
+/// Profiles one change away that show only where all is simulated: what is in use together, and so
+/// when. Numbers are not among them: see [`super::counts`].
 pub(super) fn of_history(from: &Profile) -> Vec<Profile> {
     let mut moves = Moves { from: from.clone(), found: Vec::new() };
     let scheme = Scheme::of(from);
@@ -314,7 +349,11 @@ fn logs(moves: &mut Moves, scheme: &Scheme) {
         (wide * 2, pages, scheme.logs.div_ceil(2)),
         (wide / 2, pages, scheme.logs * 2),
     ] {
-        let scheme = Scheme { interleave: if interleave == planes { 0 } else { interleave }, logs, ..scheme.clone() };
+        let scheme = Scheme {
+            interleave: if interleave == planes { 0 } else { interleave },
+            logs,
+            ..scheme.clone()
+        };
         moves.add(|profile| {
             profile.media.pages_per_erase_block = pages;
             scheme.put(profile);
@@ -380,10 +419,16 @@ fn mixes(moves: &mut Moves) {
         (profile.controller.write_hold_us, profile.controller.drain_us) = (0.0, 0.0);
     });
     // What takes the controller its time may take the link as long, and the other way round.
-    let (frames_us, command_us) = (moves.from.interface.write_frames_us, moves.from.controller.write_command_us);
+    let (frames_us, command_us) =
+        (moves.from.interface.write_frames_us, moves.from.controller.write_command_us);
     let both_us = frames_us + command_us;
-    for (frames_us, command_us) in [(both_us, 0.0), (0.0, both_us), (moves.from.interface.read_frames_us, 0.0)] {
-        moves.add(|profile| (profile.interface.write_frames_us, profile.controller.write_command_us) = (frames_us, command_us));
+    for (frames_us, command_us) in
+        [(both_us, 0.0), (0.0, both_us), (moves.from.interface.read_frames_us, 0.0)]
+    {
+        moves.add(|profile| {
+            (profile.interface.write_frames_us, profile.controller.write_command_us) =
+                (frames_us, command_us);
+        });
     }
     for (hold, drain) in [(5.0, 0.0), (15.0, 0.0), (0.0, 20.0), (15.0, 60.0)] {
         moves.add(|profile| {

@@ -1,4 +1,5 @@
-//! The continuous values of a profile that are fitted, each with its range and the kinds of load that it shows in.
+//! The continuous values of a profile that are fitted, each with its range and the kinds of load
+//! that it shows in.
 
 use ssd::drive::profile::{Detector, Profile};
 
@@ -81,8 +82,9 @@ impl Parameter {
         (self.is_active)(profile)
     }
 
-    /// The parameter for a drive of these shortest times: a step of a time that is next to nothing must still be a few hundredths of what a
-    /// request takes, or no slope shows in which it could grow.
+    /// The parameter for a drive of these shortest times: a step of a time that is next to nothing
+    /// must still be a few hundredths of what a request takes, or no slope shows in which it could
+    /// grow.
     pub fn for_times(mut self, shortest: ShortestTimes) -> Self {
         const SHARE: f64 = 0.5;
         let time_us = match self.key {
@@ -119,8 +121,13 @@ pub(super) struct ShortestTimes {
 
 impl ShortestTimes {
     pub fn of(cells: &[CellMeasured]) -> Self {
-        let shortest = |units: fn(&CellMeasured) -> f64| cells.iter().map(|one| 1e6 / one.iops / units(one)).fold(f64::INFINITY, f64::min);
-        Self { request_us: shortest(|_| 1.0), page_us: shortest(|one| f64::from(one.cell.size_bytes.div_ceil(4096))) }
+        let shortest = |units: fn(&CellMeasured) -> f64| {
+            cells.iter().map(|one| 1e6 / one.iops / units(one)).fold(f64::INFINITY, f64::min)
+        };
+        Self {
+            request_us: shortest(|_| 1.0),
+            page_us: shortest(|one| f64::from(one.cell.size_bytes.div_ceil(4096))),
+        }
     }
 }
 
@@ -162,7 +169,8 @@ fn has_buffer(profile: &Profile) -> bool {
 /// Cleaning shows only where there is so little spare space that a measurement can use it up.
 fn is_cleaned(profile: &Profile) -> bool {
     const MOST_BYTES: u64 = 4_000_000_000;
-    let spare = profile.physical_pages().saturating_sub(u64::from(profile.logical_pages())) * u64::from(profile.media.page_bytes);
+    let spare = profile.physical_pages().saturating_sub(u64::from(profile.logical_pages()))
+        * u64::from(profile.media.page_bytes);
     spare < MOST_BYTES && !Scheme::of(profile).is_log_block()
 }
 
@@ -177,10 +185,14 @@ fn reads_ahead(profile: &Profile) -> bool {
 }
 
 macro_rules! parameters {
-    ($({ $key:literal, $phases:expr, $low:expr => $high:expr, $floor:expr, $whole:ident, $($path:ident).+ as $kind:ty, $active:expr }),+ $(,)?) => {
+    ($({
+        $key:literal, $phases:expr, $low:expr => $high:expr, $floor:expr, $whole:ident,
+        $($path:ident).+ as $kind:ty, $active:expr
+    }),+ $(,)?) => {
         &[$(Parameter {
             key: $key, phases: $phases, range: ($low, $high), floor: $floor, whole: Whole::$whole,
-            get: |profile| profile.$($path).+ as f64, set: |profile, value| profile.$($path).+ = value as $kind, is_active: $active,
+            get: |profile| profile.$($path).+ as f64,
+            set: |profile, value| profile.$($path).+ = value as $kind, is_active: $active,
         }),+]
     };
 }
@@ -188,25 +200,38 @@ macro_rules! parameters {
 #[allow(clippy::cast_lossless, clippy::unnecessary_cast)]
 static SIMPLE: &[Parameter] = parameters![
     { "interface.host_us", ALL, 0.0 => 5e3, 1.0, No, interface.host_us as f64, always },
-    { "interface.link_mb_per_second", ALL, 0.5 => 1e5, 0.0, No, interface.link_mb_per_second as f64, always },
-    { "interface.read_frames_us", READS | MIXES, 0.0 => 1e3, 0.5, No, interface.read_frames_us as f64, always },
-    { "interface.write_frames_us", WRITES | MIXES, 0.0 => 1e3, 0.5, No, interface.write_frames_us as f64, always },
-    { "controller.read_command_us", READS | MIXES, 0.0 => 5e3, 0.2, No, controller.read_command_us as f64, always },
-    { "controller.write_command_us", WRITES | MIXES, 0.0 => 5e3, 0.2, No, controller.write_command_us as f64, always },
+    { "interface.link_mb_per_second", ALL, 0.5 => 1e5, 0.0, No,
+      interface.link_mb_per_second as f64, always },
+    { "interface.read_frames_us", READS | MIXES, 0.0 => 1e3, 0.5, No,
+      interface.read_frames_us as f64, always },
+    { "interface.write_frames_us", WRITES | MIXES, 0.0 => 1e3, 0.5, No,
+      interface.write_frames_us as f64, always },
+    { "controller.read_command_us", READS | MIXES, 0.0 => 5e3, 0.2, No,
+      controller.read_command_us as f64, always },
+    { "controller.write_command_us", WRITES | MIXES, 0.0 => 5e3, 0.2, No,
+      controller.write_command_us as f64, always },
     { "controller.page_us", ALL, 0.0 => 1e3, 0.1, No, controller.page_us as f64, always },
-    { "controller.turnaround_us", MIXES, 0.0 => 1e3, 1.0, No, controller.turnaround_us as f64, always },
-    { "controller.write_hold_us", WRITES | MIXES, 0.0 => 1e3, 1.0, No, controller.write_hold_us as f64,
-      |profile| profile.controller.writes_wait_for_reads },
-    { "controller.drain_us", MIXES, 0.0 => 1e3, 1.0, No, controller.drain_us as f64, |profile| profile.controller.writes_wait_for_reads },
+    { "controller.turnaround_us", MIXES, 0.0 => 1e3, 1.0, No,
+      controller.turnaround_us as f64, always },
+    { "controller.write_hold_us", WRITES | MIXES, 0.0 => 1e3, 1.0, No,
+      controller.write_hold_us as f64, |profile| profile.controller.writes_wait_for_reads },
+    { "controller.drain_us", MIXES, 0.0 => 1e3, 1.0, No,
+      controller.drain_us as f64, |profile| profile.controller.writes_wait_for_reads },
     { "media.erase_us", WRITES | MIXES, 50.0 => 1e5, 0.0, No, media.erase_us as f64, always },
     { "media.command_us", ALL, 0.0 => 100.0, 0.2, No, media.command_us as f64, always },
-    { "media.channel_mt_per_second", ALL, 1.0 => 1e5, 0.0, No, media.channel_mt_per_second as f64, always },
-    { "media.suspend_us", MIXES, 0.0 => 1e3, 1.0, No, media.suspend_us as f64, |profile| profile.media.suspend },
-    { "write_buffer.in_flight_pages", WRITES | MIXES, 1.0 => 8192.0, 0.0, Ones, write_buffer.in_flight_pages as u32,
+    { "media.channel_mt_per_second", ALL, 1.0 => 1e5, 0.0, No,
+      media.channel_mt_per_second as f64, always },
+    { "media.suspend_us", MIXES, 0.0 => 1e3, 1.0, No,
+      media.suspend_us as f64, |profile| profile.media.suspend },
+    { "write_buffer.in_flight_pages", WRITES | MIXES, 1.0 => 8192.0, 0.0, Ones,
+      write_buffer.in_flight_pages as u32,
       |profile| has_buffer(profile) && profile.write_buffer.in_flight_pages > 0 },
-    { "write_buffer.bytes", WRITES | MIXES, 512.0 => 1e9, 0.0, Pages, write_buffer.bytes as u64, has_buffer },
-    { "read_ahead.window_bytes", READS, 512.0 => 6e7, 0.0, Pages, read_ahead.window_bytes as u64, reads_ahead },
-    { "read_cache.bytes", READS | MIXES, 512.0 => 1e9, 0.0, Pages, read_cache.bytes as u64, |profile| profile.read_cache.bytes > 0 },
+    { "write_buffer.bytes", WRITES | MIXES, 512.0 => 1e9, 0.0, Pages,
+      write_buffer.bytes as u64, has_buffer },
+    { "read_ahead.window_bytes", READS, 512.0 => 6e7, 0.0, Pages,
+      read_ahead.window_bytes as u64, reads_ahead },
+    { "read_cache.bytes", READS | MIXES, 512.0 => 1e9, 0.0, Pages,
+      read_cache.bytes as u64, |profile| profile.read_cache.bytes > 0 },
 ];
 
 /// A time of the media that each type of pages has: what is fitted is their mean.

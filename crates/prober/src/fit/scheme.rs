@@ -22,7 +22,9 @@ impl Scheme {
     pub fn of(profile: &Profile) -> Self {
         let mut found = Self::page_mapped("dynamic", 1);
         let Ok(spec) = Spec::parse(&profile.ftl.scheme) else { return found };
-        let Some(info) = SCHEMES.iter().find(|info| info.is_called(&spec.name)) else { return found };
+        let Some(info) = SCHEMES.iter().find(|info| info.is_called(&spec.name)) else {
+            return found;
+        };
         let Ok(args) = info.accept(&spec) else { return found };
         let has = |key: &str| info.params.iter().any(|param| param.name == key);
         let whole = |key: &str| if has(key) { args.integer(key) as u32 } else { 0 };
@@ -32,7 +34,8 @@ impl Scheme {
         found.merges_at_once = whole("merges_at_once");
         found.maps_in_memory = whole("maps_in_memory");
         found.chunk_pages = whole("chunk_pages");
-        found.allocation = if has("allocation") { args.text("allocation").to_owned() } else { String::new() };
+        found.allocation =
+            if has("allocation") { args.text("allocation").to_owned() } else { String::new() };
         found
     }
 
@@ -49,14 +52,23 @@ impl Scheme {
     }
 
     pub fn with_logs(name: &'static str, logs: u32, interleave: u32) -> Self {
-        Self { name, logs, interleave, merges_at_once: 1, maps_in_memory: 0, allocation: String::new(), chunk_pages: 0 }
+        Self {
+            name,
+            logs,
+            interleave,
+            merges_at_once: 1,
+            maps_in_memory: 0,
+            allocation: String::new(),
+            chunk_pages: 0,
+        }
     }
 
     pub fn is_log_block(&self) -> bool {
         self.logs > 0
     }
 
-    /// Puts it into a profile. Another scheme's other parameters are lost (`dftl` keeps its cache as it is written).
+    /// Puts it into a profile. Another scheme's other parameters are lost (`dftl` keeps its cache
+    /// as it is written).
     pub fn put(&self, profile: &mut Profile) {
         if self.name == "dftl" {
             return;
@@ -64,7 +76,10 @@ impl Scheme {
         profile.ftl.scheme = if self.is_log_block() {
             let key = if self.name == "block_mapped" { "open_blocks" } else { "log_blocks" };
             let Self { name, logs, interleave, merges_at_once, maps_in_memory, .. } = self;
-            format!("{name}({key}={logs},interleave={interleave},merges_at_once={merges_at_once},maps_in_memory={maps_in_memory})")
+            format!(
+                "{name}({key}={logs},interleave={interleave},merges_at_once={merges_at_once},\
+                 maps_in_memory={maps_in_memory})"
+            )
         } else {
             format!("page_mapped(allocation={},chunk_pages={})", self.allocation, self.chunk_pages)
         };

@@ -1,4 +1,5 @@
-//! The search over structures: best first, with those that were left behind for when it goes no further.
+//! The search over structures: best first, with those that were left behind for when it goes no
+//! further.
 
 use ssd::drive::profile::Profile;
 use units::Cancelled;
@@ -33,14 +34,21 @@ pub(super) struct Pool<'a> {
 }
 
 impl<'a> Pool<'a> {
-    pub fn new(simulator: &'a Simulator<'a>, structure: &'a Structure, goal: &'a Goal, parameters: &'a [Parameter]) -> Self {
+    pub fn new(
+        simulator: &'a Simulator<'a>,
+        structure: &'a Structure,
+        goal: &'a Goal,
+        parameters: &'a [Parameter],
+    ) -> Self {
         Self { simulator, structure, goal, parameters, phases: u8::MAX, entries: Vec::new() }
     }
 
     /// Adds a candidate; of two of one structure, or that do the same, the better one stays.
     pub fn add(&mut self, candidate: Candidate) {
         let structure = structure_of(&candidate.profile);
-        let is_same = |one: &Entry| one.structure == structure || is_alike(&one.candidate.errors, &candidate.errors);
+        let is_same = |one: &Entry| {
+            one.structure == structure || is_alike(&one.candidate.errors, &candidate.errors)
+        };
         match self.entries.iter_mut().find(|one| is_same(one)) {
             Some(known) if known.candidate.cost <= candidate.cost => return,
             Some(known) => (known.candidate, known.structure) = (candidate, structure),
@@ -57,7 +65,10 @@ impl<'a> Pool<'a> {
 
     /// The one of those kept with the fewest cells amiss.
     pub fn least_amiss(&self) -> Option<&Candidate> {
-        self.entries.iter().map(|one| &one.candidate).min_by(|a, b| polish::amiss(&a.errors).total_cmp(&polish::amiss(&b.errors)))
+        self.entries
+            .iter()
+            .map(|one| &one.candidate)
+            .min_by(|a, b| polish::amiss(&a.errors).total_cmp(&polish::amiss(&b.errors)))
     }
 
     /// All that are kept, best first.
@@ -65,12 +76,17 @@ impl<'a> Pool<'a> {
         self.entries.into_iter().map(|one| one.candidate.profile).collect()
     }
 
-    /// Takes discrete changes, the best structure's first, until the stage's share is spent, all are good, or none is left.
+    /// Takes discrete changes, the best structure's first, until the stage's share is spent, all
+    /// are good, or none is left.
     pub fn climb(&mut self) -> Result<(), Cancelled> {
         const BETTER: f64 = 0.9;
-        while !self.simulator.allowance.is_over() && self.best().is_some_and(|best| best.worst() > GOOD) {
+        while !self.simulator.allowance.is_over()
+            && self.best().is_some_and(|best| best.worst() > GOOD)
+        {
             let limit = self.best().map_or(0.0, |best| best.cost * FAR);
-            let open = |one: &Entry| one.candidate.cost <= limit && one.candidate.cost < one.expanded_at * BETTER;
+            let open = |one: &Entry| {
+                one.candidate.cost <= limit && one.candidate.cost < one.expanded_at * BETTER
+            };
             let Some(index) = self.entries.iter().position(open) else { break };
             let from = self.entries[index].candidate.clone();
             self.entries[index].expanded_at = from.cost;
@@ -88,7 +104,8 @@ impl<'a> Pool<'a> {
         Ok(())
     }
 
-    /// The candidate with what is in use when as in the drive: changes one by one, as long as one of them helps, then numbers.
+    /// The candidate with what is in use when as in the drive: changes one by one, as long as one
+    /// of them helps, then numbers.
     fn with_history(&mut self, from: Candidate) -> Result<Candidate, Cancelled> {
         const BETTER: f64 = 0.97;
         const ROUNDS: usize = 2;
@@ -102,7 +119,9 @@ impl<'a> Pool<'a> {
             if self.simulator.allowance.is_over() {
                 break;
             }
-            let found = evaluate(self.simulator, self.goal, tried)?.into_iter().min_by(|a, b| a.cost.total_cmp(&b.cost));
+            let found = evaluate(self.simulator, self.goal, tried)?
+                .into_iter()
+                .min_by(|a, b| a.cost.total_cmp(&b.cost));
             match found {
                 Some(better) if better.cost < best.cost * BETTER => best = better,
                 _ => break,
@@ -113,7 +132,8 @@ impl<'a> Pool<'a> {
 
     fn expand(&mut self, from: &Local) -> Result<(), Cancelled> {
         let candidate = &from.candidate;
-        let mut tried = moves::moves(&candidate.profile, self.phases & self.goal.missed(&candidate.errors));
+        let mut tried =
+            moves::moves(&candidate.profile, self.phases & self.goal.missed(&candidate.errors));
         tried.retain(|profile| self.structure.allows(&candidate.profile, profile));
         for found in promising(self.simulator, self.goal, from, tried, self.parameters)? {
             self.add(found);

@@ -1,4 +1,5 @@
-//! The throughputs of a candidate: the same measurement that the target went through, on its stand-in.
+//! The throughputs of a candidate: the same measurement that the target went through, on its
+//! stand-in.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,7 +14,9 @@ use super::spare::{self, Spare};
 use super::stand_in::stand_in;
 use crate::bench::{Bench, Region, Settings};
 use crate::error::ProbeError;
-use crate::matrix_set::{CellMeasured, Matrix, Preparation, Protocol, Times, measure_within, written_bytes};
+use crate::matrix_set::{
+    CellMeasured, Matrix, Preparation, Protocol, Times, measure_within, written_bytes,
+};
 
 /// Threads that simulate candidates side by side. Results do not depend on it.
 const THREADS: usize = 2;
@@ -23,8 +26,9 @@ const THREADS: usize = 2;
 pub(super) enum Extent {
     /// No more requests than tell throughputs, of the cells asked for alone.
     Brief,
-    /// Every request of all cells: what a write meets (logs in use, erase blocks free) is what all writes before it have left, and in drives
-    /// that merge or clean within the measurement that decides.
+    /// Every request of all cells: what a write meets (logs in use, erase blocks free) is what all
+    /// writes before it have left, and in drives that merge or clean within the measurement that
+    /// decides.
     Whole,
 }
 
@@ -52,7 +56,8 @@ pub(super) struct Simulator<'a> {
 }
 
 impl Simulator<'_> {
-    /// The matrix of a profile over these cells, though nothing may be spent any more; `None` if such a drive cannot be made, or fails.
+    /// The matrix of a profile over these cells, though nothing may be spent any more; `None` if
+    /// such a drive cannot be made, or fails.
     pub fn matrix(&self, profile: &Profile, target: &[CellMeasured]) -> Option<Matrix> {
         self.measure(profile, target, Extent::Whole, &self.allowance.outcome).ok()
     }
@@ -69,27 +74,44 @@ impl Simulator<'_> {
         if sized.check().is_ok() { sized } else { profile.clone() }
     }
 
-    fn measure(&self, profile: &Profile, target: &[CellMeasured], extent: Extent, progress: &Progress) -> Result<Matrix, ProbeError> {
+    fn measure(
+        &self,
+        profile: &Profile,
+        target: &[CellMeasured],
+        extent: Extent,
+        progress: &Progress,
+    ) -> Result<Matrix, ProbeError> {
         let profile = &self.sized(profile);
         let written = written_bytes(&self.protocol, target);
         let small = stand_in(profile, self.protocol.area_bytes, written);
         let is_log_block = Scheme::of(profile).is_log_block();
-        // The target's area was written over a drive that held data: that much less of the spare space was free from then on. Where all that
-        // is written does not use it up, or is merged into place, it makes no difference.
+        // The target's area was written over a drive that held data: that much less of the spare
+        // space was free from then on. Where all that is written does not use it up, or is merged
+        // into place, it makes no difference.
         let is_used_up = spare_bytes(profile) < written * 2 && !is_log_block;
         let has_writes = target.iter().any(|one| one.cell.reads < 1.0);
-        let preparation = if is_used_up && has_writes { Preparation::Fill } else { Preparation::IsFilled };
+        let preparation =
+            if is_used_up && has_writes { Preparation::Fill } else { Preparation::IsFilled };
         let pages = self.protocol.area_bytes.div_ceil(u64::from(small.media.page_bytes)) as u32;
         let state = if is_log_block { State::Loaded { pages } } else { State::Filled };
         let settings = SimulatedSettings { state, seed: self.seed };
         let mut device = Simulated::new("candidate", &small, settings, progress)?;
-        let region = Region { offset: 0, length: self.protocol.area_bytes.min(device.info().capacity_bytes) };
+        let region = Region {
+            offset: 0,
+            length: self.protocol.area_bytes.min(device.info().capacity_bytes),
+        };
         let settings = Settings { region, seed: self.seed, may_write: true, budget: u64::MAX };
         let mut bench = Bench::new(&mut device, settings, progress).given_up_when_stopped();
-        measure_within(&mut bench, &self.protocol, &extent.times(target, &self.protocol), preparation)
+        measure_within(
+            &mut bench,
+            &self.protocol,
+            &extent.times(target, &self.protocol),
+            preparation,
+        )
     }
 
-    /// Whether what is written before a cell decides about it: logs fill up, or spare space is used up.
+    /// Whether what is written before a cell decides about it: logs fill up, or spare space is used
+    /// up.
     pub fn is_history_seen(&self, profile: &Profile) -> bool {
         let written = self.written_bytes as f64;
         let is_used_up = match self.spare {
@@ -100,12 +122,17 @@ impl Simulator<'_> {
         is_used_up || Scheme::of(profile).is_log_block()
     }
 
-    /// The matrices of several profiles over the cells of a target, in their order, simulated side by side; of those for which there is no
-    /// allowance left, `None`.
+    /// The matrices of several profiles over the cells of a target, in their order, simulated side
+    /// by side; of those for which there is no allowance left, `None`.
     ///
     /// # Errors
     /// [`Cancelled`] if it was asked to stop.
-    pub fn matrices(&self, profiles: &[Profile], target: &[CellMeasured], extent: Extent) -> Result<Vec<Option<Matrix>>, Cancelled> {
+    pub fn matrices(
+        &self,
+        profiles: &[Profile],
+        target: &[CellMeasured],
+        extent: Extent,
+    ) -> Result<Vec<Option<Matrix>>, Cancelled> {
         let taken = self.allowance.take(profiles.len(), target.len());
         let next = AtomicUsize::new(0);
         let work = || {
@@ -116,12 +143,16 @@ impl Simulator<'_> {
                 if self.progress.advance(target.len() as u64).is_err() {
                     return found;
                 }
-                found.push((index, self.measure(profile, target, extent, &self.allowance.search).ok()));
+                found.push((
+                    index,
+                    self.measure(profile, target, extent, &self.allowance.search).ok(),
+                ));
             }
         };
         let mut results: Vec<Option<Matrix>> = vec![None; profiles.len()];
         std::thread::scope(|scope| {
-            let workers: Vec<_> = (1..THREADS.min(profiles.len())).map(|_| scope.spawn(work)).collect();
+            let workers: Vec<_> =
+                (1..THREADS.min(profiles.len())).map(|_| scope.spawn(work)).collect();
             let mut found = work();
             for worker in workers {
                 found.extend(worker.join().expect("a worker does not panic"));
@@ -134,5 +165,6 @@ impl Simulator<'_> {
 }
 
 fn spare_bytes(profile: &Profile) -> u64 {
-    (profile.physical_pages() - u64::from(profile.logical_pages())) * u64::from(profile.media.page_bytes)
+    (profile.physical_pages() - u64::from(profile.logical_pages()))
+        * u64::from(profile.media.page_bytes)
 }

@@ -1,7 +1,9 @@
-//! Least squares over the continuous values: Levenberg and Marquardt's method on the logarithms of values and throughputs.
+//! Least squares over the continuous values: Levenberg and Marquardt's method on the logarithms of
+//! values and throughputs.
 //!
-//! Why not a crate: those with this method want a matrix library of their own, for what are 20 unknowns here, and none does what takes the time,
-//! which is to simulate the columns of the Jacobian side by side and to use one for several steps (Broyden's update).
+//! Why not a crate: those with this method want a matrix library of their own, for what are 20
+//! unknowns here, and none does what takes the time, which is to simulate the columns of the
+//! Jacobian side by side and to use one for several steps (Broyden's update).
 
 use ssd::drive::profile::{Detector, FlushRule, Profile};
 use units::Cancelled;
@@ -11,7 +13,8 @@ use super::simulate::{Extent, Simulator};
 use crate::matrix::Cell;
 use crate::matrix_set::{CellMeasured, Matrix};
 
-/// Errors far above this weigh linearly: one cell that the model cannot give must not bend all others.
+/// Errors far above this weigh linearly: one cell that the model cannot give must not bend all
+/// others.
 const ROBUST: f64 = 0.12;
 /// The error of a cell that the candidate has not, or of a candidate that cannot be.
 const MISSING: f64 = 3.0;
@@ -26,15 +29,21 @@ pub(super) struct Goal {
 
 impl Goal {
     pub fn new(measured: Vec<CellMeasured>) -> Self {
-        // The interval is one of independent repetitions; the same protocol on the same drive repeats itself better.
-        // What too few batches gave no interval for is no worse than half a cell.
+        // The interval is one of independent repetitions; the same protocol on the same drive
+        // repeats itself better. What too few batches gave no interval for is no worse than half a
+        // cell.
         const LEAST: f64 = 0.5;
         let weight = |one: &CellMeasured| {
             let error = (one.interval[1] - one.interval[0]) / 2.0 / one.iops;
             if error.is_finite() { (1.0 / (1.0 + (error / 0.5).powi(2))).max(LEAST) } else { LEAST }
         };
         let weights = measured.iter().map(weight).collect();
-        Self { cells: measured.iter().map(|one| one.cell).collect(), measured, weights, extent: Extent::Brief }
+        Self {
+            cells: measured.iter().map(|one| one.cell).collect(),
+            measured,
+            weights,
+            extent: Extent::Brief,
+        }
     }
 
     /// All that was measured, and candidates measured just so.
@@ -52,7 +61,8 @@ impl Goal {
         missed.fold(0, |phases, (_, cell)| phases | super::phase(cell))
     }
 
-    /// A few of the cells, for a first look at many candidates: those with the largest errors, and some of the others.
+    /// A few of the cells, for a first look at many candidates: those with the largest errors, and
+    /// some of the others.
     fn screen(&self, errors: &[f64]) -> (Self, Vec<usize>) {
         const WORST: usize = 10;
         let mut order: Vec<usize> = (0..errors.len()).collect();
@@ -81,13 +91,19 @@ impl Goal {
 
     /// Mean robust square: for small errors, that of the relative error.
     pub fn cost(&self, errors: &[f64]) -> f64 {
-        let rho = |error: f64| 2.0 * ROBUST * ROBUST * ((1.0 + (error / ROBUST).powi(2)).sqrt() - 1.0);
-        let sum: f64 = errors.iter().zip(&self.weights).map(|(&error, weight)| weight * rho(error)).sum();
+        let rho =
+            |error: f64| 2.0 * ROBUST * ROBUST * ((1.0 + (error / ROBUST).powi(2)).sqrt() - 1.0);
+        let sum: f64 =
+            errors.iter().zip(&self.weights).map(|(&error, weight)| weight * rho(error)).sum();
         sum / self.weights.iter().sum::<f64>().max(1e-9)
     }
 
     fn robust_weights(&self, errors: &[f64]) -> Vec<f64> {
-        errors.iter().zip(&self.weights).map(|(&error, weight)| weight / (1.0 + (error / ROBUST).powi(2)).sqrt()).collect()
+        errors
+            .iter()
+            .zip(&self.weights)
+            .map(|(&error, weight)| weight / (1.0 + (error / ROBUST).powi(2)).sqrt())
+            .collect()
     }
 }
 
@@ -114,7 +130,9 @@ impl Candidate {
 /// Whether two profiles do the same, as far as these errors tell.
 pub(super) fn is_alike(one: &[f64], other: &[f64]) -> bool {
     const DIFFERENCE: f64 = 0.004;
-    one.len() == other.len() && one.iter().zip(other).map(|(a, b)| (a - b).abs()).sum::<f64>() < DIFFERENCE * one.len() as f64
+    one.len() == other.len()
+        && one.iter().zip(other).map(|(a, b)| (a - b).abs()).sum::<f64>()
+            < DIFFERENCE * one.len() as f64
 }
 
 /// Brings values into the ranges that others set.
@@ -137,12 +155,17 @@ pub(super) fn tidy(profile: &mut Profile) {
         *cache = (*cache).max(2 * page);
         ahead.window_bytes = ahead.window_bytes.clamp(page, *cache);
         ahead.trigger_requests = ahead.trigger_requests.max(1);
-        ahead.streams = if ahead.detector == Detector::Table { ahead.streams.max(1) } else { ahead.streams };
+        ahead.streams =
+            if ahead.detector == Detector::Table { ahead.streams.max(1) } else { ahead.streams };
     }
 }
 
 /// Candidates of these profiles, in their order. Those that cannot be are very bad.
-pub(super) fn evaluate(simulator: &Simulator<'_>, goal: &Goal, profiles: Vec<Profile>) -> Result<Vec<Candidate>, Cancelled> {
+pub(super) fn evaluate(
+    simulator: &Simulator<'_>,
+    goal: &Goal,
+    profiles: Vec<Profile>,
+) -> Result<Vec<Candidate>, Cancelled> {
     let matrices = simulator.matrices(&profiles, &goal.measured, goal.extent)?;
     let candidate = |(profile, matrix): (Profile, Option<Matrix>)| {
         let errors = goal.errors(matrix.as_ref());
@@ -162,25 +185,48 @@ pub(super) struct Local {
 
 impl Local {
     /// Measures the slopes.
-    pub fn measure(simulator: &Simulator<'_>, goal: &Goal, candidate: Candidate, parameters: &[Parameter]) -> Result<Self, Cancelled> {
-        let active: Vec<Parameter> = parameters.iter().copied().filter(|one| one.is_active(&candidate.profile)).collect();
+    pub fn measure(
+        simulator: &Simulator<'_>,
+        goal: &Goal,
+        candidate: Candidate,
+        parameters: &[Parameter],
+    ) -> Result<Self, Cancelled> {
+        let active: Vec<Parameter> =
+            parameters.iter().copied().filter(|one| one.is_active(&candidate.profile)).collect();
         let jacobian = Jacobian::measure(simulator, goal, &candidate, &active)?;
         Ok(Self { candidate, active, jacobian, damping: 0.03 })
     }
 
     /// Steps down, each with the slopes that the last one left.
-    pub fn descend(&mut self, simulator: &Simulator<'_>, goal: &Goal, steps: usize) -> Result<(), Cancelled> {
+    pub fn descend(
+        &mut self,
+        simulator: &Simulator<'_>,
+        goal: &Goal,
+        steps: usize,
+    ) -> Result<(), Cancelled> {
         for _ in 0..steps {
-            if self.active.is_empty() || self.candidate.cost < 2e-5 || self.candidate.worst() < 0.015 || simulator.allowance.is_over() {
+            if self.active.is_empty()
+                || self.candidate.cost < 2e-5
+                || self.candidate.worst() < 0.015
+                || simulator.allowance.is_over()
+            {
                 break;
             }
             let best = &mut self.candidate;
-            let steps = [self.damping, self.damping * 12.0].map(|damping| self.jacobian.step(goal, &best.errors, damping));
-            let profiles = steps.iter().map(|step| moved(&best.profile, &self.active, step)).collect();
+            let steps = [self.damping, self.damping * 12.0]
+                .map(|damping| self.jacobian.step(goal, &best.errors, damping));
+            let profiles =
+                steps.iter().map(|step| moved(&best.profile, &self.active, step)).collect();
             let tried = evaluate(simulator, goal, profiles)?;
-            let (index, better) = if tried[1].cost < tried[0].cost { (1, &tried[1]) } else { (0, &tried[0]) };
-            let did: Vec<f64> =
-                self.active.iter().map(|parameter| parameter.position(&better.profile) - parameter.position(&best.profile)).collect();
+            let (index, better) =
+                if tried[1].cost < tried[0].cost { (1, &tried[1]) } else { (0, &tried[0]) };
+            let did: Vec<f64> = self
+                .active
+                .iter()
+                .map(|parameter| {
+                    parameter.position(&better.profile) - parameter.position(&best.profile)
+                })
+                .collect();
             if better.cost < 1.0 {
                 self.jacobian.update(&did, &best.errors, &better.errors);
             }
@@ -191,7 +237,8 @@ impl Local {
                 }
                 continue;
             }
-            self.damping = if index == 0 { (self.damping / 6.0).max(1e-4) } else { self.damping * 3.0 };
+            self.damping =
+                if index == 0 { (self.damping / 6.0).max(1e-4) } else { self.damping * 3.0 };
             let gain = 1.0 - better.cost / best.cost;
             *best = better.clone();
             if gain < 0.04 {
@@ -202,15 +249,24 @@ impl Local {
         Ok(())
     }
 
-    /// The same values' slopes at a change to the profile, for some of the cells; those that the change brings into play are measured.
-    fn at(&self, simulator: &Simulator<'_>, goal: &Goal, rows: &[usize], changed: Candidate, all: &[Parameter]) -> Result<Self, Cancelled> {
+    /// The same values' slopes at a change to the profile, for some of the cells; those that the
+    /// change brings into play are measured.
+    fn at(
+        &self,
+        simulator: &Simulator<'_>,
+        goal: &Goal,
+        rows: &[usize],
+        changed: Candidate,
+        all: &[Parameter],
+    ) -> Result<Self, Cancelled> {
         let (mut active, mut columns) = (Vec::new(), Vec::new());
         let mut fresh = Vec::new();
         for parameter in all.iter().filter(|one| one.is_active(&changed.profile)) {
             match self.active.iter().position(|one| one.key == parameter.key) {
                 Some(index) => {
                     active.push(*parameter);
-                    columns.push(rows.iter().map(|&row| self.jacobian.columns[index][row]).collect());
+                    columns
+                        .push(rows.iter().map(|&row| self.jacobian.columns[index][row]).collect());
                 }
                 None => fresh.push(*parameter),
             }
@@ -246,9 +302,10 @@ pub(super) fn refine(
     Ok(best)
 }
 
-/// The most promising of many changes to a candidate, best first, over all cells. A change is judged by what the values of `parameters` can
-/// make of it: it is simulated over a few cells only, those for which a step along the candidate's slopes mends most are fitted to these cells
-/// a little, and the best of them to all.
+/// The most promising of many changes to a candidate, best first, over all cells. A change is
+/// judged by what the values of `parameters` can make of it: it is simulated over a few cells only,
+/// those for which a step along the candidate's slopes mends most are fitted to these cells a
+/// little, and the best of them to all.
 pub(super) fn promising(
     simulator: &Simulator<'_>,
     goal: &Goal,
@@ -263,7 +320,11 @@ pub(super) fn promising(
     let slopes = from.jacobian.rows(&rows);
     let mut ranked: Vec<(f64, Candidate)> = Vec::new();
     // What a change does in brief is taken for what it does in whole.
-    let begin = if goal.is_whole() { evaluate(simulator, &screen, vec![from.candidate.profile.clone()])?.pop() } else { None };
+    let begin = if goal.is_whole() {
+        evaluate(simulator, &screen, vec![from.candidate.profile.clone()])?.pop()
+    } else {
+        None
+    };
     for mut change in evaluate(simulator, &screen, changes)? {
         if change.cost >= 1.0 {
             continue;
@@ -280,7 +341,8 @@ pub(super) fn promising(
     }
     ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
     // What shows nowhere helps nowhere, and what shows alike is tried once.
-    let mut shown: Vec<Vec<f64>> = vec![rows.iter().map(|&row| from.candidate.errors[row]).collect()];
+    let mut shown: Vec<Vec<f64>> =
+        vec![rows.iter().map(|&row| from.candidate.errors[row]).collect()];
     ranked.retain(|(_, change)| {
         let is_new = !shown.iter().any(|other| is_alike(other, &change.errors));
         if is_new {
@@ -293,7 +355,9 @@ pub(super) fn promising(
             simulator,
             goal,
             from,
-            ranked.into_iter().map(|(_, change)| (slopes.step(&screen, &change.errors, DAMPING), change.profile)),
+            ranked
+                .into_iter()
+                .map(|(_, change)| (slopes.step(&screen, &change.errors, DAMPING), change.profile)),
             parameters,
         );
     }
@@ -307,8 +371,12 @@ pub(super) fn promising(
         fitted.push((local.candidate.cost, local));
     }
     fitted.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let profiles =
-        fitted.into_iter().map(|(_, local)| local.candidate.profile).filter(|profile| profile.check().is_ok()).take(KEPT).collect();
+    let profiles = fitted
+        .into_iter()
+        .map(|(_, local)| local.candidate.profile)
+        .filter(|profile| profile.check().is_ok())
+        .take(KEPT)
+        .collect();
     let every: Vec<usize> = (0..goal.cells.len()).collect();
     let mut candidates = Vec::new();
     for candidate in evaluate(simulator, goal, profiles)? {
@@ -325,7 +393,8 @@ pub(super) fn promising(
     Ok(candidates)
 }
 
-/// The best of changes with the steps that are to mend them, best first: these are made, and the best gone on from.
+/// The best of changes with the steps that are to mend them, best first: these are made, and the
+/// best gone on from.
 fn promising_in_whole(
     simulator: &Simulator<'_>,
     goal: &Goal,
@@ -337,10 +406,16 @@ fn promising_in_whole(
     const KEPT: usize = 2;
     let stepped = |(step, profile): (Vec<f64>, Profile)| {
         // Values that the change has put out of play stay.
-        let step: Vec<f64> = from.active.iter().zip(step).map(|(one, by)| if one.is_active(&profile) { by } else { 0.0 }).collect();
+        let step: Vec<f64> = from
+            .active
+            .iter()
+            .zip(step)
+            .map(|(one, by)| if one.is_active(&profile) { by } else { 0.0 })
+            .collect();
         moved(&profile, &from.active, &step)
     };
-    let profiles = changes.take(TRIED).map(stepped).filter(|profile| profile.check().is_ok()).collect();
+    let profiles =
+        changes.take(TRIED).map(stepped).filter(|profile| profile.check().is_ok()).collect();
     let mut candidates = evaluate(simulator, goal, profiles)?;
     candidates.sort_by(|a, b| a.cost.total_cmp(&b.cost));
     let every: Vec<usize> = (0..goal.cells.len()).collect();
@@ -376,24 +451,37 @@ pub(super) struct Jacobian {
 }
 
 impl Jacobian {
-    fn measure(simulator: &Simulator<'_>, goal: &Goal, at: &Candidate, parameters: &[Parameter]) -> Result<Self, Cancelled> {
+    fn measure(
+        simulator: &Simulator<'_>,
+        goal: &Goal,
+        at: &Candidate,
+        parameters: &[Parameter],
+    ) -> Result<Self, Cancelled> {
         let shifted = |parameter: &Parameter| {
             let here = parameter.position(&at.profile);
             let step = parameter.step(&at.profile);
             // At the upper end of its range a value can only fall.
             let up = moved(&at.profile, &[*parameter], &[step]);
-            if parameter.position(&up) - here > step / 4.0 { up } else { moved(&at.profile, &[*parameter], &[-step]) }
+            if parameter.position(&up) - here > step / 4.0 {
+                up
+            } else {
+                moved(&at.profile, &[*parameter], &[-step])
+            }
         };
         let profiles: Vec<Profile> = parameters.iter().map(shifted).collect();
         let steps: Vec<f64> = parameters
             .iter()
             .zip(&profiles)
-            .map(|(parameter, profile)| parameter.position(profile) - parameter.position(&at.profile))
+            .map(|(parameter, profile)| {
+                parameter.position(profile) - parameter.position(&at.profile)
+            })
             .collect();
         let candidates = evaluate(simulator, goal, profiles)?;
         let column = |(candidate, step): (Candidate, f64)| {
             let is_usable = step.abs() > 1e-9 && candidate.cost < 1.0;
-            let slope = |(after, before): (&f64, &f64)| if is_usable { ((after - before) / step).clamp(-5.0, 5.0) } else { 0.0 };
+            let slope = |(after, before): (&f64, &f64)| {
+                if is_usable { ((after - before) / step).clamp(-5.0, 5.0) } else { 0.0 }
+            };
             candidate.errors.iter().zip(&at.errors).map(slope).collect()
         };
         Ok(Self { columns: candidates.into_iter().zip(steps).map(column).collect() })
@@ -401,12 +489,20 @@ impl Jacobian {
 
     /// For some of the cells.
     fn rows(&self, rows: &[usize]) -> Self {
-        Self { columns: self.columns.iter().map(|column| rows.iter().map(|&row| column[row]).collect()).collect() }
+        Self {
+            columns: self
+                .columns
+                .iter()
+                .map(|column| rows.iter().map(|&row| column[row]).collect())
+                .collect(),
+        }
     }
 
     /// Errors after a step, if they were linear.
     fn after(&self, errors: &[f64], step: &[f64]) -> Vec<f64> {
-        let change = |row: usize| self.columns.iter().zip(step).map(|(column, by)| column[row] * by).sum::<f64>();
+        let change = |row: usize| {
+            self.columns.iter().zip(step).map(|(column, by)| column[row] * by).sum::<f64>()
+        };
         errors.iter().enumerate().map(|(row, error)| error + change(row)).collect()
     }
 
@@ -419,7 +515,9 @@ impl Jacobian {
     pub fn weighted_step(&self, weights: &[f64], errors: &[f64], damping: f64) -> Vec<f64> {
         const LONGEST: f64 = 0.9;
         let count = self.columns.len();
-        let dot = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).zip(weights).map(|((a, b), weight)| a * b * weight).sum() };
+        let dot = |a: &[f64], b: &[f64]| -> f64 {
+            a.iter().zip(b).zip(weights).map(|((a, b), weight)| a * b * weight).sum()
+        };
         let mut normal = vec![vec![0.0; count]; count];
         for (row, values) in normal.iter_mut().enumerate() {
             for (column, value) in values.iter_mut().enumerate() {
@@ -445,7 +543,8 @@ impl Jacobian {
             return;
         }
         for row in 0..before.len() {
-            let expected: f64 = self.columns.iter().zip(step).map(|(column, by)| column[row] * by).sum();
+            let expected: f64 =
+                self.columns.iter().zip(step).map(|(column, by)| column[row] * by).sum();
             let missed = after[row] - before[row] - expected;
             for (column, by) in self.columns.iter_mut().zip(step) {
                 column[row] += missed * by / norm;
@@ -463,16 +562,19 @@ fn solve(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Vec<f64> {
         matrix[column][column] = pivot;
         for row in column + 1..count {
             let done: f64 = (0..column).map(|k| matrix[row][k] * matrix[column][k]).sum();
-            matrix[row][column] = if pivot > 1e-12 { (matrix[row][column] - done) / pivot } else { 0.0 };
+            matrix[row][column] =
+                if pivot > 1e-12 { (matrix[row][column] - done) / pivot } else { 0.0 };
         }
     }
     for row in 0..count {
         let done: f64 = (0..row).map(|k| matrix[row][k] * right[k]).sum();
-        right[row] = if matrix[row][row] > 1e-12 { (right[row] - done) / matrix[row][row] } else { 0.0 };
+        right[row] =
+            if matrix[row][row] > 1e-12 { (right[row] - done) / matrix[row][row] } else { 0.0 };
     }
     for row in (0..count).rev() {
         let done: f64 = (row + 1..count).map(|k| matrix[k][row] * right[k]).sum();
-        right[row] = if matrix[row][row] > 1e-12 { (right[row] - done) / matrix[row][row] } else { 0.0 };
+        right[row] =
+            if matrix[row][row] > 1e-12 { (right[row] - done) / matrix[row][row] } else { 0.0 };
     }
     right
 }

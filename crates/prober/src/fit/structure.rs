@@ -27,7 +27,8 @@ pub(super) struct Structure {
     window_bytes: Option<Found>,
     cache_bytes: Option<Found>,
     streams: Option<Found>,
-    /// How a drive with log blocks takes its logs, if it has some: in ascending order only, or in any.
+    /// How a drive with log blocks takes its logs, if it has some: in ascending order only, or in
+    /// any.
     is_ascending: bool,
     /// Looked for, and not found.
     has_no_logs: bool,
@@ -53,7 +54,10 @@ impl Structure {
             let is_sure = value.verdict == Verdict::Sure;
             let number = value.number?;
             if !number.is_finite() || number < least || number > most {
-                notes.push(format!("{key} = {number} was found, which no profile can have ({least} to {most}): it is not used"));
+                notes.push(format!(
+                    "{key} = {number} was found, which no profile can have ({least} to {most}): it \
+                     is not used"
+                ));
                 return None;
             }
             Some(Found { value: number.round() as u64, is_sure })
@@ -64,16 +68,24 @@ impl Structure {
             units: number("parallel_units", 1.0, 1024.0),
             page_bytes: number("page_bytes", 512.0, 65_536.0),
             chunk_bytes: number("chunk_bytes", 512.0, 16e6),
-            buffer_bytes: number("write_buffer_bytes", 0.0, 6e10).map(|found| memory(found, known.value("write_buffer_bytes"))),
+            buffer_bytes: number("write_buffer_bytes", 0.0, 6e10)
+                .map(|found| memory(found, known.value("write_buffer_bytes"))),
             logs: number("log_blocks", 1.0, 65_536.0),
-            erase_block_bytes: number("superblock_bytes", 1024.0, 1e9).or(number("erase_block_bytes", 1024.0, 1e9)),
+            erase_block_bytes: number("superblock_bytes", 1024.0, 1e9).or(number(
+                "erase_block_bytes",
+                1024.0,
+                1e9,
+            )),
             window_bytes: number("read_ahead_window_bytes", 0.0, 6e10),
             cache_bytes: number("read_cache_bytes", 0.0, 6e10),
             streams: number("read_ahead_streams", 1.0, 1e4),
             is_ascending: known.word("log_order") == Some("ascending"),
-            has_no_logs: is_missing(known, "log_blocks") && known.value("mapping").is_some() && known.value("log_bytes").is_none(),
+            has_no_logs: is_missing(known, "log_blocks")
+                && known.value("mapping").is_some()
+                && known.value("log_bytes").is_none(),
             // One that flash empties as fast as it is filled has no size, but is one.
-            has_no_buffer: is_missing(known, "write_buffer_bytes") && known.word("writes_are_buffered") != Some("yes"),
+            has_no_buffer: is_missing(known, "write_buffer_bytes")
+                && known.word("writes_are_buffered") != Some("yes"),
             has_no_read_ahead: is_missing(known, "read_ahead_window_bytes"),
             has_no_cache: is_missing(known, "read_cache_bytes"),
             ..Self::default()
@@ -81,25 +93,37 @@ impl Structure {
         // What the buffer took in was absorbed, too.
         let buffered = structure.buffer_bytes.map_or(0, |found| found.value);
         let absorbed = known.number("log_bytes").map(|bytes| bytes - buffered as f64);
-        structure.log_bytes = absorbed.filter(|bytes| (LEAST_LOG_BYTES..6e10).contains(bytes)).map(|bytes| bytes as u64);
-        structure.log_rate = known.number("log_write_bytes_per_second").filter(|rate| rate.is_finite() && *rate > 0.0);
+        structure.log_bytes = absorbed
+            .filter(|bytes| (LEAST_LOG_BYTES..6e10).contains(bytes))
+            .map(|bytes| bytes as u64);
+        structure.log_rate = known
+            .number("log_write_bytes_per_second")
+            .filter(|rate| rate.is_finite() && *rate > 0.0);
         if let Some(value) = known.value("mapping") {
             let is_sure = value.verdict == Verdict::Sure;
             match value.word.as_deref() {
                 Some("lba") => structure.is_by_address = Some((true, is_sure)),
                 Some("write_order") => structure.is_by_address = Some((false, is_sure)),
-                other => notes.push(format!("mapping = {} is neither lba nor write_order: it is not used", other.unwrap_or("nothing"))),
+                other => notes.push(format!(
+                    "mapping = {} is neither lba nor write_order: it is not used",
+                    other.unwrap_or("nothing")
+                )),
             }
         }
-        if let Some(chunk) = structure.chunk_bytes.filter(|chunk| !chunk.value.is_multiple_of(512)) {
-            notes.push(format!("chunk_bytes = {} is not of whole sectors of 512 bytes: it is not used", chunk.value));
+        if let Some(chunk) = structure.chunk_bytes.filter(|chunk| !chunk.value.is_multiple_of(512))
+        {
+            notes.push(format!(
+                "chunk_bytes = {} is not of whole sectors of 512 bytes: it is not used",
+                chunk.value
+            ));
             structure.chunk_bytes = None;
         }
         structure.notes = notes;
         structure
     }
 
-    /// The same without what is a guess of how the media are made up: reads tell better which of the starts is right.
+    /// The same without what is a guess of how the media are made up: reads tell better which of
+    /// the starts is right.
     pub fn without_guesses(&self) -> Self {
         let sure = |found: Option<Found>| found.filter(|found| found.is_sure);
         let mut without = self.clone();
@@ -110,7 +134,8 @@ impl Structure {
         without
     }
 
-    /// The profile with all that was found. What cannot be brought together with the rest is left as it was.
+    /// The profile with all that was found. What cannot be brought together with the rest is left
+    /// as it was.
     pub fn put(&self, profile: &Profile) -> Profile {
         let mut changed = profile.clone();
         let mut attempt = |change: &dyn Fn(&mut Profile)| {
@@ -174,7 +199,11 @@ impl Structure {
                 // What shows from outside is what is erased together: a superblock.
                 let layout = profile.layout();
                 let scheme = Scheme::of(profile);
-                let wide = if !scheme.is_log_block() || scheme.interleave == 0 { layout.planes() } else { scheme.interleave };
+                let wide = if !scheme.is_log_block() || scheme.interleave == 0 {
+                    layout.planes()
+                } else {
+                    scheme.interleave
+                };
                 let pages = found.value / u64::from(profile.media.page_bytes) / u64::from(wide);
                 profile.media.pages_per_erase_block = pages as u32;
             });
@@ -190,7 +219,8 @@ impl Structure {
 
     /// Bytes that logs common to all hold, if random writes were absorbed in that many.
     pub fn log_bytes(&self) -> Option<u64> {
-        self.log_bytes.filter(|_| self.logs.is_none() && !matches!(self.is_by_address, Some((false, true))))
+        self.log_bytes
+            .filter(|_| self.logs.is_none() && !matches!(self.is_by_address, Some((false, true))))
     }
 
     /// How many channels there are, sure or not.
@@ -215,9 +245,11 @@ impl Structure {
         }
     }
 
-    /// A guess at what is read ahead or kept is no better than that of a start, and may be far off: only what is sure is taken.
+    /// A guess at what is read ahead or kept is no better than that of a start, and may be far off:
+    /// only what is sure is taken.
     fn read_ahead(&self, profile: &mut Profile) {
-        let sure = |found: Option<Found>| found.filter(|found| found.is_sure).map(|found| found.value);
+        let sure =
+            |found: Option<Found>| found.filter(|found| found.is_sure).map(|found| found.value);
         if let Some(bytes) = sure(self.cache_bytes) {
             profile.read_cache.bytes = bytes;
         } else if self.has_no_cache {
@@ -229,7 +261,9 @@ impl Structure {
             ahead.trigger_requests = ahead.trigger_requests.max(2);
             match sure(self.streams) {
                 Some(1) => ahead.detector = Detector::LastRequest,
-                Some(streams) => (ahead.detector, ahead.streams) = (Detector::Table, streams as u32),
+                Some(streams) => {
+                    (ahead.detector, ahead.streams) = (Detector::Table, streams as u32);
+                }
                 None if ahead.detector == Detector::None => ahead.detector = Detector::LastRequest,
                 None => {}
             }
@@ -253,26 +287,38 @@ impl Structure {
         let scheme = Scheme::of(to);
         let is_logged = scheme.is_log_block();
         let keeps_mapping = match self.is_by_address {
-            Some((is_by_address, true)) if self.has_no_logs => !is_logged && is_by_address == (scheme.allocation == "static"),
+            Some((is_by_address, true)) if self.has_no_logs => {
+                !is_logged && is_by_address == (scheme.allocation == "static")
+            }
             _ => true,
         };
-        keeps_mapping && (self.logs.is_none() || (is_logged && (!self.is_ascending || scheme.name == "block_mapped")))
+        keeps_mapping
+            && (self.logs.is_none()
+                || (is_logged && (!self.is_ascending || scheme.name == "block_mapped")))
     }
 
     fn keeps_read_ahead(&self, a: &Profile, b: &Profile) -> bool {
-        let is_same = a.read_ahead.detector == b.read_ahead.detector && a.read_ahead.window_bytes == b.read_ahead.window_bytes;
+        let is_same = a.read_ahead.detector == b.read_ahead.detector
+            && a.read_ahead.window_bytes == b.read_ahead.window_bytes;
         !self.is_sure_of("read_ahead.window_bytes") || is_same
     }
 
-    /// Whether a change keeps to what is sure. Only what the search would change otherwise is looked at.
+    /// Whether a change keeps to what is sure. Only what the search would change otherwise is
+    /// looked at.
     pub fn allows(&self, from: &Profile, to: &Profile) -> bool {
         let sure = |found: Option<Found>| found.is_some_and(|found| found.is_sure);
         let (a, b) = (&from.media, &to.media);
-        let ways = |m: &ssd::drive::profile::MediaConfig| m.packages_per_channel * m.dies_per_package;
-        let keeps_buffer = !sure(self.buffer_bytes) || from.write_buffer.bytes == to.write_buffer.bytes;
-        let keeps_logs = !sure(self.logs) || !Scheme::of(to).is_log_block() || Scheme::of(from).logs == Scheme::of(to).logs;
-        let is_small = |profile: &Profile| u64::from(profile.media.pages_per_erase_block) < FEWEST_PAGES;
-        let keeps_blocks = !sure(self.erase_block_bytes) || self.has_geometry() || is_small(from) || !is_small(to);
+        let ways =
+            |m: &ssd::drive::profile::MediaConfig| m.packages_per_channel * m.dies_per_package;
+        let keeps_buffer =
+            !sure(self.buffer_bytes) || from.write_buffer.bytes == to.write_buffer.bytes;
+        let keeps_logs = !sure(self.logs)
+            || !Scheme::of(to).is_log_block()
+            || Scheme::of(from).logs == Scheme::of(to).logs;
+        let is_small =
+            |profile: &Profile| u64::from(profile.media.pages_per_erase_block) < FEWEST_PAGES;
+        let keeps_blocks =
+            !sure(self.erase_block_bytes) || self.has_geometry() || is_small(from) || !is_small(to);
         keeps_blocks
             && (!sure(self.page_bytes) || a.page_bytes == b.page_bytes)
             && (!sure(self.domains) || a.channels == b.channels)
@@ -286,8 +332,8 @@ impl Structure {
     }
 }
 
-/// A memory that was found. They come in powers of two, and what was measured is a little less or more; one that is not sure may be as far
-/// off as its interval says.
+/// A memory that was found. They come in powers of two, and what was measured is a little less or
+/// more; one that is not sure may be as far off as its interval says.
 fn memory(found: Found, measured: Option<&Value>) -> Found {
     const NEAR: std::ops::Range<f64> = 0.93..1.04;
     let interval = measured.filter(|_| !found.is_sure).and_then(|measured| measured.interval);
@@ -296,36 +342,53 @@ fn memory(found: Found, measured: Option<&Value>) -> Found {
         None => NEAR.contains(&(found.value as f64 / whole as f64)),
     };
     let above = found.value.next_power_of_two();
-    let wholes = if found.value.saturating_mul(3) < above * 2 { [above / 2, above] } else { [above, above / 2] };
-    Found { value: wholes.into_iter().find(|&whole| is_near(whole)).unwrap_or(found.value), ..found }
+    let wholes = if found.value.saturating_mul(3) < above * 2 {
+        [above / 2, above]
+    } else {
+        [above, above / 2]
+    };
+    Found {
+        value: wholes.into_iter().find(|&whole| is_near(whole)).unwrap_or(found.value),
+        ..found
+    }
 }
 
 fn is_missing(known: &Known, key: &str) -> bool {
-    let value = known.findings().iter().rev().flat_map(|finding| &finding.values).find(|value| value.key == key);
+    let value = known
+        .findings()
+        .iter()
+        .rev()
+        .flat_map(|finding| &finding.values)
+        .find(|value| value.key == key);
     value.is_some_and(|value| value.verdict == Verdict::NotFound)
 }
 
 /// Fewer bytes that are absorbed are no logs.
 const LEAST_LOG_BYTES: f64 = 1e6;
 
-/// Pages of the smallest erase blocks that drives of these interfaces had, and of usual ones, which are begun with.
+/// Pages of the smallest erase blocks that drives of these interfaces had, and of usual ones, which
+/// are begun with.
 const FEWEST_PAGES: u64 = 32;
 const USUAL_PAGES: u64 = 64;
 
-/// No more dies side by side than superblocks of these bytes have room for, where requests one at a time do not tell how many there are. What
-/// the channels do together stays.
+/// No more dies side by side than superblocks of these bytes have room for, where requests one at a
+/// time do not tell how many there are. What the channels do together stays.
 fn fewer_planes(profile: &mut Profile, superblock_bytes: u64) {
     let scheme = Scheme::of(profile);
     if !scheme.is_log_block() || scheme.interleave != 0 {
         return;
     }
-    while u64::from(profile.layout().planes()) * USUAL_PAGES * u64::from(profile.media.page_bytes) > superblock_bytes {
+    while u64::from(profile.layout().planes()) * USUAL_PAGES * u64::from(profile.media.page_bytes)
+        > superblock_bytes
+    {
         let m = &mut profile.media;
         if m.channels > 1 {
             m.channels /= 2;
             m.channel_mt_per_second = (m.channel_mt_per_second * 2.0).min(1e5);
         } else if let Some(count) =
-            [&mut m.packages_per_channel, &mut m.dies_per_package, &mut m.planes_per_die].into_iter().find(|count| **count > 1)
+            [&mut m.packages_per_channel, &mut m.dies_per_package, &mut m.planes_per_die]
+                .into_iter()
+                .find(|count| **count > 1)
         {
             *count /= 2;
         } else {
@@ -338,7 +401,8 @@ fn fewer_planes(profile: &mut Profile, superblock_bytes: u64) {
 fn dies(profile: &mut Profile, dies: u32) {
     let m = &mut profile.media;
     if m.channels * m.packages_per_channel * m.dies_per_package != dies {
-        m.channels = (1..=m.channels).rev().find(|&channels| dies.is_multiple_of(channels)).unwrap_or(1);
+        m.channels =
+            (1..=m.channels).rev().find(|&channels| dies.is_multiple_of(channels)).unwrap_or(1);
         (m.packages_per_channel, m.dies_per_package) = (dies / m.channels, 1);
     }
 }
@@ -348,7 +412,10 @@ fn chunk(profile: &mut Profile, bytes: u64) {
     let old = u64::from(profile.media.page_bytes);
     if bytes < old || !bytes.is_multiple_of(old) {
         // The largest page that divides the chunk.
-        let page = (0..8).map(|power| 65_536_u64 >> power).find(|page| bytes.is_multiple_of(*page) && *page <= old).unwrap_or(512);
+        let page = (0..8)
+            .map(|power| 65_536_u64 >> power)
+            .find(|page| bytes.is_multiple_of(*page) && *page <= old)
+            .unwrap_or(512);
         pages(profile, page);
     }
     let mut scheme = Scheme::of(profile);
@@ -361,7 +428,8 @@ fn chunk(profile: &mut Profile, bytes: u64) {
 /// Other pages in erase blocks of the same size.
 fn pages(profile: &mut Profile, bytes: u64) {
     let m = &mut profile.media;
-    m.pages_per_erase_block = (u64::from(m.pages_per_erase_block) * u64::from(m.page_bytes) / bytes).clamp(2, 4096) as u32;
+    m.pages_per_erase_block = (u64::from(m.pages_per_erase_block) * u64::from(m.page_bytes) / bytes)
+        .clamp(2, 4096) as u32;
     m.page_bytes = bytes as u32;
 }
 

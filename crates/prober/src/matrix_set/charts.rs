@@ -12,11 +12,16 @@ impl Matrix {
     /// Values and charts that hold all of it: [`Matrix::from_finding`] reads them back.
     #[must_use]
     pub fn to_finding(&self) -> Finding {
-        let Protocol { area_bytes, warm_up_bytes, measured_bytes, condition_bytes, cell_ns, seed } = self.protocol;
+        let Protocol { area_bytes, warm_up_bytes, measured_bytes, condition_bytes, cell_ns, seed } =
+            self.protocol;
         let why = "how the matrix was measured";
         let setting = |key: &str, number: f64| Value::setting(key, number, why);
         let values = vec![
-            Value::number("matrix_cells", self.cells.len() as f64, "kinds of load whose throughput was measured"),
+            Value::number(
+                "matrix_cells",
+                self.cells.len() as f64,
+                "kinds of load whose throughput was measured",
+            ),
             setting("matrix_area_bytes", area_bytes as f64),
             setting("matrix_warm_up_bytes", warm_up_bytes as f64),
             setting("matrix_measured_bytes", measured_bytes as f64),
@@ -24,7 +29,8 @@ impl Matrix {
             setting("matrix_cell_ns", cell_ns as f64),
             setting("matrix_seed", f64::from(seed)),
         ];
-        let charts = ORDER.iter().filter_map(|&(access, reads)| self.chart(access, reads)).collect();
+        let charts =
+            ORDER.iter().filter_map(|&(access, reads)| self.chart(access, reads)).collect();
         Finding { values, charts, ..Finding::default() }
     }
 
@@ -34,11 +40,19 @@ impl Matrix {
             .iter()
             .map(|&depth| {
                 let mut series = Series::new(format!("depth {depth}"));
-                let cells = self.cells.iter().filter(|one| one.cell.access == access && one.cell.reads == reads && one.cell.depth == depth);
+                let cells = self.cells.iter().filter(|one| {
+                    one.cell.access == access && one.cell.reads == reads && one.cell.depth == depth
+                });
                 for one in cells {
                     let size = f64::from(one.cell.size_bytes);
-                    let [rate, low, high] = [one.iops, one.interval[0], one.interval[1]].map(|iops| iops * size / 1e6);
-                    series.points.push(Point { x: size, y: rate, interval: Some([low, high]), requests: Some(one.requests) });
+                    let [rate, low, high] =
+                        [one.iops, one.interval[0], one.interval[1]].map(|iops| iops * size / 1e6);
+                    series.points.push(Point {
+                        x: size,
+                        y: rate,
+                        interval: Some([low, high]),
+                        requests: Some(one.requests),
+                    });
                 }
                 series.points.sort_by(|a, b| a.x.total_cmp(&b.x));
                 series
@@ -58,13 +72,19 @@ impl Matrix {
         })
     }
 
-    /// The matrix with the most cells of those that findings hold, as one may be of reads alone; the last of several such.
+    /// The matrix with the most cells of those that findings hold, as one may be of reads alone;
+    /// the last of several such.
     #[must_use]
     pub fn from_findings(known: &Known) -> Option<Self> {
-        known.findings().iter().filter_map(Self::from_finding).max_by_key(|matrix| matrix.cells.len())
+        known
+            .findings()
+            .iter()
+            .filter_map(Self::from_finding)
+            .max_by_key(|matrix| matrix.cells.len())
     }
 
-    /// The matrix that a finding holds; `None` if it holds none. Points that cannot be throughputs are left out.
+    /// The matrix that a finding holds; `None` if it holds none. Points that cannot be throughputs
+    /// are left out.
     #[must_use]
     pub fn from_finding(finding: &Finding) -> Option<Self> {
         let whole = |key: &str| {
@@ -83,8 +103,14 @@ impl Matrix {
         for (access, reads) in ORDER {
             let (order, kind) = words(access, reads);
             let name = format!("{CHART}{order}_{kind}");
-            let Some(chart) = finding.charts.iter().find(|chart| chart.name == name) else { continue };
-            let mut of_kind: Vec<CellMeasured> = chart.series.iter().flat_map(|series| points(&protocol, series, access, reads)).collect();
+            let Some(chart) = finding.charts.iter().find(|chart| chart.name == name) else {
+                continue;
+            };
+            let mut of_kind: Vec<CellMeasured> = chart
+                .series
+                .iter()
+                .flat_map(|series| points(&protocol, series, access, reads))
+                .collect();
             of_kind.sort_by_key(|one| std::cmp::Reverse((one.cell.depth, one.cell.size_bytes)));
             cells.extend(of_kind);
         }
@@ -93,11 +119,19 @@ impl Matrix {
 }
 
 fn points(protocol: &Protocol, series: &Series, access: Access, reads: f64) -> Vec<CellMeasured> {
-    let Some(depth) = series.name.strip_prefix("depth ").and_then(|depth| depth.parse::<u32>().ok()).filter(|&depth| depth > 0) else {
+    let Some(depth) = series
+        .name
+        .strip_prefix("depth ")
+        .and_then(|depth| depth.parse::<u32>().ok())
+        .filter(|&depth| depth > 0)
+    else {
         return Vec::new();
     };
     let is_size = |x: f64| x.fract() == 0.0 && (1.0..f64::from(1_u32 << 30)).contains(&x);
-    let good = series.points.iter().filter(|point| is_size(point.x) && point.y.is_finite() && point.y > 0.0);
+    let good = series
+        .points
+        .iter()
+        .filter(|point| is_size(point.x) && point.y.is_finite() && point.y > 0.0);
     good.map(|point| {
         let iops = |rate: f64| rate * 1e6 / point.x;
         let interval = point.interval.unwrap_or([point.y, point.y]).map(iops);
@@ -140,6 +174,9 @@ mod tests {
         let mut reads = whole.clone();
         reads.cells.retain(|one| one.cell.reads == 1.0);
         let known = Known::new(vec![whole.to_finding(), reads.to_finding()]);
-        assert_eq!(Matrix::from_findings(&known).map(|matrix| matrix.cells.len()), Some(whole.cells.len()));
+        assert_eq!(
+            Matrix::from_findings(&known).map(|matrix| matrix.cells.len()),
+            Some(whole.cells.len())
+        );
     }
 }

@@ -56,10 +56,12 @@ fn between(random: &mut Pcg64Mcg, low: f64, high: f64) -> f64 {
 }
 
 impl Drive {
-    /// Drive number `number` of a campaign: chunk sizes and mappings take turns, everything else is drawn.
+    /// Drive number `number` of a campaign: chunk sizes and mappings take turns, everything else is
+    /// drawn.
     ///
-    /// Sizes and speeds belong together as they did on the market: small pages with slow channels and SATA, large ones with faster channels
-    /// and SATA or NVMe. In about one of twelve, channels are faster than the link to the host.
+    /// Sizes and speeds belong together as they did on the market: small pages with slow channels
+    /// and SATA, large ones with faster channels and SATA or NVMe. In about one of twelve, channels
+    /// are faster than the link to the host.
     #[must_use]
     pub fn random(number: u64, campaign: u64, noise: f64) -> Self {
         let seed = campaign.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number;
@@ -67,7 +69,8 @@ impl Drive {
         let random = &mut random;
         let chunk_bytes = 512_u32 << (number % 8);
         let is_static = number / 8 % 2 == 1;
-        let pages: Vec<u32> = (9..=14).map(|power| 1 << power).filter(|&page| page <= chunk_bytes).collect();
+        let pages: Vec<u32> =
+            (9..=14).map(|power| 1 << power).filter(|&page| page <= chunk_bytes).collect();
         let page_bytes = pick(random, &pages);
         let (domains, sub_domains) = (random.random_range(2..=16), random.random_range(1..=4));
         let mut profile = profile::load("a16").expect("a built-in profile");
@@ -76,19 +79,24 @@ impl Drive {
         interface(random, &mut profile);
         dram(random, &mut profile);
         ftl(random, &mut profile, chunk_bytes / page_bytes, is_static);
-        profile.check().unwrap_or_else(|error| panic!("drive {number} of campaign {campaign}: {error}"));
+        profile
+            .check()
+            .unwrap_or_else(|error| panic!("drive {number} of campaign {campaign}: {error}"));
         let overwrites = f64::from(random.random_range(1..=3_u32)) / 2.0;
-        let state = pick(random, &[State::Filled, State::Filled, State::Fresh, State::Aged { overwrites }]);
-        let [chunk_bytes, domains, sub_domains] = [chunk_bytes, domains, sub_domains].map(u64::from);
+        let state =
+            pick(random, &[State::Filled, State::Filled, State::Fresh, State::Aged { overwrites }]);
+        let [chunk_bytes, domains, sub_domains] =
+            [chunk_bytes, domains, sub_domains].map(u64::from);
         Self { seed, profile, state, chunk_bytes, domains, sub_domains, is_static }
     }
 
-    /// Whether a channel takes longer for a page than the link to the host: otherwise two reads on one channel wait for nothing that they would not
-    /// wait for anyway.
+    /// Whether a channel takes longer for a page than the link to the host: otherwise two reads on
+    /// one channel wait for nothing that they would not wait for anyway.
     #[must_use]
     pub fn are_channels_seen(&self) -> bool {
         let media = &self.profile.media;
-        media.channel_mt_per_second * f64::from(media.channel_bits) / 8.0 < self.profile.interface.link_mb_per_second
+        media.channel_mt_per_second * f64::from(media.channel_bits) / 8.0
+            < self.profile.interface.link_mb_per_second
     }
 
     /// Runs the experiments on it.
@@ -96,16 +104,26 @@ impl Drive {
     pub fn probe(&self, budget_seconds: u64) -> Answers {
         let progress = Progress::default();
         let settings = SimulatedSettings { state: self.state, seed: self.seed };
-        let mut device = Simulated::new("sim", &self.profile, settings, &progress).expect("a checked profile");
+        let mut device =
+            Simulated::new("sim", &self.profile, settings, &progress).expect("a checked profile");
         let sector = u64::from(device.info().sector_bytes);
-        let region = Region { offset: 0, length: device.info().capacity_bytes.min(256 << 20) / sector * sector };
-        let settings = Settings { region, seed: self.seed, may_write: true, budget: budget_seconds * 1_000_000_000 };
+        let region = Region {
+            offset: 0,
+            length: device.info().capacity_bytes.min(256 << 20) / sector * sector,
+        };
+        let settings = Settings {
+            region,
+            seed: self.seed,
+            may_write: true,
+            budget: budget_seconds * 1_000_000_000,
+        };
         let mut bench = Bench::new(&mut device, settings, &progress);
         let mut known = Known::default();
         let mut notes = Vec::new();
         for name in ["chunk_size", "interleaving", "mapping"] {
             let (experiment, args) = prober::find(name).expect("a known experiment");
-            let finding = experiment.run(&mut bench, &args, &known).expect("a simulated drive does not fail");
+            let finding =
+                experiment.run(&mut bench, &args, &known).expect("a simulated drive does not fail");
             notes.extend(finding.notes.iter().cloned());
             known.add(finding);
         }
@@ -114,13 +132,18 @@ impl Drive {
 
     fn compare(&self, known: &Known, notes: Vec<String>) -> Answers {
         let say = |keys: &[&str], truth: &[String]| {
-            let all: Vec<_> =
-                known.findings().iter().flat_map(|finding| &finding.values).filter(|value| keys.contains(&value.key.as_str())).collect();
+            let all: Vec<_> = known
+                .findings()
+                .iter()
+                .flat_map(|finding| &finding.values)
+                .filter(|value| keys.contains(&value.key.as_str()))
+                .collect();
             let of = |key: &str| {
                 let value = all.iter().find(|value| value.key == key)?;
                 value.word.clone().or(value.number.map(|number| number.to_string()))
             };
-            let said: Vec<String> = keys.iter().map(|key| of(key).unwrap_or_else(|| "-".to_owned())).collect();
+            let said: Vec<String> =
+                keys.iter().map(|key| of(key).unwrap_or_else(|| "-".to_owned())).collect();
             Said {
                 is_right: said == truth,
                 is_sure: !all.is_empty() && all.iter().all(|value| value.verdict == Verdict::Sure),
@@ -131,7 +154,8 @@ impl Drive {
         let numbers = |numbers: &[u64]| numbers.iter().map(ToString::to_string).collect::<Vec<_>>();
         let mapping = if self.is_static { "lba" } else { "write_order" };
         let layout = say(&["domains", "sub_domains"], &numbers(&[self.domains, self.sub_domains]));
-        let by_units = say(&["domains", "sub_domains"], &numbers(&[self.domains * self.sub_domains, 1]));
+        let by_units =
+            say(&["domains", "sub_domains"], &numbers(&[self.domains * self.sub_domains, 1]));
         let is_right = layout.is_right || (!self.are_channels_seen() && by_units.is_right);
         Answers {
             chunk: say(&["chunk_bytes"], &numbers(&[self.chunk_bytes])),
@@ -147,10 +171,13 @@ impl Drive {
     /// One line that says what it is.
     #[must_use]
     pub fn line(&self) -> String {
-        let Profile { media, interface, controller, write_buffer, read_cache, read_ahead, ftl, .. } = &self.profile;
+        let Profile {
+            media, interface, controller, write_buffer, read_cache, read_ahead, ftl, ..
+        } = &self.profile;
         format!(
-            "chunk {} page {} {}x{} planes {} {} | tR {:?} tP {:?} {} MT/s cmd {} cache {} mp {} noise {} | {:?} {} MB/s host {} read cmd {} page {} | \
-             buffer {} {:?} cache {} ahead {:?} | op {} {:?}",
+            "chunk {} page {} {}x{} planes {} {} | tR {:?} tP {:?} {} MT/s cmd {} cache {} mp {} \
+             noise {} | {:?} {} MB/s host {} read cmd {} page {} | buffer {} {:?} cache {} ahead \
+             {:?} | op {} {:?}",
             self.chunk_bytes,
             media.page_bytes,
             self.domains,
@@ -179,7 +206,14 @@ impl Drive {
     }
 }
 
-fn media(random: &mut Pcg64Mcg, profile: &mut Profile, page_bytes: u32, channels: u32, dies: u32, noise: f64) {
+fn media(
+    random: &mut Pcg64Mcg,
+    profile: &mut Profile,
+    page_bytes: u32,
+    channels: u32,
+    dies: u32,
+    noise: f64,
+) {
     let media = &mut profile.media;
     (media.channels, media.packages_per_channel, media.dies_per_package) = (channels, dies, 1);
     if dies.is_multiple_of(2) && random.random() {
@@ -195,14 +229,19 @@ fn media(random: &mut Pcg64Mcg, profile: &mut Profile, page_bytes: u32, channels
     media.time_noise = noise;
     let (types, read, program) = match page_bytes {
         ..=2048 => (1, between(random, 12.0, 50.0), between(random, 150.0, 400.0)),
-        4096 => (pick(random, &[1, 2, 3]), between(random, 25.0, 75.0), between(random, 200.0, 1000.0)),
+        4096 => {
+            (pick(random, &[1, 2, 3]), between(random, 25.0, 75.0), between(random, 200.0, 1000.0))
+        }
         _ => (pick(random, &[2, 3]), between(random, 40.0, 100.0), between(random, 400.0, 1500.0)),
     };
     let spread = random.random_range(0.0..0.25);
     let by_type = |mean: f64, spread: f64| -> Vec<f64> {
         (0..types)
             .map(|kind| {
-                mean * (1.0 + spread * (2.0 * f64::from(kind) / f64::from((types - 1).max(1)) - 1.0) * f64::from(u8::from(types > 1)))
+                mean * (1.0
+                    + spread
+                        * (2.0 * f64::from(kind) / f64::from((types - 1).max(1)) - 1.0)
+                        * f64::from(u8::from(types > 1)))
             })
             .collect()
     };
@@ -234,7 +273,8 @@ fn interface(random: &mut Pcg64Mcg, profile: &mut Profile) {
     let controller = &mut profile.controller;
     let is_nvme = page >= 4096 && random.random();
     if is_nvme {
-        (interface.kind, interface.queues, interface.queue_depth) = (InterfaceKind::Nvme, pick(random, &[1, 4, 8]), 256);
+        (interface.kind, interface.queues, interface.queue_depth) =
+            (InterfaceKind::Nvme, pick(random, &[1, 4, 8]), 256);
         interface.link_mb_per_second = between(random, 1500.0, 7000.0);
         interface.host_us = between(random, 3.0, 10.0);
         controller.read_command_us = between(random, 0.2, 3.0);
@@ -269,7 +309,10 @@ fn dram(random: &mut Pcg64Mcg, profile: &mut Profile) {
     let buffer = &mut profile.write_buffer;
     buffer.bytes = pick(random, &[0, 16, 64, 512]) * page;
     if buffer.bytes > 0 {
-        buffer.flush = pick(random, &[FlushRule::Eager, FlushRule::Eager, FlushRule::WhenFull, FlushRule::Batches]);
+        buffer.flush = pick(
+            random,
+            &[FlushRule::Eager, FlushRule::Eager, FlushRule::WhenFull, FlushRule::Batches],
+        );
         buffer.flush_pages = pick(random, &[1, 4, 8]);
         buffer.in_flight_pages = pick(random, &[0, 4, 16]);
     }
@@ -290,8 +333,9 @@ fn ftl(random: &mut Pcg64Mcg, profile: &mut Profile, chunk_pages: u32, is_static
     let allocation = if is_static { "static" } else { "dynamic" };
     profile.ftl.scheme = format!("page_mapped(allocation={allocation},chunk_pages={chunk_pages})");
     profile.ftl.over_provisioning = between(random, 0.15, 0.5);
-    // Random writes fill planes unevenly by chance. In a real drive a plane holds so many chunks that this is nothing; in one as small as these
-    // a plane would run full and be passed over, and then the order of writes says little indeed.
+    // Random writes fill planes unevenly by chance. In a real drive a plane holds so many chunks
+    // that this is nothing; in one as small as these a plane would run full and be passed over, and
+    // then the order of writes says little indeed.
     let media = &profile.media;
     let plane_pages = f64::from(media.erase_blocks_per_plane * media.pages_per_erase_block);
     let is_tight = |over_provisioning: f64| {

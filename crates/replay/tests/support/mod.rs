@@ -1,10 +1,16 @@
 //! Devices that say what they were sent.
 
-#![allow(dead_code, clippy::unwrap_used, reason = "each test program uses a part; a test may panic")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "each test program uses a part; a test may panic"
+)]
 
 use std::collections::BTreeSet;
 
-use devices::{BlockDevice, Completion, DeviceError, DeviceInfo, Kind, Request, Simulated, SimulatedSettings};
+use devices::{
+    BlockDevice, Completion, DeviceError, DeviceInfo, Kind, Request, Simulated, SimulatedSettings,
+};
 use replay::{Ahead, Fit, Fitted, Played, Region, Remap, Settings, Totals, play};
 use ssd::drive::profile;
 use ssd::drive::state::State;
@@ -84,7 +90,15 @@ impl Fixed {
             has_trim: true,
             is_virtual: true,
         };
-        Self { info, now: 7_000, takes, fails_each: 0, count: 0, under_way: BTreeSet::new(), failing: BTreeSet::new() }
+        Self {
+            info,
+            now: 7_000,
+            takes,
+            fails_each: 0,
+            count: 0,
+            under_way: BTreeSet::new(),
+            failing: BTreeSet::new(),
+        }
     }
 }
 
@@ -116,7 +130,9 @@ impl BlockDevice for Fixed {
         assert!(next < Nanos::MAX || until < Nanos::MAX, "something is waited for");
         self.now = self.now.max(next.min(until));
         let mut failed = None;
-        while let Some(&(end, number, handle, start)) = self.under_way.first().filter(|first| first.0 <= self.now) {
+        while let Some(&(end, number, handle, start)) =
+            self.under_way.first().filter(|first| first.0 <= self.now)
+        {
             self.under_way.pop_first();
             if self.failing.contains(&number) {
                 failed = Some(number);
@@ -133,9 +149,20 @@ impl BlockDevice for Fixed {
 
 /// A small simulated drive.
 pub fn drive() -> Simulated {
-    let changes = ["media.channels=2", "media.packages_per_channel=1", "media.erase_blocks_per_plane=32", "ftl.over_provisioning=1"];
+    let changes = [
+        "media.channels=2",
+        "media.packages_per_channel=1",
+        "media.erase_blocks_per_plane=32",
+        "ftl.over_provisioning=1",
+    ];
     let profile = profile::load("a16").unwrap().with_overrides(&changes).unwrap();
-    Simulated::new("sim:a16", &profile, SimulatedSettings { state: State::Fresh, seed: 1 }, &Progress::default()).unwrap()
+    Simulated::new(
+        "sim:a16",
+        &profile,
+        SimulatedSettings { state: State::Fresh, seed: 1 },
+        &Progress::default(),
+    )
+    .unwrap()
 }
 
 pub fn request(time_ns: Nanos, op: IoOp, offset: u64, length: u32) -> IoRequest {
@@ -144,12 +171,18 @@ pub fn request(time_ns: Nanos, op: IoOp, offset: u64, length: u32) -> IoRequest 
 
 /// What the requests come to, as far as placing them needs it.
 pub fn totals(all: &[IoRequest]) -> Totals {
-    let end_bytes = all.iter().map(|request| request.offset + u64::from(request.length)).max().unwrap_or(0);
+    let end_bytes =
+        all.iter().map(|request| request.offset + u64::from(request.length)).max().unwrap_or(0);
     Totals { end_bytes, unit_bytes: 512, by_op: [0, 1, 0, 0], ..Totals::default() }
 }
 
 /// Plays requests on all of a device.
-pub fn played(device: &mut dyn BlockDevice, all: &[IoRequest], settings: Settings, progress: &Progress) -> Played {
+pub fn played(
+    device: &mut dyn BlockDevice,
+    all: &[IoRequest],
+    settings: Settings,
+    progress: &Progress,
+) -> Played {
     let region = Region { offset: 0, length: device.info().capacity_bytes };
     let fit = Fit::new(&totals(all), device.info(), region, Remap::Fold).unwrap();
     let source = Fitted::new(Box::new(VecRequests::new(all.to_vec().into())), fit);

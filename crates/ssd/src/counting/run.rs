@@ -2,7 +2,9 @@
 
 use std::time::Instant;
 
-use placement::{BuildError, Context, Placement, PlacementVisitor, Victim, build_victim, visit_placement};
+use placement::{
+    BuildError, Context, Placement, PlacementVisitor, Victim, build_victim, visit_placement,
+};
 use registry::Spec;
 use thiserror::Error;
 use units::{Cancelled, Geometry, Lpn, PageOp, PageSource, Progress, SourceError, StreamId};
@@ -118,8 +120,8 @@ const WINDOWS: u64 = 400;
 /// Operations fetched from the source at a time.
 const CHUNK: usize = 1 << 13;
 
-/// Plays the source through an FTL with the policies asked for. `page_weights` tells how often each logical page is updated, in any
-/// unit; it is called only for a policy with an oracle.
+/// Plays the source through an FTL with the policies asked for. `page_weights` tells how often each
+/// logical page is updated, in any unit; it is called only for a policy with an oracle.
 ///
 /// # Errors
 /// [`RunError`].
@@ -129,7 +131,11 @@ pub fn simulate(
     source: &mut dyn PageSource,
     progress: &Progress,
 ) -> Result<Outcome, RunError> {
-    let context = Context { geometry: settings.geometry, seed: settings.seed, page_weights: Some(page_weights) };
+    let context = Context {
+        geometry: settings.geometry,
+        seed: settings.seed,
+        page_weights: Some(page_weights),
+    };
     visit_placement(&settings.placement, &context, Runner { settings, source, progress, context })?
 }
 
@@ -146,7 +152,8 @@ impl PlacementVisitor for Runner<'_> {
     fn visit<P: Placement + 'static>(self, policy: P) -> Self::Output {
         let victims = build_victim(&self.settings.victim, &self.context, policy.domains())?;
         let name = &self.settings.placement.name;
-        let mut ftl = PageMapped::new(self.settings.geometry, name, policy, victims, CountingMedium)?;
+        let mut ftl =
+            PageMapped::new(self.settings.geometry, name, policy, victims, CountingMedium)?;
         if self.settings.start == Start::Filled {
             fill(&mut ftl, self.progress)?;
         }
@@ -158,7 +165,10 @@ impl PlacementVisitor for Runner<'_> {
     }
 }
 
-fn fill<P: Placement, V: Victim>(ftl: &mut PageMapped<P, V, CountingMedium>, progress: &Progress) -> Result<(), RunError> {
+fn fill<P: Placement, V: Victim>(
+    ftl: &mut PageMapped<P, V, CountingMedium>,
+    progress: &Progress,
+) -> Result<(), RunError> {
     let pages = ftl.device().geometry.logical_pages;
     let mut chunk = Vec::with_capacity(CHUNK);
     let mut next = 0;
@@ -233,7 +243,11 @@ impl Runner<'_> {
         self.audit(ftl, host_page_writes)
     }
 
-    fn audit<P: Placement, V: Victim>(&self, ftl: &PageMapped<P, V, CountingMedium>, host_page_writes: u64) -> Result<(), RunError> {
+    fn audit<P: Placement, V: Victim>(
+        &self,
+        ftl: &PageMapped<P, V, CountingMedium>,
+        host_page_writes: u64,
+    ) -> Result<(), RunError> {
         if self.settings.audit {
             ftl.audit().map_err(|error| RunError::Audit { host_page_writes, error })?;
         }
@@ -254,12 +268,15 @@ fn outcome<P: Placement, V: Victim>(
     let whole = windows.iter().take_while(|w| w.written_pages == windows[0].written_pages).count();
     let mut steady = steady_state(&windows[..whole].iter().map(cost).collect::<Vec<_>>());
     let kept = &windows[steady.from_window.min(windows.len())..];
-    let (relocated, written, erases) =
-        kept.iter().fold((0, 0, 0), |(r, h, e), w| (r + w.relocated_pages, h + w.written_pages, e + w.erases));
-    // Until every erase block has been erased once, on average, cleaning still meets the state that the run began with.
+    let (relocated, written, erases) = kept
+        .iter()
+        .fold((0, 0, 0), |(r, h, e), w| (r + w.relocated_pages, h + w.written_pages, e + w.erases));
+    // Until every erase block has been erased once, on average, cleaning still meets the state that
+    // the run began with.
     steady.reached &= erases >= u64::from(geometry.erase_blocks);
     let pages = u64::from(geometry.pages_per_erase_block);
-    let steady_from_update = if steady.from_window == 0 { 0 } else { windows[steady.from_window - 1].host_page_writes };
+    let steady_from_update =
+        if steady.from_window == 0 { 0 } else { windows[steady.from_window - 1].host_page_writes };
     let mut counters = after.clone();
     counters.host_page_writes -= before.host_page_writes;
     counters.relocated_pages -= before.relocated_pages;
@@ -267,12 +284,20 @@ fn outcome<P: Placement, V: Victim>(
     counters.erases -= before.erases;
     counters.spilled_pages -= before.spilled_pages;
     counters.rescues -= before.rescues;
-    counters.victims_by_valid.iter_mut().zip(&before.victims_by_valid).for_each(|(now, then)| *now -= then);
+    counters
+        .victims_by_valid
+        .iter_mut()
+        .zip(&before.victims_by_valid)
+        .for_each(|(now, then)| *now -= then);
     Outcome {
         counters,
         steady,
         steady_from_update,
-        write_amplification: if written == 0 { 1.0 } else { 1.0 + relocated as f64 / written as f64 },
+        write_amplification: if written == 0 {
+            1.0
+        } else {
+            1.0 + relocated as f64 / written as f64
+        },
         p_gc: if erases == 0 { 0.0 } else { relocated as f64 / (erases * pages) as f64 },
         streams: streams(ftl),
         wear: Wear::of(ftl.erase_counts()),

@@ -1,6 +1,9 @@
 //! A drive from its profile.
 
-use placement::{AnyVictim, BuildError, Context, PLACEMENTS, Placement, PlacementVisitor, build_victim, visit_placement};
+use placement::{
+    AnyVictim, BuildError, Context, PLACEMENTS, Placement, PlacementVisitor, build_victim,
+    visit_placement,
+};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_distr::{Distribution as _, Normal};
 use rand_pcg::Pcg64Mcg;
@@ -35,7 +38,8 @@ pub enum DriveError {
     },
 }
 
-/// What is done with a drive once its scheme is known. The drive is compiled once for each scheme and placement.
+/// What is done with a drive once its scheme is known. The drive is compiled once for each scheme
+/// and placement.
 pub trait DriveVisitor {
     /// What comes of it.
     type Output;
@@ -44,8 +48,9 @@ pub trait DriveVisitor {
     fn visit<S: Scheme + 'static>(self, drive: Drive<S>) -> Self::Output;
 }
 
-/// Makes the drive of a profile, erased, and hands it to the visitor. `page_weights` tells how often each logical page is updated, for
-/// placement policies with an oracle. `seed` is that of policies and of the endurance of erase blocks.
+/// Makes the drive of a profile, erased, and hands it to the visitor. `page_weights` tells how
+/// often each logical page is updated, for placement policies with an oracle. `seed` is that of
+/// policies and of the endurance of erase blocks.
 ///
 /// # Errors
 /// [`DriveError`] if the profile's scheme or policies are unknown or do not fit.
@@ -95,22 +100,36 @@ impl<V: DriveVisitor> Builder<'_, V> {
         build: impl FnOnce(&Args, &Layout, u32, bool) -> Result<S, SchemeError>,
     ) -> Result<V::Output, DriveError> {
         let (profile, seed) = (self.profile, self.seed);
-        let scheme = build(&self.args, &self.layout, profile.logical_pages(), profile.media.copy_back)
-            .map_err(|error| DriveError::Scheme { profile: profile.name.clone(), error })?;
-        Ok(self.visitor.visit(Drive::new(profile, scheme, Media::new(&profile.media).with_seed(seed))))
+        let scheme =
+            build(&self.args, &self.layout, profile.logical_pages(), profile.media.copy_back)
+                .map_err(|error| DriveError::Scheme { profile: profile.name.clone(), error })?;
+        Ok(self.visitor.visit(Drive::new(
+            profile,
+            scheme,
+            Media::new(&profile.media).with_seed(seed),
+        )))
     }
 
     fn page_mapped(self) -> Result<V::Output, DriveError> {
-        let context =
-            Context { geometry: self.layout.geometry(self.profile.logical_pages()), seed: self.seed, page_weights: self.page_weights };
+        let context = Context {
+            geometry: self.layout.geometry(self.profile.logical_pages()),
+            seed: self.seed,
+            page_weights: self.page_weights,
+        };
         let profile = self.profile.name.clone();
         let of_policy = |error| DriveError::Policy { profile: profile.clone(), error };
-        let placement = Spec::parse(&self.profile.ftl.placement).map_err(|error| of_policy(error.into()))?;
-        let entry =
-            registry::find("placement policy", PLACEMENTS, |entry| &entry.info, &placement).map_err(|error| of_policy(error.into()))?;
-        let victim = if self.profile.ftl.victim.is_empty() { entry.victim } else { &self.profile.ftl.victim };
+        let placement =
+            Spec::parse(&self.profile.ftl.placement).map_err(|error| of_policy(error.into()))?;
+        let entry = registry::find("placement policy", PLACEMENTS, |entry| &entry.info, &placement)
+            .map_err(|error| of_policy(error.into()))?;
+        let victim = if self.profile.ftl.victim.is_empty() {
+            entry.victim
+        } else {
+            &self.profile.ftl.victim
+        };
         let victim = Spec::parse(victim).map_err(|error| of_policy(error.into()))?;
-        visit_placement(&placement, &context, PageMappedBuilder { builder: self, context, victim }).map_err(of_policy)?
+        visit_placement(&placement, &context, PageMappedBuilder { builder: self, context, victim })
+            .map_err(of_policy)?
     }
 }
 
@@ -124,7 +143,11 @@ impl<V: DriveVisitor> PlacementVisitor for PageMappedBuilder<'_, '_, V> {
     type Output = Result<V::Output, DriveError>;
 
     fn visit<P: Placement + 'static>(self, policy: P) -> Self::Output {
-        if self.builder.info.name == dftl::INFO.name { self.dftl(policy) } else { self.page_mapped(policy) }
+        if self.builder.info.name == dftl::INFO.name {
+            self.dftl(policy)
+        } else {
+            self.page_mapped(policy)
+        }
     }
 }
 
@@ -133,7 +156,8 @@ impl<V: DriveVisitor> PageMappedBuilder<'_, '_, V> {
         let victims = self.victims(policy.domains())?;
         let settings = self.settings(self.context.geometry.logical_pages);
         let placement = &self.builder.profile.ftl.placement;
-        let scheme = PageMappedScheme::new(settings, placement, policy, victims).map_err(|error| self.builder.of_policy(error))?;
+        let scheme = PageMappedScheme::new(settings, placement, policy, victims)
+            .map_err(|error| self.builder.of_policy(error))?;
         Ok(self.drive(scheme))
     }
 
@@ -143,8 +167,14 @@ impl<V: DriveVisitor> PageMappedBuilder<'_, '_, V> {
             .map_err(|error| DriveError::Scheme { profile: profile.name.clone(), error })?;
         let policy = size.place_apart(policy, layout.planes());
         let victims = self.victims(policy.domains())?;
-        let scheme = DftlScheme::new(self.settings(size.all_pages()), &size, &profile.ftl.placement, policy, victims)
-            .map_err(|error| self.builder.of_policy(error))?;
+        let scheme = DftlScheme::new(
+            self.settings(size.all_pages()),
+            &size,
+            &profile.ftl.placement,
+            policy,
+            victims,
+        )
+        .map_err(|error| self.builder.of_policy(error))?;
         Ok(self.drive(scheme))
     }
 
@@ -168,18 +198,26 @@ impl<V: DriveVisitor> PageMappedBuilder<'_, '_, V> {
 
     fn drive<S: Scheme + 'static>(self, scheme: S) -> V::Output {
         let Builder { profile, seed, .. } = self.builder;
-        self.builder.visitor.visit(Drive::new(profile, scheme, Media::new(&profile.media).with_seed(seed)))
+        self.builder.visitor.visit(Drive::new(
+            profile,
+            scheme,
+            Media::new(&profile.media).with_seed(seed),
+        ))
     }
 }
 
-/// Erases that each erase block stands: normally distributed, at least 1; 0 for those bad from the factory. Empty if there is no limit and
-/// none is bad.
+/// Erases that each erase block stands: normally distributed, at least 1; 0 for those bad from the
+/// factory. Empty if there is no limit and none is bad.
 fn endurance(media: &MediaConfig, erase_blocks: u32, seed: u64) -> Vec<u32> {
     if media.endurance_cycles == 0 && media.factory_bad_share == 0.0 {
         return Vec::new();
     }
     let mut random = Pcg64Mcg::seed_from_u64(seed ^ 0x656e_6475_7261_6e63);
-    let mean = if media.endurance_cycles == 0 { f64::from(u32::MAX) } else { f64::from(media.endurance_cycles) };
+    let mean = if media.endurance_cycles == 0 {
+        f64::from(u32::MAX)
+    } else {
+        f64::from(media.endurance_cycles)
+    };
     let spread = if media.endurance_cycles == 0 { 0.0 } else { mean * media.endurance_spread };
     let normal = Normal::new(mean, spread).expect("a profile's spread was checked");
     let one = |_| {

@@ -12,7 +12,8 @@ use super::time::{PICOS_PER_NANO, Picos};
 /// When a job sends its requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// So many outstanding, each followed by the next after some time to think, in picoseconds. 1 outstanding is "one by one".
+    /// So many outstanding, each followed by the next after some time to think, in picoseconds. 1
+    /// outstanding is "one by one".
     Closed {
         /// Requests outstanding at all times, at least 1.
         depth: u32,
@@ -40,7 +41,13 @@ impl Job {
     /// A job.
     #[must_use]
     pub fn new(source: Box<dyn RequestSource>, pace: Pace) -> Self {
-        Self { requests: Lookahead::new(source, CHUNK), pace, due: Picos::MAX, start: 0, base_ns: None }
+        Self {
+            requests: Lookahead::new(source, CHUNK),
+            pace,
+            due: Picos::MAX,
+            start: 0,
+            base_ns: None,
+        }
     }
 
     /// The time of the next request of a job at the trace's pace, counted from its first.
@@ -49,7 +56,9 @@ impl Job {
             Some(request) => {
                 let base = *self.base_ns.get_or_insert(request.time_ns);
                 // A trace whose clock goes back sends at once what it should have sent before.
-                self.start.saturating_add(request.time_ns.saturating_sub(base).saturating_mul(PICOS_PER_NANO))
+                self.start.saturating_add(
+                    request.time_ns.saturating_sub(base).saturating_mul(PICOS_PER_NANO),
+                )
             }
             None => Picos::MAX,
         };
@@ -70,8 +79,8 @@ pub struct Load {
 }
 
 impl Load {
-    /// Jobs that together send `most` requests at most, the last of them before `until`, and in any case within the first 106 days: what
-    /// is under way then still ends before the clock does.
+    /// Jobs that together send `most` requests at most, the last of them before `until`, and in any
+    /// case within the first 106 days: what is under way then still ends before the clock does.
     #[must_use]
     pub fn new(jobs: Vec<Job>, most: u64, until: Picos) -> Self {
         let until = until.min(Picos::MAX / 2);
@@ -124,11 +133,22 @@ impl Load {
 
     /// Requests after the end are not waited for: nothing happens at their time.
     fn find_due(&mut self) {
-        self.open_due = self.jobs.iter().map(|job| job.due).filter(|&due| due < self.until).min().unwrap_or(Picos::MAX);
+        self.open_due = self
+            .jobs
+            .iter()
+            .map(|job| job.due)
+            .filter(|&due| due < self.until)
+            .min()
+            .unwrap_or(Picos::MAX);
     }
 
     #[inline]
-    fn send<S: Scheme>(&mut self, drive: &mut Drive<S>, number: u32, now: Picos) -> Result<(), SourceError> {
+    fn send<S: Scheme>(
+        &mut self,
+        drive: &mut Drive<S>,
+        number: u32,
+        now: Picos,
+    ) -> Result<(), SourceError> {
         if self.sent >= self.most || now >= self.until {
             return Ok(());
         }
@@ -137,13 +157,15 @@ impl Load {
         self.sent += 1;
         self.outstanding += 1;
         let IoRequest { op, offset, length, stream, .. } = request;
-        let submission = Submission { op, offset, length, queue: stream, is_fua: false, handle: number };
+        let submission =
+            Submission { op, offset, length, queue: stream, is_fua: false, handle: number };
         drive.submit(now, submission, &mut self.completed);
         Ok(())
     }
 
-    /// When something happens next, in the drive or here; [`Picos::MAX`] if all is done. What the drive then still does for itself, in idle
-    /// time, belongs to no run: with it a run would last until the drive has nothing left to clean.
+    /// When something happens next, in the drive or here; [`Picos::MAX`] if all is done. What the
+    /// drive then still does for itself, in idle time, belongs to no run: with it a run would last
+    /// until the drive has nothing left to clean.
     #[inline]
     #[must_use]
     pub fn next_time<S: Scheme>(&self, drive: &Drive<S>) -> Picos {
@@ -236,7 +258,12 @@ mod tests {
     use crate::drive::time::PICOS_PER_SECOND;
 
     fn small() -> Profile {
-        let changes = ["media.channels=1", "media.packages_per_channel=1", "media.erase_blocks_per_plane=16", "ftl.over_provisioning=1"];
+        let changes = [
+            "media.channels=1",
+            "media.packages_per_channel=1",
+            "media.erase_blocks_per_plane=16",
+            "ftl.over_provisioning=1",
+        ];
         profile::load("a16").unwrap().with_overrides(&changes).unwrap()
     }
 
@@ -264,12 +291,17 @@ mod tests {
         Job::new(Box::new(VecRequests::new(requests)), pace)
     }
 
-    /// A flush of a drive that has nothing to write takes no time on this profile, so that nothing else happens after it was sent.
+    /// A flush of a drive that has nothing to write takes no time on this profile, so that nothing
+    /// else happens after it was sent.
     #[test]
     fn a_first_request_that_is_done_at_once_is_followed_by_the_next() {
         let requests = [(0, IoOp::Flush), (0, IoOp::Flush), (0, IoOp::Write)];
         for depth in [1, 2, 3, 8] {
-            assert_eq!(play(vec![job(&requests, Pace::Closed { depth, think: 0 })], Picos::MAX).requests, 3, "depth {depth}");
+            assert_eq!(
+                play(vec![job(&requests, Pace::Closed { depth, think: 0 })], Picos::MAX).requests,
+                3,
+                "depth {depth}"
+            );
         }
     }
 
@@ -278,12 +310,19 @@ mod tests {
         let jobs = || {
             let an_hour = 3_600_000_000_000;
             let open = job(&[(0, IoOp::Read), (an_hour, IoOp::Read)], Pace::Open);
-            let thinking = job(&[(0, IoOp::Read); 5], Pace::Closed { depth: 1, think: 3_600 * PICOS_PER_SECOND });
+            let thinking = job(
+                &[(0, IoOp::Read); 5],
+                Pace::Closed { depth: 1, think: 3_600 * PICOS_PER_SECOND },
+            );
             vec![open, thinking]
         };
         let short = play(jobs(), PICOS_PER_SECOND);
         assert_eq!(short.requests, 2);
-        assert!(short.windows.iter().all(|window| window.length < PICOS_PER_SECOND), "{:?}", short.windows);
+        assert!(
+            short.windows.iter().all(|window| window.length < PICOS_PER_SECOND),
+            "{:?}",
+            short.windows
+        );
         assert_eq!(play(jobs(), Picos::MAX).requests, 7);
     }
 
@@ -296,19 +335,26 @@ mod tests {
     #[test]
     fn each_job_has_its_own_figures() {
         let reads = job(&[(0, IoOp::Read); 3], Pace::Closed { depth: 1, think: 0 });
-        let writes = job(&[(0, IoOp::Write), (0, IoOp::Trim), (0, IoOp::Flush), (0, IoOp::Write)], Pace::Closed { depth: 1, think: 0 });
+        let writes = job(
+            &[(0, IoOp::Write), (0, IoOp::Trim), (0, IoOp::Flush), (0, IoOp::Write)],
+            Pace::Closed { depth: 1, think: 0 },
+        );
         let outcome = play(vec![reads, writes, job(&[], Pace::Open)], Picos::MAX);
         let [reads, writes, nothing] = outcome.jobs[..] else { panic!("three jobs") };
         assert_eq!((reads.requests, reads.read_bytes, reads.written_bytes), (3, 3 * 4096, 0));
         assert_eq!((writes.requests, writes.read_bytes, writes.written_bytes), (4, 0, 2 * 4096));
-        assert_eq!((nothing, nothing.iops(), nothing.mean_latency_ns()), (JobOutcome::default(), 0.0, 0.0));
+        assert_eq!(
+            (nothing, nothing.iops(), nothing.mean_latency_ns()),
+            (JobOutcome::default(), 0.0, 0.0)
+        );
         let sum = outcome.latencies.all().latency.mean * outcome.requests as f64;
         let jobs_sum = reads.mean_latency_ns() * 3.0 + writes.mean_latency_ns() * 4.0;
         assert!((sum - jobs_sum).abs() < 1e-6 * sum);
         assert!(reads.elapsed.max(writes.elapsed) <= outcome.elapsed && reads.iops() > 0.0);
     }
 
-    /// What the drive still does for itself takes long, here for ever as far as the requests are concerned.
+    /// What the drive still does for itself takes long, here for ever as far as the requests are
+    /// concerned.
     #[test]
     fn a_run_ends_with_its_last_request_whatever_the_drive_still_does() {
         let changes = ["cleaning.background_below_free=0.9", "cleaning.idle_us=50"];
@@ -326,7 +372,11 @@ mod tests {
         let writes = job(&[(0, IoOp::Write); 5], Pace::Closed { depth: 1, think: 0 });
         let outcome = simulate_jobs(&settings, None, vec![writes], &Progress::default()).unwrap();
         let requests = outcome.latencies.all().latency.mean * 5.0 * PICOS_PER_NANO as f64;
-        assert!((outcome.elapsed as f64 - requests).abs() < 10.0, "{} ps, of which requests took {requests}", outcome.elapsed);
+        assert!(
+            (outcome.elapsed as f64 - requests).abs() < 10.0,
+            "{} ps, of which requests took {requests}",
+            outcome.elapsed
+        );
         assert_eq!(outcome.jobs[0].elapsed, outcome.elapsed);
     }
 }

@@ -1,7 +1,8 @@
 //! The simulated drive: the FTL with a clock.
 //!
-//! A [`profile`] says what a drive is made of. [`visit_drive`] makes it: a [`device::Drive`] with a [`schemes::Scheme`] over [`media::Media`].
-//! [`run::simulate`] puts it into a [`state::State`], plays requests on it at a [`load::Pace`], and [`measure`]s.
+//! A [`profile`] says what a drive is made of. [`visit_drive`] makes it: a [`device::Drive`] with a
+//! [`schemes::Scheme`] over [`media::Media`]. [`run::simulate`] puts it into a [`state::State`],
+//! plays requests on it at a [`load::Pace`], and [`measure`]s.
 
 mod build;
 pub mod device;

@@ -63,7 +63,8 @@ impl From<BuildError> for RunError {
     }
 }
 
-/// What came of a run. Everything but wear, hash and state is over the measured part: without the fill, the aging and the warm-up.
+/// What came of a run. Everything but wear, hash and state is over the measured part: without the
+/// fill, the aging and the warm-up.
 #[derive(Debug)]
 pub struct Outcome {
     /// Requests completed.
@@ -121,7 +122,8 @@ pub struct JobOutcome {
     pub written_bytes: u64,
     /// Sum of the latencies, in picoseconds.
     pub latency: u128,
-    /// From the start of the measured part to the end of its last request, in picoseconds: a job may end before others.
+    /// From the start of the measured part to the end of its last request, in picoseconds: a job
+    /// may end before others.
     pub elapsed: Picos,
 }
 
@@ -154,11 +156,19 @@ impl JobOutcome {
     /// Mean latency in nanoseconds; 0 without requests.
     #[must_use]
     pub fn mean_latency_ns(&self) -> f64 {
-        if self.requests == 0 { 0.0 } else { self.latency as f64 / self.requests as f64 / PICOS_PER_NANO as f64 }
+        if self.requests == 0 {
+            0.0
+        } else {
+            self.latency as f64 / self.requests as f64 / PICOS_PER_NANO as f64
+        }
     }
 
     fn per_second(&self, count: u64) -> f64 {
-        if self.elapsed == 0 { 0.0 } else { count as f64 * (PICOS_PER_SECOND as f64 / self.elapsed as f64) }
+        if self.elapsed == 0 {
+            0.0
+        } else {
+            count as f64 * (PICOS_PER_SECOND as f64 / self.elapsed as f64)
+        }
     }
 }
 
@@ -188,7 +198,12 @@ pub fn simulate_jobs(
     jobs: Vec<Job>,
     progress: &Progress,
 ) -> Result<Outcome, RunError> {
-    visit_drive(&settings.profile, settings.seed, page_weights, Runner { settings, jobs, progress })?
+    visit_drive(
+        &settings.profile,
+        settings.seed,
+        page_weights,
+        Runner { settings, jobs, progress },
+    )?
 }
 
 struct Runner<'a> {
@@ -242,7 +257,10 @@ fn play<S: Scheme>(
                 // A drive that is worn out leaves writes waiting, with nothing more to come.
                 let worn_out = drive.worn_out();
                 let left = load.outstanding();
-                assert!(left == 0 || worn_out.is_some(), "{left} requests wait for something that never happens");
+                assert!(
+                    left == 0 || worn_out.is_some(),
+                    "{left} requests wait for something that never happens"
+                );
                 return Ok(worn_out);
             }
             if meter.over_time.is_due(next) {
@@ -317,7 +335,13 @@ impl Meter {
         }
     }
 
-    fn outcome<S: Scheme>(self, drive: &Drive<S>, settings: &Settings, worn_out: Option<WornOut>, wall: [f64; 2]) -> Outcome {
+    fn outcome<S: Scheme>(
+        self,
+        drive: &Drive<S>,
+        settings: &Settings,
+        worn_out: Option<WornOut>,
+        wall: [f64; 2],
+    ) -> Outcome {
         let elapsed = drive.now() - self.from;
         let scheme = drive.scheme().counters();
         let windows = self.over_time.rows(drive.now(), &scheme);
@@ -325,9 +349,14 @@ impl Meter {
         let media = drive.media().counters().since(&self.media);
         let mut dies = busy_times(drive);
         for (now, before) in dies.iter_mut().zip(&self.dies) {
-            now.iter_mut().flatten().zip(before.iter().flatten()).for_each(|(now, before)| *now -= before);
+            now.iter_mut()
+                .flatten()
+                .zip(before.iter().flatten())
+                .for_each(|(now, before)| *now -= before);
         }
-        let share = |(now, before): (Picos, &Picos)| if elapsed == 0 { 0.0 } else { ((now - before) as f64 / elapsed as f64).min(1.0) };
+        let share = |(now, before): (Picos, &Picos)| {
+            if elapsed == 0 { 0.0 } else { ((now - before) as f64 / elapsed as f64).min(1.0) }
+        };
         let operations = FlashOp::ALL.map(|op| media.of(op));
         let erase_counts = drive.scheme().erase_counts().to_vec();
         let written = scheme.host_page_writes + scheme.relocated_pages + scheme.mapping_page_writes;
@@ -339,15 +368,29 @@ impl Meter {
             elapsed,
             die_share: DieShare::total(&dies, elapsed),
             dies,
-            channel_share: channel_times(drive).into_iter().zip(&self.channels).map(share).collect(),
-            write_amplification: if scheme.host_page_writes == 0 { 1.0 } else { written as f64 / scheme.host_page_writes as f64 },
-            energy: Energy::of(&settings.profile.energy, &operations, media.bytes_transferred, elapsed),
+            channel_share: channel_times(drive)
+                .into_iter()
+                .zip(&self.channels)
+                .map(share)
+                .collect(),
+            write_amplification: if scheme.host_page_writes == 0 {
+                1.0
+            } else {
+                written as f64 / scheme.host_page_writes as f64
+            },
+            energy: Energy::of(
+                &settings.profile.energy,
+                &operations,
+                media.bytes_transferred,
+                elapsed,
+            ),
             scheme,
             media,
             drive: drive.counters().since(&self.drive),
             wear: Wear::of(&erase_counts),
             erase_counts,
-            table_bytes_per_page: drive.scheme().table_bytes() as f64 / f64::from(drive.media().layout().physical_pages()),
+            table_bytes_per_page: drive.scheme().table_bytes() as f64
+                / f64::from(drive.media().layout().physical_pages()),
             event_hash: drive.media().event_hash(),
             timeline: drive.media().timeline().cloned(),
             worn_out,
@@ -388,7 +431,9 @@ fn busy_times<S: Scheme>(drive: &Drive<S>) -> Vec<BusyTime> {
 }
 
 fn channel_times<S: Scheme>(drive: &Drive<S>) -> Vec<Picos> {
-    (0..drive.media().layout().channels).map(|channel| drive.media().channel_busy(channel)).collect()
+    (0..drive.media().layout().channels)
+        .map(|channel| drive.media().channel_busy(channel))
+        .collect()
 }
 
 /// Writes logical pages in no time, in the order given.

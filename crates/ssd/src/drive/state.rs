@@ -11,34 +11,48 @@ use super::schemes::Scheme;
 /// How a drive looks before the first request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum State {
-    /// All erased: the restored state. Pages that were never written hold no data, and reading them needs no flash.
+    /// All erased: the restored state. Pages that were never written hold no data, and reading them
+    /// needs no flash.
     Fresh,
-    /// The first logical pages were written once, in order, and the rest is erased: a restored drive with a database on it.
+    /// The first logical pages were written once, in order, and the rest is erased: a restored
+    /// drive with a database on it.
     Loaded {
         /// Logical pages; all that there are if it is more.
         pages: u32,
     },
     /// Every logical page was written once, in order.
     Filled,
-    /// Filled, then written at random, uniformly, `overwrites` times its logical pages: the sustained, fragmented state.
+    /// Filled, then written at random, uniformly, `overwrites` times its logical pages: the
+    /// sustained, fragmented state.
     Aged {
-        /// Random page writes, in logical pages of the drive. From 2 or 3 on a page-mapped drive is steady.
+        /// Random page writes, in logical pages of the drive. From 2 or 3 on a page-mapped drive is
+        /// steady.
         overwrites: f64,
     },
 }
 
-/// Puts a drive into a state in no virtual time: the FTL does all that it would do, its cleaning included, but no command is given.
+/// Puts a drive into a state in no virtual time: the FTL does all that it would do, its cleaning
+/// included, but no command is given.
 ///
 /// # Errors
 /// [`Cancelled`] if it was asked to stop.
-pub fn prepare<S: Scheme>(drive: &mut Drive<S>, state: State, seed: u64, progress: &Progress) -> Result<(), Cancelled> {
+pub fn prepare<S: Scheme>(
+    drive: &mut Drive<S>,
+    state: State,
+    seed: u64,
+    progress: &Progress,
+) -> Result<(), Cancelled> {
     let pages = drive.scheme().logical_pages();
     let filled = match state {
         State::Fresh => 0,
         State::Loaded { pages: loaded } => loaded.min(pages),
         State::Filled | State::Aged { .. } => pages,
     };
-    let writes = if let State::Aged { overwrites } = state { (f64::from(pages) * overwrites) as u64 } else { 0 };
+    let writes = if let State::Aged { overwrites } = state {
+        (f64::from(pages) * overwrites) as u64
+    } else {
+        0
+    };
     progress.set_to_prepare(u64::from(filled) + writes);
     write_untimed(drive, 0..filled, progress)?;
     if writes > 0 {

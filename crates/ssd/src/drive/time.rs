@@ -4,7 +4,8 @@ use units::Nanos;
 
 /// Picoseconds since the drive was switched on, or a span of them.
 ///
-/// A byte takes 833.3 ps on a channel of 1200 MT/s x 8 bit: in nanoseconds it would take none, or a fifth too long. 64 bits last 213 days.
+/// A byte takes 833.3 ps on a channel of 1200 MT/s x 8 bit: in nanoseconds it would take none, or a
+/// fifth too long. 64 bits last 213 days.
 pub type Picos = u64;
 
 /// Picoseconds in a nanosecond.
@@ -36,7 +37,10 @@ impl Rate {
     /// A bus of so many bytes a second; without limit if that is infinite.
     #[must_use]
     pub fn of_bytes_per_second(bytes_per_second: f64) -> Self {
-        Self { picos_per_byte: (PICOS_PER_SECOND as f64 / bytes_per_second * 4_294_967_296.0).round() as u64 }
+        Self {
+            picos_per_byte: (PICOS_PER_SECOND as f64 / bytes_per_second * 4_294_967_296.0).round()
+                as u64,
+        }
     }
 
     /// Time for `bytes`, rounded up: a transfer always takes some.

@@ -80,7 +80,11 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         used.for_each(|(block, _)| blocks[usize::from(block.stream)] += 1);
         for (number, (&counted, stream)) in (0u32..).zip(blocks.iter().zip(&self.device.streams)) {
             if counted != stream.erase_blocks {
-                return Err(AuditError::EraseBlocks { stream: number, counted, kept: stream.erase_blocks });
+                return Err(AuditError::EraseBlocks {
+                    stream: number,
+                    counted,
+                    kept: stream.erase_blocks,
+                });
             }
         }
         Ok(())
@@ -95,10 +99,17 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         let pages = self.device.geometry.pages_per_erase_block;
         for (lpn, &ppn) in self.map.all().iter().enumerate().filter(|&(_, &ppn)| ppn != u32::MAX) {
             let (block, offset) = (ppn / pages, ppn % pages);
-            let is_valid = self.valid[block as usize * self.words + (offset / 64) as usize] >> (offset % 64) & 1 == 1;
+            let is_valid = self.valid[block as usize * self.words + (offset / 64) as usize]
+                >> (offset % 64)
+                & 1
+                == 1;
             let owner = self.owner.get(ppn as usize);
             if !is_valid || owner as usize != lpn {
-                let state = if is_valid { format!("logical page {owner}'s") } else { "not valid".to_owned() };
+                let state = if is_valid {
+                    format!("logical page {owner}'s")
+                } else {
+                    "not valid".to_owned()
+                };
                 return Err(AuditError::Mapping { lpn: lpn as u32, ppn, state });
             }
         }
@@ -111,22 +122,42 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         for (number, block) in (0u32..).zip(&self.device.blocks) {
             let counted = self.counted(number);
             if counted != u32::from(block.valid) {
-                return Err(AuditError::ValidPages { what: "erase block", number, counted, kept: u32::from(block.valid) });
+                return Err(AuditError::ValidPages {
+                    what: "erase block",
+                    number,
+                    counted,
+                    kept: u32::from(block.valid),
+                });
             }
             of_stream[usize::from(block.stream)] += counted;
             total += counted;
         }
         let kept = self.map.all().iter().filter(|&&ppn| ppn != u32::MAX).count() as u32;
         if total != kept {
-            return Err(AuditError::ValidPages { what: "the device", number: 0, counted: total, kept });
+            return Err(AuditError::ValidPages {
+                what: "the device",
+                number: 0,
+                counted: total,
+                kept,
+            });
         }
-        for (number, (&counted, stream)) in (0u32..).zip(of_stream.iter().zip(&self.device.streams)) {
+        for (number, (&counted, stream)) in (0u32..).zip(of_stream.iter().zip(&self.device.streams))
+        {
             if P::PER_STREAM && counted != stream.valid_pages {
-                return Err(AuditError::ValidPages { what: "stream", number, counted, kept: stream.valid_pages });
+                return Err(AuditError::ValidPages {
+                    what: "stream",
+                    number,
+                    counted,
+                    kept: stream.valid_pages,
+                });
             }
         }
         for lane in (0..self.lanes.count()).filter(|_| self.lanes.counts_valid_pages()) {
-            let counted = self.lanes.blocks_of(lane).map(|block| u32::from(self.device.blocks[block as usize].valid)).sum();
+            let counted = self
+                .lanes
+                .blocks_of(lane)
+                .map(|block| u32::from(self.device.blocks[block as usize].valid))
+                .sum();
             let kept = self.lanes.valid_pages(lane);
             if counted != kept {
                 return Err(AuditError::ValidPages { what: "lane", number: lane, counted, kept });

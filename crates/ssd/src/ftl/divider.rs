@@ -1,6 +1,7 @@
 //! Division of page numbers by a divisor that is known only at run time, without a division.
 
-/// Divides any number below 2^31 by `1 ... 65536` through one multiplication (Granlund & Montgomery, PLDI 1994).
+/// Divides any number below 2^31 by `1 ... 65536` through one multiplication (Granlund &
+/// Montgomery, PLDI 1994).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Divider {
     magic: u64,
@@ -39,7 +40,10 @@ mod tests {
         fn agrees_with_division(number in 0u32..1 << 31, divisor in 1u32..=4096) {
             let near = number / divisor * divisor;
             for number in [number, near, near.saturating_sub(1), (1 << 31) - 1] {
-                prop_assert_eq!(Divider::new(divisor).split(number), (number / divisor, number % divisor));
+                prop_assert_eq!(
+                    Divider::new(divisor).split(number),
+                    (number / divisor, number % divisor)
+                );
             }
         }
     }

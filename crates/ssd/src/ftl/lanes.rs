@@ -1,4 +1,5 @@
-//! The lanes of a page-mapped FTL: erase blocks that can take each other's place, such as those of one plane.
+//! The lanes of a page-mapped FTL: erase blocks that can take each other's place, such as those of
+//! one plane.
 
 use units::{Geometry, StreamId};
 
@@ -26,16 +27,22 @@ pub(crate) struct Lanes {
 impl Lanes {
     pub fn new(geometry: Geometry, count: u32, overhead_blocks: u32) -> Self {
         let blocks_per_lane = geometry.erase_blocks / count;
-        assert!(blocks_per_lane * count == geometry.erase_blocks, "the erase blocks divide into {count} lanes");
+        assert!(
+            blocks_per_lane * count == geometry.erase_blocks,
+            "the erase blocks divide into {count} lanes"
+        );
         Self {
             count,
-            // Only several lanes are told from each other, and each of them is small enough for the divider.
+            // Only several lanes are told from each other, and each of them is small enough for the
+            // divider.
             by_lane: Divider::new(if count > 1 { blocks_per_lane } else { 1 }),
             blocks_per_lane,
             pages_per_block: geometry.pages_per_erase_block,
             overhead_blocks,
             // The lowest number is taken first.
-            free: (0..count).map(|lane| (lane * blocks_per_lane..(lane + 1) * blocks_per_lane).rev().collect()).collect(),
+            free: (0..count)
+                .map(|lane| (lane * blocks_per_lane..(lane + 1) * blocks_per_lane).rev().collect())
+                .collect(),
             retired: vec![Vec::new(); count as usize],
             valid_pages: vec![0; count as usize],
             counts_valid_pages: count > 1,
@@ -122,7 +129,8 @@ impl Lanes {
             return free.pop();
         }
         let least = (0..free.len()).rev().min_by_key(|&index| erased[free[index] as usize])?;
-        // Not `swap_remove`: the order decides among equals, and shall not depend on earlier choices.
+        // Not `swap_remove`: the order decides among equals, and shall not depend on earlier
+        // choices.
         Some(free.remove(least))
     }
 

@@ -15,7 +15,8 @@ pub use remains::{BlockRemains, Remains, RemainsError};
 
 use units::{EraseBlockId, Ppn};
 
-/// What stands below an FTL and carries out what it decides. All calls come in the order in which they must take effect.
+/// What stands below an FTL and carries out what it decides. All calls come in the order in which
+/// they must take effect.
 pub trait Medium {
     /// The host's data is programmed into a page.
     fn program(&mut self, page: Ppn);

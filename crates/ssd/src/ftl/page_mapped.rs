@@ -24,9 +24,11 @@ pub struct FtlCounters {
     pub erases: u64,
     /// Victims by their number of valid pages, 0 ... pages per erase block.
     pub victims_by_valid: Vec<u64>,
-    /// Relocated pages that went to another stream than the policy said, since no erase block was free for it.
+    /// Relocated pages that went to another stream than the policy said, since no erase block was
+    /// free for it.
     pub spilled_pages: u64,
-    /// Victims that the FTL chose itself, since the policies' choices gained no space as many times in a row as there are erase blocks.
+    /// Victims that the FTL chose itself, since the policies' choices gained no space as many times
+    /// in a row as there are erase blocks.
     pub rescues: u64,
 }
 
@@ -43,11 +45,13 @@ impl Frontier {
 
 /// A page-mapped FTL over a medium.
 ///
-/// The erase blocks are divided into *lanes* of equal size, one after the other: all in one for a medium that only counts, one for each
-/// plane of a drive. Each lane has free erase blocks, write frontiers and victims of its own, since what lies on a plane is cleaned there.
+/// The erase blocks are divided into *lanes* of equal size, one after the other: all in one for a
+/// medium that only counts, one for each plane of a drive. Each lane has free erase blocks, write
+/// frontiers and victims of its own, since what lies on a plane is cleaned there.
 ///
-/// Cleaning is on demand: when a stream needs an erase block and no more than the reserve is free (MULTILOG 6.1). Tables take 4 bytes a
-/// logical page, 4 bytes and a bit a physical page, and some tens of bytes an erase block with the victim index.
+/// Cleaning is on demand: when a stream needs an erase block and no more than the reserve is free
+/// (MULTILOG 6.1). Tables take 4 bytes a logical page, 4 bytes and a bit a physical page, and some
+/// tens of bytes an erase block with the victim index.
 #[derive(Debug)]
 pub struct PageMapped<P, V, M> {
     pub(super) device: Device,
@@ -60,7 +64,8 @@ pub struct PageMapped<P, V, M> {
     pub(super) frontiers: Vec<Frontier>,
     pub(super) lanes: Lanes,
     pub(super) reserve: usize,
-    /// Victims chosen by the policies in a row that gained nothing, by lane: what another lane gains is of no use.
+    /// Victims chosen by the policies in a row that gained nothing, by lane: what another lane
+    /// gains is of no use.
     without_gain: Vec<u32>,
     divider: Divider,
     placement: P,
@@ -89,25 +94,47 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
     /// An FTL over an erased medium.
     ///
     /// # Errors
-    /// [`BuildError::TooSmall`] if the spare space does not hold the reserve and a write frontier for each stream.
-    pub fn new(geometry: Geometry, name: &str, placement: P, victims: V, medium: M) -> Result<Self, BuildError> {
+    /// [`BuildError::TooSmall`] if the spare space does not hold the reserve and a write frontier
+    /// for each stream.
+    pub fn new(
+        geometry: Geometry,
+        name: &str,
+        placement: P,
+        victims: V,
+        medium: M,
+    ) -> Result<Self, BuildError> {
         Self::with_lanes(geometry, 1, name, placement, victims, medium)
     }
 
-    /// As [`PageMapped::new`], with the erase blocks in `lanes`. The victim policy has [`Placement::domains`] x lanes domains.
+    /// As [`PageMapped::new`], with the erase blocks in `lanes`. The victim policy has
+    /// [`Placement::domains`] x lanes domains.
     ///
     /// # Errors
     /// As [`PageMapped::new`], for each lane.
     ///
     /// # Panics
     /// If the erase blocks cannot be divided into so many lanes.
-    pub fn with_lanes(geometry: Geometry, lanes: u32, name: &str, placement: P, victims: V, medium: M) -> Result<Self, BuildError> {
+    pub fn with_lanes(
+        geometry: Geometry,
+        lanes: u32,
+        name: &str,
+        placement: P,
+        victims: V,
+        medium: M,
+    ) -> Result<Self, BuildError> {
         let streams = placement.streams();
         let reserve = placement.relocation_targets() + 1;
-        // Each stream may hold all that is spare of its open erase block, and then nothing can be reclaimed elsewhere.
-        let (spare_blocks, needed) = (geometry.spare_blocks(), (streams + reserve + 1) as u32 * lanes);
+        // Each stream may hold all that is spare of its open erase block, and then nothing can be
+        // reclaimed elsewhere.
+        let (spare_blocks, needed) =
+            (geometry.spare_blocks(), (streams + reserve + 1) as u32 * lanes);
         if spare_blocks < needed {
-            return Err(BuildError::TooSmall { name: name.to_owned(), erase_blocks: geometry.erase_blocks, spare_blocks, needed });
+            return Err(BuildError::TooSmall {
+                name: name.to_owned(),
+                erase_blocks: geometry.erase_blocks,
+                spare_blocks,
+                needed,
+            });
         }
         let words = geometry.pages_per_erase_block.div_ceil(64) as usize;
         Ok(Self {
@@ -177,7 +204,10 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
     /// Memory of the FTL's own tables in bytes, those of the policies left out.
     #[must_use]
     pub fn table_bytes(&self) -> usize {
-        4 * (self.map.all().len() + self.owner.all().len() + self.erased.len() + self.device.blocks.len())
+        4 * (self.map.all().len()
+            + self.owner.all().len()
+            + self.erased.len()
+            + self.device.blocks.len())
             + 8 * self.valid.len()
             + size_of::<Block>() * self.device.blocks.len()
     }
@@ -206,8 +236,9 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         }
     }
 
-    /// Loads the table entries of a batch. The loads do not depend on each other, so their cache misses overlap; later each operation
-    /// finds its entry in the cache. (A prefetch without unsafe code.)
+    /// Loads the table entries of a batch. The loads do not depend on each other, so their cache
+    /// misses overlap; later each operation finds its entry in the cache. (A prefetch without
+    /// unsafe code.)
     #[inline]
     fn fetch(&self, batch: &[PageOp]) {
         let mut sum = 0u32;
@@ -245,7 +276,8 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         self.medium.program(ppn);
     }
 
-    /// Puts a page that the host writes at a frontier, which has room ([`PageMapped::make_room`]). The medium is not told.
+    /// Puts a page that the host writes at a frontier, which has room ([`PageMapped::make_room`]).
+    /// The medium is not told.
     #[inline]
     pub fn place_for_host(&mut self, lpn: Lpn, stream: StreamId, lane: u32) -> Ppn {
         // Looked up only now, since cleaning may have moved the last version.
@@ -289,7 +321,8 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         self.victims.invalidated(EraseBlockId(block), domain, &self.device);
     }
 
-    /// Puts a page at the stream's frontier, which has room, and closes the erase block if that filled it.
+    /// Puts a page at the stream's frontier, which has room, and closes the erase block if that
+    /// filled it.
     #[inline]
     pub(super) fn place(&mut self, stream: StreamId, lane: u32, lpn: u32) -> u32 {
         let frontier = &mut self.frontiers[self.lanes.of_stream(stream, lane)];
@@ -306,24 +339,31 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         }
         self.lanes.gained_page(lane);
         if full {
-            self.victims.closed(EraseBlockId(block), self.lanes.domain_in(P::domain_of(stream.0), lane), &self.device);
+            self.victims.closed(
+                EraseBlockId(block),
+                self.lanes.domain_in(P::domain_of(stream.0), lane),
+                &self.device,
+            );
         }
         ppn
     }
 
     fn open(&mut self, stream: StreamId, lane: u32, block: u32) {
         let pages = self.device.geometry.pages_per_erase_block;
-        self.device.blocks[block as usize] = Block { valid: 0, stream: stream.0 as u16, opened_at: self.device.clock as u32 };
+        self.device.blocks[block as usize] =
+            Block { valid: 0, stream: stream.0 as u16, opened_at: self.device.clock as u32 };
         self.device.streams[stream.index()].erase_blocks += 1;
-        self.frontiers[self.lanes.of_stream(stream, lane)] = Frontier { next: block * pages, end: (block + 1) * pages };
+        self.frontiers[self.lanes.of_stream(stream, lane)] =
+            Frontier { next: block * pages, end: (block + 1) * pages };
     }
 
     #[cold]
     fn open_for_host(&mut self, stream: StreamId, lane: u32) {
         while self.lanes.free(lane) <= self.reserve {
             self.clean_for(stream, lane);
-            // Relocation may have opened an erase block for this very stream. Then the reserve is enough, but it must be whole:
-            // otherwise the next cleanings find no erase block for what they relocate.
+            // Relocation may have opened an erase block for this very stream. Then the reserve is
+            // enough, but it must be whole: otherwise the next cleanings find no erase block for
+            // what they relocate.
             if self.has_room(stream, lane) && self.lanes.free(lane) >= self.reserve {
                 return;
             }
@@ -340,11 +380,16 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         if self.has_room(stream, lane) { free >= self.reserve } else { free > self.reserve }
     }
 
-    /// Whether the host can write a page of this stream to the lane now: opens an erase block if more than the reserve is free. While
-    /// a cleaning that takes time has broken into the reserve the host has to wait, or it would use up what the survivors need.
+    /// Whether the host can write a page of this stream to the lane now: opens an erase block if
+    /// more than the reserve is free. While a cleaning that takes time has broken into the reserve
+    /// the host has to wait, or it would use up what the survivors need.
     #[inline]
     pub fn make_room(&mut self, stream: StreamId, lane: u32) -> bool {
-        if self.has_room(stream, lane) { self.lanes.free(lane) >= self.reserve } else { self.open_if_free(stream, lane) }
+        if self.has_room(stream, lane) {
+            self.lanes.free(lane) >= self.reserve
+        } else {
+            self.open_if_free(stream, lane)
+        }
     }
 
     #[cold]
@@ -369,8 +414,8 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         self.clean(victim, lane);
     }
 
-    /// The victim that the policies choose in a lane. After as many without gain as there are erase blocks, no choice of theirs can gain
-    /// any more, and the FTL chooses one itself.
+    /// The victim that the policies choose in a lane. After as many without gain as there are erase
+    /// blocks, no choice of theirs can gain any more, and the FTL chooses one itself.
     ///
     /// # Panics
     /// If no erase block is closed.
@@ -379,7 +424,11 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         let most = self.lanes.blocks_of(lane).len() as u32;
         let domain = if P::PER_STREAM { self.placement.donor(needy, &self.device) } else { 0 };
         let domain = self.lanes.domain_in(domain, lane);
-        let chosen = if self.without_gain[lane as usize] < most { self.victims.choose(domain, &self.device) } else { None };
+        let chosen = if self.without_gain[lane as usize] < most {
+            self.victims.choose(domain, &self.device)
+        } else {
+            None
+        };
         if let Some(victim) = chosen {
             let gains = u32::from(self.device.block(victim).valid) < pages;
             let without_gain = &mut self.without_gain[lane as usize];
@@ -390,7 +439,8 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         self.rescue(lane)
     }
 
-    /// The closed erase block of a lane whose cleaning gains most, of all streams: for policies that find nothing to gain.
+    /// The closed erase block of a lane whose cleaning gains most, of all streams: for policies
+    /// that find nothing to gain.
     ///
     /// # Panics
     /// If no erase block is closed.
@@ -401,17 +451,25 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         let mut is_closed = vec![true; self.device.blocks.len()];
         self.lanes.not_in_use().for_each(|block| is_closed[block as usize] = false);
         self.emptied.iter().for_each(|block| is_closed[block.index()] = false);
-        self.frontiers.iter().filter(|f| f.next < f.end).for_each(|f| is_closed[(f.next / pages) as usize] = false);
+        self.frontiers
+            .iter()
+            .filter(|f| f.next < f.end)
+            .for_each(|f| is_closed[(f.next / pages) as usize] = false);
         let closed = self.lanes.blocks_of(lane).filter(|&block| is_closed[block as usize]);
         let fewest = closed.min_by_key(|&block| self.device.blocks[block as usize].valid);
-        // The spare space is more than the reserve and all frontiers together, so that some of it is in closed erase blocks.
-        let victim = EraseBlockId(fewest.expect("there is a closed erase block that is not full of valid pages"));
-        let domain = self.lanes.domain(P::domain_of(u32::from(self.device.block(victim).stream)), victim.0);
+        // The spare space is more than the reserve and all frontiers together, so that some of it
+        // is in closed erase blocks.
+        let victim = EraseBlockId(
+            fewest.expect("there is a closed erase block that is not full of valid pages"),
+        );
+        let domain =
+            self.lanes.domain(P::domain_of(u32::from(self.device.block(victim).stream)), victim.0);
         self.victims.remove(victim, domain, &self.device);
         victim
     }
 
-    /// Relocates the valid pages of an erase block that is in no index any more and is no frontier, and erases it.
+    /// Relocates the valid pages of an erase block that is in no index any more and is no frontier,
+    /// and erases it.
     pub(super) fn clean(&mut self, victim: EraseBlockId, lane: u32) {
         let pages = self.device.geometry.pages_per_erase_block;
         let first = victim.0 * pages;
@@ -419,7 +477,8 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         let mut scratch = std::mem::take(&mut self.scratch);
         self.survivors(victim, &mut scratch);
         let survivors = scratch.lpns.len();
-        // Before the copies, so that the stream's count is right when its own pages come back to it.
+        // Before the copies, so that the stream's count is right when its own pages come back to
+        // it.
         self.device.blocks[victim.index()].valid = 0;
         self.valid[victim.index() * self.words..(victim.index() + 1) * self.words].fill(0);
         if P::PER_STREAM {
@@ -437,13 +496,19 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         self.reclaim(victim, lane);
     }
 
-    /// An erase block that holds nothing valid was erased: it is free again, or retired if that was its last erase.
+    /// An erase block that holds nothing valid was erased: it is free again, or retired if that was
+    /// its last erase.
     ///
     /// # Panics
     /// If it holds valid pages.
     pub fn reclaim(&mut self, victim: EraseBlockId, lane: u32) {
         let block = self.device.block(victim);
-        assert!(block.valid == 0, "erase block {} is erased with {} valid pages", victim.0, block.valid);
+        assert!(
+            block.valid == 0,
+            "erase block {} is erased with {} valid pages",
+            victim.0,
+            block.valid
+        );
         if !self.emptied.is_empty() {
             self.emptied.retain(|&emptied| emptied != victim);
         }
@@ -460,13 +525,15 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         scratch.to.resize(survivors, StreamId(0));
         if survivors > 0 {
             let stream = StreamId(u32::from(self.device.block(victim).stream));
-            let seen = Survivors { block: victim, stream, offsets: &scratch.offsets, lpns: &scratch.lpns };
+            let seen =
+                Survivors { block: victim, stream, offsets: &scratch.offsets, lpns: &scratch.lpns };
             self.placement.relocation_streams(seen, &self.device, &mut scratch.to);
         }
         self.counters.victims_by_valid[survivors] += 1;
     }
 
-    /// Lists the valid pages of a block, and loads their table entries together as [`Self::fetch`] does.
+    /// Lists the valid pages of a block, and loads their table entries together as [`Self::fetch`]
+    /// does.
     #[inline]
     fn collect(&self, victim: EraseBlockId, scratch: &mut Scratch) {
         let first = (victim.0 * self.device.geometry.pages_per_erase_block) as usize;
@@ -487,7 +554,8 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         std::hint::black_box(sum);
     }
 
-    /// The stream itself, after opening an erase block for it if need be; if none is free, any stream with room.
+    /// The stream itself, after opening an erase block for it if need be; if none is free, any
+    /// stream with room.
     #[inline]
     pub(super) fn stream_with_room(&mut self, stream: StreamId, lane: u32) -> StreamId {
         if self.has_room(stream, lane) {
@@ -498,8 +566,10 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
             return stream;
         }
         self.counters.spilled_pages += 1;
-        let with_room = (0..self.device.streams.len() as u32).find(|&stream| self.has_room(StreamId(stream), lane));
-        // A cleaning starts with at least one erase block free, and that alone holds all that one victim can have.
+        let with_room = (0..self.device.streams.len() as u32)
+            .find(|&stream| self.has_room(StreamId(stream), lane));
+        // A cleaning starts with at least one erase block free, and that alone holds all that one
+        // victim can have.
         StreamId(with_room.expect("a cleaning starts with a free erase block"))
     }
 }

@@ -1,4 +1,5 @@
-//! What is left of an FTL that was stopped, and going on from there: a log-structured volume is opened again.
+//! What is left of an FTL that was stopped, and going on from there: a log-structured volume is
+//! opened again.
 
 use placement::{Block, Placement, Victim};
 use thiserror::Error;
@@ -20,7 +21,8 @@ pub struct BlockRemains {
     pub filled: u32,
 }
 
-/// What is known of an FTL that was stopped. The state of its policies is not part of it: they learn anew.
+/// What is known of an FTL that was stopped. The state of its policies is not part of it: they
+/// learn anew.
 #[derive(Clone, Copy, Debug)]
 pub struct Remains<'a> {
     /// Where each logical page lies; `u32::MAX` for nowhere.
@@ -75,12 +77,15 @@ pub enum RemainsError {
 }
 
 impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
-    /// Goes on from what is left of another one of the same geometry. Before the first write, with a single lane.
+    /// Goes on from what is left of another one of the same geometry. Before the first write, with
+    /// a single lane.
     ///
-    /// The erase block that was opened last for a stream is its write frontier, unless it is full; all others are closed.
+    /// The erase block that was opened last for a stream is its write frontier, unless it is full;
+    /// all others are closed.
     ///
     /// # Errors
-    /// [`RemainsError`] if such an FTL cannot have left that behind; what this one holds is meaningless then.
+    /// [`RemainsError`] if such an FTL cannot have left that behind; what this one holds is
+    /// meaningless then.
     ///
     /// # Panics
     /// If there are several lanes.
@@ -88,11 +93,17 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         assert!(self.lanes.count() == 1, "what remains is known of a single lane");
         let (right, streams) = (self.device.blocks.len(), self.device.streams.len());
         if remains.blocks.len() != right {
-            return Err(RemainsError::Length { what: "erase blocks", there: remains.blocks.len(), right });
+            return Err(RemainsError::Length {
+                what: "erase blocks",
+                there: remains.blocks.len(),
+                right,
+            });
         }
         self.device.clock = remains.clock;
         self.take_over_map(remains)?;
-        let mut in_use: Vec<u32> = (0..right as u32).filter(|&block| self.device.blocks[block as usize].valid > 0).collect();
+        let mut in_use: Vec<u32> = (0..right as u32)
+            .filter(|&block| self.device.blocks[block as usize].valid > 0)
+            .collect();
         // In the order in which they were opened, which is about that in which they were closed.
         in_use.sort_unstable_by_key(|&block| remains.blocks[block as usize].order);
         let mut is_in_use = vec![false; right];
@@ -117,7 +128,8 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         for block in in_use {
             let BlockRemains { stream, filled, .. } = remains.blocks[block as usize];
             if filled < pages && last[usize::from(stream)] == Some(block) {
-                self.frontiers[usize::from(stream)] = Frontier { next: block * pages + filled, end: (block + 1) * pages };
+                self.frontiers[usize::from(stream)] =
+                    Frontier { next: block * pages + filled, end: (block + 1) * pages };
             } else {
                 let domain = self.lanes.domain_in(P::domain_of(u32::from(stream)), 0);
                 self.victims.closed(EraseBlockId(block), domain, &self.device);
@@ -129,7 +141,11 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
     fn take_over_map(&mut self, remains: Remains<'_>) -> Result<(), RemainsError> {
         let logical = self.map.all().len();
         if remains.map.len() != logical {
-            return Err(RemainsError::Length { what: "logical pages", there: remains.map.len(), right: logical });
+            return Err(RemainsError::Length {
+                what: "logical pages",
+                there: remains.map.len(),
+                right: logical,
+            });
         }
         let pages = self.device.geometry.pages_per_erase_block;
         for (lpn, &ppn) in (0u32..).zip(remains.map).filter(|&(_, &ppn)| ppn != UNMAPPED) {
@@ -169,7 +185,12 @@ mod tests {
     use super::super::CountingMedium;
     use super::*;
 
-    const GEOMETRY: Geometry = Geometry { page_bytes: 4096, pages_per_erase_block: 16, logical_pages: 256, erase_blocks: 24 };
+    const GEOMETRY: Geometry = Geometry {
+        page_bytes: 4096,
+        pages_per_erase_block: 16,
+        logical_pages: 256,
+        erase_blocks: 24,
+    };
 
     fn made() -> PageMapped<NoPlacement, AnyVictim, CountingMedium> {
         let context = Context { geometry: GEOMETRY, seed: 1, page_weights: None };
@@ -177,7 +198,9 @@ mod tests {
         PageMapped::new(GEOMETRY, "none", NoPlacement, victims, CountingMedium).unwrap()
     }
 
-    fn left_of(ftl: &PageMapped<NoPlacement, AnyVictim, CountingMedium>) -> (Vec<u32>, Vec<BlockRemains>) {
+    fn left_of(
+        ftl: &PageMapped<NoPlacement, AnyVictim, CountingMedium>,
+    ) -> (Vec<u32>, Vec<BlockRemains>) {
         let written = ftl.written_pages();
         let blocks = ftl.device().blocks.iter().zip(written).map(|(block, filled)| BlockRemains {
             stream: block.stream,
@@ -196,7 +219,9 @@ mod tests {
             (0..writes).for_each(|_| first.write(Lpn(random.random_range(0..256)), 0));
             let (map, blocks) = left_of(&first);
             let mut second = made();
-            second.go_on_from(Remains { map: &map, blocks: &blocks, clock: first.device().clock }).unwrap();
+            second
+                .go_on_from(Remains { map: &map, blocks: &blocks, clock: first.device().clock })
+                .unwrap();
             second.audit().unwrap();
             for _ in 0..3000 {
                 second.write(Lpn(random.random_range(0..256)), 0);
@@ -210,7 +235,9 @@ mod tests {
         let mut first = made();
         (0..100).for_each(|lpn| first.write(Lpn(lpn), 0));
         let (map, blocks) = left_of(&first);
-        let refused = |map: &[u32], blocks: &[BlockRemains]| made().go_on_from(Remains { map, blocks, clock: 100 }).unwrap_err();
+        let refused = |map: &[u32], blocks: &[BlockRemains]| {
+            made().go_on_from(Remains { map, blocks, clock: 100 }).unwrap_err()
+        };
         assert!(matches!(refused(&map[1..], &blocks), RemainsError::Length { .. }));
         let mut twice = map.clone();
         twice[7] = twice[8];

@@ -1,5 +1,5 @@
-//! The steps of a cleaning that takes time: between them the host reads, writes and trims. A drive with a clock takes them, and so does a
-//! log-structured volume, whose medium is a device below it.
+//! The steps of a cleaning that takes time: between them the host reads, writes and trims. A drive
+//! with a clock takes them, and so does a log-structured volume, whose medium is a device below it.
 
 use placement::{Placement, Victim};
 use units::{EraseBlockId, Lpn, Ppn, StreamId};
@@ -33,10 +33,12 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         self.reserve
     }
 
-    /// Pages that can be written at the write frontiers of a lane before an erase block has to be opened.
+    /// Pages that can be written at the write frontiers of a lane before an erase block has to be
+    /// opened.
     #[must_use]
     pub fn frontier_room(&self, lane: u32) -> u32 {
-        let of_lane = self.frontiers.iter().skip(lane as usize).step_by(self.lanes.count() as usize);
+        let of_lane =
+            self.frontiers.iter().skip(lane as usize).step_by(self.lanes.count() as usize);
         of_lane.map(|frontier| frontier.end - frontier.next).sum()
     }
 
@@ -48,8 +50,8 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         self.valid[block as usize * self.words + (offset / 64) as usize] >> (offset % 64) & 1 == 1
     }
 
-    /// Moves a valid page out of an erase block that is being cleaned, to the stream if there is room for it. Nothing is copied here: the
-    /// caller does that.
+    /// Moves a valid page out of an erase block that is being cleaned, to the stream if there is
+    /// room for it. Nothing is copied here: the caller does that.
     ///
     /// # Panics
     /// If the page does not hold the logical page, or there is no room in the whole lane.
@@ -61,15 +63,17 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         Ppn(self.place(to, lane, lpn.0))
     }
 
-    /// A victim has no valid pages any more, and is reclaimed only later: until what superseded them is durable.
+    /// A victim has no valid pages any more, and is reclaimed only later: until what superseded
+    /// them is durable.
     pub fn hold(&mut self, victim: EraseBlockId) {
         self.emptied.push(victim);
     }
 
-    /// Passes over the next page of a frontier, which has room: for data that was overwritten before it could be written, and
-    /// for padding.
+    /// Passes over the next page of a frontier, which has room: for data that was overwritten
+    /// before it could be written, and for padding.
     pub fn place_dead(&mut self, stream: StreamId, lane: u32) -> Ppn {
-        // It is placed and invalidated at once, so that the frontier and the indexes see what they always see.
+        // It is placed and invalidated at once, so that the frontier and the indexes see what they
+        // always see.
         let frontier = self.frontiers[self.lanes.of_stream(stream, lane)];
         let ppn = self.take_page(stream, lane, frontier);
         self.device.clock += 1;
@@ -84,34 +88,48 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         self.owner.set(ppn as usize, UNMAPPED);
         if self.frontiers[place].next == frontier.end {
             let block = EraseBlockId(self.split(ppn).0);
-            self.victims.closed(block, self.lanes.domain_in(P::domain_of(stream.0), lane), &self.device);
+            self.victims.closed(
+                block,
+                self.lanes.domain_in(P::domain_of(stream.0), lane),
+                &self.device,
+            );
         }
         Ppn(ppn)
     }
 
-    /// Takes an erase block out of the victim index, to clean it for a reason that is not the policies'.
+    /// Takes an erase block out of the victim index, to clean it for a reason that is not the
+    /// policies'.
     ///
     /// # Panics
     /// If the erase block is not closed.
     pub(crate) fn take_victim(&mut self, block: EraseBlockId) {
-        let domain = self.lanes.domain(P::domain_of(u32::from(self.device.block(block).stream)), block.0);
+        let domain =
+            self.lanes.domain(P::domain_of(u32::from(self.device.block(block).stream)), block.0);
         self.victims.remove(block, domain, &self.device);
     }
 
     /// Which erase blocks hold data and are no write frontier; `under_cleaning` are left out too.
-    pub(crate) fn closed_blocks(&self, lane: u32, under_cleaning: Option<EraseBlockId>) -> Vec<EraseBlockId> {
+    pub(crate) fn closed_blocks(
+        &self,
+        lane: u32,
+        under_cleaning: Option<EraseBlockId>,
+    ) -> Vec<EraseBlockId> {
         let pages = self.device.geometry.pages_per_erase_block;
         let range = self.lanes.blocks_of(lane);
         let mut is_closed = vec![true; range.len()];
         let start = range.start;
         let mut strike = |block: u32| is_closed[(block - start) as usize] = false;
         self.lanes.not_in_use_of(lane).for_each(&mut strike);
-        self.frontiers.iter().filter(|f| f.next < f.end && range.contains(&(f.next / pages))).for_each(|f| strike(f.next / pages));
+        self.frontiers
+            .iter()
+            .filter(|f| f.next < f.end && range.contains(&(f.next / pages)))
+            .for_each(|f| strike(f.next / pages));
         under_cleaning.iter().for_each(|block| strike(block.0));
         range.filter(|&block| is_closed[(block - start) as usize]).map(EraseBlockId).collect()
     }
 
-    /// How many pages of each erase block are written: those of closed ones all, those of open ones up to the frontier, of free ones none.
+    /// How many pages of each erase block are written: those of closed ones all, those of open ones
+    /// up to the frontier, of free ones none.
     pub(crate) fn written_pages(&self) -> Vec<u32> {
         let pages = self.device.geometry.pages_per_erase_block;
         let mut written = vec![pages; self.device.blocks.len()];

@@ -4,8 +4,9 @@ use memmap2::MmapMut;
 
 /// A table of `u32`, all `u32::MAX` at first.
 ///
-/// Random access to a table of hundreds of megabytes misses the TLB nearly every time when it lies on pages of 4 KiB; asking the kernel
-/// for huge pages spares most of these misses. Where that is refused the table works all the same.
+/// Random access to a table of hundreds of megabytes misses the TLB nearly every time when it lies
+/// on pages of 4 KiB; asking the kernel for huge pages spares most of these misses. Where that is
+/// refused the table works all the same.
 #[derive(Debug)]
 pub(super) struct Table {
     memory: MmapMut,
@@ -16,7 +17,8 @@ impl Table {
     /// # Panics
     /// If the system has no memory left.
     pub fn new(entries: usize) -> Self {
-        let mut memory = MmapMut::map_anon((entries * size_of::<u32>()).max(1)).expect("memory for the tables of the FTL");
+        let mut memory = MmapMut::map_anon((entries * size_of::<u32>()).max(1))
+            .expect("memory for the tables of the FTL");
         #[cfg(target_os = "linux")]
         {
             // Only advice: without huge pages the table is slower, not wrong.

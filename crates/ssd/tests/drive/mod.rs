@@ -1,6 +1,11 @@
-//! What the tests of the simulated drive share: small profiles, a player of requests, and the oracles that judge what it saw.
+//! What the tests of the simulated drive share: small profiles, a player of requests, and the
+//! oracles that judge what it saw.
 
-#![allow(dead_code, clippy::unwrap_used, reason = "helpers of tests that fail the test; each test file uses some of them")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "helpers of tests that fail the test; each test file uses some of them"
+)]
 
 pub mod oracle;
 pub mod player;
@@ -53,7 +58,8 @@ pub fn profile(changes: &[(&str, &str)]) -> Profile {
     profile
 }
 
-/// Steele, Lea & Flood, OOPSLA 2014 (`SplitMix64`), so that the loads of golden figures depend on no crate's version.
+/// Steele, Lea & Flood, OOPSLA 2014 (`SplitMix64`), so that the loads of golden figures depend on
+/// no crate's version.
 #[derive(Clone, Debug)]
 pub struct SplitMix(pub u64);
 
@@ -90,7 +96,8 @@ impl Endless {
     }
 
     pub fn sequential(op: IoOp, profile: &Profile, length: u32) -> Self {
-        let (pages, page_bytes) = (profile.logical_pages() / length * length, profile.media.page_bytes);
+        let (pages, page_bytes) =
+            (profile.logical_pages() / length * length, profile.media.page_bytes);
         Self { op, pages, page_bytes, length, random: None, next: 0 }
     }
 }
@@ -110,8 +117,10 @@ impl RequestSource for Endless {
                     page
                 }
             };
-            let (offset, length) = (u64::from(page) * u64::from(self.page_bytes), self.length * self.page_bytes);
-            *request = IoRequest { time_ns: 0, op: self.op, offset, length, stream: 0, latency_ns: None };
+            let (offset, length) =
+                (u64::from(page) * u64::from(self.page_bytes), self.length * self.page_bytes);
+            *request =
+                IoRequest { time_ns: 0, op: self.op, offset, length, stream: 0, latency_ns: None };
         }
         Ok(buffer.len())
     }
@@ -145,18 +154,40 @@ pub fn assert_within(found: f64, expected: f64, tolerance: f64, what: &str) {
     assert!(error.abs() <= tolerance, "{what}: {found} is {:+.3} % off {expected}", 100.0 * error);
 }
 
-/// The registered schemes with parameters that fit small drives; those that nobody thought of here as they are.
+/// The registered schemes with parameters that fit small drives; those that nobody thought of here
+/// as they are.
 pub fn specs() -> Vec<String> {
     let known = |name: &str| -> Vec<&str> {
         match name {
-            "page_mapped" => vec!["page_mapped", "page_mapped(allocation=static,chunk_pages=2)", "page_mapped(chunk_pages=3)"],
-            "dftl" => vec!["dftl", "dftl(cached_entries=16)", "dftl(cached_entries=64,load_entries=8)"],
-            "bast" => vec!["bast(log_blocks=2,interleave=1)", "bast(log_blocks=3,interleave=0,merges_at_once=2)"],
-            "fast" => vec!["fast(log_blocks=2,interleave=1)", "fast(log_blocks=4,interleave=0,merges_at_once=2)"],
-            "block_mapped" => vec!["block_mapped(open_blocks=2,interleave=1)", "block_mapped(open_blocks=1,interleave=0)"],
+            "page_mapped" => vec![
+                "page_mapped",
+                "page_mapped(allocation=static,chunk_pages=2)",
+                "page_mapped(chunk_pages=3)",
+            ],
+            "dftl" => {
+                vec!["dftl", "dftl(cached_entries=16)", "dftl(cached_entries=64,load_entries=8)"]
+            }
+            "bast" => vec![
+                "bast(log_blocks=2,interleave=1)",
+                "bast(log_blocks=3,interleave=0,merges_at_once=2)",
+            ],
+            "fast" => vec![
+                "fast(log_blocks=2,interleave=1)",
+                "fast(log_blocks=4,interleave=0,merges_at_once=2)",
+            ],
+            "block_mapped" => vec![
+                "block_mapped(open_blocks=2,interleave=1)",
+                "block_mapped(open_blocks=1,interleave=0)",
+            ],
             _ => Vec::new(),
         }
     };
-    let of = |name: &str| if known(name).is_empty() { vec![name.to_owned()] } else { known(name).into_iter().map(str::to_owned).collect() };
+    let of = |name: &str| {
+        if known(name).is_empty() {
+            vec![name.to_owned()]
+        } else {
+            known(name).into_iter().map(str::to_owned).collect()
+        }
+    };
     SCHEMES.iter().flat_map(|info| of(info.name)).collect()
 }

@@ -1,4 +1,5 @@
-//! The judges: a plain model of a disk with concurrent requests, and of servers that do one thing at a time.
+//! The judges: a plain model of a disk with concurrent requests, and of servers that do one thing
+//! at a time.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,8 @@ use units::IoOp;
 
 use super::player::{Ask, Played, Span};
 
-/// Whether a request changes a sector of a page: a write that covers it, or a trim of the whole page.
+/// Whether a request changes a sector of a page: a write that covers it, or a trim of the whole
+/// page.
 fn changes(ask: &Ask, page: u32, sector: u32, page_bytes: u32, sector_bytes: u32) -> bool {
     let start = u64::from(page) * u64::from(page_bytes);
     let end = ask.offset + u64::from(ask.length);
@@ -25,85 +27,139 @@ fn changes(ask: &Ask, page: u32, sector: u32, page_bytes: u32, sector_bytes: u32
     }
 }
 
-/// Every read found, in each sector, what a disk may hold: the data of a write that began before the read ended, and that no other change
-/// replaced, one that began after it had ended and ended before the read began. (Herlihy & Wing, TOPLAS 1990, for one sector.)
+/// Every read found, in each sector, what a disk may hold: the data of a write that began before
+/// the read ended, and that no other change replaced, one that began after it had ended and ended
+/// before the read began. (Herlihy & Wing, TOPLAS 1990, for one sector.)
 pub fn check_reads(played: &Played) {
     let (page_bytes, sector_bytes) = (played.layout.page_bytes, played.contents.sector_bytes());
     let mut changing: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-    for (handle, ask) in played.asks.iter().enumerate().filter(|(_, ask)| matches!(ask.op, IoOp::Write | IoOp::Trim)) {
+    for (handle, ask) in
+        played.asks.iter().enumerate().filter(|(_, ask)| matches!(ask.op, IoOp::Write | IoOp::Trim))
+    {
         ask.touches(page_bytes).for_each(|page| changing.entry(page).or_default().push(handle));
     }
     let none = Vec::new();
-    let found: BTreeMap<(u32, u32), &Found> = played.found.iter().map(|found| ((found.handle, found.lpn.0), found)).collect();
+    let found: BTreeMap<(u32, u32), &Found> =
+        played.found.iter().map(|found| ((found.handle, found.lpn.0), found)).collect();
     assert_eq!(found.len(), played.found.len(), "no read finds a page twice");
     for (handle, ask) in played.asks.iter().enumerate().filter(|(_, ask)| ask.op == IoOp::Read) {
         if played.spans[handle].end == u64::MAX {
             continue;
         }
         for page in ask.touches(page_bytes) {
-            let found = found.get(&(handle as u32, page)).unwrap_or_else(|| panic!("read {handle} did not find page {page}"));
-            assert!(played.contents.page_of(found.content).is_none_or(|lpn| lpn.0 == page), "read {handle} of page {page} found {found:?}");
+            let found = found
+                .get(&(handle as u32, page))
+                .unwrap_or_else(|| panic!("read {handle} did not find page {page}"));
+            assert!(
+                played.contents.page_of(found.content).is_none_or(|lpn| lpn.0 == page),
+                "read {handle} of page {page} found {found:?}"
+            );
             let start = u64::from(page) * u64::from(page_bytes);
             for sector in 0..page_bytes / sector_bytes {
                 let byte = start + u64::from(sector * sector_bytes);
                 if byte >= ask.offset && byte < ask.offset + u64::from(ask.length) {
                     let changes = changing.get(&page).unwrap_or(&none).iter().copied();
-                    let changes: Vec<usize> =
-                        changes.filter(|&by| changes_sector(played, by, page, sector, page_bytes, sector_bytes)).collect();
-                    check_sector(played, handle, page, sector, played.writer(found, sector), &changes);
+                    let changes: Vec<usize> = changes
+                        .filter(|&by| {
+                            changes_sector(played, by, page, sector, page_bytes, sector_bytes)
+                        })
+                        .collect();
+                    check_sector(
+                        played,
+                        handle,
+                        page,
+                        sector,
+                        played.writer(found, sector),
+                        &changes,
+                    );
                 }
             }
         }
     }
 }
 
-fn changes_sector(played: &Played, by: usize, page: u32, sector: u32, page_bytes: u32, sector_bytes: u32) -> bool {
+fn changes_sector(
+    played: &Played,
+    by: usize,
+    page: u32,
+    sector: u32,
+    page_bytes: u32,
+    sector_bytes: u32,
+) -> bool {
     changes(&played.asks[by], page, sector, page_bytes, sector_bytes)
 }
 
-fn check_sector(played: &Played, read: usize, page: u32, sector: u32, writer: Option<usize>, changing: &[usize]) {
+fn check_sector(
+    played: &Played,
+    read: usize,
+    page: u32,
+    sector: u32,
+    writer: Option<usize>,
+    changing: &[usize],
+) {
     let spans = &played.spans;
     let Span { start, end } = spans[read];
-    let is_replaced = |ended: u64| changing.iter().any(|&by| spans[by].start > ended && spans[by].end < start);
+    let is_replaced =
+        |ended: u64| changing.iter().any(|&by| spans[by].start > ended && spans[by].end < start);
     let may_be = match writer {
-        Some(writer) => changing.contains(&writer) && spans[writer].start < end && !is_replaced(spans[writer].end),
+        Some(writer) => {
+            changing.contains(&writer)
+                && spans[writer].start < end
+                && !is_replaced(spans[writer].end)
+        }
         None => {
-            let trims = changing.iter().filter(|&&by| played.asks[by].op == IoOp::Trim && spans[by].start < end);
+            let trims = changing
+                .iter()
+                .filter(|&&by| played.asks[by].op == IoOp::Trim && spans[by].start < end);
             !is_replaced(0) || trims.into_iter().any(|&trim| !is_replaced(spans[trim].end))
         }
     };
     if !may_be {
-        let history: Vec<String> = changing.iter().map(|&by| format!("{by} {:?} {:?}", played.asks[by].op, spans[by])).collect();
+        let history: Vec<String> = changing
+            .iter()
+            .map(|&by| format!("{by} {:?} {:?}", played.asks[by].op, spans[by]))
+            .collect();
         panic!(
-            "read {read} ({:?}) found the data of {writer:?} in sector {sector} of page {page}, which was changed by:\n{}",
+            "read {read} ({:?}) found the data of {writer:?} in sector {sector} of page {page}, \
+             which was changed by:\n{}",
             spans[read],
             history.join("\n")
         );
     }
 }
 
-/// At the end of a FLUSH, all that was acknowledged before it began is on flash, or what replaced it; at the end of a FUA write, its own data.
+/// At the end of a FLUSH, all that was acknowledged before it began is on flash, or what replaced
+/// it; at the end of a FUA write, its own data.
 ///
-/// A page with a newer version that this request does not promise is left out: the FTL counts the old version as dead from the moment at which
-/// the new one is placed, so that it may be erased a little before the new one is programmed.
+/// A page with a newer version that this request does not promise is left out: the FTL counts the
+/// old version as dead from the moment at which the new one is placed, so that it may be erased a
+/// little before the new one is programmed.
 pub fn check_durable<S: Scheme>(handle: usize, asks: &[Ask], spans: &[Span], drive: &Drive<S>) {
     let layout = drive.media().layout();
     let contents = drive.contents().unwrap();
     let (page_bytes, sector_bytes) = (layout.page_bytes, contents.sector_bytes());
     let mut on_flash: BTreeMap<u32, Vec<Content>> = BTreeMap::new();
-    for &content in drive.media().witness().unwrap().contents().iter().filter(|&&content| content != NOTHING) {
+    for &content in
+        drive.media().witness().unwrap().contents().iter().filter(|&&content| content != NOTHING)
+    {
         if let Some(page) = contents.page_of(content) {
             on_flash.entry(page.0).or_default().push(content);
         }
     }
-    // Trims, and writes that ended after this request began, or go on: in the drive's buffer or on their way to flash.
+    // Trims, and writes that ended after this request began, or go on: in the drive's buffer or on
+    // their way to flash.
     let mut changing: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-    let may_change = |by: &usize| asks[*by].op == IoOp::Trim || (asks[*by].op == IoOp::Write && spans[*by].end > spans[handle].start);
+    let may_change = |by: &usize| {
+        asks[*by].op == IoOp::Trim
+            || (asks[*by].op == IoOp::Write && spans[*by].end > spans[handle].start)
+    };
     for by in (0..asks.len()).filter(may_change) {
         asks[by].touches(page_bytes).for_each(|page| changing.entry(page).or_default().push(by));
     }
     let is_changed = |page: u32, write: usize| {
-        changing.get(&page).is_some_and(|all| all.iter().any(|&by| by != write && spans[by].end > spans[write].start))
+        changing.get(&page).is_some_and(|all| {
+            all.iter().any(|&by| by != write && spans[by].end > spans[write].start)
+        })
     };
     let is_covered = |write: usize| match asks[handle].op {
         IoOp::Flush => asks[write].op == IoOp::Write && spans[write].end < spans[handle].start,
@@ -116,10 +172,15 @@ pub fn check_durable<S: Scheme>(handle: usize, asks: &[Ask], spans: &[Span], dri
             let sector = (ask.offset.saturating_sub(start) / u64::from(sector_bytes)) as u32;
             let is_as_new = |&content: &Content| {
                 let writer = contents.writer(content, sector).map(|(handle, _)| handle as usize);
-                writer.is_some_and(|writer| writer == write || spans[writer].end > spans[write].start)
+                writer
+                    .is_some_and(|writer| writer == write || spans[writer].end > spans[write].start)
             };
             let is_durable = on_flash.get(&page).is_some_and(|all| all.iter().any(is_as_new));
-            assert!(is_durable, "request {handle} ({:?}) is done, but page {page} of write {write} is not on flash", asks[handle]);
+            assert!(
+                is_durable,
+                "request {handle} ({:?}) is done, but page {page} of write {write} is not on flash",
+                asks[handle]
+            );
         }
     }
 }
@@ -127,9 +188,10 @@ pub fn check_durable<S: Scheme>(handle: usize, asks: &[Ask], spans: &[Span], dri
 /// Most commands of one server that are looked at: the check takes time in their square.
 const MOST_COMMANDS: usize = 700;
 
-/// What commands took on parts that do one thing at a time fits into the time that they had: for each interval from when one was given to when one was
-/// done, the commands given and done within it needed no more than its length. Planes always, dies unless they work on several planes at once,
-/// and channels.
+/// What commands took on parts that do one thing at a time fits into the time that they had: for
+/// each interval from when one was given to when one was done, the commands given and done within
+/// it needed no more than its length. Planes always, dies unless they work on several planes at
+/// once, and channels.
 pub fn check_servers(profile: &Profile, played: &Played) {
     let layout = &played.layout;
     let times = Times::new(profile);
@@ -150,9 +212,13 @@ pub fn check_servers(profile: &Profile, played: &Played) {
         }
     }
     let name = |kind: &'static str, number: u32| format!("{kind} {number}");
-    planes.into_iter().for_each(|(number, commands)| check_server(&name("plane", number), commands));
+    planes
+        .into_iter()
+        .for_each(|(number, commands)| check_server(&name("plane", number), commands));
     dies.into_iter().for_each(|(number, commands)| check_server(&name("die", number), commands));
-    channels.into_iter().for_each(|(number, commands)| check_server(&name("channel", number), commands));
+    channels
+        .into_iter()
+        .for_each(|(number, commands)| check_server(&name("channel", number), commands));
 }
 
 /// One of them; commands as when each was given, when it was done, and what it needed.
@@ -167,7 +233,10 @@ pub fn check_server(name: &str, mut commands: Vec<(Picos, Picos, Picos)>) {
         for &(issued, done, time) in &commands {
             if issued >= start {
                 needed += time;
-                assert!(needed <= done - start, "{name} did {needed} ps of work between {start} and {done} ps");
+                assert!(
+                    needed <= done - start,
+                    "{name} did {needed} ps of work between {start} and {done} ps"
+                );
             }
         }
     }
@@ -191,7 +260,9 @@ impl Times {
             program: all(&m.program_us),
             erase: picos_of_micros(m.erase_us),
             command: picos_of_micros(m.command_us),
-            channel: Rate::of_bytes_per_second(m.channel_mt_per_second * 1e6 * f64::from(m.channel_bits) / 8.0),
+            channel: Rate::of_bytes_per_second(
+                m.channel_mt_per_second * 1e6 * f64::from(m.channel_bits) / 8.0,
+            ),
         }
     }
 

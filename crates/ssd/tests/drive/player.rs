@@ -38,7 +38,8 @@ impl Ask {
         if self.length == 0 {
             return 0..0;
         }
-        (self.offset / page_bytes) as u32..(self.offset + u64::from(self.length)).div_ceil(page_bytes) as u32
+        (self.offset / page_bytes) as u32
+            ..(self.offset + u64::from(self.length)).div_ceil(page_bytes) as u32
     }
 }
 
@@ -68,12 +69,17 @@ pub struct Played {
     pub logical_pages: u32,
 }
 
-/// Plays `asks` with at most `depth` outstanding, then a FLUSH, lets the drive become quiet, and reads every page. If the drive wears out
-/// it goes on to the reads.
+/// Plays `asks` with at most `depth` outstanding, then a FLUSH, lets the drive become quiet, and
+/// reads every page. If the drive wears out it goes on to the reads.
 ///
 /// # Errors
 /// If the drive cannot be made.
-pub fn play(profile: &Profile, seed: u64, asks: &[Ask], depth: usize) -> Result<Played, DriveError> {
+pub fn play(
+    profile: &Profile,
+    seed: u64,
+    asks: &[Ask],
+    depth: usize,
+) -> Result<Played, DriveError> {
     play_and_keep(profile, seed, asks, depth, usize::MAX)
 }
 
@@ -81,7 +87,13 @@ pub fn play(profile: &Profile, seed: u64, asks: &[Ask], depth: usize) -> Result<
 ///
 /// # Errors
 /// If the drive cannot be made.
-pub fn play_and_keep(profile: &Profile, seed: u64, asks: &[Ask], depth: usize, commands: usize) -> Result<Played, DriveError> {
+pub fn play_and_keep(
+    profile: &Profile,
+    seed: u64,
+    asks: &[Ask],
+    depth: usize,
+    commands: usize,
+) -> Result<Played, DriveError> {
     let pages = profile.logical_pages();
     let weights = || (0..pages).map(|page| 1.0 / f64::from(1 + page % 97)).collect();
     visit_drive(profile, seed, Some(&weights), Player { asks, depth, commands })
@@ -124,7 +136,11 @@ impl Log {
         for completion in std::mem::take(&mut self.new) {
             let handle = completion.submission.handle as usize;
             assert_eq!(self.spans[handle].end, u64::MAX, "request {handle} is completed twice");
-            assert_eq!(completion.completed_at, drive.now(), "a completion is told when it happens");
+            assert_eq!(
+                completion.completed_at,
+                drive.now(),
+                "a completion is told when it happens"
+            );
             assert_eq!(
                 completion.delays.total(),
                 completion.completed_at - completion.submitted_at,
@@ -153,7 +169,11 @@ impl Log {
             match drive.next_time() {
                 Some(next) if next <= due => {
                     let commands = drive.media().counters().total();
-                    assert!(commands < MOST_COMMANDS, "{commands} commands for {} requests: the drive works without end", self.asks.len());
+                    assert!(
+                        commands < MOST_COMMANDS,
+                        "{commands} commands for {} requests: the drive works without end",
+                        self.asks.len()
+                    );
                     drive.step(&mut self.new);
                     self.take_completions(drive);
                 }
@@ -171,8 +191,15 @@ impl DriveVisitor for Player<'_> {
 
     fn visit<S: Scheme>(self, mut drive: Drive<S>) -> Played {
         drive.follow(self.commands);
-        let mut log =
-            Log { asks: Vec::new(), spans: Vec::new(), completions: Vec::new(), clock: 1, outstanding: 0, last_sent: 0, new: Vec::new() };
+        let mut log = Log {
+            asks: Vec::new(),
+            spans: Vec::new(),
+            completions: Vec::new(),
+            clock: 1,
+            outstanding: 0,
+            last_sent: 0,
+            new: Vec::new(),
+        };
         log.play(&mut drive, self.asks, self.depth);
         let logical_pages = drive.scheme().logical_pages();
         let page_bytes = drive.media().layout().page_bytes;
@@ -181,7 +208,8 @@ impl DriveVisitor for Player<'_> {
             log.play(&mut drive, &[Ask::flush()], 1);
             check_quiet(&drive, &log);
         }
-        let reads: Vec<Ask> = (0..logical_pages).map(|page| Ask::pages(IoOp::Read, page, 1, page_bytes)).collect();
+        let reads: Vec<Ask> =
+            (0..logical_pages).map(|page| Ask::pages(IoOp::Read, page, 1, page_bytes)).collect();
         log.play(&mut drive, &reads, log.outstanding + 4);
         if !is_worn_out {
             check_quiet(&drive, &log);
@@ -210,11 +238,20 @@ impl DriveVisitor for Player<'_> {
 
 fn check_quiet<S: Scheme>(drive: &Drive<S>, log: &Log) {
     let first = log.spans.iter().position(|span| span.end == u64::MAX);
-    assert_eq!(log.outstanding, 0, "every request is completed, but {first:?} is not; {:?}", drive.worn_out());
+    assert_eq!(
+        log.outstanding,
+        0,
+        "every request is completed, but {first:?} is not; {:?}",
+        drive.worn_out()
+    );
     assert_eq!(drive.outstanding(), 0, "the drive knows of it");
     assert!(drive.scheme().is_quiet(), "the scheme is quiet");
     assert_eq!(drive.media().under_way(), 0, "no command is left");
-    assert_eq!((drive.write_buffer().waiting(), drive.write_buffer().in_flight()), (0, 0), "FLUSH empties the buffer");
+    assert_eq!(
+        (drive.write_buffer().waiting(), drive.write_buffer().in_flight()),
+        (0, 0),
+        "FLUSH empties the buffer"
+    );
     drive.scheme().audit().unwrap();
 }
 
@@ -222,12 +259,18 @@ fn check_quiet<S: Scheme>(drive: &Drive<S>, log: &Log) {
 fn check_accounts<S: Scheme>(drive: &Drive<S>) {
     let media = drive.media();
     for die in 0..media.layout().dies() {
-        let busy: Picos = FlashOp::ALL.iter().flat_map(|&op| Cause::ALL.map(|cause| media.time_on(die, op, cause))).sum();
+        let busy: Picos = FlashOp::ALL
+            .iter()
+            .flat_map(|&op| Cause::ALL.map(|cause| media.time_on(die, op, cause)))
+            .sum();
         assert_eq!(busy + media.time_idle(die), drive.now(), "the times of die {die} add up");
     }
     for channel in 0..media.layout().channels {
         // What is promised to a command under way may lie ahead.
-        assert!(media.under_way() > 0 || media.channel_busy(channel) <= drive.now(), "channel {channel} has no more time than there is");
+        assert!(
+            media.under_way() > 0 || media.channel_busy(channel) <= drive.now(),
+            "channel {channel} has no more time than there is"
+        );
     }
 }
 
@@ -238,8 +281,10 @@ impl Played {
     }
 
     pub fn found(&self, handle: usize, lpn: Lpn) -> &Found {
-        let mut all = self.found.iter().filter(|found| found.handle == handle as u32 && found.lpn == lpn);
-        let found = all.next().unwrap_or_else(|| panic!("read {handle} did not find page {}", lpn.0));
+        let mut all =
+            self.found.iter().filter(|found| found.handle == handle as u32 && found.lpn == lpn);
+        let found =
+            all.next().unwrap_or_else(|| panic!("read {handle} did not find page {}", lpn.0));
         assert!(all.next().is_none(), "read {handle} found page {} twice", lpn.0);
         found
     }

@@ -13,8 +13,10 @@ pub(super) const FORMAT: Format = Format {
     info: Info {
         name: "alibaba",
         aliases: &["alibaba_2020"],
-        summary: "Alibaba cloud disks: device_id,opcode,offset,length,timestamp; bytes and microseconds",
-        source: "Li, Wang, Lee, Shi: An In-Depth Analysis of Cloud Block Storage Workloads, IISWC 2020; alibaba/block-traces",
+        summary: "Alibaba cloud disks: device_id,opcode,offset,length,timestamp; bytes and \
+                  microseconds",
+        source: "Li, Wang, Lee, Shi: An In-Depth Analysis of Cloud Block Storage Workloads, IISWC \
+                 2020; alibaba/block-traces",
         params: &[],
     },
     endings: &[".csv"],
@@ -35,8 +37,15 @@ impl LineFormat for Alibaba {
         let [device, op, offset, length, at] = exactly(&mut Commas(Some(line)), LAYOUT)?;
         let op = read_or_write("opcode", op)?;
         let time_ns = number("timestamp", at)?.checked_mul(1000);
-        let time_ns = time_ns.ok_or_else(|| Bad::field("timestamp", at, "microseconds that fit 2^64 ns"))?;
-        out.push(checked(time_ns, op, number("offset", offset)?, number("length", length)?, number32("device_id", device)?)?);
+        let time_ns =
+            time_ns.ok_or_else(|| Bad::field("timestamp", at, "microseconds that fit 2^64 ns"))?;
+        out.push(checked(
+            time_ns,
+            op,
+            number("offset", offset)?,
+            number("length", length)?,
+            number32("device_id", device)?,
+        )?);
         Ok(())
     }
 

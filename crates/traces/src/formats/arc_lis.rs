@@ -13,7 +13,8 @@ pub(super) const FORMAT: Format = Format {
     info: Info {
         name: "arc_lis",
         aliases: &["arc", "lis"],
-        summary: "ARC `.lis`: start block, blocks, 0, request number; neither times nor read/write: time counts requests",
+        summary: "ARC `.lis`: start block, blocks, 0, request number; neither times nor \
+                  read/write: time counts requests",
         source: "Megiddo, Modha: ARC, FAST 2003",
         params: &[
             Param {
@@ -31,10 +32,16 @@ pub(super) const FORMAT: Format = Format {
         ],
     },
     endings: &[".lis"],
-    fit: |head| fit_of_lines(head, ArcLis { op: IoOp::Write, unit_bytes: SECTOR_BYTES, requests: 0 }),
+    fit: |head| {
+        fit_of_lines(head, ArcLis { op: IoOp::Write, unit_bytes: SECTOR_BYTES, requests: 0 })
+    },
     read: |input, args: &Args, skip_bad| {
         let op = if args.text("op") == "read" { IoOp::Read } else { IoOp::Write };
-        Ok(Box::new(TextReader::new(input, ArcLis { op, unit_bytes: args.integer("unit_bytes"), requests: 0 }, skip_bad)))
+        Ok(Box::new(TextReader::new(
+            input,
+            ArcLis { op, unit_bytes: args.integer("unit_bytes"), requests: 0 },
+            skip_bad,
+        )))
     },
     write: None,
 };

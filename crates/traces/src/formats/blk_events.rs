@@ -1,4 +1,5 @@
-//! Events of Linux' block layer, as `blktrace` records and `blkparse` prints them, made into requests.
+//! Events of Linux' block layer, as `blktrace` records and `blkparse` prints them, made into
+//! requests.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -15,20 +16,28 @@ pub(super) const PARAMS: &[Param] = &[
         name: "action",
         kind: ParamKind::Choice(&["D", "Q", "C"]),
         default: "D",
-        help: "which events are the requests: D issued to the device, Q queued (before merging), C completed",
+        help: "which events are the requests: D issued to the device, Q queued (before merging), C \
+               completed",
     },
-    Param { name: "stream", kind: ParamKind::Choice(&["pid", "cpu", "device"]), default: "pid", help: "what tells streams apart" },
+    Param {
+        name: "stream",
+        kind: ParamKind::Choice(&["pid", "cpu", "device"]),
+        default: "pid",
+        help: "what tells streams apart",
+    },
     Param {
         name: "device",
         kind: ParamKind::Text,
         default: "all",
-        help: "which device, as major:minor; `all` is for traces of one device, or with stream=device",
+        help: "which device, as major:minor; `all` is for traces of one device, or with \
+               stream=device",
     },
     Param {
         name: "start",
         kind: ParamKind::Integer { min: 0, max: u64::MAX },
         default: "0",
-        help: "bytes of the disk before the partition that was traced, whose offsets then count from its own begin",
+        help: "bytes of the disk before the partition that was traced, whose offsets then count \
+               from its own begin",
     },
 ];
 
@@ -60,7 +69,8 @@ pub(super) struct Event {
 /// Bits of a minor number in a device number of the kernel.
 pub(super) const MINOR_BITS: u32 = 20;
 
-/// Requests that may wait for their completion before the first of them is given out without a latency: it bounds memory.
+/// Requests that may wait for their completion before the first of them is given out without a
+/// latency: it bounds memory.
 const MOST_WAITING: usize = 1 << 16;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -87,9 +97,10 @@ struct Waiting {
 
 /// Picks the events that are requests, and finds how long each took from issue to completion.
 ///
-/// A completion belongs to the issue of the same device, sector, operation and size. A request that completes in parts,
-/// or that shares its range with another one outstanding, may stay without a latency. An issued request that goes back to
-/// the queue (requeued) was not taken by the device: it counts when it is issued again.
+/// A completion belongs to the issue of the same device, sector, operation and size. A request that
+/// completes in parts, or that shares its range with another one outstanding, may stay without a
+/// latency. An issued request that goes back to the queue (requeued) was not taken by the device:
+/// it counts when it is issued again.
 pub(super) struct Matcher {
     action: Action,
     stream: StreamIs,
@@ -125,7 +136,16 @@ impl Matcher {
         };
         let (waiting, by_key) = (VecDeque::new(), HashMap::new());
         let start_bytes = args.integer("start");
-        Ok(Self { action, stream, only_device, start_bytes, seen_device: None, waiting, first: 0, by_key })
+        Ok(Self {
+            action,
+            stream,
+            only_device,
+            start_bytes,
+            seen_device: None,
+            waiting,
+            first: 0,
+            by_key,
+        })
     }
 
     pub(super) fn streams_are_volumes(&self) -> bool {
@@ -137,7 +157,8 @@ impl Matcher {
         if self.only_device.is_some_and(|only| only != event.device) {
             return Ok(());
         }
-        // A write that only carried a flush is answered with 0 bytes after the flush itself, which has its own completion.
+        // A write that only carried a flush is answered with 0 bytes after the flush itself, which
+        // has its own completion.
         if event.action == Action::Completed && event.bytes == 0 && event.op != IoOp::Flush {
             return Ok(());
         }
@@ -176,9 +197,13 @@ impl Matcher {
         if first == device || self.stream == StreamIs::Device {
             return Ok(());
         }
-        let name = |device: u32| format!("{}:{}", device >> MINOR_BITS, device & ((1 << MINOR_BITS) - 1));
+        let name =
+            |device: u32| format!("{}:{}", device >> MINOR_BITS, device & ((1 << MINOR_BITS) - 1));
         let reason = format!("device {} in a trace of device {}", name(device), name(first));
-        Err(Bad::new(reason, "one device, chosen with device=major:minor, or stream=device to tell them apart"))
+        Err(Bad::new(
+            reason,
+            "one device, chosen with device=major:minor, or stream=device to tell them apart",
+        ))
     }
 
     fn request(&self, event: &Event) -> Result<IoRequest, Bad> {
@@ -189,7 +214,9 @@ impl Matcher {
         };
         let on_disk = sectors("sector", event.sector, SECTOR_BYTES)?;
         // A flush has no place.
-        let Some(offset) = on_disk.checked_sub(self.start_bytes).or((event.op == IoOp::Flush).then_some(0)) else {
+        let Some(offset) =
+            on_disk.checked_sub(self.start_bytes).or((event.op == IoOp::Flush).then_some(0))
+        else {
             return Err(Bad::new(
                 format!("sector {} lies before byte {}", event.sector, self.start_bytes),
                 "a request at `start` or behind it",
@@ -198,11 +225,22 @@ impl Matcher {
         checked(event.time_ns, event.op, offset, event.bytes, stream)
     }
 
-    fn emit(&self, event: &Event, latency_ns: Option<Nanos>, out: &mut Vec<IoRequest>) -> Result<(), Bad> {
+    fn emit(
+        &self,
+        event: &Event,
+        latency_ns: Option<Nanos>,
+        out: &mut Vec<IoRequest>,
+    ) -> Result<(), Bad> {
         let mut request = self.request(event)?;
         request.latency_ns = latency_ns;
         if event.flush_first {
-            out.push(IoRequest { op: IoOp::Flush, offset: 0, length: 0, latency_ns: None, ..request });
+            out.push(IoRequest {
+                op: IoOp::Flush,
+                offset: 0,
+                length: 0,
+                latency_ns: None,
+                ..request
+            });
         }
         out.push(request);
         Ok(())

@@ -20,22 +20,31 @@ pub(super) const FORMAT: Format = Format {
     info: Info {
         name: "blkparse",
         aliases: &["blkparse_text"],
-        summary: "what blkparse prints by default: device cpu sequence time pid action RWBS sector + sectors [process]; \
-                  the summary at its end is passed over",
+        summary: "what blkparse prints by default: device cpu sequence time pid action RWBS sector \
+                  + sectors [process]; the summary at its end is passed over",
         source: "blkparse(1), OUTPUT DESCRIPTION AND FORMATTING; blktrace 1.3",
         params: PARAMS,
     },
     endings: &[".blkparse", ".blkparse.txt"],
     fit,
     read: |input, args: &Args, skip_bad| {
-        Ok(Box::new(TextReader::new(input, Blkparse { matcher: Matcher::new(args)?, at_summary: false }, skip_bad)))
+        Ok(Box::new(TextReader::new(
+            input,
+            Blkparse { matcher: Matcher::new(args)?, at_summary: false },
+            skip_bad,
+        )))
     },
-    write: Some(|output, _, _| Ok(Box::new(TextWriter::new(output, BlkparseLines::default(), FORMAT.info.name, false)) as _)),
+    write: Some(|output, _, _| {
+        Ok(Box::new(TextWriter::new(output, BlkparseLines::default(), FORMAT.info.name, false))
+            as _)
+    }),
 };
 
 fn fit(head: Head<'_>) -> Fit {
     let lines = || head.lines().filter(|line| !is_announcement(line)).take(32);
-    let good = lines().filter(|line| at_least::<7>(&mut Words(line), "").is_ok_and(|words| start(&words).is_ok())).count();
+    let good = lines()
+        .filter(|line| at_least::<7>(&mut Words(line), "").is_ok_and(|words| start(&words).is_ok()))
+        .count();
     if good * 2 > lines().count() { Fit::Likely } else { Fit::No }
 }
 
@@ -73,17 +82,28 @@ impl LineFormat for Blkparse {
             b"C" => Action::Completed,
             // Merges, plugs, splits, remaps, messages and so on are no requests of their own.
             other if other.len() <= 2 && other.iter().all(u8::is_ascii_alphabetic) => return Ok(()),
-            other => return Err(Bad::field("action", other, "one or two letters, as blkparse(1) lists them")),
+            other => {
+                return Err(Bad::field(
+                    "action",
+                    other,
+                    "one or two letters, as blkparse(1) lists them",
+                ));
+            }
         };
         let (sector, count) = match (fields.next(), fields.next(), fields.next()) {
-            (Some(sector), Some(b"+"), Some(count)) => (number("sector", sector)?, number("sectors", count)?),
-            (Some(range), next, _) if words[6][0] != b'F' && is_passthrough(range, next) => return Ok(()),
+            (Some(sector), Some(b"+"), Some(count)) => {
+                (number("sector", sector)?, number("sectors", count)?)
+            }
+            (Some(range), next, _) if words[6][0] != b'F' && is_passthrough(range, next) => {
+                return Ok(());
+            }
             (Some(sector), _, _) => (whole(sector).unwrap_or(0), 0),
             _ => (0, 0),
         };
         let bytes = sectors("sectors", count, SECTOR_BYTES)?;
         let Some((op, flush_first)) = operation(words[6], bytes)? else { return Ok(()) };
-        self.matcher.take(&Event { action, time_ns, device, cpu, pid, sector, bytes, op, flush_first }, out)
+        self.matcher
+            .take(&Event { action, time_ns, device, cpu, pid, sector, bytes, op, flush_first }, out)
     }
 
     fn finish(&mut self, out: &mut Vec<IoRequest>) {
@@ -95,12 +115,15 @@ impl LineFormat for Blkparse {
     }
 }
 
-/// A SCSI or NVMe command that passes through the block layer as it is: its bytes, or its command in brackets, but no range.
+/// A SCSI or NVMe command that passes through the block layer as it is: its bytes, or its command
+/// in brackets, but no range.
 fn is_passthrough(range: &[u8], next: Option<&[u8]>) -> bool {
-    range[0] == b'(' || (whole(range).is_some() && next.is_some_and(|next| matches!(next[0], b'(' | b'[')))
+    range[0] == b'('
+        || (whole(range).is_some() && next.is_some_and(|next| matches!(next[0], b'(' | b'[')))
 }
 
-/// What RWBS says: the operation and whether a flush goes before it; nothing for zone commands that move no data.
+/// What RWBS says: the operation and whether a flush goes before it; nothing for zone commands that
+/// move no data.
 fn operation(rwbs: &[u8], bytes: u64) -> Result<Option<(IoOp, bool)>, Bad> {
     let (flush, rest) = match rwbs {
         [b'F', rest @ ..] => (true, rest),
@@ -114,12 +137,19 @@ fn operation(rwbs: &[u8], bytes: u64) -> Result<Option<(IoOp, bool)>, Bad> {
         [b'Z', b'F' | b'O' | b'C', ..] => return Ok(None),
         [b'D', ..] => IoOp::Trim,
         [b'R', ..] => IoOp::Read,
-        _ => return Err(Bad::field("RWBS", rwbs, "R, W, D or F first (zone resets and passthrough commands are not read)")),
+        _ => {
+            return Err(Bad::field(
+                "RWBS",
+                rwbs,
+                "R, W, D or F first (zone resets and passthrough commands are not read)",
+            ));
+        }
     };
     Ok(Some((op, flush)))
 }
 
-/// Writes an issue (D) for each request, and a completion (C) at the time it ends if the latency is known.
+/// Writes an issue (D) for each request, and a completion (C) at the time it ends if the latency is
+/// known.
 #[derive(Default)]
 struct BlkparseLines {
     /// Completions to come, first by time, then in the order of issue.
@@ -127,11 +157,18 @@ struct BlkparseLines {
     sequence: u64,
 }
 
-/// Completions that wait for their time; beyond it the earliest is written early, so that memory stays bounded.
+/// Completions that wait for their time; beyond it the earliest is written early, so that memory
+/// stays bounded.
 const MOST_ENDING: usize = 1 << 16;
 
 impl BlkparseLines {
-    fn put(&mut self, out: &mut Vec<u8>, time_ns: Nanos, pid: u32, what: &str) -> std::io::Result<()> {
+    fn put(
+        &mut self,
+        out: &mut Vec<u8>,
+        time_ns: Nanos,
+        pid: u32,
+        what: &str,
+    ) -> std::io::Result<()> {
         self.sequence += 1;
         let (seconds, ns) = (time_ns / 1_000_000_000, time_ns % 1_000_000_000);
         writeln!(out, "  8,0    0 {:8} {seconds:5}.{ns:09} {pid:5}  {what}", self.sequence)
@@ -161,7 +198,12 @@ impl LineWriter for BlkparseLines {
         let flush = request.op == IoOp::Flush;
         let range = if flush { String::new() } else { format!("{start} + {count} ") };
         self.end_until(request.time_ns, out)?;
-        self.put(out, request.time_ns, request.stream, &format!("D {rwbs:>3} {range}[flashwright]"))?;
+        self.put(
+            out,
+            request.time_ns,
+            request.stream,
+            &format!("D {rwbs:>3} {range}[flashwright]"),
+        )?;
         if let Some(latency_ns) = request.latency_ns {
             let range = if flush { "0".to_owned() } else { format!("{start} + {count}") };
             let at = request.time_ns.saturating_add(latency_ns);

@@ -17,18 +17,22 @@ pub(super) const FORMAT: Format = Format {
     info: Info {
         name: "blktrace",
         aliases: &["blk"],
-        summary: "blktrace records, version 1 and 2, either byte order: one ftrace `blk` stream, or `NAME.blktrace.N`, \
-                  whose siblings of the other CPUs are merged by time",
-        source: "Linux include/uapi/linux/blktrace_api.h: struct blk_io_trace, and blk_io_trace2 since 6.19",
+        summary: "blktrace records, version 1 and 2, either byte order: one ftrace `blk` stream, \
+                  or `NAME.blktrace.N`, whose siblings of the other CPUs are merged by time",
+        source: "Linux include/uapi/linux/blktrace_api.h: struct blk_io_trace, and blk_io_trace2 \
+                 since 6.19",
         params: PARAMS,
     },
     endings: &[],
-    fit: |head| if head.bytes.len() >= 4 && magic(head.bytes).is_some() { Fit::Certain } else { Fit::No },
+    fit: |head| {
+        if head.bytes.len() >= 4 && magic(head.bytes).is_some() { Fit::Certain } else { Fit::No }
+    },
     read: |input, args: &Args, skip_bad| Ok(Box::new(BlktraceReader::open(input, args, skip_bad)?)),
     write: None,
 };
 
-/// Byte order and version of a record, from its first four bytes: 0x656174 and the version in the lowest byte.
+/// Byte order and version of a record, from its first four bytes: 0x656174 and the version in the
+/// lowest byte.
 fn magic(bytes: &[u8]) -> Option<(bool, u8)> {
     match *bytes {
         [version, 0x74, 0x61, 0x65, ..] => Some((false, version)),
@@ -38,10 +42,11 @@ fn magic(bytes: &[u8]) -> Option<(bool, u8)> {
 }
 
 // Layout, offsets in bytes. Version 1 (the kernel writes 7 in the magic), 48 bytes:
-//   magic u32 @0, sequence u32 @4, time u64 @8, sector u64 @16, bytes u32 @24, action u32 @28, pid u32 @32,
-//   device u32 @36, cpu u32 @40, error u16 @44, pdu_len u16 @46.
+//   magic u32 @0, sequence u32 @4, time u64 @8, sector u64 @16, bytes u32 @24, action u32 @28, pid
+//   u32 @32, device u32 @36, cpu u32 @40, error u16 @44, pdu_len u16 @46.
 // Version 2 (8 in the magic), 64 bytes:
-//   as above up to bytes @24, then pid u32 @28, action u64 @32, device u32 @40, cpu u32 @44, error u16 @48, pdu_len u16 @50, 12 bytes unused.
+//   as above up to bytes @24, then pid u32 @28, action u64 @32, device u32 @40, cpu u32 @44, error
+//   u16 @48, pdu_len u16 @50, 12 bytes unused.
 const V1_BYTES: usize = 48;
 const V2_BYTES: usize = 64;
 
@@ -108,19 +113,32 @@ impl CpuStream {
             other => {
                 let reason = match other {
                     Some((_, version)) => format!("version byte {version}"),
-                    None => format!("no record starts with `{}`", ready[..ready.len().min(4)].escape_ascii()),
+                    None => format!(
+                        "no record starts with `{}`",
+                        ready[..ready.len().min(4)].escape_ascii()
+                    ),
                 };
                 self.seek_magic()?;
-                return Ok(Record::Bad(Bad::new(reason, "the magic number 0x656174 with version byte 7 or 8")));
+                return Ok(Record::Bad(Bad::new(
+                    reason,
+                    "the magic number 0x656174 with version byte 7 or 8",
+                )));
             }
         };
         let pdu_at = if size == V1_BYTES { 46 } else { 50 };
-        let pdu = if ready.len() < size { 0 } else { Numbers { record: ready, big_endian }.get(pdu_at, 2) as usize };
+        let pdu = if ready.len() < size {
+            0
+        } else {
+            Numbers { record: ready, big_endian }.get(pdu_at, 2) as usize
+        };
         let ready = self.bytes.ready(size + pdu)?;
         if ready.len() < size + pdu {
             let (have, want) = (ready.len(), size + pdu);
             self.bytes.consume(have);
-            return Ok(Record::Bad(Bad::new(format!("the file ends after {have} of {want} bytes of a record"), "whole records")));
+            return Ok(Record::Bad(Bad::new(
+                format!("the file ends after {have} of {want} bytes of a record"),
+                "whole records",
+            )));
         }
         let record = event(&Numbers { record: ready, big_endian }, size == V2_BYTES);
         self.bytes.consume(size + pdu);
@@ -155,7 +173,8 @@ enum Record {
 }
 
 fn event(numbers: &Numbers<'_>, version2: bool) -> Record {
-    let (pid_at, action_at, action_bytes, device_at, cpu_at) = if version2 { (28, 32, 8, 40, 44) } else { (32, 28, 4, 36, 40) };
+    let (pid_at, action_at, action_bytes, device_at, cpu_at) =
+        if version2 { (28, 32, 8, 40, 44) } else { (32, 28, 4, 36, 40) };
     let action = numbers.get(action_at, action_bytes);
     let category = action >> CATEGORY_SHIFT;
     if category & (NOTIFY | PASSTHROUGH | ZONE_FINISH_OPEN_CLOSE) != 0 {
@@ -169,7 +188,10 @@ fn event(numbers: &Numbers<'_>, version2: bool) -> Record {
         _ => return Record::Other,
     };
     if category & ZONE_RESET != 0 {
-        return Record::Bad(Bad::new("a zone reset", "reads, writes, discards and flushes: traces of zoned devices are not read"));
+        return Record::Bad(Bad::new(
+            "a zone reset",
+            "reads, writes, discards and flushes: traces of zoned devices are not read",
+        ));
     }
     let bytes = numbers.get(24, 4);
     let op = if category & DISCARD != 0 {
@@ -215,8 +237,12 @@ impl BlktraceReader {
         let mut inputs = vec![input];
         for path in &more_files {
             let mut sibling = Input::open(path)?;
-            position.total.fetch_add(sibling.position.total.load(Ordering::Relaxed), Ordering::Relaxed);
-            position.done.fetch_add(sibling.position.done.load(Ordering::Relaxed), Ordering::Relaxed);
+            position
+                .total
+                .fetch_add(sibling.position.total.load(Ordering::Relaxed), Ordering::Relaxed);
+            position
+                .done
+                .fetch_add(sibling.position.done.load(Ordering::Relaxed), Ordering::Relaxed);
             sibling.count_into(&position);
             inputs.push(sibling);
         }
@@ -226,7 +252,17 @@ impl BlktraceReader {
             CpuStream { bytes, bad, next: None }
         });
         let (streams, clock) = (streams.collect(), Clock::default());
-        Ok(Self { streams, more_files, skip_bad, matcher, clock, ready: Vec::new(), taken: 0, started: false, finished: false })
+        Ok(Self {
+            streams,
+            more_files,
+            skip_bad,
+            matcher,
+            clock,
+            ready: Vec::new(),
+            taken: 0,
+            started: false,
+            finished: false,
+        })
     }
 
     fn skipped(&self) -> u64 {
@@ -241,7 +277,11 @@ impl BlktraceReader {
     }
 
     fn earliest(&self) -> Option<usize> {
-        let times = self.streams.iter().enumerate().filter_map(|(i, s)| s.next.as_ref().map(|(_, event)| (event.time_ns, i)));
+        let times = self
+            .streams
+            .iter()
+            .enumerate()
+            .filter_map(|(i, s)| s.next.as_ref().map(|(_, event)| (event.time_ns, i)));
         times.min().map(|(_, index)| index)
     }
 
@@ -320,21 +360,34 @@ fn cpu_file(name: &str) -> Option<(&str, u32)> {
 fn siblings(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
     let Some((trace, own_cpu)) = cpu_file(name) else { return Ok(Vec::new()) };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let failed = |source| TraceError::Io { path: folder.to_owned(), doing: "list", offset: 0, source };
+    let folder =
+        path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let failed =
+        |source| TraceError::Io { path: folder.to_owned(), doing: "list", offset: 0, source };
     let mut found: Vec<(u32, PathBuf)> = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let other = entry.file_name();
         match other.to_str().and_then(cpu_file) {
-            Some((other_trace, cpu)) if other_trace == trace && cpu != own_cpu => found.push((cpu, entry.path())),
+            Some((other_trace, cpu)) if other_trace == trace && cpu != own_cpu => {
+                found.push((cpu, entry.path()));
+            }
             _ => {}
         }
     }
     found.sort();
     if let Some(pair) = found.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-        let reason = format!("CPU {} has two files, {} and {}", pair[0].0, pair[0].1.display(), pair[1].1.display());
-        return Err(TraceError::Unusable { path: path.to_owned(), reason, right: "one file a CPU" });
+        let reason = format!(
+            "CPU {} has two files, {} and {}",
+            pair[0].0,
+            pair[0].1.display(),
+            pair[1].1.display()
+        );
+        return Err(TraceError::Unusable {
+            path: path.to_owned(),
+            reason,
+            right: "one file a CPU",
+        });
     }
     Ok(found.into_iter().map(|(_, path)| path).collect())
 }

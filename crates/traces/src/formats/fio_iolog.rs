@@ -17,8 +17,8 @@ pub(super) const FORMAT: Format = Format {
     info: Info {
         name: "fio_iolog",
         aliases: &["fio", "iolog"],
-        summary: "fio iolog: version 3 has times (microseconds), version 2 waits, whose sum is the time; a stream is a file; \
-                  sync and datasync are flushes",
+        summary: "fio iolog: version 3 has times (microseconds), version 2 waits, whose sum is the \
+                  time; a stream is a file; sync and datasync are flushes",
         source: "fio HOWTO, `Trace file format v2` and `v3`",
         params: &[
             Param {
@@ -31,7 +31,8 @@ pub(super) const FORMAT: Format = Format {
                 name: "file",
                 kind: ParamKind::Text,
                 default: "/dev/flashwright",
-                help: "when writing: the file that fio shall use, without spaces; where streams are volumes, `.` and the stream follow",
+                help: "when writing: the file that fio shall use, without spaces; where streams \
+                       are volumes, `.` and the stream follow",
             },
         ],
     },
@@ -86,7 +87,9 @@ impl Iolog {
         let next = self.files.len();
         let number = match self.files.get(name) {
             Some(&number) => number,
-            None if next == MOST_FILES => return Err(Bad::new(format!("more than {MOST_FILES} files"), "fewer files")),
+            None if next == MOST_FILES => {
+                return Err(Bad::new(format!("more than {MOST_FILES} files"), "fewer files"));
+            }
             None => {
                 self.files.insert(name.to_owned(), next as u32);
                 next as u32
@@ -100,15 +103,25 @@ impl Iolog {
 impl LineFormat for Iolog {
     fn line(&mut self, line: &[u8], out: &mut Vec<IoRequest>) -> Result<(), Bad> {
         let Some(version) = self.version else {
-            self.version =
-                Some(version(line).ok_or_else(|| Bad::field("the first line", line, "`fio version 2 iolog` or `fio version 3 iolog`"))?);
+            self.version = Some(version(line).ok_or_else(|| {
+                Bad::field("the first line", line, "`fio version 2 iolog` or `fio version 3 iolog`")
+            })?);
             return Ok(());
         };
         let mut words = Words(line);
-        let ns = |text, name| number(name, text)?.checked_mul(1000).ok_or_else(|| Bad::field(name, text, "microseconds that fit 2^64 ns"));
-        let time_ns: Option<Nanos> = if version == 3 { Some(ns(words.next().unwrap_or(b""), "timestamp")?) } else { None };
-        let file = words.next().ok_or_else(|| Bad::new("the line ends early", "filename action [offset length]"))?;
-        let action = words.next().ok_or_else(|| Bad::new("the line ends early", "filename action [offset length]"))?;
+        let ns = |text, name| {
+            number(name, text)?
+                .checked_mul(1000)
+                .ok_or_else(|| Bad::field(name, text, "microseconds that fit 2^64 ns"))
+        };
+        let time_ns: Option<Nanos> =
+            if version == 3 { Some(ns(words.next().unwrap_or(b""), "timestamp")?) } else { None };
+        let file = words
+            .next()
+            .ok_or_else(|| Bad::new("the line ends early", "filename action [offset length]"))?;
+        let action = words
+            .next()
+            .ok_or_else(|| Bad::new("the line ends early", "filename action [offset length]"))?;
         let op = match action {
             b"read" => IoOp::Read,
             b"write" => IoOp::Write,
@@ -121,11 +134,22 @@ impl LineFormat for Iolog {
             }
             b"wait" if version == 2 => {
                 let wait_us = number("wait", words.next().unwrap_or(b""))?;
-                let sum = self.waited_us.checked_add(wait_us).filter(|sum| sum.checked_mul(1000).is_some());
-                self.waited_us = sum.ok_or_else(|| Bad::new(format!("waits of {wait_us} us more"), "times that fit 2^64 ns"))?;
+                let sum = self
+                    .waited_us
+                    .checked_add(wait_us)
+                    .filter(|sum| sum.checked_mul(1000).is_some());
+                self.waited_us = sum.ok_or_else(|| {
+                    Bad::new(format!("waits of {wait_us} us more"), "times that fit 2^64 ns")
+                })?;
                 return Ok(());
             }
-            _ => return Err(Bad::field("action", action, "add, open, close, read, write, trim, sync, datasync, or wait in version 2")),
+            _ => {
+                return Err(Bad::field(
+                    "action",
+                    action,
+                    "add, open, close, read, write, trim, sync, datasync, or wait in version 2",
+                ));
+            }
         };
         let [offset, length] = exactly(&mut words, "filename action offset length")?;
         let (offset, length) = (number("offset", offset)?, number("length", length)?);
@@ -155,7 +179,10 @@ struct IologLines {
 impl LineWriter for IologLines {
     fn line(&mut self, request: &IoRequest, out: &mut Vec<u8>) -> Result<(), Refused> {
         if self.file.is_empty() || self.file.contains(char::is_whitespace) {
-            return Err(Refused::Field(format!("the file name is `{}`", self.file), "a name without spaces"));
+            return Err(Refused::Field(
+                format!("the file name is `{}`", self.file),
+                "a name without spaces",
+            ));
         }
         if !self.started {
             self.started = true;
@@ -167,7 +194,11 @@ impl LineWriter for IologLines {
         if self.last != Some(stream) {
             self.last = Some(stream);
             if !self.named.contains_key(&stream) {
-                let name = if self.file_per_stream { format!("{}.{stream}", self.file) } else { self.file.clone() };
+                let name = if self.file_per_stream {
+                    format!("{}.{stream}", self.file)
+                } else {
+                    self.file.clone()
+                };
                 let time = if self.version == 3 { format!("{us} ") } else { String::new() };
                 writeln!(out, "{time}{name} add\n{time}{name} open")?;
                 self.named.insert(stream, name);
@@ -193,7 +224,9 @@ impl LineWriter for IologLines {
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), TraceError> {
         use std::fmt::Write;
         let mut text = String::new();
-        let infallible = |result: std::fmt::Result| result.unwrap_or_else(|_| unreachable!("a String takes any text"));
+        let infallible = |result: std::fmt::Result| {
+            result.unwrap_or_else(|_| unreachable!("a String takes any text"));
+        };
         if !self.started {
             infallible(writeln!(text, "fio version {} iolog", self.version));
         }

@@ -37,10 +37,12 @@ pub enum Fit {
 }
 
 /// Makes a reader. `skip_bad` malformed records are passed over before one is an error.
-pub type MakeReader = fn(input: Input, args: &Args, skip_bad: u64) -> Result<Box<dyn TraceReader>, TraceError>;
+pub type MakeReader =
+    fn(input: Input, args: &Args, skip_bad: u64) -> Result<Box<dyn TraceReader>, TraceError>;
 
 /// Makes a writer.
-pub type MakeWriter = fn(output: Output, args: &Args, origin: &Origin) -> Result<Box<dyn TraceWriter>, TraceError>;
+pub type MakeWriter =
+    fn(output: Output, args: &Args, origin: &Origin) -> Result<Box<dyn TraceWriter>, TraceError>;
 
 /// A trace format.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +85,8 @@ pub fn find(spec: &Spec) -> Result<&'static Format, SpecError> {
     registry::find("trace format", ALL, |format| &format.info, spec)
 }
 
-/// The format that a file is of, by its content; by its name only where the content fits several equally well.
+/// The format that a file is of, by its content; by its name only where the content fits several
+/// equally well.
 ///
 /// # Errors
 /// [`TraceError::UnknownFormat`] if none fits, or several do.
@@ -96,14 +99,22 @@ pub fn detect(input: &Input) -> Result<&'static Format, TraceError> {
     if head.bytes.is_empty() {
         return unknown("the file is empty".to_owned());
     }
-    let fits: Vec<(Fit, &Format)> = ALL.iter().map(|format| ((format.fit)(head), format)).filter(|(fit, _)| *fit > Fit::No).collect();
+    let fits: Vec<(Fit, &Format)> = ALL
+        .iter()
+        .map(|format| ((format.fit)(head), format))
+        .filter(|(fit, _)| *fit > Fit::No)
+        .collect();
     let Some(best) = fits.iter().map(|(fit, _)| *fit).max() else {
         let start = &head.bytes[..head.bytes.len().min(24)];
         return unknown(format!("no known format starts with `{}`", start.escape_ascii()));
     };
-    let best: Vec<&'static Format> = fits.iter().filter(|(fit, _)| *fit == best).map(|(_, format)| *format).collect();
-    let by_name: Vec<&'static Format> =
-        best.iter().copied().filter(|format| format.endings.iter().any(|ending| head.ends_with(ending))).collect();
+    let best: Vec<&'static Format> =
+        fits.iter().filter(|(fit, _)| *fit == best).map(|(_, format)| *format).collect();
+    let by_name: Vec<&'static Format> = best
+        .iter()
+        .copied()
+        .filter(|format| format.endings.iter().any(|ending| head.ends_with(ending)))
+        .collect();
     match (best.as_slice(), by_name.as_slice()) {
         ([one], _) | (_, [one]) => Ok(one),
         (several, _) => {
@@ -120,17 +131,20 @@ pub fn detect(input: &Input) -> Result<&'static Format, TraceError> {
 pub fn for_writing(path: &std::path::Path) -> Result<&'static Format, TraceError> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
     let name = crate::input::Compression::strip_ending(name);
-    ALL.iter().find(|format| format.write.is_some() && format.endings.iter().any(|ending| name.ends_with(ending))).ok_or_else(|| {
-        TraceError::UnknownFormat {
+    ALL.iter()
+        .find(|format| {
+            format.write.is_some() && format.endings.iter().any(|ending| name.ends_with(ending))
+        })
+        .ok_or_else(|| TraceError::UnknownFormat {
             path: path.to_owned(),
             reason: "the ending tells no format that can be written".to_owned(),
             known: names(|format| format.write.is_some()),
-        }
-    })
+        })
 }
 
 /// Names of the formats that pass.
 pub(crate) fn names(pass: impl Fn(&Format) -> bool) -> String {
-    let names: Vec<&str> = ALL.iter().filter(|format| pass(format)).map(|format| format.info.name).collect();
+    let names: Vec<&str> =
+        ALL.iter().filter(|format| pass(format)).map(|format| format.info.name).collect();
     names.join(", ")
 }

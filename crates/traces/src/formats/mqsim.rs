@@ -16,21 +16,27 @@ pub(super) const FORMAT: Format = Format {
     info: Info {
         name: "mqsim",
         aliases: &["ssdsim"],
-        summary: "MQSim and SSDSim: time (ns), device, start sector, sectors, type (0 write, 1 read); \
-                  a device is a volume of its own",
+        summary: "MQSim and SSDSim: time (ns), device, start sector, sectors, type (0 write, 1 \
+                  read); a device is a volume of its own",
         source: "Tavakkol et al.: MQSim, FAST 2018; CMU-SAFARI/MQSim; Hu et al.: SSDSim, ICS 2011",
         params: &[Param {
             name: "unsupported",
             kind: ParamKind::Choice(&["error", "drop"]),
             default: "error",
-            help: "when writing: trims and flushes, which the format lacks, are an error, or dropped and counted",
+            help: "when writing: trims and flushes, which the format lacks, are an error, or \
+                   dropped and counted",
         }],
     },
     endings: &[".mqsim", ".trace"],
     fit: |head| fit_of_lines(head, Mqsim),
     read: |input, _, skip_bad| Ok(Box::new(TextReader::new(input, Mqsim, skip_bad))),
     write: Some(|output, args: &Args, _| {
-        Ok(Box::new(TextWriter::new(output, MqsimLines, FORMAT.info.name, args.text("unsupported") == "drop")) as _)
+        Ok(Box::new(TextWriter::new(
+            output,
+            MqsimLines,
+            FORMAT.info.name,
+            args.text("unsupported") == "drop",
+        )) as _)
     }),
 };
 
@@ -38,7 +44,8 @@ struct Mqsim;
 
 impl LineFormat for Mqsim {
     fn line(&mut self, line: &[u8], out: &mut Vec<IoRequest>) -> Result<(), Bad> {
-        let [at, device, start, count, op] = exactly(&mut Words(line), "time device sector sectors type")?;
+        let [at, device, start, count, op] =
+            exactly(&mut Words(line), "time device sector sectors type")?;
         let op = match op {
             b"1" => IoOp::Read,
             b"0" => IoOp::Write,
@@ -62,10 +69,16 @@ impl LineWriter for MqsimLines {
         let op = match request.op {
             IoOp::Write => 0,
             IoOp::Read => 1,
-            IoOp::Trim | IoOp::Flush => return Err(Refused::operation(request.op, "reads and writes (or unsupported=drop)")),
+            IoOp::Trim | IoOp::Flush => {
+                return Err(Refused::operation(
+                    request.op,
+                    "reads and writes (or unsupported=drop)",
+                ));
+            }
         };
         let (start, count) = in_sectors(request)?;
-        writeln!(out, "{} {} {start} {count} {op}", request.time_ns, request.stream).map_err(Refused::from)
+        writeln!(out, "{} {} {start} {count} {op}", request.time_ns, request.stream)
+            .map_err(Refused::from)
     }
 
     fn finish(&mut self, _out: &mut Vec<u8>) -> Result<(), TraceError> {

@@ -13,7 +13,8 @@ pub(super) const FORMAT: Format = Format {
     info: Info {
         name: "msr",
         aliases: &["msr_cambridge"],
-        summary: "MSR Cambridge CSV: Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime; times in 100 ns (Windows FILETIME)",
+        summary: "MSR Cambridge CSV: Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime; \
+                  times in 100 ns (Windows FILETIME)",
         source: "Narayanan, Donnelly, Rowstron: Write Off-Loading, FAST 2008; SNIA IOTTA",
         params: &[],
     },
@@ -27,17 +28,27 @@ struct Msr;
 
 impl LineFormat for Msr {
     fn line(&mut self, line: &[u8], out: &mut Vec<IoRequest>) -> Result<(), Bad> {
-        let [time, _host, disk, op, offset, size, response] =
-            exactly(&mut Commas(Some(line)), "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime")?;
+        let [time, _host, disk, op, offset, size, response] = exactly(
+            &mut Commas(Some(line)),
+            "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime",
+        )?;
         let op = match op {
             b"Read" => IoOp::Read,
             b"Write" => IoOp::Write,
             _ => return Err(Bad::field("Type", op, "Read or Write")),
         };
-        let ns =
-            |name, text| number(name, text)?.checked_mul(100).ok_or_else(|| Bad::field(name, text, "a time in 100 ns that fits 2^64 ns"));
-        let mut request =
-            checked(ns("Timestamp", time)?, op, number("Offset", offset)?, number("Size", size)?, number32("DiskNumber", disk)?)?;
+        let ns = |name, text| {
+            number(name, text)?
+                .checked_mul(100)
+                .ok_or_else(|| Bad::field(name, text, "a time in 100 ns that fits 2^64 ns"))
+        };
+        let mut request = checked(
+            ns("Timestamp", time)?,
+            op,
+            number("Offset", offset)?,
+            number("Size", size)?,
+            number32("DiskNumber", disk)?,
+        )?;
         request.latency_ns = Some(ns("ResponseTime", response)?);
         out.push(request);
         Ok(())

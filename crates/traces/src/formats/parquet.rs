@@ -12,7 +12,8 @@ pub(super) const FORMAT: Format = Format {
     info: Info {
         name: "parquet",
         aliases: &["flashwright"],
-        summary: "the canonical store: Parquet with time_ns, op, offset, length, stream, latency_ns; pandas, polars and DuckDB read it",
+        summary: "the canonical store: Parquet with time_ns, op, offset, length, stream, \
+                  latency_ns; pandas, polars and DuckDB read it",
         source: "",
         params: &[Param {
             name: "zstd_level",
@@ -33,5 +34,7 @@ pub(super) const FORMAT: Format = Format {
         };
         Ok(Box::new(StoreReader::open_counting(path, skip_bad, Arc::clone(&input.position))?))
     },
-    write: Some(|output, args: &Args, origin| Ok(Box::new(StoreWriter::new(output, args.integer("zstd_level") as u32, origin)?) as _)),
+    write: Some(|output, args: &Args, origin| {
+        Ok(Box::new(StoreWriter::new(output, args.integer("zstd_level") as u32, origin)?) as _)
+    }),
 };

@@ -13,8 +13,10 @@ pub(super) const FORMAT: Format = Format {
     info: Info {
         name: "spc",
         aliases: &["umass"],
-        summary: "SPC / UMass: ASU,LBA,Size,Opcode,Timestamp; size in bytes, time in seconds; further fields are allowed and ignored",
-        source: "SPC Trace File Format Specification 1.0.1, section 2; UMass trace repository (Financial, WebSearch)",
+        summary: "SPC / UMass: ASU,LBA,Size,Opcode,Timestamp; size in bytes, time in seconds; \
+                  further fields are allowed and ignored",
+        source: "SPC Trace File Format Specification 1.0.1, section 2; UMass trace repository \
+                 (Financial, WebSearch)",
         params: &[Param {
             name: "lba_bytes",
             kind: ParamKind::Integer { min: 1, max: 1 << 20 },
@@ -23,8 +25,16 @@ pub(super) const FORMAT: Format = Format {
         }],
     },
     endings: &[".spc"],
-    fit: |head| if head.bytes.contains(&b',') { fit_of_lines(head, Spc { lba_bytes: 512 }) } else { Fit::No },
-    read: |input, args: &Args, skip_bad| Ok(Box::new(TextReader::new(input, Spc { lba_bytes: args.integer("lba_bytes") }, skip_bad))),
+    fit: |head| {
+        if head.bytes.contains(&b',') {
+            fit_of_lines(head, Spc { lba_bytes: 512 })
+        } else {
+            Fit::No
+        }
+    },
+    read: |input, args: &Args, skip_bad| {
+        Ok(Box::new(TextReader::new(input, Spc { lba_bytes: args.integer("lba_bytes") }, skip_bad)))
+    },
     write: None,
 };
 
@@ -34,10 +44,17 @@ struct Spc {
 
 impl LineFormat for Spc {
     fn line(&mut self, line: &[u8], out: &mut Vec<IoRequest>) -> Result<(), Bad> {
-        let [asu, lba, size, op, at] = at_least(&mut Commas(Some(line)), "ASU,LBA,Size,Opcode,Timestamp")?;
+        let [asu, lba, size, op, at] =
+            at_least(&mut Commas(Some(line)), "ASU,LBA,Size,Opcode,Timestamp")?;
         let op = read_or_write("Opcode", op)?;
         let offset = sectors("LBA", number("LBA", lba)?, self.lba_bytes)?;
-        out.push(checked(time("Timestamp", at, 9)?, op, offset, number("Size", size)?, number32("ASU", asu)?)?);
+        out.push(checked(
+            time("Timestamp", at, 9)?,
+            op,
+            offset,
+            number("Size", size)?,
+            number32("ASU", asu)?,
+        )?);
         Ok(())
     }
 

@@ -13,9 +13,10 @@ pub(super) const FORMAT: Format = Format {
     info: Info {
         name: "systor17",
         aliases: &["systor"],
-        summary: "SYSTOR '17 virtual desktops: Timestamp,Response,IOType,LUN,Offset,Size; seconds and bytes; \
-                  requests that got no response have a blank IOType and are malformed",
-        source: "Lee et al.: Understanding Storage Traffic Characteristics on Enterprise Virtual Desktop Infrastructure, SYSTOR 2017; SNIA IOTTA",
+        summary: "SYSTOR '17 virtual desktops: Timestamp,Response,IOType,LUN,Offset,Size; seconds \
+                  and bytes; requests that got no response have a blank IOType and are malformed",
+        source: "Lee et al.: Understanding Storage Traffic Characteristics on Enterprise Virtual \
+                 Desktop Infrastructure, SYSTOR 2017; SNIA IOTTA",
         params: &[],
     },
     endings: &[".csv"],
@@ -31,12 +32,19 @@ impl LineFormat for Systor {
         if line.starts_with(b"Timestamp,") {
             return Ok(());
         }
-        let [at, response, op, lun, offset, size] = exactly(&mut Commas(Some(line)), "Timestamp,Response,IOType,LUN,Offset,Size")?;
+        let [at, response, op, lun, offset, size] =
+            exactly(&mut Commas(Some(line)), "Timestamp,Response,IOType,LUN,Offset,Size")?;
         if op.is_empty() {
             return Err(Bad::new("IOType is blank: the request got no response", "R or W"));
         }
         let op = read_or_write("IOType", op)?;
-        let mut request = checked(time("Timestamp", at, 9)?, op, number("Offset", offset)?, number("Size", size)?, number32("LUN", lun)?)?;
+        let mut request = checked(
+            time("Timestamp", at, 9)?,
+            op,
+            number("Offset", offset)?,
+            number("Size", size)?,
+            number32("LUN", lun)?,
+        )?;
         if !response.is_empty() {
             request.latency_ns = Some(time("Response", response, 9)?);
         }

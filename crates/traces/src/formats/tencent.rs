@@ -13,7 +13,8 @@ pub(super) const FORMAT: Format = Format {
     info: Info {
         name: "tencent",
         aliases: &["tencent_cbs"],
-        summary: "Tencent CBS: Timestamp,Offset,Size,IOType,VolumeID; seconds, 512-byte sectors, IOType 0 read, 1 write",
+        summary: "Tencent CBS: Timestamp,Offset,Size,IOType,VolumeID; seconds, 512-byte sectors, \
+                  IOType 0 read, 1 write",
         source: "Zhang et al.: OSCA, USENIX ATC 2020; SNIA IOTTA, Tencent Block Storage Traces",
         params: &[],
     },
@@ -39,7 +40,8 @@ impl LineFormat for Tencent {
             _ => return Err(Bad::field("IOType", op, "0 (read) or 1 (write)")),
         };
         let time_ns = number("Timestamp", at)?.checked_mul(1_000_000_000);
-        let time_ns = time_ns.ok_or_else(|| Bad::field("Timestamp", at, "seconds that fit 2^64 ns"))?;
+        let time_ns =
+            time_ns.ok_or_else(|| Bad::field("Timestamp", at, "seconds that fit 2^64 ns"))?;
         let offset = sectors("Offset", number("Offset", offset)?, SECTOR_BYTES)?;
         let size = sectors("Size", number("Size", size)?, SECTOR_BYTES)?;
         out.push(checked(time_ns, op, offset, size, number32("VolumeID", volume)?)?);

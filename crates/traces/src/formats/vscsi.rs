@@ -19,13 +19,15 @@ pub(super) const FORMAT: Format = Format {
         name: "vscsi",
         aliases: &["cloudphysics"],
         summary: "CloudPhysics vscsi records, version 1 and 2; sectors, bytes, microseconds",
-        source: "Waldspurger, Park, Garthwaite, Ahmad: SHARDS, FAST 2015; layout as libCacheSim reads it",
+        source: "Waldspurger, Park, Garthwaite, Ahmad: SHARDS, FAST 2015; layout as libCacheSim \
+                 reads it",
         params: &[],
     },
     endings: &[".vscsi", ".vscsitrace"],
     fit: |head| if version(head).is_some() { Fit::Likely } else { Fit::No },
     read: |input, _, skip_bad| {
-        // A file too short or odd to tell is read as version 1, whose record check then says what is wrong.
+        // A file too short or odd to tell is read as version 1, whose record check then says what
+        // is wrong.
         let version = version(input.head()).unwrap_or(1);
         Ok(Box::new(RecordReader::new(input, Vscsi { version }, skip_bad)))
     },
@@ -37,7 +39,9 @@ const RECORDS_LOOKED_AT: usize = 4;
 fn version(head: Head<'_>) -> Option<u8> {
     let fits = |size: usize, ver_at: usize, version: u8| {
         let mut records = head.bytes.chunks_exact(size).take(RECORDS_LOOKED_AT);
-        head.bytes.len() >= size && records.all(|record| record[ver_at + 1] == version && operation(record, ver_at).is_some())
+        head.bytes.len() >= size
+            && records
+                .all(|record| record[ver_at + 1] == version && operation(record, ver_at).is_some())
     };
     if fits(40, 2, 2) {
         Some(2)
@@ -71,14 +75,25 @@ impl RecordFormat for Vscsi {
     fn record(&mut self, record: &[u8]) -> Result<IoRequest, Bad> {
         let (ver_at, len_at, lbn_at) = if self.version == 2 { (2, 8, 16) } else { (14, 4, 16) };
         if record[ver_at + 1] != self.version {
-            let reason = format!("record version {} in a trace of version {}", record[ver_at + 1], self.version);
+            let reason = format!(
+                "record version {} in a trace of version {}",
+                record[ver_at + 1],
+                self.version
+            );
             return Err(Bad::new(reason, "one version throughout, 1 or 2"));
         }
         let Some(op) = operation(record, ver_at) else {
             let reason = format!("SCSI command {:#04x}", le_u16(record, ver_at - 2));
-            return Err(Bad::new(reason, "READ, WRITE or SYNCHRONIZE CACHE (an UNMAP keeps its ranges outside the record)"));
+            return Err(Bad::new(
+                reason,
+                "READ, WRITE or SYNCHRONIZE CACHE (an UNMAP keeps its ranges outside the record)",
+            ));
         };
-        let us = |at| le_u64(record, at).checked_mul(1000).ok_or_else(|| Bad::new("a time beyond 2^64 ns", "microseconds"));
+        let us = |at| {
+            le_u64(record, at)
+                .checked_mul(1000)
+                .ok_or_else(|| Bad::new("a time beyond 2^64 ns", "microseconds"))
+        };
         let offset = sectors("lbn", le_u64(record, lbn_at), SECTOR_BYTES)?;
         let mut request = checked(us(24)?, op, offset, u64::from(le_u32(record, len_at)), 0)?;
         if self.version == 2 {

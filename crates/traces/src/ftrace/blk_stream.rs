@@ -1,7 +1,9 @@
-//! The events of the `blk` tracer out of raw pages, as the stream that the kernel makes of them in its `bin` mode.
+//! The events of the `blk` tracer out of raw pages, as the stream that the kernel makes of them in
+//! its `bin` mode.
 //!
-//! In the buffer, an event is a `struct blk_io_trace` whose first eight bytes hold the head of all events, and whose time stands in the
-//! page instead; `blk_trace_synthesize_old_trace` (Linux kernel/trace/blktrace.c) puts the magic number and the time in their places.
+//! In the buffer, an event is a `struct blk_io_trace` whose first eight bytes hold the head of all
+//! events, and whose time stands in the page instead; `blk_trace_synthesize_old_trace` (Linux
+//! kernel/trace/blktrace.c) puts the magic number and the time in their places.
 
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};
@@ -14,7 +16,8 @@ use super::pages::{CpuPages, Losses, Next};
 use crate::error::{Bad, TraceError};
 
 const MAGIC: u32 = 0x6561_7400;
-/// Version in the magic number, bytes of a record without what is appended, and where it tells how much that is; see `formats::blktrace`.
+/// Version in the magic number, bytes of a record without what is appended, and where it tells how
+/// much that is; see `formats::blktrace`.
 const VERSIONS: [(u32, usize, usize); 2] = [(7, 48, 46), (8, 64, 50)];
 /// Magic number, sequence and time; the event has them nowhere.
 const HEAD_BYTES: usize = 16;
@@ -36,10 +39,12 @@ pub struct BlkStream {
 
 /// Reads the pages of all processors, and writes their records to `output`, ordered by time.
 ///
-/// `event`: the kernel's number of the events of the `blk` tracer. Progress counts events, without a total.
+/// `event`: the kernel's number of the events of the `blk` tracer. Progress counts events, without
+/// a total.
 ///
 /// # Errors
-/// [`TraceError::Io`]; [`TraceError::Malformed`] with the offset of the byte; [`TraceError::Cancelled`].
+/// [`TraceError::Io`]; [`TraceError::Malformed`] with the offset of the byte;
+/// [`TraceError::Cancelled`].
 pub fn write_blk_stream(
     paths: &[PathBuf],
     layout: PageLayout,
@@ -49,12 +54,21 @@ pub fn write_blk_stream(
 ) -> Result<BlkStream, TraceError> {
     let mut inputs: Vec<(PathBuf, Box<dyn Read + Send>)> = Vec::new();
     for path in paths {
-        let file = File::open(path).map_err(|source| TraceError::Io { path: path.clone(), doing: "open", offset: 0, source })?;
+        let file = File::open(path).map_err(|source| TraceError::Io {
+            path: path.clone(),
+            doing: "open",
+            offset: 0,
+            source,
+        })?;
         inputs.push((path.clone(), Box::new(file)));
     }
     let mut written = 0;
-    let failed = |doing, offset, source| TraceError::Io { path: output.to_owned(), doing, offset, source };
-    let mut out = BufWriter::with_capacity(1 << 20, File::create(output).map_err(|source| failed("create", 0, source))?);
+    let failed =
+        |doing, offset, source| TraceError::Io { path: output.to_owned(), doing, offset, source };
+    let mut out = BufWriter::with_capacity(
+        1 << 20,
+        File::create(output).map_err(|source| failed("create", 0, source))?,
+    );
     let found = merge(inputs, layout, event, progress, |record| {
         written += record.len() as u64;
         out.write_all(record).map_err(|source| failed("write", written, source))
@@ -63,7 +77,8 @@ pub fn write_blk_stream(
     Ok(found)
 }
 
-/// Gives the records of anything that gives pages to `take`, ordered by time; those of the same time by processor.
+/// Gives the records of anything that gives pages to `take`, ordered by time; those of the same
+/// time by processor.
 pub(super) fn merge(
     inputs: Vec<(PathBuf, Box<dyn Read + Send>)>,
     layout: PageLayout,
@@ -74,12 +89,18 @@ pub(super) fn merge(
     let mut found = BlkStream::default();
     let mut cpus: Vec<Cpu> = inputs
         .into_iter()
-        .map(|(path, input)| Cpu { pages: CpuPages::new(&path, input, layout), time_ns: None, record: Vec::new() })
+        .map(|(path, input)| Cpu {
+            pages: CpuPages::new(&path, input, layout),
+            time_ns: None,
+            record: Vec::new(),
+        })
         .collect();
     for cpu in &mut cpus {
         cpu.advance(event, &mut found)?;
     }
-    while let Some(first) = (0..cpus.len()).filter(|n| cpus[*n].time_ns.is_some()).min_by_key(|n| cpus[*n].time_ns) {
+    while let Some(first) =
+        (0..cpus.len()).filter(|n| cpus[*n].time_ns.is_some()).min_by_key(|n| cpus[*n].time_ns)
+    {
         let cpu = &mut cpus[first];
         take(&cpu.record)?;
         found.records += 1;
@@ -114,7 +135,8 @@ impl Cpu {
                         found.other_events += 1;
                         continue;
                     }
-                    let (version, bytes) = record_of(data).map_err(|bad| self.pages.malformed(bad))?;
+                    let (version, bytes) =
+                        record_of(data).map_err(|bad| self.pages.malformed(bad))?;
                     self.record.clear();
                     self.record.extend((MAGIC | version).to_le_bytes());
                     self.record.extend([0; 4]);
@@ -130,7 +152,8 @@ impl Cpu {
 
 /// Tells version and length of the record that an event holds.
 ///
-/// An event of version 2 taken for version 1 tells a length of 48: those bits of the processor's number are 0.
+/// An event of version 2 taken for version 1 tells a length of 48: those bits of the processor's
+/// number are 0.
 fn record_of(data: &[u8]) -> Result<(u32, usize), Bad> {
     for (version, bytes, appended_at) in VERSIONS {
         let Some(appended) = data.get(appended_at..appended_at + 2) else { break };
@@ -139,6 +162,7 @@ fn record_of(data: &[u8]) -> Result<(u32, usize), Bad> {
             return Ok((version, whole));
         }
     }
-    let reason = format!("an event of the blk tracer of {} bytes, which holds no record", data.len());
+    let reason =
+        format!("an event of the blk tracer of {} bytes, which holds no record", data.len());
     Err(Bad::new(reason, "a blk_io_trace, or a blk_io_trace2"))
 }

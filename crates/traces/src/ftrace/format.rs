@@ -2,7 +2,8 @@
 
 use crate::error::Bad;
 
-/// Largest page of a trace buffer that is believed: the kernel allows 4 KiB times a small power of two.
+/// Largest page of a trace buffer that is believed: the kernel allows 4 KiB times a small power of
+/// two.
 const MAX_PAGE_BYTES: usize = 1 << 20;
 
 /// Where something lies in an event or in the head of a page.
@@ -29,7 +30,8 @@ fn fields(text: &str) -> impl Iterator<Item = (&str, Field)> {
     text.lines().filter_map(|line| {
         let mut parts = line.trim().strip_prefix("field:")?.split(';').map(str::trim);
         let declared = parts.next()?;
-        // `char comm[16]` and `const char * buf`: the name is the last word, without an array's length.
+        // `char comm[16]` and `const char * buf`: the name is the last word, without an array's
+        // length.
         let name = declared.split_whitespace().next_back()?.trim_start_matches('*');
         let name = name.split('[').next()?;
         let (mut offset, mut size, mut is_signed) = (None, None, false);
@@ -61,13 +63,20 @@ impl PageLayout {
     /// # Errors
     /// What is missing in it, or is of no size that a kernel has.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let find = |wanted: &str| fields(text).find(|(name, _)| *name == wanted).map(|(_, field)| field);
-        let needed = |name: &str| find(name).ok_or_else(|| format!("header_page tells no field `{name}`"));
+        let find =
+            |wanted: &str| fields(text).find(|(name, _)| *name == wanted).map(|(_, field)| field);
+        let needed =
+            |name: &str| find(name).ok_or_else(|| format!("header_page tells no field `{name}`"));
         let (timestamp, commit, data) = (needed("timestamp")?, needed("commit")?, needed("data")?);
         let page_bytes = data.offset.saturating_add(data.size);
-        let is_sound = [timestamp, commit].iter().all(|f| matches!(f.size, 4 | 8) && f.offset.saturating_add(f.size) <= data.offset);
+        let is_sound = [timestamp, commit]
+            .iter()
+            .all(|f| matches!(f.size, 4 | 8) && f.offset.saturating_add(f.size) <= data.offset);
         if !is_sound || page_bytes > MAX_PAGE_BYTES || data.size == 0 {
-            return Err(format!("header_page tells pages of {page_bytes} bytes with data at {}", data.offset));
+            return Err(format!(
+                "header_page tells pages of {page_bytes} bytes with data at {}",
+                data.offset
+            ));
         }
         Ok(Self { page_bytes, data_at: data.offset, timestamp, commit })
     }
@@ -83,20 +92,34 @@ pub(super) struct EventFormat {
 
 impl EventFormat {
     pub(super) fn parse(text: &str) -> Result<Self, Bad> {
-        let value = |key: &str| text.lines().find_map(|line| line.trim().strip_prefix(key)).map(str::trim);
+        let value =
+            |key: &str| text.lines().find_map(|line| line.trim().strip_prefix(key)).map(str::trim);
         let name = value("name:").unwrap_or("").to_owned();
         let id = value("ID:").unwrap_or("");
-        let bad = || Bad::field("ID", id.as_bytes(), "a `format` file of tracefs: `name:`, `ID:` below 65536, and `field:` lines");
+        let bad = || {
+            Bad::field(
+                "ID",
+                id.as_bytes(),
+                "a `format` file of tracefs: `name:`, `ID:` below 65536, and `field:` lines",
+            )
+        };
         let id = id.parse().map_err(|_| bad())?;
-        let fields: Vec<(String, Field)> =
-            fields(text).filter(|(_, f)| matches!(f.size, 1 | 2 | 4 | 8)).map(|(n, f)| (n.to_owned(), f)).collect();
+        let fields: Vec<(String, Field)> = fields(text)
+            .filter(|(_, f)| matches!(f.size, 1 | 2 | 4 | 8))
+            .map(|(n, f)| (n.to_owned(), f))
+            .collect();
         Ok(Self { name, id, fields })
     }
 
     /// A field, by its name.
     pub(super) fn field(&self, name: &str) -> Result<Field, Bad> {
         let found = self.fields.iter().find(|(known, _)| known == name).map(|(_, field)| *field);
-        found.ok_or_else(|| Bad::new(format!("event {} has no field `{name}`", self.name), "the format of an event that this reads"))
+        found.ok_or_else(|| {
+            Bad::new(
+                format!("event {} has no field `{name}`", self.name),
+                "the format of an event that this reads",
+            )
+        })
     }
 }
 
@@ -107,13 +130,17 @@ mod tests {
     #[test]
     fn the_kernels_text_is_understood() {
         let page = PageLayout::parse(
-            "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n\
-             \tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\tfield: char data;\toffset:16;\tsize:4080;\tsigned:0;\n",
+            "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\tfield: local_t \
+             commit;\toffset:8;\tsize:8;\tsigned:1;\n\
+             \tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\tfield: char \
+             data;\toffset:16;\tsize:4080;\tsigned:0;\n",
         );
         assert_eq!(page.unwrap().page_bytes, 4096);
         let format = EventFormat::parse(
-            "name: sys_enter_write\nID: 12\nformat:\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
-             \tfield:const char * buf;\toffset:24;\tsize:8;\tsigned:0;\n\tfield:int fd;\toffset:8;\tsize:4;\tsigned:1;\n",
+            "name: sys_enter_write\nID: 12\nformat:\n\tfield:unsigned short \
+             common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+             \tfield:const char * buf;\toffset:24;\tsize:8;\tsigned:0;\n\tfield:int \
+             fd;\toffset:8;\tsize:4;\tsigned:1;\n",
         );
         let format = format.unwrap();
         assert_eq!((format.name.as_str(), format.id), ("sys_enter_write", 12));

@@ -1,8 +1,10 @@
-//! System calls, and events of the block layer, out of the kernel's trace buffer: what `trace_pipe_raw` of tracefs gives, one file for
-//! each processor.
+//! System calls, and events of the block layer, out of the kernel's trace buffer: what
+//! `trace_pipe_raw` of tracefs gives, one file for each processor.
 //!
-//! Events of the block layer become a stream as blktrace writes it (`blk_stream`). Those of system calls are those of `syscalls:sys_enter_*` and `sys_exit_*` on files, and of `io_uring`; numbers of open files become files by
-//! what was seen in `/proc/PID/fd`. Written on a little-endian machine: the kernel's bit fields lie otherwise on others.
+//! Events of the block layer become a stream as blktrace writes it (`blk_stream`). Those of system
+//! calls are those of `syscalls:sys_enter_*` and `sys_exit_*` on files, and of `io_uring`; numbers
+//! of open files become files by what was seen in `/proc/PID/fd`. Written on a little-endian
+//! machine: the kernel's bit fields lie otherwise on others.
 
 mod blk_stream;
 mod format;
@@ -30,7 +32,8 @@ use open_files::{OpenFiles, UNKNOWN};
 use pages::{CpuPages, Next};
 use shapes::{CALLS, Call, Control, IO_URING, Position, Shapes, What};
 
-/// Flags and modes of the kernel, the same on all architectures that matter here but for `O_APPEND` on MIPS, SPARC and Alpha.
+/// Flags and modes of the kernel, the same on all architectures that matter here but for `O_APPEND`
+/// on MIPS, SPARC and Alpha.
 const O_APPEND: u64 = 0o2000;
 const FALLOC_FL_PUNCH_HOLE: u64 = 2;
 /// Operations of `io_uring` on data (include/uapi/linux/io_uring.h).
@@ -95,7 +98,8 @@ pub struct Calls {
     pub unresolved_calls: u64,
     /// Reads and writes in `calls` without an offset.
     pub unplaced_calls: u64,
-    /// Beginnings without an end: at the end of the recording, or of a thread, or where events were lost.
+    /// Beginnings without an end: at the end of the recording, or of a thread, or where events were
+    /// lost.
     pub unpaired_enters: u64,
     /// Ends without a beginning.
     pub unpaired_exits: u64,
@@ -110,12 +114,22 @@ pub struct Calls {
 /// Progress counts events, without a total.
 ///
 /// # Errors
-/// [`TraceError::Io`]; [`TraceError::Malformed`] with the offset of the byte; [`TraceError::Unusable`] if a format is not one;
-/// [`TraceError::Cancelled`].
-pub fn read_calls(paths: &[PathBuf], layout: PageLayout, about: &About, progress: &Progress) -> Result<Calls, TraceError> {
+/// [`TraceError::Io`]; [`TraceError::Malformed`] with the offset of the byte;
+/// [`TraceError::Unusable`] if a format is not one; [`TraceError::Cancelled`].
+pub fn read_calls(
+    paths: &[PathBuf],
+    layout: PageLayout,
+    about: &About,
+    progress: &Progress,
+) -> Result<Calls, TraceError> {
     let mut inputs: Vec<(PathBuf, Box<dyn Read + Send>)> = Vec::new();
     for path in paths {
-        let file = File::open(path).map_err(|source| TraceError::Io { path: path.clone(), doing: "open", offset: 0, source })?;
+        let file = File::open(path).map_err(|source| TraceError::Io {
+            path: path.clone(),
+            doing: "open",
+            offset: 0,
+            source,
+        })?;
         inputs.push((path.clone(), Box::new(file)));
     }
     calls_of(inputs, layout, about, progress)
@@ -133,14 +147,23 @@ pub fn calls_of(
 ) -> Result<Calls, TraceError> {
     let unusable = |bad: Bad| {
         let (reason, right) = bad.into_parts();
-        TraceError::Unusable { path: PathBuf::from("the recording's formats of events"), reason, right }
+        TraceError::Unusable {
+            path: PathBuf::from("the recording's formats of events"),
+            reason,
+            right,
+        }
     };
-    let mut decoder = Decoder::new(Shapes::parse(&about.formats).map_err(unusable)?, &about.threads);
-    let mut streams: Vec<Stream> = inputs.into_iter().map(|(path, input)| Stream::new(&path, input, layout)).collect();
+    let mut decoder =
+        Decoder::new(Shapes::parse(&about.formats).map_err(unusable)?, &about.threads);
+    let mut streams: Vec<Stream> =
+        inputs.into_iter().map(|(path, input)| Stream::new(&path, input, layout)).collect();
     for stream in &mut streams {
         stream.advance(&mut decoder)?;
     }
-    while let Some(first) = (0..streams.len()).filter(|n| streams[*n].next.is_some()).min_by_key(|n| streams[*n].next.map(|(t, _)| t)) {
+    while let Some(first) = (0..streams.len())
+        .filter(|n| streams[*n].next.is_some())
+        .min_by_key(|n| streams[*n].next.map(|(t, _)| t))
+    {
         let stream = &mut streams[first];
         if let Some((time_ns, next)) = stream.next {
             match next {
@@ -177,7 +200,10 @@ impl Stream {
                 Next::Gap { time_ns } => self.next = Some((time_ns, None)),
                 Next::Event { time_ns, data } => {
                     decoder.calls.events += 1;
-                    let read = decoder.shapes.read(self.pages.data(data)).map_err(|bad| self.pages.malformed(bad))?;
+                    let read = decoder
+                        .shapes
+                        .read(self.pages.data(data))
+                        .map_err(|bad| self.pages.malformed(bad))?;
                     let Some(event) = read else {
                         decoder.calls.other_events += 1;
                         continue;
@@ -248,7 +274,9 @@ impl Decoder {
     fn take(&mut self, time_ns: u64, thread: u32, what: What) {
         let process = self.process(thread);
         match what {
-            What::Enter { call, arguments } => self.enter(time_ns, thread, process, call, arguments),
+            What::Enter { call, arguments } => {
+                self.enter(time_ns, thread, process, call, arguments);
+            }
             What::Exit { call, result } => self.exit(time_ns, thread, process, call, result),
             What::Fork { child } => {
                 if self.process(child) != process {
@@ -265,17 +293,35 @@ impl Decoder {
             What::RingSubmit { request, opcode } => {
                 let span = self.ring_files.remove(&request);
                 if let Some((_, op)) = RING_OPS.iter().find(|(code, _)| *code == opcode) {
-                    let old = self.ring.insert(request, RingRequest { time_ns, process, op: *op, span });
+                    let old =
+                        self.ring.insert(request, RingRequest { time_ns, process, op: *op, span });
                     self.calls.unpaired_enters += u64::from(old.is_some());
                 }
             }
             What::RingComplete { request, result } => {
                 // Of another operation than those on data, or submitted before the recording.
-                let Some(RingRequest { time_ns: from_ns, process, op, span }) = self.ring.remove(&request) else { return };
+                let Some(RingRequest { time_ns: from_ns, process, op, span }) =
+                    self.ring.remove(&request)
+                else {
+                    return;
+                };
                 let length = if op == CallOp::Sync { 0 } else { result.max(0) as u64 };
                 let duration_ns = time_ns.saturating_sub(from_ns);
                 let (call, file, offset) = (IO_URING, None, None);
-                self.push(FileCall { time_ns: from_ns, duration_ns, call, op, file, offset, length, result, process }, span);
+                self.push(
+                    FileCall {
+                        time_ns: from_ns,
+                        duration_ns,
+                        call,
+                        op,
+                        file,
+                        offset,
+                        length,
+                        result,
+                        process,
+                    },
+                    span,
+                );
             }
         }
     }
@@ -285,12 +331,16 @@ impl Decoder {
         // From its beginning on, a close may let somebody else have the number.
         match call.control() {
             Some(Control::Close) => return self.files.close(process, fd, time_ns),
-            Some(Control::CloseRange) => return self.files.close_range(process, fd, arguments[1] as u32, time_ns),
+            Some(Control::CloseRange) => {
+                return self.files.close_range(process, fd, arguments[1] as u32, time_ns);
+            }
             _ => {}
         }
         let span = match call {
             Call::File(_) => self.files.span(process, fd),
-            Call::Control(_) if call.control() == Some(Control::Seek) => self.files.span(process, fd),
+            Call::Control(_) if call.control() == Some(Control::Seek) => {
+                self.files.span(process, fd)
+            }
             Call::Control(_) => 0,
         };
         let old = self.begun.insert(thread, Begun { time_ns, call, arguments, span });
@@ -307,10 +357,13 @@ impl Decoder {
             None => {}
             Some(Control::Close | Control::CloseRange) => return,
             Some(Control::Open) if result >= 0 => {
-                let at_start = call.tells_flags() && begun.is_some_and(|begun| begun.arguments[0] & O_APPEND == 0);
+                let at_start = call.tells_flags()
+                    && begun.is_some_and(|begun| begun.arguments[0] & O_APPEND == 0);
                 return self.files.open(process, result as u32, time_ns, at_start.then_some(0));
             }
-            Some(Control::Duplicate) if result >= 0 => return self.files.open(process, result as u32, time_ns, None),
+            Some(Control::Duplicate) if result >= 0 => {
+                return self.files.open(process, result as u32, time_ns, None);
+            }
             Some(Control::Open | Control::Duplicate) => return,
             Some(Control::Seek) => {
                 if let (Some(begun), Ok(at)) = (begun, u64::try_from(result)) {
@@ -319,7 +372,9 @@ impl Decoder {
                 return;
             }
         }
-        let (Some(Begun { time_ns: from_ns, arguments, span, .. }), Call::File(number)) = (begun, call) else {
+        let (Some(Begun { time_ns: from_ns, arguments, span, .. }), Call::File(number)) =
+            (begun, call)
+        else {
             self.calls.unpaired_exits += 1;
             return;
         };
@@ -341,7 +396,20 @@ impl Decoder {
         let is_hole = kind.op == CallOp::Allocate && arguments[3] & FALLOC_FL_PUNCH_HOLE != 0;
         let op = if is_hole { CallOp::Truncate } else { kind.op };
         let duration_ns = time_ns.saturating_sub(from_ns);
-        self.push(FileCall { time_ns: from_ns, duration_ns, call: number, op, file: None, offset, length, result, process }, Some(span));
+        self.push(
+            FileCall {
+                time_ns: from_ns,
+                duration_ns,
+                call: number,
+                op,
+                file: None,
+                offset,
+                length,
+                result,
+                process,
+            },
+            Some(span),
+        );
     }
 
     fn push(&mut self, call: FileCall, span: Option<u32>) {
@@ -355,7 +423,10 @@ impl Decoder {
         found.unpaired_enters += self.begun.len() as u64 + self.ring.len() as u64;
         found.contradicted = self.files.contradicted();
         let mut spans = self.spans.into_iter();
-        let (files, counts) = (&self.files, (&mut found.other_calls, &mut found.unresolved_calls, &mut found.unplaced_calls));
+        let (files, counts) = (
+            &self.files,
+            (&mut found.other_calls, &mut found.unresolved_calls, &mut found.unplaced_calls),
+        );
         found.calls.retain_mut(|call| {
             let file = spans.next().flatten().map_or(UNKNOWN, |span| files.file(span));
             if file == NOT_WANTED {
@@ -364,7 +435,8 @@ impl Decoder {
             }
             call.file = (file != UNKNOWN).then_some(file);
             *counts.1 += u64::from(file == UNKNOWN);
-            *counts.2 += u64::from(call.offset.is_none() && matches!(call.op, CallOp::Read | CallOp::Write));
+            *counts.2 +=
+                u64::from(call.offset.is_none() && matches!(call.op, CallOp::Read | CallOp::Write));
             true
         });
         found

@@ -1,11 +1,12 @@
 //! Which file a number of a process stood for, and when.
 //!
-//! Between two calls that make or close a number it stands for one open file: a *span*. Whoever looked a number up in
-//! `/proc/PID/fd` within a span has told the file of all of it.
+//! Between two calls that make or close a number it stands for one open file: a *span*. Whoever
+//! looked a number up in `/proc/PID/fd` within a span has told the file of all of it.
 
 use rustc_hash::FxHashMap;
 
-/// A look at one number of a process: from before the look to after it, the number stood for `file`.
+/// A look at one number of a process: from before the look to after it, the number stood for
+/// `file`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sighting {
     /// Just before the look, on the clock of the trace.
@@ -20,7 +21,8 @@ pub struct Sighting {
     pub file: u32,
 }
 
-/// The file of a [`Sighting`] of something that is no file of interest: a socket, a pipe, a file elsewhere.
+/// The file of a [`Sighting`] of something that is no file of interest: a socket, a pipe, a file
+/// elsewhere.
 pub const NOT_WANTED: u32 = u32::MAX - 1;
 /// The file of a span that nobody has looked at.
 pub(super) const UNKNOWN: u32 = u32::MAX;
@@ -47,10 +49,23 @@ pub(super) struct OpenFiles {
 }
 
 impl OpenFiles {
-    fn begin(&mut self, key: (u32, u32), from_ns: u64, cursor: Option<u64>, inherited: Option<u32>) -> u32 {
+    fn begin(
+        &mut self,
+        key: (u32, u32),
+        from_ns: u64,
+        cursor: Option<u64>,
+        inherited: Option<u32>,
+    ) -> u32 {
         self.end(key, from_ns);
         let number = self.spans.len() as u32;
-        self.spans.push(Span { from_ns, to_ns: u64::MAX, file: UNKNOWN, inherited, is_contradicted: false, cursor });
+        self.spans.push(Span {
+            from_ns,
+            to_ns: u64::MAX,
+            file: UNKNOWN,
+            inherited,
+            is_contradicted: false,
+            cursor,
+        });
         self.of.entry(key).or_default().push(number);
         self.current.insert(key, number);
         number
@@ -66,7 +81,8 @@ impl OpenFiles {
         self.begin((process, fd), at_ns, cursor, None);
     }
 
-    /// A number that was never seen until it is closed has a span all the same: without it, the next one would reach back before the close.
+    /// A number that was never seen until it is closed has a span all the same: without it, the
+    /// next one would reach back before the close.
     pub(super) fn close(&mut self, process: u32, fd: u32, at_ns: u64) {
         self.span(process, fd);
         self.end((process, fd), at_ns);
@@ -75,8 +91,12 @@ impl OpenFiles {
     }
 
     pub(super) fn close_range(&mut self, process: u32, first: u32, last: u32, at_ns: u64) {
-        let mut numbers: Vec<u32> =
-            self.current.keys().filter(|(p, fd)| *p == process && (first..=last).contains(fd)).map(|k| k.1).collect();
+        let mut numbers: Vec<u32> = self
+            .current
+            .keys()
+            .filter(|(p, fd)| *p == process && (first..=last).contains(fd))
+            .map(|k| k.1)
+            .collect();
         numbers.sort_unstable();
         for fd in numbers {
             self.close(process, fd, at_ns);
@@ -85,7 +105,8 @@ impl OpenFiles {
 
     pub(super) fn fork(&mut self, parent: u32, child: u32, at_ns: u64) {
         // The number of a process that has ended is given away again.
-        let mut stale: Vec<u32> = self.current.keys().filter(|key| key.0 == child).map(|key| key.1).collect();
+        let mut stale: Vec<u32> =
+            self.current.keys().filter(|key| key.0 == child).map(|key| key.1).collect();
         stale.sort_unstable();
         for fd in stale {
             self.end((child, fd), at_ns);
@@ -127,11 +148,13 @@ impl OpenFiles {
         before
     }
 
-    /// Tells every span what was seen of it. Sightings of numbers that no call used have no span, and do not matter.
+    /// Tells every span what was seen of it. Sightings of numbers that no call used have no span,
+    /// and do not matter.
     pub(super) fn see(&mut self, sightings: &[Sighting]) {
         for seen in sightings {
             let Some(spans) = self.of.get(&(seen.process, seen.fd)) else { continue };
-            let after = spans.partition_point(|span| self.spans[*span as usize].from_ns <= seen.from_ns);
+            let after =
+                spans.partition_point(|span| self.spans[*span as usize].from_ns <= seen.from_ns);
             let Some(number) = after.checked_sub(1).map(|at| spans[at]) else { continue };
             let span = &mut self.spans[number as usize];
             if seen.to_ns < span.from_ns || seen.to_ns >= span.to_ns {

@@ -1,7 +1,8 @@
 //! The stream of one processor: pages of the kernel's ring buffer, as `trace_pipe_raw` gives them.
 //!
-//! A page has the time of its first event, the number of bytes that are used, and events. An event begins with a word of 5 bits
-//! `type_len` and 27 bits of time since the event before (Linux kernel/trace/ring_buffer.c, include/linux/ring_buffer.h).
+//! A page has the time of its first event, the number of bytes that are used, and events. An event
+//! begins with a word of 5 bits `type_len` and 27 bits of time since the event before (Linux
+//! kernel/trace/ring_buffer.c, include/linux/ring_buffer.h).
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -15,7 +16,8 @@ const TIME_STAMP: u32 = 31;
 const DELTA_BITS: u32 = 27;
 /// An absolute time has no room for the highest 5 bits of a clock: they are those of the page.
 const ABSOLUTE_BITS: u32 = 59;
-/// In `commit`: bytes used; events were lost before this page; how many stands behind the last event.
+/// In `commit`: bytes used; events were lost before this page; how many stands behind the last
+/// event.
 const USED_MASK: u64 = (1 << 27) - 1;
 const MISSED_EVENTS: u64 = 1 << 31;
 const MISSED_STORED: u64 = 1 << 30;
@@ -72,7 +74,18 @@ pub(super) enum Next {
 impl CpuPages {
     pub(super) fn new(path: &Path, input: Box<dyn Read + Send>, layout: PageLayout) -> Self {
         let losses = Losses::default();
-        Self { path: path.to_owned(), input, layout, page: Vec::new(), page_at: 0, next_page_at: 0, at: 0, end: 0, time_ns: 0, losses }
+        Self {
+            path: path.to_owned(),
+            input,
+            layout,
+            page: Vec::new(),
+            page_at: 0,
+            next_page_at: 0,
+            at: 0,
+            end: 0,
+            time_ns: 0,
+            losses,
+        }
     }
 
     pub(super) fn data(&self, range: std::ops::Range<usize>) -> &[u8] {
@@ -114,7 +127,12 @@ impl CpuPages {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(source) => {
                     let offset = self.page_at + have as u64;
-                    return Err(TraceError::Io { path: self.path.clone(), doing: "read", offset, source });
+                    return Err(TraceError::Io {
+                        path: self.path.clone(),
+                        doing: "read",
+                        offset,
+                        source,
+                    });
                 }
             }
         }
@@ -124,11 +142,18 @@ impl CpuPages {
         }
         self.next_page_at += have as u64;
         let layout = self.layout;
-        let head = |value: Option<u64>| value.unwrap_or_else(|| unreachable!("the head lies before the data, in the page"));
-        let (timestamp, commit) = (head(layout.timestamp.get(&self.page)), head(layout.commit.get(&self.page)));
+        let head = |value: Option<u64>| {
+            value.unwrap_or_else(|| unreachable!("the head lies before the data, in the page"))
+        };
+        let (timestamp, commit) =
+            (head(layout.timestamp.get(&self.page)), head(layout.commit.get(&self.page)));
         let end = layout.data_at + (commit & USED_MASK) as usize;
         if end > self.page.len() {
-            let reason = format!("a page of {} bytes that uses {} for data", self.page.len(), commit & USED_MASK);
+            let reason = format!(
+                "a page of {} bytes that uses {} for data",
+                self.page.len(),
+                commit & USED_MASK
+            );
             return Err(self.malformed(Bad::new(reason, "pages as trace_pipe_raw gives them")));
         }
         (self.at, self.end, self.time_ns) = (layout.data_at, end, timestamp);
@@ -168,7 +193,8 @@ impl CpuPages {
                 self.time_ns = if kind == TIME_EXTEND {
                     self.time_ns.wrapping_add(time)
                 } else {
-                    time & ((1 << ABSOLUTE_BITS) - 1) | self.time_ns >> ABSOLUTE_BITS << ABSOLUTE_BITS
+                    time & ((1 << ABSOLUTE_BITS) - 1)
+                        | self.time_ns >> ABSOLUTE_BITS << ABSOLUTE_BITS
                 };
                 self.at += 8;
                 return Ok(None);
@@ -179,7 +205,13 @@ impl CpuPages {
         };
         let next = self.at.saturating_add(4).saturating_add(length.next_multiple_of(4));
         if next > self.end || next < data_at {
-            return Err(Bad::new(format!("an event of {length} bytes, and {} are left in the page", self.end - self.at), RIGHT));
+            return Err(Bad::new(
+                format!(
+                    "an event of {length} bytes, and {} are left in the page",
+                    self.end - self.at
+                ),
+                RIGHT,
+            ));
         }
         self.time_ns = self.time_ns.wrapping_add(delta);
         self.at = next;

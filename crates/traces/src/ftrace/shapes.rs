@@ -36,7 +36,8 @@ pub(super) enum Position {
     None,
 }
 
-/// A call that becomes a row: name in the table, name in the kernel, what it does, and its arguments.
+/// A call that becomes a row: name in the table, name in the kernel, what it does, and its
+/// arguments.
 pub(super) struct FileCall {
     pub(super) name: &'static str,
     kernel: &'static str,
@@ -46,14 +47,21 @@ pub(super) struct FileCall {
     length: Option<&'static str>,
 }
 
-const fn call(name: &'static str, kernel: &'static str, op: CallOp, position: Position, length: Option<&'static str>) -> FileCall {
+const fn call(
+    name: &'static str,
+    kernel: &'static str,
+    op: CallOp,
+    position: Position,
+    length: Option<&'static str>,
+) -> FileCall {
     FileCall { name, kernel, op, fd: "fd", position, length }
 }
 
 use CallOp::{Allocate, Read, Sync, Truncate, Write};
 use Position::{Cursor, Told};
 
-/// Calls with a row of their own, in the order of their numbers. The kernel tells no lengths of vectors: theirs are what was done.
+/// Calls with a row of their own, in the order of their numbers. The kernel tells no lengths of
+/// vectors: theirs are what was done.
 pub(super) const CALLS: [FileCall; 17] = [
     call("pread", "pread64", Read, Told("pos"), Some("count")),
     call("pwrite", "pwrite64", Write, Told("pos"), Some("count")),
@@ -70,7 +78,14 @@ pub(super) const CALLS: [FileCall; 17] = [
     call("sync_file_range", "sync_file_range", Sync, Told("offset"), Some("nbytes")),
     call("fallocate", "fallocate", Allocate, Told("offset"), Some("len")),
     call("ftruncate", "ftruncate", Truncate, Told("length"), None),
-    FileCall { name: "copy_file_range", kernel: "copy_file_range", op: Write, fd: "fd_out", position: Position::None, length: Some("len") },
+    FileCall {
+        name: "copy_file_range",
+        kernel: "copy_file_range",
+        op: Write,
+        fd: "fd_out",
+        position: Position::None,
+        length: Some("len"),
+    },
     call("io_uring", "", Read, Position::None, None),
 ];
 pub(super) const IO_URING: u8 = CALLS.len() as u8 - 1;
@@ -172,7 +187,12 @@ impl Shapes {
 
     /// Thread and content of an event; `None` if it is of another kind.
     pub(super) fn read(&self, data: &[u8]) -> Result<Option<(u32, What)>, Bad> {
-        let short = || Bad::new(format!("an event of {} bytes, less than its format tells", data.len()), "whole events");
+        let short = || {
+            Bad::new(
+                format!("an event of {} bytes, less than its format tells", data.len()),
+                "whole events",
+            )
+        };
         let id = data.get(..2).ok_or_else(short)?;
         let Some(shape) = self.0.get(&u16::from_le_bytes([id[0], id[1]])) else { return Ok(None) };
         let thread = shape.thread.get(data).ok_or_else(short)? as u32;
@@ -195,33 +215,44 @@ impl Shapes {
 
 fn shape(format: &EventFormat) -> Result<Option<Shape>, Bad> {
     let found = |name: &str| {
-        let file = CALLS.iter().position(|call| call.kernel == name && !name.is_empty()).map(|number| Call::File(number as u8));
-        file.or_else(|| CONTROLS.iter().position(|(kernel, ..)| *kernel == name).map(|number| Call::Control(number as u8)))
+        let file = CALLS
+            .iter()
+            .position(|call| call.kernel == name && !name.is_empty())
+            .map(|number| Call::File(number as u8));
+        file.or_else(|| {
+            CONTROLS
+                .iter()
+                .position(|(kernel, ..)| *kernel == name)
+                .map(|number| Call::Control(number as u8))
+        })
     };
-    let (kind, names): (Kind, Vec<&str>) = if let Some(name) = format.name.strip_prefix("sys_enter_") {
-        let Some(call) = found(name) else { return Ok(None) };
-        let names = match call {
-            Call::File(number) => enter_fields(&CALLS[usize::from(number)]),
-            Call::Control(number) => CONTROLS[usize::from(number)].2.to_vec(),
+    let (kind, names): (Kind, Vec<&str>) =
+        if let Some(name) = format.name.strip_prefix("sys_enter_") {
+            let Some(call) = found(name) else { return Ok(None) };
+            let names = match call {
+                Call::File(number) => enter_fields(&CALLS[usize::from(number)]),
+                Call::Control(number) => CONTROLS[usize::from(number)].2.to_vec(),
+            };
+            (Kind::Enter(call), names)
+        } else if let Some(name) = format.name.strip_prefix("sys_exit_") {
+            let Some(call) = found(name) else { return Ok(None) };
+            (Kind::Exit(call), vec!["ret"])
+        } else {
+            match format.name.as_str() {
+                "io_uring_submit_req" => (Kind::RingSubmit, vec!["req", "opcode"]),
+                "io_uring_file_get" => (Kind::RingFile, vec!["req", "fd"]),
+                "io_uring_complete" => (Kind::RingComplete, vec!["req", "res"]),
+                "sched_process_fork" => (Kind::Fork, vec!["child_pid"]),
+                _ => return Ok(None),
+            }
         };
-        (Kind::Enter(call), names)
-    } else if let Some(name) = format.name.strip_prefix("sys_exit_") {
-        let Some(call) = found(name) else { return Ok(None) };
-        (Kind::Exit(call), vec!["ret"])
-    } else {
-        match format.name.as_str() {
-            "io_uring_submit_req" => (Kind::RingSubmit, vec!["req", "opcode"]),
-            "io_uring_file_get" => (Kind::RingFile, vec!["req", "fd"]),
-            "io_uring_complete" => (Kind::RingComplete, vec!["req", "res"]),
-            "sched_process_fork" => (Kind::Fork, vec!["child_pid"]),
-            _ => return Ok(None),
-        }
-    };
-    let fields: Result<Vec<Field>, Bad> = names.into_iter().map(|name| format.field(name)).collect();
+    let fields: Result<Vec<Field>, Bad> =
+        names.into_iter().map(|name| format.field(name)).collect();
     Ok(Some(Shape { kind, thread: format.field("common_pid")?, fields: fields? }))
 }
 
-/// Arguments in the order in which `calls.rs` takes them: file, offset, length, mode. What a call lacks repeats its file.
+/// Arguments in the order in which `calls.rs` takes them: file, offset, length, mode. What a call
+/// lacks repeats its file.
 fn enter_fields(call: &FileCall) -> Vec<&'static str> {
     let offset = if let Told(name) = call.position { name } else { call.fd };
     let mode = if call.op == Allocate { "mode" } else { call.fd };

@@ -7,10 +7,12 @@ use proptest::prelude::*;
 
 use super::*;
 
-const PAGE: &str = "field: u64 timestamp; offset:0; size:8; signed:0;\nfield: local_t commit; offset:8; size:8; signed:1;\n\
+const PAGE: &str = "field: u64 timestamp; offset:0; size:8; signed:0;\nfield: local_t commit; \
+                    offset:8; size:8; signed:1;\n\
                     field: char data; offset:16; size:496; signed:0;";
 const PAGE_BYTES: usize = 512;
-const COMMON: &str = "field:unsigned short common_type; offset:0; size:2; signed:0;\nfield:int common_pid; offset:4; size:4; signed:1;\n";
+const COMMON: &str = "field:unsigned short common_type; offset:0; size:2; signed:0;\nfield:int \
+                      common_pid; offset:4; size:4; signed:1;\n";
 
 /// Numbers of the events in these tests.
 const ENTER_PWRITE: u16 = 1;
@@ -27,11 +29,18 @@ const RING_COMPLETE: u16 = 11;
 
 fn formats() -> Vec<String> {
     let event = |name: &str, id: u16, fields: &[&str]| {
-        let lines = fields.iter().enumerate().map(|(n, field)| format!("field:{field}; offset:{}; size:8; signed:1;\n", 8 + 8 * n));
+        let lines = fields
+            .iter()
+            .enumerate()
+            .map(|(n, field)| format!("field:{field}; offset:{}; size:8; signed:1;\n", 8 + 8 * n));
         format!("name: {name}\nID: {id}\nformat:\n{COMMON}{}", lines.collect::<String>())
     };
     vec![
-        event("sys_enter_pwrite64", ENTER_PWRITE, &["int fd", "char * buf", "size_t count", "loff_t pos"]),
+        event(
+            "sys_enter_pwrite64",
+            ENTER_PWRITE,
+            &["int fd", "char * buf", "size_t count", "loff_t pos"],
+        ),
         event("sys_exit_pwrite64", EXIT_PWRITE, &["long ret"]),
         event("sys_enter_openat", ENTER_OPENAT, &["int dfd", "int flags"]),
         event("sys_exit_openat", EXIT_OPENAT, &["long ret"]),
@@ -94,10 +103,9 @@ fn page(time: u64, commit: u64, data: &[u8], out: &mut Vec<u8>) {
 }
 
 fn decode_with(cpus: &[Vec<u8>], about: &About) -> Result<Calls, TraceError> {
-    let inputs = cpus
-        .iter()
-        .enumerate()
-        .map(|(n, bytes)| -> (PathBuf, Box<dyn Read + Send>) { (PathBuf::from(format!("cpu{n}")), Box::new(Cursor::new(bytes.clone()))) });
+    let inputs = cpus.iter().enumerate().map(|(n, bytes)| -> (PathBuf, Box<dyn Read + Send>) {
+        (PathBuf::from(format!("cpu{n}")), Box::new(Cursor::new(bytes.clone())))
+    });
     calls_of(inputs.collect(), PageLayout::parse(PAGE).unwrap(), about, &Progress::default())
 }
 
@@ -110,7 +118,10 @@ fn seen(at_ns: u64, process: u32, fd: u32, file: u32) -> Sighting {
 }
 
 fn write(from: u64, to: u64, process: u32, fd: i64, length: i64, at: i64) -> [Event; 2] {
-    [(from, process, ENTER_PWRITE, vec![fd, 0, length, at]), (to, process, EXIT_PWRITE, vec![length])]
+    [
+        (from, process, ENTER_PWRITE, vec![fd, 0, length, at]),
+        (to, process, EXIT_PWRITE, vec![length]),
+    ]
 }
 
 #[test]
@@ -134,7 +145,10 @@ fn a_call_is_paired_over_processors_and_long_times() {
         };
         assert_eq!(found.calls[0], expected);
         assert_eq!(found.calls.len(), 2);
-        assert_eq!((found.events, found.unpaired_enters, found.unpaired_exits, found.unresolved_calls), (4, 0, 0, 0));
+        assert_eq!(
+            (found.events, found.unpaired_enters, found.unpaired_exits, found.unresolved_calls),
+            (4, 0, 0, 0)
+        );
     }
 }
 
@@ -156,21 +170,29 @@ fn a_number_that_is_opened_anew_is_another_file() {
     // A look between close and open is of neither.
     assert_eq!(files(&[seen(55, 7, 3, 5)]), [None, None]);
     // Two looks that differ are told of, and nothing is made of them.
-    let found = decode_with(&[pages(&events, 4, false)], &about(&[seen(25, 7, 3, 1), seen(42, 7, 3, 2)])).unwrap();
+    let found =
+        decode_with(&[pages(&events, 4, false)], &about(&[seen(25, 7, 3, 1), seen(42, 7, 3, 2)]))
+            .unwrap();
     assert_eq!((found.contradicted, found.calls[0].file, found.unresolved_calls), (1, None, 2));
 }
 
 #[test]
 fn sockets_are_counted_and_left_out() {
     let events: Vec<Event> = [write(1, 2, 7, 3, 1, 0), write(3, 4, 7, 4, 1, 0)].concat();
-    let found = decode_with(&[pages(&events, 4, false)], &about(&[seen(3, 7, 3, NOT_WANTED), seen(3, 7, 4, 0)])).unwrap();
+    let found = decode_with(
+        &[pages(&events, 4, false)],
+        &about(&[seen(3, 7, 3, NOT_WANTED), seen(3, 7, 4, 0)]),
+    )
+    .unwrap();
     assert_eq!((found.calls.len(), found.other_calls, found.calls[0].file), (1, 1, Some(0)));
 }
 
 #[test]
 fn a_position_moves_on_with_what_is_written_and_is_unknown_of_files_that_append() {
     let writes = |from: u64| {
-        let write = |at: u64, bytes: i64| [(at, 7, ENTER_WRITE, vec![3, 100]), (at + 1, 7, EXIT_WRITE, vec![bytes])];
+        let write = |at: u64, bytes: i64| {
+            [(at, 7, ENTER_WRITE, vec![3, 100]), (at + 1, 7, EXIT_WRITE, vec![bytes])]
+        };
         [write(from, 100), write(from + 2, -5), write(from + 4, 60), write(from + 6, 1)].concat()
     };
     let with_flags = |flags: i64| {
@@ -185,7 +207,11 @@ fn a_position_moves_on_with_what_is_written_and_is_unknown_of_files_that_append(
 
 #[test]
 fn a_child_has_its_parents_files_as_they_were() {
-    let mut events = vec![(10, 7, ENTER_OPENAT, vec![0, 0]), (20, 7, EXIT_OPENAT, vec![3]), (30, 7, FORK, vec![8])];
+    let mut events = vec![
+        (10, 7, ENTER_OPENAT, vec![0, 0]),
+        (20, 7, EXIT_OPENAT, vec![3]),
+        (30, 7, FORK, vec![8]),
+    ];
     events.extend(write(40, 50, 8, 3, 1, 0));
     let found = decode_with(&[pages(&events, 9, false)], &about(&[seen(25, 7, 3, 1)])).unwrap();
     assert_eq!(found.calls[0].file, Some(1));
@@ -207,7 +233,11 @@ fn requests_of_a_ring_take_their_file_from_either_side() {
         (50, 0, RING_COMPLETE, vec![78, 5]),
     ];
     let found = decode_with(&[pages(&events, 3, false)], &about(&[seen(15, 7, 3, 1)])).unwrap();
-    let told: Vec<_> = found.calls.iter().map(|c| (c.time_ns, c.duration_ns, c.file, c.length, c.result, c.process)).collect();
+    let told: Vec<_> = found
+        .calls
+        .iter()
+        .map(|c| (c.time_ns, c.duration_ns, c.file, c.length, c.result, c.process))
+        .collect();
     assert_eq!(told, [(10, 10, Some(1), 8192, 8192, 7), (31, 9, Some(1), 0, -5, 7)]);
     assert_eq!(call_names()[usize::from(found.calls[0].call)], "io_uring");
 }
@@ -251,7 +281,10 @@ fn padding_discarded_events_and_absolute_times_are_passed_over() {
     let mut bytes = Vec::new();
     page(top | 17, data.len() as u64, &data, &mut bytes);
     let found = decode_with(&[bytes], &about(&[])).unwrap();
-    assert_eq!((found.calls[0].time_ns, found.calls[0].duration_ns, found.events), (top | ((2 << 27) + 6), 1, 2));
+    assert_eq!(
+        (found.calls[0].time_ns, found.calls[0].duration_ns, found.events),
+        (top | ((2 << 27) + 6), 1, 2)
+    );
 }
 
 #[test]
@@ -266,9 +299,14 @@ fn damage_is_told_with_its_byte() {
     assert!(error.starts_with("cpu0, byte 512: a page of 512 bytes that uses 500"), "{error}");
 }
 
-/// An event of the `blk` tracer: its time, and its record of version 1 or 2 with what is appended to it, the time in its place or not.
+/// An event of the `blk` tracer: its time, and its record of version 1 or 2 with what is appended
+/// to it, the time in its place or not.
 fn blk(time_ns: u64, version: u8, appended: &[u8], synthesised: bool) -> Vec<u8> {
-    let mut record = if synthesised { vec![version, 0x74, 0x61, 0x65, 0, 0, 0, 0] } else { vec![BLK as u8, 0, 9, 9, 9, 9, 9, 9] };
+    let mut record = if synthesised {
+        vec![version, 0x74, 0x61, 0x65, 0, 0, 0, 0]
+    } else {
+        vec![BLK as u8, 0, 9, 9, 9, 9, 9, 9]
+    };
     record.extend(if synthesised { time_ns } else { u64::MAX }.to_le_bytes());
     record.extend((16..if version == 7 { 44 } else { 48 }).map(|n| if n == 46 { 0 } else { n }));
     record.extend([5, 0, appended.len() as u8, 0]);
@@ -294,16 +332,21 @@ fn blk_page(events: &[(u64, Vec<u8>)]) -> Vec<u8> {
 }
 
 fn stream_of(cpus: &[Vec<u8>]) -> Result<(blk_stream::BlkStream, Vec<u8>), TraceError> {
-    let inputs = cpus
-        .iter()
-        .enumerate()
-        .map(|(n, bytes)| -> (PathBuf, Box<dyn Read + Send>) { (PathBuf::from(format!("cpu{n}")), Box::new(Cursor::new(bytes.clone()))) });
+    let inputs = cpus.iter().enumerate().map(|(n, bytes)| -> (PathBuf, Box<dyn Read + Send>) {
+        (PathBuf::from(format!("cpu{n}")), Box::new(Cursor::new(bytes.clone())))
+    });
     let mut out = Vec::new();
     let take = |record: &[u8]| {
         out.extend(record);
         Ok(())
     };
-    let found = blk_stream::merge(inputs.collect(), PageLayout::parse(PAGE).unwrap(), BLK, &Progress::default(), take)?;
+    let found = blk_stream::merge(
+        inputs.collect(),
+        PageLayout::parse(PAGE).unwrap(),
+        BLK,
+        &Progress::default(),
+        take,
+    )?;
     Ok((found, out))
 }
 
@@ -311,7 +354,12 @@ fn stream_of(cpus: &[Vec<u8>]) -> Result<(blk_stream::BlkStream, Vec<u8>), Trace
 fn events_of_the_block_layer_become_records_ordered_by_time() {
     let event = |time, version, appended: &[u8]| (time, blk(time, version, appended, false));
     let first = blk_page(&[event(10, 7, &[]), event(30, 7, b"abcde"), event(40, 7, &[1; 16])]);
-    let second = blk_page(&[event(5, 8, &[]), (8, vec![2; 48]), event(30, 8, b"abc"), event(50, 8, &[3; 16])]);
+    let second = blk_page(&[
+        event(5, 8, &[]),
+        (8, vec![2; 48]),
+        event(30, 8, b"abc"),
+        event(50, 8, &[3; 16]),
+    ]);
     let (found, stream) = stream_of(&[first, second]).unwrap();
     let expected = [
         blk(5, 8, &[], true),
@@ -329,13 +377,19 @@ fn events_of_the_block_layer_become_records_ordered_by_time() {
 fn an_event_of_the_block_layer_that_is_no_record_is_told_with_its_byte() {
     let mut short = blk(10, 7, b"abcdefghijkl", false);
     short.truncate(52);
-    let error = stream_of(&[blk_page(&[(10, blk(10, 7, &[], false)), (10, short)])]).unwrap_err().to_string();
-    assert!(error.contains("an event of the blk tracer of 52 bytes, which holds no record"), "{error}");
+    let error = stream_of(&[blk_page(&[(10, blk(10, 7, &[], false)), (10, short)])])
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("an event of the blk tracer of 52 bytes, which holds no record"),
+        "{error}"
+    );
 }
 
 fn any_events() -> impl Strategy<Value = Vec<Event>> {
     let id = prop_oneof![1u16..12, any::<u16>()];
-    let event = (prop_oneof![0u64..1000, 0u64..1 << 40], 1u32..4, id, prop::collection::vec(0i64..6, 4));
+    let event =
+        (prop_oneof![0u64..1000, 0u64..1 << 40], 1u32..4, id, prop::collection::vec(0i64..6, 4));
     prop::collection::vec(event, 0..60).prop_map(|mut events| {
         let mut now = 0;
         for event in &mut events {
@@ -348,17 +402,27 @@ fn any_events() -> impl Strategy<Value = Vec<Event>> {
 
 proptest! {
     #[test]
-    fn any_events_are_counted(events in any_events(), per_page in 1usize..9, long: bool, cpus in 1usize..4) {
+    fn any_events_are_counted(
+        events in any_events(),
+        per_page in 1usize..9,
+        long: bool,
+        cpus in 1usize..4,
+    ) {
         let mut of_cpu = vec![Vec::new(); cpus];
         for (n, event) in events.iter().enumerate() {
             of_cpu[n * 7 % cpus].push(event.clone());
         }
-        let bytes: Vec<Vec<u8>> = of_cpu.iter().map(|events| pages(events, per_page, long)).collect();
-        let sightings: Vec<Sighting> = events.iter().map(|e| seen(e.0, e.1, e.3[0] as u32, e.3[1] as u32)).collect();
+        let bytes: Vec<Vec<u8>> =
+            of_cpu.iter().map(|events| pages(events, per_page, long)).collect();
+        let sightings: Vec<Sighting> =
+            events.iter().map(|e| seen(e.0, e.1, e.3[0] as u32, e.3[1] as u32)).collect();
         let found = decode_with(&bytes, &about(&sightings)).unwrap();
         prop_assert_eq!(found.events, events.len() as u64);
         let calls = found.calls.len() as u64 + found.other_calls;
-        let enters = events.iter().filter(|e| [ENTER_PWRITE, ENTER_OPENAT, ENTER_WRITE, RING_SUBMIT].contains(&e.2)).count() as u64;
+        let enters = events
+            .iter()
+            .filter(|e| [ENTER_PWRITE, ENTER_OPENAT, ENTER_WRITE, RING_SUBMIT].contains(&e.2))
+            .count() as u64;
         prop_assert!(calls + found.unpaired_enters <= enters);
         for call in &found.calls {
             prop_assert!(events.iter().any(|e| e.0 == call.time_ns));
@@ -366,7 +430,10 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..2000), used in 0u64..496) {
+    fn any_bytes_are_read_or_refused(
+        bytes in prop::collection::vec(any::<u8>(), 0..2000),
+        used in 0u64..496,
+    ) {
         let mut bytes = bytes;
         // Random sizes are nearly all too large: some that are not let the events be reached.
         if used % 2 == 0 && bytes.len() > 16 {
@@ -378,7 +445,9 @@ proptest! {
 
     #[test]
     fn changed_bytes_are_read_or_refused(
-        events in any_events(), edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..9), cut: prop::sample::Index,
+        events in any_events(),
+        edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..9),
+        cut: prop::sample::Index,
     ) {
         let mut bytes = pages(&events, 5, false);
         for (at, byte) in &edits {
@@ -393,7 +462,13 @@ proptest! {
     }
 
     #[test]
-    fn any_format_is_read_or_refused(text in ".{0,200}", lines in prop::collection::vec("(name|ID|field)?:?[a-z ]{0,9};?(offset|size)?:[0-9]{0,20};", 0..6)) {
+    fn any_format_is_read_or_refused(
+        text in ".{0,200}",
+        lines in prop::collection::vec(
+            "(name|ID|field)?:?[a-z ]{0,9};?(offset|size)?:[0-9]{0,20};",
+            0..6,
+        ),
+    ) {
         let text = format!("{text}\n{}", lines.join("\n"));
         let _ = PageLayout::parse(&text);
         let _ = Shapes::parse(&[text]);

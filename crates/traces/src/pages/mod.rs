@@ -1,10 +1,12 @@
 //! A trace as an FTL sees it: writes and trims of dense logical pages.
 //!
-//! The pages that the trace writes, in ascending order of address, become 0, 1, 2, ...; where streams are volumes
-//! ([`crate::Facts::streams_are_volumes`]), in ascending order of stream, then address. A write that touches part of a page
-//! writes the page. A trim takes the pages that lie wholly within it and hold data at that moment; others it leaves alone,
-//! since a device cannot forget what it does not hold. So a trim before the page's first write in the trace is left out: over a
-//! device that starts filled, the page holds what it was filled with until that write. Reads and flushes do nothing here.
+//! The pages that the trace writes, in ascending order of address, become 0, 1, 2, ...; where
+//! streams are volumes ([`crate::Facts::streams_are_volumes`]), in ascending order of stream, then
+//! address. A write that touches part of a page writes the page. A trim takes the pages that lie
+//! wholly within it and hold data at that moment; others it leaves alone, since a device cannot
+//! forget what it does not hold. So a trim before the page's first write in the trace is left out:
+//! over a device that starts filled, the page holds what it was filled with until that write. Reads
+//! and flushes do nothing here.
 
 mod source;
 pub(crate) mod table;
@@ -31,7 +33,8 @@ pub struct LoadOptions {
     pub page_size: u32,
     /// Malformed records to pass over and count before one is an error.
     pub skip_bad: u64,
-    /// Page operations (4 bytes each) are kept in memory up to this many bytes; beyond, the file is read again by every source.
+    /// Page operations (4 bytes each) are kept in memory up to this many bytes; beyond, the file is
+    /// read again by every source.
     pub memory_limit_bytes: u64,
 }
 
@@ -68,26 +71,31 @@ pub struct LoadedTrace {
 
 enum Kept {
     InMemory(VecSource),
-    /// Behind a lock only because an open file is not shared between threads; each source opens its own.
+    /// Behind a lock only because an open file is not shared between threads; each source opens its
+    /// own.
     InFile(Box<Mutex<FileSource>>),
 }
 
 impl std::fmt::Debug for LoadedTrace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut out = f.debug_struct("LoadedTrace");
-        out.field("sources", &self.sources).field("logical_pages", &self.logical_pages).field("page_writes", &self.page_writes);
+        out.field("sources", &self.sources)
+            .field("logical_pages", &self.logical_pages)
+            .field("page_writes", &self.page_writes);
         out.finish_non_exhaustive()
     }
 }
 
 impl LoadedTrace {
-    /// The page operations from the start. May be called any number of times; the sources share what is in memory and may
-    /// run at the same time.
+    /// The page operations from the start. May be called any number of times; the sources share
+    /// what is in memory and may run at the same time.
     #[must_use]
     pub fn source(&self) -> Box<dyn PageSource> {
         match &self.kept {
             Kept::InMemory(source) => Box::new(source.clone()),
-            Kept::InFile(source) => Box::new(source.lock().unwrap_or_else(PoisonError::into_inner).fresh()),
+            Kept::InFile(source) => {
+                Box::new(source.lock().unwrap_or_else(PoisonError::into_inner).fresh())
+            }
         }
     }
 
@@ -109,7 +117,8 @@ fn pages_of(request: &IoRequest, page_size: u64) -> std::ops::Range<u64> {
     }
 }
 
-/// What one pass over the trace gathers. Pages have provisional numbers, in the order of their first write.
+/// What one pass over the trace gathers. Pages have provisional numbers, in the order of their
+/// first write.
 struct Gathered {
     table: PageTable,
     cursor: Cursor,
@@ -169,10 +178,16 @@ struct TooManyPages;
 /// Reads a trace once, and makes page operations of it. Progress counts bytes of the file.
 ///
 /// # Errors
-/// Any [`TraceError`] of reading; [`TraceError::Unusable`] if the trace writes nothing or more than 2^31 pages, or does not
-/// fit the memory limit and cannot be read again because it is standard input.
-pub fn load(path: &Path, options: &LoadOptions, progress: &Progress) -> Result<LoadedTrace, TraceError> {
-    let unusable = |reason: String, right| TraceError::Unusable { path: path.to_owned(), reason, right };
+/// Any [`TraceError`] of reading; [`TraceError::Unusable`] if the trace writes nothing or more than
+/// 2^31 pages, or does not fit the memory limit and cannot be read again because it is standard
+/// input.
+pub fn load(
+    path: &Path,
+    options: &LoadOptions,
+    progress: &Progress,
+) -> Result<LoadedTrace, TraceError> {
+    let unusable =
+        |reason: String, right| TraceError::Unusable { path: path.to_owned(), reason, right };
     if options.page_size == 0 {
         return Err(unusable("the page size is 0".to_owned(), "at least 1 byte"));
     }
@@ -189,10 +204,14 @@ pub fn load(path: &Path, options: &LoadOptions, progress: &Progress) -> Result<L
         page_writes: 0,
         page_trims: 0,
     };
-    let (requests, duration_ns) = gather(&mut trace, &mut gathered, u64::from(options.page_size), progress)?;
+    let (requests, duration_ns) =
+        gather(&mut trace, &mut gathered, u64::from(options.page_size), progress)?;
     let facts = trace.facts();
     if gathered.page_writes == 0 {
-        return Err(unusable(format!("none of its {requests} requests is a write"), "a trace with writes"));
+        return Err(unusable(
+            format!("none of its {requests} requests is a write"),
+            "a trace with writes",
+        ));
     }
     let (sources, format) = (trace.sources()?, trace.format().info.name);
     let logical_pages = gathered.updates.len() as u32;
@@ -210,17 +229,45 @@ pub fn load(path: &Path, options: &LoadOptions, progress: &Progress) -> Result<L
     } else if trace.can_reopen() {
         let operations = gathered.page_writes + gathered.page_trims;
         let table = Arc::new(gathered.table);
-        Kept::InFile(Box::new(Mutex::new(FileSource::new(path, how, options.page_size, table, logical_pages, operations))))
+        Kept::InFile(Box::new(Mutex::new(FileSource::new(
+            path,
+            how,
+            options.page_size,
+            table,
+            logical_pages,
+            operations,
+        ))))
     } else {
-        let reason = format!("its page operations need more than the limit of {} bytes", options.memory_limit_bytes);
+        let reason = format!(
+            "its page operations need more than the limit of {} bytes",
+            options.memory_limit_bytes
+        );
         return Err(unusable(reason, "a file that can be read again, or a higher limit"));
     };
-    let (page_size, page_writes, page_trims) = (options.page_size, gathered.page_writes, gathered.page_trims);
-    Ok(LoadedTrace { format, sources, page_size, logical_pages, page_writes, page_trims, requests, facts, duration_ns, updates, kept })
+    let (page_size, page_writes, page_trims) =
+        (options.page_size, gathered.page_writes, gathered.page_trims);
+    Ok(LoadedTrace {
+        format,
+        sources,
+        page_size,
+        logical_pages,
+        page_writes,
+        page_trims,
+        requests,
+        facts,
+        duration_ns,
+        updates,
+        kept,
+    })
 }
 
 /// Number of requests, and the latest time.
-fn gather(trace: &mut Trace, gathered: &mut Gathered, page_size: u64, progress: &Progress) -> Result<(u64, u64), TraceError> {
+fn gather(
+    trace: &mut Trace,
+    gathered: &mut Gathered,
+    page_size: u64,
+    progress: &Progress,
+) -> Result<(u64, u64), TraceError> {
     let (mut requests, mut duration_ns, mut batch) = (0, 0, Vec::with_capacity(BATCH_REQUESTS));
     while trace.read_batch(&mut batch, BATCH_REQUESTS)? > 0 {
         let by_volume = trace.facts().streams_are_volumes;
@@ -233,7 +280,9 @@ fn gather(trace: &mut Trace, gathered: &mut Gathered, page_size: u64, progress: 
                 } else if gathered.write(volume, page).is_err() {
                     return Err(TraceError::Unusable {
                         path: trace.path().to_owned(),
-                        reason: format!("it writes more than {MOST_PAGES} pages of {page_size} bytes"),
+                        reason: format!(
+                            "it writes more than {MOST_PAGES} pages of {page_size} bytes"
+                        ),
                         right: "larger pages",
                     });
                 }

@@ -1,4 +1,5 @@
-//! Page operations read from the trace file again at each pass, for traces that do not fit in memory.
+//! Page operations read from the trace file again at each pass, for traces that do not fit in
+//! memory.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -38,13 +39,27 @@ struct Pass {
 }
 
 impl FileSource {
-    pub(super) fn new(path: &Path, how: OpenOptions, page_size: u32, table: Arc<PageTable>, logical_pages: u32, operations: u64) -> Self {
+    pub(super) fn new(
+        path: &Path,
+        how: OpenOptions,
+        page_size: u32,
+        table: Arc<PageTable>,
+        logical_pages: u32,
+        operations: u64,
+    ) -> Self {
         Self { path: path.to_owned(), how, page_size, table, logical_pages, operations, pass: None }
     }
 
     /// Another source of the same operations, at their start.
     pub(super) fn fresh(&self) -> Self {
-        Self::new(&self.path, self.how.clone(), self.page_size, Arc::clone(&self.table), self.logical_pages, self.operations)
+        Self::new(
+            &self.path,
+            self.how.clone(),
+            self.page_size,
+            Arc::clone(&self.table),
+            self.logical_pages,
+            self.operations,
+        )
     }
 
     fn changed(&self, reason: &str) -> TraceError {

@@ -1,4 +1,5 @@
-//! From addresses to dense page numbers: a two-level table whose chunks are made when they are first touched.
+//! From addresses to dense page numbers: a two-level table whose chunks are made when they are
+//! first touched.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -34,7 +35,8 @@ impl Hasher for KeyHasher {
     }
 
     fn write_u64(&mut self, value: u64) {
-        // 2^64 / golden ratio; the rotation brings the well mixed high bits down to where the map looks.
+        // 2^64 / golden ratio; the rotation brings the well mixed high bits down to where the map
+        // looks.
         self.0 = (self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
     }
 }
@@ -67,7 +69,11 @@ impl PageTable {
         if cursor.key != key {
             *cursor = Cursor { key, chunk: self.directory.get(&key).copied().unwrap_or(NONE) };
         }
-        if cursor.chunk == NONE { NONE } else { self.chunks[cursor.chunk as usize][(page % CHUNK_PAGES) as usize] }
+        if cursor.chunk == NONE {
+            NONE
+        } else {
+            self.chunks[cursor.chunk as usize][(page % CHUNK_PAGES) as usize]
+        }
     }
 
     /// The place of a page's number, made if it is not there.
@@ -89,9 +95,11 @@ impl PageTable {
         chunk
     }
 
-    /// Renumbers all pages in ascending order of volume and address. Returns the new number of each old one.
+    /// Renumbers all pages in ascending order of volume and address. Returns the new number of each
+    /// old one.
     pub(crate) fn renumber(&mut self, pages: u32) -> Vec<u32> {
-        let mut keys: Vec<(ChunkKey, u32)> = self.directory.iter().map(|(key, chunk)| (*key, *chunk)).collect();
+        let mut keys: Vec<(ChunkKey, u32)> =
+            self.directory.iter().map(|(key, chunk)| (*key, *chunk)).collect();
         keys.sort_unstable();
         let mut new_of_old = vec![NONE; pages as usize];
         let mut next = 0;

@@ -7,7 +7,8 @@ use units::SourceError;
 
 use super::*;
 
-/// Requests as an MQSim file would not hold them all: written as a fio log of two files, which are volumes.
+/// Requests as an MQSim file would not hold them all: written as a fio log of two files, which are
+/// volumes.
 fn log(requests: &[(u8, IoOp, u64, u32)]) -> String {
     let mut text = "fio version 3 iolog\n0 a add\n0 b add\n".to_owned();
     for (file, op, offset, length) in requests {
@@ -24,7 +25,8 @@ fn log(requests: &[(u8, IoOp, u64, u32)]) -> String {
 /// Volume and page of it.
 type Key = (u8, u64);
 
-/// What the module says, one page at a time: the pages written, and each operation (whether it is a trim, of which page).
+/// What the module says, one page at a time: the pages written, and each operation (whether it is a
+/// trim, of which page).
 fn oracle(requests: &[(u8, IoOp, u64, u32)], page_size: u64) -> (Vec<Key>, Vec<(bool, Key)>) {
     let mut ever = BTreeSet::new();
     let mut holds = BTreeSet::new();
@@ -60,20 +62,40 @@ fn drain(source: &mut dyn PageSource, chunk: usize) -> Result<Vec<PageOp>, Sourc
 }
 
 fn requests() -> impl Strategy<Value = Vec<(u8, IoOp, u64, u32)>> {
-    let offset = prop_oneof![4 => 0u64..40_000, 1 => (1u64 << 40)..(1 << 40) + 20_000, 1 => (4u64 << 20) - 9000..(4 << 20) + 9000];
-    let op = prop_oneof![5 => Just(IoOp::Write), 2 => Just(IoOp::Trim), 1 => Just(IoOp::Read), 1 => Just(IoOp::Flush)];
+    let offset = prop_oneof![
+        4 => 0u64..40_000,
+        1 => (1u64 << 40)..(1 << 40) + 20_000,
+        1 => (4u64 << 20) - 9000..(4 << 20) + 9000,
+    ];
+    let op = prop_oneof![
+        5 => Just(IoOp::Write),
+        2 => Just(IoOp::Trim),
+        1 => Just(IoOp::Read),
+        1 => Just(IoOp::Flush),
+    ];
     prop::collection::vec((0u8..2, op, offset, 1u32..20_000), 0..60)
 }
 
 proptest! {
     #[test]
-    fn operations_are_those_of_a_plain_map(requests in requests(), page_size in prop::sample::select(vec![1000u32, 4096, 512]), chunk in 1usize..300) {
+    fn operations_are_those_of_a_plain_map(
+        requests in requests(),
+        page_size in prop::sample::select(vec![1000u32, 4096, 512]),
+        chunk in 1usize..300,
+    ) {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), log(&requests)).unwrap();
         let (pages, operations) = oracle(&requests, u64::from(page_size));
-        let number: BTreeMap<_, _> = pages.iter().enumerate().map(|(lpn, key)| (*key, Lpn(lpn as u32))).collect();
-        let expected: Vec<PageOp> =
-            operations.iter().map(|(trim, key)| if *trim { PageOp::trim(number[key]) } else { PageOp::write(number[key]) }).collect();
+        let number: BTreeMap<_, _> =
+            pages.iter().enumerate().map(|(lpn, key)| (*key, Lpn(lpn as u32))).collect();
+        let expected: Vec<PageOp> = operations
+            .iter()
+            .map(
+                |(trim, key)| {
+                    if *trim { PageOp::trim(number[key]) } else { PageOp::write(number[key]) }
+                },
+            )
+            .collect();
         let mut updates = vec![0; pages.len()];
         for (_, key) in operations.iter().filter(|(trim, _)| !trim) {
             updates[number[key].index()] += 1;
@@ -115,7 +137,9 @@ fn a_file_that_changes_between_passes_is_an_error() {
     std::fs::write(file.path(), log(&[write(0), write(4096)])).unwrap();
     let options = LoadOptions { memory_limit_bytes: 0, ..LoadOptions::default() };
     let loaded = load(file.path(), &options, &Progress::default()).unwrap();
-    for changed in [&[write(0), write(8192)][..], &[write(0)][..], &[write(0), write(4096), write(4096)][..]] {
+    for changed in
+        [&[write(0), write(8192)][..], &[write(0)][..], &[write(0), write(4096), write(4096)][..]]
+    {
         std::fs::write(file.path(), log(changed)).unwrap();
         let error = drain(&mut *loaded.source(), 10).unwrap_err().to_string();
         assert!(error.contains("changed since it was first read"), "{error}");
@@ -126,11 +150,20 @@ fn a_file_that_changes_between_passes_is_an_error() {
 fn what_cannot_be_loaded_says_why() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), log(&[(0, IoOp::Read, 0, 512)])).unwrap();
-    let error = load(file.path(), &LoadOptions::default(), &Progress::default()).unwrap_err().to_string();
+    let error =
+        load(file.path(), &LoadOptions::default(), &Progress::default()).unwrap_err().to_string();
     assert!(error.contains("none of its 1 requests is a write"), "{error}");
-    let error = load(file.path(), &LoadOptions { page_size: 0, ..LoadOptions::default() }, &Progress::default()).unwrap_err();
+    let error = load(
+        file.path(),
+        &LoadOptions { page_size: 0, ..LoadOptions::default() },
+        &Progress::default(),
+    )
+    .unwrap_err();
     assert!(error.to_string().contains("the page size is 0"));
     let stopped = Progress::default();
     stopped.cancel();
-    assert!(matches!(load(file.path(), &LoadOptions::default(), &stopped), Err(TraceError::Cancelled(_))));
+    assert!(matches!(
+        load(file.path(), &LoadOptions::default(), &stopped),
+        Err(TraceError::Cancelled(_))
+    ));
 }

@@ -54,7 +54,8 @@ impl Extents {
         self.touched > 1 << 30
     }
 
-    /// Numbers the extents, after the last request. Bytes that they take on a drive; `None` if there are none.
+    /// Numbers the extents, after the last request. Bytes that they take on a drive; `None` if
+    /// there are none.
     pub(super) fn finish(&mut self) -> Option<u64> {
         let before = u64::from(self.touched.checked_sub(1)?) * EXTENT_BYTES;
         self.table.renumber(self.touched);
@@ -69,7 +70,12 @@ impl Extents {
 
     /// The place of a request, once the extents are numbered.
     #[inline]
-    pub(super) fn place(&self, cursor: &mut Cursor, request: &IoRequest, by_volume: bool) -> Placed {
+    pub(super) fn place(
+        &self,
+        cursor: &mut Cursor,
+        request: &IoRequest,
+        by_volume: bool,
+    ) -> Placed {
         if request.op == IoOp::Flush {
             return Placed::At(0, 0);
         }
@@ -95,12 +101,15 @@ impl Extents {
     /// The extents within a trim that there are lie next to each other, as all are in order.
     fn place_trim(&self, cursor: &mut Cursor, volume: u32, first: u64, last: u64) -> Placed {
         let (from, to) = (first / EXTENT_BYTES, last / EXTENT_BYTES);
-        let found = (from..=to).find_map(|extent| Some((extent, self.find(cursor, volume, extent)?)));
+        let found =
+            (from..=to).find_map(|extent| Some((extent, self.find(cursor, volume, extent)?)));
         let Some((extent, number)) = found else { return Placed::Nowhere };
         let start = number * EXTENT_BYTES + if extent == from { first % EXTENT_BYTES } else { 0 };
-        let found = (from..=to).rev().find_map(|extent| Some((extent, self.find(cursor, volume, extent)?)));
+        let found =
+            (from..=to).rev().find_map(|extent| Some((extent, self.find(cursor, volume, extent)?)));
         let (extent, number) = found.expect("there is a first one");
-        let end = number * EXTENT_BYTES + if extent == to { last % EXTENT_BYTES + 1 } else { EXTENT_BYTES };
+        let end = number * EXTENT_BYTES
+            + if extent == to { last % EXTENT_BYTES + 1 } else { EXTENT_BYTES };
         let end = end.min(self.footprint_bytes);
         if start < end { Placed::At(start, (end - start) as u32) } else { Placed::Nowhere }
     }

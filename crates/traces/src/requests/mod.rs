@@ -1,12 +1,15 @@
 //! A trace as a drive sees it: its requests, at addresses that the drive has.
 //!
-//! A trace's addresses are those of the disk that it was recorded on, or of several volumes; most of them it never touches. So the extents of
-//! 1 MiB that it reads or writes are put next to each other on the drive, in ascending order of address (of stream, then address, where
-//! streams are volumes, [`Facts::streams_are_volumes`]): what was sequential stays so, neighbours stay neighbours, and every request stays as
-//! long as it was. If that is more than the drive has, it is an error that says how much is needed, unless addresses may be folded.
+//! A trace's addresses are those of the disk that it was recorded on, or of several volumes; most
+//! of them it never touches. So the extents of 1 MiB that it reads or writes are put next to each
+//! other on the drive, in ascending order of address (of stream, then address, where streams are
+//! volumes, [`Facts::streams_are_volumes`]): what was sequential stays so, neighbours stay
+//! neighbours, and every request stays as long as it was. If that is more than the drive has, it is
+//! an error that says how much is needed, unless addresses may be folded.
 //!
-//! Trims are kept as far as they cover such extents; what lies outside was never read or written, and the drive has no place for it. One
-//! that covers none is left out, and counted, and so is a request of no bytes that is no flush. Latencies are dropped.
+//! Trims are kept as far as they cover such extents; what lies outside was never read or written,
+//! and the drive has no place for it. One that covers none is left out, and counted, and so is a
+//! request of no bytes that is no flush. Latencies are dropped.
 
 mod extents;
 mod recorded;
@@ -41,7 +44,8 @@ pub struct LoadOptions {
     pub format: Option<Spec>,
     /// Malformed records to pass over and count before one is an error.
     pub skip_bad: u64,
-    /// Requests (24 bytes each) are kept in memory up to this many bytes; beyond, the file is read again by every source.
+    /// Requests (24 bytes each) are kept in memory up to this many bytes; beyond, the file is read
+    /// again by every source.
     pub memory_limit_bytes: u64,
     /// Requests at the beginning that are passed over, as if the trace began behind them.
     pub start: u64,
@@ -97,7 +101,8 @@ pub struct LoadedRequests {
     pub facts: Facts,
     /// Requests by kind, and their bytes.
     pub counts: Counts,
-    /// Bytes that a drive needs to hold all extents: up to the last byte read or written in the last of them.
+    /// Bytes that a drive needs to hold all extents: up to the last byte read or written in the
+    /// last of them.
     pub footprint_bytes: u64,
     /// Time of the latest request, in nanoseconds since the first one taken.
     pub duration_ns: u64,
@@ -108,25 +113,33 @@ pub struct LoadedRequests {
 
 enum Kept {
     InMemory(Arc<Vec<Packed>>),
-    /// Behind a lock only because an open file is not shared between threads; each source opens its own.
+    /// Behind a lock only because an open file is not shared between threads; each source opens its
+    /// own.
     InFile(Box<Mutex<FileRequests>>),
 }
 
 impl std::fmt::Debug for LoadedRequests {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut out = f.debug_struct("LoadedRequests");
-        out.field("path", &self.path).field("counts", &self.counts).field("footprint_bytes", &self.footprint_bytes);
+        out.field("path", &self.path)
+            .field("counts", &self.counts)
+            .field("footprint_bytes", &self.footprint_bytes);
         out.finish_non_exhaustive()
     }
 }
 
 impl LoadedRequests {
-    /// The requests from the start, for a drive of `capacity_bytes`. May be called any number of times; the sources share what is in
-    /// memory and may run at the same time. With `fold`, addresses beyond the capacity are taken modulo it: see [`Folded`].
+    /// The requests from the start, for a drive of `capacity_bytes`. May be called any number of
+    /// times; the sources share what is in memory and may run at the same time. With `fold`,
+    /// addresses beyond the capacity are taken modulo it: see [`Folded`].
     ///
     /// # Errors
     /// [`TraceError::Unusable`] if the footprint is larger than the drive and may not be folded.
-    pub fn source(&self, capacity_bytes: u64, fold: bool) -> Result<Box<dyn RequestSource>, TraceError> {
+    pub fn source(
+        &self,
+        capacity_bytes: u64,
+        fold: bool,
+    ) -> Result<Box<dyn RequestSource>, TraceError> {
         let all = self.all();
         if self.footprint_bytes <= capacity_bytes {
             return Ok(all);
@@ -136,7 +149,11 @@ impl LoadedRequests {
         }
         Err(TraceError::Unusable {
             path: self.path.clone(),
-            reason: format!("its requests need {} bytes (in extents of 1 MiB), and the drive has {capacity_bytes}", self.footprint_bytes),
+            reason: format!(
+                "its requests need {} bytes (in extents of 1 MiB), and the drive has \
+                 {capacity_bytes}",
+                self.footprint_bytes
+            ),
             right: "a drive of that size, or addresses folded onto this one",
         })
     }
@@ -146,7 +163,9 @@ impl LoadedRequests {
     pub fn all(&self) -> Box<dyn RequestSource> {
         match &self.kept {
             Kept::InMemory(requests) => Box::new(MemoryRequests::new(Arc::clone(requests))),
-            Kept::InFile(source) => Box::new(source.lock().unwrap_or_else(PoisonError::into_inner).fresh()),
+            Kept::InFile(source) => {
+                Box::new(source.lock().unwrap_or_else(PoisonError::into_inner).fresh())
+            }
         }
     }
 
@@ -171,10 +190,15 @@ struct Gathered {
 /// Reads a trace once, and finds a place for its requests. Progress counts bytes of the file.
 ///
 /// # Errors
-/// Any [`TraceError`] of reading; [`TraceError::Unusable`] if nothing is read or written, or the trace does not fit the memory
-/// limit and cannot be read again because it is standard input.
-pub fn load(path: &Path, options: &LoadOptions, progress: &Progress) -> Result<LoadedRequests, TraceError> {
-    let unusable = |reason: String, right| TraceError::Unusable { path: path.to_owned(), reason, right };
+/// Any [`TraceError`] of reading; [`TraceError::Unusable`] if nothing is read or written, or the
+/// trace does not fit the memory limit and cannot be read again because it is standard input.
+pub fn load(
+    path: &Path,
+    options: &LoadOptions,
+    progress: &Progress,
+) -> Result<LoadedRequests, TraceError> {
+    let unusable =
+        |reason: String, right| TraceError::Unusable { path: path.to_owned(), reason, right };
     let how = OpenOptions { format: options.format.clone(), skip_bad: options.skip_bad };
     let mut trace = open(path, &how)?;
     progress.set_total(trace.total_bytes());
@@ -189,7 +213,10 @@ pub fn load(path: &Path, options: &LoadOptions, progress: &Progress) -> Result<L
     gather(&mut trace, &mut gathered, options, progress)?;
     let facts = trace.facts();
     let Some(footprint_bytes) = gathered.extents.finish() else {
-        return Err(unusable(format!("none of its {} requests reads or writes", gathered.taken), "a trace with reads or writes"));
+        return Err(unusable(
+            format!("none of its {} requests reads or writes", gathered.taken),
+            "a trace with reads or writes",
+        ));
     };
     let (sources, format) = (trace.sources()?, trace.format().info.name);
     let extents = Arc::new(gathered.extents);
@@ -202,14 +229,33 @@ pub fn load(path: &Path, options: &LoadOptions, progress: &Progress) -> Result<L
         let counts = file.count(progress)?;
         (counts, Kept::InFile(Box::new(Mutex::new(file))))
     } else {
-        let reason = format!("its requests need more than the limit of {} bytes", options.memory_limit_bytes);
+        let reason = format!(
+            "its requests need more than the limit of {} bytes",
+            options.memory_limit_bytes
+        );
         return Err(unusable(reason, "a file that can be read again, or a higher limit"));
     };
-    let (path, duration_ns, part) = (path.to_owned(), gathered.duration_ns, (options.start, options.limit));
-    Ok(LoadedRequests { path, format, sources, facts, counts, footprint_bytes, duration_ns, part, kept })
+    let (path, duration_ns, part) =
+        (path.to_owned(), gathered.duration_ns, (options.start, options.limit));
+    Ok(LoadedRequests {
+        path,
+        format,
+        sources,
+        facts,
+        counts,
+        footprint_bytes,
+        duration_ns,
+        part,
+        kept,
+    })
 }
 
-fn gather(trace: &mut Trace, gathered: &mut Gathered, options: &LoadOptions, progress: &Progress) -> Result<(), TraceError> {
+fn gather(
+    trace: &mut Trace,
+    gathered: &mut Gathered,
+    options: &LoadOptions,
+    progress: &Progress,
+) -> Result<(), TraceError> {
     let mut batch = Vec::with_capacity(BATCH_REQUESTS);
     let mut window = Window::new(options.start, options.limit);
     while !window.is_over() && trace.read_batch(&mut batch, BATCH_REQUESTS)? > 0 {
@@ -224,10 +270,15 @@ fn gather(trace: &mut Trace, gathered: &mut Gathered, options: &LoadOptions, pro
             }
         }
         gathered.taken += taken.len() as u64;
-        gathered.requests = gathered.requests.take().filter(|requests| requests.len() as u64 <= gathered.most);
+        gathered.requests =
+            gathered.requests.take().filter(|requests| requests.len() as u64 <= gathered.most);
         if gathered.extents.are_too_many() {
             let reason = "it reads or writes more than 2^30 extents of 1 MiB".to_owned();
-            return Err(TraceError::Unusable { path: trace.path().to_owned(), reason, right: "a trace of less than 1 PiB of addresses" });
+            return Err(TraceError::Unusable {
+                path: trace.path().to_owned(),
+                reason,
+                right: "a trace of less than 1 PiB of addresses",
+            });
         }
         batch.clear();
         trace.report(progress)?;

@@ -9,7 +9,8 @@ use crate::open::{BATCH_REQUESTS, OpenOptions, Trace, open};
 use crate::reader::Facts;
 use crate::writer::SourceFile;
 
-/// The requests of a trace file, as they are in it. Memory does not grow with the trace. Latencies are dropped.
+/// The requests of a trace file, as they are in it. Memory does not grow with the trace. Latencies
+/// are dropped.
 pub struct Recorded {
     path: PathBuf,
     how: OpenOptions,
@@ -28,9 +29,19 @@ impl Recorded {
         let trace = open(path, &how)?;
         if !trace.can_reopen() {
             let reason = "it can be read only once".to_owned();
-            return Err(TraceError::Unusable { path: path.to_owned(), reason, right: "a regular file" });
+            return Err(TraceError::Unusable {
+                path: path.to_owned(),
+                reason,
+                right: "a regular file",
+            });
         }
-        Ok(Self { path: path.to_owned(), how, trace, batch: Vec::with_capacity(BATCH_REQUESTS), next: 0 })
+        Ok(Self {
+            path: path.to_owned(),
+            how,
+            trace,
+            batch: Vec::with_capacity(BATCH_REQUESTS),
+            next: 0,
+        })
     }
 
     /// The same requests, from their start.
@@ -92,7 +103,9 @@ impl RequestSource for Recorded {
                 }
             }
             let taken = (self.batch.len() - self.next).min(buffer.len() - count);
-            for (out, request) in buffer[count..count + taken].iter_mut().zip(&self.batch[self.next..]) {
+            for (out, request) in
+                buffer[count..count + taken].iter_mut().zip(&self.batch[self.next..])
+            {
                 *out = IoRequest { latency_ns: None, ..*request };
             }
             (count, self.next) = (count + taken, self.next + taken);

@@ -1,4 +1,5 @@
-//! Requests from memory, from the trace file again, folded onto a smaller drive, and several times over.
+//! Requests from memory, from the trace file again, folded onto a smaller drive, and several times
+//! over.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -51,7 +52,12 @@ pub(super) struct Packed {
 impl Packed {
     pub(super) fn new(request: &IoRequest, base_ns: u64) -> Self {
         let time_ns = request.time_ns.saturating_sub(base_ns).min(u64::MAX >> 2);
-        Self { offset: request.offset, time_and_op: time_ns << 2 | request.op as u64, length: request.length, stream: request.stream }
+        Self {
+            offset: request.offset,
+            time_and_op: time_ns << 2 | request.op as u64,
+            length: request.length,
+            stream: request.stream,
+        }
     }
 
     pub(super) fn move_to(&mut self, offset: u64, length: u32) {
@@ -124,13 +130,25 @@ struct Pass {
 }
 
 impl FileRequests {
-    pub(super) fn new(path: &Path, how: OpenOptions, window: Window, extents: Arc<Extents>, base_ns: u64) -> Self {
+    pub(super) fn new(
+        path: &Path,
+        how: OpenOptions,
+        window: Window,
+        extents: Arc<Extents>,
+        base_ns: u64,
+    ) -> Self {
         Self { path: path.to_owned(), how, window, extents, base_ns, requests: None, pass: None }
     }
 
     /// Another source of the same requests, at their start.
     pub(super) fn fresh(&self) -> Self {
-        let mut fresh = Self::new(&self.path, self.how.clone(), self.window, Arc::clone(&self.extents), self.base_ns);
+        let mut fresh = Self::new(
+            &self.path,
+            self.how.clone(),
+            self.window,
+            Arc::clone(&self.extents),
+            self.base_ns,
+        );
         fresh.requests = self.requests;
         fresh
     }
@@ -138,7 +156,14 @@ impl FileRequests {
     /// Counts all requests, in a pass of its own.
     pub(super) fn count(&mut self, progress: &Progress) -> Result<Counts, TraceError> {
         let (mut counts, mut pass) = (Counts::default(), self.start()?);
-        let nothing = IoRequest { time_ns: 0, op: IoOp::Flush, offset: 0, length: 0, stream: 0, latency_ns: None };
+        let nothing = IoRequest {
+            time_ns: 0,
+            op: IoOp::Flush,
+            offset: 0,
+            length: 0,
+            stream: 0,
+            latency_ns: None,
+        };
         let mut buffer = vec![nothing; BATCH_REQUESTS];
         loop {
             let count = self.fill_from(&mut pass, &mut buffer)?;
@@ -185,7 +210,11 @@ impl FileRequests {
                 break;
             };
             let request = &pass.batch[index];
-            match self.extents.place(&mut pass.cursor, request, pass.trace.facts().streams_are_volumes) {
+            match self.extents.place(
+                &mut pass.cursor,
+                request,
+                pass.trace.facts().streams_are_volumes,
+            ) {
                 Placed::At(offset, length) => {
                     let mut packed = Packed::new(request, self.base_ns);
                     packed.move_to(offset, length);
@@ -193,7 +222,9 @@ impl FileRequests {
                     count += 1;
                 }
                 Placed::Nowhere => pass.left_out += 1,
-                Placed::Unknown => return Err(self.changed("it reads or writes what it did not before")),
+                Placed::Unknown => {
+                    return Err(self.changed("it reads or writes what it did not before"));
+                }
             }
         }
         pass.given += count as u64;
@@ -234,9 +265,10 @@ impl RequestSource for FileRequests {
     }
 }
 
-/// Requests whose addresses are taken modulo the capacity of a drive that is too small for them. One that would begin before the end and
-/// stop behind it is moved so that it ends there; one that is longer than the drive is cut. So different places of a trace become one:
-/// more is overwritten, and more is read again, than in the trace.
+/// Requests whose addresses are taken modulo the capacity of a drive that is too small for them.
+/// One that would begin before the end and stop behind it is moved so that it ends there; one that
+/// is longer than the drive is cut. So different places of a trace become one: more is overwritten,
+/// and more is read again, than in the trace.
 pub struct Folded {
     source: Box<dyn RequestSource>,
     capacity_bytes: u64,
@@ -277,7 +309,8 @@ impl RequestSource for Folded {
     }
 }
 
-/// Requests played several times over; the times of each pass go on a period behind those of the one before.
+/// Requests played several times over; the times of each pass go on a period behind those of the
+/// one before.
 pub struct Repeated {
     source: Box<dyn RequestSource>,
     times: u32,
@@ -297,7 +330,8 @@ impl Repeated {
         Self { source, times, period_ns, begun: 1 }
     }
 
-    /// The period of requests over `duration_ns`: the gap from the last to the first of the next pass is the mean gap.
+    /// The period of requests over `duration_ns`: the gap from the last to the first of the next
+    /// pass is the mean gap.
     #[must_use]
     pub fn period_ns(duration_ns: u64, requests: u64) -> u64 {
         duration_ns.saturating_add(duration_ns / requests.saturating_sub(1).max(1))

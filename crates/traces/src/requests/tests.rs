@@ -18,7 +18,11 @@ fn file(lines: &[Line]) -> NamedTempFile {
     let mut text = "fio version 3 iolog\n0 a add\n0 b add\n".to_owned();
     for (time, file, op, offset, length) in lines {
         let file = if *file == 0 { "a" } else { "b" };
-        let rest = if *op == IoOp::Flush { "sync 0 0".to_owned() } else { format!("{} {offset} {length}", op.name()) };
+        let rest = if *op == IoOp::Flush {
+            "sync 0 0".to_owned()
+        } else {
+            format!("{} {offset} {length}", op.name())
+        };
         text.push_str(&format!("{time} {file} {rest}\n"));
     }
     let mut out = NamedTempFile::with_suffix(".iolog").unwrap();
@@ -31,7 +35,14 @@ fn loaded(file: &NamedTempFile, options: &LoadOptions) -> Result<LoadedRequests,
 }
 
 fn drain(source: &mut dyn RequestSource, chunk: usize) -> Vec<IoRequest> {
-    let nothing = IoRequest { time_ns: 0, op: IoOp::Flush, offset: 0, length: 0, stream: 0, latency_ns: None };
+    let nothing = IoRequest {
+        time_ns: 0,
+        op: IoOp::Flush,
+        offset: 0,
+        length: 0,
+        stream: 0,
+        latency_ns: None,
+    };
     let (mut all, mut buffer) = (Vec::new(), vec![nothing; chunk]);
     loop {
         let count = source.fill(&mut buffer).unwrap();
@@ -66,9 +77,15 @@ fn touched_extents_lie_next_to_each_other_in_order() {
     ];
     let requests = drain(found.all().as_mut(), 3);
     assert_eq!(shape(&requests), expected);
-    assert_eq!(requests.iter().map(|request| request.time_ns / 1_000).collect::<Vec<_>>(), [0, 1, 3, 4, 7]);
+    assert_eq!(
+        requests.iter().map(|request| request.time_ns / 1_000).collect::<Vec<_>>(),
+        [0, 1, 3, 4, 7]
+    );
     assert_eq!((found.footprint_bytes, found.duration_ns), (4 * MIB + 4096 + 8192, 7_000));
-    assert_eq!(found.counts, Counts { by_op: [2, 2, 0, 1], read_bytes: 1536, written_bytes: 8704, left_out: 0 });
+    assert_eq!(
+        found.counts,
+        Counts { by_op: [2, 2, 0, 1], read_bytes: 1536, written_bytes: 8704, left_out: 0 }
+    );
 }
 
 #[test]
@@ -84,17 +101,33 @@ fn trims_are_kept_as_far_as_something_is_there() {
     ]);
     let found = loaded(&trace, &LoadOptions::default()).unwrap();
     let requests = drain(found.all().as_mut(), 100);
-    assert_eq!(shape(&requests[2..]), [(IoOp::Trim, 0, (1 << 20) + 8192), (IoOp::Trim, 4096, (1 << 20) - 4096)]);
-    assert_eq!((found.counts.by_op, found.counts.left_out, found.footprint_bytes), ([0, 2, 2, 0], 3, MIB + 8192));
+    assert_eq!(
+        shape(&requests[2..]),
+        [(IoOp::Trim, 0, (1 << 20) + 8192), (IoOp::Trim, 4096, (1 << 20) - 4096)]
+    );
+    assert_eq!(
+        (found.counts.by_op, found.counts.left_out, found.footprint_bytes),
+        ([0, 2, 2, 0], 3, MIB + 8192)
+    );
 }
 
 #[test]
 fn a_drive_that_is_too_small_is_told_or_folded_onto() {
-    let trace = file(&[(0, 0, IoOp::Write, 0, 512), (0, 0, IoOp::Write, 50 * MIB + 1024, 4096), (0, 0, IoOp::Read, 90 * MIB, 512)]);
+    let trace = file(&[
+        (0, 0, IoOp::Write, 0, 512),
+        (0, 0, IoOp::Write, 50 * MIB + 1024, 4096),
+        (0, 0, IoOp::Read, 90 * MIB, 512),
+    ]);
     let found = loaded(&trace, &LoadOptions::default()).unwrap();
     assert!(found.source(2 * MIB + 512, false).is_ok());
     let error = found.source(MIB, false).err().unwrap().to_string();
-    assert!(error.ends_with("its requests need 2097664 bytes (in extents of 1 MiB), and the drive has 1048576; right would be a drive of that size, or addresses folded onto this one"), "{error}");
+    assert!(
+        error.ends_with(
+            "its requests need 2097664 bytes (in extents of 1 MiB), and the drive has 1048576; \
+             right would be a drive of that size, or addresses folded onto this one"
+        ),
+        "{error}"
+    );
     let folded = drain(found.source(MIB + 4096, true).unwrap().as_mut(), 10);
     assert_eq!(shape(&folded)[1..], [(IoOp::Write, MIB, 4096), (IoOp::Read, MIB - 4096, 512)]);
     let tiny = drain(found.source(2048, true).unwrap().as_mut(), 10);
@@ -103,17 +136,28 @@ fn a_drive_that_is_too_small_is_told_or_folded_onto() {
 
 #[test]
 fn a_part_of_a_trace_begins_at_its_own_start() {
-    let lines: Vec<Line> = (0..10).map(|number| (number, 0, IoOp::Write, number * 5 * MIB, 512)).collect();
+    let lines: Vec<Line> =
+        (0..10).map(|number| (number, 0, IoOp::Write, number * 5 * MIB, 512)).collect();
     let trace = file(&lines);
     for memory_limit_bytes in [0, 1 << 20] {
-        let found = loaded(&trace, &LoadOptions { start: 3, limit: 4, memory_limit_bytes, ..LoadOptions::default() }).unwrap();
+        let found = loaded(
+            &trace,
+            &LoadOptions { start: 3, limit: 4, memory_limit_bytes, ..LoadOptions::default() },
+        )
+        .unwrap();
         assert_eq!(found.is_in_memory(), memory_limit_bytes > 0);
         let requests = drain(found.all().as_mut(), 3);
         assert_eq!(
-            requests.iter().map(|request| (request.time_ns / 1_000, request.offset / MIB)).collect::<Vec<_>>(),
+            requests
+                .iter()
+                .map(|request| (request.time_ns / 1_000, request.offset / MIB))
+                .collect::<Vec<_>>(),
             [(0, 0), (1, 1), (2, 2), (3, 3)]
         );
-        assert_eq!((found.counts.requests(), found.footprint_bytes, found.duration_ns), (4, 3 * MIB + 512, 3_000));
+        assert_eq!(
+            (found.counts.requests(), found.footprint_bytes, found.duration_ns),
+            (4, 3 * MIB + 512, 3_000)
+        );
     }
 }
 
@@ -121,13 +165,19 @@ fn a_part_of_a_trace_begins_at_its_own_start() {
 fn a_trace_without_reads_or_writes_cannot_be_played() {
     let trace = file(&[(0, 0, IoOp::Flush, 0, 0), (0, 0, IoOp::Trim, 0, 512)]);
     let error = loaded(&trace, &LoadOptions::default()).unwrap_err().to_string();
-    assert!(error.ends_with("none of its 2 requests reads or writes; right would be a trace with reads or writes"), "{error}");
+    assert!(
+        error.ends_with(
+            "none of its 2 requests reads or writes; right would be a trace with reads or writes"
+        ),
+        "{error}"
+    );
 }
 
 #[test]
 fn a_file_that_changed_is_told() {
     let mut trace = file(&[(0, 0, IoOp::Write, 0, 512)]);
-    let found = loaded(&trace, &LoadOptions { memory_limit_bytes: 0, ..LoadOptions::default() }).unwrap();
+    let found =
+        loaded(&trace, &LoadOptions { memory_limit_bytes: 0, ..LoadOptions::default() }).unwrap();
     writeln!(trace, "1 a write {} 512", 7 * MIB).unwrap();
     let mut buffer = vec![drain(found_copy(&trace).as_mut(), 5)[0]; 5];
     let error = found.all().fill(&mut buffer).unwrap_err().to_string();
@@ -140,12 +190,21 @@ fn found_copy(trace: &NamedTempFile) -> Box<dyn RequestSource> {
 
 #[test]
 fn repeated_requests_go_on_in_time() {
-    let trace = file(&[(0, 0, IoOp::Write, 0, 512), (2, 0, IoOp::Write, 0, 512), (4, 0, IoOp::Read, 0, 512)]);
+    let trace = file(&[
+        (0, 0, IoOp::Write, 0, 512),
+        (2, 0, IoOp::Write, 0, 512),
+        (4, 0, IoOp::Read, 0, 512),
+    ]);
     let found = loaded(&trace, &LoadOptions::default()).unwrap();
-    let mut repeated = Repeated::new(found.all(), 3, Repeated::period_ns(found.duration_ns, found.counts.requests()));
+    let mut repeated = Repeated::new(
+        found.all(),
+        3,
+        Repeated::period_ns(found.duration_ns, found.counts.requests()),
+    );
     assert_eq!(repeated.requests(), Some(9));
     for chunk in [1, 2, 4, 9, 10] {
-        let times: Vec<u64> = drain(&mut repeated, chunk).iter().map(|request| request.time_ns / 1_000).collect();
+        let times: Vec<u64> =
+            drain(&mut repeated, chunk).iter().map(|request| request.time_ns / 1_000).collect();
         assert_eq!(times, [0, 2, 4, 6, 8, 10, 12, 14, 16]);
         repeated.rewind().unwrap();
     }
@@ -157,24 +216,45 @@ fn lines() -> impl Strategy<Value = Vec<Line>> {
 }
 
 proptest! {
-    /// Every byte that is read or written is moved as its extent is; from the file it is the same as from memory.
+    /// Every byte that is read or written is moved as its extent is; from the file it is the same
+    /// as from memory.
     #[test]
     fn agrees_with_a_plain_list_of_extents(mut lines in lines()) {
         lines.push((50, 1, IoOp::Write, 0, 1));
-        let extents = |line: &Line| (line.3 / MIB..=(line.3 + u64::from(line.4) - 1) / MIB).map(|extent| (line.1, extent)).collect::<Vec<_>>();
+        let extents = |line: &Line| {
+            (line.3 / MIB..=(line.3 + u64::from(line.4) - 1) / MIB)
+                .map(|extent| (line.1, extent))
+                .collect::<Vec<_>>()
+        };
         let is_access = |line: &&Line| matches!(line.2, IoOp::Read | IoOp::Write);
-        let touched: BTreeSet<(u8, u64)> = lines.iter().filter(is_access).flat_map(extents).collect();
+        let touched: BTreeSet<(u8, u64)> =
+            lines.iter().filter(is_access).flat_map(extents).collect();
         let order: Vec<_> = touched.iter().collect();
-        let place = |volume: u8, byte: u64| order.binary_search(&&(volume, byte / MIB)).ok().map(|number| number as u64 * MIB + byte % MIB);
-        let end = lines.iter().filter(is_access).map(|line| place(line.1, line.3 + u64::from(line.4) - 1).unwrap() + 1).max().unwrap();
+        let place = |volume: u8, byte: u64| {
+            order
+                .binary_search(&&(volume, byte / MIB))
+                .ok()
+                .map(|number| number as u64 * MIB + byte % MIB)
+        };
+        let end = lines
+            .iter()
+            .filter(is_access)
+            .map(|line| place(line.1, line.3 + u64::from(line.4) - 1).unwrap() + 1)
+            .max()
+            .unwrap();
 
         let trace = file(&lines);
         let in_memory = loaded(&trace, &LoadOptions::default()).unwrap();
-        let in_file = loaded(&trace, &LoadOptions { memory_limit_bytes: 0, ..LoadOptions::default() }).unwrap();
+        let in_file =
+            loaded(&trace, &LoadOptions { memory_limit_bytes: 0, ..LoadOptions::default() })
+                .unwrap();
         let requests = drain(in_memory.all().as_mut(), 1000);
         prop_assert!(in_memory.is_in_memory() && !in_file.is_in_memory());
         prop_assert_eq!(&requests, &drain(in_file.source(end, false).unwrap().as_mut(), 7));
-        prop_assert_eq!((in_memory.counts, in_memory.footprint_bytes), (in_file.counts, in_file.footprint_bytes));
+        prop_assert_eq!(
+            (in_memory.counts, in_memory.footprint_bytes),
+            (in_file.counts, in_file.footprint_bytes)
+        );
         prop_assert_eq!(in_memory.footprint_bytes, end);
 
         let mut found = requests.iter();
@@ -184,13 +264,21 @@ proptest! {
                 IoOp::Trim => {
                     // Bytes near the edges of each extent stand for all of it.
                     let last = offset + u64::from(*length) - 1;
-                    let edges = (offset / MIB..=last / MIB).flat_map(|extent| [(extent * MIB).max(*offset), (extent * MIB + MIB - 1).min(last)]);
-                    let places: Vec<u64> = edges.filter_map(|byte| place(*volume, byte)).filter(|byte| *byte < end).collect();
+                    let edges = (offset / MIB..=last / MIB).flat_map(|extent| {
+                        [(extent * MIB).max(*offset), (extent * MIB + MIB - 1).min(last)]
+                    });
+                    let places: Vec<u64> = edges
+                        .filter_map(|byte| place(*volume, byte))
+                        .filter(|byte| *byte < end)
+                        .collect();
                     if let (Some(first), Some(last)) = (places.first(), places.last()) {
                         let request = found.next().unwrap();
                         prop_assert_eq!((request.op, request.offset), (IoOp::Trim, *first));
                         prop_assert!(request.offset + u64::from(request.length) > *last);
-                        prop_assert!(request.length <= *length && request.offset + u64::from(request.length) <= end);
+                        prop_assert!(
+                            request.length <= *length
+                                && request.offset + u64::from(request.length) <= end
+                        );
                     }
                 }
                 op => {

@@ -1,10 +1,12 @@
 //! Counts in buckets that grow with the value.
 
-/// Bits after the leading one that tell buckets apart: a bucket is at most 1/8 as wide as its values are large.
+/// Bits after the leading one that tell buckets apart: a bucket is at most 1/8 as wide as its
+/// values are large.
 const FINE_BITS: u32 = 3;
 const BUCKETS: usize = (64 - FINE_BITS as usize + 1) << FINE_BITS;
 
-/// Buckets of a width of at most 1/8 of their values, from 0 to 2^64; values below 16 have buckets of their own.
+/// Buckets of a width of at most 1/8 of their values, from 0 to 2^64; values below 16 have buckets
+/// of their own.
 #[derive(Clone, Debug)]
 pub(super) struct Histogram {
     counts: Vec<u64>,
@@ -32,7 +34,8 @@ impl Histogram {
         (self.total > 0).then_some(self.largest)
     }
 
-    /// The middle of the bucket that holds the smallest value with at least this share of all values at or below it.
+    /// The middle of the bucket that holds the smallest value with at least this share of all
+    /// values at or below it.
     pub(super) fn quantile(&self, share: f64) -> Option<u64> {
         let rank = ((share * self.total as f64).ceil() as u64).max(1);
         let mut below = 0;
@@ -43,8 +46,11 @@ impl Histogram {
         Some((lower(found) + (upper(found) - lower(found)) / 2).min(self.largest))
     }
 
-    /// First and last value of each bucket that is not empty in one of the histograms, and the counts.
-    pub(super) fn rows<const N: usize>(histograms: [&Self; N]) -> impl Iterator<Item = (u64, u64, [u64; N])> {
+    /// First and last value of each bucket that is not empty in one of the histograms, and the
+    /// counts.
+    pub(super) fn rows<const N: usize>(
+        histograms: [&Self; N],
+    ) -> impl Iterator<Item = (u64, u64, [u64; N])> {
         (0..BUCKETS).filter_map(move |index| {
             let counts = histograms.map(|histogram| histogram.counts[index]);
             counts.iter().any(|&count| count > 0).then(|| (lower(index), upper(index), counts))
@@ -91,12 +97,25 @@ impl Octaves {
         self.counts[exponent as usize] += 1;
     }
 
-    /// First and last value of each power of two up to the last that is not empty in one of the histograms, and the counts.
-    pub(super) fn rows<const N: usize>(histograms: [&Self; N]) -> impl Iterator<Item = (u64, u64, [u64; N])> {
-        let end = (0..64).rev().find(|&exponent| histograms.iter().any(|h| h.counts[exponent] > 0)).map_or(0, |last| last + 1);
-        let first = (0..end).find(|&exponent| histograms.iter().any(|h| h.counts[exponent] > 0)).unwrap_or(0);
-        (first..end)
-            .map(move |exponent| (1 << exponent, (1u64 << exponent) + ((1u64 << exponent) - 1), histograms.map(|h| h.counts[exponent])))
+    /// First and last value of each power of two up to the last that is not empty in one of the
+    /// histograms, and the counts.
+    pub(super) fn rows<const N: usize>(
+        histograms: [&Self; N],
+    ) -> impl Iterator<Item = (u64, u64, [u64; N])> {
+        let end = (0..64)
+            .rev()
+            .find(|&exponent| histograms.iter().any(|h| h.counts[exponent] > 0))
+            .map_or(0, |last| last + 1);
+        let first = (0..end)
+            .find(|&exponent| histograms.iter().any(|h| h.counts[exponent] > 0))
+            .unwrap_or(0);
+        (first..end).map(move |exponent| {
+            (
+                1 << exponent,
+                (1u64 << exponent) + ((1u64 << exponent) - 1),
+                histograms.map(|h| h.counts[exponent]),
+            )
+        })
     }
 }
 
@@ -122,7 +141,10 @@ mod tests {
         }
 
         #[test]
-        fn quantiles_are_within_an_eighth(values in prop::collection::vec(0u64..1_000_000, 1..300), share in 0.0..1.0f64) {
+        fn quantiles_are_within_an_eighth(
+            values in prop::collection::vec(0u64..1_000_000, 1..300),
+            share in 0.0..1.0f64,
+        ) {
             let mut histogram = Histogram::new();
             values.iter().for_each(|&v| histogram.add(v));
             let mut sorted = values.clone();

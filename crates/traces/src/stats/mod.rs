@@ -1,8 +1,9 @@
 //! Statistics of a trace in one pass.
 //!
-//! Memory is bounded by the footprint, not by the number of requests: 12 bytes for each page that is read or written, kept in
-//! chunks of 16 pages with 4 bytes of directory each below page 2^28 (1 TiB at 4 KiB a page), about 35 above: 12.3 to 14 bytes a page
-//! where pages lie together, at worst 230 for a page that stands alone; 60 bytes a stream; and about 5 MB.
+//! Memory is bounded by the footprint, not by the number of requests: 12 bytes for each page that
+//! is read or written, kept in chunks of 16 pages with 4 bytes of directory each below page 2^28 (1
+//! TiB at 4 KiB a page), about 35 above: 12.3 to 14 bytes a page where pages lie together, at worst
+//! 230 for a page that stands alone; 60 bytes a stream; and about 5 MB.
 
 mod histogram;
 mod over_time;
@@ -30,7 +31,8 @@ const BLOCK: usize = 64;
 pub struct StatsOptions {
     /// Bytes of a page, at least 1.
     pub page_bytes: u32,
-    /// Whether a stream is a disk or volume of its own, so that equal offsets of two streams are different pages.
+    /// Whether a stream is a disk or volume of its own, so that equal offsets of two streams are
+    /// different pages.
     pub streams_are_volumes: bool,
     /// Whether times only count requests. Then durations, rates and idle times are not told.
     pub timeless: bool,
@@ -45,15 +47,21 @@ impl Default for StatsOptions {
 /// Statistics in the making: feed it all requests in the order of the trace, then finish.
 ///
 /// # What is counted how
-/// - A read or write touches every page that it overlaps; each is one page read or page write. Trims and flushes touch none.
-/// - Rewrite distance: page writes from one write of a page to its next, the next one included (1 for twice in a row).
-/// - Sequential: starts where the request before it of the same stream and the same kind (read, write) ended.
-/// - Idle time: from the moment when all requests before have completed to the next one. A request without a known latency
-///   counts as completed when it was issued; a trace that tells no latency at all tells no idle times.
-/// - A request with an earlier time than one before it counts as issued at the same time as the latest before it, and is told by
-///   `time_reversals`.
-/// - Windows of time are powers of two in nanoseconds, 200 to 400 of them once the trace is longer than 400 ns.
-/// - The picture counts a request where it starts. Where streams are volumes their addresses lie over each other.
+/// - A read or write touches every page that it overlaps; each is one page read or page write.
+///   Trims and flushes touch none.
+/// - Rewrite distance: page writes from one write of a page to its next, the next one included (1
+///   for twice in a row).
+/// - Sequential: starts where the request before it of the same stream and the same kind (read,
+///   write) ended.
+/// - Idle time: from the moment when all requests before have completed to the next one. A request
+///   without a known latency counts as completed when it was issued; a trace that tells no latency
+///   at all tells no idle times.
+/// - A request with an earlier time than one before it counts as issued at the same time as the
+///   latest before it, and is told by `time_reversals`.
+/// - Windows of time are powers of two in nanoseconds, 200 to 400 of them once the trace is longer
+///   than 400 ns.
+/// - The picture counts a request where it starts. Where streams are volumes their addresses lie
+///   over each other.
 #[derive(Debug)]
 pub struct Stats {
     options: StatsOptions,
@@ -97,7 +105,8 @@ impl Clock {
             self.idle_ns += now_ns - self.completed_ns;
         }
         self.latest_ns = now_ns;
-        self.completed_ns = self.completed_ns.max(now_ns.saturating_add(request.latency_ns.unwrap_or(0)));
+        self.completed_ns =
+            self.completed_ns.max(now_ns.saturating_add(request.latency_ns.unwrap_or(0)));
         now_ns - first_ns
     }
 }
@@ -145,9 +154,13 @@ impl Stats {
 
     fn bring_pages_near(&mut self, block: &[IoRequest]) {
         let (mut places, mut count) = ([0; BLOCK], 0);
-        for request in block.iter().filter(|request| request.length > 0 && matches!(request.op, IoOp::Read | IoOp::Write)) {
+        for request in block
+            .iter()
+            .filter(|request| request.length > 0 && matches!(request.op, IoOp::Read | IoOp::Write))
+        {
             let volume = self.volume(request.stream);
-            places[count] = self.pages.locate(volume, request.offset / u64::from(self.options.page_bytes));
+            places[count] =
+                self.pages.locate(volume, request.offset / u64::from(self.options.page_bytes));
             count += 1;
         }
         self.pages.bring_near(&places[..count]);
@@ -192,7 +205,13 @@ impl Stats {
         let page_bytes = u64::from(self.options.page_bytes);
         let touch = Touch { now_ns, is_write };
         self.pages.make_room(now_ns, *shift);
-        self.pages.touch(volume, request.offset / page_bytes, last_byte / page_bytes, touch, |class| window.first_touches[class] += 1);
+        self.pages.touch(
+            volume,
+            request.offset / page_bytes,
+            last_byte / page_bytes,
+            touch,
+            |class| window.first_touches[class] += 1,
+        );
     }
 
     /// What was found.
@@ -203,7 +222,13 @@ impl Stats {
         let mut scalars = self.count_scalars();
         scalars.extend(self.page_scalars(&updates));
         scalars.extend(self.time_scalars());
-        let mut tables = vec![self.size_table(), self.run_table(), updates.skew(), updates.histogram(), self.distance_table()];
+        let mut tables = vec![
+            self.size_table(),
+            self.run_table(),
+            updates.skew(),
+            updates.histogram(),
+            self.distance_table(),
+        ];
         tables.extend([self.window_table(), self.picture_table()]);
         if !self.options.timeless {
             tables.push(time_table("inter_arrival", &self.clock.inter_arrival));
@@ -271,9 +296,16 @@ impl Stats {
         let duration_ns = first_ns.map_or(0, |first_ns| latest_ns - first_ns);
         let timeless = self.options.timeless;
         let told = |number: Number| if timeless { Number::Unknown } else { number };
-        let per_second =
-            |count: u64| told(if duration_ns == 0 { Number::Unknown } else { Number::Real(count as f64 * 1e9 / duration_ns as f64) });
-        let quantile = |share: f64| told(inter_arrival.quantile(share).map_or(Number::Unknown, Number::Integer));
+        let per_second = |count: u64| {
+            told(if duration_ns == 0 {
+                Number::Unknown
+            } else {
+                Number::Real(count as f64 * 1e9 / duration_ns as f64)
+            })
+        };
+        let quantile = |share: f64| {
+            told(inter_arrival.quantile(share).map_or(Number::Unknown, Number::Integer))
+        };
         vec![
             ("duration_ns", told(Number::Integer(duration_ns))),
             ("time_reversals", Number::Integer(*reversals)),
@@ -284,9 +316,22 @@ impl Stats {
             ("write_bytes_per_second", per_second(self.bytes[1])),
             ("inter_arrival_ns_p50", quantile(0.5)),
             ("inter_arrival_ns_p99", quantile(0.99)),
-            ("inter_arrival_ns_max", told(inter_arrival.largest().map_or(Number::Unknown, Number::Integer))),
-            ("idle_ns", if self.tells_idle_times() { Number::Integer(*idle_ns) } else { Number::Unknown }),
-            ("idle_share_of_time", if self.tells_idle_times() { ratio(*idle_ns, duration_ns) } else { Number::Unknown }),
+            (
+                "inter_arrival_ns_max",
+                told(inter_arrival.largest().map_or(Number::Unknown, Number::Integer)),
+            ),
+            (
+                "idle_ns",
+                if self.tells_idle_times() { Number::Integer(*idle_ns) } else { Number::Unknown },
+            ),
+            (
+                "idle_share_of_time",
+                if self.tells_idle_times() {
+                    ratio(*idle_ns, duration_ns)
+                } else {
+                    Number::Unknown
+                },
+            ),
             ("requests_with_latency", Number::Integer(self.with_latency())),
             ("window_ns", Number::Integer(1 << self.over_time.shift)),
             ("picture_row_bytes", Number::Integer(1 << self.over_time.picture.shift)),
@@ -295,45 +340,89 @@ impl Stats {
 
     fn size_table(&self) -> Table {
         let [reads, writes, trims, _] = &self.sizes;
-        let rows = Octaves::rows([reads, writes, trims]).map(|(lower, upper, [reads, writes, trims])| [lower, upper, reads, writes, trims]);
-        Table::of_integers("request_sizes", ["from_bytes", "to_bytes", "reads", "writes", "trims"], rows)
+        let rows = Octaves::rows([reads, writes, trims])
+            .map(|(lower, upper, [reads, writes, trims])| [lower, upper, reads, writes, trims]);
+        Table::of_integers(
+            "request_sizes",
+            ["from_bytes", "to_bytes", "reads", "writes", "trims"],
+            rows,
+        )
     }
 
     fn run_table(&self) -> Table {
         let [reads, writes] = &self.runs.lengths;
-        let rows = Octaves::rows([reads, writes]).map(|(lower, upper, [reads, writes])| [lower, upper, reads, writes]);
-        Table::of_integers("sequential_runs", ["from_requests", "to_requests", "read_runs", "write_runs"], rows)
+        let rows = Octaves::rows([reads, writes])
+            .map(|(lower, upper, [reads, writes])| [lower, upper, reads, writes]);
+        Table::of_integers(
+            "sequential_runs",
+            ["from_requests", "to_requests", "read_runs", "write_runs"],
+            rows,
+        )
     }
 
     fn distance_table(&self) -> Table {
         let open = self.pages.open_distance();
         let rows = Octaves::rows([&self.pages.rewrite_distances]);
         // The last class is open: it holds all longer distances too.
-        let rows = rows.map(|(lower, upper, [rewrites])| [lower, if lower == open { u64::MAX } else { upper }, rewrites]);
-        Table::of_integers("rewrite_distance", ["from_page_writes", "to_page_writes", "rewrites"], rows)
+        let rows = rows.map(|(lower, upper, [rewrites])| {
+            [lower, if lower == open { u64::MAX } else { upper }, rewrites]
+        });
+        Table::of_integers(
+            "rewrite_distance",
+            ["from_page_writes", "to_page_writes", "rewrites"],
+            rows,
+        )
     }
 
     fn window_table(&self) -> Table {
         let OverTime { shift, windows, .. } = &self.over_time;
-        let names = ["start_ns", "reads", "writes", "trims", "flushes", "read_bytes", "write_bytes", "distinct_pages"];
-        let rows = windows.iter().zip(self.over_time.distinct_pages()).enumerate().map(|(index, (window, distinct))| {
-            let [reads, writes, trims, flushes] = window.requests;
-            [(index as u64) << shift, reads, writes, trims, flushes, window.bytes[0], window.bytes[1], distinct]
-        });
+        let names = [
+            "start_ns",
+            "reads",
+            "writes",
+            "trims",
+            "flushes",
+            "read_bytes",
+            "write_bytes",
+            "distinct_pages",
+        ];
+        let rows = windows.iter().zip(self.over_time.distinct_pages()).enumerate().map(
+            |(index, (window, distinct))| {
+                let [reads, writes, trims, flushes] = window.requests;
+                [
+                    (index as u64) << shift,
+                    reads,
+                    writes,
+                    trims,
+                    flushes,
+                    window.bytes[0],
+                    window.bytes[1],
+                    distinct,
+                ]
+            },
+        );
         Table::of_integers("over_time", names, rows)
     }
 
     fn picture_table(&self) -> Table {
         let OverTime { shift, picture, .. } = &self.over_time;
-        let rows = picture.filled().map(|(window, offset, [reads, writes])| [window << shift, offset, u64::from(reads), u64::from(writes)]);
+        let rows = picture.filled().map(|(window, offset, [reads, writes])| {
+            [window << shift, offset, u64::from(reads), u64::from(writes)]
+        });
         Table::of_integers("picture", ["start_ns", "from_byte", "reads", "writes"], rows)
     }
 
     fn latency_table(&self) -> Table {
         let [reads, writes, trims, flushes] = &self.latencies;
         let rows = Histogram::rows([reads, writes, trims, flushes]);
-        let rows = rows.map(|(lower, upper, [reads, writes, trims, flushes])| [lower, upper, reads, writes, trims, flushes]);
-        Table::of_integers("latency", ["from_ns", "to_ns", "reads", "writes", "trims", "flushes"], rows)
+        let rows = rows.map(|(lower, upper, [reads, writes, trims, flushes])| {
+            [lower, upper, reads, writes, trims, flushes]
+        });
+        Table::of_integers(
+            "latency",
+            ["from_ns", "to_ns", "reads", "writes", "trims", "flushes"],
+            rows,
+        )
     }
 }
 

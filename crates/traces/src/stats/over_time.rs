@@ -14,9 +14,9 @@ pub(super) struct Window {
     pub(super) requests: [u64; 4],
     /// Bytes of each kind.
     pub(super) bytes: [u64; 4],
-    /// Touches of pages by the widest windows (as an exponent of two) for which they are the first in their window. Windows of
-    /// 2^e ns have as many distinct pages as touches of classes e and above, which is how distinct pages stay exact when two
-    /// windows become one.
+    /// Touches of pages by the widest windows (as an exponent of two) for which they are the first
+    /// in their window. Windows of 2^e ns have as many distinct pages as touches of classes e and
+    /// above, which is how distinct pages stay exact when two windows become one.
     pub(super) first_touches: [u64; WIDTHS],
 }
 
@@ -24,7 +24,9 @@ const EMPTY: Window = Window { requests: [0; 4], bytes: [0; 4], first_touches: [
 
 impl Window {
     fn absorb(&mut self, other: &Self) {
-        let add = |to: &mut [u64], from: &[u64]| to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+        let add = |to: &mut [u64], from: &[u64]| {
+            to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+        };
         add(&mut self.requests, &other.requests);
         add(&mut self.bytes, &other.bytes);
         add(&mut self.first_touches, &other.first_touches);
@@ -76,7 +78,8 @@ impl OverTime {
     }
 }
 
-/// How many reads and writes start in each stretch of addresses in each window (STABLEBUFFER figure 3).
+/// How many reads and writes start in each stretch of addresses in each window (STABLEBUFFER figure
+/// 3).
 ///
 /// Stretches are 2^shift bytes and double when the addresses do not fit into `MOST_ROWS` of them.
 #[derive(Debug)]
@@ -150,7 +153,9 @@ impl Picture {
     pub(super) fn filled(&self) -> impl Iterator<Item = (u64, u64, [u32; 2])> {
         let address = |row: usize| (self.base + row as u64) << self.shift;
         let filled = self.cells.iter().enumerate().filter(|(_, cell)| **cell != [0; 2]);
-        filled.map(move |(index, cell)| ((index / MOST_ROWS) as u64, address(index % MOST_ROWS), *cell))
+        filled.map(move |(index, cell)| {
+            ((index / MOST_ROWS) as u64, address(index % MOST_ROWS), *cell)
+        })
     }
 }
 

@@ -24,14 +24,16 @@ struct PageState {
     writes: u32,
     /// Number of the page write that wrote it last, 0 if there is none or it lies too far back.
     last_write: u32,
-    /// The highest bit: it was read. The others: 1 + the stretch of time in which it was last touched, 0 if never.
+    /// The highest bit: it was read. The others: 1 + the stretch of time in which it was last
+    /// touched, 0 if never.
     touched: u32,
 }
 
 /// Pages by volume and page number.
 #[derive(Debug)]
 pub(super) struct PageStates {
-    /// 1 + the number of each of the lowest chunks of the first volume, or 0. Zeroed memory that is never touched takes no room.
+    /// 1 + the number of each of the lowest chunks of the first volume, or 0. Zeroed memory that is
+    /// never touched takes no room.
     near: Vec<u32>,
     /// The numbers of all other chunks, by volume and place in it.
     far: HashMap<(u32, u64), u32, FxBuildHasher>,
@@ -76,10 +78,18 @@ impl PageStates {
         }
     }
 
-    /// Touches the pages `first` ... `last`. For each, `tell` gets the highest power of two, as an exponent, for which windows of
-    /// so many nanoseconds have the touch in another window than the one before; 63 for a page never touched before.
+    /// Touches the pages `first` ... `last`. For each, `tell` gets the highest power of two, as an
+    /// exponent, for which windows of so many nanoseconds have the touch in another window than the
+    /// one before; 63 for a page never touched before.
     #[inline]
-    pub(super) fn touch(&mut self, volume: u32, first: u64, last: u64, touch: Touch, mut tell: impl FnMut(usize)) {
+    pub(super) fn touch(
+        &mut self,
+        volume: u32,
+        first: u64,
+        last: u64,
+        touch: Touch,
+        mut tell: impl FnMut(usize),
+    ) {
         let stamp = (touch.now_ns >> self.stamp_shift) as u32 + 1;
         let mut page = first;
         loop {
@@ -94,14 +104,19 @@ impl PageStates {
             for state in &mut segment[start..=start + (end - page) as usize] {
                 let before = state.touched & !READ;
                 if before != stamp {
-                    let changed = if before == 0 { 63 } else { self.stamp_shift + ((before - 1) ^ (stamp - 1)).ilog2() };
+                    let changed = if before == 0 {
+                        63
+                    } else {
+                        self.stamp_shift + ((before - 1) ^ (stamp - 1)).ilog2()
+                    };
                     tell(changed as usize);
                 }
                 state.touched = stamp | (state.touched & READ);
                 if touch.is_write {
                     self.clock += 1;
                     if state.last_write > 0 {
-                        let class = (self.clock - state.last_write).ilog2().min(self.clock_limit.ilog2());
+                        let class =
+                            (self.clock - state.last_write).ilog2().min(self.clock_limit.ilog2());
                         self.rewrite_distances.add_at(class);
                     } else if state.writes > 0 {
                         self.rewrite_distances.add_at(self.clock_limit.ilog2());
@@ -147,7 +162,8 @@ impl PageStates {
     #[cold]
     fn grow(&mut self) {
         if self.chunks.is_multiple_of(SEGMENT_CHUNKS) {
-            self.segments.push(vec![PageState::default(); SEGMENT_CHUNKS * CHUNK_PAGES].into_boxed_slice());
+            self.segments
+                .push(vec![PageState::default(); SEGMENT_CHUNKS * CHUNK_PAGES].into_boxed_slice());
         }
         self.chunks += 1;
     }
@@ -158,12 +174,15 @@ impl PageStates {
         self.chunk(volume, page / CHUNK_PAGES as u64) * CHUNK_PAGES + page as usize % CHUNK_PAGES
     }
 
-    /// Reads the states at these places and nothing else, so that the waits for memory overlap: states of pages in random order
-    /// are not in a cache, and one after another each would be waited for.
+    /// Reads the states at these places and nothing else, so that the waits for memory overlap:
+    /// states of pages in random order are not in a cache, and one after another each would be
+    /// waited for.
     #[inline]
     pub(super) fn bring_near(&self, places: &[usize]) {
         let segment = SEGMENT_CHUNKS * CHUNK_PAGES;
-        let read = places.iter().fold(0, |read, place| read ^ self.segments[place / segment][place % segment].touched);
+        let read = places
+            .iter()
+            .fold(0, |read, place| read ^ self.segments[place / segment][place % segment].touched);
         std::hint::black_box(read);
     }
 
@@ -171,15 +190,20 @@ impl PageStates {
         self.segments.iter().flat_map(|segment| segment.iter()).take(self.chunks * CHUNK_PAGES)
     }
 
-    /// Takes off so much that distances below half the limit stay exact; longer ones are no longer told apart.
+    /// Takes off so much that distances below half the limit stay exact; longer ones are no longer
+    /// told apart.
     #[cold]
     fn rewind_clock(&mut self) {
         let back = self.clock - self.clock_limit.div_ceil(2);
         self.clock -= back;
-        self.segments.iter_mut().flat_map(|s| s.iter_mut()).for_each(|state| state.last_write = state.last_write.saturating_sub(back));
+        self.segments
+            .iter_mut()
+            .flat_map(|s| s.iter_mut())
+            .for_each(|state| state.last_write = state.last_write.saturating_sub(back));
     }
 
-    /// Makes stamps coarser if this time (the latest so far) would not fit: windows are at least 2^window_shift ns by now.
+    /// Makes stamps coarser if this time (the latest so far) would not fit: windows are at least
+    /// 2^window_shift ns by now.
     #[inline]
     pub(super) fn make_room(&mut self, now_ns: u64, window_shift: u32) {
         if now_ns >> self.stamp_shift > MOST_STAMPS {
@@ -203,7 +227,11 @@ impl PageStates {
     /// Pages touched, pages read, pages written.
     pub(super) fn footprint(&self) -> [u64; 3] {
         self.all().fold([0; 3], |[all, read, written], state| {
-            [all + u64::from(state.touched > 0), read + u64::from(state.touched & READ > 0), written + u64::from(state.writes > 0)]
+            [
+                all + u64::from(state.touched > 0),
+                read + u64::from(state.touched & READ > 0),
+                written + u64::from(state.writes > 0),
+            ]
         })
     }
 
@@ -225,9 +253,13 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// With a clock that is wound back every few hundred writes, distances are as without, up to the open class.
+        /// With a clock that is wound back every few hundred writes, distances are as without, up
+        /// to the open class.
         #[test]
-        fn winding_back_the_clock_changes_no_distance(pages in prop::collection::vec(0u64..60, 1..6000), bits in 6u32..12) {
+        fn winding_back_the_clock_changes_no_distance(
+            pages in prop::collection::vec(0u64..60, 1..6000),
+            bits in 6u32..12,
+        ) {
             let mut states = PageStates::with_clock_limit((1 << bits) - 1);
             let (mut last, mut expected) = (HashMap::new(), [0u64; 64]);
             for (now, &page) in pages.iter().enumerate() {
@@ -236,7 +268,13 @@ mod tests {
                     expected[((now - before) as u64).ilog2().min(bits - 1) as usize] += 1;
                 }
             }
-            let found: Vec<u64> = (0..64).map(|e| Octaves::rows([&states.rewrite_distances]).find(|r| r.0 == 1 << e).map_or(0, |r| r.2[0])).collect();
+            let found: Vec<u64> = (0..64)
+                .map(|e| {
+                    Octaves::rows([&states.rewrite_distances])
+                        .find(|r| r.0 == 1 << e)
+                        .map_or(0, |r| r.2[0])
+                })
+                .collect();
             prop_assert_eq!(&found[..], &expected[..]);
         }
     }

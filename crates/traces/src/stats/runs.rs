@@ -7,9 +7,11 @@ use units::IoRequest;
 
 use super::histogram::Octaves;
 
-/// For each stream, reads and writes apart: a request that starts where the one before it ended continues its run.
+/// For each stream, reads and writes apart: a request that starts where the one before it ended
+/// continues its run.
 ///
-/// Reads and writes are told apart because a log that is written in order is sequential also when pages are read in between.
+/// Reads and writes are told apart because a log that is written in order is sequential also when
+/// pages are read in between.
 #[derive(Debug)]
 pub(super) struct Runs {
     numbers: HashMap<u32, u32, FxBuildHasher>,
@@ -71,7 +73,9 @@ impl Runs {
     /// Counts the runs that go on to the end of the trace.
     pub(super) fn close(&mut self) {
         for runs in &mut self.streams {
-            for (run, lengths) in runs.iter_mut().zip(&mut self.lengths).filter(|(run, _)| run.requests > 0) {
+            for (run, lengths) in
+                runs.iter_mut().zip(&mut self.lengths).filter(|(run, _)| run.requests > 0)
+            {
                 lengths.add(run.requests);
                 *run = Run::default();
             }

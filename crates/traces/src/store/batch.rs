@@ -2,7 +2,10 @@
 
 use std::sync::{Arc, LazyLock};
 
-use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, RecordBatch, StringArray, UInt8Array, UInt32Array, UInt64Array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, DictionaryArray, RecordBatch, StringArray, UInt8Array, UInt32Array,
+    UInt64Array,
+};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{UInt8Type, UInt32Type, UInt64Type};
 use units::{IoOp, IoRequest};
@@ -11,7 +14,8 @@ use crate::error::Bad;
 use crate::reader::checked;
 use crate::store::{COLUMNS, schema};
 
-static OP_NAMES: LazyLock<ArrayRef> = LazyLock::new(|| Arc::new(StringArray::from_iter_values(IoOp::ALL.map(IoOp::name))));
+static OP_NAMES: LazyLock<ArrayRef> =
+    LazyLock::new(|| Arc::new(StringArray::from_iter_values(IoOp::ALL.map(IoOp::name))));
 
 /// The requests as one Arrow batch of [`schema`].
 #[must_use]
@@ -26,7 +30,8 @@ pub fn to_batch(requests: &[IoRequest]) -> RecordBatch {
         Arc::new(UInt32Array::from_iter_values(requests.iter().map(|r| r.stream))),
         Arc::new(latencies),
     ];
-    RecordBatch::try_new(schema(), columns).unwrap_or_else(|e| unreachable!("the columns are those of the schema: {e}"))
+    RecordBatch::try_new(schema(), columns)
+        .unwrap_or_else(|e| unreachable!("the columns are those of the schema: {e}"))
 }
 
 /// The columns of one batch, brought to the types of [`schema`].
@@ -59,19 +64,32 @@ impl Columns {
         };
         let needed = |name: &str| -> Result<ArrayRef, BatchError> {
             let column = column(name)?.ok_or_else(|| {
-                let found: Vec<&str> = batch.schema_ref().fields().iter().map(|f| f.name().as_str()).collect();
-                let found = if found.is_empty() { "none of a trace's columns".to_owned() } else { found.join(", ") };
-                format!("no column `{name}`: the file has {found}; a trace has {}", COLUMNS.join(", "))
+                let found: Vec<&str> =
+                    batch.schema_ref().fields().iter().map(|f| f.name().as_str()).collect();
+                let found = if found.is_empty() {
+                    "none of a trace's columns".to_owned()
+                } else {
+                    found.join(", ")
+                };
+                format!(
+                    "no column `{name}`: the file has {found}; a trace has {}",
+                    COLUMNS.join(", ")
+                )
             })?;
             if column.null_count() > 0 {
-                return Err(format!("column `{name}` has {} nulls; it must have none", column.null_count()).into());
+                return Err(format!(
+                    "column `{name}` has {} nulls; it must have none",
+                    column.null_count()
+                )
+                .into());
             }
             Ok(column)
         };
         let ops = needed("op")?;
         let ops = ops.as_dictionary::<UInt8Type>();
         let names = ops.values().as_string::<i32>();
-        let named = |text: &str| (IoOp::ALL.into_iter().find(|op| op.name() == text), text.to_owned());
+        let named =
+            |text: &str| (IoOp::ALL.into_iter().find(|op| op.name() == text), text.to_owned());
         let op_of_key = names.iter().map(|name| named(name.unwrap_or(""))).collect();
         Ok(Self {
             time_ns: needed("time_ns")?.as_primitive::<UInt64Type>().clone(),
@@ -91,11 +109,16 @@ impl Columns {
     #[inline]
     pub(super) fn request(&self, row: usize) -> Result<IoRequest, Bad> {
         let (op, text) = &self.op_of_key[usize::from(self.ops.values()[row])];
-        let Some(op) = op else { return Err(Bad::field("op", text.as_bytes(), "read, write, trim or flush")) };
-        let stream = self.stream.as_ref().map_or(0, |c| if c.is_null(row) { 0 } else { c.values()[row] });
+        let Some(op) = op else {
+            return Err(Bad::field("op", text.as_bytes(), "read, write, trim or flush"));
+        };
+        let stream =
+            self.stream.as_ref().map_or(0, |c| if c.is_null(row) { 0 } else { c.values()[row] });
         let length = u64::from(self.length.values()[row]);
-        let mut request = checked(self.time_ns.values()[row], *op, self.offset.values()[row], length, stream)?;
-        request.latency_ns = self.latency_ns.as_ref().and_then(|c| c.is_valid(row).then(|| c.values()[row]));
+        let mut request =
+            checked(self.time_ns.values()[row], *op, self.offset.values()[row], length, stream)?;
+        request.latency_ns =
+            self.latency_ns.as_ref().and_then(|c| c.is_valid(row).then(|| c.values()[row]));
         Ok(request)
     }
 }

@@ -1,6 +1,7 @@
 //! The canonical store: a Parquet file that Flashwright, pandas, polars and DuckDB read alike.
 //!
-//! Columns, in this order; offsets and lengths are in bytes, times in nanoseconds since the first request:
+//! Columns, in this order; offsets and lengths are in bytes, times in nanoseconds since the first
+//! request:
 //!
 //! | column       | type                                         | null |
 //! |--------------|----------------------------------------------|------|
@@ -51,8 +52,18 @@ pub(crate) const COLUMNS: [&str; 6] = ["time_ns", "op", "offset", "length", "str
 
 static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
     let op = DataType::Dictionary(Box::new(DataType::UInt8), Box::new(DataType::Utf8));
-    let types = [DataType::UInt64, op, DataType::UInt64, DataType::UInt32, DataType::UInt32, DataType::UInt64];
-    let fields = COLUMNS.iter().zip(types).map(|(name, kind)| Field::new(*name, kind, *name == "latency_ns"));
+    let types = [
+        DataType::UInt64,
+        op,
+        DataType::UInt64,
+        DataType::UInt32,
+        DataType::UInt32,
+        DataType::UInt64,
+    ];
+    let fields = COLUMNS
+        .iter()
+        .zip(types)
+        .map(|(name, kind)| Field::new(*name, kind, *name == "latency_ns"));
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 });
 

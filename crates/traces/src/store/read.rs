@@ -21,8 +21,8 @@ use crate::store::{COLUMNS, keys};
 /// Rows decoded at once.
 const BATCH_ROWS: usize = 64 << 10;
 
-/// Reads a trace from its Parquet file. Columns of other but fitting types are taken too, so that a table that pandas
-/// or DuckDB wrote can be read; `stream` and `latency_ns` may be missing.
+/// Reads a trace from its Parquet file. Columns of other but fitting types are taken too, so that a
+/// table that pandas or DuckDB wrote can be read; `stream` and `latency_ns` may be missing.
 pub struct StoreReader {
     batches: ParquetRecordBatchReader,
     columns: Option<Columns>,
@@ -44,25 +44,51 @@ impl StoreReader {
         Self::open_counting(path, skip_bad, Arc::default())
     }
 
-    pub(crate) fn open_counting(path: &Path, skip_bad: u64, position: Arc<Position>) -> Result<Self, TraceError> {
-        let file = File::open(path).map_err(|source| TraceError::Io { path: path.to_owned(), doing: "open", offset: 0, source })?;
+    pub(crate) fn open_counting(
+        path: &Path,
+        skip_bad: u64,
+        position: Arc<Position>,
+    ) -> Result<Self, TraceError> {
+        let file = File::open(path).map_err(|source| TraceError::Io {
+            path: path.to_owned(),
+            doing: "open",
+            offset: 0,
+            source,
+        })?;
         let failed = |source: ParquetError| TraceError::Parquet {
             path: path.to_owned(),
             doing: "open",
             place: Place::Row(0),
             source: Box::new(source),
         };
-        let builder = catch_unwind(AssertUnwindSafe(|| ParquetRecordBatchReaderBuilder::try_new(file)));
-        let damaged = |_| Err(ParquetError::General("the file is damaged: decoding its footer panicked".to_owned()));
+        let builder =
+            catch_unwind(AssertUnwindSafe(|| ParquetRecordBatchReaderBuilder::try_new(file)));
+        let damaged = |_| {
+            Err(ParquetError::General(
+                "the file is damaged: decoding its footer panicked".to_owned(),
+            ))
+        };
         let builder = builder.unwrap_or_else(damaged).map_err(failed)?;
         let about = builder.metadata().file_metadata();
         let rows = u64::try_from(about.num_rows()).unwrap_or(0);
         let pairs = about.key_value_metadata().into_iter().flatten();
-        let metadata = pairs.filter_map(|pair| Some((pair.key.clone(), pair.value.clone()?))).collect();
+        let metadata =
+            pairs.filter_map(|pair| Some((pair.key.clone(), pair.value.clone()?))).collect();
         let mask = ProjectionMask::columns(builder.parquet_schema(), COLUMNS);
-        let batches = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build().map_err(failed)?;
+        let batches =
+            builder.with_projection(mask).with_batch_size(BATCH_ROWS).build().map_err(failed)?;
         let (bad, clock) = (BadRecords::new(path, skip_bad), Clock::default());
-        Ok(Self { batches, columns: None, next_row: 0, row: 0, rows, bad, clock, metadata, position })
+        Ok(Self {
+            batches,
+            columns: None,
+            next_row: 0,
+            row: 0,
+            rows,
+            bad,
+            clock,
+            metadata,
+            position,
+        })
     }
 
     /// Requests in the file, as its footer says.
@@ -78,14 +104,22 @@ impl StoreReader {
     }
 
     fn failed(&self, source: Box<dyn std::error::Error + Send + Sync>) -> TraceError {
-        TraceError::Parquet { path: self.bad.path().to_owned(), doing: "read", place: Place::Row(self.row), source }
+        TraceError::Parquet {
+            path: self.bad.path().to_owned(),
+            doing: "read",
+            place: Place::Row(self.row),
+            source,
+        }
     }
 
     /// Decodes the next batch of rows; `false` at the end.
     fn next_columns(&mut self) -> Result<bool, TraceError> {
-        // The Parquet library panics on some damaged files; a file from outside must never take the process down.
+        // The Parquet library panics on some damaged files; a file from outside must never take the
+        // process down.
         let next = catch_unwind(AssertUnwindSafe(|| self.batches.next()));
-        let Some(batch) = next.map_err(|_| self.failed("the file is damaged: decoding it panicked".into()))? else {
+        let Some(batch) =
+            next.map_err(|_| self.failed("the file is damaged: decoding it panicked".into()))?
+        else {
             self.columns = None;
             return Ok(false);
         };
@@ -100,7 +134,9 @@ impl TraceReader for StoreReader {
     fn read_batch(&mut self, out: &mut Vec<IoRequest>, max: usize) -> Result<usize, TraceError> {
         let start = out.len();
         while out.len() - start < max {
-            let Some(columns) = self.columns.as_ref().filter(|columns| self.next_row < columns.rows()) else {
+            let Some(columns) =
+                self.columns.as_ref().filter(|columns| self.next_row < columns.rows())
+            else {
                 if self.next_columns()? {
                     continue;
                 }
@@ -132,13 +168,17 @@ impl TraceReader for StoreReader {
     }
 
     fn facts(&self) -> Facts {
-        let before: Option<u64> = self.metadata.get(keys::START_NS).and_then(|text| text.parse().ok());
+        let before: Option<u64> =
+            self.metadata.get(keys::START_NS).and_then(|text| text.parse().ok());
         Facts {
             skipped: self.bad.skipped,
             clamped_times: self.clock.clamped,
             start_ns: before.map(|ns| ns.saturating_add(self.clock.start.unwrap_or(0))),
             timeless: self.metadata.get(keys::TIMELESS).is_some_and(|text| text == "true"),
-            streams_are_volumes: self.metadata.get(keys::STREAMS_ARE_VOLUMES).is_some_and(|text| text == "true"),
+            streams_are_volumes: self
+                .metadata
+                .get(keys::STREAMS_ARE_VOLUMES)
+                .is_some_and(|text| text == "true"),
         }
     }
 }

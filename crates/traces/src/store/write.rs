@@ -33,9 +33,19 @@ impl StoreWriter {
     /// [`TraceError::Parquet`].
     pub fn new(output: Output, zstd_level: u32, origin: &Origin) -> Result<Self, TraceError> {
         let path = output.path().to_owned();
-        let failed = |source: ParquetError| TraceError::Parquet { path, doing: "write", place: Place::Row(0), source: Box::new(source) };
-        let parquet = properties(zstd_level).and_then(|properties| ArrowWriter::try_new(output, schema(), Some(properties)));
-        let mut writer = Self { parquet: parquet.map_err(failed)?, waiting: Vec::with_capacity(BATCH_ROWS), written: 0 };
+        let failed = |source: ParquetError| TraceError::Parquet {
+            path,
+            doing: "write",
+            place: Place::Row(0),
+            source: Box::new(source),
+        };
+        let parquet = properties(zstd_level)
+            .and_then(|properties| ArrowWriter::try_new(output, schema(), Some(properties)));
+        let mut writer = Self {
+            parquet: parquet.map_err(failed)?,
+            waiting: Vec::with_capacity(BATCH_ROWS),
+            written: 0,
+        };
         writer.note(keys::VERSION, env!("CARGO_PKG_VERSION"));
         writer.note(keys::SOURCE_FORMAT, &origin.format);
         writer.note(keys::STREAMS_ARE_VOLUMES, &origin.streams_are_volumes.to_string());
@@ -52,7 +62,12 @@ impl StoreWriter {
 
     fn failed(&self, source: ParquetError) -> TraceError {
         let path = self.parquet.inner().path().to_owned();
-        TraceError::Parquet { path, doing: "write", place: Place::Row(self.written), source: Box::new(source) }
+        TraceError::Parquet {
+            path,
+            doing: "write",
+            place: Place::Row(self.written),
+            source: Box::new(source),
+        }
     }
 
     fn write_waiting(&mut self) -> Result<(), TraceError> {
@@ -109,8 +124,12 @@ impl TraceWriter for StoreWriter {
         }
         let path = self.parquet.inner().path().to_owned();
         let output = self.parquet.into_inner();
-        let output =
-            output.map_err(|source| TraceError::Parquet { path, doing: "write", place: Place::Row(requests), source: Box::new(source) })?;
+        let output = output.map_err(|source| TraceError::Parquet {
+            path,
+            doing: "write",
+            place: Place::Row(requests),
+            source: Box::new(source),
+        })?;
         output.commit()?;
         Ok(Written { requests, dropped: 0 })
     }

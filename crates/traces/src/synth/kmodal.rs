@@ -8,7 +8,9 @@ use registry::{Info, Param, ParamKind, SpecError};
 use units::PageOp;
 
 use super::alias::Alias;
-use super::{Entry, Generator, Inputs, Model, PAGES, UPDATES, UpdateSet, bad_value, below, permute, write};
+use super::{
+    Entry, Generator, Inputs, Model, PAGES, UPDATES, UpdateSet, bad_value, below, permute, write,
+};
 
 pub(super) const ENTRY: Entry = Entry {
     info: Info {
@@ -31,7 +33,8 @@ pub(super) const ENTRY: Entry = Entry {
     build,
 };
 
-const RIGHT: &str = "size:share pairs such as 0.2:0.8,0.8:0.2 (sizes above 0, shares at least 0, each summing to 1)";
+const RIGHT: &str = "size:share pairs such as 0.2:0.8,0.8:0.2 (sizes above 0, shares at least 0, \
+                     each summing to 1)";
 
 fn build(inputs: &Inputs<'_>) -> Result<Box<dyn Model>, SpecError> {
     let text = inputs.args.text("sets");
@@ -39,7 +42,11 @@ fn build(inputs: &Inputs<'_>) -> Result<Box<dyn Model>, SpecError> {
     let sets = parse(text).ok_or_else(|| bad(RIGHT.to_owned()))?;
     let model = KModal::new(inputs.pages, &sets);
     if let Some(empty) = model.sets.iter().position(|set| set.pages == 0) {
-        return Err(bad(format!("possible with {} pages: set {} is smaller than one page", inputs.pages, empty + 1)));
+        return Err(bad(format!(
+            "possible with {} pages: set {} is smaller than one page",
+            inputs.pages,
+            empty + 1
+        )));
     }
     Ok(Box::new(model))
 }
@@ -48,7 +55,8 @@ fn parse(text: &str) -> Option<Vec<UpdateSet>> {
     let mut sets = Vec::new();
     for part in text.split(',') {
         let (size, share) = part.split_once(':')?;
-        let (size_share, update_share): (f64, f64) = (size.trim().parse().ok()?, share.trim().parse().ok()?);
+        let (size_share, update_share): (f64, f64) =
+            (size.trim().parse().ok()?, share.trim().parse().ok()?);
         if !(size_share > 0.0 && size_share <= 1.0 && (0.0..=1.0).contains(&update_share)) {
             return None;
         }
@@ -56,7 +64,9 @@ fn parse(text: &str) -> Option<Vec<UpdateSet>> {
     }
     // Wide enough for shares written with three digits, such as three times 0.333.
     let is_one = |sum: f64| (sum - 1.0).abs() <= 2e-3;
-    (is_one(sets.iter().map(|s| s.size_share).sum()) && is_one(sets.iter().map(|s| s.update_share).sum())).then_some(sets)
+    (is_one(sets.iter().map(|s| s.size_share).sum())
+        && is_one(sets.iter().map(|s| s.update_share).sum()))
+    .then_some(sets)
 }
 
 struct KModal {
@@ -73,7 +83,8 @@ struct Set {
 }
 
 impl KModal {
-    /// Sets one after another, their sizes rounded to whole pages. The shares are scaled to sum to exactly 1.
+    /// Sets one after another, their sizes rounded to whole pages. The shares are scaled to sum to
+    /// exactly 1.
     fn new(pages: u32, shares: &[UpdateSet]) -> Self {
         let sizes: f64 = shares.iter().map(|s| s.size_share).sum();
         let updates: f64 = shares.iter().map(|s| s.update_share).sum();
@@ -81,7 +92,11 @@ impl KModal {
         let (mut first, mut size_share) = (0, 0.0);
         for (index, set) in shares.iter().enumerate() {
             size_share += set.size_share / sizes;
-            let end = if index + 1 == shares.len() { pages } else { ((size_share * f64::from(pages)).round() as u32).clamp(first, pages) };
+            let end = if index + 1 == shares.len() {
+                pages
+            } else {
+                ((size_share * f64::from(pages)).round() as u32).clamp(first, pages)
+            };
             sets.push(Set { first, pages: end - first, update_share: set.update_share / updates });
             first = end;
         }
@@ -96,11 +111,19 @@ impl Model for KModal {
     }
 
     fn weights(&self) -> Vec<f64> {
-        self.sets.iter().flat_map(|set| std::iter::repeat_n(set.update_share / f64::from(set.pages), set.pages as usize)).collect()
+        self.sets
+            .iter()
+            .flat_map(|set| {
+                std::iter::repeat_n(set.update_share / f64::from(set.pages), set.pages as usize)
+            })
+            .collect()
     }
 
     fn sets(&self) -> Option<Vec<UpdateSet>> {
-        let share = |set: &Set| UpdateSet { size_share: f64::from(set.pages) / f64::from(self.pages), update_share: set.update_share };
+        let share = |set: &Set| UpdateSet {
+            size_share: f64::from(set.pages) / f64::from(self.pages),
+            update_share: set.update_share,
+        };
         Some(self.sets.iter().map(share).collect())
     }
 }

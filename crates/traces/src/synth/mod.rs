@@ -1,8 +1,9 @@
 //! Synthetic workloads: page writes drawn from a distribution that is known exactly.
 //!
-//! A workload is asked for by a spec such as `zipf?s=0.99&pages=1Mi&updates=15x` and a seed; the same two always give the same
-//! sequence. It also tells the exact probability with which each page is updated, so that a simulation can be set beside the
-//! theoretical bound for that very distribution.
+//! A workload is asked for by a spec such as `zipf?s=0.99&pages=1Mi&updates=15x` and a seed; the
+//! same two always give the same sequence. It also tells the exact probability with which each page
+//! is updated, so that a simulation can be set beside the theoretical bound for that very
+//! distribution.
 
 mod alias;
 mod kmodal;
@@ -39,20 +40,36 @@ pub struct Entry {
 }
 
 /// All kinds of workload.
-pub static REGISTRY: &[Entry] =
-    &[uniform::ENTRY, zipf::ENTRY, kmodal::ENTRY, tpce::ENTRY, shifting::ENTRY, sequential::ENTRY, mixed::ENTRY];
+pub static REGISTRY: &[Entry] = &[
+    uniform::ENTRY,
+    zipf::ENTRY,
+    kmodal::ENTRY,
+    tpce::ENTRY,
+    shifting::ENTRY,
+    sequential::ENTRY,
+    mixed::ENTRY,
+];
 
-const PAGES: Param =
-    Param { name: "pages", kind: ParamKind::Integer { min: 1, max: 1 << 31 }, default: "1Mi", help: "logical pages in the footprint" };
-const UPDATES: Param =
-    Param { name: "updates", kind: ParamKind::Text, default: "15x", help: "page writes: a number, or `15x` for 15 times the pages" };
+const PAGES: Param = Param {
+    name: "pages",
+    kind: ParamKind::Integer { min: 1, max: 1 << 31 },
+    default: "1Mi",
+    help: "logical pages in the footprint",
+};
+const UPDATES: Param = Param {
+    name: "updates",
+    kind: ParamKind::Text,
+    default: "15x",
+    help: "page writes: a number, or `15x` for 15 times the pages",
+};
 
 const fn permute(default: &'static str) -> Param {
     Param {
         name: "permute",
         kind: ParamKind::Choice(&["yes", "no"]),
         default,
-        help: "scatter the pages over the address space, so that pages alike in frequency are not neighbours",
+        help: "scatter the pages over the address space, so that pages alike in frequency are not \
+               neighbours",
     }
 }
 
@@ -111,7 +128,8 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Reads a spec: `uniform?pages=1Mi&updates=15x`, `zipf(s=1)`, with or without `synth:` before it.
+    /// Reads a spec: `uniform?pages=1Mi&updates=15x`, `zipf(s=1)`, with or without `synth:` before
+    /// it.
     ///
     /// # Errors
     /// [`SpecError`] for an unknown workload or key, or a value that is wrong.
@@ -182,14 +200,17 @@ impl Workload {
         self.updates
     }
 
-    /// The exact share of updates of each page. Takes 8 bytes a page, and time in proportion to the pages.
+    /// The exact share of updates of each page. Takes 8 bytes a page, and time in proportion to the
+    /// pages.
     #[must_use]
     pub fn page_weights(&self) -> Weights {
-        let meaning = if self.model.phases() == 1 { Meaning::Stationary } else { Meaning::TimeAverage };
+        let meaning =
+            if self.model.phases() == 1 { Meaning::Stationary } else { Meaning::TimeAverage };
         Weights { meaning, per_page: self.model.weights(), sets: self.model.sets() }
     }
 
-    /// Number of stretches of the sequence in each of which the weights stay as they are: 1 unless the workload shifts.
+    /// Number of stretches of the sequence in each of which the weights stay as they are: 1 unless
+    /// the workload shifts.
     #[must_use]
     pub fn phases(&self) -> u64 {
         self.model.phases()
@@ -243,7 +264,8 @@ impl PageSource for Synthetic {
 
     fn fill(&mut self, buffer: &mut [PageOp]) -> Result<usize, SourceError> {
         let count = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
-        // Small enough that a second pass over the chunk, such as the permutation, finds it in the nearest cache.
+        // Small enough that a second pass over the chunk, such as the permutation, finds it in the
+        // nearest cache.
         for chunk in buffer[..count].chunks_mut(2048) {
             self.generator.fill(chunk);
         }
@@ -264,40 +286,77 @@ fn start(model: &Arc<dyn Model>, seed: u64) -> Box<dyn Generator> {
 
 fn build(entry: &Entry, inputs: &Inputs<'_>) -> Result<Arc<dyn Model>, SpecError> {
     let model: Arc<dyn Model> = Arc::from((entry.build)(inputs)?);
-    let permute = inputs.args.iter().any(|(name, value)| name == "permute" && *value == Value::Text("yes".to_owned()));
-    Ok(if permute { Arc::new(permutation::Permuted::new(model, Permutation::new(inputs.pages, inputs.seed))) } else { model })
+    let permute = inputs
+        .args
+        .iter()
+        .any(|(name, value)| name == "permute" && *value == Value::Text("yes".to_owned()));
+    Ok(if permute {
+        Arc::new(permutation::Permuted::new(model, Permutation::new(inputs.pages, inputs.seed)))
+    } else {
+        model
+    })
 }
 
 /// A number of page writes: whole, or a multiple of the pages.
-fn parse_count(info: &'static Info, args: &Args, key: &'static str, pages: u32) -> Result<u64, SpecError> {
+fn parse_count(
+    info: &'static Info,
+    args: &Args,
+    key: &'static str,
+    pages: u32,
+) -> Result<u64, SpecError> {
     const COUNT: Info = Info {
         name: "count",
         aliases: &[],
         summary: "",
         source: "",
-        params: &[Param { name: "count", kind: ParamKind::Integer { min: 1, max: 1 << 53 }, default: "1", help: "" }],
+        params: &[Param {
+            name: "count",
+            kind: ParamKind::Integer { min: 1, max: 1 << 53 },
+            default: "1",
+            help: "",
+        }],
     };
     let text = args.text(key);
     let count = match text.strip_suffix('x') {
         Some(times) => {
-            let count = times.trim().parse().map_or(f64::NAN, |times: f64| (times * f64::from(pages)).round());
+            let count = times
+                .trim()
+                .parse()
+                .map_or(f64::NAN, |times: f64| (times * f64::from(pages)).round());
             (1.0..=(1u64 << 53) as f64).contains(&count).then_some(count as u64)
         }
-        None => {
-            COUNT.accept(&Spec { name: String::new(), given: vec![("count".to_owned(), text.to_owned())] }).ok().map(|a| a.integer("count"))
-        }
+        None => COUNT
+            .accept(&Spec {
+                name: String::new(),
+                given: vec![("count".to_owned(), text.to_owned())],
+            })
+            .ok()
+            .map(|a| a.integer("count")),
     };
-    count.ok_or_else(|| bad_value(info, key, text, "a number of page writes from 1 to 2^53, or a multiple of the pages such as 15x"))
+    count.ok_or_else(|| {
+        bad_value(
+            info,
+            key,
+            text,
+            "a number of page writes from 1 to 2^53, or a multiple of the pages such as 15x",
+        )
+    })
 }
 
 fn bad_value(info: &Info, key: &str, value: &str, right: impl Into<String>) -> SpecError {
-    SpecError::BadValue { name: info.name, key: key.to_owned(), value: value.to_owned(), right: right.into() }
+    SpecError::BadValue {
+        name: info.name,
+        key: key.to_owned(),
+        value: value.to_owned(),
+        right: right.into(),
+    }
 }
 
 /// A whole number below `bound`, and 64 more bits that do not depend on it.
 ///
-/// Multiply and shift without rejection: a number's probability is off by less than one part in 2^64 / `bound`, 2^33 at worst.
-/// The further bits are independent of the number to the same degree.
+/// Multiply and shift without rejection: a number's probability is off by less than one part in
+/// 2^64 / `bound`, 2^33 at worst. The further bits are independent of the number to the same
+/// degree.
 #[inline]
 fn below(rng: &mut Pcg64Mcg, bound: u32) -> (u32, u64) {
     let wide = u128::from(rng.next_u64()) * u128::from(bound);

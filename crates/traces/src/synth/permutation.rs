@@ -12,10 +12,11 @@ const ROUNDS: usize = 4;
 
 /// A bijection of 0 ... pages - 1 onto itself.
 ///
-/// Rounds of "add a key, multiply by an odd key, xor with the upper half shifted down", each of which is a bijection of the
-/// smallest power of two that holds all pages; a result outside the pages is sent through again until it is inside (cycle
-/// walking: J. Black, P. Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002), fewer than twice on average.
-/// Made to scatter neighbours, not to keep secrets.
+/// Rounds of "add a key, multiply by an odd key, xor with the upper half shifted down", each of
+/// which is a bijection of the smallest power of two that holds all pages; a result outside the
+/// pages is sent through again until it is inside (cycle walking: J. Black, P. Rogaway, "Ciphers
+/// with arbitrary finite domains", CT-RSA 2002), fewer than twice on average. Made to scatter
+/// neighbours, not to keep secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permutation {
     pages: u32,
@@ -81,7 +82,10 @@ impl Permuted {
 
 impl Model for Permuted {
     fn generator(self: Arc<Self>, rng: Pcg64Mcg) -> Box<dyn Generator> {
-        Box::new(Scattering { inner: Arc::clone(&self.inner).generator(rng), permutation: self.permutation })
+        Box::new(Scattering {
+            inner: Arc::clone(&self.inner).generator(rng),
+            permutation: self.permutation,
+        })
     }
 
     fn weights(&self) -> Vec<f64> {
@@ -113,7 +117,8 @@ struct Scattering {
 impl Generator for Scattering {
     fn fill(&mut self, buffer: &mut [PageOp]) {
         self.inner.fill(buffer);
-        // A pass of its own without a branch, which the compiler can make wide; then the few that fell outside.
+        // A pass of its own without a branch, which the compiler can make wide; then the few that
+        // fell outside.
         let permutation = self.permutation;
         let mut outside = 0u32;
         for op in buffer.iter_mut() {
@@ -155,7 +160,8 @@ mod tests {
         }
     }
 
-    /// The first 1 % of pages must spread over 64 stretches of the address space as evenly as chance would put them.
+    /// The first 1 % of pages must spread over 64 stretches of the address space as evenly as
+    /// chance would put them.
     #[test]
     fn hot_pages_are_scattered() {
         for (pages, seed) in [(1 << 20, 1), (1 << 20, 2), (1_000_003, 3), (3 << 18, 4)] {
@@ -169,8 +175,12 @@ mod tests {
                 neighbours += u32::from(permutation.apply(page + 1).abs_diff(place) == 1);
             }
             let expected = f64::from(hot) / 64.0;
-            let chi_square: f64 = bins.iter().map(|&b| (f64::from(b) - expected).powi(2) / expected).sum();
-            assert!(chi_square < 63.0 + 6.0 * 126f64.sqrt(), "{pages} pages: chi-square {chi_square} of 63 degrees of freedom");
+            let chi_square: f64 =
+                bins.iter().map(|&b| (f64::from(b) - expected).powi(2) / expected).sum();
+            assert!(
+                chi_square < 63.0 + 6.0 * 126f64.sqrt(),
+                "{pages} pages: chi-square {chi_square} of 63 degrees of freedom"
+            );
             assert!(neighbours < 5, "{neighbours} of {hot} neighbours stayed neighbours");
         }
     }

@@ -25,7 +25,11 @@ impl Requests {
     /// Never: a synthetic source cannot fail.
     pub fn read_batch(&mut self, out: &mut Vec<IoRequest>, most: usize) -> usize {
         let read = self.draw(most);
-        out.extend((self.count..).zip(&self.operations[..read]).map(|(number, &operation)| request(number, operation, self.page_bytes)));
+        out.extend(
+            (self.count..)
+                .zip(&self.operations[..read])
+                .map(|(number, &operation)| request(number, operation, self.page_bytes)),
+        );
         self.count += read as u64;
         read
     }
@@ -55,7 +59,8 @@ impl RequestSource for Requests {
 
     fn fill(&mut self, buffer: &mut [IoRequest]) -> Result<usize, SourceError> {
         let read = self.draw(buffer.len());
-        for ((number, &operation), out) in (self.count..).zip(&self.operations[..read]).zip(buffer) {
+        for ((number, &operation), out) in (self.count..).zip(&self.operations[..read]).zip(buffer)
+        {
             *out = request(number, operation, self.page_bytes);
         }
         self.count += read as u64;
@@ -81,7 +86,14 @@ mod tests {
         while source.read_batch(&mut batches, 999) > 0 {}
         source.rewind().unwrap();
         let mut filled = vec![batches[0]; 6000];
-        assert_eq!((source.requests(), source.fill(&mut filled).unwrap(), source.fill(&mut [batches[0]]).unwrap()), (Some(5000), 5000, 0));
+        assert_eq!(
+            (
+                source.requests(),
+                source.fill(&mut filled).unwrap(),
+                source.fill(&mut [batches[0]]).unwrap()
+            ),
+            (Some(5000), 5000, 0)
+        );
         assert_eq!(filled[..5000], batches[..]);
     }
 }

@@ -29,15 +29,19 @@ impl Model for Sequential {
         Box::new(March { pages: self.pages, next: 0 })
     }
 
-    /// Shares of the updates of one pass: where it stops within a round, the pages after that have one update less.
+    /// Shares of the updates of one pass: where it stops within a round, the pages after that have
+    /// one update less.
     fn weights(&self) -> Vec<f64> {
-        let (rounds, rest) = (self.updates / u64::from(self.pages), self.updates % u64::from(self.pages));
+        let (rounds, rest) =
+            (self.updates / u64::from(self.pages), self.updates % u64::from(self.pages));
         let share = |page: u64| (rounds + u64::from(page < rest)) as f64 / self.updates as f64;
         (0..u64::from(self.pages)).map(share).collect()
     }
 
     fn sets(&self) -> Option<Vec<UpdateSet>> {
-        self.updates.is_multiple_of(u64::from(self.pages)).then(|| vec![UpdateSet { size_share: 1.0, update_share: 1.0 }])
+        self.updates
+            .is_multiple_of(u64::from(self.pages))
+            .then(|| vec![UpdateSet { size_share: 1.0, update_share: 1.0 }])
     }
 
     fn is_independent(&self) -> bool {

@@ -7,7 +7,10 @@ use rand_pcg::Pcg64Mcg;
 use registry::{Info, Param, ParamKind, SpecError};
 use units::PageOp;
 
-use super::{Entry, Generator, Inputs, Model, PAGES, UPDATES, UpdateSet, below, parse_count, permute, threshold, write};
+use super::{
+    Entry, Generator, Inputs, Model, PAGES, UPDATES, UpdateSet, below, parse_count, permute,
+    threshold, write,
+};
 
 pub(super) const ENTRY: Entry = Entry {
     info: Info {
@@ -51,18 +54,26 @@ pub(super) const ENTRY: Entry = Entry {
 fn build(inputs: &Inputs<'_>) -> Result<Box<dyn Model>, SpecError> {
     let args = inputs.args;
     let given_period = parse_count(&ENTRY.info, args, "period", inputs.pages)?;
-    // At least one page is hot, and one is cold where there are two: each share needs a page that gets it.
+    // At least one page is hot, and one is cold where there are two: each share needs a page that
+    // gets it.
     let wanted = (args.number("size") * f64::from(inputs.pages)).round() as u32;
     let hot = wanted.clamp(1, (inputs.pages - 1).max(1));
     let step = (args.number("step") * f64::from(hot)).round() as u32;
     // A set that stays where it is has one phase.
     let period = if step == 0 { inputs.updates } else { given_period };
     let share = if inputs.pages == 1 { 1.0 } else { args.number("share") };
-    Ok(Box::new(Shifting { pages: inputs.pages, updates: inputs.updates, hot, share, period, step }))
+    Ok(Box::new(Shifting {
+        pages: inputs.pages,
+        updates: inputs.updates,
+        hot,
+        share,
+        period,
+        step,
+    }))
 }
 
-/// `hot` pages in a row get `share` of the updates and the others the rest, each uniformly. After every `period` updates the row
-/// moves on by `step` pages, around the end.
+/// `hot` pages in a row get `share` of the updates and the others the rest, each uniformly. After
+/// every `period` updates the row moves on by `step` pages, around the end.
 struct Shifting {
     pages: u32,
     updates: u64,
@@ -78,7 +89,11 @@ impl Shifting {
     }
 
     fn cold_weight(&self) -> f64 {
-        if self.hot == self.pages { 0.0 } else { (1.0 - self.share) / f64::from(self.pages - self.hot) }
+        if self.hot == self.pages {
+            0.0
+        } else {
+            (1.0 - self.share) / f64::from(self.pages - self.hot)
+        }
     }
 
     fn hot_weight(&self) -> f64 {
@@ -87,13 +102,22 @@ impl Shifting {
 
     /// Weights if each page is hot for this share of the updates.
     fn weights_of(&self, hot_for: &[f64]) -> Vec<f64> {
-        hot_for.iter().map(|hot| hot * self.hot_weight() + (1.0 - hot) * self.cold_weight()).collect()
+        hot_for
+            .iter()
+            .map(|hot| hot * self.hot_weight() + (1.0 - hot) * self.cold_weight())
+            .collect()
     }
 }
 
 impl Model for Shifting {
     fn generator(self: Arc<Self>, rng: Pcg64Mcg) -> Box<dyn Generator> {
-        Box::new(Draw { hot_below: threshold(self.share), left: self.period, phase: 0, model: self, rng })
+        Box::new(Draw {
+            hot_below: threshold(self.share),
+            left: self.period,
+            phase: 0,
+            model: self,
+            rng,
+        })
     }
 
     fn weights(&self) -> Vec<f64> {
@@ -106,7 +130,10 @@ impl Model for Shifting {
         };
         for phase in 0..self.phases() {
             let updates = self.period.min(self.updates - phase * self.period) as i64;
-            let (first, end) = (self.first_hot(phase) as usize, self.first_hot(phase) as usize + self.hot as usize);
+            let (first, end) = (
+                self.first_hot(phase) as usize,
+                self.first_hot(phase) as usize + self.hot as usize,
+            );
             add(first, end.min(pages), updates);
             if end > pages {
                 add(0, end - pages, updates);
@@ -128,7 +155,10 @@ impl Model for Shifting {
             let size_share = f64::from(self.hot) / f64::from(self.pages);
             let mut sets = vec![UpdateSet { size_share, update_share: self.share }];
             if self.hot < self.pages {
-                sets.push(UpdateSet { size_share: 1.0 - size_share, update_share: 1.0 - self.share });
+                sets.push(UpdateSet {
+                    size_share: 1.0 - size_share,
+                    update_share: 1.0 - self.share,
+                });
             }
             sets
         })
@@ -141,7 +171,8 @@ impl Model for Shifting {
     fn phase_weights(&self, phase: u64) -> Vec<f64> {
         let mut hot = vec![0.0; self.pages as usize];
         for offset in 0..self.hot {
-            hot[((u64::from(self.first_hot(phase)) + u64::from(offset)) % u64::from(self.pages)) as usize] = 1.0;
+            hot[((u64::from(self.first_hot(phase)) + u64::from(offset)) % u64::from(self.pages))
+                as usize] = 1.0;
         }
         self.weights_of(&hot)
     }
@@ -173,8 +204,10 @@ impl Generator for Draw {
             let (now, rest) = buffer.split_at_mut(count);
             for op in now {
                 let is_hot = all_hot || self.rng.next_u64() < self.hot_below;
-                let (start, size) = if is_hot { (0, model.hot) } else { (model.hot, model.pages - model.hot) };
-                let page = u64::from(first) + u64::from(start) + u64::from(below(&mut self.rng, size).0);
+                let (start, size) =
+                    if is_hot { (0, model.hot) } else { (model.hot, model.pages - model.hot) };
+                let page =
+                    u64::from(first) + u64::from(start) + u64::from(below(&mut self.rng, size).0);
                 *op = write((page % u64::from(model.pages)) as u32);
             }
             self.left -= count as u64;

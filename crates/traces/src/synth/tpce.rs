@@ -14,7 +14,8 @@ pub(super) const ENTRY: Entry = Entry {
         name: "tpce",
         aliases: &["tpc_e", "nurand"],
         summary: "TPC-E's non-uniform random numbers, taken as page numbers",
-        source: "TPC-E, EGen CRandom::NURnd with the A and s of Trade-Update frame 1; MULTILOG section 6.2",
+        source: "TPC-E, EGen CRandom::NURnd with the A and s of Trade-Update frame 1; MULTILOG \
+                 section 6.2",
         params: &[
             Param {
                 name: "a",
@@ -22,7 +23,12 @@ pub(super) const ENTRY: Entry = Entry {
                 default: "65535",
                 help: "A: 2^k - 1; k bits of the number are 1 with probability 3/4 instead of 1/2",
             },
-            Param { name: "s", kind: ParamKind::Integer { min: 0, max: 31 }, default: "7", help: "number of low bits that stay uniform" },
+            Param {
+                name: "s",
+                kind: ParamKind::Integer { min: 0, max: 31 },
+                default: "7",
+                help: "number of low bits that stay uniform",
+            },
             PAGES,
             UPDATES,
             permute("no"),
@@ -45,19 +51,23 @@ fn build(inputs: &Inputs<'_>) -> Result<Box<dyn Model>, SpecError> {
 /// NURnd(P, Q, A, s) = ((rnd(P, Q) | (rnd(0, A) << s)) % (Q - P + 1)) + P
 /// ```
 ///
-/// with a bitwise or and A = 2^k - 1, so that each of k bits is 1 with probability 3/4. Trade-Update and Trade-Lookup draw the
-/// trades that they touch this way, with P = 1, Q = the number of trades, A = 65535 and s = 7.
+/// with a bitwise or and A = 2^k - 1, so that each of k bits is 1 with probability 3/4.
+/// Trade-Update and Trade-Lookup draw the trades that they touch this way, with P = 1, Q = the
+/// number of trades, A = 65535 and s = 7.
 ///
-/// MULTILOG section 6.2 names "the TPC-E non-uniform distribution" without parameters. What is taken here: that function with
-/// those constants and P = 1, Q = pages; the result less 1 is the page. Rows are numbered in the order of insertion, so that the
-/// bits of a trade's number above those that choose the row within a page are the bits of the page's number; drawing the page
-/// directly keeps the shape (frequencies from 1 to 3^k, binomially many of each), and MULTILOG's 100 GB of 4 kB pages
-/// (2^24.6) are close to the trades of the smallest database that TPC-E allows (86 million, 2^26.4). Below 2^23 pages the topmost
-/// of the k bits fall out through the modulo, and the distribution is less skewed. The skew so lies between uniform and Zipf 1, as
-/// MULTILOG says of it: at 25 Mi pages the hottest 1 % take 39 % of the updates, under Zipf 1 74 %.
+/// MULTILOG section 6.2 names "the TPC-E non-uniform distribution" without parameters. What is
+/// taken here: that function with those constants and P = 1, Q = pages; the result less 1 is the
+/// page. Rows are numbered in the order of insertion, so that the bits of a trade's number above
+/// those that choose the row within a page are the bits of the page's number; drawing the page
+/// directly keeps the shape (frequencies from 1 to 3^k, binomially many of each), and MULTILOG's
+/// 100 GB of 4 kB pages (2^24.6) are close to the trades of the smallest database that TPC-E allows
+/// (86 million, 2^26.4). Below 2^23 pages the topmost of the k bits fall out through the modulo,
+/// and the distribution is less skewed. The skew so lies between uniform and Zipf 1, as MULTILOG
+/// says of it: at 25 Mi pages the hottest 1 % take 39 % of the updates, under Zipf 1 74 %.
 ///
-/// TPC-E has another non-uniform choice, that of the customer. Its frequencies range over a factor of about 6 within each 1000
-/// customers; MULTILOG says that on "TPC-E" separation by frequency pays a lot, which that choice would not give.
+/// TPC-E has another non-uniform choice, that of the customer. Its frequencies range over a factor
+/// of about 6 within each 1000 customers; MULTILOG says that on "TPC-E" separation by frequency
+/// pays a lot, which that choice would not give.
 struct TpcE {
     pages: u32,
     mask: u64,
@@ -88,11 +98,16 @@ impl Model for TpcE {
         for chunk in low.chunks(pages) {
             weights.iter_mut().zip(chunk).for_each(|(weight, part)| *weight += part);
         }
-        // Bits above those of any number drawn from P ... Q: the or adds them, with probability 1/2 each.
+        // Bits above those of any number drawn from P ... Q: the or adds them, with probability 1/2
+        // each.
         for bit in (bits..u64::BITS).filter(|bit| self.mask >> bit & 1 == 1) {
             let shift = ((1u64 << bit) % u64::from(self.pages)) as usize;
-            let moved: Vec<f64> = (0..pages).map(|page| weights[(page + pages - shift) % pages]).collect();
-            weights.iter_mut().zip(moved).for_each(|(weight, moved)| *weight = f64::midpoint(*weight, moved));
+            let moved: Vec<f64> =
+                (0..pages).map(|page| weights[(page + pages - shift) % pages]).collect();
+            weights
+                .iter_mut()
+                .zip(moved)
+                .for_each(|(weight, moved)| *weight = f64::midpoint(*weight, moved));
         }
         weights
     }
@@ -122,7 +137,8 @@ mod tests {
         let mut weights = vec![0.0; pages as usize];
         for number in 1..=u64::from(pages) {
             for extra in 0..=a {
-                weights[((number | extra << s) % u64::from(pages)) as usize] += 1.0 / (f64::from(pages) * (a + 1) as f64);
+                weights[((number | extra << s) % u64::from(pages)) as usize] +=
+                    1.0 / (f64::from(pages) * (a + 1) as f64);
             }
         }
         weights
@@ -130,12 +146,22 @@ mod tests {
 
     #[test]
     fn weights_equal_the_enumeration_of_all_pairs() {
-        for (pages, a, s) in
-            [(1, 7, 2), (2, 1, 0), (1000, 63, 2), (1024, 255, 3), (777, 1023, 4), (5, 1023, 7), (300, 0, 5), (1023, 255, 12)]
-        {
+        for (pages, a, s) in [
+            (1, 7, 2),
+            (2, 1, 0),
+            (1000, 63, 2),
+            (1024, 255, 3),
+            (777, 1023, 4),
+            (5, 1023, 7),
+            (300, 0, 5),
+            (1023, 255, 12),
+        ] {
             let exact = TpcE { pages, mask: a << s }.weights();
             for (page, (exact, counted)) in exact.iter().zip(enumerated(pages, a, s)).enumerate() {
-                assert!((exact - counted).abs() < 1e-12, "page {page} of {pages}, A = {a}, s = {s}: {exact} and {counted}");
+                assert!(
+                    (exact - counted).abs() < 1e-12,
+                    "page {page} of {pages}, A = {a}, s = {s}: {exact} and {counted}"
+                );
             }
         }
     }

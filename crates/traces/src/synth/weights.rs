@@ -5,8 +5,9 @@
 pub enum Meaning {
     /// The probability that any update, whenever it comes, is to the page.
     Stationary,
-    /// The mean of that probability over one pass of the sequence, because it changes on the way: a policy that follows the
-    /// changes can do better than the bound for these weights. See [`super::Workload::phase_weights`].
+    /// The mean of that probability over one pass of the sequence, because it changes on the way: a
+    /// policy that follows the changes can do better than the bound for these weights. See
+    /// [`super::Workload::phase_weights`].
     TimeAverage,
 }
 

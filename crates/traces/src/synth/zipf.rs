@@ -17,7 +17,12 @@ pub(super) const ENTRY: Entry = Entry {
         summary: "the k-th most popular page in proportion to 1 / k^s",
         source: "MULTILOG section 6.2 (s = 1)",
         params: &[
-            Param { name: "s", kind: ParamKind::Number { min: 0.0, max: 64.0 }, default: "0.99", help: "exponent; 0 is uniform" },
+            Param {
+                name: "s",
+                kind: ParamKind::Number { min: 0.0, max: 64.0 },
+                default: "0.99",
+                help: "exponent; 0 is uniform",
+            },
             PAGES,
             UPDATES,
             permute("yes"),
@@ -26,18 +31,22 @@ pub(super) const ENTRY: Entry = Entry {
     build: |inputs| Ok(Box::new(Zipf::new(inputs.pages, inputs.args.number("s")))),
 };
 
-/// Ranks 1 ... 64 stand alone; above, each doubling of the rank is cut into 32 strips of equal width.
+/// Ranks 1 ... 64 stand alone; above, each doubling of the rank is cut into 32 strips of equal
+/// width.
 const SINGLE: u32 = 64;
 const STRIPS_PER_OCTAVE: u32 = 32;
 
-/// An exact sampler by rejection, with a table of a few hundred strips however many pages there are.
+/// An exact sampler by rejection, with a table of a few hundred strips however many pages there
+/// are.
 ///
-/// Ranks are cut into strips, and a strip is drawn in proportion to its width times the mass of its first rank, which is its most
-/// likely one; a rank in it is drawn uniformly and kept with probability mass(rank) / mass(first). Within a strip masses differ
-/// by a factor of at most (33/32)^s, so that at s = 1 98 % of draws lie below the mass of the strip's last rank as well and are
-/// kept without computing a power. Rejection-inversion (W. Hörmann, G. Derflinger, ACM TOMACS 6(3), 1996) and rejection under
-/// one hyperbola (`rand_distr::Zipf`) are as exact but take two powers or more for every draw.
-/// Probabilities are exact but for the rounding of 64-bit arithmetic.
+/// Ranks are cut into strips, and a strip is drawn in proportion to its width times the mass of its
+/// first rank, which is its most likely one; a rank in it is drawn uniformly and kept with
+/// probability mass(rank) / mass(first). Within a strip masses differ by a factor of at most
+/// (33/32)^s, so that at s = 1 98 % of draws lie below the mass of the strip's last rank as well
+/// and are kept without computing a power. Rejection-inversion (W. Hörmann, G. Derflinger, ACM
+/// TOMACS 6(3), 1996) and rejection under one hyperbola (`rand_distr::Zipf`) are as exact but take
+/// two powers or more for every draw. Probabilities are exact but for the rounding of 64-bit
+/// arithmetic.
 struct Zipf {
     pages: u32,
     exponent: f64,
@@ -60,9 +69,14 @@ impl Zipf {
         let mut first = 1u32;
         while first <= pages {
             let octave = 1 << first.ilog2();
-            let width = if first < SINGLE { 1 } else { octave / STRIPS_PER_OCTAVE }.min(pages - first + 1);
+            let width =
+                if first < SINGLE { 1 } else { octave / STRIPS_PER_OCTAVE }.min(pages - first + 1);
             let last = f64::from(first + (width - 1));
-            let surely_below = if width == 1 { u64::MAX } else { threshold((f64::from(first) / last).powf(exponent)) };
+            let surely_below = if width == 1 {
+                u64::MAX
+            } else {
+                threshold((f64::from(first) / last).powf(exponent))
+            };
             strips.push(Strip { first, width, surely_below });
             masses.push(f64::from(width) * f64::from(first).powf(-exponent));
             first += width;
@@ -77,7 +91,8 @@ impl Zipf {
             let strip = self.strips[self.alias.pick(rng.next_u64())];
             let (offset, random) = below(rng, strip.width);
             let rank = strip.first + offset;
-            // A strip of one rank accepts everything: `<=` because its threshold is the largest number.
+            // A strip of one rank accepts everything: `<=` because its threshold is the largest
+            // number.
             if random <= strip.surely_below || random < self.acceptance(strip, rank) {
                 return rank;
             }
@@ -96,7 +111,8 @@ impl Model for Zipf {
     }
 
     fn weights(&self) -> Vec<f64> {
-        let mut weights: Vec<f64> = (1..=self.pages).map(|rank| f64::from(rank).powf(-self.exponent)).collect();
+        let mut weights: Vec<f64> =
+            (1..=self.pages).map(|rank| f64::from(rank).powf(-self.exponent)).collect();
         // Smallest first, so that they are not lost beside the large ones.
         let total: f64 = weights.iter().rev().sum();
         weights.iter_mut().for_each(|weight| *weight /= total);
@@ -125,9 +141,17 @@ mod tests {
     /// What the table implies for each rank, computed without drawing, is the distribution.
     #[test]
     fn the_table_implies_the_exact_distribution() {
-        for (pages, exponent) in
-            [(1, 1.0), (2, 0.0), (63, 1.0), (64, 0.5), (65, 3.0), (1000, 0.0), (4097, 1.0), (100_000, 0.99), (5000, 40.0)]
-        {
+        for (pages, exponent) in [
+            (1, 1.0),
+            (2, 0.0),
+            (63, 1.0),
+            (64, 0.5),
+            (65, 3.0),
+            (1000, 0.0),
+            (4097, 1.0),
+            (100_000, 0.99),
+            (5000, 40.0),
+        ] {
             let zipf = Zipf::new(pages, exponent);
             let mut implied = vec![0.0; pages as usize];
             for (strip, probability) in zipf.strips.iter().zip(zipf.alias.probabilities()) {
@@ -139,7 +163,10 @@ mod tests {
             }
             let total: f64 = implied.iter().sum();
             for (rank, (implied, exact)) in implied.iter().zip(zipf.weights()).enumerate() {
-                assert!((implied / total - exact).abs() <= 1e-9 * exact + 1e-17, "rank {rank} of {pages}, s = {exponent}");
+                assert!(
+                    (implied / total - exact).abs() <= 1e-9 * exact + 1e-17,
+                    "rank {rank} of {pages}, s = {exponent}"
+                );
             }
         }
     }

@@ -19,7 +19,14 @@ pub struct Sample {
 }
 
 /// A request with a latency.
-pub fn timed(time_ns: u64, op: IoOp, offset: u64, length: u32, stream: u32, latency_ns: u64) -> IoRequest {
+pub fn timed(
+    time_ns: u64,
+    op: IoOp,
+    offset: u64,
+    length: u32,
+    stream: u32,
+    latency_ns: u64,
+) -> IoRequest {
     IoRequest { time_ns, op, offset, length, stream, latency_ns: Some(latency_ns) }
 }
 
@@ -29,9 +36,17 @@ pub fn plain(time_ns: u64, op: IoOp, offset: u64, length: u32, stream: u32) -> I
 }
 
 /// Opens bytes in memory.
-pub fn open_bytes(file: &str, bytes: &[u8], format: Option<&str>, skip_bad: u64) -> Result<Trace, TraceError> {
+pub fn open_bytes(
+    file: &str,
+    bytes: &[u8],
+    format: Option<&str>,
+    skip_bad: u64,
+) -> Result<Trace, TraceError> {
     let input = Input::from_reader(file, std::io::Cursor::new(bytes.to_vec()))?;
-    open_input(input, &OpenOptions { format: format.map(|text| Spec::parse(text).unwrap()), skip_bad })
+    open_input(
+        input,
+        &OpenOptions { format: format.map(|text| Spec::parse(text).unwrap()), skip_bad },
+    )
 }
 
 /// All requests, read in batches of `batch`.
@@ -90,9 +105,19 @@ pub fn blk_record(version: u8, big_endian: bool, record: Blk) -> Vec<u8> {
     out
 }
 
-/// A write (issued, then completed), a flush, a discard, a read that is never completed, a message between them.
+/// A write (issued, then completed), a flush, a discard, a read that is never completed, a message
+/// between them.
 pub fn blk_sample(version: u8, big_endian: bool) -> Vec<u8> {
-    let base = Blk { time_ns: 1000, sector: 2048, bytes: 8192, category: WRITE, action: 7, pid: 42, device: 8 << 20, pdu: b"" };
+    let base = Blk {
+        time_ns: 1000,
+        sector: 2048,
+        bytes: 8192,
+        category: WRITE,
+        action: 7,
+        pid: 42,
+        device: 8 << 20,
+        pdu: b"",
+    };
     let records = [
         Blk { time_ns: 900, action: 1, ..base },
         base,
@@ -101,8 +126,24 @@ pub fn blk_sample(version: u8, big_endian: bool) -> Vec<u8> {
         Blk { time_ns: 2000, sector: 0, bytes: 0, category: FLUSH, ..base },
         Blk { time_ns: 2700, sector: 0, bytes: 0, category: FLUSH, action: 8, ..base },
         Blk { time_ns: 3000, sector: 4096, bytes: 1 << 20, category: DISCARD | WRITE, ..base },
-        Blk { time_ns: 3200, sector: 8, bytes: 512, category: READ, action: 7 | 1 << 8, pid: 7, pdu: b"12345678", ..base },
-        Blk { time_ns: 3300, sector: 4096, bytes: 1 << 20, category: DISCARD | WRITE, action: 8, ..base },
+        Blk {
+            time_ns: 3200,
+            sector: 8,
+            bytes: 512,
+            category: READ,
+            action: 7 | 1 << 8,
+            pid: 7,
+            pdu: b"12345678",
+            ..base
+        },
+        Blk {
+            time_ns: 3300,
+            sector: 4096,
+            bytes: 1 << 20,
+            category: DISCARD | WRITE,
+            action: 8,
+            ..base
+        },
     ];
     records.into_iter().flat_map(|record| blk_record(version, big_endian, record)).collect()
 }
@@ -139,7 +180,11 @@ Total (sda):
 
 fn vscsi(version: u8) -> Vec<u8> {
     let mut out = Vec::new();
-    for (cmd, lbn, len, us) in [(0x2a_u16, 8_u64, 512_u32, 1_000_000_u64), (0x28, 100, 4096, 1_000_250), (0x8a, 7, 1024, 1_000_251)] {
+    for (cmd, lbn, len, us) in [
+        (0x2a_u16, 8_u64, 512_u32, 1_000_000_u64),
+        (0x28, 100, 4096, 1_000_250),
+        (0x8a, 7, 1024, 1_000_251),
+    ] {
         let ver = u16::from(version) << 8;
         if version == 1 {
             out.extend([5u32, len, 1].iter().flat_map(|v| v.to_le_bytes()));
@@ -165,12 +210,18 @@ fn parquet() -> (Vec<u8>, Vec<IoRequest>) {
 }
 
 /// Writes requests in a format.
-pub fn write_with(spec: &str, path: &std::path::Path, requests: &[IoRequest], streams_are_volumes: bool) {
+pub fn write_with(
+    spec: &str,
+    path: &std::path::Path,
+    requests: &[IoRequest],
+    streams_are_volumes: bool,
+) {
     let spec = Spec::parse(spec).unwrap();
     let format = traces::formats::find(&spec).unwrap();
     let args = format.info.accept(&spec).unwrap();
     let origin = traces::Origin { streams_are_volumes, ..traces::Origin::default() };
-    let mut writer = format.write.unwrap()(traces::Output::create(path).unwrap(), &args, &origin).unwrap();
+    let mut writer =
+        format.write.unwrap()(traces::Output::create(path).unwrap(), &args, &origin).unwrap();
     for part in requests.chunks(7) {
         writer.write(part).unwrap();
     }
@@ -210,8 +261,11 @@ fn tool_samples() -> Vec<Sample> {
         ),
         text(
             "fio_iolog",
-            "fio version 2 iolog\n/dev/sda add\n/dev/sda open\n/dev/sdb add\n/dev/sdb open\n/dev/sda write 4096 8192\n\
-             /dev/sda wait 150 0\n/dev/sdb read 0 512\n/dev/sda wait 100 0\n/dev/sda datasync 0 0\n/dev/sda trim 0 4096\n/dev/sda close\n",
+            "fio version 2 iolog\n/dev/sda add\n/dev/sda open\n/dev/sdb add\n/dev/sdb open\n\
+             /dev/sda write 4096 8192\n\
+             /dev/sda wait 150 0\n/dev/sdb read 0 512\n/dev/sda wait 100 0\n/dev/sda datasync 0 \
+             0\n\
+             /dev/sda trim 0 4096\n/dev/sda close\n",
             vec![
                 plain(0, Write, 4096, 8192, 0),
                 plain(150_000, Read, 0, 512, 1),
@@ -221,7 +275,8 @@ fn tool_samples() -> Vec<Sample> {
         ),
         text(
             "fio_iolog",
-            "fio version 3 iolog\n0 /dev/sda add\n1 /dev/sda open\n100 /dev/sda write 4096 8192\n350 /dev/sda sync 0 0\n400 /dev/sda close\n",
+            "fio version 3 iolog\n0 /dev/sda add\n1 /dev/sda open\n100 /dev/sda write 4096 8192\n\
+             350 /dev/sda sync 0 0\n400 /dev/sda close\n",
             vec![plain(0, Write, 4096, 8192, 0), plain(250_000, Flush, 0, 0, 0)],
         ),
     ]
@@ -233,7 +288,8 @@ fn table_samples() -> Vec<Sample> {
     vec![
         text(
             "msr",
-            "128166372003061629,usr,0,Read,7014609920,24576,41286\n128166372016382155,usr,0,Write,1317441536,8192,1963\r\n\
+            "128166372003061629,usr,0,Read,7014609920,24576,41286\n\
+             128166372016382155,usr,0,Write,1317441536,8192,1963\r\n\
              128166372016382154,usr,1,Write,0,512,0\n",
             vec![
                 timed(0, Read, 7_014_609_920, 24576, 0, 4_128_600),
@@ -243,7 +299,8 @@ fn table_samples() -> Vec<Sample> {
         ),
         text(
             "spc",
-            "0,20941264,8192,W,0.551706,extra\n 0 , 20939840 , 8192 , w , 0.554041\n1,3072,512,R,1.000000001\n",
+            "0,20941264,8192,W,0.551706,extra\n 0 , 20939840 , 8192 , w , 0.554041\n\
+             1,3072,512,R,1.000000001\n",
             vec![
                 plain(0, Write, 20_941_264 * 512, 8192, 0),
                 plain(2_335_000, Write, 20_939_840 * 512, 8192, 0),
@@ -253,19 +310,33 @@ fn table_samples() -> Vec<Sample> {
         text(
             "alibaba",
             "419,W,8792731648,16384,1577808144360767\n725,R,59110326272,360448,1577808144360813\n",
-            vec![plain(0, Write, 8_792_731_648, 16384, 419), plain(46_000, Read, 59_110_326_272, 360_448, 725)],
+            vec![
+                plain(0, Write, 8_792_731_648, 16384, 419),
+                plain(46_000, Read, 59_110_326_272, 360_448, 725),
+            ],
         ),
         text(
             "tencent",
             "1538323200,12910952,128,0,1063\n1538323201,6338688,8,1,1627\n",
-            vec![plain(0, Read, 12_910_952 * 512, 65536, 1063), plain(1_000_000_000, Write, 6_338_688 * 512, 4096, 1627)],
+            vec![
+                plain(0, Read, 12_910_952 * 512, 65536, 1063),
+                plain(1_000_000_000, Write, 6_338_688 * 512, 4096, 1627),
+            ],
         ),
         text(
             "systor17",
-            "Timestamp,Response,IOType,LUN,Offset,Size\n1455592251.124596000,0.000145,R,4,41660416,4096\n1455592251.224597000,,W,4,8192,512\n",
-            vec![timed(0, Read, 41_660_416, 4096, 4, 145_000), plain(100_001_000, Write, 8192, 512, 4)],
+            "Timestamp,Response,IOType,LUN,Offset,Size\n\
+             1455592251.124596000,0.000145,R,4,41660416,4096\n1455592251.224597000,,W,4,8192,512\n",
+            vec![
+                timed(0, Read, 41_660_416, 4096, 4, 145_000),
+                plain(100_001_000, Write, 8192, 512, 4),
+            ],
         ),
-        text("systor17", "1455592251.124596000,0.000145,R,4,41660416,4096\n", vec![timed(0, Read, 41_660_416, 4096, 4, 145_000)]),
+        text(
+            "systor17",
+            "1455592251.124596000,0.000145,R,4,41660416,4096\n",
+            vec![timed(0, Read, 41_660_416, 4096, 4, 145_000)],
+        ),
         text(
             "disksim",
             "0.000000 0 1000 8 1\n  13.191135\t30\t0\t5\t0\n",
@@ -274,12 +345,18 @@ fn table_samples() -> Vec<Sample> {
         text(
             "mqsim",
             "938513000 4 264719034 16 0\n938828000 3 197570570 8 1\n",
-            vec![plain(0, Write, 264_719_034 * 512, 8192, 4), plain(315_000, Read, 197_570_570 * 512, 4096, 3)],
+            vec![
+                plain(0, Write, 264_719_034 * 512, 8192, 4),
+                plain(315_000, Read, 197_570_570 * 512, 4096, 3),
+            ],
         ),
         text(
             "arc_lis",
             "3050771 25 0 0\n2461851 8 0 1",
-            vec![plain(0, Write, 3_050_771 * 512, 12800, 0), plain(1, Write, 2_461_851 * 512, 4096, 0)],
+            vec![
+                plain(0, Write, 3_050_771 * 512, 12800, 0),
+                plain(1, Write, 2_461_851 * 512, 4096, 0),
+            ],
         ),
     ]
 }
@@ -294,12 +371,20 @@ fn binary_samples() -> Vec<Sample> {
             format: "u32",
             file: "sample.u32",
             bytes: [7u32, 0, 0xdead_beef].iter().flat_map(|page| page.to_le_bytes()).collect(),
-            requests: vec![plain(0, Write, 7 * 4096, 4096, 0), plain(1, Write, 0, 4096, 0), plain(2, Write, 0xdead_beef * 4096, 4096, 0)],
+            requests: vec![
+                plain(0, Write, 7 * 4096, 4096, 0),
+                plain(1, Write, 0, 4096, 0),
+                plain(2, Write, 0xdead_beef * 4096, 4096, 0),
+            ],
         },
         binary(
             "vscsi",
             vscsi(1),
-            vec![plain(0, Write, 4096, 512, 0), plain(250_000, Read, 51200, 4096, 0), plain(251_000, Write, 3584, 1024, 0)],
+            vec![
+                plain(0, Write, 4096, 512, 0),
+                plain(250_000, Read, 51200, 4096, 0),
+                plain(251_000, Write, 3584, 1024, 0),
+            ],
         ),
         binary(
             "vscsi",

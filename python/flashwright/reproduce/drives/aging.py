@@ -51,14 +51,19 @@ def throughput() -> float:
 
 def response() -> float:
     """Give the mean response time of the sustained state over that of the restored one."""
-    return float(run(SUSTAINED)["latency_ns"]["all"]["mean"] / run(RESTORED)["latency_ns"]["all"]["mean"])
+    return float(
+        run(SUSTAINED)["latency_ns"]["all"]["mean"] / run(RESTORED)["latency_ns"]["all"]["mean"]
+    )
 
 
 def points() -> list[Point]:
-    """Give the two figures. The paper's are of transactions, which wait for locks and restart; ours of requests."""
+    """Give the two figures.
+
+    The paper's are of transactions, which wait for locks and restart; ours of requests.
+    """
     remark = (
-        "of requests, not of transactions: with ten clients and no thinking time, throughput times response is constant (Little), "
-        "which the paper's two figures are not"
+        "of requests, not of transactions: with ten clients and no thinking time, throughput times "
+        "response is constant (Little), which the paper's two figures are not"
     )
     return [
         Point(

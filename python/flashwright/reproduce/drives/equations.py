@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
-from flashwright.reproduce.drives.experiment import Drive, Point, drive, mean_ms, megabytes_per_second
+from flashwright.reproduce.drives.experiment import (
+    Drive,
+    Point,
+    drive,
+    mean_ms,
+    megabytes_per_second,
+)
 
 SECTOR = 512
 SECTORS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
@@ -32,9 +38,13 @@ class Equation:
 
 
 EQUATIONS = (
-    Equation("4.1", "sequential read", "sequential(size={size},reads=1)", lambda x: 4.0247 * x + 41.3),
+    Equation(
+        "4.1", "sequential read", "sequential(size={size},reads=1)", lambda x: 4.0247 * x + 41.3
+    ),
     Equation("4.2", "random read", "random(size={size},reads=1)", lambda x: 4.0160 * x + 58.0),
-    Equation("4.3", "sequential write", "sequential(size={size},reads=0)", lambda x: 4.2495 * x + 26.4),
+    Equation(
+        "4.3", "sequential write", "sequential(size={size},reads=0)", lambda x: 4.2495 * x + 26.4
+    ),
     Equation("4.4", "random write", "random(size={size},reads=0)", _random_write),
 )
 
@@ -73,16 +83,24 @@ def points() -> list[Point]:
 @cache
 def mix(pattern: str, percent: int) -> float:
     """Give the bandwidth in MB/s of 4 KB requests of which so many percent are reads."""
-    return megabytes_per_second(mtron().run([f"{pattern}(size=4Ki,reads={percent / 100})"], 6_000, 3_000))
+    return megabytes_per_second(
+        mtron().run([f"{pattern}(size=4Ki,reads={percent / 100})"], 6_000, 3_000)
+    )
 
 
 def bathtub() -> list[tuple[str, Sequence[float]]]:
     """Give the bandwidth by share of reads, 0 ... 100 % (figures 4.20 and 4.26)."""
-    return [(pattern, [mix(pattern, percent) for percent in MIXES]) for pattern in ("sequential", "random")]
+    return [
+        (pattern, [mix(pattern, percent) for percent in MIXES])
+        for pattern in ("sequential", "random")
+    ]
 
 
 def belts() -> dict[str, Any]:
-    """Give the shares of 4 KB random writes below 100 us, between the belts, and in 10 ... 30 ms (figure 4.19)."""
+    """Give the shares of 4 KB random writes by response time (figure 4.19).
+
+    Below 100 us, between the belts, and in 10 ... 30 ms.
+    """
     found = mtron().run(["random(size=4Ki,reads=0)"], 6_000, 3_000)
     table = found["tables"]["latency_histogram"]
     rows = [

@@ -25,10 +25,18 @@ class Drive:
         """Bytes that the host can address."""
         return int(_core.profile_summary(self.profile)["capacity_bytes"])
 
-    def run(self, patterns: Sequence[str], requests: int, warm_up: int = 0, **options: Any) -> dict[str, Any]:
-        """Play patterns side by side, each by a job with one request outstanding, as PARALLELISM's "jobs" are."""
+    def run(
+        self, patterns: Sequence[str], requests: int, warm_up: int = 0, **options: Any
+    ) -> dict[str, Any]:
+        """Play patterns side by side, each by a job with one request outstanding.
+
+        As PARALLELISM's "jobs" are.
+        """
         # Each job draws numbers of its own.
-        jobs = [(_requests(pattern, SEED + number), "closed", 1, 0.0) for number, pattern in enumerate(patterns)]
+        jobs = [
+            (_requests(pattern, SEED + number), "closed", 1, 0.0)
+            for number, pattern in enumerate(patterns)
+        ]
         return _core.simulate_drive(
             self.profile,
             jobs,
@@ -73,7 +81,8 @@ class Point:
     tolerance: float | None
     """Greatest deviation from the published figure, as a fraction; None if it is not judged."""
     fitted: bool = False
-    """Whether the profile was fitted to this point: then it shows nothing but that the fit worked."""
+    """Whether the profile was fitted to this point: then it shows nothing but that the fit worked.
+    """
     remark: str = ""
 
 

@@ -1,6 +1,7 @@
 """PARALLELISM sections 4.3 and 5 on SSD-S: parallel jobs, interference, read-ahead, layout.
 
-The profile `intel-x25e` was fitted to the points marked so, about half of them; the others are what the mechanisms make of it.
+The profile `intel-x25e` was fitted to the points marked so, about half of them; the others are what
+the mechanisms make of it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,13 @@ from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
 
-from flashwright.reproduce.drives.experiment import Drive, Point, drive, mean_ms, megabytes_per_second
+from flashwright.reproduce.drives.experiment import (
+    Drive,
+    Point,
+    drive,
+    mean_ms,
+    megabytes_per_second,
+)
 
 GIB = 1 << 30
 REQUESTS, WARM_UP = 20_000, 4_000
@@ -47,19 +54,28 @@ def jobs(count: int, size: str, reads: int) -> float:
 
 @cache
 def latency_in(domains: int, count: int) -> float:
-    """Give the mean latency in ms of so many random readers within some of the domains: a chunk of one page is in each in turn."""
+    """Give the mean latency in ms of so many random readers within some of the domains.
+
+    A chunk of one page is in each in turn.
+    """
     apart = DOMAINS // domains
     pattern = f"random(size=4Ki,reads=1,range=1Gi,align={4 * apart}Ki)"
     return mean_ms(ssd_s().run([pattern] * count, REQUESTS, WARM_UP))
 
 
 def streams(count: int) -> float:
-    """Give the bandwidth of so many sequential readers of 4 KB, each in its own 1024 MB (section 5.3)."""
+    """Give the bandwidth of so many sequential readers of 4 KB (section 5.3).
+
+    Each is in its own 1024 MB.
+    """
     return bandwidth(*(sequential("4Ki", 1, number) for number in range(count)))
 
 
 def knee() -> float:
-    """Give the number of jobs beyond which each further one adds less than a tenth of what the first one has (4 KB random reads)."""
+    """Give the number of jobs beyond which a further one adds little (4 KB random reads).
+
+    Each further one adds less than a tenth of what the first one has.
+    """
     alone = jobs(1, "4Ki", 1)
     for fewer, more in pairwise(DEPTHS):
         if (jobs(more, "4Ki", 1) - jobs(fewer, "4Ki", 1)) / (more - fewer) < alone / 10:
@@ -90,21 +106,46 @@ def points() -> list[Point]:
     ) -> Point:
         return Point(what, f"PARALLELISM {where}", published, unit, ours, TOLERANCE, fitted, remark)
 
-    disagree = "145 MB/s at 32 jobs means 0.9 ms a request, and 5.4 says 0.7: no drive can have both"
+    disagree = (
+        "145 MB/s at 32 jobs means 0.9 ms a request, and 5.4 says 0.7: no drive can have both"
+    )
     write = sequential("4Ki", 0, 1), random("4Ki", 0, 1)
     return [
         point("4 KB random reads, 1 job", "table 2", 21.3, lambda: jobs(1, "4Ki", 1), fitted=True),
-        point("4 KB random reads, 32 jobs", "5.1", 145, lambda: jobs(32, "4Ki", 1), fitted=True, remark=disagree),
-        point("the same, 32 jobs over 1", "5.1", 7.2, lambda: jobs(32, "4Ki", 1) / jobs(1, "4Ki", 1), unit="x"),
+        point(
+            "4 KB random reads, 32 jobs",
+            "5.1",
+            145,
+            lambda: jobs(32, "4Ki", 1),
+            fitted=True,
+            remark=disagree,
+        ),
+        point(
+            "the same, 32 jobs over 1",
+            "5.1",
+            7.2,
+            lambda: jobs(32, "4Ki", 1) / jobs(1, "4Ki", 1),
+            unit="x",
+        ),
         point("returns diminish beyond, jobs", "5.1 (8-10)", 9, knee, unit="jobs"),
         point("16 KB random reads, 1 job", "5.1", 65.5, lambda: jobs(1, "16Ki", 1)),
-        point("16 KB random reads, 32 jobs", "5.1", 225.5, lambda: jobs(32, "16Ki", 1), fitted=True),
-        point("64 KB sequential reads, 1 job", "5.1", 221.3, lambda: bandwidth(sequential("64Ki", 1))),
+        point(
+            "16 KB random reads, 32 jobs", "5.1", 225.5, lambda: jobs(32, "16Ki", 1), fitted=True
+        ),
+        point(
+            "64 KB sequential reads, 1 job", "5.1", 221.3, lambda: bandwidth(sequential("64Ki", 1))
+        ),
         point("4 KB writes, 32 jobs", "5.1", 186.1, lambda: jobs(32, "4Ki", 0), fitted=True),
         point(
-            "4 KB, 32 jobs: writes over reads", "5.1", 1.283, lambda: jobs(32, "4Ki", 0) / jobs(32, "4Ki", 1), unit="x"
+            "4 KB, 32 jobs: writes over reads",
+            "5.1",
+            1.283,
+            lambda: jobs(32, "4Ki", 0) / jobs(32, "4Ki", 1),
+            unit="x",
         ),
-        point("highest write bandwidth (256 KB, 32 jobs)", "5.1", 200, lambda: jobs(32, "256Ki", 0)),
+        point(
+            "highest write bandwidth (256 KB, 32 jobs)", "5.1", 200, lambda: jobs(32, "256Ki", 0)
+        ),
         point("sequential reads alone", "table 2", 72.6, lambda: streams(1)),
         point("sequential writes alone", "table 2", 61.4, lambda: bandwidth(write[0]), fitted=True),
         point("random writes alone", "table 2", 59.4, lambda: bandwidth(write[1])),
@@ -115,17 +156,46 @@ def points() -> list[Point]:
             lambda: bandwidth(sequential("4Ki", 1), write[0]),
             fitted=True,
         ),
-        point("sequential reads + random writes", "table 2", 103.5, lambda: bandwidth(sequential("4Ki", 1), write[1])),
-        point("random reads + sequential writes", "table 2", 32.8, lambda: bandwidth(random("4Ki", 1), write[0])),
         point(
-            "random reads + random writes", "table 2", 33.2, lambda: bandwidth(random("4Ki", 1), write[1]), fitted=True
+            "sequential reads + random writes",
+            "table 2",
+            103.5,
+            lambda: bandwidth(sequential("4Ki", 1), write[1]),
+        ),
+        point(
+            "random reads + sequential writes",
+            "table 2",
+            32.8,
+            lambda: bandwidth(random("4Ki", 1), write[0]),
+        ),
+        point(
+            "random reads + random writes",
+            "table 2",
+            33.2,
+            lambda: bandwidth(random("4Ki", 1), write[1]),
+            fitted=True,
         ),
         point("one sequential stream of 4 KB reads", "5.3", 65, lambda: streams(1), fitted=True),
         point("two sequential streams of 4 KB reads", "5.3", 37, lambda: streams(2)),
-        point("two streams over one: the dip", "5.3", 0.57, lambda: streams(2) / streams(1), unit="x"),
+        point(
+            "two streams over one: the dip", "5.3", 0.57, lambda: streams(2) / streams(1), unit="x"
+        ),
         point("32 jobs in one domain", "5.4", 3, lambda: latency_in(1, 32), unit="ms", fitted=True),
-        point("32 jobs over ten domains", "5.4", 0.7, lambda: latency_in(10, 32), unit="ms", remark=disagree),
-        point("one domain over ten", "5.4", 4.2, lambda: latency_in(1, 32) / latency_in(10, 32), unit="x"),
+        point(
+            "32 jobs over ten domains",
+            "5.4",
+            0.7,
+            lambda: latency_in(10, 32),
+            unit="ms",
+            remark=disagree,
+        ),
+        point(
+            "one domain over ten",
+            "5.4",
+            4.2,
+            lambda: latency_in(1, 32) / latency_in(10, 32),
+            unit="x",
+        ),
         point("2 readers in one domain", "4.3", 33, lambda: pair("same")),
         point("2 readers in two domains", "4.3", 40, lambda: pair("other")),
     ]

@@ -1,4 +1,7 @@
-"""STABLEBUFFER table 1 (after uFLIP): 32 KB writes in four patterns on two drives with hybrid mapping."""
+"""STABLEBUFFER table 1 (after uFLIP).
+
+32 KB writes in four patterns on two drives with hybrid mapping.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,18 @@ from flashwright.reproduce.drives.experiment import Drive, Point, drive, mean_ms
 
 TOLERANCE = 0.25
 PUBLISHED_MS = {
-    "mtron-sata7035": {"sequential": 0.4, "random": 9.0, "focused in 8 MB": 0.8, "4-way partitioned": 0.6},
-    "samsung-mcbqe32g": {"sequential": 0.6, "random": 18.0, "focused in 8 MB": 0.9, "4-way partitioned": 1.2},
+    "mtron-sata7035": {
+        "sequential": 0.4,
+        "random": 9.0,
+        "focused in 8 MB": 0.8,
+        "4-way partitioned": 0.6,
+    },
+    "samsung-mcbqe32g": {
+        "sequential": 0.6,
+        "random": 18.0,
+        "focused in 8 MB": 0.9,
+        "4-way partitioned": 1.2,
+    },
 }
 SPEC = {
     "sequential": "sequential(size=32Ki,reads=0)",

@@ -1,1 +1,4 @@
-"""The figures of SCHEDULER chapter 4 and PARALLELISM 4-5, found by the prober on simulated drives of the matching profiles."""
+"""The figures of SCHEDULER chapter 4 and PARALLELISM 4-5.
+
+Found by the prober on simulated drives of the matching profiles.
+"""

@@ -1,4 +1,7 @@
-"""A book of figures: what papers published beside ours, as a Markdown page, a report with all charts, and JSON."""
+"""A book of figures.
+
+What papers published beside ours, as a Markdown page, a report with all charts, and JSON.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +92,16 @@ class Row:
 
 
 def _number_row(paper: str, figure: str, point: Published) -> Row:
-    return Row(paper, figure, point.what, point.where, point.published, point.ours(), point.unit, remark=point.remark)
+    return Row(
+        paper,
+        figure,
+        point.what,
+        point.where,
+        point.published,
+        point.ours(),
+        point.unit,
+        remark=point.remark,
+    )
 
 
 def _word_row(paper: str, figure: str, shape: Shape) -> Row:
@@ -158,7 +170,8 @@ def _spent(drives: Sequence[Spent]) -> str:
 def document(book: Book, found: Sequence[Found], command: str) -> str:
     """Give all that was found as a Markdown page."""
     overview = [
-        [paper.name, str(len(drawings)), summary(rows), _spent(paper.spent())] for paper, drawings, rows in found
+        [paper.name, str(len(drawings)), summary(rows), _spent(paper.spent())]
+        for paper, drawings, rows in found
     ]
     parts = [
         f"# {book.title}",
@@ -183,14 +196,28 @@ def report(book: Book, found: Sequence[Found], made_by: dict[str, Any]) -> Page:
     sections = []
     for paper, drawings, of_paper in found:
         blocks: list[Any] = [drawing.figure(paper.name) for drawing in drawings]
-        blocks.append(_table("Published numbers and ours", NUMBERS, [_number_cells(row) for row in _numbers(of_paper)]))
-        blocks.append(_table("Published statements and ours", WORDS, [_word_cells(row) for row in _words(of_paper)]))
+        blocks.append(
+            _table(
+                "Published numbers and ours",
+                NUMBERS,
+                [_number_cells(row) for row in _numbers(of_paper)],
+            )
+        )
+        blocks.append(
+            _table(
+                "Published statements and ours",
+                WORDS,
+                [_word_cells(row) for row in _words(of_paper)],
+            )
+        )
         sections.append(Section(paper.name, blocks, paper.remark))
     return Page(
         kind="figures",
         title=book.title,
         headline=f"{summary(rows)} of what was published agree.",
-        facts=[Fact(paper.name, str(len(drawings)), "figures drawn") for paper, drawings, _ in found],
+        facts=[
+            Fact(paper.name, str(len(drawings)), "figures drawn") for paper, drawings, _ in found
+        ],
         sections=sections,
         provenance=made_by,
     )
@@ -199,7 +226,9 @@ def report(book: Book, found: Sequence[Found], made_by: dict[str, Any]) -> Page:
 def _table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     plain = [[cell.replace("**", "") for cell in row] for row in rows]
     return Table(
-        title, [(heading, "prose" if heading in ("what", "remark") else "left") for heading in headings], plain
+        title,
+        [(heading, "prose" if heading in ("what", "remark") else "left") for heading in headings],
+        plain,
     )
 
 
@@ -208,9 +237,14 @@ def _json_row(row: Row) -> dict[str, Any]:
 
 
 def command(book: Book, folder: Path) -> click.Command:
-    """Give the command that draws the figures of a book; its report goes to `folder` if nothing else is asked."""
+    """Give the command that draws the figures of a book.
 
-    @click.command(help=f"{book.title}: draw them, and print published numbers beside ours as a Markdown page.")
+    Its report goes to `folder` if nothing else is asked.
+    """
+
+    @click.command(
+        help=f"{book.title}: draw them, and print published numbers beside ours as a Markdown page."
+    )
     @click.option(
         "--only",
         multiple=True,
@@ -218,36 +252,58 @@ def command(book: Book, folder: Path) -> click.Command:
         help="Only this paper; may be given again.",
     )
     @click.option(
-        "--figure", "figures", multiple=True, metavar="NUMBER", help="Only this figure (`4.19`); may be given again."
+        "--figure",
+        "figures",
+        multiple=True,
+        metavar="NUMBER",
+        help="Only this figure (`4.19`); may be given again.",
     )
     @click.option(
-        "--out", type=click.Path(path_type=Path), default=folder, show_default=True, help="Folder of the report."
+        "--out",
+        type=click.Path(path_type=Path),
+        default=folder,
+        show_default=True,
+        help="Folder of the report.",
     )
-    @click.option("--json", "json_path", metavar="PATH", help="Write all numbers to PATH; `-` prints only JSON.")
-    def draw(*, only: tuple[str, ...], figures: tuple[str, ...], out: Path, json_path: str | None) -> None:
+    @click.option(
+        "--json",
+        "json_path",
+        metavar="PATH",
+        help="Write all numbers to PATH; `-` prints only JSON.",
+    )
+    def draw(
+        *, only: tuple[str, ...], figures: tuple[str, ...], out: Path, json_path: str | None
+    ) -> None:
         with errors_told("figures"):
             _draw(book, only, figures, out, json_path)
 
     return draw
 
 
-def _draw(book: Book, only: Sequence[str], figures: Sequence[str], out: Path, json_path: str | None) -> None:
+def _draw(
+    book: Book, only: Sequence[str], figures: Sequence[str], out: Path, json_path: str | None
+) -> None:
     command_line = command_of(book.module)
     found: list[Found] = []
     for paper in book.papers:
-        drawings = [drawing for drawing in paper.drawings() if not figures or drawing.number in figures]
+        drawings = [
+            drawing for drawing in paper.drawings() if not figures or drawing.number in figures
+        ]
         if drawings and (not only or paper.name in only):
             sys.stderr.write(f"figures: {paper.name} ...\n")
             found.append((paper, drawings, rows_of(paper, drawings)))
     if not found:
         raise InputError(
-            f"no figure {', '.join(figures)}: {', '.join(d.number for paper in book.papers for d in paper.drawings())}"
+            f"no figure {', '.join(figures)}: "
+            f"{', '.join(d.number for paper in book.papers for d in paper.drawings())}"
         )
     made_by = provenance(shlex.split(command_line), book.inputs(), SEED)
     rows = [_json_row(row) for _, _, rows in found for row in rows]
     out.mkdir(parents=True, exist_ok=True)
     (out / "report.html").write_text(render(report(book, found, made_by)), encoding="utf-8")
-    (out / "numbers.json").write_text(dump_json({"rows": rows, "provenance": made_by}), encoding="utf-8")
+    (out / "numbers.json").write_text(
+        dump_json({"rows": rows, "provenance": made_by}), encoding="utf-8"
+    )
     write_json({"rows": rows, "provenance": made_by}, json_path)
     sys.stderr.write(f"figures: report in {out / 'report.html'}\n")
     if json_path != "-":

@@ -1,4 +1,7 @@
-"""What the prober finds on a simulated drive, and figures made of it with what was published beside."""
+"""What the prober finds on a simulated drive.
+
+And figures made of it with what was published beside.
+"""
 
 from __future__ import annotations
 
@@ -21,20 +24,28 @@ Curves = Mapping[str, Mapping[float, float]]
 
 
 class Probed:
-    """A simulated drive, filled in order if nothing is said, on which experiments run one by one, each on one as it was at the start.
+    """A simulated drive, on which experiments run one by one.
 
-    PARALLELISM section 3.2 fills a drive before each experiment; making a new one is the same, and leaves no trace of the one before.
+    Filled in order if nothing is said; each runs on one as it was at the start. PARALLELISM section
+    3.2 fills a drive before each experiment; making a new one is the same, and leaves no trace of
+    the one before.
     """
 
-    def __init__(self, profile: str, region_bytes: int | None = None, state: str = "filled") -> None:
+    def __init__(
+        self, profile: str, region_bytes: int | None = None, state: str = "filled"
+    ) -> None:
         self.profile, self.region_bytes, self.state = profile, region_bytes, state
         self._toml = _core.check_profile(_core.profile_toml(profile), profile, [])
         self._findings: dict[str, dict[str, Any]] = {}
 
-    def find(self, spec: str, budget_seconds: float, known: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+    def find(
+        self, spec: str, budget_seconds: float, known: Sequence[Mapping[str, Any]] = ()
+    ) -> dict[str, Any]:
         """Give the finding of an experiment, which runs only once."""
         if spec not in self._findings:
-            device = _core.simulated_device(self._toml, name=self.profile, state=self.state, seed=SEED)
+            device = _core.simulated_device(
+                self._toml, name=self.profile, state=self.state, seed=SEED
+            )
             found = _core.probe(
                 device,
                 spec,
@@ -60,7 +71,10 @@ class Probed:
 
 @cache
 def probed(profile: str, region_bytes: int | None = None, state: str = "filled") -> Probed:
-    """Give a drive; the same for all figures. One that is `aged` was written twice over at random."""
+    """Give a drive; the same for all figures.
+
+    One that is `aged` was written twice over at random.
+    """
     return Probed(profile, region_bytes, state)
 
 
@@ -89,7 +103,9 @@ def value(finding: Mapping[str, Any], key: str) -> Any:
 
 def verdict(finding: Mapping[str, Any], key: str) -> str:
     """Give what is to be believed of a value: sure, unsure, not_found."""
-    return next((str(one["verdict"]) for one in finding["values"] if one["key"] == key), "not_found")
+    return next(
+        (str(one["verdict"]) for one in finding["values"] if one["key"] == key), "not_found"
+    )
 
 
 def points(drawn: Mapping[str, Any], series: str) -> dict[float, float]:
@@ -164,7 +180,11 @@ class Drawing:
             for name, curve in self.lines().items()
         ]
         marks = [
-            {key: given for key, given in (("label", mark.label), ("x", mark.x), ("y", mark.y)) if given is not None}
+            {
+                key: given
+                for key, given in (("label", mark.label), ("x", mark.x), ("y", mark.y))
+                if given is not None
+            }
             for mark in self.marks
         ]
         return {

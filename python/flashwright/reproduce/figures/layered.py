@@ -1,4 +1,7 @@
-"""Stacks of layers under a recorded trace on a simulated drive: each run once, two at a time, for all figures that show it."""
+"""Stacks of layers under a recorded trace on a simulated drive.
+
+Each run once, two at a time, for all figures that show it.
+"""
 
 from __future__ import annotations
 
@@ -65,9 +68,11 @@ class Case:
 
 @cache
 def with_pages_of(page_bytes: int) -> Path:
-    """Write the trace with pages of another size: page n of the database is page n still, and as many pages are written by each request.
+    """Write the trace with pages of another size.
 
-    A request that is not aligned to the trace's pages, or shorter than one, becomes the pages that it touches.
+    Page n of the database is page n still, and as many pages are written by each request. A request
+    that is not aligned to the trace's pages, or shorter than one, becomes the pages that it
+    touches.
     """
     if page_bytes == TRACE_PAGE_BYTES:
         return TRACE
@@ -88,7 +93,10 @@ def with_pages_of(page_bytes: int) -> Path:
 
 @cache
 def trace(
-    ops: tuple[str, ...], limit: int | None, seconds: float | None, page_bytes: int = TRACE_PAGE_BYTES
+    ops: tuple[str, ...],
+    limit: int | None,
+    seconds: float | None,
+    page_bytes: int = TRACE_PAGE_BYTES,
 ) -> ReplayTrace:
     """Read a part of the trace."""
     part = Part(limit=limit, seconds=seconds, ops=ops)
@@ -120,7 +128,9 @@ def known(profile: str) -> dict[str, Any]:
     drive = target(profile)
     if not device_facts.is_cached(drive):
         sys.stderr.write(f"figures: probing {profile} ...\n")
-        return dict(device_facts.measured(drive, device_facts.session(drive, drive.open()).run()).values)
+        return dict(
+            device_facts.measured(drive, device_facts.session(drive, drive.open()).run()).values
+        )
     return dict(device_facts.of_cache(drive).values)
 
 
@@ -168,7 +178,9 @@ class Runs:
 
 
 def _measure(case: Case, progress: Progress) -> Measured:
-    closes = None if case.recording is None or not case.closes else marked(case.recording, case.part)
+    closes = (
+        None if case.recording is None or not case.closes else marked(case.recording, case.part)
+    )
     return measure(
         target(case.profile),
         played(case),
@@ -192,5 +204,8 @@ def axis(label: str, unit: str, *, is_log: bool = False) -> dict[str, Any]:
 
 def named_bars(name: str, y: dict[str, Any], values: dict[str, float]) -> dict[str, Any]:
     """Give a chart of one value for each name."""
-    series = [{"name": one, "points": [{"x": place, "y": value}]} for place, (one, value) in enumerate(values.items())]
+    series = [
+        {"name": one, "points": [{"x": place, "y": value}]}
+        for place, (one, value) in enumerate(values.items())
+    ]
     return {"name": name, "title": name, "x": axis("", ""), "y": y, "series": series}

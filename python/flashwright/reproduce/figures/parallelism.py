@@ -1,6 +1,8 @@
-"""PARALLELISM figures 2-7 and table 2: the inside of SSD-S found from outside, and what its parallelism is good for.
+"""PARALLELISM figures 2-7 and table 2.
 
-SSD-S is `intel-x25e` and SSD-M `intel-x25m`. As in section 3.2, requests go to the first 1024 MB, and the drive was filled in order.
+The inside of SSD-S found from outside, and what its parallelism is good for. SSD-S is `intel-x25e`
+and SSD-M `intel-x25m`. As in section 3.2, requests go to the first 1024 MB, and the drive was
+filled in order.
 """
 
 from __future__ import annotations
@@ -37,7 +39,10 @@ def first_gib(profile: str) -> Probed:
 
 
 def inside() -> list[dict[str, Any]]:
-    """Give what is found of the inside of SSD-S, each experiment knowing what the ones before it found."""
+    """Give what is found of the inside of SSD-S.
+
+    Each experiment knows what the ones before it found.
+    """
     drive = first_gib(SSD_S)
     found: list[dict[str, Any]] = []
     for name in ("chunk_size", "interleaving", "mapping"):
@@ -47,12 +52,17 @@ def inside() -> list[dict[str, Any]]:
 
 def reading(profile: str) -> dict[str, Any]:
     """Give the throughput of sequential and random reads."""
-    return first_gib(profile).find(f"throughput_read(sizes={SIZES},depths={JOBS},accesses=sequential+random)", MANY)
+    return first_gib(profile).find(
+        f"throughput_read(sizes={SIZES},depths={JOBS},accesses=sequential+random)", MANY
+    )
 
 
 def writing(profile: str) -> dict[str, Any]:
     """Give the throughput of sequential writes; random ones are like them (section 5.1)."""
-    spec = f"throughput_write(sizes={SIZES},depths={JOBS},accesses=sequential+random,mixes=0,fill=no,area=0)"
+    spec = (
+        f"throughput_write(sizes={SIZES},depths={JOBS},accesses=sequential+random,mixes=0,fill=no,"
+        "area=0)"
+    )
     return first_gib(profile).find(spec, 2 * MANY)
 
 
@@ -123,7 +133,13 @@ def _inside_drawings() -> list[Drawing]:
             lambda: chart(inside()[0], "latency_over_offset"),
             [Mark("published: chunk of 8 sectors", x=8)],
             published=[
-                Published("chunk size of SSD-S", "4.2, figure 2", 4096, "bytes", partial(_number, "chunk_bytes"))
+                Published(
+                    "chunk size of SSD-S",
+                    "4.2, figure 2",
+                    4096,
+                    "bytes",
+                    partial(_number, "chunk_bytes"),
+                )
             ],
         ),
         Drawing(
@@ -131,12 +147,29 @@ def _inside_drawings() -> list[Drawing]:
             "detecting the interleaving degree, SSD-S",
             SSD_S,
             strides,
-            [Mark("published: 33 MB/s in one domain (2 jobs)", y=33), Mark("published: 40 MB/s in two domains", y=40)],
+            [
+                Mark("published: 33 MB/s in one domain (2 jobs)", y=33),
+                Mark("published: 40 MB/s in two domains", y=40),
+            ],
             published=[
                 Published("domains of SSD-S", "4.3, figure 3", 10, "", partial(_number, "domains")),
-                Published("sub-domains of SSD-S", "4.3, figure 3", 2, "", partial(_number, "sub_domains")),
-                Published("2 jobs, bottom of the dips", "4.3, figure 3", 33, "MB/s", partial(_stride, 2, is_dip=True)),
-                Published("2 jobs, elsewhere (median)", "4.3, figure 3", 40, "MB/s", partial(_stride, 2, is_dip=False)),
+                Published(
+                    "sub-domains of SSD-S", "4.3, figure 3", 2, "", partial(_number, "sub_domains")
+                ),
+                Published(
+                    "2 jobs, bottom of the dips",
+                    "4.3, figure 3",
+                    33,
+                    "MB/s",
+                    partial(_stride, 2, is_dip=True),
+                ),
+                Published(
+                    "2 jobs, elsewhere (median)",
+                    "4.3, figure 3",
+                    40,
+                    "MB/s",
+                    partial(_stride, 2, is_dip=False),
+                ),
             ],
         ),
     ]
@@ -146,7 +179,13 @@ def _inside_drawings() -> list[Drawing]:
         ("4 (II)", "stride_by_write_order", "reading in the order of those writes", [shape]),
     )
     found += [
-        Drawing(number, f"detecting the mapping policy, SSD-S: {title}", SSD_S, partial(mappings, name), shapes=shapes)
+        Drawing(
+            number,
+            f"detecting the mapping policy, SSD-S: {title}",
+            SSD_S,
+            partial(mappings, name),
+            shapes=shapes,
+        )
         for number, name, title, shapes in parts
     ]
     return found
@@ -160,27 +199,45 @@ def _curves(profile: str, access: str, kind: str) -> dict[str, Any]:
 def _figure_5() -> list[Drawing]:
     """Figure 5: (a) ... (c) are of SSD-S, (d) ... (f) of SSD-M."""
 
-    def at(what: str, where: str, published: float, *place: Any, profile: str = SSD_S, remark: str = "") -> Published:
-        return Published(what, where, published, "MB/s", partial(bandwidth, profile, *place), remark)
+    def at(
+        what: str, where: str, published: float, *place: Any, profile: str = SSD_S, remark: str = ""
+    ) -> Published:
+        return Published(
+            what, where, published, "MB/s", partial(bandwidth, profile, *place), remark
+        )
 
     def over(a: tuple[str, str, int, float], b: tuple[str, str, int, float]) -> float:
         return bandwidth(SSD_S, *a) / bandwidth(SSD_S, *b)
 
     def most(profile: str) -> float:
         drawn = chart(writing(profile), "throughput_sequential_write_by_depth")
-        return float(max(point["y"] for one in drawn["series"] for point in one["points"] if point["x"] > 1))
+        return float(
+            max(point["y"] for one in drawn["series"] for point in one["points"] if point["x"] > 1)
+        )
 
     def alike(profile: str) -> tuple[str, bool]:
-        rates = [bandwidth(profile, access, "write", 4 * KIB, MOST) for access in ("sequential", "random")]
+        rates = [
+            bandwidth(profile, access, "write", 4 * KIB, MOST)
+            for access in ("sequential", "random")
+        ]
         return f"{rates[0]:.0f} MB/s sequential, {rates[1]:.0f} random (4 KB, 32 jobs)", abs(
             rates[1] / rates[0] - 1
         ) < 0.1
 
     small = ("random", "read", 4 * KIB)
-    disagree = "145 MB/s at 32 jobs means 0.9 ms a request, and section 5.4 says 0.7: no drive can have both"
+    disagree = (
+        "145 MB/s at 32 jobs means 0.9 ms a request, and section 5.4 says 0.7: no drive can have "
+        "both"
+    )
     reads = [
         at("4 KB random reads, 32 jobs", "5.1", 145, *small, MOST, remark=disagree),
-        Published("4 KB random reads, 32 jobs over 1", "5.1", 7.2, "x", partial(over, (*small, MOST), (*small, 1.0))),
+        Published(
+            "4 KB random reads, 32 jobs over 1",
+            "5.1",
+            7.2,
+            "x",
+            partial(over, (*small, MOST), (*small, 1.0)),
+        ),
         at("16 KB random reads, 1 job", "5.1", 65.5, "random", "read", 16 * KIB, 1.0),
         at("16 KB random reads, 32 jobs", "5.1", 225.5, "random", "read", 16 * KIB, MOST),
         Published(
@@ -200,15 +257,28 @@ def _figure_5() -> list[Drawing]:
             "x",
             partial(over, ("sequential", "write", 4 * KIB, MOST), (*small, MOST)),
         ),
-        Published("SSD-S: highest write bandwidth", "5.1 (about)", 200, "MB/s", partial(most, SSD_S)),
+        Published(
+            "SSD-S: highest write bandwidth", "5.1 (about)", 200, "MB/s", partial(most, SSD_S)
+        ),
     ]
-    ceiling = [Published("SSD-M: highest write bandwidth", "5.1 (about)", 80, "MB/s", partial(most, SSD_M))]
-    dip = Shape("SSD-{}: 4 KB sequential reads by jobs", "5.1", "a slight dip at few jobs", lambda: ("", None))
-    plans: list[tuple[str, str, str, str, Sequence[Mark], Sequence[Published], Sequence[Shape]]] = []
+    ceiling = [
+        Published("SSD-M: highest write bandwidth", "5.1 (about)", 80, "MB/s", partial(most, SSD_M))
+    ]
+    dip = Shape(
+        "SSD-{}: 4 KB sequential reads by jobs",
+        "5.1",
+        "a slight dip at few jobs",
+        lambda: ("", None),
+    )
+    plans: list[
+        tuple[str, str, str, str, Sequence[Mark], Sequence[Published], Sequence[Shape]]
+    ] = []
     for profile, name, letters in ((SSD_S, "SSD-S", "abc"), (SSD_M, "SSD-M", "def")):
         is_s = profile == SSD_S
         sequential = (
-            [at("64 KB sequential reads, 1 job", "5.1", 221.3, "sequential", "read", 64 * KIB, 1.0)] if is_s else []
+            [at("64 KB sequential reads, 1 job", "5.1", 221.3, "sequential", "read", 64 * KIB, 1.0)]
+            if is_s
+            else []
         )
         plans += [
             (
@@ -218,7 +288,11 @@ def _figure_5() -> list[Drawing]:
                 "read",
                 [Mark("published: 221.3 MB/s (64 KB)", 1, 221.3)] if is_s else [],
                 sequential,
-                [Shape(dip.what.format(name[-1]), dip.where, dip.published, partial(_dip, profile))],
+                [
+                    Shape(
+                        dip.what.format(name[-1]), dip.where, dip.published, partial(_dip, profile)
+                    )
+                ],
             ),
             (
                 letters[1],
@@ -233,7 +307,10 @@ def _figure_5() -> list[Drawing]:
                     Mark("published: to 10 jobs", x=10),
                 ]
                 if is_s
-                else [Mark("published: returns diminish from 8", x=8), Mark("published: to 10 jobs", x=10)],
+                else [
+                    Mark("published: returns diminish from 8", x=8),
+                    Mark("published: to 10 jobs", x=10),
+                ],
                 reads if is_s else [],
                 [],
             ),
@@ -242,11 +319,21 @@ def _figure_5() -> list[Drawing]:
                 profile,
                 "sequential",
                 "write",
-                [Mark("published: 186.1 MB/s (4 KB)", MOST, 186.1), Mark("published: about 200 MB/s at most", y=200)]
+                [
+                    Mark("published: 186.1 MB/s (4 KB)", MOST, 186.1),
+                    Mark("published: about 200 MB/s at most", y=200),
+                ]
                 if is_s
                 else [Mark("published: about 80 MB/s at most", y=80)],
                 writes if is_s else ceiling,
-                [Shape(f"{name}: random writes", "5.1", "like sequential ones", partial(alike, profile))],
+                [
+                    Shape(
+                        f"{name}: random writes",
+                        "5.1",
+                        "like sequential ones",
+                        partial(alike, profile),
+                    )
+                ],
             ),
         ]
     return [
@@ -264,7 +351,10 @@ def _figure_5() -> list[Drawing]:
 
 
 def _dip(profile: str) -> tuple[str, bool]:
-    rates = {jobs: bandwidth(profile, "sequential", "read", 4 * KIB, jobs) for jobs in (1.0, 2.0, 4.0, 8.0)}
+    rates = {
+        jobs: bandwidth(profile, "sequential", "read", 4 * KIB, jobs)
+        for jobs in (1.0, 2.0, 4.0, 8.0)
+    }
     return ", ".join(f"{rate:.0f} MB/s at {jobs:.0f}" for jobs, rate in rates.items()), min(
         rates[2.0], rates[4.0]
     ) < rates[1.0]
@@ -293,9 +383,12 @@ def _table_2() -> Drawing:
         parts = key.split("_")
         # `random_write_alone` is a writer without reads, `random_read_and_sequential_write` a pair.
         beside = parts[0] if parts[1] == "write" else parts[-2] if "and" in parts else "alone"
-        marks.append(Mark(f"published: {key.replace('_', ' ')}, {rate} MB/s", numbers[beside], rate))
+        marks.append(
+            Mark(f"published: {key.replace('_', ' ')}, {rate} MB/s", numbers[beside], rate)
+        )
     found = [
-        Published(key.replace("_", " "), "table 2", rate, "MB/s", partial(_together, key)) for key, rate in TABLE_2
+        Published(key.replace("_", " "), "table 2", rate, "MB/s", partial(_together, key))
+        for key, rate in TABLE_2
     ]
     return Drawing(
         "table 2",
@@ -312,7 +405,9 @@ def _figure_6() -> Drawing:
         return points(chart(streams(), "streams"), "4 KiB")[count]
 
     def dips() -> tuple[str, bool]:
-        words = {one["key"]: one["word"] for one in streams()["values"] if one["key"].endswith("_dip")}
+        words = {
+            one["key"]: one["word"] for one in streams()["values"] if one["key"].endswith("_dip")
+        }
         count = sum(word == "yes" for word in words.values())
         return f"of {len(words)} sizes, {count} dip", count > len(words) / 2
 
@@ -341,16 +436,28 @@ def _figure_7() -> Drawing:
     disagree = "145 MB/s at 32 jobs (5.1) means 0.9 ms a request: no drive can have both"
     published = [
         Published("32 jobs in one domain", "5.4", 3, "ms", partial(at, "one_domain_us", 1e-3)),
-        Published("32 jobs over ten domains", "5.4", 0.7, "ms", partial(at, "all_domains_us", 1e-3), disagree),
+        Published(
+            "32 jobs over ten domains",
+            "5.4",
+            0.7,
+            "ms",
+            partial(at, "all_domains_us", 1e-3),
+            disagree,
+        ),
         Published("one domain over ten", "5.4", 4.2, "x", partial(at, "factor", 1)),
     ]
-    marks = [Mark("published: 3 ms in one domain", MOST, 3000), Mark("published: 0.7 ms over ten", MOST, 700)]
+    marks = [
+        Mark("published: 3 ms in one domain", MOST, 3000),
+        Mark("published: 0.7 ms over ten", MOST, 700),
+    ]
 
     def comparable() -> tuple[str, bool]:
         factor = float(value(layout(), "ill_mapped_depth_1_factor"))
         return f"{factor:.2f} times as long in one domain at depth 1", 0.9 < factor < 1.1
 
-    shape = Shape("one domain against ten at a low depth", "5.4, figure 7", "comparable", comparable)
+    shape = Shape(
+        "one domain against ten at a low depth", "5.4, figure 7", "comparable", comparable
+    )
     return Drawing(
         "7",
         "reads within one domain against ten, SSD-S",

@@ -75,7 +75,10 @@ def throughput(profile: str, access: str, depth: int) -> dict[str, Any]:
     name = "throughput_{access}_{kind}_by_size"
     series = f"{depth} outstanding"
     reads = chart(reading(profile), name.format(access=access, kind="read"))
-    written = {kind: chart(writing(profile), name.format(access=access, kind=kind)) for kind in ("write", "mix")}
+    written = {
+        kind: chart(writing(profile), name.format(access=access, kind=kind))
+        for kind in ("write", "mix")
+    }
     return {
         **reads,
         "name": f"{access}_{depth}",
@@ -89,7 +92,9 @@ def throughput(profile: str, access: str, depth: int) -> dict[str, Any]:
 
 def at(profile: str, access: str, depth: int, kind: str, size: int) -> float:
     """Give the throughput in MB/s at one size."""
-    return points(throughput(profile, access, depth), "mix (50r50w)" if kind == "mix" else kind)[size]
+    return points(throughput(profile, access, depth), "mix (50r50w)" if kind == "mix" else kind)[
+        size
+    ]
 
 
 def distribution(profile: str) -> dict[str, Any]:
@@ -101,14 +106,19 @@ def distribution(profile: str) -> dict[str, Any]:
 
 def equation_chart() -> dict[str, Any]:
     """Give measured response times of the Mtron and the lines that fit."""
-    reads, writes = chart(equations("read"), "equations_read"), chart(equations("write"), "equations_write")
+    reads, writes = (
+        chart(equations("read"), "equations_read"),
+        chart(equations("write"), "equations_write"),
+    )
     return {**reads, "series": [*reads["series"], *writes["series"]], "marks": []}
 
 
 def published_equations() -> Mapping[str, Mapping[float, float]]:
     """Give the printed equations as curves."""
     return {
-        f"{equation.name}: published": {float(sectors * SECTOR): equation.us(sectors) for sectors in SECTORS}
+        f"{equation.name}: published": {
+            float(sectors * SECTOR): equation.us(sectors) for sectors in SECTORS
+        }
         for equation in EQUATIONS
     }
 
@@ -125,7 +135,9 @@ def _sequential(number: str, profile: str) -> Drawing:
     if profile == MTRON:
         marks = [Mark("both saturate at about 120 MB/s", y=120)]
         found = [
-            Published(f"Mtron: sequential {kind}s saturate at", "4.3.1", 120, "MB/s", partial(most, kind))
+            Published(
+                f"Mtron: sequential {kind}s saturate at", "4.3.1", 120, "MB/s", partial(most, kind)
+            )
             for kind in ("read", "write")
         ]
     if profile == INTEL:
@@ -143,7 +155,14 @@ def _sequential(number: str, profile: str) -> Drawing:
             )
             for kind, rate in (("read", 250), ("write", 170))
         ]
-        shapes = [Shape("Intel: writes by size", "4.3.1", "slower beyond 32 KB than at it", _slower_beyond_32)]
+        shapes = [
+            Shape(
+                "Intel: writes by size",
+                "4.3.1",
+                "slower beyond 32 KB than at it",
+                _slower_beyond_32,
+            )
+        ]
     if profile == OCZ:
         marks = [
             Mark("reads: less than 260 MB/s (table 2.3)", y=260),
@@ -155,7 +174,12 @@ def _sequential(number: str, profile: str) -> Drawing:
             return f"{rates[0]:.0f} and {rates[1]:.0f} MB/s", rates[0] < 260 and rates[1] < 100
 
         shapes = [
-            Shape("OCZ: sequential reads and writes", "4.3.1", "less than the 260 and 100 MB/s of table 2.3", lower)
+            Shape(
+                "OCZ: sequential reads and writes",
+                "4.3.1",
+                "less than the 260 and 100 MB/s of table 2.3",
+                lower,
+            )
         ]
     draw = partial(throughput, profile, "sequential", 1)
     return Drawing(
@@ -181,8 +205,11 @@ def _random(number: str, profile: str, depth: int) -> Drawing:
     found: list[Published] = []
     shapes: list[Shape] = []
     threads = "single thread" if depth == 1 else "thirty threads"
-    iops = {MTRON: {"read": 12_000, "write": 130}, INTEL: {"read": 35_000, "write": 3_300}}.get(profile, {})
-    # Data sheets give what a drive does at its best: Intel's with NCQ, and Mtron's is the same either way.
+    iops = {MTRON: {"read": 12_000, "write": 130}, INTEL: {"read": 35_000, "write": 3_300}}.get(
+        profile, {}
+    )
+    # Data sheets give what a drive does at its best: Intel's with NCQ, and Mtron's is the same
+    # either way.
     if iops and (profile == MTRON) == (depth == 1):
         for kind, rate in iops.items():
             marks.append(Mark(f"{rate:,} {kind}s/s (table 2.3)", 4 * KIB, rate * 4096 / 1e6))
@@ -200,7 +227,14 @@ def _random(number: str, profile: str, depth: int) -> Drawing:
     if profile == INTEL and depth > 1:
         what, said = "Intel: the same on a drive written twice over at random", iops["write"]
         found.append(
-            Published(what, "table 2.3", said, "1/s", _iops_aged, "what a data sheet tells is of a drive in use")
+            Published(
+                what,
+                "table 2.3",
+                said,
+                "1/s",
+                _iops_aged,
+                "what a data sheet tells is of a drive in use",
+            )
         )
     if depth == 1:
         shapes.append(
@@ -225,7 +259,9 @@ def _random(number: str, profile: str, depth: int) -> Drawing:
             if profile == MTRON
             else "clearly more with thirty threads than with one"
         )
-        shapes.append(Shape(f"{DRIVES[profile]}: 4 KB random reads", "4.3.1", gains, partial(_gain, profile)))
+        shapes.append(
+            Shape(f"{DRIVES[profile]}: 4 KB random reads", "4.3.1", gains, partial(_gain, profile))
+        )
     draw = partial(throughput, profile, "random", depth)
     return Drawing(
         number,
@@ -244,7 +280,9 @@ def _iops(profile: str, depth: int, kind: str) -> float:
 
 def _iops_aged() -> float:
     spec = f"throughput_write(sizes=4Ki,depths={THREADS},accesses=random,mixes=0,{WHOLE})"
-    return float(value(probed(INTEL, None, "aged").find(spec, 20), "random_write_4ki_requests_per_second"))
+    return float(
+        value(probed(INTEL, None, "aged").find(spec, 20), "random_write_4ki_requests_per_second")
+    )
 
 
 def _degraded(profile: str) -> str:
@@ -252,17 +290,21 @@ def _degraded(profile: str) -> str:
 
 
 def _degradation(profile: str) -> tuple[str, bool | None]:
-    sequential, random = (at(profile, access, 1, "write", 4 * KIB) for access in ("sequential", "random"))
+    sequential, random = (
+        at(profile, access, 1, "write", 4 * KIB) for access in ("sequential", "random")
+    )
     text = f"{random:.1f} MB/s of {sequential:.1f}"
     return text, random > sequential / 2 if profile == INTEL else random < sequential / 5
 
 
 def _like_writes(profile: str) -> tuple[str, bool]:
-    read, write, mix = (at(profile, "random", 1, kind, 4 * KIB) for kind in ("read", "write", "mix"))
-    # Nearer to writes than to reads, on a scale of ratios.
-    return f"{mix:.1f} MB/s; writes {write:.1f}, reads {read:.1f}", abs(math.log(mix / write)) < abs(
-        math.log(mix / read)
+    read, write, mix = (
+        at(profile, "random", 1, kind, 4 * KIB) for kind in ("read", "write", "mix")
     )
+    # Nearer to writes than to reads, on a scale of ratios.
+    return f"{mix:.1f} MB/s; writes {write:.1f}, reads {read:.1f}", abs(
+        math.log(mix / write)
+    ) < abs(math.log(mix / read))
 
 
 def _gain(profile: str) -> tuple[str, bool]:
@@ -282,7 +324,12 @@ def _distribution(number: str, profile: str) -> Drawing:
         return f"{belts:.0f}", belts > 1
 
     shapes = [
-        Shape(f"{DRIVES[profile]}: cliffs of 4 KB random reads", "4.3.2", "a single sharp one", one_cliff),
+        Shape(
+            f"{DRIVES[profile]}: cliffs of 4 KB random reads",
+            "4.3.2",
+            "a single sharp one",
+            one_cliff,
+        ),
         Shape(
             f"{DRIVES[profile]}: cliffs of 4 KB random writes",
             "4.3.2",
@@ -292,7 +339,10 @@ def _distribution(number: str, profile: str) -> Drawing:
     ]
     marks: list[Mark] = []
     if profile == MTRON:
-        marks = [Mark("published: cliffs of writes at about 100 us", x=100), Mark("and 10 ms", x=10_000)]
+        marks = [
+            Mark("published: cliffs of writes at about 100 us", x=100),
+            Mark("and 10 ms", x=10_000),
+        ]
 
         def places() -> tuple[str, bool]:
             lower, upper = _belt(1), _belt(2)
@@ -300,10 +350,22 @@ def _distribution(number: str, profile: str) -> Drawing:
             return f"{lower:.0f} us and {upper:.0f} us", is_near
 
         shapes.append(
-            Shape("Mtron: cliffs of 4 KB random writes are at", "4.3.2", "around 100 us and 10,000 us", places)
+            Shape(
+                "Mtron: cliffs of 4 KB random writes are at",
+                "4.3.2",
+                "around 100 us and 10,000 us",
+                places,
+            )
         )
     draw = partial(distribution, profile)
-    return Drawing(number, f"response times of random access, {DRIVES[profile]}", profile, draw, marks, shapes=shapes)
+    return Drawing(
+        number,
+        f"response times of random access, {DRIVES[profile]}",
+        profile,
+        draw,
+        marks,
+        shapes=shapes,
+    )
 
 
 def _belt(number: int) -> float:
@@ -331,14 +393,21 @@ def _one_by_one() -> Drawing:
         Mark("upper belt: from 10 ms", y=10_000),
         Mark("upper belt: to 30 ms", y=30_000),
     ]
-    shape = Shape("Mtron: belts of 4 KB random writes", "4.3.2", "two: most below 100 us, and 10 ... 30 ms", belts)
+    shape = Shape(
+        "Mtron: belts of 4 KB random writes",
+        "4.3.2",
+        "two: most below 100 us, and 10 ... 30 ms",
+        belts,
+    )
     return Drawing("4.19", "each 4 KB random write, Mtron", MTRON, draw, marks, shapes=[shape])
 
 
 def _tub(profile: str, access: str, *, is_tub: bool) -> tuple[str, bool | None]:
     """Say whether the middle is worse than both ends; nothing if the prober is not sure."""
     found = mixing(profile)
-    rate, ends = (value(found, f"{access}_mix_lowest_{key}") for key in ("mb_per_second", "over_worse_end"))
+    rate, ends = (
+        value(found, f"{access}_mix_lowest_{key}") for key in ("mb_per_second", "over_worse_end")
+    )
     text = f"lowest between the ends: {rate:.2f} MB/s, {ends:.2f} of the worse end"
     is_sure = verdict(found, f"{access}_bathtub") == "sure"
     return text, (value(found, f"{access}_bathtub") == "yes") == is_tub if is_sure else None
@@ -359,13 +428,21 @@ def _mix(number: str, profile: str, access: str, what: str) -> Drawing:
         said = "better at either side" if is_tub else "not better at either side"
         shapes.append(
             Shape(
-                f"{drive}: throughput of a {access} mix", "4.3.3", said, partial(_tub, profile, access, is_tub=is_tub)
+                f"{drive}: throughput of a {access} mix",
+                "4.3.3",
+                said,
+                partial(_tub, profile, access, is_tub=is_tub),
             )
         )
         if access == "sequential":
             marks.append(Mark("published: worst at 50 % reads", x=50))
             shapes.append(
-                Shape(f"{drive}: a {access} mix is worst", "4.3.3", "at 50 % reads", partial(_worst, profile, access))
+                Shape(
+                    f"{drive}: a {access} mix is worst",
+                    "4.3.3",
+                    "at 50 % reads",
+                    partial(_worst, profile, access),
+                )
             )
     else:
 
@@ -373,8 +450,9 @@ def _mix(number: str, profile: str, access: str, what: str) -> Drawing:
             drawn = chart(mixing(profile), f"mix_{access}_response_time")
             reads, writes = points(drawn, "reads"), points(drawn, "writes")
             text = (
-                f"reads {reads[50.0]:.0f} us at 50 %, {reads[100.0]:.0f} alone; "
-                f"writes {writes[90.0]:.0f} us at 90 % reads, {writes[10.0]:.0f} at 10 %, {writes[0.0]:.0f} alone"
+                f"reads {reads[50.0]:.0f} us at 50 %, {reads[100.0]:.0f} alone; writes "
+                f"{writes[90.0]:.0f} us at 90 % reads, {writes[10.0]:.0f} at 10 %, "
+                f"{writes[0.0]:.0f} alone"
             )
             return text, reads[50.0] > reads[100.0] and writes[90.0] <= writes[0.0]
 
@@ -386,7 +464,12 @@ def _mix(number: str, profile: str, access: str, what: str) -> Drawing:
 
     words = "throughput" if what == "throughput" else "response times"
     return Drawing(
-        number, f"{words} of a {access} mix of reads and writes, {drive}", profile, draw, marks, shapes=shapes
+        number,
+        f"{words} of a {access} mix of reads and writes, {drive}",
+        profile,
+        draw,
+        marks,
+        shapes=shapes,
     )
 
 
@@ -417,12 +500,20 @@ def _equations() -> Drawing:
         where = f"eq. {number}"
         found.append(
             Published(
-                f"Mtron: {words}, one line: by sector", where, slope, "us", partial(_coefficient, key, "us_per_sector")
+                f"Mtron: {words}, one line: by sector",
+                where,
+                slope,
+                "us",
+                partial(_coefficient, key, "us_per_sector"),
             )
         )
         found.append(
             Published(
-                f"Mtron: {words}, one line: at zero", where, at_zero, "us", partial(_coefficient, key, "us_at_zero")
+                f"Mtron: {words}, one line: at zero",
+                where,
+                at_zero,
+                "us",
+                partial(_coefficient, key, "us_at_zero"),
             )
         )
     random_write = next(equation for equation in EQUATIONS if equation.number == "4.4")
@@ -451,11 +542,20 @@ def _equations() -> Drawing:
             for one in found["values"]
             if one["key"].endswith("_from_sectors") and one["key"].startswith("random_write")
         ]
-        text = word + (f", which break at {' and '.join(f'{place:.0f}' for place in breaks)} sectors" if breaks else "")
+        text = word + (
+            f", which break at {' and '.join(f'{place:.0f}' for place in breaks)} sectors"
+            if breaks
+            else ""
+        )
         return text, word == "pieces"
 
     shapes = [
-        Shape(f"Mtron: {key.replace('_', ' ')}s by size", "4.3.4", "one line fits well", partial(shape, key))
+        Shape(
+            f"Mtron: {key.replace('_', ' ')}s by size",
+            "4.3.4",
+            "one line fits well",
+            partial(shape, key),
+        )
         for _, key, *_ in COEFFICIENTS
     ]
     shapes.append(
@@ -488,7 +588,10 @@ def drawings() -> list[Drawing]:
     first = 20
     for access in ("sequential", "random"):
         for what in ("throughput", "response_time"):
-            found += [_mix(f"4.{first + place}", profile, access, what) for place, profile in enumerate(drives)]
+            found += [
+                _mix(f"4.{first + place}", profile, access, what)
+                for place, profile in enumerate(drives)
+            ]
             first += len(drives)
     return [*found, _equations()]
 

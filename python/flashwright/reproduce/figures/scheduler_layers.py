@@ -1,11 +1,14 @@
-"""SCHEDULER figures 7.4-7.21: what deferring, coalescing, converting and aligning gain on the Mtron SSD.
+"""SCHEDULER figures 7.4-7.21.
 
-As in chapter 7: the reads and writes of a database's data, one by one, on a raw device, recorded once for each interval of checkpoints. The
-window of deferring closes where a checkpoint of the database ended, told by a flush, so that a batch is alone on the device (7.3.2,
-static). The write time is that of all that the device was sent but reads.
+What deferring, coalescing, converting and aligning gain on the Mtron SSD. As in chapter 7: the
+reads and writes of a database's data, one by one, on a raw device, recorded once for each interval
+of checkpoints. The window of deferring closes where a checkpoint of the database ended, told by a
+flush, so that a batch is alone on the device (7.3.2, static). The write time is that of all that
+the device was sent but reads.
 
-The paper's traces were recorded on the Mtron itself, which takes 137 random writes a second (eq. 4.4); ours on a faster device, and all
-times of the load were a sixth of the paper's, so that windows hold about as many writes as theirs (`data/traces/README.md`).
+The paper's traces were recorded on the Mtron itself, which takes 137 random writes a second (eq.
+4.4); ours on a faster device, and all times of the load were a sixth of the paper's, so that
+windows hold about as many writes as theirs (`data/traces/README.md`).
 """
 
 from __future__ import annotations
@@ -40,9 +43,13 @@ CONVERTING = tuple(name for name in COMBINATIONS if "cnv" in name)
 ALIGNED_BYTES = 64 << 10
 NO_LIMIT = "off"
 LOG = "filled=yes,over_provisioning=3.9,outstanding=1"
-"""A volume in use, one by one, on a drive of which its data is a fifth: the paper's data is 5.5 GB of 16 or more, and never cleaned."""
+"""A volume in use, one by one, on a drive of which its data is a fifth: the paper's data is 5.5 GB
+of 16 or more, and never cleaned.
+"""
 ONLINE_INTERVAL = 300.0
-"""Seconds of the paper between checkpoints, for the figures that have one interval: 7.4 and the online ones."""
+"""Seconds of the paper between checkpoints, for the figures that have one interval: 7.4 and the
+online ones.
+"""
 FLUSH_TIMES = ("1", "3", "10", NO_LIMIT)
 """theta_t in seconds (7.3.3)."""
 BUFFERS = ("1Mi", "4Mi", "16Mi", "64Mi")
@@ -55,8 +62,12 @@ def stack(name: str, *, buffer: str = NO_LIMIT, flush_time: str = NO_LIMIT) -> s
         return DIRECT
     align = f",align={ALIGNED_BYTES}" if name.endswith("aln") else ""
     log = f",log=log_volume({LOG}{align})" if name in CONVERTING else ""
-    # As its numbers have it, the paper merges what overlaps and nothing else, and keeps the order in which writes came.
-    return f"scheduler({COMBINATIONS[name]},order=arrival,join=no,buffer={buffer},flush_time={flush_time}{log})"
+    # As its numbers have it, the paper merges what overlaps and nothing else, and keeps the order
+    # in which writes came.
+    return (
+        f"scheduler({COMBINATIONS[name]},order=arrival,join=no,buffer={buffer},"
+        f"flush_time={flush_time}{log})"
+    )
 
 
 def recording(interval: float) -> Path:
@@ -66,12 +77,16 @@ def recording(interval: float) -> Path:
 
 def static_case(name: str, interval: float) -> Case:
     """Give a run with windows of this interval (7.3.2). Without layers there is no window."""
-    return Case(MTRON, stack(name), seconds=SECONDS, recording=recording(interval), closes=name != "drt")
+    return Case(
+        MTRON, stack(name), seconds=SECONDS, recording=recording(interval), closes=name != "drt"
+    )
 
 
 def static(names: Sequence[str]) -> dict[tuple[str, float], Measured]:
     """Run combinations at all intervals."""
-    wanted = {(name, interval): static_case(name, interval) for name in names for interval in INTERVALS}
+    wanted = {
+        (name, interval): static_case(name, interval) for name in names for interval in INTERVALS
+    }
     RUNS.make(wanted.values())
     return {key: RUNS.of(one) for key, one in wanted.items()}
 
@@ -87,10 +102,14 @@ def read_time(run: Measured) -> float:
     return float(latency["mean"]) * float(latency["count"]) / 1e9
 
 
-def gains(name: str, over: str, time: Callable[[Measured], float] = write_time) -> dict[float, float]:
+def gains(
+    name: str, over: str, time: Callable[[Measured], float] = write_time
+) -> dict[float, float]:
     """Give how many times less time a combination takes than another, by interval."""
     runs = static((name, over))
-    return {interval: time(runs[over, interval]) / time(runs[name, interval]) for interval in INTERVALS}
+    return {
+        interval: time(runs[over, interval]) / time(runs[name, interval]) for interval in INTERVALS
+    }
 
 
 def figure(
@@ -99,7 +118,10 @@ def figure(
     """Give the time of combinations by the interval of checkpoints."""
     runs = static(names)
     series = [
-        {"name": name, "points": [{"x": interval, "y": time(runs[name, interval])} for interval in INTERVALS]}
+        {
+            "name": name,
+            "points": [{"x": interval, "y": time(runs[name, interval])} for interval in INTERVALS],
+        }
         for name in names
     ]
     label = "write time" if time is write_time else "read time"
@@ -113,15 +135,28 @@ def figure(
 
 
 def _range(
-    what: str, low: float, high: float, name: str, over: str, time: Callable[[Measured], float] = write_time
+    what: str,
+    low: float,
+    high: float,
+    name: str,
+    over: str,
+    time: Callable[[Measured], float] = write_time,
 ) -> list[Published]:
     return [
-        Published(f"{what}: {word} over the intervals", "7.3.2", number, "times", partial(_end, name, over, time, end))
+        Published(
+            f"{what}: {word} over the intervals",
+            "7.3.2",
+            number,
+            "times",
+            partial(_end, name, over, time, end),
+        )
         for word, number, end in (("least", low, min), ("greatest", high, max))
     ]
 
 
-def _end(name: str, over: str, time: Callable[[Measured], float], end: Callable[..., float]) -> float:
+def _end(
+    name: str, over: str, time: Callable[[Measured], float], end: Callable[..., float]
+) -> float:
     return end(gains(name, over, time).values())
 
 
@@ -148,7 +183,10 @@ def sixty_times() -> tuple[str, bool | None]:
 
 
 def direct_and_log() -> tuple[Measured, Measured]:
-    """Run the raw device, and a log-structured volume that defers nothing, as a log-structured file system that knows of no checkpoints."""
+    """Run the raw device, and a log-structured volume that defers nothing.
+
+    As a log-structured file system that knows of no checkpoints.
+    """
     cases = (
         static_case("drt", ONLINE_INTERVAL),
         Case(MTRON, f"log_volume({LOG})", seconds=SECONDS, recording=recording(ONLINE_INTERVAL)),
@@ -179,7 +217,10 @@ def log_gain() -> float:
 def figure_5() -> dict[str, Any]:
     """Give the sum of all response times, direct."""
     runs = static(("drt",))
-    points = [{"x": interval, "y": read_time(run) + write_time(run)} for (_, interval), run in runs.items()]
+    points = [
+        {"x": interval, "y": read_time(run) + write_time(run)}
+        for (_, interval), run in runs.items()
+    ]
     return {
         "name": "sum",
         "title": "",
@@ -221,10 +262,21 @@ def figure_online(names: Sequence[str], limit: str, *, waits: bool) -> dict[str,
         places = {value: float(int(value.removesuffix("Mi")) << 20) for value in BUFFERS}
         x = axis("limit of the buffer", "bytes", is_log=True)
     series = [
-        {"name": name, "points": [{"x": place, "y": write_time(runs[name, value])} for value, place in places.items()]}
+        {
+            "name": name,
+            "points": [
+                {"x": place, "y": write_time(runs[name, value])} for value, place in places.items()
+            ],
+        }
         for name in names
     ]
-    return {"name": "online", "title": "", "x": x, "y": axis("write time", "s", is_log=True), "series": series}
+    return {
+        "name": "online",
+        "title": "",
+        "x": x,
+        "y": axis("write time", "s", is_log=True),
+        "series": series,
+    }
 
 
 def hardly_sensitive(limit: str, *, waits: bool) -> tuple[str, bool | None]:
@@ -235,14 +287,18 @@ def hardly_sensitive(limit: str, *, waits: bool) -> tuple[str, bool | None]:
     for name in CONVERTING:
         times = [write_time(runs[name, value]) for value in values]
         spreads[name] = max(times) / min(times)
-    return ", ".join(f"{name} {spread:.2f}x" for name, spread in spreads.items()), max(spreads.values()) < 1.5
+    return ", ".join(f"{name} {spread:.2f}x" for name, spread in spreads.items()), max(
+        spreads.values()
+    ) < 1.5
 
 
 def more_buffer_helps(*, waits: bool) -> tuple[str, bool | None]:
     """Tell whether all four techniques take less time with a larger buffer."""
     runs = online(("dfr_cls_cnv_aln",), "buffer", waits=waits)
     times = [write_time(runs["dfr_cls_cnv_aln", value]) for value in BUFFERS]
-    return ", ".join(f"{value} {time:.2f} s" for value, time in zip(BUFFERS, times, strict=True)), times[-1] < times[0]
+    return ", ".join(
+        f"{value} {time:.2f} s" for value, time in zip(BUFFERS, times, strict=True)
+    ), times[-1] < times[0]
 
 
 def _static_drawings() -> list[Drawing]:
@@ -254,7 +310,10 @@ def _static_drawings() -> list[Drawing]:
             partial(figure, ("drt", "dfr")),
             shapes=[
                 Shape(
-                    "deferred random writes against direct ones", "7.3.2", "take longer", partial(slower, "dfr", "drt")
+                    "deferred random writes against direct ones",
+                    "7.3.2",
+                    "take longer",
+                    partial(slower, "dfr", "drt"),
                 )
             ],
         ),
@@ -266,7 +325,10 @@ def _static_drawings() -> list[Drawing]:
             published=_range("coalescing over deferring", 1.05, 1.25, "dfr_cls", "dfr"),
             shapes=[
                 Shape(
-                    "coalescing by interval", "7.3.2", "gains more with longer ones", partial(grows, "dfr_cls", "dfr")
+                    "coalescing by interval",
+                    "7.3.2",
+                    "gains more with longer ones",
+                    partial(grows, "dfr_cls", "dfr"),
                 )
             ],
         ),
@@ -296,7 +358,9 @@ def _static_drawings() -> list[Drawing]:
             "all four",
             MTRON,
             partial(figure, ("dfr_cnv_aln", "dfr_cls_cnv_aln")),
-            published=_range("coalescing over aligning", 1.08, 1.31, "dfr_cls_cnv_aln", "dfr_cnv_aln"),
+            published=_range(
+                "coalescing over aligning", 1.08, 1.31, "dfr_cls_cnv_aln", "dfr_cnv_aln"
+            ),
         ),
         Drawing(
             "7.12",
@@ -304,7 +368,11 @@ def _static_drawings() -> list[Drawing]:
             MTRON,
             partial(figure, ("drt", "dfr_cls_cnv_aln"), is_log=True),
             published=_range("all four over direct", 110.30, 156.39, "dfr_cls_cnv_aln", "drt"),
-            shapes=[Shape("all four over direct", "bar of this project", "60 times and more", sixty_times)],
+            shapes=[
+                Shape(
+                    "all four over direct", "bar of this project", "60 times and more", sixty_times
+                )
+            ],
         ),
         Drawing(
             "7.13",
@@ -321,16 +389,31 @@ def _online_drawings() -> list[Drawing]:
     numbers = iter(range(14, 22))
     for waits in (False, True):
         with_waiting = "with I/O waiting" if waits else "without I/O waiting"
-        for limit, words in (("flush_time", "limits of the flush time"), ("buffer", "limits of the buffer")):
+        for limit, words in (
+            ("flush_time", "limits of the flush time"),
+            ("buffer", "limits of the buffer"),
+        ):
             for names, which in ((DEFERRING, ""), (CONVERTING, " (converting)")):
                 shapes = []
                 if names is CONVERTING:
                     told = partial(hardly_sensitive, limit, waits=waits)
-                    shapes = [Shape(f"converting by {words}, {with_waiting}", "7.3.3", "hardly sensitive", told)]
+                    shapes = [
+                        Shape(
+                            f"converting by {words}, {with_waiting}",
+                            "7.3.3",
+                            "hardly sensitive",
+                            told,
+                        )
+                    ]
                 if names is CONVERTING and limit == "buffer":
                     told = partial(more_buffer_helps, waits=waits)
                     shapes.append(
-                        Shape(f"all four by the buffer, {with_waiting}", "7.3.3", "slightly less time with more", told)
+                        Shape(
+                            f"all four by the buffer, {with_waiting}",
+                            "7.3.3",
+                            "slightly less time with more",
+                            told,
+                        )
                     )
                 found.append(
                     Drawing(
@@ -346,7 +429,10 @@ def _online_drawings() -> list[Drawing]:
 
 def drawings() -> list[Drawing]:
     """Give all figures."""
-    remark = "theirs is nilfs2 against ext2, on a drive with a file system; ours a log below a raw device"
+    remark = (
+        "theirs is nilfs2 against ext2, on a drive with a file system; ours a log below a raw "
+        "device"
+    )
     return [
         Drawing(
             "7.4",

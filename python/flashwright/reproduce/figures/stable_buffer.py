@@ -1,9 +1,11 @@
-"""STABLEBUFFER figures 4-7: what a staging buffer on flash gains on an SSD, a USB stick and an SD card.
+"""STABLEBUFFER figures 4-7.
 
-Set up as in section 4.1: the writes of TPC-C on PostgreSQL alone, as many as the paper's trace has, one by one; pages of 4 KiB, 1,024
-slots on the SSD and 512 on the others; the header within the page, and a write replied to when its slot is written. The focused area
-is as large as the buffer (4.2.2). The SSD is of the model that the paper's table 1 and thresholds are of. The trace's pages are of 8 KiB:
-page n is taken for page n of 4 KiB, or the buffer would have half the slots.
+What a staging buffer on flash gains on an SSD, a USB stick and an SD card. Set up as in section
+4.1: the writes of TPC-C on PostgreSQL alone, as many as the paper's trace has, one by one; pages of
+4 KiB, 1,024 slots on the SSD and 512 on the others; the header within the page, and a write replied
+to when its slot is written. The focused area is as large as the buffer (4.2.2). The SSD is of the
+model that the paper's table 1 and thresholds are of. The trace's pages are of 8 KiB: page n is
+taken for page n of 4 KiB, or the buffer would have half the slots.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ SCALES = (0.25, 0.5, 1.0, 2.0, 4.0)
 PATTERNS_S, PARALLEL_S = 60, 60
 """Device time of what is measured with the prober."""
 EFFICIENT = 2.5
-"""Up to so many times a sequential write a pattern is efficient here: those of table 1 take up to 2.0 times, and random ones 22 and 30."""
+"""Up to so many times a sequential write a pattern is efficient here: those of table 1 take up to
+2.0 times, and random ones 22 and 30.
+"""
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,9 @@ class Device:
     parallel: str
     """Published of figure 5: two threads against one."""
     told: str = ""
-    """Parameters of the layer that the paper gives; the others are what the prober finds on the profile."""
+    """Parameters of the layer that the paper gives; the others are what the prober finds on the
+    profile.
+    """
 
 
 DEVICES = (
@@ -64,7 +70,8 @@ DEVICES = (
         {"ondemand+passive": 0.243, "incremental+passive": 0.315},
         "faster",
         # 3.2; and table 1, of 32 KB: all that counts is how they compare.
-        ",theta_sequential=8,theta_partitioned=12,theta_focused=16,t_sequential=400,t_partitioned=600,t_focused=800",
+        ",theta_sequential=8,theta_partitioned=12,theta_focused=16,t_sequential=400,"
+        "t_partitioned=600,t_focused=800",
     ),
     Device(
         "USB stick",
@@ -92,14 +99,21 @@ def case(device: Device, method: str, scale: float = 1.0) -> Case:
     slots_bytes = round(device.default_bytes * scale)
     stack = DIRECT
     if method != DIRECT:
-        told = f"page={PAGE_BYTES},sequential=off,layout=embedded,ack=written,{METHODS[method]}{device.told}"
+        told = (
+            f"page={PAGE_BYTES},sequential=off,layout=embedded,ack=written,"
+            f"{METHODS[method]}{device.told}"
+        )
         stack = f"stable_buffer(size={slots_bytes},focused_area={device.default_bytes},{told})"
     return Case(device.profile, stack, ops=("write",), limit=WRITES, page_bytes=PAGE_BYTES)
 
 
 def cases(device: Device, scales: Sequence[float] = (1.0,)) -> dict[tuple[str, float], Measured]:
     """Run all methods at these sizes."""
-    wanted = {(method, scale): case(device, method, scale) for method in (DIRECT, *METHODS) for scale in scales}
+    wanted = {
+        (method, scale): case(device, method, scale)
+        for method in (DIRECT, *METHODS)
+        for scale in scales
+    }
     RUNS.make(wanted.values())
     return {key: RUNS.of(one) for key, one in wanted.items()}
 
@@ -134,7 +148,8 @@ def best_first(device: Device) -> tuple[str, bool | None]:
     runs = cases(device)
     order = sorted(METHODS, key=lambda method: -throughput(runs[method, 1.0]))
     told = ", ".join(
-        f"{method} {throughput(runs[method, 1.0]) / throughput(runs[DIRECT, 1.0]):.2f}x" for method in order
+        f"{method} {throughput(runs[method, 1.0]) / throughput(runs[DIRECT, 1.0]):.2f}x"
+        for method in order
     )
     return told, order[0] == "ondemand+passive" and order[-1] == "incremental+proactive"
 
@@ -143,15 +158,29 @@ def all_gain(device: Device) -> tuple[str, bool | None]:
     """Tell whether every method beats direct writes in both."""
     gains = [ratio(device, method, "throughput") for method in METHODS]
     answers = [ratio(device, method, "response") for method in METHODS]
-    told = f"throughput {min(gains):.2f}-{max(gains):.2f}x, response {min(answers):.2f}-{max(answers):.2f}x"
+    told = (
+        f"throughput {min(gains):.2f}-{max(gains):.2f}x, response "
+        f"{min(answers):.2f}-{max(answers):.2f}x"
+    )
     return told, min(gains) > 1 > max(answers)
 
 
 def patterns(device: Device) -> tuple[str, bool | None]:
-    """Tell what focused writes within the size of the buffer cost, beside sequential ones and those at random."""
-    finding = probed(device.profile).find(f"write_patterns(size=32Ki,area={device.default_bytes})", PATTERNS_S)
-    focused, random = value(finding, "focused_over_sequential"), value(finding, "random_over_sequential")
-    return f"{focused:.2f}x a sequential one; at random {random:.1f}x", focused < EFFICIENT < random / 5
+    """Tell what focused writes within the size of the buffer cost.
+
+    Beside sequential ones and those at random.
+    """
+    finding = probed(device.profile).find(
+        f"write_patterns(size=32Ki,area={device.default_bytes})", PATTERNS_S
+    )
+    focused, random = (
+        value(finding, "focused_over_sequential"),
+        value(finding, "random_over_sequential"),
+    )
+    return (
+        f"{focused:.2f}x a sequential one; at random {random:.1f}x",
+        focused < EFFICIENT < random / 5,
+    )
 
 
 def figure_5(device: Device) -> dict[str, Any]:
@@ -168,7 +197,10 @@ def parallel(device: Device) -> tuple[str, bool | None]:
 
 
 def cpu_share(device: Device, method: str) -> float:
-    """Give the share of a run that is the processor's, of the processor's and the device's together."""
+    """Give the share of a run that is the processor's.
+
+    Of the processor's and the device's together.
+    """
     figures = cases(device)[method, 1.0].figures
     computing = float(figures["computing_ns_per_request"])
     return computing / (computing + float(figures["device_ns_per_request"]))
@@ -179,7 +211,9 @@ def figure_6(device: Device) -> dict[str, Any]:
     methods = [method for method in METHODS if method.endswith("passive")]
     shares = {method: 100 * cpu_share(device, method) for method in methods}
     return named_bars(
-        "figure 6", axis("share of processor time", "%"), {**shares, "published do": device.cpu_share[methods[0]] * 100}
+        "figure 6",
+        axis("share of processor time", "%"),
+        {**shares, "published do": device.cpu_share[methods[0]] * 100},
     )
 
 
@@ -190,12 +224,21 @@ def figure_7(device: Device, what: str) -> dict[str, Any]:
     series = [
         {
             "name": method,
-            "points": [{"x": device.default_bytes * scale, "y": of(runs[method, scale])} for scale in SCALES],
+            "points": [
+                {"x": device.default_bytes * scale, "y": of(runs[method, scale])}
+                for scale in SCALES
+            ],
         }
         for method in (DIRECT, *METHODS)
     ]
     y = axis("throughput", "writes/s") if what == "throughput" else axis("mean response", "ms")
-    return {"name": "figure 7", "title": "", "x": axis("buffer", "bytes", is_log=True), "y": y, "series": series}
+    return {
+        "name": "figure 7",
+        "title": "",
+        "x": axis("buffer", "bytes", is_log=True),
+        "y": y,
+        "series": series,
+    }
 
 
 def ends_are_worse(device: Device, method: str) -> tuple[str, bool | None]:
@@ -208,7 +251,9 @@ def ends_are_worse(device: Device, method: str) -> tuple[str, bool | None]:
 
 def instance_pages(run: Measured) -> float:
     """Give the mean number of pages of an instance that was flushed."""
-    pages, instances = (sum(_counted(run, f"{one}_{what}") for one in PATTERNS) for what in ("pages", "flushes"))
+    pages, instances = (
+        sum(_counted(run, f"{one}_{what}") for one in PATTERNS) for what in ("pages", "flushes")
+    )
     return pages / instances
 
 
@@ -233,7 +278,10 @@ def long_writes(device: Device, method: str, scale: float) -> float:
 
 
 def large_is_not_focused(device: Device, method: str) -> tuple[str, bool | None]:
-    """Tell whether writes to the buffer itself want more merges where it is larger than the focused area."""
+    """Tell whether writes to the buffer itself want more merges.
+
+    Where it is larger than the focused area.
+    """
     found = [long_writes(device, method, scale) for scale in SCALES]
     told = ", ".join(f"{one:.2f}" for one in found) + " long writes an instance"
     return told, found[-1] > found[SCALES.index(1.0)]
@@ -247,7 +295,11 @@ def slots_in_use(device: Device, scale: float) -> float:
     """Give the mean share of slots in use of the proactive method, over the samples of the run."""
     run = cases(device, SCALES)["incremental+proactive", scale]
     samples = run.tables["samples"].to_pydict()
-    found = [count for name, count in zip(samples["counter"], samples["value"], strict=True) if name == "used_slots"]
+    found = [
+        count
+        for name, count in zip(samples["counter"], samples["value"], strict=True)
+        if name == "used_slots"
+    ]
     return 100 * float(sum(found)) / len(found) / (device.default_bytes * scale / PAGE_BYTES)
 
 
@@ -317,7 +369,10 @@ def _figure_5(device: Device) -> Drawing:
 
 
 def _figure_6(device: Device) -> Drawing:
-    remark = "their simulator on a processor of 2007, with its copies; ours is of the layers alone, on this machine"
+    remark = (
+        "their simulator on a processor of 2007, with its copies; ours is of the layers alone, on "
+        "this machine"
+    )
     published = [
         Published(
             f"{device.name}: share of processor time, {method}",

@@ -1,7 +1,7 @@
 """The databases that workloads are loaded into and run on.
 
-A backend is a connection (`sqlite.py`, `postgres.py`); a place is a database of ours in a folder, from its making to its end
-(`embedded.py`, `cluster.py` with its `server.py`).
+A backend is a connection (`sqlite.py`, `postgres.py`); a place is a database of ours in a folder,
+from its making to its end (`embedded.py`, `cluster.py` with its `server.py`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ BACKENDS: dict[str, Callable[[str], BackendConfig]] = {
     "sqlite": SqliteConfig,
     "postgres": _postgres,
 }
-"""Name -> maker of a configuration from a target: a file for sqlite, a libpq connection string for postgres."""
+"""Name -> maker of a configuration from a target: a file for sqlite, a libpq connection string for
+postgres.
+"""
 
 
 def backend_config(name: str, target: str) -> BackendConfig:

@@ -1,4 +1,7 @@
-"""What the driver asks of a database. A backend is one file here and one line in `databases/__init__.py`."""
+"""What the driver asks of a database.
+
+A backend is one file here and one line in `databases/__init__.py`.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,10 @@ Statement = tuple[str, tuple[Value, ...]]
 
 
 class TransactionConflictError(Exception):
-    """The database took the transaction back because of another one; it may be tried again from its start."""
+    """The database took the transaction back because of another one.
+
+    It may be tried again from its start.
+    """
 
 
 class Backend(Protocol):
@@ -21,13 +27,15 @@ class Backend(Protocol):
     def batch(
         self, statements: Sequence[Statement], *, commit: bool = False, read_only: bool = False
     ) -> list[list[Row]]:
-        """Run statements in order, in as few round trips as the database allows, and return the rows of each.
+        """Run statements in order, and return the rows of each.
 
-        Begins a transaction if none is open, and commits it at the end if `commit` is set. `read_only` promises that the
-        transaction will not write, so that a database with one writer at a time need not keep others from it.
+        In as few round trips as the database allows. Begins a transaction if none is open, and
+        commits it at the end if `commit` is set. `read_only` promises that the transaction will not
+        write, so that a database with one writer at a time need not keep others from it.
 
         Raises:
-            TransactionConflictError: deadlock or lock time-out; the transaction is already rolled back.
+            TransactionConflictError: deadlock or lock time-out; the transaction is already rolled
+            back.
         """
 
     def rollback(self) -> None:

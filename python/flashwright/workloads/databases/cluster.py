@@ -1,4 +1,7 @@
-"""PostgreSQL as a place for a workload: a cluster in a folder, with a server that ends when we do."""
+"""PostgreSQL as a place for a workload.
+
+A cluster in a folder, with a server that ends when we do.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +32,20 @@ _FIRST_WITH_DIRECT_IO = 16
 
 
 class Cluster:
-    """A PostgreSQL cluster in a folder of its own; its socket and log are in `run_dir`, which need not be on that disk."""
+    """A PostgreSQL cluster in a folder of its own.
+
+    Its socket and log are in `run_dir`, which need not be on that disk.
+    """
 
     name = "postgres"
 
     def __init__(
-        self, folder: Path, run_dir: Path, settings: Settings, supervisor: Supervisor, binaries: Path | None
+        self,
+        folder: Path,
+        run_dir: Path,
+        settings: Settings,
+        supervisor: Supervisor,
+        binaries: Path | None,
     ) -> None:
         """Look for the server's programs.
 
@@ -42,7 +53,9 @@ class Cluster:
             InputError: there are none, or psycopg is missing.
         """
         account = server_account()
-        self.server = Server(find_binaries(binaries, account), folder / "data", run_dir, supervisor, account)
+        self.server = Server(
+            find_binaries(binaries, account), folder / "data", run_dir, supervisor, account
+        )
         self._settings = settings
         self._supervisor = supervisor
         self._group: MemoryGroup | None = None
@@ -57,13 +70,19 @@ class Cluster:
     def make(self) -> None:
         """See `Place`."""
         settings = self._settings
-        for given, option in ((settings.journal_mode, "--journal-mode"), (settings.page_bytes, "--page-size")):
+        for given, option in (
+            (settings.journal_mode, "--journal-mode"),
+            (settings.page_bytes, "--page-size"),
+        ):
             if given:
                 raise InputError(
-                    f"{option} is for --db sqlite: PostgreSQL's log and its pages of 8 KiB are compiled in"
+                    f"{option} is for --db sqlite: PostgreSQL's log and its pages of 8 KiB are "
+                    "compiled in"
                 )
         if settings.synchronous is not None and settings.synchronous not in SYNCHRONOUS:
-            raise InputError(f"--synchronous {settings.synchronous}: PostgreSQL knows {', '.join(SYNCHRONOUS)}")
+            raise InputError(
+                f"--synchronous {settings.synchronous}: PostgreSQL knows {', '.join(SYNCHRONOUS)}"
+            )
         if settings.wal_on is not None:
             self._wal = self._supervisor.folder(settings.wal_on, "flashwright-wal-")
         self.server.initialise(self._wal)
@@ -97,7 +116,9 @@ class Cluster:
             given |= {"checkpoint_timeout": "1d", "max_wal_size": "1TB"}
         if settings.uncached:
             given |= self._keep_out_of_page_cache(buffer)
-        self.server.start({**given, **settings.extra}, None if self._group is None else self._group.processes_file)
+        self.server.start(
+            {**given, **settings.extra}, None if self._group is None else self._group.processes_file
+        )
         return self._config()
 
     def _keep_out_of_page_cache(self, buffer: int | None) -> dict[str, str]:
@@ -107,16 +128,22 @@ class Cluster:
         limit = 3 * (buffer or 128 * MIB) + 64 * MIB
         self._group = MemoryGroup(limit, self._supervisor)
         self._page_cache = (
-            f"limited by a control group ({self._group.limit_file}) of {limit // MIB} MiB for the server with its buffers, "
-            f"since PostgreSQL {self.server.major} has no direct I/O"
+            f"limited by a control group ({self._group.limit_file}) of {limit // MIB} MiB for the "
+            f"server with its buffers, since PostgreSQL {self.server.major} has no direct I/O"
         )
-        # What leaves the server's buffers goes to the device soon: otherwise the kernel would hold it until the next checkpoint.
-        # One of its pages, whatever their size.
-        return {"backend_flush_after": "1", "bgwriter_flush_after": "1", "checkpoint_flush_after": "1"}
+        # What leaves the server's buffers goes to the device soon: otherwise the kernel would hold
+        # it until the next checkpoint. One of its pages, whatever their size.
+        return {
+            "backend_flush_after": "1",
+            "bgwriter_flush_after": "1",
+            "checkpoint_flush_after": "1",
+        }
 
     def size_bytes(self) -> int:
         """See `Place`."""
-        return int(self.server.query("SELECT pg_database_size(current_database()) AS bytes")[0]["bytes"])
+        return int(
+            self.server.query("SELECT pg_database_size(current_database()) AS bytes")[0]["bytes"]
+        )
 
     def checkpoint(self) -> None:
         """See `Place`."""
@@ -129,13 +156,19 @@ class Cluster:
 
     def about(self) -> dict[str, Any]:
         """See `Place`."""
-        rows = self.server.query("SELECT name, setting, unit FROM pg_settings WHERE source <> 'default'")
+        rows = self.server.query(
+            "SELECT name, setting, unit FROM pg_settings WHERE source <> 'default'"
+        )
         settings = {
             row["name"]: row["setting"] + (f" x {row['unit']}" if row["unit"] else "")
             for row in rows
             if "director" not in row["name"] and not row["name"].endswith("_file")
         }
-        return {"version": self.server.version(), "settings": settings, "page_cache": self._page_cache}
+        return {
+            "version": self.server.version(),
+            "settings": settings,
+            "page_cache": self._page_cache,
+        }
 
     def files(self) -> list[Path]:
         """See `Place`."""

@@ -46,26 +46,40 @@ class Embedded:
         ):
             if given:
                 raise InputError(
-                    f"{option} is for --db postgres: SQLite keeps its log beside its file, and never whole pages twice"
+                    f"{option} is for --db postgres: SQLite keeps its log beside its file, and "
+                    "never whole pages twice"
                 )
         if settings.synchronous is not None and settings.synchronous not in SYNCHRONOUS:
-            raise InputError(f"--synchronous {settings.synchronous}: SQLite knows {', '.join(SYNCHRONOUS)}")
+            raise InputError(
+                f"--synchronous {settings.synchronous}: SQLite knows {', '.join(SYNCHRONOUS)}"
+            )
         if settings.journal_mode is not None and settings.journal_mode not in JOURNAL_MODES:
-            raise InputError(f"--journal-mode {settings.journal_mode}: choose one of {', '.join(JOURNAL_MODES)}")
+            raise InputError(
+                f"--journal-mode {settings.journal_mode}: choose one of {', '.join(JOURNAL_MODES)}"
+            )
         if settings.checkpoint_seconds is not None and settings.journal_mode not in (None, "wal"):
             raise InputError(
-                "--checkpoint needs --journal-mode wal: with the others every commit writes to the database"
+                "--checkpoint needs --journal-mode wal: with the others every commit writes to the "
+                "database"
             )
         page = settings.page_bytes
         if page is not None and not (512 <= page <= 65_536 and page & (page - 1) == 0):
-            raise InputError(f"--page-size {page}: SQLite has pages of 512 to 65536 bytes, a power of two")
+            raise InputError(
+                f"--page-size {page}: SQLite has pages of 512 to 65536 bytes, a power of two"
+            )
 
     def _page(self) -> dict[str, str]:
-        return {} if self._settings.page_bytes is None else {"page_size": str(self._settings.page_bytes)}
+        return (
+            {}
+            if self._settings.page_bytes is None
+            else {"page_size": str(self._settings.page_bytes)}
+        )
 
     def open_for_load(self) -> SqliteConfig:
         """See `Place`."""
-        return SqliteConfig(str(self.path), "memory", "off", pragmas={**self._page(), "cache_size": "-262144"})
+        return SqliteConfig(
+            str(self.path), "memory", "off", pragmas={**self._page(), "cache_size": "-262144"}
+        )
 
     def open_for_run(self, clients: int) -> SqliteConfig:
         """See `Place`. The buffer is divided among the clients, as each has a cache of its own."""
@@ -78,9 +92,15 @@ class Embedded:
         if settings.checkpoint_seconds is not None:
             pragmas["wal_autocheckpoint"] = "0"
         if settings.uncached:
-            self._group = MemoryGroup((buffer or 2 * MIB * clients) * 2 + (64 + 32 * clients) * MIB, self._supervisor)
+            self._group = MemoryGroup(
+                (buffer or 2 * MIB * clients) * 2 + (64 + 32 * clients) * MIB, self._supervisor
+            )
         self._config = SqliteConfig(
-            str(self.path), settings.journal_mode or "wal", settings.synchronous or "full", 60.0, pragmas
+            str(self.path),
+            settings.journal_mode or "wal",
+            settings.synchronous or "full",
+            60.0,
+            pragmas,
         )
         return self._config
 
@@ -97,13 +117,23 @@ class Embedded:
         finally:
             connection.close()
         self._checkpoints.append(
-            {"start_s": begun, "end_s": time.time(), "cause": "asked for", "pages": moved, "pages_in_log": pages}
+            {
+                "start_s": begun,
+                "end_s": time.time(),
+                "cause": "asked for",
+                "pages": moved,
+                "pages_in_log": pages,
+            }
         )
 
     def checkpoints(self, since: float) -> list[dict[str, Any]]:
         """See `Place`: those that were asked for; SQLite does not tell of its own."""
         return [
-            {**one, "start_s": round(one["start_s"] - since, 3), "end_s": round(one["end_s"] - since, 3)}
+            {
+                **one,
+                "start_s": round(one["start_s"] - since, 3),
+                "end_s": round(one["end_s"] - since, 3),
+            }
             for one in self._checkpoints
             if one["end_s"] >= since
         ]
@@ -113,15 +143,32 @@ class Embedded:
         if self._config is None:
             return {}
         connection = self._config.connect()
-        names = ("page_size", "journal_mode", "synchronous", "cache_size", "wal_autocheckpoint", "page_count")
+        names = (
+            "page_size",
+            "journal_mode",
+            "synchronous",
+            "cache_size",
+            "wal_autocheckpoint",
+            "page_count",
+        )
         try:
-            values = {name: connection.batch([(f"PRAGMA {name}", ())], commit=True)[0][0][0] for name in names}
+            values = {
+                name: connection.batch([(f"PRAGMA {name}", ())], commit=True)[0][0][0]
+                for name in names
+            }
         finally:
             connection.close()
         cache = "the kernel's, as on any file"
         if self._group is not None:
-            cache = f"limited by a control group ({self._group.limit_file}), since SQLite has no direct I/O"
-        return {"version": f"SQLite {sqlite3.sqlite_version}", "settings": values, "page_cache": cache}
+            cache = (
+                f"limited by a control group ({self._group.limit_file}), since SQLite has no "
+                "direct I/O"
+            )
+        return {
+            "version": f"SQLite {sqlite3.sqlite_version}",
+            "settings": values,
+            "page_cache": cache,
+        }
 
     def files(self) -> list[Path]:
         """See `Place`."""

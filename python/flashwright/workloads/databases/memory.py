@@ -1,6 +1,7 @@
 """A memory limit for a database, by a control group of version 2 or 1.
 
-Without one, the page cache of a machine with much memory holds the whole database, and the device never sees a read.
+Without one, the page cache of a machine with much memory holds the whole database, and the device
+never sees a read.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ _ROOT = Path("/sys/fs/cgroup")
 class MemoryGroup:
     """A control group with a limit on memory, its page cache included.
 
-    Version 2 has `memory.high`, beyond which it reclaims, and nothing is killed; version 1 has only a hard limit, which reclaims
-    first, too.
+    Version 2 has `memory.high`, beyond which it reclaims, and nothing is killed; version 1 has only
+    a hard limit, which reclaims first, too.
     """
 
     def __init__(self, limit_bytes: int, supervisor: Supervisor) -> None:
@@ -38,15 +39,22 @@ class MemoryGroup:
             elif (_ROOT / "memory/memory.limit_in_bytes").exists():
                 self.path, limit = _ROOT / "memory" / name, "memory.limit_in_bytes"
             else:
-                raise InputError(f"{_ROOT} has no memory controller: the page cache cannot be limited here")
+                raise InputError(
+                    f"{_ROOT} has no memory controller: the page cache cannot be limited here"
+                )
             # Its processes may need a moment to end.
             supervisor.undo(
-                "sh", "-c", 'for _ in $(seq 50); do [ -d "$0" ] || exit 0; rmdir "$0" || sleep 0.1; done', self.path
+                "sh",
+                "-c",
+                'for _ in $(seq 50); do [ -d "$0" ] || exit 0; rmdir "$0" || sleep 0.1; done',
+                self.path,
             )
             self.path.mkdir()
             (self.path / limit).write_text(str(limit_bytes))
         except OSError as error:
-            raise InputError(f"{_ROOT}: no control group can be made ({error.strerror}): it needs root") from error
+            raise InputError(
+                f"{_ROOT}: no control group can be made ({error.strerror}): it needs root"
+            ) from error
         self.limit_file = limit
 
     @property

@@ -1,4 +1,7 @@
-"""A database of ours in a folder: made, filled, started anew with the settings of a run, and stopped."""
+"""A database of ours in a folder.
+
+Made, filled, started anew with the settings of a run, and stopped.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,10 @@ MIB = 1 << 20
 class Settings:
     """What a run sets in a database; None is the database's own default.
 
-    `buffer_share`: of the database's size after the load, above 0. `uncached`: the kernel's page cache shall not help.
-    `checkpoint_seconds`: we ask for a checkpoint so often, and the database makes none by itself. `wal_on`: a folder for the
-    log alone. `extra`: the database's own settings by name.
+    `buffer_share`: of the database's size after the load, above 0. `uncached`: the kernel's page
+    cache shall not help. `checkpoint_seconds`: we ask for a checkpoint so often, and the database
+    makes none by itself. `wal_on`: a folder for the log alone. `extra`: the database's own settings
+    by name.
     """
 
     buffer_bytes: int | None = None
@@ -79,11 +83,17 @@ class Place(Protocol):
 
     @property
     def control_group(self) -> Path | None:
-        """`cgroup.procs` of the group that clients have to join: where the database lives in their processes."""
+        """`cgroup.procs` of the group that clients have to join.
+
+        Where the database lives in their processes.
+        """
 
 
 def evict(files: Iterable[Path]) -> None:
-    """Put files on the disk and out of the page cache: what the load left there must not serve the run's reads."""
+    """Put files on the disk and out of the page cache.
+
+    What the load left there must not serve the run's reads.
+    """
     for path in files:
         with contextlib.suppress(OSError):
             handle = os.open(path, os.O_RDONLY)

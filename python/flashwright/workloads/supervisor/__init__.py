@@ -1,7 +1,9 @@
-"""Makes sure that nothing is left behind: a process beside ours that starts programs for us, and tidies up when we are gone.
+"""Makes sure that nothing is left behind.
 
-It lives on when we are killed, sees the end of its pipe, stops what it has started, and undoes the rest (folders removed,
-commands run) in reverse order. When it is killed itself, its programs get a signal from the kernel, and our next word to it fails.
+A process beside ours that starts programs for us, and tidies up when we are gone. It lives on when
+we are killed, sees the end of its pipe, stops what it has started, and undoes the rest (folders
+removed, commands run) in reverse order. When it is killed itself, its programs get a signal from
+the kernel, and our next word to it fails.
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ class Supervisor:
 
     def __init__(self) -> None:
         """Start it."""
-        # A session of its own: Ctrl-C is for us to deal with. Isolated, and without our package: it is there at once.
+        # A session of its own: Ctrl-C is for us to deal with. Isolated, and without our package: it
+        # is there at once.
         self._process = subprocess.Popen(
             [sys.executable, "-I", str(_PROGRAM)],
             stdin=subprocess.PIPE,
@@ -63,7 +66,10 @@ class Supervisor:
         return self
 
     def __exit__(
-        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+        self,
+        _kind: type[BaseException] | None,
+        error: BaseException | None,
+        _trace: TracebackType | None,
     ) -> None:
         """Undo everything, and end it. Its own trouble does not hide that of the work."""
         try:
@@ -93,9 +99,10 @@ class Supervisor:
     ) -> Program:
         """Start a program, its output appended to `log`.
 
-        `account`: the user that it runs as; ours if None. `control_group`: the `cgroup.procs` of a group that it joins.
-        `stop`: signals that end it, each with the seconds after which the next is sent; the first is also what it gets when
-        the supervisor is killed. `folder`: its working folder.
+        `account`: the user that it runs as; ours if None. `control_group`: the `cgroup.procs` of a
+        group that it joins. `stop`: signals that end it, each with the seconds after which the next
+        is sent; the first is also what it gets when the supervisor is killed. `folder`: its working
+        folder.
 
         Raises:
             RunError: it cannot be started, or the supervisor is gone.
@@ -127,9 +134,10 @@ class Supervisor:
         return path
 
     def undo(self, *command: str | Path) -> int:
-        """Have a command run at the end. Say so before doing what it undoes; it must do no harm if there is nothing to undo.
+        """Have a command run at the end.
 
-        Gives a number for `forget`.
+        Say so before doing what it undoes; it must do no harm if there is nothing to undo. Gives a
+        number for `forget`.
 
         Raises:
             RunError: the supervisor is gone.

@@ -1,5 +1,6 @@
-"""The supervising process. One thread, the standard library alone: reads requests as lines of JSON, answers each with a line.
+"""The supervising process.
 
+One thread, the standard library alone: reads requests as lines of JSON, answers each with a line.
 At the end of its input, wanted or not, it stops its programs and undoes what it was told of.
 """
 
@@ -33,7 +34,8 @@ class Programs:
         ours = os.getpid()
 
         def before() -> None:
-            # In this order: the group can be joined only by root, and a change of user forgets the signal of the parent's end.
+            # In this order: the group can be joined only by root, and a change of user forgets the
+            # signal of the parent's end.
             if group is not None:
                 Path(group).write_text(str(os.getpid()))
             if account is not None and os.geteuid() == 0:
@@ -104,7 +106,9 @@ def undo(entry: dict[str, Any]) -> None:
         subprocess.run(entry["command"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
 
 
-def answer(request: dict[str, Any], programs: Programs, to_undo: list[dict[str, Any]]) -> dict[str, Any]:
+def answer(
+    request: dict[str, Any], programs: Programs, to_undo: list[dict[str, Any]]
+) -> dict[str, Any]:
     """Do what a request says."""
     match request["op"]:
         case "start":

@@ -1,7 +1,8 @@
-"""TPC-C (specification revision 5.11): schema, load and five transactions, on any database with a backend.
+"""TPC-C (specification revision 5.11).
 
-It is the load, not the benchmark: no screens, no think times unless asked for, and no claim to a published result.
-Clause numbers in this package are the specification's.
+Schema, load and five transactions, on any database with a backend. It is the load, not the
+benchmark: no screens, no think times unless asked for, and no claim to a published result. Clause
+numbers in this package are the specification's.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ def wall_clock() -> str:
 
 @dataclass(frozen=True)
 class TpccLoad:
-    """TPC-C at some scale, with some mix. `clock` gives the time of day that the transactions write."""
+    """TPC-C at some scale, with some mix.
+
+    `clock` gives the time of day that the transactions write.
+    """
 
     scale: Scale
     mix: Mix
@@ -43,7 +47,10 @@ class TpccLoad:
         load(database, self.scale, seed, processes, report)
 
     def client(self, *, seed: int, stream: int, client: int, clients: int) -> TpccClient:
-        """See `Load.client`. The seed is that of `fill`, on which NURand's constants of the run depend."""
+        """See `Load.client`.
+
+        The seed is that of `fill`, on which NURand's constants of the run depend.
+        """
         return TpccClient(
             InputGenerator(
                 self.scale,
@@ -89,7 +96,9 @@ WORKLOAD = Workload(
         Param("customers", 3_000, "customers a district, and its first orders; likewise", 10),
     ),
     mixes=MIXES,
-    make=lambda values, chosen: TpccLoad(Scale(values["warehouses"], values["items"], values["customers"]), chosen),
+    make=lambda values, chosen: TpccLoad(
+        Scale(values["warehouses"], values["items"], values["customers"]), chosen
+    ),
     bytes_per_unit=105_000_000,
 )
 

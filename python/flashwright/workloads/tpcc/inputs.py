@@ -1,4 +1,7 @@
-"""Random input data of the transactions, the same for a seed whatever the database (clauses 2.1.6, 2.4.1 ... 2.8.1)."""
+"""Random input data of the transactions, the same for a seed whatever the database.
+
+Clauses 2.1.6, 2.4.1 ... 2.8.1.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,10 @@ def last_name(number: int) -> str:
 
 @dataclass(frozen=True)
 class NuRandConstants:
-    """The run-time constants C of NURand (clause 2.1.6): one for each A, the same in all clients of a run."""
+    """The run-time constants C of NURand (clause 2.1.6).
+
+    One for each A, the same in all clients of a run.
+    """
 
     last_name: int
     customer: int
@@ -33,18 +39,30 @@ class NuRandConstants:
     def for_load(cls, seed: int) -> NuRandConstants:
         """Give the constants with which the database of this seed is filled."""
         rng = random.Random(f"{seed} NURand load")
-        return cls(rng.randint(0, _A_LAST_NAME), rng.randint(0, _A_CUSTOMER), rng.randint(0, _A_ITEM))
+        return cls(
+            rng.randint(0, _A_LAST_NAME), rng.randint(0, _A_CUSTOMER), rng.randint(0, _A_ITEM)
+        )
 
     @classmethod
     def for_run(cls, seed: int) -> NuRandConstants:
-        """Constants for a run on that database: C_LAST differs from the load's as clause 2.1.6.1 asks for."""
+        """Constants for a run on that database.
+
+        C_LAST differs from the load's as clause 2.1.6.1 asks for.
+        """
         loaded = cls.for_load(seed)
-        allowed = [c for c in range(_A_LAST_NAME + 1) if last_name_delta_is_valid(loaded.last_name, c)]
-        return cls(random.Random(f"{seed} NURand run").choice(allowed), loaded.customer, loaded.item)
+        allowed = [
+            c for c in range(_A_LAST_NAME + 1) if last_name_delta_is_valid(loaded.last_name, c)
+        ]
+        return cls(
+            random.Random(f"{seed} NURand run").choice(allowed), loaded.customer, loaded.item
+        )
 
 
 def last_name_delta_is_valid(load: int, run: int) -> bool:
-    """Whether C_LAST of the load and of the run are as far apart as clause 2.1.6.1 says: 65 ... 119 but not 96, 112."""
+    """Whether C_LAST of the load and of the run are as far apart as clause 2.1.6.1 says.
+
+    65 ... 119 but not 96, 112.
+    """
     delta = abs(run - load)
     return 65 <= delta <= 119 and delta not in (96, 112)
 
@@ -127,9 +145,10 @@ TransactionInput = NewOrderInput | PaymentInput | OrderStatusInput | DeliveryInp
 
 
 class InputGenerator:
-    """What one client sends. It stands for the terminals given to it, and takes one of them at random each time.
+    """What one client sends.
 
-    A terminal is a warehouse and a district of it, both fixed for the run (clause 2.4.1.1, 2.8.1.1).
+    It stands for the terminals given to it, and takes one of them at random each time. A terminal
+    is a warehouse and a district of it, both fixed for the run (clause 2.4.1.1, 2.8.1.1).
     """
 
     def __init__(
@@ -181,7 +200,9 @@ class InputGenerator:
         return other + 1 if other >= w_id else other
 
     def _customer_number(self) -> int:
-        return nurand(self._rng, _A_CUSTOMER, self._c.customer, 1, self._scale.customers_per_district)
+        return nurand(
+            self._rng, _A_CUSTOMER, self._c.customer, 1, self._scale.customers_per_district
+        )
 
     def _customer(self, w_id: int, d_id: int) -> CustomerChoice:
         if self._rng.random() < 0.60:
@@ -196,7 +217,9 @@ class InputGenerator:
         for _ in range(rng.randint(5, 15)):
             item = nurand(rng, _A_ITEM, self._c.item, 1, scale.items)
             remote = scale.warehouses > 1 and rng.random() < 0.01
-            lines.append(OrderLine(item, self._other_warehouse(w_id) if remote else w_id, rng.randint(1, 10)))
+            lines.append(
+                OrderLine(item, self._other_warehouse(w_id) if remote else w_id, rng.randint(1, 10))
+            )
         if rng.random() < 0.01:
             lines[-1] = OrderLine(scale.items + 1, lines[-1].supply_w_id, lines[-1].quantity)
         return NewOrderInput(w_id, d_id, c_id, tuple(lines))
@@ -216,7 +239,11 @@ def terminals_of_client(scale: Scale, client: int, clients: int) -> list[tuple[i
 
     Warehouses are dealt out first, so that clients share as few as can be.
     """
-    by_district = [(w, d) for d in range(1, DISTRICTS_PER_WAREHOUSE + 1) for w in range(1, scale.warehouses + 1)]
+    by_district = [
+        (w, d)
+        for d in range(1, DISTRICTS_PER_WAREHOUSE + 1)
+        for w in range(1, scale.warehouses + 1)
+    ]
     if clients <= scale.warehouses:
         return [(w, d) for w, d in by_district if (w - 1) % clients == client]
     return by_district[client::clients]

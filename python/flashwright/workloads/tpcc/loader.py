@@ -1,4 +1,7 @@
-"""Fills an empty database (clause 4.3.3.1), the same for a seed whatever the database and however many loaders."""
+"""Fills an empty database (clause 4.3.3.1).
+
+The same for a seed whatever the database and however many loaders.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,9 @@ from .scale import DISTRICTS_PER_WAREHOUSE, Scale
 from .schema import INDEXES, create_tables
 
 LOAD_TIME = "2026-01-01 00:00:00"
-"""Date of everything that the load makes: fixed, so that a seed gives the same database on every day."""
+"""Date of everything that the load makes: fixed, so that a seed gives the same database on every
+day.
+"""
 
 _ALPHANUMERIC = string.ascii_letters + string.digits
 _POOL_CHARACTERS = 1 << 16
@@ -43,7 +48,10 @@ class _Random:
         return f"{int(self.rng.random() * 10**count):0{count}}"
 
     def data(self) -> str:
-        """I_DATA and S_DATA: 26 to 50 characters, a tenth of them with ORIGINAL at a random place (clause 4.3.3.1)."""
+        """I_DATA and S_DATA (clause 4.3.3.1).
+
+        26 to 50 characters, a tenth of them with ORIGINAL at a random place.
+        """
         text = self.text(26, 50)
         if self.rng.random() >= 0.10:
             return text
@@ -52,15 +60,26 @@ class _Random:
 
     def address(self) -> tuple[str, str, str, str, str]:
         state = self.text(2, 2)
-        return self.text(10, 20), self.text(10, 20), self.text(10, 20), state, self.digits(4) + "11111"
+        return (
+            self.text(10, 20),
+            self.text(10, 20),
+            self.text(10, 20),
+            state,
+            self.digits(4) + "11111",
+        )
 
 
 def load(
-    config: BackendConfig, scale: Scale, seed: int, processes: int = 1, report: Report = lambda _done, _total: None
+    config: BackendConfig,
+    scale: Scale,
+    seed: int,
+    processes: int = 1,
+    report: Report = lambda _done, _total: None,
 ) -> None:
     """Create the tables, fill them, and create the indexes.
 
-    `processes` is how many warehouses are loaded at once, if the database can do that. `report` is told of each warehouse.
+    `processes` is how many warehouses are loaded at once, if the database can do that. `report` is
+    told of each warehouse.
 
     Raises:
         whatever the database says, for instance that a table exists already.
@@ -95,7 +114,8 @@ def _load_warehouse(task: tuple[BackendConfig, Scale, int, int]) -> None:
     try:
         w_ytd = DISTRICTS_PER_WAREHOUSE * customers * 10_00
         backend.bulk_load(
-            "warehouse", iter([(w_id, fields.text(6, 10), *fields.address(), fields.integer(0, 2000), w_ytd)])
+            "warehouse",
+            iter([(w_id, fields.text(6, 10), *fields.address(), fields.integer(0, 2000), w_ytd)]),
         )
         backend.bulk_load("district", _districts(fields, scale, w_id))
         backend.bulk_load("stock", _stock(fields, scale, w_id))
@@ -111,7 +131,13 @@ def _load_warehouse(task: tuple[BackendConfig, Scale, int, int]) -> None:
 
 def _items(fields: _Random, scale: Scale) -> Rows:
     for i_id in range(1, scale.items + 1):
-        yield i_id, fields.integer(1, 10_000), fields.text(14, 24), fields.integer(100, 10_000), fields.data()
+        yield (
+            i_id,
+            fields.integer(1, 10_000),
+            fields.text(14, 24),
+            fields.integer(100, 10_000),
+            fields.data(),
+        )
 
 
 def _districts(fields: _Random, scale: Scale, w_id: int) -> Rows:
@@ -131,7 +157,11 @@ def _customers(fields: _Random, scale: Scale, w_id: int, c_last: int) -> Rows:
     for d_id in range(1, DISTRICTS_PER_WAREHOUSE + 1):
         for c_id in range(1, scale.customers_per_district + 1):
             # Each last name has a customer; beyond those, names are drawn (clause 4.3.3.1).
-            number = c_id - 1 if c_id <= scale.last_names else random_last_name_number(fields.rng, c_last, scale)
+            number = (
+                c_id - 1
+                if c_id <= scale.last_names
+                else random_last_name_number(fields.rng, c_last, scale)
+            )
             credit = "BC" if fields.rng.random() < 0.10 else "GC"
             yield (
                 *(c_id, d_id, w_id, fields.text(8, 16), "OE", last_name(number), *fields.address()),
@@ -147,7 +177,10 @@ def _history(fields: _Random, scale: Scale, w_id: int) -> Rows:
 
 
 class _Orders:
-    """The initial orders of a warehouse: who ordered, and how many lines, must be the same in three tables."""
+    """The initial orders of a warehouse.
+
+    Who ordered, and how many lines, must be the same in three tables.
+    """
 
     def __init__(self, fields: _Random, scale: Scale, w_id: int) -> None:
         self._fields = fields
@@ -155,18 +188,23 @@ class _Orders:
         self._w_id = w_id
         districts = range(1, DISTRICTS_PER_WAREHOUSE + 1)
         numbers = range(1, scale.customers_per_district + 1)
-        # Every customer has one order, in an order of its own in each district (a permutation: clause 4.3.3.1).
+        # Every customer has one order, in an order of its own in each district (a permutation:
+        # clause 4.3.3.1).
         self._customer = {d: fields.rng.sample(numbers, len(numbers)) for d in districts}
         self._line_count = {d: [fields.integer(5, 15) for _ in numbers] for d in districts}
 
     def _each(self) -> Iterator[tuple[int, int, int, int]]:
         for d_id, customers in self._customer.items():
-            for o_id, (c_id, lines) in enumerate(zip(customers, self._line_count[d_id], strict=True), 1):
+            for o_id, (c_id, lines) in enumerate(
+                zip(customers, self._line_count[d_id], strict=True), 1
+            ):
                 yield o_id, d_id, c_id, lines
 
     def orders(self) -> Rows:
         for o_id, d_id, c_id, lines in self._each():
-            carrier = self._fields.integer(1, 10) if o_id < self._scale.first_undelivered_order else None
+            carrier = (
+                self._fields.integer(1, 10) if o_id < self._scale.first_undelivered_order else None
+            )
             yield o_id, d_id, self._w_id, c_id, LOAD_TIME, carrier, lines, 1
 
     def lines(self) -> Rows:

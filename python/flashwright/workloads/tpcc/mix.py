@@ -34,7 +34,11 @@ _SCHEDULER = "SCHEDULER, table 5.1"
 MIXES: dict[str, Mix] = {
     mix.name: mix
     for mix in (
-        weighted("standard", (45, 43, 4, 4, 4), "TPC-C clause 5.2.3, at the least shares of the other four"),
+        weighted(
+            "standard",
+            (45, 43, 4, 4, 4),
+            "TPC-C clause 5.2.3, at the least shares of the other four",
+        ),
         weighted("normal", (43.48, 43.48, 4.35, 4.35, 4.35), _SCHEDULER),
         weighted("read_intensive", (4.35, 4.35, 43.48, 4.35, 43.48), _SCHEDULER),
         weighted("write_intensive", (96, 1, 1, 1, 1), _SCHEDULER),

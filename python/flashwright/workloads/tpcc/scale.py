@@ -13,9 +13,10 @@ MAX_LAST_NAMES = 1000
 
 @dataclass(frozen=True)
 class Scale:
-    """Cardinalities of a database. The defaults are the specification's; smaller ones are for tests only.
+    """Cardinalities of a database.
 
-    `warehouses`: 1 or more. `items` (and stock rows a warehouse): 15 or more, so that an order can be all different.
+    The defaults are the specification's; smaller ones are for tests only. `warehouses`: 1 or more.
+    `items` (and stock rows a warehouse): 15 or more, so that an order can be all different.
     `customers_per_district` (and initial orders a district): 10 or more.
     """
 

@@ -1,6 +1,7 @@
 """Tables and indexes (clause 1.3), in SQL that PostgreSQL and SQLite both take.
 
-Money is in whole cents and rates are in hundredths of a per cent, both as integers: exact in every database.
+Money is in whole cents and rates are in hundredths of a per cent, both as integers: exact in every
+database.
 """
 
 from __future__ import annotations
@@ -8,40 +9,45 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 _ADDRESS = (
-    "{0}_street_1 VARCHAR(20), {0}_street_2 VARCHAR(20), {0}_city VARCHAR(20), {0}_state CHAR(2), {0}_zip CHAR(9)"
+    "{0}_street_1 VARCHAR(20), {0}_street_2 VARCHAR(20), {0}_city VARCHAR(20), {0}_state CHAR(2), "
+    "{0}_zip CHAR(9)"
 )
 _STOCK_DISTRICTS = ", ".join(f"s_dist_{d:02} CHAR(24)" for d in range(1, 11))
 
 TABLES: dict[str, str] = {
-    "warehouse": f"w_id INTEGER NOT NULL, w_name VARCHAR(10), {_ADDRESS.format('w')}, w_tax INTEGER, w_ytd BIGINT",
+    "warehouse": f"w_id INTEGER NOT NULL, w_name VARCHAR(10), {_ADDRESS.format('w')}, w_tax "
+    "INTEGER, w_ytd BIGINT",
     "district": (
-        f"d_id INTEGER NOT NULL, d_w_id INTEGER NOT NULL, d_name VARCHAR(10), {_ADDRESS.format('d')}, "
-        "d_tax INTEGER, d_ytd BIGINT, d_next_o_id INTEGER"
+        "d_id INTEGER NOT NULL, d_w_id INTEGER NOT NULL, d_name VARCHAR(10), "
+        f"{_ADDRESS.format('d')}, d_tax INTEGER, d_ytd BIGINT, d_next_o_id INTEGER"
     ),
     "customer": (
-        "c_id INTEGER NOT NULL, c_d_id INTEGER NOT NULL, c_w_id INTEGER NOT NULL, c_first VARCHAR(16), "
-        f"c_middle CHAR(2), c_last VARCHAR(16), {_ADDRESS.format('c')}, c_phone CHAR(16), c_since TIMESTAMP, "
-        "c_credit CHAR(2), c_credit_lim BIGINT, c_discount INTEGER, c_balance BIGINT, c_ytd_payment BIGINT, "
-        "c_payment_cnt INTEGER, c_delivery_cnt INTEGER, c_data VARCHAR(500)"
+        "c_id INTEGER NOT NULL, c_d_id INTEGER NOT NULL, c_w_id INTEGER NOT NULL, c_first "
+        f"VARCHAR(16), c_middle CHAR(2), c_last VARCHAR(16), {_ADDRESS.format('c')}, c_phone "
+        "CHAR(16), c_since TIMESTAMP, c_credit CHAR(2), c_credit_lim BIGINT, c_discount INTEGER, "
+        "c_balance BIGINT, c_ytd_payment BIGINT, c_payment_cnt INTEGER, c_delivery_cnt INTEGER, "
+        "c_data VARCHAR(500)"
     ),
     "history": (
-        "h_c_id INTEGER, h_c_d_id INTEGER, h_c_w_id INTEGER, h_d_id INTEGER, h_w_id INTEGER, h_date TIMESTAMP, "
-        "h_amount BIGINT, h_data VARCHAR(24)"
+        "h_c_id INTEGER, h_c_d_id INTEGER, h_c_w_id INTEGER, h_d_id INTEGER, h_w_id INTEGER, "
+        "h_date TIMESTAMP, h_amount BIGINT, h_data VARCHAR(24)"
     ),
     "new_order": "no_o_id INTEGER NOT NULL, no_d_id INTEGER NOT NULL, no_w_id INTEGER NOT NULL",
     "orders": (
-        "o_id INTEGER NOT NULL, o_d_id INTEGER NOT NULL, o_w_id INTEGER NOT NULL, o_c_id INTEGER, o_entry_d TIMESTAMP, "
-        "o_carrier_id INTEGER, o_ol_cnt INTEGER, o_all_local INTEGER"
+        "o_id INTEGER NOT NULL, o_d_id INTEGER NOT NULL, o_w_id INTEGER NOT NULL, o_c_id INTEGER, "
+        "o_entry_d TIMESTAMP, o_carrier_id INTEGER, o_ol_cnt INTEGER, o_all_local INTEGER"
     ),
     "order_line": (
-        "ol_o_id INTEGER NOT NULL, ol_d_id INTEGER NOT NULL, ol_w_id INTEGER NOT NULL, ol_number INTEGER NOT NULL, "
-        "ol_i_id INTEGER, ol_supply_w_id INTEGER, ol_delivery_d TIMESTAMP, ol_quantity INTEGER, ol_amount BIGINT, "
-        "ol_dist_info CHAR(24)"
+        "ol_o_id INTEGER NOT NULL, ol_d_id INTEGER NOT NULL, ol_w_id INTEGER NOT NULL, ol_number "
+        "INTEGER NOT NULL, ol_i_id INTEGER, ol_supply_w_id INTEGER, ol_delivery_d TIMESTAMP, "
+        "ol_quantity INTEGER, ol_amount BIGINT, ol_dist_info CHAR(24)"
     ),
-    "item": "i_id INTEGER NOT NULL, i_im_id INTEGER, i_name VARCHAR(24), i_price INTEGER, i_data VARCHAR(50)",
+    "item": "i_id INTEGER NOT NULL, i_im_id INTEGER, i_name VARCHAR(24), i_price INTEGER, i_data "
+    "VARCHAR(50)",
     "stock": (
-        f"s_i_id INTEGER NOT NULL, s_w_id INTEGER NOT NULL, s_quantity INTEGER, {_STOCK_DISTRICTS}, s_ytd INTEGER, "
-        "s_order_cnt INTEGER, s_remote_cnt INTEGER, s_data VARCHAR(50)"
+        "s_i_id INTEGER NOT NULL, s_w_id INTEGER NOT NULL, s_quantity INTEGER, "
+        f"{_STOCK_DISTRICTS}, s_ytd INTEGER, s_order_cnt INTEGER, s_remote_cnt INTEGER, s_data "
+        "VARCHAR(50)"
     ),
 }
 

@@ -1,8 +1,9 @@
-"""The five transactions (clauses 2.4 to 2.8), each in as few round trips as its data dependencies allow.
+"""The five transactions (clauses 2.4 to 2.8).
 
-Where a clause reads a row and then writes it, one UPDATE ... RETURNING does both, so that no update is lost at
-READ COMMITTED. Sets of rows go as one statement; `column1`, `column2` ... are the names that both PostgreSQL and
-SQLite give to the columns of VALUES.
+Each takes as few round trips as its data dependencies allow. Where a clause reads a row and then
+writes it, one UPDATE ... RETURNING does both, so that no update is lost at READ COMMITTED. Sets of
+rows go as one statement; `column1`, `column2` ... are the names that both PostgreSQL and SQLite
+give to the columns of VALUES.
 """
 
 from __future__ import annotations
@@ -28,12 +29,14 @@ _CUSTOMER_KEY = "c_w_id = ? AND c_d_id = ? AND c_id = ?"
 
 
 def execute(backend: Backend, request: TransactionInput, now: str) -> Outcome:
-    """Run a transaction to its end. `now` is the time of day that it writes, as `YYYY-MM-DD HH:MM:SS`.
+    """Run a transaction to its end.
 
-    The misses of its outcome are districts in which Delivery found no order to deliver (clause 2.7.4.2), 0 ... 10.
+    `now` is the time of day that it writes, as `YYYY-MM-DD HH:MM:SS`. The misses of its outcome are
+    districts in which Delivery found no order to deliver (clause 2.7.4.2), 0 ... 10.
 
     Raises:
-        TransactionConflictError: another transaction was in the way; it may be run again with the same input.
+        TransactionConflictError: another transaction was in the way; it may be run again with the
+        same input.
     """
     match request:
         case NewOrderInput():
@@ -60,7 +63,8 @@ def _marks(rows: int, columns: int) -> str:
 def _rounds(lines: tuple[OrderLine, ...]) -> Iterator[list[OrderLine]]:
     """Split the lines into lists without a repeated stock row, each ordered by it.
 
-    An UPDATE changes a row once, so a repeated row needs another UPDATE; the order keeps two orders from a deadlock.
+    An UPDATE changes a row once, so a repeated row needs another UPDATE; the order keeps two orders
+    from a deadlock.
     """
     left = sorted(lines, key=lambda line: (line.supply_w_id, line.item))
     while left:
@@ -79,18 +83,23 @@ def _rounds(lines: tuple[OrderLine, ...]) -> Iterator[list[OrderLine]]:
 @cache
 def _stock_sql(rows: int, district: int) -> str:
     return (
-        "UPDATE stock SET s_quantity = CASE WHEN s_quantity >= v.column3 + 10 THEN s_quantity - v.column3 "
-        "ELSE s_quantity - v.column3 + 91 END, s_ytd = s_ytd + v.column3, s_order_cnt = s_order_cnt + 1, "
-        f"s_remote_cnt = s_remote_cnt + v.column4 FROM (VALUES {_marks(rows, 4)}) AS v "
-        "WHERE s_w_id = v.column1 AND s_i_id = v.column2 "
-        f"RETURNING s_w_id, s_i_id, s_quantity, s_dist_{district:02}, s_data"
+        "UPDATE stock SET s_quantity = CASE WHEN s_quantity >= v.column3 + 10 THEN s_quantity - "
+        "v.column3 ELSE s_quantity - v.column3 + 91 END, s_ytd = s_ytd + v.column3, s_order_cnt = "
+        f"s_order_cnt + 1, s_remote_cnt = s_remote_cnt + v.column4 FROM (VALUES {_marks(rows, 4)}) "
+        "AS v WHERE s_w_id = v.column1 AND s_i_id = v.column2 RETURNING s_w_id, s_i_id, "
+        f"s_quantity, s_dist_{district:02}, s_data"
     )
 
 
 def _stock_statement(request: NewOrderInput, lines: list[OrderLine]) -> Statement:
     values: list[Value] = []
     for line in lines:
-        values += (line.supply_w_id, line.item, line.quantity, int(line.supply_w_id != request.w_id))
+        values += (
+            line.supply_w_id,
+            line.item,
+            line.quantity,
+            int(line.supply_w_id != request.w_id),
+        )
     return _stock_sql(len(lines), request.d_id), tuple(values)
 
 
@@ -110,7 +119,8 @@ def _new_order(backend: Backend, request: NewOrderInput, now: str) -> Outcome:
                 (w_id, w_id, d_id, c_id),
             ),
             (
-                f"SELECT i_id, i_price, i_name, i_data FROM item WHERE i_id IN {_marks(1, len(lines))}",
+                "SELECT i_id, i_price, i_name, i_data FROM item WHERE i_id IN "
+                f"{_marks(1, len(lines))}",
                 tuple(line.item for line in lines),
             ),
             *(_stock_statement(request, round_lines) for round_lines in rounds),
@@ -126,7 +136,18 @@ def _new_order(backend: Backend, request: NewOrderInput, now: str) -> Outcome:
         amount = line.quantity * price[line.item]
         total_cents += amount
         info = district_info[line.supply_w_id, line.item]
-        values += (o_id, d_id, w_id, number, line.item, line.supply_w_id, None, line.quantity, amount, info)
+        values += (
+            o_id,
+            d_id,
+            w_id,
+            number,
+            line.item,
+            line.supply_w_id,
+            None,
+            line.quantity,
+            amount,
+            info,
+        )
     all_local = int(all(line.supply_w_id == w_id for line in lines))
     valid = len(known) == len(lines)
     backend.batch(
@@ -161,13 +182,17 @@ def _find_customer(choice: CustomerChoice) -> Statement:
             choice.c_id,
         )
     return (
-        f"SELECT {_CUSTOMER_COLUMNS} FROM customer WHERE c_w_id = ? AND c_d_id = ? AND c_last = ? ORDER BY c_first",
+        f"SELECT {_CUSTOMER_COLUMNS} FROM customer WHERE c_w_id = ? AND c_d_id = ? AND c_last = ? "
+        "ORDER BY c_first",
         (choice.w_id, choice.d_id, choice.last_name),
     )
 
 
 def _pick_customer(rows: list[Row]) -> Row:
-    """Pick the one at n/2, rounded up (clauses 2.5.2.2 and 2.6.2.2); by number there is only one."""
+    """Pick the one at n/2, rounded up (clauses 2.5.2.2 and 2.6.2.2).
+
+    By number there is only one.
+    """
     return rows[(len(rows) + 1) // 2 - 1]
 
 
@@ -191,7 +216,10 @@ def _payment(backend: Backend, request: PaymentInput, now: str) -> Outcome:
     customer = _pick_customer(customers)
     c_id, bad_credit = customer[0], customer[5] == "BC"
     key = (choice.w_id, choice.d_id, c_id)
-    sets = "c_balance = c_balance - ?, c_ytd_payment = c_ytd_payment + ?, c_payment_cnt = c_payment_cnt + 1"
+    sets = (
+        "c_balance = c_balance - ?, c_ytd_payment = c_ytd_payment + ?, c_payment_cnt = "
+        "c_payment_cnt + 1"
+    )
     values: tuple[Value, ...] = (amount, amount)
     if bad_credit:
         note = f"{c_id} {choice.d_id} {choice.w_id} {request.d_id} {request.w_id} {amount} "
@@ -199,7 +227,10 @@ def _payment(backend: Backend, request: PaymentInput, now: str) -> Outcome:
     history = f"{warehouse[0][0]}    {district[0][0]}"
     updated, _ = backend.batch(
         [
-            (f"UPDATE customer SET {sets} WHERE {_CUSTOMER_KEY} RETURNING c_balance, c_data", (*values, *key)),
+            (
+                f"UPDATE customer SET {sets} WHERE {_CUSTOMER_KEY} RETURNING c_balance, c_data",
+                (*values, *key),
+            ),
             (
                 "INSERT INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (c_id, choice.d_id, choice.w_id, request.d_id, request.w_id, now, amount, history),
@@ -221,12 +252,13 @@ def _order_status(backend: Backend, request: OrderStatusInput) -> Outcome:
     order, lines = backend.batch(
         [
             (
-                f"SELECT o_id, o_entry_d, o_carrier_id FROM orders WHERE o_w_id = ? AND o_d_id = ? AND o_id = ({last})",
+                "SELECT o_id, o_entry_d, o_carrier_id FROM orders WHERE o_w_id = ? AND o_d_id = ? "
+                f"AND o_id = ({last})",
                 (*key, *key, customer[0]),
             ),
             (
-                "SELECT ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_delivery_d FROM order_line "
-                f"WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ({last})",
+                "SELECT ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_delivery_d FROM "
+                f"order_line WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ({last})",
                 (*key, *key, customer[0]),
             ),
         ],
@@ -239,14 +271,18 @@ def _order_status(backend: Backend, request: OrderStatusInput) -> Outcome:
 
 
 def _delivery(backend: Backend, request: DeliveryInput, now: str) -> Outcome:
-    """All ten districts in one transaction (clause 2.7.2.2 allows ten), run at once instead of queued."""
+    """All ten districts in one transaction (clause 2.7.2.2 allows ten).
+
+    Run at once instead of queued.
+    """
     w_id = request.w_id
     districts = range(1, DISTRICTS_PER_WAREHOUSE + 1)
     oldest = "SELECT MIN(no_o_id) FROM new_order WHERE no_w_id = ? AND no_d_id = ?"
     taken = backend.batch(
         [
             (
-                f"DELETE FROM new_order WHERE no_w_id = ? AND no_d_id = ? AND no_o_id = ({oldest}) RETURNING no_o_id",
+                f"DELETE FROM new_order WHERE no_w_id = ? AND no_d_id = ? AND no_o_id = ({oldest}) "
+                "RETURNING no_o_id",
                 (w_id, d_id, w_id, d_id),
             )
             for d_id in districts
@@ -254,7 +290,9 @@ def _delivery(backend: Backend, request: DeliveryInput, now: str) -> Outcome:
     )
     orders = [(d_id, rows[0][0]) for d_id, rows in zip(districts, taken, strict=True) if rows]
     empty = [d_id for d_id, rows in zip(districts, taken, strict=True) if not rows]
-    if empty and any(rows[0][0] is not None for rows in backend.batch([(oldest, (w_id, d_id)) for d_id in empty])):
+    if empty and any(
+        rows[0][0] is not None for rows in backend.batch([(oldest, (w_id, d_id)) for d_id in empty])
+    ):
         # The oldest order went to another Delivery while this one waited for it.
         backend.rollback()
         raise TransactionConflictError("another Delivery took the oldest order")
@@ -262,15 +300,16 @@ def _delivery(backend: Backend, request: DeliveryInput, now: str) -> Outcome:
         [
             *(
                 (
-                    "UPDATE orders SET o_carrier_id = ? WHERE o_w_id = ? AND o_d_id = ? AND o_id = ? RETURNING o_c_id",
+                    "UPDATE orders SET o_carrier_id = ? WHERE o_w_id = ? AND o_d_id = ? AND o_id = "
+                    "? RETURNING o_c_id",
                     (request.carrier_id, w_id, d_id, o_id),
                 )
                 for d_id, o_id in orders
             ),
             *(
                 (
-                    "UPDATE order_line SET ol_delivery_d = ? WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ? "
-                    "RETURNING ol_amount",
+                    "UPDATE order_line SET ol_delivery_d = ? WHERE ol_w_id = ? AND ol_d_id = ? AND "
+                    "ol_o_id = ? RETURNING ol_amount",
                     (now, w_id, d_id, o_id),
                 )
                 for d_id, o_id in orders
@@ -281,8 +320,8 @@ def _delivery(backend: Backend, request: DeliveryInput, now: str) -> Outcome:
     backend.batch(
         [
             (
-                "UPDATE customer SET c_balance = c_balance + ?, c_delivery_cnt = c_delivery_cnt + 1 "
-                f"WHERE {_CUSTOMER_KEY}",
+                "UPDATE customer SET c_balance = c_balance + ?, c_delivery_cnt = c_delivery_cnt + "
+                f"1 WHERE {_CUSTOMER_KEY}",
                 (sum(row[0] for row in amounts[k]), w_id, d_id, customers[k][0][0]),
             )
             for k, (d_id, _) in enumerate(orders)
@@ -298,13 +337,15 @@ def _delivery(backend: Backend, request: DeliveryInput, now: str) -> Outcome:
 def _stock_level(backend: Backend, request: StockLevelInput) -> Outcome:
     w_id, d_id = request.w_id, request.d_id
     next_order = backend.batch(
-        [("SELECT d_next_o_id FROM district WHERE d_w_id = ? AND d_id = ?", (w_id, d_id))], read_only=True
+        [("SELECT d_next_o_id FROM district WHERE d_w_id = ? AND d_id = ?", (w_id, d_id))],
+        read_only=True,
     )[0][0][0]
     low = backend.batch(
         [
             (
-                "SELECT COUNT(DISTINCT s_i_id) FROM order_line, stock WHERE ol_w_id = ? AND ol_d_id = ? "
-                "AND ol_o_id < ? AND ol_o_id >= ? AND s_w_id = ? AND s_i_id = ol_i_id AND s_quantity < ?",
+                "SELECT COUNT(DISTINCT s_i_id) FROM order_line, stock WHERE ol_w_id = ? AND "
+                "ol_d_id = ? AND ol_o_id < ? AND ol_o_id >= ? AND s_w_id = ? AND s_i_id = ol_i_id "
+                "AND s_quantity < ?",
                 (w_id, d_id, next_order, next_order - 20, w_id, request.threshold),
             )
         ],

@@ -64,7 +64,8 @@ struct Version {
     acknowledged: u64,
     /// Of a trim: it may show, and never has to.
     is_weak: bool,
-    /// Something later is durable: after a power cut it does not show any more. A read that came before may still show it.
+    /// Something later is durable: after a power cut it does not show any more. A read that came
+    /// before may still show it.
     is_over: bool,
 }
 
@@ -81,7 +82,9 @@ struct Sector(Vec<Version>);
 impl Sector {
     /// Whether `version` is covered by one that was acknowledged before `time`.
     fn is_covered(&self, version: Version, time: u64) -> bool {
-        self.0.iter().any(|later| !later.is_weak && later.submitted > version.acknowledged && later.acknowledged < time)
+        self.0.iter().any(|later| {
+            !later.is_weak && later.submitted > version.acknowledged && later.acknowledged < time
+        })
     }
 
     fn may_show(&self, tag: u64, time: u64) -> bool {
@@ -135,7 +138,8 @@ fn open(text: &str, disk: &mut Disk) -> Stack {
 impl World {
     pub fn new(text: &str, capacity_bytes: u64, seed: u64) -> Self {
         let mut disk = Disk::new(capacity_bytes);
-        crate::format(text, &Facts::default(), seed, &mut disk).unwrap_or_else(|error| panic!("{text}: {error}"));
+        crate::format(text, &Facts::default(), seed, &mut disk)
+            .unwrap_or_else(|error| panic!("{text}: {error}"));
         let stack = open(text, &mut disk);
         let sectors = (stack.limits().capacity_bytes / SECTOR) as usize;
         let empty = Sector(vec![Version::first(0)]);
@@ -172,7 +176,10 @@ impl World {
     pub fn counter(&self, name: &str) -> u64 {
         let mut counts = Vec::new();
         self.stack.layers()[0].count(&mut counts);
-        counts[super::super::COUNTERS.iter().position(|counter| counter.name == name).expect("a counter")]
+        counts[super::super::COUNTERS
+            .iter()
+            .position(|counter| counter.name == name)
+            .expect("a counter")]
     }
 
     fn bytes_of(tag: u64, sectors: u64) -> Data {
@@ -193,7 +200,13 @@ impl World {
                 self.next_tag += 1;
                 data = Self::bytes_of(tag, length / SECTOR);
             }
-            let version = Version { tag, submitted: self.time, acknowledged: u64::MAX, is_weak: op == IoOp::Trim, is_over: false };
+            let version = Version {
+                tag,
+                submitted: self.time,
+                acknowledged: u64::MAX,
+                is_weak: op == IoOp::Trim,
+                is_over: false,
+            };
             self.sectors[sectors].iter_mut().for_each(|sector| sector.0.push(version));
         }
         let command = Command { id, op, offset, length: length as u32, is_fua, data };
@@ -223,7 +236,8 @@ impl World {
 
     fn host_reply(&mut self, reply: Reply) {
         self.time += 1;
-        let (command, submitted) = self.outstanding.remove(&reply.id).expect("each command is replied to once");
+        let (command, submitted) =
+            self.outstanding.remove(&reply.id).expect("each command is replied to once");
         let sectors = (command.offset / SECTOR) as usize..(command.end() / SECTOR) as usize;
         if let Err(failure) = reply.outcome {
             assert!(self.fails_after.is_some(), "{failure}");
@@ -234,21 +248,33 @@ impl World {
             IoOp::Read => {
                 let bytes = reply.outcome.unwrap().joined().unwrap();
                 for (place, sector) in sectors.enumerate() {
-                    self.check(sector, &bytes[place * SECTOR as usize..(place + 1) * SECTOR as usize], submitted);
+                    self.check(
+                        sector,
+                        &bytes[place * SECTOR as usize..(place + 1) * SECTOR as usize],
+                        submitted,
+                    );
                 }
             }
             IoOp::Write | IoOp::Trim => {
                 let (now, is_fua) = (self.time, command.is_fua);
                 for sector in &mut self.sectors[sectors] {
-                    sector.0.iter_mut().filter(|version| version.submitted == submitted).for_each(|version| version.acknowledged = now);
+                    sector
+                        .0
+                        .iter_mut()
+                        .filter(|version| version.submitted == submitted)
+                        .for_each(|version| version.acknowledged = now);
                     if is_fua {
-                        // Only this write is known to be durable, and it covers what was acknowledged before it came.
-                        let over = sector.0.iter_mut().filter(|version| version.acknowledged < submitted);
+                        // Only this write is known to be durable, and it covers what was
+                        // acknowledged before it came.
+                        let over =
+                            sector.0.iter_mut().filter(|version| version.acknowledged < submitted);
                         over.for_each(|version| version.is_over = true);
                     }
                 }
             }
-            IoOp::Flush => self.sectors.iter_mut().for_each(|sector| sector.made_durable(submitted)),
+            IoOp::Flush => {
+                self.sectors.iter_mut().for_each(|sector| sector.made_durable(submitted));
+            }
         }
         if !self.outstanding.values().any(|(command, _)| command.op == IoOp::Read) {
             self.sectors.iter_mut().for_each(Sector::forget_what_is_over);
@@ -257,9 +283,17 @@ impl World {
 
     fn check(&self, sector: usize, bytes: &[u8], time: u64) {
         let tag = u64::from_le_bytes(bytes[..8].try_into().unwrap());
-        assert!(bytes.chunks(8).all(|chunk| chunk == &bytes[..8]), "{}: sector {sector} is torn", self.text);
+        assert!(
+            bytes.chunks(8).all(|chunk| chunk == &bytes[..8]),
+            "{}: sector {sector} is torn",
+            self.text
+        );
         let versions = &self.sectors[sector];
-        assert!(versions.may_show(tag, time), "{}: a read of sector {sector} shows {tag} at {time}, of {versions:?}", self.text);
+        assert!(
+            versions.may_show(tag, time),
+            "{}: a read of sector {sector} shows {tag} at {time}, of {versions:?}",
+            self.text
+        );
     }
 
     /// Lets time pass until the layers want to be woken, if they do, and wakes them.
@@ -284,14 +318,19 @@ impl World {
             && self.random.random_bool(0.99)
         {
             while self.below[chosen].0.op == IoOp::Read {
-                chosen = if self.random.random_bool(0.1) { other } else { self.random.random_range(0..self.below.len()) };
+                chosen = if self.random.random_bool(0.1) {
+                    other
+                } else {
+                    self.random.random_range(0..self.below.len())
+                };
             }
         }
         self.carry_out(chosen);
         true
     }
 
-    /// The first command below for which that holds is carried out and replied to. Whether there is one.
+    /// The first command below for which that holds is carried out and replied to. Whether there is
+    /// one.
     pub fn step_if(&mut self, holds: impl Fn(&Command) -> bool) -> bool {
         let chosen = self.below.iter().position(|(command, _)| holds(command));
         chosen.is_some_and(|chosen| {
@@ -308,13 +347,21 @@ impl World {
             && *failing == op
         {
             if *left == 0 {
-                self.reply_below(Reply { id: command.id, outcome: Err(Failure::Io { op, offset, length, reason: "planted".into() }) });
+                self.reply_below(Reply {
+                    id: command.id,
+                    outcome: Err(Failure::Io { op, offset, length, reason: "planted".into() }),
+                });
                 return;
             }
             *left -= 1;
         }
-        if op == IoOp::Read && self.fails_first_reads.as_mut().is_some_and(|failed| failed.insert(offset)) {
-            self.reply_below(Reply { id: command.id, outcome: Err(Failure::Io { op, offset, length, reason: "planted".into() }) });
+        if op == IoOp::Read
+            && self.fails_first_reads.as_mut().is_some_and(|failed| failed.insert(offset))
+        {
+            self.reply_below(Reply {
+                id: command.id,
+                outcome: Err(Failure::Io { op, offset, length, reason: "planted".into() }),
+            });
             return;
         }
         let bytes = offset as usize..command.end() as usize;
@@ -336,7 +383,10 @@ impl World {
                 self.cached.retain(|cached| {
                     let is_covered = cached.replied_at < sent;
                     if is_covered {
-                        cached.command.data.copy_to(&mut stable[cached.command.offset as usize..cached.command.end() as usize]);
+                        cached.command.data.copy_to(
+                            &mut stable
+                                [cached.command.offset as usize..cached.command.end() as usize],
+                        );
                     }
                     !is_covered
                 });
@@ -355,8 +405,12 @@ impl World {
     pub fn write_all(&mut self) -> Disk {
         while self.below.iter().any(|(command, _)| command.op != IoOp::Flush) {
             self.below.sort_by_key(|(command, sent)| (command.op == IoOp::Flush, *sent));
-            let flushes =
-                self.below.split_off(self.below.iter().position(|(command, _)| command.op == IoOp::Flush).unwrap_or(self.below.len()));
+            let flushes = self.below.split_off(
+                self.below
+                    .iter()
+                    .position(|(command, _)| command.op == IoOp::Flush)
+                    .unwrap_or(self.below.len()),
+            );
             self.step();
             self.below.extend(flushes);
         }
@@ -366,14 +420,26 @@ impl World {
     /// Carries out all that is under way.
     pub fn settle(&mut self) {
         while self.step() {}
-        assert!(self.outstanding.is_empty(), "{}: {} commands are never replied to", self.text, self.outstanding.len());
+        assert!(
+            self.outstanding.is_empty(),
+            "{}: {} commands are never replied to",
+            self.text,
+            self.outstanding.len()
+        );
     }
 
-    /// What is on the device after a power cut: what was flushed, and any sectors of any other writes in any order.
+    /// What is on the device after a power cut: what was flushed, and any sectors of any other
+    /// writes in any order.
     fn after_cut(&mut self) -> Disk {
-        let mut disk = Disk { limits: self.limits, bytes: self.stable.clone(), writes_left: u64::MAX };
+        let mut disk =
+            Disk { limits: self.limits, bytes: self.stable.clone(), writes_left: u64::MAX };
         let mut writes: Vec<Command> = self.cached.drain(..).map(|cached| cached.command).collect();
-        writes.extend(self.below.drain(..).map(|(command, _)| command).filter(|command| command.op == IoOp::Write));
+        writes.extend(
+            self.below
+                .drain(..)
+                .map(|(command, _)| command)
+                .filter(|command| command.op == IoOp::Write),
+        );
         let how = self.random.random_range(0..4);
         while !writes.is_empty() {
             let command = writes.swap_remove(self.random.random_range(0..writes.len()));
@@ -394,7 +460,8 @@ impl World {
         disk
     }
 
-    /// Cuts the power, opens the stack again, now and then after cuts while it opens, and checks all that it holds.
+    /// Cuts the power, opens the stack again, now and then after cuts while it opens, and checks
+    /// all that it holds.
     pub fn cut(&mut self) {
         let mut disk = self.after_cut();
         let mut whole = disk.clone();
@@ -414,9 +481,17 @@ impl World {
         assert!(found == expected, "{}: recovery that was cut finds something else", self.text);
         for (number, bytes) in found.chunks(SECTOR as usize).enumerate() {
             let tag = u64::from_le_bytes(bytes[..8].try_into().unwrap());
-            assert!(bytes.chunks(8).all(|chunk| chunk == &bytes[..8]), "{}: sector {number} is torn", self.text);
+            assert!(
+                bytes.chunks(8).all(|chunk| chunk == &bytes[..8]),
+                "{}: sector {number} is torn",
+                self.text
+            );
             let versions = &self.sectors[number];
-            assert!(versions.may_be_recovered(tag), "{}: recovery finds {tag} in sector {number}, of {versions:?}", self.text);
+            assert!(
+                versions.may_be_recovered(tag),
+                "{}: recovery finds {tag} in sector {number}, of {versions:?}",
+                self.text
+            );
             self.sectors[number] = Sector(vec![Version::first(tag)]);
         }
     }
@@ -459,12 +534,19 @@ impl World {
     }
 
     fn write_somewhere(&mut self, mix: Mix, capacity: u64) {
-        let length =
-            if self.random.random_bool(0.1) { self.random.random_range(1..=32) } else { self.random.random_range(1..=mix.sectors) };
+        let length = if self.random.random_bool(0.1) {
+            self.random.random_range(1..=32)
+        } else {
+            self.random.random_range(1..=mix.sectors)
+        };
         let length = length.min(capacity);
         // Most writes go to a tenth of the volume.
         let hot = if mix.hot_sectors > 0 { mix.hot_sectors } else { capacity / 10 };
-        let places = if self.random.random_bool(0.7) { hot.min(capacity - length) } else { capacity - length };
+        let places = if self.random.random_bool(0.7) {
+            hot.min(capacity - length)
+        } else {
+            capacity - length
+        };
         let mut start = self.random.random_range(0..=places);
         if self.random.random_bool(0.5) {
             start -= start % mix.sectors;

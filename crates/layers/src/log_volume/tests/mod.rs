@@ -15,24 +15,41 @@ const KIB: u64 = 1 << 10;
 
 /// Small volumes, so that everything wraps and fills.
 const VOLUMES: &[&str] = &[
-    "log_volume(page=1Ki,segment=8Ki,over_provisioning=15%,placement=none,summary_pages=8,checkpoint_every=32Ki)",
+    "log_volume(page=1Ki,segment=8Ki,over_provisioning=15%,placement=none,summary_pages=8,\
+     checkpoint_every=32Ki)",
     "log_volume(page=512,segment=4Ki,over_provisioning=12%,placement=separate,summary_pages=8)",
-    "log_volume(page=2Ki,segment=8Ki,over_provisioning=40%,placement=multi_log,summary_pages=16,outstanding=2)",
-    "log_volume(page=1Ki,segment=4Ki,over_provisioning=30%,placement=container_marking(markers=3),summary_pages=12,align=2Ki)",
-    "log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,placement=dac(regions=3),summary_pages=64,align=4Ki,pad=no)",
-    "log_volume(page=512,segment=4Ki,over_provisioning=25%,placement=envy_hybrid(partitions=2),summary_pages=32,checkpoint_every=64Ki)",
-    "log_volume(page=1Ki,segment=8Ki,over_provisioning=30%,placement=separate,victim=random,summary_pages=8,align=8Ki,outstanding=1)",
+    "log_volume(page=2Ki,segment=8Ki,over_provisioning=40%,placement=multi_log,summary_pages=16,\
+     outstanding=2)",
+    "log_volume(page=1Ki,segment=4Ki,over_provisioning=30%,placement=container_marking(markers=3),\
+     summary_pages=12,align=2Ki)",
+    "log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,placement=dac(regions=3),\
+     summary_pages=64,align=4Ki,pad=no)",
+    "log_volume(page=512,segment=4Ki,over_provisioning=25%,placement=envy_hybrid(partitions=2),\
+     summary_pages=32,checkpoint_every=64Ki)",
+    "log_volume(page=1Ki,segment=8Ki,over_provisioning=30%,placement=separate,victim=random,\
+     summary_pages=8,align=8Ki,outstanding=1)",
 ];
 
 #[test]
 fn every_placement_and_victim_policy_of_the_registry_runs() {
-    let volume = |policies: &str| format!("log_volume(page=512,segment=4Ki,over_provisioning=150%,summary_pages=16,{policies})");
+    let volume = |policies: &str| {
+        format!(
+            "log_volume(page=512,segment=4Ki,over_provisioning=150%,summary_pages=16,{policies})"
+        )
+    };
     // That which knows the future is refused: the volume cannot tell it.
-    for entry in placement::PLACEMENTS.iter().filter(|entry| entry.info.name != "multi_log_optimal") {
+    for entry in placement::PLACEMENTS.iter().filter(|entry| entry.info.name != "multi_log_optimal")
+    {
         campaign(&volume(&format!("placement={}", entry.info.name)), 5, 6000, 0.003, RARE);
     }
     for victim in placement::VICTIMS {
-        campaign(&volume(&format!("placement=separate,victim={}", victim.name)), 6, 6000, 0.003, OFTEN);
+        campaign(
+            &volume(&format!("placement=separate,victim={}", victim.name)),
+            6,
+            6000,
+            0.003,
+            OFTEN,
+        );
     }
 }
 
@@ -52,21 +69,27 @@ fn campaign(volume: &str, seed: u64, steps: u32, cuts: f64, mix: Mix) {
     world.cut();
 }
 
-const RARE: Mix = Mix { sectors: 4, flushes: 5, fuas: 2, trims: 20, hot_sectors: 0, has_slow_reads: false };
-const OFTEN: Mix = Mix { sectors: 2, flushes: 60, fuas: 100, trims: 15, hot_sectors: 0, has_slow_reads: false };
+const RARE: Mix =
+    Mix { sectors: 4, flushes: 5, fuas: 2, trims: 20, hot_sectors: 0, has_slow_reads: false };
+const OFTEN: Mix =
+    Mix { sectors: 2, flushes: 60, fuas: 100, trims: 15, hot_sectors: 0, has_slow_reads: false };
 /// The same few pages again and again.
-const HOT: Mix = Mix { sectors: 2, flushes: 1, fuas: 0, trims: 0, hot_sectors: 12, has_slow_reads: false };
+const HOT: Mix =
+    Mix { sectors: 2, flushes: 1, fuas: 0, trims: 0, hot_sectors: 12, has_slow_reads: false };
 
 /// Volumes that are as full as they may be, with as few spare segments as the policy takes.
 const TIGHT: &[&str] = &[
     "log_volume(page=512,segment=2Ki,over_provisioning=OP%,placement=none,summary_pages=8)",
     "log_volume(page=512,segment=2Ki,over_provisioning=OP%,placement=separate,summary_pages=64)",
-    "log_volume(page=512,segment=4Ki,over_provisioning=OP%,placement=container_marking(markers=3),summary_pages=16,align=2Ki)",
+    "log_volume(page=512,segment=4Ki,over_provisioning=OP%,placement=container_marking(markers=3),\
+     summary_pages=16,align=2Ki)",
 ];
 
 fn tightest(volume: &str, capacity_bytes: u64) -> String {
     let with = |percent: u32| volume.replace("OP", &percent.to_string());
-    let fits = |text: &String| crate::format(text, &Facts::default(), 1, &mut Disk::new(capacity_bytes)).is_ok();
+    let fits = |text: &String| {
+        crate::format(text, &Facts::default(), 1, &mut Disk::new(capacity_bytes)).is_ok()
+    };
     (1..300).map(with).find(fits).unwrap()
 }
 
@@ -87,13 +110,16 @@ fn cut_when_full(volume: &str, seed: u64, mix: Mix, steps: u32, cuts: u32) {
 fn a_full_volume_is_cleaned_after_any_chain_of_cuts() {
     for volume in TIGHT {
         for seed in 0..9 {
-            let mix = [HOT, Mix { trims: 0, ..RARE }, Mix { trims: 0, flushes: 75, fuas: 300, ..OFTEN }][seed as usize % 3];
+            let mix =
+                [HOT, Mix { trims: 0, ..RARE }, Mix { trims: 0, flushes: 75, fuas: 300, ..OFTEN }]
+                    [seed as usize % 3];
             cut_when_full(volume, seed, mix, 50, 100);
         }
     }
 }
 
-/// What recovery checks was not written over by what came later: a segment is free only when it is durably known that all that emptied it is durable.
+/// What recovery checks was not written over by what came later: a segment is free only when it is
+/// durably known that all that emptied it is durable.
 #[test]
 fn a_segment_is_not_written_to_again_while_recovery_may_look_for_what_was_there() {
     for volume in TIGHT {
@@ -130,20 +156,30 @@ fn without_cuts_it_goes_on_for_ever_and_comes_to_rest() {
 
 /// Writes of the volume's data; what it writes of its own lies before.
 fn data_writes(world: &World, first_data_byte: u64) -> Vec<(u64, u32)> {
-    let writes = world.sent.iter().filter(|(op, offset, _)| *op == IoOp::Write && *offset >= first_data_byte);
+    let writes = world
+        .sent
+        .iter()
+        .filter(|(op, offset, _)| *op == IoOp::Write && *offset >= first_data_byte);
     writes.map(|&(_, offset, length)| (offset, length)).collect()
 }
 
 #[test]
 fn random_writes_become_sequential_ones_of_the_same_length() {
-    let mut world = World::new("log_volume(page=1Ki,segment=8Ki,placement=none,over_provisioning=40%)", 256 * KIB, 3);
+    let mut world = World::new(
+        "log_volume(page=1Ki,segment=8Ki,placement=none,over_provisioning=40%)",
+        256 * KIB,
+        3,
+    );
     for page in [7, 3, 90, 12, 50, 4, 33, 8] {
         world.submit(IoOp::Write, page * KIB, KIB, false);
     }
     world.submit(IoOp::Write, 60 * KIB, 2 * KIB, false);
     let writes = data_writes(&world, 0);
     assert_eq!(writes[..8].iter().map(|&(_, length)| length).collect::<Vec<_>>(), [1024; 8]);
-    assert!(writes.windows(2).all(|pair| pair[0].0 + u64::from(pair[0].1) == pair[1].0), "{writes:?}");
+    assert!(
+        writes.windows(2).all(|pair| pair[0].0 + u64::from(pair[0].1) == pair[1].0),
+        "{writes:?}"
+    );
     assert_eq!(writes[8].1, 2048, "what the host wrote at once is written at once");
     assert_eq!(world.waiting(), 9, "they are acknowledged when they are written below");
     world.settle();
@@ -151,7 +187,11 @@ fn random_writes_become_sequential_ones_of_the_same_length() {
 
 #[test]
 fn aligned_writes_are_whole_unless_a_flush_comes() {
-    let mut world = World::new("log_volume(page=1Ki,segment=8Ki,placement=none,over_provisioning=40%,align=4Ki)", 256 * KIB, 3);
+    let mut world = World::new(
+        "log_volume(page=1Ki,segment=8Ki,placement=none,over_provisioning=40%,align=4Ki)",
+        256 * KIB,
+        3,
+    );
     for page in 0..11 {
         world.submit(IoOp::Write, page * 5 * KIB, KIB, false);
     }
@@ -162,14 +202,18 @@ fn aligned_writes_are_whole_unless_a_flush_comes() {
     world.submit(IoOp::Flush, 0, 0, false);
     let writes = data_writes(&world, writes[0].0);
     assert_eq!(writes.len(), 3);
-    assert!(writes.iter().all(|&(offset, length)| length == 4096 && offset % 4096 == 0), "{writes:?}");
+    assert!(
+        writes.iter().all(|&(offset, length)| length == 4096 && offset % 4096 == 0),
+        "{writes:?}"
+    );
     assert_eq!((world.counter("padding_pages"), world.counter("gathered_pages")), (1, 0));
     world.settle();
 }
 
 #[test]
 fn a_flush_costs_one_summary_and_without_anything_new_nothing() {
-    let mut world = World::new("log_volume(page=1Ki,segment=8Ki,over_provisioning=40%)", 256 * KIB, 3);
+    let mut world =
+        World::new("log_volume(page=1Ki,segment=8Ki,over_provisioning=40%)", 256 * KIB, 3);
     world.submit(IoOp::Flush, 0, 0, false);
     assert_eq!((world.waiting(), world.sent.len()), (0, 0));
     (0..20).for_each(|page| world.submit(IoOp::Write, page * KIB, KIB, false));
@@ -215,7 +259,11 @@ fn a_write_or_flush_that_fails_poisons_and_a_read_does_not() {
 #[test]
 fn reads_of_cleaning_that_each_fail_once_are_tried_again() {
     // Scattered pages stay valid, so that a victim takes many reads.
-    let mut world = World::new("log_volume(page=1Ki,segment=32Ki,over_provisioning=60%,placement=none,summary_pages=16)", 512 * KIB, 5);
+    let mut world = World::new(
+        "log_volume(page=1Ki,segment=32Ki,over_provisioning=60%,placement=none,summary_pages=16)",
+        512 * KIB,
+        5,
+    );
     world.fill();
     world.fails_first_reads = Some(HashSet::new());
     let pages = world.capacity() / KIB;
@@ -236,20 +284,30 @@ fn what_does_not_fit_is_refused_before_anything_is_written() {
         error
     };
     assert!(matches!(refused("log_volume", 1 << 20), LayerError::TooSmall { .. }));
-    assert!(matches!(refused("log_volume(page=1Ki,segment=8Ki,over_provisioning=1%)", 1 << 20), LayerError::Refused { .. }));
+    assert!(matches!(
+        refused("log_volume(page=1Ki,segment=8Ki,over_provisioning=1%)", 1 << 20),
+        LayerError::Refused { .. }
+    ));
     assert!(matches!(refused("log_volume(page=1Ki,segment=9000)", 1 << 20), LayerError::Spec(_)));
     assert!(matches!(refused("log_volume(page=1536)", 1 << 20), LayerError::Spec(_)));
     assert!(matches!(refused("log_volume(align=auto)", 1 << 20), LayerError::Unknown { .. }));
     assert!(matches!(refused("log_volume(placement=nosuch)", 64 << 20), LayerError::Spec(_)));
-    let optimal = refused("log_volume(placement=multi_log_optimal,segment=64Ki,over_provisioning=50%)", 16 << 20);
+    let optimal = refused(
+        "log_volume(placement=multi_log_optimal,segment=64Ki,over_provisioning=50%)",
+        16 << 20,
+    );
     assert!(optimal.to_string().contains("how often each page is updated"), "{optimal}");
     let mut empty = Disk::new(1 << 20);
-    assert!(matches!(crate::open("log_volume", &Facts::default(), 1, &mut empty), Err(LayerError::NotFormatted { .. })));
+    assert!(matches!(
+        crate::open("log_volume", &Facts::default(), 1, &mut empty),
+        Err(LayerError::NotFormatted { .. })
+    ));
 }
 
 #[test]
 fn a_filled_volume_reads_what_is_there_and_is_cleaned() {
-    let text = "log_volume(page=1Ki,segment=8Ki,placement=separate,over_provisioning=35%,filled=yes)";
+    let text =
+        "log_volume(page=1Ki,segment=8Ki,placement=separate,over_provisioning=35%,filled=yes)";
     let mut disk = Disk::new(256 * KIB);
     crate::format(text, &Facts::default(), 1, &mut disk).unwrap();
     let mut stack = crate::open(text, &Facts::default(), 1, &mut disk).unwrap();
@@ -262,14 +320,20 @@ fn a_filled_volume_reads_what_is_there_and_is_cleaned() {
     }
     let mut counts = Vec::new();
     stack.layers()[0].count(&mut counts);
-    let counter = |name: &str| counts[super::COUNTERS.iter().position(|counter| counter.name == name).unwrap()];
+    let counter = |name: &str| {
+        counts[super::COUNTERS.iter().position(|counter| counter.name == name).unwrap()]
+    };
     assert_eq!((counter("host_pages"), counter("unmapped_reads")), (2000, 0));
     assert!(counter("relocated_pages") > 100, "a volume that was full from the start: {counts:?}");
 }
 
 #[test]
 fn trims_alone_do_not_fill_the_summaries() {
-    let mut world = World::new("log_volume(page=512,segment=4Ki,placement=none,over_provisioning=40%,summary_pages=8)", 512 * KIB, 3);
+    let mut world = World::new(
+        "log_volume(page=512,segment=4Ki,placement=none,over_provisioning=40%,summary_pages=8)",
+        512 * KIB,
+        3,
+    );
     let pages = world.capacity() / SECTOR;
     assert!(pages > 8 * 28, "more than the entries of all summaries");
     world.submit(IoOp::Write, 0, 16 * KIB, false);
@@ -283,28 +347,39 @@ fn trims_alone_do_not_fill_the_summaries() {
     world.cut();
 }
 
-/// The volume cleans as the simulator does: the same policies under the same writes move as many pages, but for the segments that are empty
-/// and not free yet, and those with which cleaning begins early.
+/// The volume cleans as the simulator does: the same policies under the same writes move as many
+/// pages, but for the segments that are empty and not free yet, and those with which cleaning
+/// begins early.
 #[test]
 fn it_moves_as_many_pages_as_the_simulator() {
     use rand::{RngExt as _, SeedableRng as _};
-    let text = "log_volume(page=512,segment=16Ki,over_provisioning=30%,placement=none,victim=greedy,filled=yes)";
+    let text = "log_volume(page=512,segment=16Ki,over_provisioning=30%,placement=none,\
+                victim=greedy,filled=yes)";
     let mut disk = Disk::new(16 << 20);
     crate::format(text, &Facts::default(), 1, &mut disk).unwrap();
     let mut stack = crate::open(text, &Facts::default(), 1, &mut disk).unwrap();
     let pages = (stack.limits().capacity_bytes / 512) as u32;
     let segments = (f64::from(pages) * 1.3 / 32.0).ceil() as u32;
-    let geometry = units::Geometry { page_bytes: 512, pages_per_erase_block: 32, logical_pages: pages, erase_blocks: segments };
+    let geometry = units::Geometry {
+        page_bytes: 512,
+        pages_per_erase_block: 32,
+        logical_pages: pages,
+        erase_blocks: segments,
+    };
     let context = placement::Context { geometry, seed: 1, page_weights: None };
-    let victims = placement::build_victim(&registry::Spec::parse("greedy").unwrap(), &context, 1).unwrap();
+    let victims =
+        placement::build_victim(&registry::Spec::parse("greedy").unwrap(), &context, 1).unwrap();
     let simulated = placement::policies::none::NoPlacement;
-    let mut simulated = ssd::ftl::PageMapped::new(geometry, "none", simulated, victims, ssd::ftl::CountingMedium).unwrap();
+    let mut simulated =
+        ssd::ftl::PageMapped::new(geometry, "none", simulated, victims, ssd::ftl::CountingMedium)
+            .unwrap();
     (0..pages).for_each(|page| simulated.write(units::Lpn(page), 0));
     let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(2);
     let relocated = |stack: &crate::Stack| {
         let mut counts = Vec::new();
         stack.layers()[0].count(&mut counts);
-        counts[super::COUNTERS.iter().position(|counter| counter.name == "relocated_pages").unwrap()]
+        counts
+            [super::COUNTERS.iter().position(|counter| counter.name == "relocated_pages").unwrap()]
     };
     let mut moved = (0, 0);
     for round in 0..2 {
@@ -320,10 +395,16 @@ fn it_moves_as_many_pages_as_the_simulator() {
         println!("round {round}: {moved:?}");
     }
     let ratio = moved.1 as f64 / moved.0 as f64;
-    assert!((0.97..1.1).contains(&ratio), "{} pages moved, and {} in the simulator", moved.1, moved.0);
+    assert!(
+        (0.97..1.1).contains(&ratio),
+        "{} pages moved, and {} in the simulator",
+        moved.1,
+        moved.0
+    );
 }
 
-/// Found by the campaign of `faults`: cleaning moved pages after the flush that ended the drain, and it was never idle again.
+/// Found by the campaign of `faults`: cleaning moved pages after the flush that ended the drain,
+/// and it was never idle again.
 #[test]
 fn after_a_drain_it_is_idle_though_cleaning_goes_on() {
     for volume in VOLUMES {
@@ -337,7 +418,8 @@ fn after_a_drain_it_is_idle_though_cleaning_goes_on() {
     }
 }
 
-/// Otherwise the place of the lost page would be lost, and a volume that is as full as it may be could not be cleaned.
+/// Otherwise the place of the lost page would be lost, and a volume that is as full as it may be
+/// could not be cleaned.
 #[test]
 fn a_stream_goes_on_where_its_first_page_was_lost() {
     let text = "log_volume(page=1Ki,segment=8Ki,placement=none,over_provisioning=40%)";
@@ -353,9 +435,13 @@ fn a_stream_goes_on_where_its_first_page_was_lost() {
     let lost = super::COUNTERS.iter().position(|counter| counter.name == "lost_pages").unwrap();
     assert_eq!(counts[lost], 4, "the page that is lost, and those behind it");
     let mut through = crate::Through::new(&mut stack, &mut disk);
-    let read = |through: &mut crate::Through<'_>, page: u64| through.run(IoOp::Read, page * KIB, 1024, crate::Data::Absent).unwrap();
+    let read = |through: &mut crate::Through<'_>, page: u64| {
+        through.run(IoOp::Read, page * KIB, 1024, crate::Data::Absent).unwrap()
+    };
     assert_eq!(read(&mut through, 0).joined().unwrap()[..8], 1u64.to_le_bytes());
-    assert!((1..5).all(|page| read(&mut through, page).joined().unwrap().iter().all(|&byte| byte == 0)));
+    assert!(
+        (1..5).all(|page| read(&mut through, page).joined().unwrap().iter().all(|&byte| byte == 0))
+    );
     through.run(IoOp::Write, 9 * KIB, 1024, crate::Data::copy_of(&[7; 1024])).unwrap();
     assert_eq!(disk.bytes[second..second + 1024], [7; 1024]);
 }

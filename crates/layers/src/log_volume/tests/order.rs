@@ -33,11 +33,13 @@ impl Store for Noted {
     }
 }
 
-/// After a killed process or a failed flush the newest root may be in the device's cache alone: a root or table written beside it is safe only
-/// once it is durable itself, or a power cut may leave neither.
+/// After a killed process or a failed flush the newest root may be in the device's cache alone: a
+/// root or table written beside it is safe only once it is durable itself, or a power cut may leave
+/// neither.
 #[test]
 fn what_recovery_reads_is_durable_before_it_writes() {
-    let text = "log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,placement=separate,summary_pages=8)";
+    let text =
+        "log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,placement=separate,summary_pages=8)";
     let limits = Limits { capacity_bytes: 256 * KIB, sector_bytes: 512, most_bytes: 1 << 20 };
     let mut store = Noted { below: Sparse::new(limits), done: String::new() };
     crate::format(text, &Facts::default(), 1, &mut store).unwrap();
@@ -51,24 +53,29 @@ fn what_recovery_reads_is_durable_before_it_writes() {
 fn summaries(disk: &Disk, page: usize) -> Vec<(u64, usize)> {
     let is_one = |at: &usize| disk.bytes[at + 8..at + 16] == *b"FWLOGSUM";
     let number = |at: usize| u64::from_le_bytes(disk.bytes[at + 32..at + 40].try_into().unwrap());
-    let mut found: Vec<_> = (0..disk.bytes.len()).step_by(page).filter(is_one).map(|at| (number(at), at)).collect();
+    let mut found: Vec<_> =
+        (0..disk.bytes.len()).step_by(page).filter(is_one).map(|at| (number(at), at)).collect();
     found.sort_unstable();
     found
 }
 
-/// A cut leaves the second of two summaries and not the first; the next life writes another first one, with as many entries. What the second tells is
-/// of the life before, and its trims would be taken unseen: only the epoch tells. It takes a coincidence, which the campaign of `faults` does
+/// A cut leaves the second of two summaries and not the first; the next life writes another first
+/// one, with as many entries. What the second tells is of the life before, and its trims would be
+/// taken unseen: only the epoch tells. It takes a coincidence, which the campaign of `faults` does
 /// not meet.
 #[test]
 fn a_summary_of_an_earlier_life_is_not_taken() {
     const PAGE: u64 = 512;
-    let text = "log_volume(page=512,segment=16Ki,over_provisioning=100%,placement=none,summary_pages=8)";
+    let text =
+        "log_volume(page=512,segment=16Ki,over_provisioning=100%,placement=none,summary_pages=8)";
     let mut disk = Disk::new(256 * KIB);
     crate::format(text, &Facts::default(), 1, &mut disk).unwrap();
     let open = |disk: &mut Disk| crate::open(text, &Facts::default(), 1, disk).unwrap();
     let write = |stack: &mut Stack, disk: &mut Disk, pages: std::ops::Range<u64>, value: u8| {
         for page in pages {
-            Through::new(stack, disk).run(IoOp::Write, page * PAGE, 512, Data::copy_of(&[value; 512])).unwrap();
+            Through::new(stack, disk)
+                .run(IoOp::Write, page * PAGE, 512, Data::copy_of(&[value; 512]))
+                .unwrap();
         }
     };
     let mut stack = open(&mut disk);
@@ -77,7 +84,9 @@ fn a_summary_of_an_earlier_life_is_not_taken() {
     Through::new(&mut stack, &mut disk).flush().unwrap();
     write(&mut stack, &mut disk, 27..54, 1);
     for page in 0..28 {
-        Through::new(&mut stack, &mut disk).run(IoOp::Trim, page * PAGE, 512, Data::Absent).unwrap();
+        Through::new(&mut stack, &mut disk)
+            .run(IoOp::Trim, page * PAGE, 512, Data::Absent)
+            .unwrap();
     }
     let written = summaries(&disk, PAGE as usize);
     assert_eq!(written.len(), 3);
@@ -85,21 +94,28 @@ fn a_summary_of_an_earlier_life_is_not_taken() {
     let mut stack = open(&mut disk);
     write(&mut stack, &mut disk, 0..27, 2);
     Through::new(&mut stack, &mut disk).flush().unwrap();
-    assert_eq!(summaries(&disk, PAGE as usize), written, "the first is there anew, and the second is that of before");
+    assert_eq!(
+        summaries(&disk, PAGE as usize),
+        written,
+        "the first is there anew, and the second is that of before"
+    );
     let mut stack = open(&mut disk);
     let mut read = vec![0; 27 * 512];
     Through::new(&mut stack, &mut disk).read(0, &mut read).unwrap();
     assert!(read.iter().all(|&byte| byte == 2), "what was flushed is there");
 }
 
-/// Pages that cleaning has read come back one by one, each with a flush of the host after it, so that each needs a summary of its own; and no
-/// checkpoint makes room meanwhile. What was promised to all of them together as one summary would not be there.
+/// Pages that cleaning has read come back one by one, each with a flush of the host after it, so
+/// that each needs a summary of its own; and no checkpoint makes room meanwhile. What was promised
+/// to all of them together as one summary would not be there.
 #[test]
 fn there_is_room_for_the_summary_of_each_page_that_is_read() {
-    let text = "log_volume(page=512,segment=16Ki,over_provisioning=60%,placement=none,victim=lru,summary_pages=8)";
+    let text = "log_volume(page=512,segment=16Ki,over_provisioning=60%,placement=none,victim=lru,\
+                summary_pages=8)";
     let mut world = World::new(text, 256 * KIB, 5);
     world.fill();
-    let is_root = |command: &Command| command.op == IoOp::Write && (512..1536).contains(&command.offset);
+    let is_root =
+        |command: &Command| command.op == IoOp::Write && (512..1536).contains(&command.offset);
     let others = |command: &Command| command.op != IoOp::Read && !is_root(command);
     let pages = world.capacity() / 512;
     for number in 0..6 * pages {

@@ -5,7 +5,8 @@ use units::IoOp;
 use super::harness::World;
 use super::{HOT, KIB, OFTEN, RARE, campaign, cut_when_full};
 
-const VOLUME: &str = "log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,placement=separate,summary_pages=16,trim=yes,idle_clean=1us)";
+const VOLUME: &str = "log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,placement=separate,\
+                      summary_pages=16,trim=yes,idle_clean=1us)";
 
 /// A trim is carried out as harshly as may be: what it touches is zeros at once, durably.
 #[test]
@@ -14,7 +15,14 @@ fn neither_reads_nor_recovery_need_what_was_trimmed_below() {
         campaign(VOLUME, seed, 4000, 0.01, if seed % 2 == 0 { RARE } else { OFTEN });
     }
     for seed in 0..4 {
-        cut_when_full("log_volume(page=512,segment=2Ki,over_provisioning=OP%,placement=none,summary_pages=8,trim=yes)", seed, HOT, 300, 40);
+        cut_when_full(
+            "log_volume(page=512,segment=2Ki,over_provisioning=OP%,placement=none,summary_pages=8,\
+             trim=yes)",
+            seed,
+            HOT,
+            300,
+            40,
+        );
     }
 }
 
@@ -27,14 +35,31 @@ fn a_freed_segment_is_trimmed_below_and_written_to_again_only_after_that() {
         world.submit(IoOp::Write, number * 7 % pages * KIB, KIB, false);
         world.settle();
     }
-    let trims: Vec<(usize, u64)> =
-        (0..).zip(&world.sent).filter(|(_, (op, ..))| *op == IoOp::Trim).map(|(place, (_, offset, _))| (place, *offset)).collect();
-    assert!(trims.len() > 50 && trims.len() as u64 == world.counter("segment_trims"), "{} trims", trims.len());
-    assert!(world.sent.iter().filter(|(op, ..)| *op == IoOp::Trim).all(|(_, offset, length)| offset % (8 * KIB) == 0 && *length == 8192));
-    // Settled after each command, a trim has ended before anything else is sent: between two of one segment it was written to.
+    let trims: Vec<(usize, u64)> = (0..)
+        .zip(&world.sent)
+        .filter(|(_, (op, ..))| *op == IoOp::Trim)
+        .map(|(place, (_, offset, _))| (place, *offset))
+        .collect();
+    assert!(
+        trims.len() > 50 && trims.len() as u64 == world.counter("segment_trims"),
+        "{} trims",
+        trims.len()
+    );
+    assert!(
+        world
+            .sent
+            .iter()
+            .filter(|(op, ..)| *op == IoOp::Trim)
+            .all(|(_, offset, length)| offset % (8 * KIB) == 0 && *length == 8192)
+    );
+    // Settled after each command, a trim has ended before anything else is sent: between two of one
+    // segment it was written to.
     let &(first, offset) = &trims[0];
-    let &(second, _) = trims[1..].iter().find(|(_, other)| *other == offset).expect("it is freed again");
-    assert!(world.sent[first..second].iter().any(|(op, at, _)| *op == IoOp::Write && *at == offset));
+    let &(second, _) =
+        trims[1..].iter().find(|(_, other)| *other == offset).expect("it is freed again");
+    assert!(
+        world.sent[first..second].iter().any(|(op, at, _)| *op == IoOp::Write && *at == offset)
+    );
     assert_eq!(world.counter("failed_trims"), 0);
 }
 
@@ -48,14 +73,19 @@ fn a_trim_that_fails_is_counted_and_no_more() {
         world.submit(IoOp::Write, number * 7 % pages * KIB, KIB, false);
         world.settle();
     });
-    assert!(!world.has_failed && world.counter("failed_trims") > 10 && world.counter("failed_trims") == world.counter("segment_trims"));
+    assert!(
+        !world.has_failed
+            && world.counter("failed_trims") > 10
+            && world.counter("failed_trims") == world.counter("segment_trims")
+    );
     world.fails_after = None;
     world.cut();
 }
 
 #[test]
 fn it_cleans_ahead_while_nothing_is_to_be_done_and_only_then() {
-    let text = "log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,placement=separate,summary_pages=16,idle_clean=1s,idle_free=60%)";
+    let text = "log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,placement=separate,\
+                summary_pages=16,idle_clean=1s,idle_free=60%)";
     let mut world = World::new(text, 512 * KIB, 3);
     world.fill();
     let pages = world.capacity() / KIB;
@@ -68,14 +98,20 @@ fn it_cleans_ahead_while_nothing_is_to_be_done_and_only_then() {
     let before = world.counter("segments_free");
     assert_eq!(world.counter("idle_cleanings"), 0);
     let at = world.stack.wakes_at().expect("there is something to clean");
-    assert!((999_999_000..=1_000_000_000).contains(&(at - world.time)), "a second after the last command");
+    assert!(
+        (999_999_000..=1_000_000_000).contains(&(at - world.time)),
+        "a second after the last command"
+    );
     write(&mut world);
     assert!(world.stack.wakes_at().is_some_and(|later| later > at), "a command puts it off");
     assert!(world.wake());
     world.settle();
     assert!(world.counter("idle_cleanings") > 5);
     let after = world.counter("segments_free");
-    assert!(after > before + 5 && world.counter("segments_held") == 0, "{before} segments were free, and now {after}");
+    assert!(
+        after > before + 5 && world.counter("segments_held") == 0,
+        "{before} segments were free, and now {after}"
+    );
     assert!(!world.wake(), "there is no more to be done");
     // What was cleaned ahead need not be cleaned while the host writes.
     let cleanings = world.counter("cleanings");
@@ -86,7 +122,11 @@ fn it_cleans_ahead_while_nothing_is_to_be_done_and_only_then() {
 
 #[test]
 fn by_default_it_never_wakes() {
-    let mut world = World::new("log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=16)", 256 * KIB, 3);
+    let mut world = World::new(
+        "log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,summary_pages=16)",
+        256 * KIB,
+        3,
+    );
     world.fill();
     (0..3000).for_each(|_| {
         world.play(RARE);

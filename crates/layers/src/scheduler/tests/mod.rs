@@ -4,7 +4,10 @@ use units::IoOp;
 
 use self::world::{World, made};
 use super::ENTRY;
-use crate::{Actions, Command, Data, Facts, Failure, Layer, Limits, Piece, Reply, Signal, Sparse, Store, Through};
+use crate::{
+    Actions, Command, Data, Facts, Failure, Layer, Limits, Piece, Reply, Signal, Sparse, Store,
+    Through,
+};
 
 const VARIANTS: [&str; 11] = [
     "scheduler(dfr,buffer=off)",
@@ -53,7 +56,10 @@ fn failures_poison_and_what_was_promised_before_holds() {
         assert!(world.failures > 0);
         poisoned += u32::from(world.is_poisoned);
     }
-    assert!((100..400).contains(&poisoned), "{poisoned} of 400 runs were poisoned: failed reads, trims and writes with FUA are not");
+    assert!(
+        (100..400).contains(&poisoned),
+        "{poisoned} of 400 runs were poisoned: failed reads, trims and writes with FUA are not"
+    );
 }
 
 #[test]
@@ -86,7 +92,8 @@ impl Bare {
     fn submit(&mut self, op: IoOp, page: u64, is_fua: bool) -> u32 {
         let length = if op == IoOp::Flush { 0 } else { 4096 };
         self.next += 1;
-        let command = Command { id: self.next, op, offset: page * 4096, length, is_fua, data: Data::Absent };
+        let command =
+            Command { id: self.next, op, offset: page * 4096, length, is_fua, data: Data::Absent };
         self.layer.submit(command, 0, &mut self.actions);
         self.next
     }
@@ -102,13 +109,18 @@ impl Bare {
         self.actions.up.drain(..).map(|reply| reply.id).collect()
     }
 
-    /// Replies to what was sent below until nothing more is: operation, first page and pages of each.
+    /// Replies to what was sent below until nothing more is: operation, first page and pages of
+    /// each.
     fn carry_out(&mut self) -> Vec<(IoOp, u64, u32)> {
         let mut seen = Vec::new();
         while !self.actions.down.is_empty() {
             for command in std::mem::take(&mut self.actions.down) {
                 seen.push((command.op, command.offset / 4096, command.length / 4096));
-                self.layer.replied(Reply { id: command.id, outcome: Ok(Data::Absent) }, 0, &mut self.actions);
+                self.layer.replied(
+                    Reply { id: command.id, outcome: Ok(Data::Absent) },
+                    0,
+                    &mut self.actions,
+                );
             }
         }
         seen
@@ -139,7 +151,14 @@ fn deferred_writes_come_out_as_they_came_when_the_window_closes() {
     assert!(bare.carry_out().is_empty());
     bare.signal(Signal::CheckpointEnds);
     assert_eq!(bare.carry_out(), writes(&[(7, 1), (3, 1), (7, 1), (4, 1)]));
-    assert_eq!((bare.counter("batches_checkpoint"), bare.counter("held_bytes"), bare.counter("held_bytes_most")), (1, 0, 16384));
+    assert_eq!(
+        (
+            bare.counter("batches_checkpoint"),
+            bare.counter("held_bytes"),
+            bare.counter("held_bytes_most")
+        ),
+        (1, 0, 16384)
+    );
     assert!(bare.layer.is_idle());
 }
 
@@ -150,7 +169,14 @@ fn coalesced_writes_are_merged_and_ascend() {
     bare.write(&[7, 3, 7, 4, 23, 21, 24, 20, 22]);
     bare.signal(Signal::CheckpointEnds);
     assert_eq!(bare.carry_out(), writes(&[(3, 2), (7, 1), (20, 4), (24, 1)]));
-    assert_eq!((bare.counter("coalesced_bytes"), bare.counter("written_commands"), bare.counter("written_bytes")), (4096, 4, 32768));
+    assert_eq!(
+        (
+            bare.counter("coalesced_bytes"),
+            bare.counter("written_commands"),
+            bare.counter("written_bytes")
+        ),
+        (4096, 4, 32768)
+    );
 }
 
 /// What lies side by side is one command, and comes where the first write among it was.
@@ -165,9 +191,10 @@ fn coalesced_writes_may_keep_the_order_of_their_arrival() {
 /// As SCHEDULER 7.3 measured: fewer writes, none of them longer.
 #[test]
 fn coalesced_writes_may_stay_as_long_as_they_came() {
-    for (text, expected) in
-        [("scheduler(dfr_cls,join=no)", [3, 4, 7, 20, 21]), ("scheduler(dfr_cls,join=no,order=arrival)", [7, 3, 4, 21, 20])]
-    {
+    for (text, expected) in [
+        ("scheduler(dfr_cls,join=no)", [3, 4, 7, 20, 21]),
+        ("scheduler(dfr_cls,join=no,order=arrival)", [7, 3, 4, 21, 20]),
+    ] {
         let mut bare = Bare::new(text);
         bare.write(&[7, 3, 7, 4, 21, 20, 7]);
         bare.signal(Signal::CheckpointEnds);
@@ -186,15 +213,25 @@ fn a_flush_is_not_replied_to_before_all_that_it_covers_is_durable_below() {
         let flush = bare.submit(IoOp::Flush, 0, false);
         let mut sent = Vec::new();
         while let Some(command) = bare.actions.down.pop() {
-            assert!(bare.actions.down.is_empty() && bare.replies().is_empty(), "one by one, and no reply yet");
+            assert!(
+                bare.actions.down.is_empty() && bare.replies().is_empty(),
+                "one by one, and no reply yet"
+            );
             sent.push((command.op, command.offset / 4096));
             // It is acknowledged after the flush came, which does not wait for it.
             if sent.len() == 3 {
                 bare.write(&[5]);
             }
-            bare.layer.replied(Reply { id: command.id, outcome: Ok(Data::Absent) }, 0, &mut bare.actions);
+            bare.layer.replied(
+                Reply { id: command.id, outcome: Ok(Data::Absent) },
+                0,
+                &mut bare.actions,
+            );
         }
-        assert_eq!((sent, bare.replies()), (vec![(IoOp::Write, 1), (IoOp::Write, 3), (IoOp::Flush, 0)], vec![flush]));
+        assert_eq!(
+            (sent, bare.replies()),
+            (vec![(IoOp::Write, 1), (IoOp::Write, 3), (IoOp::Flush, 0)], vec![flush])
+        );
         assert_eq!((bare.counter("batches_flush"), bare.counter("held_bytes")), (1, 4096));
     }
 }
@@ -205,7 +242,14 @@ fn a_window_is_closed_when_its_oldest_write_is_of_age() {
     let mut bare = Bare::new("scheduler(dfr_cls,age=30s)");
     assert_eq!(bare.layer.wakes_at(), None);
     bare.write(&[7, 3]);
-    let late = Command { id: 99, op: IoOp::Write, offset: 8 * 4096, length: 4096, is_fua: false, data: Data::Absent };
+    let late = Command {
+        id: 99,
+        op: IoOp::Write,
+        offset: 8 * 4096,
+        length: 4096,
+        is_fua: false,
+        data: Data::Absent,
+    };
     bare.layer.submit(late, 1000, &mut bare.actions);
     assert_eq!(bare.layer.wakes_at(), Some(AGE), "the oldest counts");
     bare.layer.wake(AGE - 1, &mut bare.actions);
@@ -215,7 +259,8 @@ fn a_window_is_closed_when_its_oldest_write_is_of_age() {
     assert_eq!(bare.carry_out(), writes(&[(3, 1), (7, 2)]));
     assert_eq!((bare.counter("batches_age"), bare.counter("held_bytes")), (1, 0));
     assert!(bare.layer.is_idle() && bare.layer.wakes_at().is_none());
-    // While a batch is written, a window that is of age waits for its end, and does not ask to be woken again and again.
+    // While a batch is written, a window that is of age waits for its end, and does not ask to be
+    // woken again and again.
     bare.write(&[1]);
     bare.signal(Signal::CheckpointEnds);
     bare.write(&[2]);
@@ -249,7 +294,8 @@ fn a_write_with_fua_that_fails_leaves_what_is_older() {
     bare.write(&[1]);
     bare.submit(IoOp::Write, 1, true);
     let id = bare.actions.down.pop().unwrap().id;
-    let failure = Failure::Io { op: IoOp::Write, offset: 4096, length: 4096, reason: "planned".into() };
+    let failure =
+        Failure::Io { op: IoOp::Write, offset: 4096, length: 4096, reason: "planned".into() };
     bare.layer.replied(Reply { id, outcome: Err(failure.clone()) }, 0, &mut bare.actions);
     assert_eq!(bare.actions.up.pop().unwrap().outcome.unwrap_err(), failure);
     bare.submit(IoOp::Flush, 0, false);
@@ -271,7 +317,11 @@ fn a_trim_drops_what_no_flush_waits_for() {
             bare.actions.down = batch;
             bare.signal(Signal::Drain);
             let flushed = [writes(&[(1, 1), (5, 1)]), vec![(IoOp::Flush, 0, 0)]].concat();
-            assert_eq!(bare.carry_out(), if is_flushed { flushed } else { writes(&[(1, 1)]) }, "{text}");
+            assert_eq!(
+                bare.carry_out(),
+                if is_flushed { flushed } else { writes(&[(1, 1)]) },
+                "{text}"
+            );
         }
     }
 }
@@ -309,7 +359,10 @@ fn a_full_buffer_closes_the_window_and_what_has_no_room_waits() {
     bare.layer.replied(Reply { id: first.id, outcome: Ok(Data::Absent) }, 0, &mut bare.actions);
     assert_eq!(bare.replies(), [late], "there is room as soon as one is written");
     assert_eq!(bare.carry_out(), writes(&[(5, 1), (9, 1), (13, 1)]));
-    assert_eq!((bare.counter("waits"), bare.counter("batches_buffer"), bare.counter("held_bytes_most")), (1, 1, 16384));
+    assert_eq!(
+        (bare.counter("waits"), bare.counter("batches_buffer"), bare.counter("held_bytes_most")),
+        (1, 1, 16384)
+    );
 }
 
 #[test]
@@ -319,16 +372,29 @@ fn the_estimated_time_closes_the_window() {
     assert!(bare.actions.down.is_empty(), "what was overwritten costs nothing");
     bare.write(&[13]);
     assert_eq!(bare.carry_out(), writes(&[(1, 1), (5, 1), (9, 1)]));
-    assert_eq!((bare.counter("batches_flush_time"), bare.counter("batch_estimated_ns")), (1, 24_000_000));
+    assert_eq!(
+        (bare.counter("batches_flush_time"), bare.counter("batch_estimated_ns")),
+        (1, 24_000_000)
+    );
 }
 
 #[test]
 fn adjacent_reads_of_memory_and_device_are_one_read() {
     let mut bare = Bare::new("scheduler(dfr)");
     bare.write(&[2]);
-    let command = Command { id: 99, op: IoOp::Read, offset: 4096, length: 12288, is_fua: false, data: Data::Absent };
+    let command = Command {
+        id: 99,
+        op: IoOp::Read,
+        offset: 4096,
+        length: 12288,
+        is_fua: false,
+        data: Data::Absent,
+    };
     bare.layer.submit(command, 0, &mut bare.actions);
-    assert_eq!((bare.carry_out(), bare.replies()), (vec![(IoOp::Read, 1, 1), (IoOp::Read, 3, 1)], vec![99]));
+    assert_eq!(
+        (bare.carry_out(), bare.replies()),
+        (vec![(IoOp::Read, 1, 1), (IoOp::Read, 3, 1)], vec![99])
+    );
     assert_eq!((bare.counter("memory_reads"), bare.counter("memory_read_bytes")), (1, 4096));
 }
 
@@ -337,8 +403,13 @@ fn memory_does_not_grow_with_the_run() {
     for text in ["scheduler(dfr,buffer=256Ki)", "scheduler(dfr_cls,buffer=256Ki)"] {
         let mut bare = Bare::new(text);
         for round in 0..20_000_u64 {
-            let op = [IoOp::Write, IoOp::Write, IoOp::Write, IoOp::Trim, IoOp::Read][round as usize % 5];
-            bare.submit(op, round.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 48, round.is_multiple_of(7));
+            let op =
+                [IoOp::Write, IoOp::Write, IoOp::Write, IoOp::Trim, IoOp::Read][round as usize % 5];
+            bare.submit(
+                op,
+                round.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 48,
+                round.is_multiple_of(7),
+            );
             bare.carry_out();
         }
         bare.signal(Signal::Drain);
@@ -347,19 +418,41 @@ fn memory_does_not_grow_with_the_run() {
     }
 }
 
-/// SCHEDULER table 7.2: what was flushed is there again when the stack is opened anew, in every combination.
+/// SCHEDULER table 7.2: what was flushed is there again when the stack is opened anew, in every
+/// combination.
 #[test]
 fn all_combinations_of_the_paper_are_stacks() {
     let piece = Piece { to_bytes: 1 << 20, intercept_ns: 1e5, slope_ns: 1.0 };
-    let facts = Facts { write_bytes: Some(16 << 10), random_write: vec![piece], sequential_write: vec![piece], ..Facts::default() };
-    for (name, layers) in
-        [("drt", 0), ("dfr", 1), ("dfr_cls", 1), ("dfr_cnv", 2), ("dfr_cls_cnv", 2), ("dfr_cnv_aln", 2), ("dfr_cls_cnv_aln", 2)]
-    {
-        let log = if layers == 2 { ",log=log_volume(segment=64Ki,over_provisioning=50%)" } else { "" };
-        let text = if layers == 0 { "scheduler(drt)".to_owned() } else { format!("scheduler({name},buffer=64Ki,flush_time=3s{log})") };
-        let mut below = Sparse::new(Limits { capacity_bytes: 8 << 20, sector_bytes: 512, most_bytes: 64 << 10 });
+    let facts = Facts {
+        write_bytes: Some(16 << 10),
+        random_write: vec![piece],
+        sequential_write: vec![piece],
+        ..Facts::default()
+    };
+    for (name, layers) in [
+        ("drt", 0),
+        ("dfr", 1),
+        ("dfr_cls", 1),
+        ("dfr_cnv", 2),
+        ("dfr_cls_cnv", 2),
+        ("dfr_cnv_aln", 2),
+        ("dfr_cls_cnv_aln", 2),
+    ] {
+        let log =
+            if layers == 2 { ",log=log_volume(segment=64Ki,over_provisioning=50%)" } else { "" };
+        let text = if layers == 0 {
+            "scheduler(drt)".to_owned()
+        } else {
+            format!("scheduler({name},buffer=64Ki,flush_time=3s{log})")
+        };
+        let mut below = Sparse::new(Limits {
+            capacity_bytes: 8 << 20,
+            sector_bytes: 512,
+            most_bytes: 64 << 10,
+        });
         crate::format(&text, &facts, 1, &mut below).unwrap();
-        let written: Vec<(u64, Vec<u8>)> = (0..200_u64).map(|round| ((round * 37 % 61) * 4096, vec![round as u8; 4096])).collect();
+        let written: Vec<(u64, Vec<u8>)> =
+            (0..200_u64).map(|round| ((round * 37 % 61) * 4096, vec![round as u8; 4096])).collect();
         let mut stack = crate::open(&text, &facts, 1, &mut below).unwrap();
         assert_eq!(stack.layers().len(), layers, "{text}");
         let mut through = Through::new(&mut stack, &mut below);

@@ -1,4 +1,5 @@
-//! A scheduler between a host and a device that both do what they like, and what each sector may hold.
+//! A scheduler between a host and a device that both do what they like, and what each sector may
+//! hold.
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
@@ -9,17 +10,24 @@ use crate::scheduler::ENTRY;
 use crate::{Actions, Command, Data, Facts, Failure, Layer, Limits, Making, Reply, Signal, Sparse};
 
 pub const SECTOR: u32 = 16;
-pub const LIMITS: Limits = Limits { capacity_bytes: 64 * SECTOR as u64, sector_bytes: SECTOR, most_bytes: 16 * SECTOR };
+pub const LIMITS: Limits =
+    Limits { capacity_bytes: 64 * SECTOR as u64, sector_bytes: SECTOR, most_bytes: 16 * SECTOR };
 
 /// A scheduler with these parameters.
 pub fn made(text: &str, limits: Limits) -> Box<dyn Layer> {
     let args = ENTRY.info.accept(&Spec::parse(text).unwrap()).unwrap();
-    (ENTRY.open)(&Making { args: &args, facts: &Facts::default(), seed: 0 }, &mut Sparse::new(limits)).unwrap()
+    (ENTRY.open)(
+        &Making { args: &args, facts: &Facts::default(), seed: 0 },
+        &mut Sparse::new(limits),
+    )
+    .unwrap()
 }
 
 /// A sector of a write: its tag, and where it belongs.
 pub fn bytes(tag: u64, start: u64, sectors: u64) -> Vec<u8> {
-    (start..start + sectors).flat_map(|sector| [tag.to_le_bytes(), sector.to_le_bytes()].concat()).collect()
+    (start..start + sectors)
+        .flat_map(|sector| [tag.to_le_bytes(), sector.to_le_bytes()].concat())
+        .collect()
 }
 
 /// The tags in what was read; 0 where nothing was written.
@@ -27,7 +35,10 @@ pub fn tags(bytes: &[u8], start: u64) -> Vec<u64> {
     let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
     let tag = |(place, sector): (usize, &[u8])| {
         let tag = number(&sector[..8]);
-        assert!(tag == 0 || number(&sector[8..]) == start + place as u64, "a sector that belongs elsewhere");
+        assert!(
+            tag == 0 || number(&sector[8..]) == start + place as u64,
+            "a sector that belongs elsewhere"
+        );
         tag
     };
     bytes.chunks(SECTOR as usize).enumerate().map(tag).collect()
@@ -65,13 +76,22 @@ impl Device {
             return None;
         }
         self.time += 1;
-        let (command, submitted) = self.outstanding.swap_remove(self.random.random_range(0..self.outstanding.len()));
+        let (command, submitted) =
+            self.outstanding.swap_remove(self.random.random_range(0..self.outstanding.len()));
         self.fails_in = self.fails_in.map(|left| left.saturating_sub(1));
         let fails = self.fails_in == Some(0);
         self.fails_in = self.fails_in.filter(|left| *left > 0);
-        let outcome = if !fails || self.random.random() { self.carry_out(&command, submitted, !fails) } else { Data::Absent };
+        let outcome = if !fails || self.random.random() {
+            self.carry_out(&command, submitted, !fails)
+        } else {
+            Data::Absent
+        };
         let (op, offset, length) = (command.op, command.offset, command.length);
-        let outcome = if fails { Err(Failure::Io { op, offset, length, reason: "planned".into() }) } else { Ok(outcome) };
+        let outcome = if fails {
+            Err(Failure::Io { op, offset, length, reason: "planned".into() })
+        } else {
+            Ok(outcome)
+        };
         Some(Reply { id: command.id, outcome })
     }
 
@@ -87,7 +107,8 @@ impl Device {
                 return Data::Whole(held.collect::<Vec<u8>>().into());
             }
             IoOp::Write => {
-                let written = command.data.joined().map_or(vec![0; range.len()], |bytes| tags(&bytes, start));
+                let written =
+                    command.data.joined().map_or(vec![0; range.len()], |bytes| tags(&bytes, start));
                 for (cell, tag) in self.cells[range].iter_mut().zip(written) {
                     cell.since.push((tag, self.time));
                     if command.is_fua && is_whole {
@@ -118,10 +139,13 @@ impl Device {
     /// What may be left of a sector after a cut.
     fn survivor(&mut self, sector: u64) -> u64 {
         let cell = &self.cells[sector as usize];
-        let mut candidates: Vec<u64> = std::iter::once(cell.durable).chain(cell.since.iter().map(|(tag, _)| *tag)).collect();
+        let mut candidates: Vec<u64> =
+            std::iter::once(cell.durable).chain(cell.since.iter().map(|(tag, _)| *tag)).collect();
         for (command, _) in &self.outstanding {
             let first = command.offset / u64::from(SECTOR);
-            if command.op == IoOp::Write && (first..command.end() / u64::from(SECTOR)).contains(&sector) {
+            if command.op == IoOp::Write
+                && (first..command.end() / u64::from(SECTOR)).contains(&sector)
+            {
                 let bytes = command.data.joined().unwrap_or_default();
                 candidates.push(tags(&bytes, first)[(sector - first) as usize]);
             }
@@ -169,7 +193,8 @@ pub struct World {
 
 impl World {
     pub fn new(text: &str, seed: u64, has_data: bool) -> Self {
-        let first = Written { tag: 0, is_trim: false, submitted: 0, replied: Some(0), durable: Some(0) };
+        let first =
+            Written { tag: 0, is_trim: false, submitted: 0, replied: Some(0), durable: Some(0) };
         let count = (LIMITS.capacity_bytes / u64::from(SECTOR)) as usize;
         Self {
             layer: made(text, LIMITS),
@@ -229,12 +254,24 @@ impl World {
         self.time += 1;
         let tag = self.time;
         let (start, sectors) = if op == IoOp::Flush { (0, 0) } else { (start, sectors) };
-        let data = if op == IoOp::Write && self.has_data { Data::copy_of(&bytes(tag, start, sectors)) } else { Data::Absent };
+        let data = if op == IoOp::Write && self.has_data {
+            Data::copy_of(&bytes(tag, start, sectors))
+        } else {
+            Data::Absent
+        };
         let (offset, length) = (start * u64::from(SECTOR), sectors as u32 * SECTOR);
         let command = Command { id: tag as u32, op, offset, length, is_fua, data };
         if matches!(op, IoOp::Write | IoOp::Trim) {
-            let written = Written { tag, is_trim: op == IoOp::Trim, submitted: self.time, replied: None, durable: None };
-            self.sectors[start as usize..(start + sectors) as usize].iter_mut().for_each(|list| list.push(written));
+            let written = Written {
+                tag,
+                is_trim: op == IoOp::Trim,
+                submitted: self.time,
+                replied: None,
+                durable: None,
+            };
+            self.sectors[start as usize..(start + sectors) as usize]
+                .iter_mut()
+                .for_each(|list| list.push(written));
         }
         self.asked.push(Asked { command: command.clone(), tag, submitted: self.time });
         let mut actions = Actions::default();
@@ -260,11 +297,20 @@ impl World {
         });
         for Reply { id, outcome } in actions.up {
             self.time += 1;
-            let place = self.asked.iter().position(|asked| asked.command.id == id).expect("a reply to a command that waits for one");
+            let place = self
+                .asked
+                .iter()
+                .position(|asked| asked.command.id == id)
+                .expect("a reply to a command that waits for one");
             let asked = self.asked.swap_remove(place);
             match outcome {
                 Ok(data) => {
-                    assert!(!self.is_poisoned || asked.command.op != IoOp::Write || asked.command.is_fua, "nothing is taken any more");
+                    assert!(
+                        !self.is_poisoned
+                            || asked.command.op != IoOp::Write
+                            || asked.command.is_fua,
+                        "nothing is taken any more"
+                    );
                     self.ended(&asked, &data);
                 }
                 Err(failure) => {
@@ -283,7 +329,9 @@ impl World {
             IoOp::Read if self.has_data => {
                 for (place, tag) in tags(&data.joined().unwrap(), first).into_iter().enumerate() {
                     let sector = first as usize + place;
-                    let is_past = |other: &Written| other.replied.is_some_and(|replied| replied < asked.submitted);
+                    let is_past = |other: &Written| {
+                        other.replied.is_some_and(|replied| replied < asked.submitted)
+                    };
                     let list = &self.sectors[sector];
                     assert!(
                         may_hold(list, tag, is_past),
@@ -315,7 +363,11 @@ impl World {
         for sector in 0..self.sectors.len() {
             let tag = self.device.survivor(sector as u64);
             let list = &self.sectors[sector];
-            assert!(may_hold(list, tag, |other| other.durable.is_some()), "a cut at {} left {tag} in sector {sector}: {list:?}", self.time);
+            assert!(
+                may_hold(list, tag, |other| other.durable.is_some()),
+                "a cut at {} left {tag} in sector {sector}: {list:?}",
+                self.time
+            );
         }
     }
 
@@ -330,21 +382,28 @@ impl World {
     }
 }
 
-/// Whether a sector may hold a tag: that of a write after which, wholly, none came that counts; or one from before a trim after which none did.
+/// Whether a sector may hold a tag: that of a write after which, wholly, none came that counts; or
+/// one from before a trim after which none did.
 fn may_hold(list: &[Written], tag: u64, counts: impl Fn(&Written) -> bool) -> bool {
-    let is_last = |written: &Written| !list.iter().any(|other| !other.is_trim && counts(other) && other.is_after(written));
+    let is_last = |written: &Written| {
+        !list.iter().any(|other| !other.is_trim && counts(other) && other.is_after(written))
+    };
     let is_own = |written: &&Written| !written.is_trim && written.tag == tag;
     // What was trimmed before it was durable has hidden nothing for good.
     let is_settled = |other: &Written, trim: &Written| {
-        let durable = other.durable.filter(|durable| trim.replied.is_some_and(|replied| *durable < replied));
-        let trims = list.iter().filter(|between| between.is_trim && between.submitted > other.submitted);
+        let durable =
+            other.durable.filter(|durable| trim.replied.is_some_and(|replied| *durable < replied));
+        let trims =
+            list.iter().filter(|between| between.is_trim && between.submitted > other.submitted);
         durable.is_some_and(|durable| !trims.clone().any(|between| between.submitted < durable))
     };
-    let is_before =
-        |trim: &Written, written: &Written| !list.iter().any(|other| !other.is_trim && other.is_after(written) && is_settled(other, trim));
-    list.iter().filter(is_own).any(is_last)
-        || list
+    let is_before = |trim: &Written, written: &Written| {
+        !list
             .iter()
-            .filter(|trim| trim.is_trim && is_last(trim))
-            .any(|trim| tag == 0 || list.iter().filter(is_own).any(|written| is_before(trim, written)))
+            .any(|other| !other.is_trim && other.is_after(written) && is_settled(other, trim))
+    };
+    list.iter().filter(is_own).any(is_last)
+        || list.iter().filter(|trim| trim.is_trim && is_last(trim)).any(|trim| {
+            tag == 0 || list.iter().filter(is_own).any(|written| is_before(trim, written))
+        })
 }

@@ -1,4 +1,5 @@
-//! Pages near each other, gathered greedily with each page that comes or goes: `FL` of STABLEBUFFER 3.1.
+//! Pages near each other, gathered greedily with each page that comes or goes: `FL` of STABLEBUFFER
+//! 3.1.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +41,10 @@ impl Clusters {
     }
 
     fn at_or_before(&self, page: u64) -> Option<(u32, Cluster)> {
-        self.by_min.range(..=page).next_back().map(|(_, &index)| (index, self.clusters[index as usize]))
+        self.by_min
+            .range(..=page)
+            .next_back()
+            .map(|(_, &index)| (index, self.clusters[index as usize]))
     }
 
     /// Puts a cluster in the place of what it was.
@@ -56,7 +60,8 @@ impl Clusters {
         }
     }
 
-    /// A page comes: into the nearest cluster, if that stays within a focused area, else into one of its own. Gives its cluster.
+    /// A page comes: into the nearest cluster, if that stays within a focused area, else into one
+    /// of its own. Gives its cluster.
     pub fn insert(&mut self, page: u64) -> Cluster {
         let before = self.at_or_before(page);
         if let Some((index, cluster)) = before.filter(|(_, cluster)| cluster.max > page) {
@@ -64,16 +69,26 @@ impl Clusters {
             self.change(index, grown);
             return grown;
         }
-        let after = self.by_min.range(page + 1..).next().map(|(_, &index)| (index, self.clusters[index as usize]));
-        let is_near =
-            |(_, cluster): &(u32, Cluster)| !self.tuning.is_aligned || self.tuning.may_share(page.min(cluster.min), page.max(cluster.max));
+        let after = self
+            .by_min
+            .range(page + 1..)
+            .next()
+            .map(|(_, &index)| (index, self.clusters[index as usize]));
+        let is_near = |(_, cluster): &(u32, Cluster)| {
+            !self.tuning.is_aligned
+                || self.tuning.may_share(page.min(cluster.min), page.max(cluster.max))
+        };
         let nearest = match (before.filter(is_near), after.filter(is_near)) {
             (Some(below), Some(above)) if above.1.min - page < page - below.1.max => Some(above),
             (Some(below), _) => Some(below),
             (None, above) => above,
         };
         if let Some((index, cluster)) = nearest {
-            let grown = Cluster { min: cluster.min.min(page), max: cluster.max.max(page), pages: cluster.pages + 1 };
+            let grown = Cluster {
+                min: cluster.min.min(page),
+                max: cluster.max.max(page),
+                pages: cluster.pages + 1,
+            };
             if self.tuning.may_share(grown.min, grown.max) {
                 self.change(index, grown);
                 return grown;
@@ -91,7 +106,10 @@ impl Clusters {
     /// # Panics
     /// If it is in no cluster.
     pub fn remove(&mut self, page: u64, left: &Runs) {
-        let (index, cluster) = self.at_or_before(page).filter(|(_, cluster)| cluster.max >= page).expect("the page is in a cluster");
+        let (index, cluster) = self
+            .at_or_before(page)
+            .filter(|(_, cluster)| cluster.max >= page)
+            .expect("the page is in a cluster");
         if cluster.pages == 1 {
             self.by_pages.remove(index, 1);
             self.by_min.remove(&cluster.min);

@@ -1,4 +1,5 @@
-//! Incremental recognition: every candidate is kept up with each page that comes or goes, in O(log n) (STABLEBUFFER 3.1).
+//! Incremental recognition: every candidate is kept up with each page that comes or goes, in O(log
+//! n) (STABLEBUFFER 3.1).
 
 use super::clusters::Clusters;
 use super::runs::Runs;
@@ -28,7 +29,11 @@ impl Incremental {
         };
         [
             Candidate { pattern: Pattern::Sequential, pages: in_run, key: run.start },
-            Candidate { pattern: Pattern::Partitioned, pages: in_partitions, key: u64::from(run.length) },
+            Candidate {
+                pattern: Pattern::Partitioned,
+                pages: in_partitions,
+                key: u64::from(run.length),
+            },
             Candidate { pattern: Pattern::Focused, pages: cluster.pages, key: cluster.min },
         ]
     }
@@ -39,13 +44,21 @@ impl Incremental {
         self.clusters.remove(page, &self.runs);
     }
 
-    /// The size of the largest instance of each pattern, 0 where there is none. Which of equal ones that is, [`Incremental::first_of`] tells.
+    /// The size of the largest instance of each pattern, 0 where there is none. Which of equal ones
+    /// that is, [`Incremental::first_of`] tells.
     pub fn candidates(&self, tuning: &Tuning) -> [Candidate; 3] {
-        let longest = Some(self.runs.longest()).filter(|&length| length >= tuning.least_run_pages).unwrap_or(0);
-        let (length, in_partitions) = self.runs.most_pages_of_a_length(tuning.least_partition_pages, tuning.partitions);
+        let longest = Some(self.runs.longest())
+            .filter(|&length| length >= tuning.least_run_pages)
+            .unwrap_or(0);
+        let (length, in_partitions) =
+            self.runs.most_pages_of_a_length(tuning.least_partition_pages, tuning.partitions);
         [
             Candidate { pattern: Pattern::Sequential, pages: longest, key: 0 },
-            Candidate { pattern: Pattern::Partitioned, pages: in_partitions, key: u64::from(length) },
+            Candidate {
+                pattern: Pattern::Partitioned,
+                pages: in_partitions,
+                key: u64::from(length),
+            },
             Candidate { pattern: Pattern::Focused, pages: self.clusters.most_pages(), key: 0 },
         ]
     }
@@ -63,12 +76,19 @@ impl Incremental {
     /// Writes down an instance, in the order in which it is to be written.
     pub fn write_down(&self, candidate: Candidate, tuning: &Tuning, pages: &mut Vec<u64>) {
         match candidate.pattern {
-            Pattern::Sequential => pages.extend(candidate.key..candidate.key + u64::from(candidate.pages)),
+            Pattern::Sequential => {
+                pages.extend(candidate.key..candidate.key + u64::from(candidate.pages));
+            }
             Pattern::Partitioned => {
-                take_turns(&self.runs.starts_of_length(candidate.key as u32, tuning.partitions), candidate.key, pages);
+                take_turns(
+                    &self.runs.starts_of_length(candidate.key as u32, tuning.partitions),
+                    candidate.key,
+                    pages,
+                );
             }
             Pattern::Focused => {
-                let cluster = self.clusters.of_min(candidate.key).expect("the instance was found just now");
+                let cluster =
+                    self.clusters.of_min(candidate.key).expect("the instance was found just now");
                 self.runs.write_down(cluster.min, cluster.max, pages);
             }
         }

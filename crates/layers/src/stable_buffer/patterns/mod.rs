@@ -11,7 +11,8 @@ mod tests;
 pub use incremental::Incremental;
 pub use on_demand::OnDemand;
 
-/// A pattern in which writes are fast (STABLEBUFFER 1); of instances with equal worth, the first is taken.
+/// A pattern in which writes are fast (STABLEBUFFER 1); of instances with equal worth, the first is
+/// taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
     /// One page after the other.
@@ -31,9 +32,11 @@ pub struct Tuning {
     pub threshold_pages: [f64; 3],
     /// Pages of a focused area.
     pub focused_pages: u64,
-    /// Focused instances lie between multiples of the focused area, as a drive's superblocks do; else anywhere, as in STABLEBUFFER.
+    /// Focused instances lie between multiples of the focused area, as a drive's superblocks do;
+    /// else anywhere, as in STABLEBUFFER.
     pub is_aligned: bool,
-    /// Runs that take turns in one instance, at most. STABLEBUFFER sets no limit, and takes the time of a page's write from four.
+    /// Runs that take turns in one instance, at most. STABLEBUFFER sets no limit, and takes the
+    /// time of a page's write from four.
     pub partitions: u32,
     /// Shortest run that is taken for a sequential instance.
     pub least_run_pages: u32,
@@ -44,7 +47,8 @@ pub struct Tuning {
 impl Tuning {
     /// Whether two pages may be in one focused instance.
     fn may_share(&self, first: u64, last: u64) -> bool {
-        last - first < self.focused_pages && (!self.is_aligned || first / self.focused_pages == last / self.focused_pages)
+        last - first < self.focused_pages
+            && (!self.is_aligned || first / self.focused_pages == last / self.focused_pages)
     }
 
     /// What decides between instances: `|WP| / T` (STABLEBUFFER 3.2).
@@ -56,7 +60,9 @@ impl Tuning {
     fn best(&self, candidates: impl IntoIterator<Item = Candidate>) -> Option<Candidate> {
         let mut best: Option<Candidate> = None;
         for candidate in candidates {
-            if candidate.pages > 0 && best.is_none_or(|best| self.worth(candidate) > self.worth(best)) {
+            if candidate.pages > 0
+                && best.is_none_or(|best| self.worth(candidate) > self.worth(best))
+            {
                 best = Some(candidate);
             }
         }
@@ -76,12 +82,13 @@ pub struct Candidate {
     pub pattern: Pattern,
     /// Its pages.
     pub pages: u32,
-    /// Which instance: the first page of a sequential or focused one, the length of a partitioned one's runs.
+    /// Which instance: the first page of a sequential or focused one, the length of a partitioned
+    /// one's runs.
     pub key: u64,
 }
 
-/// Writes down runs of equal length in the order in which they are written: page by page they take turns (STABLEBUFFER 1:
-/// "1, 50, 2, 51, 3, 52, ...").
+/// Writes down runs of equal length in the order in which they are written: page by page they take
+/// turns (STABLEBUFFER 1: "1, 50, 2, 51, 3, 52, ...").
 fn take_turns(starts: &[u64], length: u64, pages: &mut Vec<u64>) {
     for step in 0..length {
         pages.extend(starts.iter().map(|start| start + step));
@@ -98,7 +105,8 @@ pub enum Recognition {
 }
 
 impl Recognition {
-    /// A page may be flushed. Tells the best instance that it is part of now and that is worth flushing at once, if that is known.
+    /// A page may be flushed. Tells the best instance that it is part of now and that is worth
+    /// flushing at once, if that is known.
     pub fn insert(&mut self, page: u64, tuning: &Tuning) -> Option<Candidate> {
         match self {
             Self::OnDemand(_) => None,
@@ -116,11 +124,14 @@ impl Recognition {
         }
     }
 
-    /// The best instance. `all` are the pages that may be flushed, in any order, if they have to be looked at.
+    /// The best instance. `all` are the pages that may be flushed, in any order, if they have to be
+    /// looked at.
     pub fn best(&mut self, all: impl Iterator<Item = u64>, tuning: &Tuning) -> Option<Candidate> {
         match self {
             Self::OnDemand(on_demand) => on_demand.best(all, tuning),
-            Self::Incremental(incremental) => tuning.best(incremental.candidates(tuning)).map(|best| incremental.first_of(best)),
+            Self::Incremental(incremental) => {
+                tuning.best(incremental.candidates(tuning)).map(|best| incremental.first_of(best))
+            }
         }
     }
 
@@ -129,7 +140,10 @@ impl Recognition {
         match self {
             Self::OnDemand(_) => None,
             Self::Incremental(incremental) => {
-                let qualified = incremental.candidates(tuning).into_iter().filter(|&candidate| tuning.qualifies(candidate));
+                let qualified = incremental
+                    .candidates(tuning)
+                    .into_iter()
+                    .filter(|&candidate| tuning.qualifies(candidate));
                 tuning.best(qualified).map(|best| incremental.first_of(best))
             }
         }

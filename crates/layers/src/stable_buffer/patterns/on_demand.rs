@@ -1,4 +1,5 @@
-//! Recognition on demand: a sorted scan of the pages in the buffer, in O(n log n) (STABLEBUFFER 3.1).
+//! Recognition on demand: a sorted scan of the pages in the buffer, in O(n log n) (STABLEBUFFER
+//! 3.1).
 
 use super::{Candidate, Pattern, Tuning, take_turns};
 
@@ -6,7 +7,8 @@ use super::{Candidate, Pattern, Tuning, take_turns};
 #[derive(Debug, Default)]
 pub struct OnDemand {
     sorted: Vec<u64>,
-    /// Runs of adjacent pages, by ascending address: where they begin in `sorted`, and their length.
+    /// Runs of adjacent pages, by ascending address: where they begin in `sorted`, and their
+    /// length.
     runs: Vec<(u32, u32)>,
     /// Pages in the runs of each length that one instance has.
     of_length: Vec<u32>,
@@ -26,7 +28,11 @@ impl OnDemand {
         self.runs.clear();
         for (index, &page) in self.sorted.iter().enumerate() {
             match self.runs.last_mut() {
-                Some((start, length)) if self.sorted[*start as usize] + u64::from(*length) == page => *length += 1,
+                Some((start, length))
+                    if self.sorted[*start as usize] + u64::from(*length) == page =>
+                {
+                    *length += 1;
+                }
                 _ => self.runs.push((index as u32, 1)),
             }
         }
@@ -43,7 +49,8 @@ impl OnDemand {
         best
     }
 
-    /// The length whose runs have most pages together, of as many as take turns; of equals, the longest.
+    /// The length whose runs have most pages together, of as many as take turns; of equals, the
+    /// longest.
     fn partitioned(&mut self, tuning: &Tuning) -> Candidate {
         self.of_length.clear();
         self.of_length.resize(self.sorted.len() + 1, 0);
@@ -52,7 +59,9 @@ impl OnDemand {
             *pages = (*pages + length).min(length * tuning.partitions);
         }
         let mut best = Candidate { pattern: Pattern::Partitioned, pages: 0, key: 0 };
-        for (length, &pages) in self.of_length.iter().enumerate().skip(tuning.least_partition_pages as usize) {
+        for (length, &pages) in
+            self.of_length.iter().enumerate().skip(tuning.least_partition_pages as usize)
+        {
             if pages >= best.pages && pages > 0 {
                 best = Candidate { pages, key: length as u64, ..best };
             }
@@ -60,7 +69,8 @@ impl OnDemand {
         best
     }
 
-    /// The densest window of the focused area's size, sliding over the sorted pages; of equals, the first.
+    /// The densest window of the focused area's size, sliding over the sorted pages; of equals, the
+    /// first.
     fn focused(&self, tuning: &Tuning) -> Candidate {
         let mut best = Candidate { pattern: Pattern::Focused, pages: 0, key: 0 };
         let mut end = 0;
@@ -78,10 +88,16 @@ impl OnDemand {
     /// Writes down an instance of the pages that were looked at last.
     pub fn write_down(&self, candidate: Candidate, tuning: &Tuning, pages: &mut Vec<u64>) {
         match candidate.pattern {
-            Pattern::Sequential => pages.extend(candidate.key..candidate.key + u64::from(candidate.pages)),
+            Pattern::Sequential => {
+                pages.extend(candidate.key..candidate.key + u64::from(candidate.pages));
+            }
             Pattern::Partitioned => {
-                let runs = self.runs.iter().filter(|(_, length)| u64::from(*length) == candidate.key);
-                let starts: Vec<u64> = runs.map(|(start, _)| self.sorted[*start as usize]).take(tuning.partitions as usize).collect();
+                let runs =
+                    self.runs.iter().filter(|(_, length)| u64::from(*length) == candidate.key);
+                let starts: Vec<u64> = runs
+                    .map(|(start, _)| self.sorted[*start as usize])
+                    .take(tuning.partitions as usize)
+                    .collect();
                 take_turns(&starts, candidate.key, pages);
             }
             Pattern::Focused => {

@@ -1,4 +1,5 @@
-//! Runs of adjacent pages, kept up with each page that comes or goes: `SL` and `P_l` of STABLEBUFFER 3.1.
+//! Runs of adjacent pages, kept up with each page that comes or goes: `SL` and `P_l` of
+//! STABLEBUFFER 3.1.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +33,11 @@ pub struct Runs {
 impl Runs {
     /// For at most this many pages.
     pub fn new(most_pages: u32) -> Self {
-        Self { by_start: BTreeMap::new(), runs: Slab::with_capacity(most_pages as usize), by_length: Sizes::new(most_pages) }
+        Self {
+            by_start: BTreeMap::new(),
+            runs: Slab::with_capacity(most_pages as usize),
+            by_length: Sizes::new(most_pages),
+        }
     }
 
     fn add(&mut self, run: Run) {
@@ -57,7 +62,10 @@ impl Runs {
 
     /// The last run that begins at this page or before it.
     fn at_or_before(&self, page: u64) -> Option<(u32, Run)> {
-        self.by_start.range(..=page).next_back().map(|(_, &index)| (index, self.runs[index as usize]))
+        self.by_start
+            .range(..=page)
+            .next_back()
+            .map(|(_, &index)| (index, self.runs[index as usize]))
     }
 
     /// A page that is in no run comes. Gives the run that it is part of.
@@ -66,7 +74,9 @@ impl Runs {
         let after = self.by_start.get(&(page + 1)).map(|&index| (index, self.runs[index as usize]));
         let run = Run {
             start: before.map_or(page, |(_, run)| run.start),
-            length: before.map_or(0, |(_, run)| run.length) + 1 + after.map_or(0, |(_, run)| run.length),
+            length: before.map_or(0, |(_, run)| run.length)
+                + 1
+                + after.map_or(0, |(_, run)| run.length),
         };
         if let Some((index, _)) = after {
             self.drop(index);
@@ -83,7 +93,10 @@ impl Runs {
     /// # Panics
     /// If it is in no run.
     pub fn remove(&mut self, page: u64) {
-        let (index, run) = self.at_or_before(page).filter(|(_, run)| run.end() > page).expect("the page is in a run");
+        let (index, run) = self
+            .at_or_before(page)
+            .filter(|(_, run)| run.end() > page)
+            .expect("the page is in a run");
         let before = (page - run.start) as u32;
         if before == 0 {
             self.drop(index);
@@ -105,17 +118,21 @@ impl Runs {
         self.by_length.count(length).min(most_runs) * length
     }
 
-    /// The length whose runs, at most so many of them, have most pages together, of those that are long enough, and how many they have; of
-    /// equals, the longest.
+    /// The length whose runs, at most so many of them, have most pages together, of those that are
+    /// long enough, and how many they have; of equals, the longest.
     pub fn most_pages_of_a_length(&self, least: u32, most_runs: u32) -> (u32, u32) {
         let long_enough = self.by_length.sizes().filter(|&length| length >= least);
-        let (pages, length) = long_enough.map(|length| (self.pages_of_length(length, most_runs), length)).max().unwrap_or((0, 0));
+        let (pages, length) = long_enough
+            .map(|length| (self.pages_of_length(length, most_runs), length))
+            .max()
+            .unwrap_or((0, 0));
         (length, pages)
     }
 
     /// First pages of the runs of this length, the first so many of them, ascending.
     pub fn starts_of_length(&self, length: u32, most_runs: u32) -> Vec<u64> {
-        let mut starts: Vec<u64> = self.by_length.of(length).map(|index| self.runs[index as usize].start).collect();
+        let mut starts: Vec<u64> =
+            self.by_length.of(length).map(|index| self.runs[index as usize].start).collect();
         starts.sort_unstable();
         starts.truncate(most_runs as usize);
         starts

@@ -2,7 +2,8 @@
 
 const NONE: u32 = u32::MAX;
 
-/// Lists of things, one for each size, and which of them are not empty. A thing is known by a small number.
+/// Lists of things, one for each size, and which of them are not empty. A thing is known by a small
+/// number.
 #[derive(Debug)]
 pub struct Sizes {
     first: Vec<u32>,
@@ -72,14 +73,18 @@ impl Sizes {
     /// All things of this size, in no order.
     pub fn of(&self, size: u32) -> impl Iterator<Item = u32> {
         let at = |thing: u32| (thing != NONE).then_some(thing);
-        std::iter::successors(at(self.first[size as usize]), move |&thing| at(self.next[thing as usize]))
+        std::iter::successors(at(self.first[size as usize]), move |&thing| {
+            at(self.next[thing as usize])
+        })
     }
 
     /// Sizes of which there are things, ascending.
     pub fn sizes(&self) -> impl Iterator<Item = u32> {
         self.filled.iter().enumerate().flat_map(|(word, &bits)| {
-            std::iter::successors((bits != 0).then_some(bits), |bits| Some(bits & (bits - 1)).filter(|&rest| rest != 0))
-                .map(move |bits| word as u32 * 64 + bits.trailing_zeros())
+            std::iter::successors((bits != 0).then_some(bits), |bits| {
+                Some(bits & (bits - 1)).filter(|&rest| rest != 0)
+            })
+            .map(move |bits| word as u32 * 64 + bits.trailing_zeros())
         })
     }
 }

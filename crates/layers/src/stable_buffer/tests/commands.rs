@@ -5,12 +5,16 @@ use std::collections::VecDeque;
 use units::IoOp;
 
 use super::TIMES;
-use crate::{Actions, Command, Counter, Data, Facts, Failure, LAYERS, Layer, Limits, Making, Reply, Signal, Sparse};
+use crate::{
+    Actions, Command, Counter, Data, Facts, Failure, LAYERS, Layer, Limits, Making, Reply, Signal,
+    Sparse,
+};
 
 const PAGE: u64 = 4096;
 const LIMITS: Limits = Limits { capacity_bytes: 4 << 20, sector_bytes: 512, most_bytes: 1 << 16 };
 
-/// A layer whose commands are carried out one after the other, as they are asked for, without bytes.
+/// A layer whose commands are carried out one after the other, as they are asked for, without
+/// bytes.
 struct Bench {
     layer: Box<dyn Layer>,
     actions: Actions,
@@ -22,17 +26,34 @@ struct Bench {
 
 impl Bench {
     fn new(parameters: &str) -> Self {
-        let (entry, args) = crate::parse(&format!("stable_buffer({TIMES},focused_area=64Ki,{parameters})")).unwrap().remove(0);
+        let (entry, args) =
+            crate::parse(&format!("stable_buffer({TIMES},focused_area=64Ki,{parameters})"))
+                .unwrap()
+                .remove(0);
         let making = Making { args: &args, facts: &Facts::default(), seed: 1 };
         let mut below = Sparse::new(LIMITS);
         (entry.format)(&making, &mut below).unwrap();
         let layer = (entry.open)(&making, &mut below).unwrap();
         let area = layer.limits().capacity_bytes;
-        Self { layer, actions: Actions::default(), waiting: VecDeque::new(), seen: Vec::new(), replied: Vec::new(), area }
+        Self {
+            layer,
+            actions: Actions::default(),
+            waiting: VecDeque::new(),
+            seen: Vec::new(),
+            replied: Vec::new(),
+            area,
+        }
     }
 
     fn send(&mut self, id: u32, op: IoOp, page: u64, pages: u64) {
-        let command = Command { id, op, offset: page * PAGE, length: (pages * PAGE) as u32, is_fua: false, data: Data::Absent };
+        let command = Command {
+            id,
+            op,
+            offset: page * PAGE,
+            length: (pages * PAGE) as u32,
+            is_fua: false,
+            data: Data::Absent,
+        };
         self.layer.submit(command, 0, &mut self.actions);
         self.take();
     }
@@ -44,7 +65,9 @@ impl Bench {
 
     /// Carries out the next command.
     fn step(&mut self) -> bool {
-        let Some(Command { id, op, offset, length, is_fua, .. }) = self.waiting.pop_front() else { return false };
+        let Some(Command { id, op, offset, length, is_fua, .. }) = self.waiting.pop_front() else {
+            return false;
+        };
         self.seen.push((op, offset, length, is_fua));
         self.layer.replied(Reply { id, outcome: Ok(Data::Absent) }, 0, &mut self.actions);
         self.take();
@@ -62,7 +85,8 @@ impl Bench {
 
     /// First pages of the writes to destinations that were seen, and their pages.
     fn destinations(&self) -> Vec<(u64, u64)> {
-        let writes = self.seen.iter().filter(|(op, offset, ..)| *op == IoOp::Write && *offset < self.area);
+        let writes =
+            self.seen.iter().filter(|(op, offset, ..)| *op == IoOp::Write && *offset < self.area);
         writes.map(|&(_, offset, length, _)| (offset / PAGE, u64::from(length) / PAGE)).collect()
     }
 
@@ -72,7 +96,8 @@ impl Bench {
 
     fn count(&self, name: &str) -> u64 {
         let entry = LAYERS.iter().find(|entry| entry.info.name == "stable_buffer").unwrap();
-        let place = entry.counters.iter().position(|counter: &Counter| counter.name == name).unwrap();
+        let place =
+            entry.counters.iter().position(|counter: &Counter| counter.name == name).unwrap();
         let mut counts = Vec::new();
         self.layer.count(&mut counts);
         assert_eq!(counts.len(), entry.counters.len());
@@ -93,7 +118,10 @@ fn a_sequential_instance_is_written_in_the_longest_commands_there_are() {
     (100..120).rev().for_each(|page| bench.write(page));
     bench.drain();
     assert_eq!(bench.destinations(), [(100, 16), (116, 4)]);
-    assert_eq!((bench.flushes(), bench.count("sequential_flushes"), bench.count("sequential_pages")), (1, 1, 20));
+    assert_eq!(
+        (bench.flushes(), bench.count("sequential_flushes"), bench.count("sequential_pages")),
+        (1, 1, 20)
+    );
 }
 
 /// STABLEBUFFER 1: "1, 50, 2, 51, 3, 52, ...".
@@ -112,7 +140,11 @@ fn a_focused_instance_is_written_upwards() {
     [14, 300, 3, 9, 1].iter().for_each(|&page| bench.write(page));
     bench.drain();
     assert_eq!(bench.destinations(), [(1, 1), (3, 1), (9, 1), (14, 1), (300, 1)]);
-    assert_eq!((bench.count("focused_flushes"), bench.count("focused_pages")), (2, 5), "one page alone is no run");
+    assert_eq!(
+        (bench.count("focused_flushes"), bench.count("focused_pages")),
+        (2, 5),
+        "one page alone is no run"
+    );
 }
 
 #[test]
@@ -185,14 +217,25 @@ fn sequential_runs_go_past_the_buffer_but_not_over_pages_that_were_in_it() {
     bench.seen.clear();
     bench.send(2, IoOp::Write, 100, 4);
     bench.settle();
-    assert_eq!(bench.destinations(), [(100, 2), (103, 1)], "its versions are still in slots, flushed or not");
+    assert_eq!(
+        bench.destinations(),
+        [(100, 2), (103, 1)],
+        "its versions are still in slots, flushed or not"
+    );
 }
 
 #[test]
 fn a_part_of_a_page_is_completed_from_where_the_rest_is() {
     let mut bench = Bench::new("size=64Ki");
     let part = |bench: &mut Bench| {
-        let command = Command { id: 3, op: IoOp::Write, offset: 8 * PAGE + 512, length: 512, is_fua: false, data: Data::Absent };
+        let command = Command {
+            id: 3,
+            op: IoOp::Write,
+            offset: 8 * PAGE + 512,
+            length: 512,
+            is_fua: false,
+            data: Data::Absent,
+        };
         bench.layer.submit(command, 0, &mut bench.actions);
         bench.take();
         bench.settle();
@@ -211,7 +254,14 @@ fn what_is_trimmed_in_the_buffer_is_trimmed_below_once_it_was_flushed() {
     bench.write(7);
     bench.send(1, IoOp::Trim, 4, 3);
     bench.settle();
-    let trims = |bench: &Bench| bench.seen.iter().filter(|seen| seen.0 == IoOp::Trim).map(|seen| seen.1 / PAGE).collect::<Vec<u64>>();
+    let trims = |bench: &Bench| {
+        bench
+            .seen
+            .iter()
+            .filter(|seen| seen.0 == IoOp::Trim)
+            .map(|seen| seen.1 / PAGE)
+            .collect::<Vec<u64>>()
+    };
     assert_eq!((trims(&bench), bench.count("kept_trim_pages")), (vec![4, 6], 1));
     bench.drain();
     assert_eq!(trims(&bench), [4, 6, 5]);
@@ -224,7 +274,12 @@ fn a_read_that_fails_fails_alone_and_a_write_that_fails_poisons() {
     let fail = |bench: &mut Bench, op: IoOp| {
         bench.send(1, op, 5, 1);
         let command = bench.waiting.pop_front().unwrap();
-        let failure = Failure::Io { op, offset: command.offset, length: command.length, reason: "broken".into() };
+        let failure = Failure::Io {
+            op,
+            offset: command.offset,
+            length: command.length,
+            reason: "broken".into(),
+        };
         bench.layer.replied(Reply { id: command.id, outcome: Err(failure) }, 0, &mut bench.actions);
         bench.actions.up.pop().unwrap().outcome.unwrap_err().to_string()
     };
@@ -232,9 +287,14 @@ fn a_read_that_fails_fails_alone_and_a_write_that_fails_poisons() {
     assert!(told.starts_with("a read at byte") && told.ends_with("broken"), "{told}");
     bench.write(6);
     let told = fail(&mut bench, IoOp::Write);
-    assert!(told.starts_with("the layer `stable_buffer` takes nothing any more") && told.ends_with("failed: broken"), "{told}");
+    assert!(
+        told.starts_with("the layer `stable_buffer` takes nothing any more")
+            && told.ends_with("failed: broken"),
+        "{told}"
+    );
     for op in [IoOp::Read, IoOp::Write, IoOp::Trim] {
-        let command = Command { id: 2, op, offset: 0, length: 4096, is_fua: false, data: Data::Absent };
+        let command =
+            Command { id: 2, op, offset: 0, length: 4096, is_fua: false, data: Data::Absent };
         bench.layer.submit(command, 0, &mut bench.actions);
         assert!(matches!(bench.actions.up.pop().unwrap().outcome, Err(Failure::Poisoned { .. })));
     }

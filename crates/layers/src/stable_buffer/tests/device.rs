@@ -20,7 +20,8 @@ struct Unflushed {
     was_replied_to: bool,
 }
 
-/// Memory behind a volatile cache: replies come in any order, a cut takes, tears and reorders what was not flushed.
+/// Memory behind a volatile cache: replies come in any order, a cut takes, tears and reorders what
+/// was not flushed.
 #[derive(Clone)]
 pub struct Device {
     pub limits: Limits,
@@ -41,7 +42,16 @@ fn zeros() -> Content {
 impl Device {
     pub fn new(limits: Limits, random: Pcg64Mcg) -> Self {
         let (durable, cache) = (FxHashMap::default(), FxHashMap::default());
-        Self { limits, durable, cache, unflushed: Vec::new(), sent: Vec::new(), numbers: 0, random, fails_at: None }
+        Self {
+            limits,
+            durable,
+            cache,
+            unflushed: Vec::new(),
+            sent: Vec::new(),
+            numbers: 0,
+            random,
+            fails_at: None,
+        }
     }
 
     pub fn take(&mut self, command: Command) {
@@ -51,9 +61,15 @@ impl Device {
         let sectors: Vec<(u64, Content)> = match command.op {
             IoOp::Write => {
                 let bytes = command.data.joined().expect("writes here carry data");
-                bytes.chunks(SECTOR).enumerate().map(|(n, bytes)| (first + n as u64, bytes.into())).collect()
+                bytes
+                    .chunks(SECTOR)
+                    .enumerate()
+                    .map(|(n, bytes)| (first + n as u64, bytes.into()))
+                    .collect()
             }
-            IoOp::Trim => (first..command.end() / SECTOR as u64).map(|sector| (sector, zeros())).collect(),
+            IoOp::Trim => {
+                (first..command.end() / SECTOR as u64).map(|sector| (sector, zeros())).collect()
+            }
             _ => Vec::new(),
         };
         if !sectors.is_empty() {
@@ -83,7 +99,10 @@ impl Device {
                     self.unflushed.push(Unflushed { was_replied_to: true, ..write });
                 }
                 let Command { id, op, offset, length, .. } = command;
-                return Some(Reply { id, outcome: Err(Failure::Io { op, offset, length, reason: "injected".into() }) });
+                return Some(Reply {
+                    id,
+                    outcome: Err(Failure::Io { op, offset, length, reason: "injected".into() }),
+                });
             }
         }
         let mut data = Data::Absent;
@@ -108,7 +127,9 @@ impl Device {
                 }
             }
             IoOp::Flush => {
-                let (covered, rest) = std::mem::take(&mut self.unflushed).into_iter().partition(|w| w.was_replied_to && w.number < number);
+                let (covered, rest) = std::mem::take(&mut self.unflushed)
+                    .into_iter()
+                    .partition(|w| w.was_replied_to && w.number < number);
                 self.unflushed = rest;
                 let covered: Vec<Unflushed> = covered;
                 covered.iter().for_each(|write| self.durable.extend(write.sectors.iter().cloned()));
@@ -125,7 +146,8 @@ impl Device {
         }
     }
 
-    /// The power goes: each sector keeps what was durable or gets what any write that was not flushed would have given it.
+    /// The power goes: each sector keeps what was durable or gets what any write that was not
+    /// flushed would have given it.
     pub fn cut(&mut self) {
         for write in std::mem::take(&mut self.unflushed) {
             let fate = self.random.random_range(0..3);
@@ -194,33 +216,47 @@ impl Oracle {
     }
 
     pub fn begins(&mut self, sector: u64, tag: u32, is_trim: bool) {
-        self.sectors[sector as usize].push(Given { tag, from: self.now, to: u64::MAX, is_durable: false, is_trim });
+        self.sectors[sector as usize].push(Given {
+            tag,
+            from: self.now,
+            to: u64::MAX,
+            is_durable: false,
+            is_trim,
+        });
     }
 
     pub fn ends(&mut self, sector: u64, tag: u32, from: u64, is_fua: bool) {
         let (now, at_once) = (self.now, self.is_durable_at_once);
-        let given = self.sectors[sector as usize].iter_mut().find(|given| given.tag == tag && given.from == from).unwrap();
+        let given = self.sectors[sector as usize]
+            .iter_mut()
+            .find(|given| given.tag == tag && given.from == from)
+            .unwrap();
         given.to = now;
         given.is_durable |= (is_fua || at_once) && !given.is_trim;
     }
 
     /// A flush that came at this time was replied to.
     pub fn flushed(&mut self, came: u64) {
-        for given in self.sectors.iter_mut().flatten().filter(|given| given.to < came && !given.is_trim) {
+        for given in
+            self.sectors.iter_mut().flatten().filter(|given| given.to < came && !given.is_trim)
+        {
             given.is_durable = true;
         }
     }
 
     fn may_be_left(&self, sector: u64) -> Vec<u32> {
         let all = &self.sectors[sector as usize];
-        let is_allowed = |given: &&Given| !all.iter().any(|later| later.is_durable && later.from > given.to);
+        let is_allowed =
+            |given: &&Given| !all.iter().any(|later| later.is_durable && later.from > given.to);
         all.iter().filter(is_allowed).map(|given| given.tag).collect()
     }
 
     /// What a read that came at this time may bring now.
     pub fn may_be_read(&self, sector: u64, came: u64) -> Vec<u32> {
         let all = &self.sectors[sector as usize];
-        let is_allowed = |given: &&Given| !all.iter().any(|later| !later.is_trim && later.to < came && later.from > given.to);
+        let is_allowed = |given: &&Given| {
+            !all.iter().any(|later| !later.is_trim && later.to < came && later.from > given.to)
+        };
         let mut allowed: Vec<u32> = all.iter().filter(is_allowed).map(|given| given.tag).collect();
         if all.iter().filter(is_allowed).any(|given| given.is_trim) {
             allowed.extend(self.may_be_left(sector));
@@ -231,7 +267,8 @@ impl Oracle {
     /// After a cut a sector holds this: whether it may. From now on that is what it holds.
     pub fn found(&mut self, sector: u64, tag: u32) -> Result<(), Vec<u32>> {
         let allowed = self.may_be_left(sector);
-        self.sectors[sector as usize] = vec![Given { tag, from: self.now, to: self.now, is_durable: true, is_trim: false }];
+        self.sectors[sector as usize] =
+            vec![Given { tag, from: self.now, to: self.now, is_durable: true, is_trim: false }];
         if allowed.contains(&tag) { Ok(()) } else { Err(allowed) }
     }
 }

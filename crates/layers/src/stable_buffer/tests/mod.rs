@@ -21,7 +21,9 @@ fn limits(pages: u64) -> Limits {
 
 fn content(tag: u32) -> Vec<u8> {
     let mut bytes = vec![0; SECTOR];
-    bytes[..SECTOR - 40].chunks_exact_mut(4).for_each(|word| word.copy_from_slice(&tag.to_le_bytes()));
+    bytes[..SECTOR - 40]
+        .chunks_exact_mut(4)
+        .for_each(|word| word.copy_from_slice(&tag.to_le_bytes()));
     bytes
 }
 
@@ -61,7 +63,18 @@ impl Run {
         let capacity = stack.limits().capacity_bytes / SECTOR as u64;
         let oracle = Oracle::new(capacity as usize, !text.contains("written"));
         let outstanding = FxHashMap::default();
-        Self { text: text.to_owned(), device, stack, oracle, outstanding, ids: 0, tags: 0, random, capacity, fails: false }
+        Self {
+            text: text.to_owned(),
+            device,
+            stack,
+            oracle,
+            outstanding,
+            ids: 0,
+            tags: 0,
+            random,
+            capacity,
+            fails: false,
+        }
     }
 
     fn submit(&mut self) {
@@ -90,16 +103,26 @@ impl Run {
         match op {
             IoOp::Write => {
                 self.tags += (sectors.end - sectors.start) as u32;
-                data = Data::copy_of(&(first_tag..=self.tags).flat_map(content).collect::<Vec<u8>>());
-                sectors.clone().zip(first_tag..).for_each(|(sector, tag)| self.oracle.begins(sector, tag, false));
+                data =
+                    Data::copy_of(&(first_tag..=self.tags).flat_map(content).collect::<Vec<u8>>());
+                sectors
+                    .clone()
+                    .zip(first_tag..)
+                    .for_each(|(sector, tag)| self.oracle.begins(sector, tag, false));
             }
             IoOp::Trim => sectors.clone().for_each(|sector| self.oracle.begins(sector, 0, true)),
             _ => {}
         }
-        let (offset, length) = (sectors.start * SECTOR as u64, (sectors.end - sectors.start) as u32 * SECTOR as u32);
-        self.outstanding.insert(self.ids, Host { op, sectors, first_tag, came: self.oracle.now, is_fua });
+        let (offset, length) =
+            (sectors.start * SECTOR as u64, (sectors.end - sectors.start) as u32 * SECTOR as u32);
+        self.outstanding
+            .insert(self.ids, Host { op, sectors, first_tag, came: self.oracle.now, is_fua });
         let mut actions = Actions::default();
-        self.stack.submit(Command { id: self.ids, op, offset, length, is_fua, data }, 0, &mut actions);
+        self.stack.submit(
+            Command { id: self.ids, op, offset, length, is_fua, data },
+            0,
+            &mut actions,
+        );
         self.carry_out(actions);
     }
 
@@ -118,16 +141,26 @@ impl Run {
             let from = host.came;
             match host.op {
                 IoOp::Write => {
-                    host.sectors.zip(host.first_tag..).for_each(|(sector, tag)| self.oracle.ends(sector, tag, from, host.is_fua));
+                    host.sectors
+                        .zip(host.first_tag..)
+                        .for_each(|(sector, tag)| self.oracle.ends(sector, tag, from, host.is_fua));
                 }
-                IoOp::Trim => host.sectors.for_each(|sector| self.oracle.ends(sector, 0, from, false)),
+                IoOp::Trim => {
+                    host.sectors.for_each(|sector| self.oracle.ends(sector, 0, from, false));
+                }
                 IoOp::Flush => self.oracle.flushed(from),
                 IoOp::Read => {
                     let bytes = data.joined().unwrap();
-                    assert_eq!(bytes.len() as u64, (host.sectors.end - host.sectors.start) * SECTOR as u64);
+                    assert_eq!(
+                        bytes.len() as u64,
+                        (host.sectors.end - host.sectors.start) * SECTOR as u64
+                    );
                     for (sector, bytes) in host.sectors.zip(bytes.chunks(SECTOR)) {
                         let (tag, allowed) = (tag_of(bytes), self.oracle.may_be_read(sector, from));
-                        assert!(allowed.contains(&tag), "sector {sector} was read as {tag}, and may be {allowed:?}");
+                        assert!(
+                            allowed.contains(&tag),
+                            "sector {sector} was read as {tag}, and may be {allowed:?}"
+                        );
                     }
                 }
             }
@@ -200,7 +233,8 @@ impl Drop for Told<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!(
-                "failed with {} and seed {}; again: SEEDS={}..{} cargo test -p flashwright-layers stable",
+                "failed with {} and seed {}; again: SEEDS={}..{} cargo test -p flashwright-layers \
+                 stable",
                 self.0,
                 self.1,
                 self.1,
@@ -213,7 +247,10 @@ impl Drop for Told<'_> {
 /// 40 seeds, or those from SEEDS=first..end.
 fn seeds() -> std::ops::Range<u64> {
     let given = std::env::var("SEEDS").ok();
-    let range = given.as_deref().and_then(|text| text.split_once("..")).map(|(from, to)| (from.parse(), to.parse()));
+    let range = given
+        .as_deref()
+        .and_then(|text| text.split_once(".."))
+        .map(|(from, to)| (from.parse(), to.parse()));
     match range {
         Some((Ok(from), Ok(to))) => from..to,
         _ => 0..40,
@@ -272,8 +309,24 @@ fn after_an_error_of_the_device_nothing_that_was_acknowledged_is_lost() {
             run.settle();
             run.drain();
             let mut actions = Actions::default();
-            run.stack.submit(Command { id: 0, op: IoOp::Flush, offset: 0, length: 0, is_fua: false, data: Data::Absent }, 0, &mut actions);
-            poisoned += u32::from(actions.up.iter().any(|reply| matches!(reply.outcome, Err(Failure::Poisoned { .. }))));
+            run.stack.submit(
+                Command {
+                    id: 0,
+                    op: IoOp::Flush,
+                    offset: 0,
+                    length: 0,
+                    is_fua: false,
+                    data: Data::Absent,
+                },
+                0,
+                &mut actions,
+            );
+            poisoned += u32::from(
+                actions
+                    .up
+                    .iter()
+                    .any(|reply| matches!(reply.outcome, Err(Failure::Poisoned { .. }))),
+            );
             run.fails = false;
             run.cut_and_recover();
             run.go_on(30);

@@ -40,10 +40,16 @@ fn write(through: &mut Through<'_>, page: u64, tag: u32) {
 }
 
 fn read(through: &mut Through<'_>, page: u64) -> Vec<u8> {
-    through.run(IoOp::Read, page * PAGE as u64, PAGE as u32, Data::Absent).unwrap().joined().unwrap().to_vec()
+    through
+        .run(IoOp::Read, page * PAGE as u64, PAGE as u32, Data::Absent)
+        .unwrap()
+        .joined()
+        .unwrap()
+        .to_vec()
 }
 
-/// Found by the campaign of `faults`, once in 600,000 cuts: a slot that was torn stays so, whatever parts of a later write get there.
+/// Found by the campaign of `faults`, once in 600,000 cuts: a slot that was torn stays so, whatever
+/// parts of a later write get there.
 #[test]
 fn a_torn_slot_is_not_completed_by_the_next_torn_write() {
     for (more, layout) in [("", Layout::Beside), (",layout=embedded", Layout::Embedded)] {
@@ -56,10 +62,17 @@ fn a_torn_slot_is_not_completed_by_the_next_torn_write() {
         // Of the slot the header's sector is left, and not the one in the middle.
         let torn_at = 2 * SECTOR;
         device.write(begin + torn_at as u64, &[0; SECTOR]).unwrap();
-        opened(more, &mut device, |through| assert!(read(through, 3) == [0; PAGE], "what is torn is not there"));
+        opened(more, &mut device, |through| {
+            assert!(read(through, 3) == [0; PAGE], "what is torn is not there");
+        });
         // The same page is written there again, and only the one in the middle gets there.
         device.write(begin + torn_at as u64, &whole[torn_at..torn_at + SECTOR]).unwrap();
-        opened(more, &mut device, |through| assert!(read(through, 3) == [0; PAGE], "{more}: what recovery had lost does not come back"));
+        opened(more, &mut device, |through| {
+            assert!(
+                read(through, 3) == [0; PAGE],
+                "{more}: what recovery had lost does not come back"
+            );
+        });
     }
 }
 
@@ -73,7 +86,9 @@ fn nothing_of_an_older_volume_is_taken_for_this_one() {
     let mut slots = vec![0; 2 * geometry.slot_bytes() as usize];
     old.read(geometry.slot_offset(0), &mut slots).unwrap();
     device.write(geometry.slot_offset(0), &slots).unwrap();
-    opened("", &mut device, |through| assert!(read(through, 0) == [0; PAGE], "made with the same seed, and yet another volume"));
+    opened("", &mut device, |through| {
+        assert!(read(through, 0) == [0; PAGE], "made with the same seed, and yet another volume");
+    });
 }
 
 #[test]
@@ -95,7 +110,10 @@ fn it_is_found_by_its_last_sector_and_by_its_parameters() {
 fn what_cannot_go_together_is_refused_with_what_would_be_right() {
     let refusal = |text: &str| {
         let mut device = device();
-        crate::format(text, &Facts::default(), 1, &mut device).err().map(|error| error.to_string()).unwrap_or_default()
+        crate::format(text, &Facts::default(), 1, &mut device)
+            .err()
+            .map(|error| error.to_string())
+            .unwrap_or_default()
     };
     let known = "focused_area=16Ki,t_sequential=1,t_partitioned=1,t_focused=1";
     for (parameters, part) in [
@@ -111,9 +129,13 @@ fn what_cannot_go_together_is_refused_with_what_would_be_right() {
         assert!(told.contains(part), "{parameters}: {told}");
     }
     let mut device = formatted("");
-    for (other, part) in [("size=6Ki", "2 slots"), ("page=1Ki", "page=2048"), ("layout=embedded", "layout=beside")] {
-        let text =
-            format!("stable_buffer({known},{})", if other.contains("page") { other.to_owned() } else { format!("page=2Ki,{other}") });
+    for (other, part) in
+        [("size=6Ki", "2 slots"), ("page=1Ki", "page=2048"), ("layout=embedded", "layout=beside")]
+    {
+        let text = format!(
+            "stable_buffer({known},{})",
+            if other.contains("page") { other.to_owned() } else { format!("page=2Ki,{other}") }
+        );
         let told = crate::open(&text, &Facts::default(), 1, &mut device).err().unwrap().to_string();
         assert!(told.contains(part), "{other}: {told}");
     }
@@ -124,11 +146,14 @@ fn with_headers_within_pages_their_bytes_must_be_zero_and_read_as_zero() {
     let mut device = formatted(",layout=embedded");
     opened(",layout=embedded", &mut device, |through| {
         let full = Data::copy_of(&[1; PAGE]);
-        let failure = through.run(IoOp::Write, 0, PAGE as u32, full.clone()).unwrap_err().to_string();
+        let failure =
+            through.run(IoOp::Write, 0, PAGE as u32, full.clone()).unwrap_err().to_string();
         assert!(failure.contains("the last 40 bytes of page 0 are not zero"), "{failure}");
         through.run(IoOp::Write, 0, SECTOR as u32, full.slice(0..SECTOR)).unwrap();
         write(through, 1, 4);
-        let last = through.run(IoOp::Read, 2 * PAGE as u64 - SECTOR as u64, SECTOR as u32, Data::Absent).unwrap();
+        let last = through
+            .run(IoOp::Read, 2 * PAGE as u64 - SECTOR as u64, SECTOR as u32, Data::Absent)
+            .unwrap();
         assert_eq!(last.joined().unwrap(), content(4), "from the slot, without the header");
     });
 }

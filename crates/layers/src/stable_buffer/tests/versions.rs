@@ -29,21 +29,32 @@ struct Plain {
 
 impl Plain {
     fn is_superseded(&self, held: &Held) -> bool {
-        self.held.iter().any(|other| other.page == held.page && other.sequence > held.sequence && other.is_durable)
+        self.held.iter().any(|other| {
+            other.page == held.page && other.sequence > held.sequence && other.is_durable
+        })
     }
 
-    /// Whether a slot may be overwritten: nobody needs what it holds, and nothing older of its page would be taken for the newest.
+    /// Whether a slot may be overwritten: nobody needs what it holds, and nothing older of its page
+    /// would be taken for the newest.
     fn may_take(&self, slot: u32) -> bool {
-        let Some(held) = self.held.iter().filter(|held| held.slot == slot).max_by_key(|held| held.sequence) else { return true };
-        let is_needed = !held.is_durable || held.readers > 0 || !(held.is_flushed || self.is_superseded(held));
-        let has_older = self.held.iter().any(|other| other.page == held.page && other.sequence < held.sequence);
+        let Some(held) =
+            self.held.iter().filter(|held| held.slot == slot).max_by_key(|held| held.sequence)
+        else {
+            return true;
+        };
+        let is_needed =
+            !held.is_durable || held.readers > 0 || !(held.is_flushed || self.is_superseded(held));
+        let has_older =
+            self.held.iter().any(|other| other.page == held.page && other.sequence < held.sequence);
         !is_needed && (self.is_superseded(held) || !has_older)
     }
 }
 
 proptest! {
     #[test]
-    fn the_newest_durable_version_outlives_older_ones_and_every_other_free_slot_is_taken(steps in prop::collection::vec((0..6_u8, any::<u16>()), 1..200)) {
+    fn the_newest_durable_version_outlives_older_ones_and_every_other_free_slot_is_taken(
+        steps in prop::collection::vec((0..6_u8, any::<u16>()), 1..200),
+    ) {
         let mut table = Table::new(SLOTS);
         let mut plain = Plain::default();
         for (what, number) in steps {
@@ -59,10 +70,18 @@ proptest! {
                         continue;
                     }
                     let taken = table.take();
-                    let expected: Vec<u32> = (0..SLOTS).filter(|&slot| plain.may_take(slot)).collect();
-                    prop_assert!(taken.map_or(expected.is_empty(), |slot| expected.contains(&slot)), "{taken:?} of {expected:?}");
+                    let expected: Vec<u32> =
+                        (0..SLOTS).filter(|&slot| plain.may_take(slot)).collect();
+                    prop_assert!(
+                        taken.map_or(expected.is_empty(), |slot| expected.contains(&slot)),
+                        "{taken:?} of {expected:?}"
+                    );
                     let Some(slot) = taken else { continue };
-                    plain.held.iter_mut().filter(|held| held.slot == slot).for_each(|held| held.is_going = true);
+                    plain
+                        .held
+                        .iter_mut()
+                        .filter(|held| held.slot == slot)
+                        .for_each(|held| held.is_going = true);
                     let index = table.find_or_add(page);
                     table.page_mut(index).is_locked = true;
                     table.sent(slot, index);
@@ -70,34 +89,61 @@ proptest! {
                     let sequence = plain.sequence;
                     let flags = (false, false, false, false);
                     let (is_durable, is_going, is_flushed, was_replied_to) = flags;
-                    plain.held.push(Held { slot, page, sequence, is_durable, is_going, is_flushed, was_replied_to, readers: 0 });
+                    plain.held.push(Held {
+                        slot,
+                        page,
+                        sequence,
+                        is_durable,
+                        is_going,
+                        is_flushed,
+                        was_replied_to,
+                        readers: 0,
+                    });
                 }
-                2 => if let Some(n) = pick(&plain.held, &|held| !held.was_replied_to) {
-                    plain.held[n].was_replied_to = true;
-                    table.written(plain.held[n].slot);
-                    table.unlock(table.find(plain.held[n].page).unwrap());
-                },
-                3 => if let Some(n) = pick(&plain.held, &|held| held.was_replied_to && !held.is_durable) {
-                    plain.held[n].is_durable = true;
-                    let Held { slot, sequence, .. } = plain.held[n];
-                    plain.held.retain(|held| held.slot != slot || held.sequence == sequence);
-                    table.durable(slot);
-                },
+                2 => {
+                    if let Some(n) = pick(&plain.held, &|held| !held.was_replied_to) {
+                        plain.held[n].was_replied_to = true;
+                        table.written(plain.held[n].slot);
+                        table.unlock(table.find(plain.held[n].page).unwrap());
+                    }
+                }
+                3 => {
+                    if let Some(n) =
+                        pick(&plain.held, &|held| held.was_replied_to && !held.is_durable)
+                    {
+                        plain.held[n].is_durable = true;
+                        let Held { slot, sequence, .. } = plain.held[n];
+                        plain.held.retain(|held| held.slot != slot || held.sequence == sequence);
+                        table.durable(slot);
+                    }
+                }
                 4 => {
                     // Flushed durably, with all that was replied to in its slot.
-                    let is_read_from = |held: &Held| table.find(held.page).is_some_and(|page| table.page(page).slot == held.slot);
-                    if let Some(n) = pick(&plain.held, &|held| held.was_replied_to && held.is_durable && !held.is_going && is_read_from(held)) {
+                    let is_read_from = |held: &Held| {
+                        table.find(held.page).is_some_and(|page| table.page(page).slot == held.slot)
+                    };
+                    if let Some(n) = pick(&plain.held, &|held| {
+                        held.was_replied_to
+                            && held.is_durable
+                            && !held.is_going
+                            && is_read_from(held)
+                    }) {
                         plain.held[n].is_flushed = true;
                         table.flush_begins(plain.held[n].slot);
                         table.flushed(plain.held[n].slot);
                     }
                 }
                 _ => {
-                    let is_read_from = |held: &Held| table.find(held.page).is_some_and(|page| table.page(page).slot == held.slot);
-                    if let Some(n) = pick(&plain.held, &|held| held.readers > 0 && number % 2 == 0) {
+                    let is_read_from = |held: &Held| {
+                        table.find(held.page).is_some_and(|page| table.page(page).slot == held.slot)
+                    };
+                    if let Some(n) = pick(&plain.held, &|held| held.readers > 0 && number % 2 == 0)
+                    {
                         plain.held[n].readers -= 1;
                         table.read_ends(plain.held[n].slot);
-                    } else if let Some(n) = pick(&plain.held, &|held| held.was_replied_to && !held.is_going && is_read_from(held)) {
+                    } else if let Some(n) = pick(&plain.held, &|held| {
+                        held.was_replied_to && !held.is_going && is_read_from(held)
+                    }) {
                         plain.held[n].readers += 1;
                         table.read_begins(plain.held[n].slot);
                     }
@@ -106,7 +152,11 @@ proptest! {
             for page in 0..4 {
                 let is_known = plain.held.iter().any(|held| held.page == page);
                 prop_assert_eq!(table.find(page).is_some(), is_known, "page {}", page);
-                let newest = plain.held.iter().filter(|held| held.page == page && held.was_replied_to).max_by_key(|held| held.sequence);
+                let newest = plain
+                    .held
+                    .iter()
+                    .filter(|held| held.page == page && held.was_replied_to)
+                    .max_by_key(|held| held.sequence);
                 let slot = newest.filter(|held| !held.is_flushed).map_or(NONE, |held| held.slot);
                 if is_known && newest.is_some_and(|held| !held.is_going) {
                     prop_assert_eq!(table.page(table.find(page).unwrap()).slot, slot);

@@ -2,14 +2,16 @@
 
 use crate::Device;
 
-/// Updates that the belief from before a window counts for: with fewer than this many in the window the old belief prevails.
+/// Updates that the belief from before a window counts for: with fewer than this many in the window
+/// the old belief prevails.
 const PRIOR_UPDATES: f64 = 32.0;
 
 /// The mean update frequency f_i of a page of each log, in updates a host write (MULTILOG table 3).
 ///
-/// The frequency of a page is kept rather than the log's share of updates, f_s = f_i x pages: pages move between logs all the time, and
-/// the share follows them at once while the frequency changes slowly. A new log is believed to be half as hot as the one above it, as
-/// the update sets decrease in powers of two (MULTILOG 5); what is counted then corrects that.
+/// The frequency of a page is kept rather than the log's share of updates, f_s = f_i x pages: pages
+/// move between logs all the time, and the share follows them at once while the frequency changes
+/// slowly. A new log is believed to be half as hot as the one above it, as the update sets decrease
+/// in powers of two (MULTILOG 5); what is counted then corrects that.
 #[derive(Debug)]
 pub(super) struct Frequencies {
     of_page: Vec<f64>,
@@ -49,9 +51,12 @@ impl Frequencies {
     /// The mean of a Gamma belief that had seen `PRIOR_UPDATES` before the window.
     #[cold]
     fn close_window(&mut self, device: &Device) {
-        for (log, (frequency, counted)) in self.of_page.iter_mut().zip(&mut self.counted).enumerate() {
+        for (log, (frequency, counted)) in
+            self.of_page.iter_mut().zip(&mut self.counted).enumerate()
+        {
             let exposure = f64::from(device.streams[log].valid_pages) * f64::from(self.window);
-            *frequency = (f64::from(*counted) + PRIOR_UPDATES) / (exposure + PRIOR_UPDATES / *frequency);
+            *frequency =
+                (f64::from(*counted) + PRIOR_UPDATES) / (exposure + PRIOR_UPDATES / *frequency);
             *counted = 0;
         }
         self.in_window = 0;

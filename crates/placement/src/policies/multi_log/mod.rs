@@ -1,4 +1,5 @@
-//! MultiLog: logs of update frequency, made at run time, with space divided by the derivative of the cleaning cost.
+//! MultiLog: logs of update frequency, made at run time, with space divided by the derivative of
+//! the cleaning cost.
 
 mod frequency;
 pub(super) mod space;
@@ -15,21 +16,23 @@ use crate::{BuildError, Context, Device, Placement, Previous, Survivors};
 pub const INFO: Info = Info {
     name: "multi_log",
     aliases: &["multilog"],
-    summary: "logs by update frequency, estimated from the distance between two writes of a page; space by the derivative of the cost",
+    summary: "logs by update frequency, estimated from the distance between two writes of a page; \
+              space by the derivative of the cost",
     source: "MULTILOG section 5, with the LRU-1 estimator",
     params: &[
         Param {
             name: "min_log_pages",
             kind: ParamKind::Integer { min: 0, max: 1 << 31 },
             default: "0",
-            help: "least size of the last log before a new one is made, in pages; 0 means 10 MB, or 1/10000 of a smaller device, and four \
-                   erase blocks at the least",
+            help: "least size of the last log before a new one is made, in pages; 0 means 10 MB, \
+                   or 1/10000 of a smaller device, and four erase blocks at the least",
         },
         Param {
             name: "sinking",
             kind: ParamKind::Choice(&["all", "excess"]),
             default: "all",
-            help: "clusters of survivors that may sink: all, or only as many as there are more survivors than expected",
+            help: "clusters of survivors that may sink: all, or only as many as there are more \
+                   survivors than expected",
         },
     ],
 };
@@ -37,18 +40,22 @@ pub const INFO: Info = Info {
 /// The victim policy of its authors: LRU within a log.
 pub const VICTIM: &str = "lru";
 
-/// Greatest number of logs. A log costs the spare space about half an erase block for its write frontier, and as much again because space
-/// is handed over in whole erase blocks. 64 are enough for frequencies that differ by 2^64.
+/// Greatest number of logs. A log costs the spare space about half an erase block for its write
+/// frontier, and as much again because space is handed over in whole erase blocks. 64 are enough
+/// for frequencies that differ by 2^64.
 fn most_logs(geometry: Geometry) -> usize {
     (geometry.spare_blocks() as usize / 16).clamp(1, 64)
 }
 
-/// Logs from the hottest to the coldest, one stream each; a page sinks to the log below when it is relocated in a cluster that chance does
-/// not explain, and rises to the log above when it is updated sooner than expected. New pages go to the hottest log.
+/// Logs from the hottest to the coldest, one stream each; a page sinks to the log below when it is
+/// relocated in a cluster that chance does not explain, and rises to the log above when it is
+/// updated sooner than expected. New pages go to the hottest log.
 ///
-/// A new log is made below the last. At high occupancy pages sink more than they rise on the whole, and the logs on top run dry while new
-/// ones are made, until there are as many as the spare space carries; a top log that has become smaller than the least size is joined with
-/// the next. The cleaning within a log is LRU, as the paper has it, which leaves nothing to gain only where updates are independent.
+/// A new log is made below the last. At high occupancy pages sink more than they rise on the whole,
+/// and the logs on top run dry while new ones are made, until there are as many as the spare space
+/// carries; a top log that has become smaller than the least size is joined with the next. The
+/// cleaning within a log is LRU, as the paper has it, which leaves nothing to gain only where
+/// updates are independent.
 #[derive(Debug)]
 pub struct MultiLog {
     /// Logs in use, hottest first. Log n writes to stream n.
@@ -78,7 +85,11 @@ impl MultiLog {
     pub fn build(args: &Args, context: &Context<'_>) -> Result<Self, BuildError> {
         let geometry = context.geometry;
         let min_log_pages = match args.integer("min_log_pages") {
-            0 => min_log_pages(geometry.logical_pages, geometry.page_bytes, geometry.pages_per_erase_block),
+            0 => min_log_pages(
+                geometry.logical_pages,
+                geometry.page_bytes,
+                geometry.pages_per_erase_block,
+            ),
             given => given as u32,
         };
         let most_logs = most_logs(geometry);
@@ -96,14 +107,19 @@ impl MultiLog {
 
     fn p_gc(log: usize, device: &Device) -> f64 {
         let space = device.streams[log];
-        space::p_gc(f64::from(space.valid_pages), f64::from(space.erase_blocks) * f64::from(device.geometry.pages_per_erase_block))
+        space::p_gc(
+            f64::from(space.valid_pages),
+            f64::from(space.erase_blocks) * f64::from(device.geometry.pages_per_erase_block),
+        )
     }
 
-    /// MULTILOG 5.2: the update distance is counted in updates of the page's own log, since the page was last written to flash; what is
-    /// known is the number of all host writes since its erase block was opened, of which the log receives its share.
+    /// MULTILOG 5.2: the update distance is counted in updates of the page's own log, since the
+    /// page was last written to flash; what is known is the number of all host writes since its
+    /// erase block was opened, of which the log receives its share.
     fn promotes(&mut self, previous: Previous, device: &Device) -> bool {
         let log = previous.stream.index();
-        let measured = f64::from(device.age_of(previous.block)) * self.frequencies.share(log, device);
+        let measured =
+            f64::from(device.age_of(previous.block)) * self.frequencies.share(log, device);
         let valid = f64::from(device.streams[log].valid_pages);
         // p_gc takes an exponential; without it the expected distance is at most this.
         if measured >= valid / 2.0 {
@@ -125,7 +141,8 @@ impl MultiLog {
         }
         self.join_small_tops(device);
         // What is left in the frontier of a log that was joined with another becomes the new log's.
-        let unused = |log: &usize| !self.ladder.contains(log) && device.streams[*log].erase_blocks <= 1;
+        let unused =
+            |log: &usize| !self.ladder.contains(log) && device.streams[*log].erase_blocks <= 1;
         let Some(made) = (0..self.most_logs).find(unused) else { return last };
         self.place[made] = self.ladder.len() as u8;
         self.ladder.push(made);
@@ -134,15 +151,21 @@ impl MultiLog {
     }
 
     fn join_small_tops(&mut self, device: &Device) {
-        while self.ladder.len() > 1 && device.streams[self.ladder[0]].valid_pages < self.min_log_pages {
+        while self.ladder.len() > 1
+            && device.streams[self.ladder[0]].valid_pages < self.min_log_pages
+        {
             self.join(0);
         }
     }
 
-    /// The log at this place and the one below become one: it takes no more writes, and what it holds is the other's from now on.
+    /// The log at this place and the one below become one: it takes no more writes, and what it
+    /// holds is the other's from now on.
     fn join(&mut self, place: usize) {
         self.ladder.remove(place);
-        self.place.iter_mut().filter(|other| usize::from(**other) > place).for_each(|other| *other -= 1);
+        self.place
+            .iter_mut()
+            .filter(|other| usize::from(**other) > place)
+            .for_each(|other| *other -= 1);
     }
 
     /// The runs of neighbouring survivors as (start, end) among them, longest first.
@@ -159,9 +182,14 @@ impl MultiLog {
     }
 }
 
-/// MULTILOG 5.4 sets 10 MB for a device of 100 GB, a ten-thousandth. On a smaller device 10 MB would put very different frequencies into
-/// one log, so that share is kept instead; four erase blocks are the least with which a log can be cleaned by itself.
-pub(super) fn min_log_pages(logical_pages: u32, page_bytes: u32, pages_per_erase_block: u32) -> u32 {
+/// MULTILOG 5.4 sets 10 MB for a device of 100 GB, a ten-thousandth. On a smaller device 10 MB
+/// would put very different frequencies into one log, so that share is kept instead; four erase
+/// blocks are the least with which a log can be cleaned by itself.
+pub(super) fn min_log_pages(
+    logical_pages: u32,
+    page_bytes: u32,
+    pages_per_erase_block: u32,
+) -> u32 {
     (10_000_000 / page_bytes).min(logical_pages / 10_000).max(4 * pages_per_erase_block)
 }
 
@@ -187,14 +215,21 @@ impl Placement for MultiLog {
         StreamId(self.ladder[place - usize::from(rises)] as u32)
     }
 
-    /// MULTILOG 5.2: a cluster of n neighbouring survivors is there by chance with probability p_gc^n, and sinks with the inverse. The
-    /// parameter `sinking` tells which clusters are tested: `all`, or the longest until no more survivors are left than p_gc expects
-    /// ("cold pages increase the percentage of valid pages of a block compared to the expected p_gc fraction").
-    fn relocation_streams(&mut self, survivors: Survivors<'_>, device: &Device, to: &mut [StreamId]) {
+    /// MULTILOG 5.2: a cluster of n neighbouring survivors is there by chance with probability
+    /// p_gc^n, and sinks with the inverse. The parameter `sinking` tells which clusters are tested:
+    /// `all`, or the longest until no more survivors are left than p_gc expects ("cold pages
+    /// increase the percentage of valid pages of a block compared to the expected p_gc fraction").
+    fn relocation_streams(
+        &mut self,
+        survivors: Survivors<'_>,
+        device: &Device,
+        to: &mut [StreamId],
+    ) {
         let log = survivors.stream.index();
         let p_gc = Self::p_gc(log, device);
         to.fill(StreamId(self.ladder[usize::from(self.place[log])] as u32));
-        let mut beyond_expected = to.len() as f64 - p_gc * f64::from(device.geometry.pages_per_erase_block);
+        let mut beyond_expected =
+            to.len() as f64 - p_gc * f64::from(device.geometry.pages_per_erase_block);
         if self.sinking == Sinking::Excess && beyond_expected < 1.0 {
             return;
         }
@@ -216,13 +251,16 @@ impl Placement for MultiLog {
 
     fn donor(&mut self, needy: StreamId, device: &Device) -> usize {
         let share = |log: usize| self.frequencies.share(log, device);
-        let is_joined = |log: &usize| !self.ladder.contains(log) && device.streams[*log].erase_blocks > 1;
+        let is_joined =
+            |log: &usize| !self.ladder.contains(log) && device.streams[*log].erase_blocks > 1;
         if let Some(joined) = (0..self.most_logs).find(is_joined) {
             return joined;
         }
         let log = needy.index();
         let place = usize::from(self.place[log]);
-        let neighbours = self.ladder[place.saturating_sub(1)..(place + 2).min(self.ladder.len())].iter().copied();
+        let neighbours = self.ladder[place.saturating_sub(1)..(place + 2).min(self.ladder.len())]
+            .iter()
+            .copied();
         let donor = space::donor(neighbours, device, share);
         donor.or_else(|| space::donor(self.ladder.iter().copied(), device, share)).unwrap_or(log)
     }

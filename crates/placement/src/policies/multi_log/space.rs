@@ -2,12 +2,13 @@
 
 use crate::Device;
 
-/// How much the cleaning cost of a log falls for one more page of space, in relocations a host write and share of the device:
-/// |dGC/dbeta| of MULTILOG eq. 11, f_s |W| / (s (1 + W) (W + z)), with W by the approximation that section 4.2.2 proposes for use at run
-/// time, -W(-z e^-z) ~ e^(-0.9 (z - 1)).
+/// How much the cleaning cost of a log falls for one more page of space, in relocations a host
+/// write and share of the device: |dGC/dbeta| of MULTILOG eq. 11, f_s |W| / (s (1 + W) (W + z)),
+/// with W by the approximation that section 4.2.2 proposes for use at run time,
+/// -W(-z e^-z) ~ e^(-0.9 (z - 1)).
 ///
-/// `valid` and `space` are in pages, `update_share` is the log's share of host writes. A log without spare pages gains without bound;
-/// one without pages or updates gains nothing.
+/// `valid` and `space` are in pages, `update_share` is the log's share of host writes. A log
+/// without spare pages gains without bound; one without pages or updates gains nothing.
 pub(in crate::policies) fn gain_of_space(valid: f64, space: f64, update_share: f64) -> f64 {
     if valid <= 0.0 || update_share <= 0.0 {
         return 0.0;
@@ -27,11 +28,13 @@ pub(in crate::policies) fn p_gc(valid: f64, space: f64) -> f64 {
     models::p_gc_approx((space / valid).max(1.0) - 1.0)
 }
 
-/// The log among `candidates` whose cleaning cost rises least when it gives up an erase block (MULTILOG 5.4, eq. 12); none if no
-/// candidate has one to give. `update_share` is a log's share of host writes.
+/// The log among `candidates` whose cleaning cost rises least when it gives up an erase block
+/// (MULTILOG 5.4, eq. 12); none if no candidate has one to give. `update_share` is a log's share of
+/// host writes.
 ///
-/// A log has one to give if, apart from its write frontier, it has an erase block's worth of invalid pages: then cleaning it gains at the
-/// latest when all of it was cleaned once. Without this, a small log whose pages are all valid could be cleaned for ever.
+/// A log has one to give if, apart from its write frontier, it has an erase block's worth of
+/// invalid pages: then cleaning it gains at the latest when all of it was cleaned once. Without
+/// this, a small log whose pages are all valid could be cleaned for ever.
 pub(in crate::policies) fn donor(
     candidates: impl Iterator<Item = usize>,
     device: &Device,

@@ -1,8 +1,10 @@
-//! Which data a drive holds and gives out, followed version by version: for tests, which compare it with a plain model.
+//! Which data a drive holds and gives out, followed version by version: for tests, which compare it
+//! with a plain model.
 //!
-//! The simulator moves no data. Here each page that the host writes becomes a version, which names its request, the sectors that it covers, and
-//! the version below it that the other sectors are from. The media say which version each physical page holds
-//! ([`crate::drive::media::Witness`]); the write-back buffer, the read cache and the controller's memory are followed beside.
+//! The simulator moves no data. Here each page that the host writes becomes a version, which names
+//! its request, the sectors that it covers, and the version below it that the other sectors are
+//! from. The media say which version each physical page holds ([`crate::drive::media::Witness`]);
+//! the write-back buffer, the read cache and the controller's memory are followed beside.
 
 use std::collections::BTreeMap;
 
@@ -108,8 +110,9 @@ impl Contents {
         (content > TRANSLATION).then(|| Lpn(self.versions[content as usize].lpn))
     }
 
-    /// The handle of the request that wrote a sector of a content, and the version's number: later ones are higher. `None` for what was never
-    /// written, was trimmed, or was there before anyone watched.
+    /// The handle of the request that wrote a sector of a content, and the version's number: later
+    /// ones are higher. `None` for what was never written, was trimmed, or was there before anyone
+    /// watched.
     #[must_use]
     pub fn writer(&self, mut content: Content, sector: u32) -> Option<(u32, Content)> {
         while content > TRANSLATION {
@@ -139,7 +142,11 @@ impl Contents {
 
     /// The newest version in the buffer. One that waits lies over one in flight.
     fn in_buffer(&mut self, lpn: Lpn) -> Option<Content> {
-        let in_flight = self.in_flight.get(&lpn.0).filter(|arrived| !arrived.was_trimmed).map(|arrived| arrived.content);
+        let in_flight = self
+            .in_flight
+            .get(&lpn.0)
+            .filter(|arrived| !arrived.was_trimmed)
+            .map(|arrived| arrived.content);
         match (self.waiting.get(&lpn.0).copied(), in_flight) {
             (Some(newer), Some(older)) => Some(self.laid_over(newer, older)),
             (newer, older) => newer.or(older),
@@ -161,14 +168,20 @@ impl Contents {
         self.waiting.remove(&lpn.0);
         self.given.remove(&lpn.0);
         self.cached.remove(&lpn.0);
-        let under_way = self.arrived.iter_mut().filter(|((_, page), _)| *page == lpn.0).map(|(_, arrived)| arrived);
-        under_way.chain(self.in_flight.get_mut(&lpn.0)).for_each(|arrived| arrived.was_trimmed = true);
+        let under_way = self
+            .arrived
+            .iter_mut()
+            .filter(|((_, page), _)| *page == lpn.0)
+            .map(|(_, arrived)| arrived);
+        under_way
+            .chain(self.in_flight.get_mut(&lpn.0))
+            .for_each(|arrived| arrived.was_trimmed = true);
     }
 }
 
 impl<S: Scheme> Drive<S> {
-    /// From now on, what the drive holds and gives out is followed, and the first `most_commands` to the media are kept. Only before the first
-    /// request, and before it is filled.
+    /// From now on, what the drive holds and gives out is followed, and the first `most_commands`
+    /// to the media are kept. Only before the first request, and before it is filled.
     pub fn follow(&mut self, most_commands: usize) {
         self.media.follow(most_commands);
         self.contents = Some(Box::new(Contents::new(self.page_bytes)));
@@ -204,15 +217,29 @@ impl<S: Scheme> Drive<S> {
     }
 
     #[cold]
-    pub(super) fn follow_arrival(&mut self, slot: Slot, lpn: Lpn, submission: &Submission, part: (u32, u32)) {
+    pub(super) fn follow_arrival(
+        &mut self,
+        slot: Slot,
+        lpn: Lpn,
+        submission: &Submission,
+        part: (u32, u32),
+    ) {
         let contents = self.followed();
         let content = contents.version(lpn, submission.handle, part, NOTHING);
         contents.arrived.insert((slot, lpn.0), Arrived { content, was_trimmed: false });
     }
 
-    /// A page of a write has gone into the buffer. If the cache held the page, the rest is known from there.
+    /// A page of a write has gone into the buffer. If the cache held the page, the rest is known
+    /// from there.
     #[cold]
-    pub(super) fn follow_admission(&mut self, lpn: Lpn, submission: &Submission, part: (u32, u32), admission: Admission, was_cached: bool) {
+    pub(super) fn follow_admission(
+        &mut self,
+        lpn: Lpn,
+        submission: &Submission,
+        part: (u32, u32),
+        admission: Admission,
+        was_cached: bool,
+    ) {
         let contents = self.followed();
         let below = match admission {
             Admission::Merged => contents.waiting[&lpn.0],
@@ -236,7 +263,8 @@ impl<S: Scheme> Drive<S> {
         self.followed().in_flight.remove(&lpn.0);
     }
 
-    /// The rest of a page that was written in part is known: from the flash, from memory, or there is none.
+    /// The rest of a page that was written in part is known: from the flash, from memory, or there
+    /// is none.
     #[cold]
     pub(super) fn follow_fill(&mut self, op: &Op, page: Option<Ppn>, path: ReadPath) {
         let rest = match page {
@@ -244,7 +272,11 @@ impl<S: Scheme> Drive<S> {
             None => self.held_by_scheme(op.lpn, path),
         };
         let contents = self.followed();
-        let arrived = if op.kind == OpKind::Fill { contents.arrived[&(op.request, op.lpn.0)] } else { contents.in_flight[&op.lpn.0] };
+        let arrived = if op.kind == OpKind::Fill {
+            contents.arrived[&(op.request, op.lpn.0)]
+        } else {
+            contents.in_flight[&op.lpn.0]
+        };
         contents.fill(arrived.content, if arrived.was_trimmed { NOTHING } else { rest });
     }
 
@@ -253,7 +285,13 @@ impl<S: Scheme> Drive<S> {
     pub(super) fn follow_write(&mut self, op: &Op, tag: u32) {
         let contents = self.followed();
         let content = match op.kind {
-            OpKind::Write => contents.arrived.remove(&(op.request, op.lpn.0)).expect("what is written has arrived").content,
+            OpKind::Write => {
+                contents
+                    .arrived
+                    .remove(&(op.request, op.lpn.0))
+                    .expect("what is written has arrived")
+                    .content
+            }
             _ => contents.in_flight[&op.lpn.0].content,
         };
         contents.given.insert(op.lpn.0, content);

@@ -29,7 +29,10 @@ impl<T> Line<T> {
 
     #[inline]
     pub fn push(&mut self, at: Picos, item: T) {
-        debug_assert!(self.items.back().is_none_or(|&(last, _)| last <= at), "a line keeps its order");
+        debug_assert!(
+            self.items.back().is_none_or(|&(last, _)| last <= at),
+            "a line keeps its order"
+        );
         self.items.push_back((at, item));
     }
 
@@ -79,7 +82,8 @@ pub(super) struct Host {
     ready: u32,
     /// The command that the controller is at, and until when.
     at_hand: Option<(Picos, Slot)>,
-    /// Commands are being taken: one that is done at once leaves the next to the loop that took it, as any number may wait.
+    /// Commands are being taken: one that is done at once leaves the next to the loop that took it,
+    /// as any number may wait.
     is_taking: bool,
     read_command: Picos,
     write_command: Picos,
@@ -98,8 +102,8 @@ pub(super) struct Host {
     pub gate: Gate,
 }
 
-/// Reads from flash share the mapping table, a write needs it for itself (PARALLELISM 5.2 names it as a cause of interference). A
-/// write that waits keeps later reads out, so that neither starves.
+/// Reads from flash share the mapping table, a write needs it for itself (PARALLELISM 5.2 names it
+/// as a cause of interference). A write that waits keeps later reads out, so that neither starves.
 #[derive(Debug, Default)]
 pub(super) struct Gate {
     pub is_on: bool,
@@ -119,7 +123,10 @@ impl Host {
     pub fn new(profile: &Profile) -> Self {
         let interface = &profile.interface;
         let controller = &profile.controller;
-        let link = || Link { rate: Rate::of_bytes_per_second(interface.link_mb_per_second * 1e6), free_at: 0 };
+        let link = || Link {
+            rate: Rate::of_bytes_per_second(interface.link_mb_per_second * 1e6),
+            free_at: 0,
+        };
         Self {
             queues: (0..interface.queues).map(|_| Queue::default()).collect(),
             depth: interface.queue_depth,
@@ -218,7 +225,11 @@ impl Host {
     #[inline]
     fn send_out(&mut self, now: Picos, is_first: bool, bytes: u32) -> Picos {
         let frames = if is_first { self.read_frames } else { 0 };
-        if self.is_duplex { self.to_host.send(now, frames, bytes) } else { self.to_drive.send(now, frames, bytes) }
+        if self.is_duplex {
+            self.to_host.send(now, frames, bytes)
+        } else {
+            self.to_drive.send(now, frames, bytes)
+        }
     }
 }
 
@@ -271,7 +282,8 @@ impl<S: Scheme> Drive<S> {
         }
     }
 
-    /// The next part of a write's data comes over the link. One at a time: as long as a part finds no room in the drive, no more can come.
+    /// The next part of a write's data comes over the link. One at a time: as long as a part finds
+    /// no room in the drive, no more can come.
     pub(super) fn receive(&mut self, slot: Slot, completed: &mut Vec<Completion>) {
         let now = self.media.now();
         let request = self.requests[slot as usize];

@@ -1,7 +1,9 @@
-//! The drive as its host sees it: requests in, completions out, and the next time at which something happens.
+//! The drive as its host sees it: requests in, completions out, and the next time at which
+//! something happens.
 //!
-//! A [`Drive`] does no I/O and reads no clock: whoever runs it gives it requests, asks for the next time, and lets it step. So the same
-//! drive runs in virtual time as fast as the processor goes, or on a wall clock.
+//! A [`Drive`] does no I/O and reads no clock: whoever runs it gives it requests, asks for the next
+//! time, and lets it step. So the same drive runs in virtual time as fast as the processor goes, or
+//! on a wall clock.
 
 mod contents;
 mod host;
@@ -79,7 +81,8 @@ struct Request {
 
 type Slot = u32;
 
-/// Writes come over the link in parts of so many bytes. Smaller ones would be more exact and slower; 32 KiB take 0.1 ms on SATA.
+/// Writes come over the link in parts of so many bytes. Smaller ones would be more exact and
+/// slower; 32 KiB take 0.1 ms on SATA.
 const PART_BYTES: u32 = 32 * 1024;
 
 /// What a drive did besides flash operations.
@@ -153,7 +156,13 @@ impl<S: Scheme> Drive<S> {
         let logical_pages = scheme.logical_pages();
         let layout = media.layout();
         let page_bytes = layout.page_bytes;
-        let buffer = WriteBuffer::new(&profile.write_buffer, page_bytes, logical_pages, layout.pages_per_block, layout.planes());
+        let buffer = WriteBuffer::new(
+            &profile.write_buffer,
+            page_bytes,
+            logical_pages,
+            layout.pages_per_block,
+            layout.planes(),
+        );
         let cache = ReadCache::new(profile.read_cache.bytes, page_bytes, logical_pages);
         Self {
             host: Host::new(profile),
@@ -242,7 +251,8 @@ impl<S: Scheme> Drive<S> {
         self.scheme.worn_out()
     }
 
-    /// Writes pages in no time: to age a drive. [`Drive::settle`] has to follow before the first request.
+    /// Writes pages in no time: to age a drive. [`Drive::settle`] has to follow before the first
+    /// request.
     pub fn write_untimed(&mut self, lpn: Lpn) {
         self.scheme.write_untimed(lpn);
     }
@@ -262,17 +272,20 @@ impl<S: Scheme> Drive<S> {
 
     #[inline]
     fn next_event(&self) -> Picos {
-        let mut next = self.media.next_time().min(self.host.next_time()).min(self.to_host.next_time());
+        let mut next =
+            self.media.next_time().min(self.host.next_time()).min(self.to_host.next_time());
         if let Some(wake) = self.scheme.next_wake() {
             next = next.min(wake);
         }
         next
     }
 
-    /// Takes a request at a time that is not before the last event. Completions that need no time are put into `completed` at once.
+    /// Takes a request at a time that is not before the last event. Completions that need no time
+    /// are put into `completed` at once.
     ///
     /// # Panics
-    /// If the range lies outside the drive or is empty though the operation needs one, or an event is due before `at`.
+    /// If the range lies outside the drive or is empty though the operation needs one, or an event
+    /// is due before `at`.
     #[inline]
     pub fn submit(&mut self, at: Picos, submission: Submission, completed: &mut Vec<Completion>) {
         self.media.advance_to(at);
@@ -284,7 +297,11 @@ impl<S: Scheme> Drive<S> {
             submission.length
         );
         let (first, pages) = self.pages_of(&submission);
-        assert!(pages > 0 || submission.op == IoOp::Flush, "a {} names at least one byte", submission.op.name());
+        assert!(
+            pages > 0 || submission.op == IoOp::Flush,
+            "a {} names at least one byte",
+            submission.op.name()
+        );
         let request = Request {
             submission,
             submitted_at: at,
@@ -321,18 +338,23 @@ impl<S: Scheme> Drive<S> {
         let last_byte = submission.offset + u64::from(submission.length) - 1;
         let (first, last) = match self.page_shift {
             Some(shift) => (submission.offset >> shift, last_byte >> shift),
-            None => (submission.offset / u64::from(self.page_bytes), last_byte / u64::from(self.page_bytes)),
+            None => (
+                submission.offset / u64::from(self.page_bytes),
+                last_byte / u64::from(self.page_bytes),
+            ),
         };
         (Lpn(first as u32), (last - first) as u32 + 1)
     }
 
-    /// The bytes of a request that lie in its page `number`, as first byte within the page and length.
+    /// The bytes of a request that lie in its page `number`, as first byte within the page and
+    /// length.
     #[inline]
     fn part_of(&self, request: &Request, number: u32) -> (u32, u32) {
         let page_bytes = u64::from(self.page_bytes);
         let page_start = u64::from(request.first.0 + number) * page_bytes;
         let start = request.submission.offset.max(page_start);
-        let end = (request.submission.offset + u64::from(request.submission.length)).min(page_start + page_bytes);
+        let end = (request.submission.offset + u64::from(request.submission.length))
+            .min(page_start + page_bytes);
         ((start - page_start) as u32, (end - start) as u32)
     }
 
@@ -406,7 +428,9 @@ impl<S: Scheme> Drive<S> {
                 // A scheme holds a write back only until cleaning has made room,
                 OpKind::Write | OpKind::Flush => delays.cleaning += held_back,
                 // and a read until it knows where the page lies.
-                OpKind::Read | OpKind::Fill | OpKind::FlushFill | OpKind::Ahead => delays.die_busy += held_back,
+                OpKind::Read | OpKind::Fill | OpKind::FlushFill | OpKind::Ahead => {
+                    delays.die_busy += held_back;
+                }
             }
         }
         delays

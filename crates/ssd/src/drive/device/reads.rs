@@ -22,7 +22,8 @@ impl<S: Scheme> Drive<S> {
     #[inline]
     pub(super) fn read(&mut self, slot: Slot, completed: &mut Vec<Completion>) {
         let request = self.requests[slot as usize];
-        // Pages that are still to come from flash. Counted beside `left`, which goes on to the host.
+        // Pages that are still to come from flash. Counted beside `left`, which goes on to the
+        // host.
         self.requests[slot as usize].next = request.pages;
         for number in 0..request.pages {
             let lpn = Lpn(request.first.0 + number);
@@ -35,7 +36,13 @@ impl<S: Scheme> Drive<S> {
     }
 
     #[inline]
-    fn read_page(&mut self, slot: Slot, lpn: Lpn, part: (u32, u32), completed: &mut Vec<Completion>) {
+    fn read_page(
+        &mut self,
+        slot: Slot,
+        lpn: Lpn,
+        part: (u32, u32),
+        completed: &mut Vec<Completion>,
+    ) {
         let bytes = part.1;
         if self.buffer.contains(lpn) {
             if self.partial.covers(lpn, part, self.page_bytes, self.buffer.is_waiting(lpn)) {
@@ -46,7 +53,8 @@ impl<S: Scheme> Drive<S> {
                 self.page_at_hand(slot, bytes, completed);
                 return;
             }
-            // The rest of the page has to come from where it was before: what the buffer knows is laid over it.
+            // The rest of the page has to come from where it was before: what the buffer knows is
+            // laid over it.
             if self.is_followed() {
                 self.follow_overlay(slot, lpn);
             }
@@ -96,7 +104,8 @@ impl<S: Scheme> Drive<S> {
         if self.is_followed() {
             self.follow_read(&op, done.command.page);
         }
-        if self.cache.capacity() > 0 && done.command.bytes == self.page_bytes && self.is_newest(&op) {
+        if self.cache.capacity() > 0 && done.command.bytes == self.page_bytes && self.is_newest(&op)
+        {
             self.cache.insert(op.lpn);
             if self.is_followed() {
                 self.follow_caching(op.lpn, done.command.page);
@@ -117,7 +126,8 @@ impl<S: Scheme> Drive<S> {
             if self.buffer.contains(lpn) || !self.cache.expect(lpn) {
                 continue;
             }
-            let tag = self.tag(Op { kind: OpKind::Ahead, lpn, request: 0, since: self.media.now() });
+            let tag =
+                self.tag(Op { kind: OpKind::Ahead, lpn, request: 0, since: self.media.now() });
             let path = self.scheme.read(lpn, self.page_bytes, tag, &mut self.media);
             if path != ReadPath::Flash {
                 self.ops.take(tag.number());
@@ -152,7 +162,9 @@ impl<S: Scheme> Drive<S> {
             if self.is_followed() {
                 self.follow_expected(slot, lpn, done.map(|done| done.command.page));
             }
-            if let Some(done) = done.filter(|done| done.issued_at >= self.requests[slot as usize].submitted_at) {
+            if let Some(done) =
+                done.filter(|done| done.issued_at >= self.requests[slot as usize].submitted_at)
+            {
                 self.requests[slot as usize].delays = done.delays;
             }
             self.page_at_hand(slot, bytes, completed);

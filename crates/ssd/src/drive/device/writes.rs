@@ -36,15 +36,17 @@ enum Ticket {
     Page(PageTicket),
 }
 
-/// Pages that were written in part, and whose rest is not known. Few at any time: most writes are of whole pages.
+/// Pages that were written in part, and whose rest is not known. Few at any time: most writes are
+/// of whole pages.
 #[derive(Debug, Default)]
 pub(super) struct PartialPages {
     /// Sectors known of pages that wait in the buffer.
     known: BTreeMap<u32, u128>,
-    /// Sectors known of pages on their way from the buffer, while the rest is read; without a buffer, of pages whose rest is read.
+    /// Sectors known of pages on their way from the buffer, while the rest is read; without a
+    /// buffer, of pages whose rest is read.
     filling: BTreeMap<u32, u128>,
-    /// Without a buffer: pages of writes that wait until such a page is whole. If each read the rest for itself, the last would undo
-    /// the others.
+    /// Without a buffer: pages of writes that wait until such a page is whole. If each read the
+    /// rest for itself, the last would undo the others.
     held_back: VecDeque<(Lpn, Slot)>,
 }
 
@@ -71,7 +73,8 @@ impl PartialPages {
     }
 }
 
-/// Places in the table of last changes: by logical page, modulo this. Two pages of one place make a read not be cached now and then.
+/// Places in the table of last changes: by logical page, modulo this. Two pages of one place make a
+/// read not be cached now and then.
 pub(super) const LAST_CHANGES: usize = 4096;
 
 impl<S: Scheme> Drive<S> {
@@ -85,7 +88,8 @@ impl<S: Scheme> Drive<S> {
         self.go_on_writing(slot, completed);
     }
 
-    /// Puts what has arrived of a write into the buffer, or makes it wait behind those that wait for room.
+    /// Puts what has arrived of a write into the buffer, or makes it wait behind those that wait
+    /// for room.
     pub(super) fn go_on_writing(&mut self, slot: Slot, completed: &mut Vec<Completion>) {
         if self.requests[slot as usize].stage != Stage::Storing {
             return;
@@ -118,7 +122,8 @@ impl<S: Scheme> Drive<S> {
                 self.follow_admission(lpn, &request.submission, part, admission, was_cached);
             }
             self.overwritten(lpn);
-            if (part.1 < self.page_bytes && !was_cached) || self.partial.known.contains_key(&lpn.0) {
+            if (part.1 < self.page_bytes && !was_cached) || self.partial.known.contains_key(&lpn.0)
+            {
                 self.partial.wrote(lpn, part, self.page_bytes, admission == Admission::Stored);
             }
         }
@@ -126,7 +131,8 @@ impl<S: Scheme> Drive<S> {
         true
     }
 
-    /// What has arrived of a write is in the buffer: if that is all, it is accepted, otherwise more can come.
+    /// What has arrived of a write is in the buffer: if that is all, it is accepted, otherwise more
+    /// can come.
     fn stored(&mut self, slot: Slot, completed: &mut Vec<Completion>) {
         let request = &self.requests[slot as usize];
         if request.next == request.pages {
@@ -158,7 +164,12 @@ impl<S: Scheme> Drive<S> {
                 self.follow_flush(lpn);
             }
             if let Some(known) = self.partial.known.remove(&lpn.0)
-                && self.fill(Op { kind: OpKind::FlushFill, lpn, request: 0, since: self.media.now() })
+                && self.fill(Op {
+                    kind: OpKind::FlushFill,
+                    lpn,
+                    request: 0,
+                    since: self.media.now(),
+                })
             {
                 self.partial.filling.insert(lpn.0, known);
                 continue;
@@ -168,7 +179,8 @@ impl<S: Scheme> Drive<S> {
         self.redeem(completed);
     }
 
-    /// Reads the rest of a page that was written in part. Whether that takes a command: otherwise it is in memory, or there is none.
+    /// Reads the rest of a page that was written in part. Whether that takes a command: otherwise
+    /// it is in memory, or there is none.
     fn fill(&mut self, op: Op) -> bool {
         let tag = self.tag(op);
         let path = self.scheme.read(op.lpn, self.page_bytes, tag, &mut self.media);
@@ -183,7 +195,8 @@ impl<S: Scheme> Drive<S> {
         false
     }
 
-    /// The host has written or trimmed a page: what the cache holds is out of date, and so is what reads under way may bring.
+    /// The host has written or trimmed a page: what the cache holds is out of date, and so is what
+    /// reads under way may bring.
     #[inline]
     fn overwritten(&mut self, lpn: Lpn) {
         if self.cache.capacity() > 0 {
@@ -266,7 +279,9 @@ impl<S: Scheme> Drive<S> {
         let request = self.requests[slot as usize];
         let part = self.part_of(&request, lpn.0 - request.first.0);
         let since = self.media.now();
-        if part.1 < self.page_bytes && self.fill(Op { kind: OpKind::Fill, lpn, request: slot, since }) {
+        if part.1 < self.page_bytes
+            && self.fill(Op { kind: OpKind::Fill, lpn, request: slot, since })
+        {
             self.partial.filling.insert(lpn.0, sectors_of(part.0, part.1, self.page_bytes));
             return;
         }
@@ -330,7 +345,8 @@ impl<S: Scheme> Drive<S> {
         }
     }
 
-    /// FLUSH: done when everything that was acknowledged before is on flash. Without a buffer that is so at once.
+    /// FLUSH: done when everything that was acknowledged before is on flash. Without a buffer that
+    /// is so at once.
     pub(super) fn flush(&mut self, slot: Slot, completed: &mut Vec<Completion>) {
         if self.buffer.capacity() == 0 {
             self.complete(slot, completed);
@@ -342,8 +358,8 @@ impl<S: Scheme> Drive<S> {
     }
 }
 
-/// What a write waited for while the buffer was full: the page that made room tells, as far back as the write had waited. The rest of that
-/// page's time lies before the write.
+/// What a write waited for while the buffer was full: the page that made room tells, as far back as
+/// the write had waited. The rest of that page's time lies before the write.
 fn scaled(delays: &Delays, waited: Picos) -> Delays {
     let &Delays { die_busy, cleaning, wear_levelling, erase, channel, service } = delays;
     let total = die_busy + cleaning + wear_levelling + erase + channel + service;

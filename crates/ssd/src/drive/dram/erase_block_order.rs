@@ -1,14 +1,15 @@
-//! Buffered pages by the logical erase block that they belong to: whole erase blocks leave, the one written to least recently first.
+//! Buffered pages by the logical erase block that they belong to: whole erase blocks leave, the one
+//! written to least recently first.
 
 use units::Lpn;
 
 use super::lists::{Lists, NONE};
 
-/// The order of BPLRU (Kim and Ahn, FAST 2008) without its page padding, which would be reads, and without its rule that an erase
-/// block written in sequence goes first.
+/// The order of BPLRU (Kim and Ahn, FAST 2008) without its page padding, which would be reads, and
+/// without its rule that an erase block written in sequence goes first.
 ///
-/// The pages of the erase block at hand are given in ascending order. One that comes into it meanwhile goes along if its place is still
-/// ahead.
+/// The pages of the erase block at hand are given in ascending order. One that comes into it
+/// meanwhile goes along if its place is still ahead.
 #[derive(Clone, Debug)]
 pub(super) struct EraseBlockOrder {
     pages_per_erase_block: u32,
@@ -42,7 +43,9 @@ impl EraseBlockOrder {
     }
 
     pub fn bytes(&self) -> usize {
-        self.ready.len() * size_of::<u64>() + self.waiting.len() * size_of::<u32>() + self.recency.bytes()
+        self.ready.len() * size_of::<u64>()
+            + self.waiting.len() * size_of::<u32>()
+            + self.recency.bytes()
     }
 
     #[inline]
@@ -93,10 +96,11 @@ impl EraseBlockOrder {
         self.next_of_current().is_some()
     }
 
-    /// The next page: of the erase block at hand, or else of the one that `preferred` lies in, or else of the one written to least
-    /// recently. It stays until [`EraseBlockOrder::left`] is told.
+    /// The next page: of the erase block at hand, or else of the one that `preferred` lies in, or
+    /// else of the one written to least recently. It stays until [`EraseBlockOrder::left`] is told.
     ///
-    /// Erase blocks whose waiting pages all wait for their older versions are passed over; there are at most as many as pages in flight.
+    /// Erase blocks whose waiting pages all wait for their older versions are passed over; there
+    /// are at most as many as pages in flight.
     pub fn next(&mut self, preferred: Option<Lpn>) -> Option<Lpn> {
         if !self.goes_on() {
             self.cursor = 0;
@@ -137,6 +141,9 @@ impl EraseBlockOrder {
     fn place_of(&self, lpn: Lpn) -> (usize, u64) {
         let block = self.erase_block_of(lpn);
         let page = lpn.0 - block * self.pages_per_erase_block;
-        (block as usize * self.words_per_erase_block + (page / u64::BITS) as usize, 1 << (page % u64::BITS))
+        (
+            block as usize * self.words_per_erase_block + (page / u64::BITS) as usize,
+            1 << (page % u64::BITS),
+        )
     }
 }

@@ -27,7 +27,10 @@ pub(in crate::drive) struct Lists {
 impl Lists {
     pub fn new(nodes: u32, lists: usize) -> Self {
         assert!(nodes <= ABSENT, "{nodes} nodes are more than a list can number");
-        Self { links: vec![Link { previous: NONE, next: ABSENT }; nodes as usize], ends: vec![Ends { head: NONE, tail: NONE }; lists] }
+        Self {
+            links: vec![Link { previous: NONE, next: ABSENT }; nodes as usize],
+            ends: vec![Ends { head: NONE, tail: NONE }; lists],
+        }
     }
 
     pub fn bytes(&self) -> usize {
@@ -115,7 +118,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lists_are_queues_that_nodes_can_leave(steps in prop::collection::vec((0u32..12, 0usize..2, any::<bool>()), 0..200)) {
+        fn lists_are_queues_that_nodes_can_leave(
+            steps in prop::collection::vec((0u32..12, 0usize..2, any::<bool>()), 0..200),
+        ) {
             let mut lists = Lists::new(12, 2);
             let mut plain = [VecDeque::new(), VecDeque::new()];
             for (node, list, moves) in steps {

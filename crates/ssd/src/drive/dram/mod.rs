@@ -1,7 +1,8 @@
 //! The DRAM of the drive: write-back buffer, read cache, read-ahead.
 //!
-//! Plain data structures: they hold no data, know no time and give no commands. The drive asks them what to do and tells them what
-//! is done. All are keyed by logical page through a flat table of four bytes a logical page, which exists only if they do.
+//! Plain data structures: they hold no data, know no time and give no commands. The drive asks them
+//! what to do and tells them what is done. All are keyed by logical page through a flat table of
+//! four bytes a logical page, which exists only if they do.
 
 mod erase_block_order;
 pub(super) mod lists;

@@ -32,16 +32,19 @@ struct Stream {
 
 /// Tells sequential streams, and says what to fetch ahead of them.
 ///
-/// A stream is one from its `trigger_requests`-th request on (the first counts; 0 is taken for 1): from then on as many whole pages as
-/// end within `window_bytes` beyond its last request are fetched, so the window advances with it. Not one is named twice for one stream. Two
-/// streams over the same pages name them once each: [`super::ReadCache::expect`] refuses the second time.
+/// A stream is one from its `trigger_requests`-th request on (the first counts; 0 is taken for 1):
+/// from then on as many whole pages as end within `window_bytes` beyond its last request are
+/// fetched, so the window advances with it. Not one is named twice for one stream. Two streams over
+/// the same pages name them once each: [`super::ReadCache::expect`] refuses the second time.
 ///
-/// Writes do not disturb it, nor does it learn when fetched pages are evicted before they were read.
+/// Writes do not disturb it, nor does it learn when fetched pages are evicted before they were
+/// read.
 ///
-/// - `last_request` knows one stream: a read that begins anywhere but where the last one ended begins a new one, so that streams that are
-///   mixed spoil each other (PARALLELISM 5.3).
-/// - `table` knows `streams` of them (0 is taken for 1), and replaces the least recently used. A read that begins within what was
-///   fetched ahead of a stream, beyond its last request, is in sequence as well. It is found by comparing all.
+/// - `last_request` knows one stream: a read that begins anywhere but where the last one ended
+///   begins a new one, so that streams that are mixed spoil each other (PARALLELISM 5.3).
+/// - `table` knows `streams` of them (0 is taken for 1), and replaces the least recently used. A
+///   read that begins within what was fetched ahead of a stream, beyond its last request, is in
+///   sequence as well. It is found by comparing all.
 #[derive(Clone, Debug)]
 pub struct ReadAhead {
     trigger_requests: u32,
@@ -91,8 +94,8 @@ impl ReadAhead {
         self.counters
     }
 
-    /// A read of `bytes` from byte `offset` on has come. The answer is the logical pages to fetch now, never empty: all lie beyond the
-    /// request and within the drive.
+    /// A read of `bytes` from byte `offset` on has come. The answer is the logical pages to fetch
+    /// now, never empty: all lie beyond the request and within the drive.
     pub fn observe(&mut self, offset: u64, bytes: u32) -> Option<Range<u32>> {
         if !self.is_on() {
             return None;
@@ -114,7 +117,8 @@ impl ReadAhead {
             return None;
         }
         let first = end.div_ceil(self.page_bytes).max(u64::from(stream.fetched_until));
-        let last = (end.saturating_add(self.window_bytes) / self.page_bytes).min(u64::from(self.logical_pages));
+        let last = (end.saturating_add(self.window_bytes) / self.page_bytes)
+            .min(u64::from(self.logical_pages));
         if first >= last {
             return None;
         }
@@ -133,7 +137,8 @@ impl ReadAhead {
                 return Some(index);
             }
             let fetched_until = u64::from(stream.fetched_until) * self.page_bytes;
-            if self.may_skip && skipping.is_none() && stream.next < offset && offset < fetched_until {
+            if self.may_skip && skipping.is_none() && stream.next < offset && offset < fetched_until
+            {
                 skipping = Some(index);
             }
         }
@@ -164,11 +169,17 @@ mod tests {
     const PAGE: u32 = 4096;
 
     fn read_ahead(detector: Detector, streams: u32) -> ReadAhead {
-        let config = ReadAheadConfig { detector, trigger_requests: 2, window_bytes: 8 * u64::from(PAGE), streams };
+        let config = ReadAheadConfig {
+            detector,
+            trigger_requests: 2,
+            window_bytes: 8 * u64::from(PAGE),
+            streams,
+        };
         ReadAhead::new(&config, PAGE, 10_000)
     }
 
-    /// Reads a page at each of the places in turn, each going on by itself; the number of pages that were fetched ahead.
+    /// Reads a page at each of the places in turn, each going on by itself; the number of pages
+    /// that were fetched ahead.
     fn pages_of_streams(subject: &mut ReadAhead, streams: u64, rounds: u64) -> u64 {
         for round in 0..rounds {
             for stream in 0..streams {
@@ -183,9 +194,21 @@ mod tests {
         for detector in [Detector::LastRequest, Detector::Table] {
             let mut subject = read_ahead(detector, 4);
             assert_eq!(subject.observe(0, PAGE), None, "{detector:?}: one request is no sequence");
-            assert_eq!(subject.observe(u64::from(PAGE), PAGE), Some(2..10), "{detector:?}: the window is opened");
-            assert_eq!(subject.observe(2 * u64::from(PAGE), PAGE), Some(10..11), "{detector:?}: it advances");
-            assert_eq!(subject.observe(3 * u64::from(PAGE), 2 * PAGE), Some(11..13), "{detector:?}: by as much as was read");
+            assert_eq!(
+                subject.observe(u64::from(PAGE), PAGE),
+                Some(2..10),
+                "{detector:?}: the window is opened"
+            );
+            assert_eq!(
+                subject.observe(2 * u64::from(PAGE), PAGE),
+                Some(10..11),
+                "{detector:?}: it advances"
+            );
+            assert_eq!(
+                subject.observe(3 * u64::from(PAGE), 2 * PAGE),
+                Some(11..13),
+                "{detector:?}: by as much as was read"
+            );
         }
     }
 
@@ -194,7 +217,11 @@ mod tests {
         assert_eq!(pages_of_streams(&mut read_ahead(Detector::LastRequest, 0), 1, 100), 98 + 8);
         assert_eq!(pages_of_streams(&mut read_ahead(Detector::LastRequest, 0), 2, 100), 0);
         assert_eq!(pages_of_streams(&mut read_ahead(Detector::Table, 4), 4, 100), 4 * (98 + 8));
-        assert_eq!(pages_of_streams(&mut read_ahead(Detector::Table, 4), 5, 100), 0, "one stream more than the table has");
+        assert_eq!(
+            pages_of_streams(&mut read_ahead(Detector::Table, 4), 5, 100),
+            0,
+            "one stream more than the table has"
+        );
     }
 
     #[test]
@@ -203,7 +230,11 @@ mod tests {
             let mut subject = read_ahead(detector, 1);
             let _ = subject.observe(0, PAGE);
             let _ = subject.observe(u64::from(PAGE), PAGE);
-            assert_eq!(subject.observe(5 * u64::from(PAGE), PAGE), goes_on.then_some(10..14), "{detector:?}");
+            assert_eq!(
+                subject.observe(5 * u64::from(PAGE), PAGE),
+                goes_on.then_some(10..14),
+                "{detector:?}"
+            );
         }
     }
 
@@ -229,19 +260,26 @@ mod tests {
     }
 
     proptest! {
-        /// Reads at random of a few streams: what is fetched for a stream is a run without gap or repetition, right beyond its reads.
+        /// Reads at random of a few streams: what is fetched for a stream is a run without gap or
+        /// repetition, right beyond its reads.
         #[test]
         fn the_table_fetches_every_stream_as_if_it_were_alone(
             reads in prop::collection::vec((0u64..4, 1u32..20_000), 1..200),
             trigger in 0u32..4,
             window in 0u64..100_000,
         ) {
-            let config = ReadAheadConfig { detector: Detector::Table, trigger_requests: trigger, window_bytes: window, streams: 4 };
+            let config = ReadAheadConfig {
+                detector: Detector::Table,
+                trigger_requests: trigger,
+                window_bytes: window,
+                streams: 4,
+            };
             let alone = ReadAheadConfig { detector: Detector::LastRequest, ..config.clone() };
             // Streams lie 400 MB apart: they do not meet.
             let logical_pages = 400_000;
             let mut mixed = ReadAhead::new(&config, PAGE, logical_pages);
-            let mut lone: Vec<_> = (0..4).map(|_| ReadAhead::new(&alone, PAGE, logical_pages)).collect();
+            let mut lone: Vec<_> =
+                (0..4).map(|_| ReadAhead::new(&alone, PAGE, logical_pages)).collect();
             let mut places: Vec<u64> = (0..4).map(|stream| stream * 400_000_000).collect();
             let mut until = [0u32; 4];
             for (stream, bytes) in reads {

@@ -48,7 +48,8 @@ struct Slot {
 
 /// Pages that were read, or fetched ahead: the least recently used is evicted first.
 ///
-/// A page on its way takes its slot from the beginning. One that was overwritten meanwhile is dropped when it arrives.
+/// A page on its way takes its slot from the beginning. One that was overwritten meanwhile is
+/// dropped when it arrives.
 #[derive(Clone, Debug)]
 pub struct ReadCache {
     capacity: u32,
@@ -61,8 +62,8 @@ pub struct ReadCache {
 }
 
 impl ReadCache {
-    /// A cache of `bytes` for a drive of `logical_pages` pages of `page_bytes`. With less than a page it has no capacity: every look-up
-    /// misses, and nothing is kept.
+    /// A cache of `bytes` for a drive of `logical_pages` pages of `page_bytes`. With less than a
+    /// page it has no capacity: every look-up misses, and nothing is kept.
     ///
     /// # Panics
     /// If a page has no bytes: a bug of the caller.
@@ -95,7 +96,9 @@ impl ReadCache {
     /// Memory of the tables in bytes.
     #[must_use]
     pub fn table_bytes(&self) -> usize {
-        (self.slot_of.len() + self.free.capacity()) * size_of::<u32>() + self.slots.len() * size_of::<Slot>() + self.recency.bytes()
+        (self.slot_of.len() + self.free.capacity()) * size_of::<u32>()
+            + self.slots.len() * size_of::<Slot>()
+            + self.recency.bytes()
     }
 
     /// Whether a page is here. Neither its recency nor a counter changes.
@@ -144,7 +147,8 @@ impl ReadCache {
         self.look_up(lpn) == Lookup::Hit
     }
 
-    /// Keeps a page that was read for the host, as the most recently used one. If all slots are of pages on their way, it is not kept.
+    /// Keeps a page that was read for the host, as the most recently used one. If all slots are of
+    /// pages on their way, it is not kept.
     pub fn insert(&mut self, lpn: Lpn) {
         if let Some(slot) = self.find(lpn) {
             self.slots[slot as usize].is_present = true;
@@ -157,7 +161,8 @@ impl ReadCache {
         }
     }
 
-    /// Forgets a page, because it was written or trimmed. If it is on its way, it is dropped on arrival.
+    /// Forgets a page, because it was written or trimmed. If it is on its way, it is dropped on
+    /// arrival.
     #[inline]
     pub fn remove(&mut self, lpn: Lpn) {
         let Some(slot) = self.find(lpn) else { return };
@@ -172,20 +177,22 @@ impl ReadCache {
         }
     }
 
-    /// Makes room for a page that is to be fetched ahead. If the answer is no, it must not be fetched: it is here or on its way already
-    /// (be it in an old version), or all slots are of pages on their way. If it is yes, [`ReadCache::arrived`] has to follow.
+    /// Makes room for a page that is to be fetched ahead. If the answer is no, it must not be
+    /// fetched: it is here or on its way already (be it in an old version), or all slots are of
+    /// pages on their way. If it is yes, [`ReadCache::arrived`] has to follow.
     pub fn expect(&mut self, lpn: Lpn) -> bool {
         if self.capacity == 0 || self.find(lpn).is_some() {
             return false;
         }
         let Some(slot) = self.take_slot(lpn) else { return false };
-        self.slots[slot as usize] = Slot { lpn: lpn.0, is_fetched: true, is_unused: true, ..Slot::default() };
+        self.slots[slot as usize] =
+            Slot { lpn: lpn.0, is_fetched: true, is_unused: true, ..Slot::default() };
         self.counters.fetched += 1;
         true
     }
 
-    /// A page that [`ReadCache::expect`] said yes to has come: it is the most recently used now. Whether it is the newest version and
-    /// was kept.
+    /// A page that [`ReadCache::expect`] said yes to has come: it is the most recently used now.
+    /// Whether it is the newest version and was kept.
     ///
     /// # Panics
     /// If the page was not on its way.
@@ -273,21 +280,37 @@ mod tests {
     }
 
     fn any_step() -> impl Strategy<Value = (Step, u32)> {
-        let step = prop::sample::select(vec![Step::LookUp, Step::Insert, Step::Write, Step::Expect, Step::Arrive]);
+        let step = prop::sample::select(vec![
+            Step::LookUp,
+            Step::Insert,
+            Step::Write,
+            Step::Expect,
+            Step::Arrive,
+        ]);
         (step, 0..PAGES)
     }
 
     /// Makes room in the model: the least recently used page that is not on its way goes.
     fn make_room(model: &mut [Plain], capacity: usize) -> bool {
-        let taken = model.iter().filter(|page| page.here.is_some() || page.coming.is_some()).count();
+        let taken =
+            model.iter().filter(|page| page.here.is_some() || page.coming.is_some()).count();
         if taken < capacity {
             return true;
         }
-        let oldest = model.iter_mut().filter(|page| page.here.is_some() && page.coming.is_none()).min_by_key(|page| page.used_at);
+        let oldest = model
+            .iter_mut()
+            .filter(|page| page.here.is_some() && page.coming.is_none())
+            .min_by_key(|page| page.used_at);
         oldest.map(|page| page.here = None).is_some()
     }
 
-    fn plain_step(model: &mut [Plain], capacity: usize, step: Step, lpn: u32, now: u64) -> Option<bool> {
+    fn plain_step(
+        model: &mut [Plain],
+        capacity: usize,
+        step: Step,
+        lpn: u32,
+        now: u64,
+    ) -> Option<bool> {
         let page = model[lpn as usize];
         let is_known = page.here.is_some() || page.coming.is_some();
         match step {
@@ -330,12 +353,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_holds_what_a_plain_cache_holds(capacity in 0u32..6, steps in prop::collection::vec(any_step(), 0..300)) {
+        fn it_holds_what_a_plain_cache_holds(
+            capacity in 0u32..6,
+            steps in prop::collection::vec(any_step(), 0..300),
+        ) {
             let mut cache = ReadCache::new(u64::from(capacity) * 4096 + 100, 4096, PAGES);
             let mut model = [Plain::default(); PAGES as usize];
             for (now, (step, lpn)) in (1u64..).zip(steps) {
                 let before = model[lpn as usize];
-                let answer = if capacity == 0 { None } else { plain_step(&mut model, capacity as usize, step, lpn, now) };
+                let answer = if capacity == 0 {
+                    None
+                } else {
+                    plain_step(&mut model, capacity as usize, step, lpn, now)
+                };
                 let page = Lpn(lpn);
                 match step {
                     Step::LookUp => {
@@ -350,16 +380,27 @@ mod tests {
                     Step::Insert => cache.insert(page),
                     Step::Write => cache.remove(page),
                     Step::Expect => prop_assert_eq!(cache.expect(page), answer.unwrap_or(false)),
-                    Step::Arrive if before.coming.is_some() => prop_assert_eq!(Some(cache.arrived(page)), answer),
+                    Step::Arrive if before.coming.is_some() => {
+                        prop_assert_eq!(Some(cache.arrived(page)), answer);
+                    }
                     Step::Arrive => {}
                 }
                 for (lpn, plain) in (0u32..).zip(&model) {
                     // Whatever is here is the newest version: no read may get an old one.
                     prop_assert!(plain.here.is_none_or(|version| version == plain.newest));
                     prop_assert_eq!(cache.contains(Lpn(lpn)), plain.here.is_some());
-                    prop_assert_eq!(cache.is_expected(Lpn(lpn)), plain.here.is_none() && plain.coming == Some(plain.newest));
+                    prop_assert_eq!(
+                        cache.is_expected(Lpn(lpn)),
+                        plain.here.is_none() && plain.coming == Some(plain.newest)
+                    );
                 }
-                prop_assert!(model.iter().filter(|plain| plain.here.is_some() || plain.coming.is_some()).count() <= capacity as usize);
+                prop_assert!(
+                    model
+                        .iter()
+                        .filter(|plain| plain.here.is_some() || plain.coming.is_some())
+                        .count()
+                        <= capacity as usize
+                );
             }
         }
     }
@@ -383,7 +424,10 @@ mod tests {
         assert!(cache.arrived(Lpn(0)) && cache.arrived(Lpn(1)));
         assert_eq!(cache.look_up(Lpn(0)), Lookup::Hit);
         let counters = cache.counters();
-        assert_eq!((counters.fetched, counters.fetched_and_used, counters.hits, counters.expected_hits), (2, 1, 1, 1));
+        assert_eq!(
+            (counters.fetched, counters.fetched_and_used, counters.hits, counters.expected_hits),
+            (2, 1, 1, 1)
+        );
     }
 
     #[test]

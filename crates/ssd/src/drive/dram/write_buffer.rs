@@ -76,20 +76,23 @@ const URGENT: usize = 1;
 
 /// Pages that the host has written and that are not yet, or not yet fully, on flash.
 ///
-/// A slot is taken from [`WriteBuffer::write`] to [`WriteBuffer::flushed`]. After each of these calls, and after a FLUSH, the drive
-/// calls [`WriteBuffer::next_flush`] until it gives nothing.
+/// A slot is taken from [`WriteBuffer::write`] to [`WriteBuffer::flushed`]. After each of these
+/// calls, and after a FLUSH, the drive calls [`WriteBuffer::next_flush`] until it gives nothing.
 ///
 /// What the rules of the profile mean:
-/// - `eager`: once `flush_pages` pages wait, so many are sent, then again. Fewer wait on until there are more, or a FLUSH.
-/// - `when_full`: nothing is sent until no slot is free. Then `flush_pages` are sent, and not one of their slots is given away before the
-///   last one is programmed: a write either takes no time or that of a whole batch, which makes two belts of response times (SCHEDULER
-///   figure 4.19).
-/// - `batches`: from half full on, `flush_pages` are sent at a time, and their slots are given away together; the free half takes writes
-///   meanwhile.
-/// - `by_erase_block`: a batch ends with an erase block's last page, so it may be longer than `flush_pages`.
+/// - `eager`: once `flush_pages` pages wait, so many are sent, then again. Fewer wait on until
+///   there are more, or a FLUSH.
+/// - `when_full`: nothing is sent until no slot is free. Then `flush_pages` are sent, and not one
+///   of their slots is given away before the last one is programmed: a write either takes no time
+///   or that of a whole batch, which makes two belts of response times (SCHEDULER figure 4.19).
+/// - `batches`: from half full on, `flush_pages` are sent at a time, and their slots are given away
+///   together; the free half takes writes meanwhile.
+/// - `by_erase_block`: a batch ends with an erase block's last page, so it may be longer than
+///   `flush_pages`.
 /// - FLUSH and FUA override the rule, not `in_flight_pages`.
 ///
-/// A page that is written while its last version is in flight takes a slot of its own, and is not sent before that one is programmed.
+/// A page that is written while its last version is in flight takes a slot of its own, and is not
+/// sent before that one is programmed.
 #[derive(Clone, Debug)]
 pub struct WriteBuffer {
     rule: FlushRule,
@@ -103,7 +106,8 @@ pub struct WriteBuffer {
     free: Vec<u32>,
     /// All versions, waiting and in flight, in the order of their arrival.
     age: Lists,
-    /// Waiting versions in the order of their arrival, and the urgent ones in the order of their urging.
+    /// Waiting versions in the order of their arrival, and the urgent ones in the order of their
+    /// urging.
     queues: Lists,
     /// Only for `by_erase_block`.
     by_erase_block: Option<EraseBlockOrder>,
@@ -114,7 +118,8 @@ pub struct WriteBuffer {
     batch_in_flight: u32,
     /// The batch has its pages, and only goes on to the end of the erase block at hand.
     batch_is_tail: bool,
-    /// Under `batches`: slots of the batch at hand that are programmed, to be given back with its last one.
+    /// Under `batches`: slots of the batch at hand that are programmed, to be given back with its
+    /// last one.
     kept_back: Vec<u32>,
     next_sequence: u64,
     /// Versions that arrived before have to go.
@@ -123,26 +128,45 @@ pub struct WriteBuffer {
 }
 
 impl WriteBuffer {
-    /// A buffer for a drive of `logical_pages` pages of `page_bytes`. `pages_per_erase_block` logical pages make a logical erase block
-    /// for `by_erase_block`; `planes` is the limit of pages in flight if the profile names none.
+    /// A buffer for a drive of `logical_pages` pages of `page_bytes`. `pages_per_erase_block`
+    /// logical pages make a logical erase block for `by_erase_block`; `planes` is the limit of
+    /// pages in flight if the profile names none.
     ///
     /// With less than one page of memory the capacity is 0, and nothing may be written to it.
     ///
     /// # Panics
     /// If a page has no bytes, an erase block no pages, or the drive no planes: bugs of the caller.
     #[must_use]
-    pub fn new(config: &WriteBufferConfig, page_bytes: u32, logical_pages: u32, pages_per_erase_block: u32, planes: u32) -> Self {
+    pub fn new(
+        config: &WriteBufferConfig,
+        page_bytes: u32,
+        logical_pages: u32,
+        pages_per_erase_block: u32,
+        planes: u32,
+    ) -> Self {
         assert!(page_bytes > 0, "a page has bytes");
         assert!(planes > 0, "a drive has planes");
-        // Twice the logical pages hold every page once in flight and once waiting: more can never be used.
+        // Twice the logical pages hold every page once in flight and once waiting: more can never
+        // be used.
         let most = (u64::from(logical_pages) * 2).min(u64::from(u32::MAX - 2));
         let capacity = (config.bytes / u64::from(page_bytes)).min(most) as u32;
         let is_used = capacity > 0;
-        let free_slot = Slot { sequence: 0, lpn: u32::MAX, older: NONE, state: State::Free, of_batch: false, stale: false };
+        let free_slot = Slot {
+            sequence: 0,
+            lpn: u32::MAX,
+            older: NONE,
+            state: State::Free,
+            of_batch: false,
+            stale: false,
+        };
         Self {
             rule: config.flush,
             flush_pages: config.flush_pages.min(capacity).max(1),
-            in_flight_limit: if config.in_flight_pages == 0 { planes } else { config.in_flight_pages },
+            in_flight_limit: if config.in_flight_pages == 0 {
+                planes
+            } else {
+                config.in_flight_pages
+            },
             capacity,
             slot_of: if is_used { vec![NONE; logical_pages as usize] } else { Vec::new() },
             slots: vec![free_slot; capacity as usize],
@@ -236,7 +260,11 @@ impl WriteBuffer {
     /// If the buffer has no capacity.
     #[inline]
     pub fn write(&mut self, lpn: Lpn) -> Admission {
-        assert!(self.capacity > 0, "page {} is written to a buffer without room for any page", lpn.0);
+        assert!(
+            self.capacity > 0,
+            "page {} is written to a buffer without room for any page",
+            lpn.0
+        );
         let newest = self.slot_of[lpn.index()];
         if newest != NONE && self.slots[newest as usize].state != State::InFlight {
             self.counters.merged += 1;
@@ -253,8 +281,14 @@ impl WriteBuffer {
             self.counters.full += 1;
             return Admission::Full;
         };
-        self.slots[slot as usize] =
-            Slot { sequence: self.next_sequence, lpn: lpn.0, older: newest, state: State::Waiting, of_batch: false, stale: false };
+        self.slots[slot as usize] = Slot {
+            sequence: self.next_sequence,
+            lpn: lpn.0,
+            older: newest,
+            state: State::Waiting,
+            of_batch: false,
+            stale: false,
+        };
         self.next_sequence += 1;
         self.slot_of[lpn.index()] = slot;
         self.age.push_back(0, slot);
@@ -267,7 +301,8 @@ impl WriteBuffer {
         Admission::Stored
     }
 
-    /// The next page that has to be sent to flash now, if there is one; it is in flight from then on.
+    /// The next page that has to be sent to flash now, if there is one; it is in flight from then
+    /// on.
     pub fn next_flush(&mut self) -> Option<Lpn> {
         if self.waiting == 0 || self.in_flight >= self.in_flight_limit {
             return None;
@@ -291,7 +326,8 @@ impl WriteBuffer {
         Some(lpn)
     }
 
-    /// A page that [`WriteBuffer::next_flush`] gave is programmed: its slot is free, or will be with the last one of its batch.
+    /// A page that [`WriteBuffer::next_flush`] gave is programmed: its slot is free, or will be
+    /// with the last one of its batch.
     ///
     /// # Panics
     /// If the page is not in flight.
@@ -322,7 +358,8 @@ impl WriteBuffer {
         }
     }
 
-    /// Forgets a page. A version in flight is programmed all the same, but no read finds it any more.
+    /// Forgets a page. A version in flight is programmed all the same, but no read finds it any
+    /// more.
     pub fn trim(&mut self, lpn: Lpn) {
         let newest = self.newest_of(lpn);
         if newest == NONE {
@@ -368,7 +405,8 @@ impl WriteBuffer {
         PageTicket { lpn, before: self.next_sequence }
     }
 
-    /// Whether the versions of a page that were here when the ticket was given are programmed, or trimmed.
+    /// Whether the versions of a page that were here when the ticket was given are programmed, or
+    /// trimmed.
     #[must_use]
     pub fn is_page_durable(&self, ticket: PageTicket) -> bool {
         let mut slot = self.newest_of(ticket.lpn);
@@ -405,7 +443,9 @@ impl WriteBuffer {
                 FlushRule::Eager => self.waiting >= self.flush_pages,
                 // While a FLUSH makes room there is no need to.
                 FlushRule::WhenFull => self.free.is_empty() && self.in_flight == 0,
-                FlushRule::Batches => self.waiting >= self.capacity.div_ceil(2) && self.in_flight == 0,
+                FlushRule::Batches => {
+                    self.waiting >= self.capacity.div_ceil(2) && self.in_flight == 0
+                }
             };
         if is_due {
             self.batch_left = self.flush_pages;
@@ -435,19 +475,22 @@ impl WriteBuffer {
             return urgent;
         }
         let oldest = self.first_ready(WAITING);
-        let drains = oldest.is_some_and(|slot| self.slots[slot as usize].sequence < self.drain_before);
+        let drains =
+            oldest.is_some_and(|slot| self.slots[slot as usize].sequence < self.drain_before);
         if self.batch_left == 0 && !drains {
             return None;
         }
         let Some(order) = &mut self.by_erase_block else { return oldest };
-        // The least recent erase block might never be the oldest page's, if the host writes to that one again and again: a FLUSH
-        // would not end.
-        let preferred = if drains { oldest.map(|slot| Lpn(self.slots[slot as usize].lpn)) } else { None };
+        // The least recent erase block might never be the oldest page's, if the host writes to that
+        // one again and again: a FLUSH would not end.
+        let preferred =
+            if drains { oldest.map(|slot| Lpn(self.slots[slot as usize].lpn)) } else { None };
         let lpn = order.next(preferred)?;
         Some(self.slot_of[lpn.index()])
     }
 
-    /// The first of a queue whose older version is not in flight. At most as many are passed over as are in flight.
+    /// The first of a queue whose older version is not in flight. At most as many are passed over
+    /// as are in flight.
     fn first_ready(&self, queue: usize) -> Option<u32> {
         let mut slot = self.queues.first(queue);
         while slot != NONE && self.slots[slot as usize].older != NONE {

@@ -5,7 +5,8 @@ use serde::Serialize;
 use crate::drive::media::{Cause, FlashOp};
 use crate::drive::time::Picos;
 
-/// Picoseconds that a die was busy, by [`FlashOp`] and [`Cause`]. Time in which several planes of a die work counts once.
+/// Picoseconds that a die was busy, by [`FlashOp`] and [`Cause`]. Time in which several planes of a
+/// die work counts once.
 pub type BusyTime = [[Picos; Cause::ALL.len()]; FlashOp::ALL.len()];
 
 /// Shares of the time of a die, or of all dies, 0 ... 1, which add up to 1.
@@ -42,7 +43,11 @@ impl DieShare {
         let mut by_cause = [0_u128; Cause::ALL.len()];
         for (die, busy) in dies.iter().enumerate() {
             let sum: u128 = busy.iter().flatten().map(|&picos| u128::from(picos)).sum();
-            assert!(sum <= u128::from(elapsed), "of {elapsed} ps, die {die} of {} was busy for {sum} ps: {busy:?}", dies.len());
+            assert!(
+                sum <= u128::from(elapsed),
+                "of {elapsed} ps, die {die} of {} was busy for {sum} ps: {busy:?}",
+                dies.len()
+            );
             for of_op in busy {
                 by_cause.iter_mut().zip(of_op).for_each(|(sum, &picos)| *sum += u128::from(picos));
             }
@@ -54,7 +59,10 @@ impl DieShare {
         let [host, mapping, cleaning, wear_levelling] = by_cause.map(|sum| sum as f64 / all as f64);
         let idle = (all - by_cause.iter().sum::<u128>()) as f64 / all as f64;
         let share = Self { host, mapping, cleaning, wear_levelling, idle };
-        assert!((share.busy() + idle - 1.0).abs() < 1e-9, "the shares of the dies' time do not add up: {share:?}");
+        assert!(
+            (share.busy() + idle - 1.0).abs() < 1e-9,
+            "the shares of the dies' time do not add up: {share:?}"
+        );
         share
     }
 
@@ -90,7 +98,13 @@ mod tests {
         die[FlashOp::Erase as usize][Cause::Cleaning as usize] = 125;
         die[FlashOp::CopyBack as usize][Cause::WearLevelling as usize] = 25;
         die[FlashOp::Read as usize][Cause::Mapping as usize] = 100;
-        let expected = DieShare { host: 0.25, mapping: 0.1, cleaning: 0.125, wear_levelling: 0.025, idle: 0.5 };
+        let expected = DieShare {
+            host: 0.25,
+            mapping: 0.1,
+            cleaning: 0.125,
+            wear_levelling: 0.025,
+            idle: 0.5,
+        };
         let found = DieShare::of(&die, 1000);
         assert_eq!(found, expected);
         assert!((found.busy() - 0.5).abs() < 1e-12 && (found.internal() - 0.25).abs() < 1e-12);
@@ -113,7 +127,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn shares_add_up(dies in prop::collection::vec(prop::array::uniform4(prop::array::uniform4(0..1_u64 << 58)), 0..20)) {
+        fn shares_add_up(
+            dies in prop::collection::vec(
+                prop::array::uniform4(prop::array::uniform4(0..1_u64 << 58)),
+                0..20,
+            ),
+        ) {
             let share = DieShare::total(&dies, 1 << 62);
             prop_assert!((share.busy() + share.idle - 1.0).abs() < 1e-12);
             prop_assert!(share.idle >= 0.0);

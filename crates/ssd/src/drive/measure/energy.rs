@@ -8,8 +8,9 @@ use crate::drive::time::{PICOS_PER_SECOND, Picos};
 
 /// Energy of a run in joules: an estimate.
 ///
-/// It is counts times the profile's energy of an operation, with the same energy for each page of a kind, whatever its data, page type or wear;
-/// everything else that draws power (controller, DRAM, link) is one constant, busy or not.
+/// It is counts times the profile's energy of an operation, with the same energy for each page of a
+/// kind, whatever its data, page type or wear; everything else that draws power (controller, DRAM,
+/// link) is one constant, busy or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Energy {
     /// Page reads, in joules.
@@ -29,10 +30,16 @@ pub struct Energy {
 }
 
 impl Energy {
-    /// Of a run with so many `operations`, in the order of [`FlashOp::ALL`], and so many bytes on the channels. A copy-back costs a read and
-    /// a program. `None` if the profile gives no energy at all: no figure is better than 0 joules.
+    /// Of a run with so many `operations`, in the order of [`FlashOp::ALL`], and so many bytes on
+    /// the channels. A copy-back costs a read and a program. `None` if the profile gives no energy
+    /// at all: no figure is better than 0 joules.
     #[must_use]
-    pub fn of(config: &EnergyConfig, operations: &[u64; FlashOp::ALL.len()], transferred_bytes: u64, elapsed: Picos) -> Option<Self> {
+    pub fn of(
+        config: &EnergyConfig,
+        operations: &[u64; FlashOp::ALL.len()],
+        transferred_bytes: u64,
+        elapsed: Picos,
+    ) -> Option<Self> {
         if *config == EnergyConfig::default() {
             return None;
         }
@@ -43,9 +50,18 @@ impl Energy {
         let erase_joules = erases * config.erase_nj * 1e-9;
         let transfer_joules = transferred_bytes as f64 * config.transfer_pj_per_byte * 1e-12;
         let idle_joules = seconds * config.idle_mw * 1e-3;
-        let total_joules = read_joules + program_joules + erase_joules + transfer_joules + idle_joules;
+        let total_joules =
+            read_joules + program_joules + erase_joules + transfer_joules + idle_joules;
         let mean_watts = if elapsed == 0 { 0.0 } else { total_joules / seconds };
-        Some(Self { read_joules, program_joules, erase_joules, transfer_joules, idle_joules, total_joules, mean_watts })
+        Some(Self {
+            read_joules,
+            program_joules,
+            erase_joules,
+            transfer_joules,
+            idle_joules,
+            total_joules,
+            mean_watts,
+        })
     }
 }
 
@@ -54,7 +70,13 @@ mod tests {
     use super::*;
 
     fn config() -> EnergyConfig {
-        EnergyConfig { read_nj: 1000.0, program_nj: 5000.0, erase_nj: 20_000.0, transfer_pj_per_byte: 10.0, idle_mw: 500.0 }
+        EnergyConfig {
+            read_nj: 1000.0,
+            program_nj: 5000.0,
+            erase_nj: 20_000.0,
+            transfer_pj_per_byte: 10.0,
+            idle_mw: 500.0,
+        }
     }
 
     fn close(found: f64, expected: f64) -> bool {
@@ -68,7 +90,8 @@ mod tests {
         operations[FlashOp::Program as usize] = 100_000;
         operations[FlashOp::Erase as usize] = 10_000;
         operations[FlashOp::CopyBack as usize] = 100_000;
-        let energy = Energy::of(&config(), &operations, 1_000_000_000, 2 * PICOS_PER_SECOND).unwrap();
+        let energy =
+            Energy::of(&config(), &operations, 1_000_000_000, 2 * PICOS_PER_SECOND).unwrap();
         assert!(close(energy.read_joules, 1.1));
         assert!(close(energy.program_joules, 1.0));
         assert!(close(energy.erase_joules, 0.2));

@@ -6,13 +6,15 @@ use crate::drive::time::Picos;
 
 /// A running hash of the events of a run, in their order: two runs that give the same did the same.
 ///
-/// It is ours, since the value is written into results and compared with that of other versions and machines, and no crate promises the same
-/// value across its versions (nor do the hashers of the standard library). It is not for hash tables and resists nobody who wants it to collide;
-/// that two different runs agree by accident has a chance of about 2^-64.
+/// It is ours, since the value is written into results and compared with that of other versions and
+/// machines, and no crate promises the same value across its versions (nor do the hashers of the
+/// standard library). It is not for hash tables and resists nobody who wants it to collide; that
+/// two different runs agree by accident has a chance of about 2^-64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventHash(u64);
 
-/// Odd, so that multiplication loses nothing, with bits set without a pattern: the golden ratio, and the two multipliers of SplitMix64.
+/// Odd, so that multiplication loses nothing, with bits set without a pattern: the golden ratio,
+/// and the two multipliers of SplitMix64.
 const BY_TIME: u64 = 0x9e37_79b9_7f4a_7c15;
 const BY_WHAT: u64 = 0xbf58_476d_1ce4_e5b9;
 const BY_STATE: u64 = 0x94d0_49bb_1331_11eb;
@@ -33,12 +35,14 @@ impl EventHash {
     /// An event of some kind, at a time, to something with a number.
     #[inline]
     pub const fn add(&mut self, time: Picos, kind: u8, id: u64) {
-        // The event is mixed first, by itself: only one rotation, one addition and one multiplication wait for the event before.
+        // The event is mixed first, by itself: only one rotation, one addition and one
+        // multiplication wait for the event before.
         let what = (id.rotate_left(8) ^ kind as u64).wrapping_mul(BY_WHAT);
         self.mix(time.wrapping_mul(BY_TIME) ^ what.rotate_left(32));
     }
 
-    /// One word of any meaning. [`Self::add`] is as quick as one of these and takes all of an event.
+    /// One word of any meaning. [`Self::add`] is as quick as one of these and takes all of an
+    /// event.
     #[inline]
     pub const fn mix(&mut self, word: u64) {
         self.0 = self.0.rotate_left(29).wrapping_add(word).wrapping_mul(BY_STATE);
@@ -75,12 +79,16 @@ mod tests {
         hash.value()
     }
 
-    /// From a second implementation, in Python. If they change, all recorded hashes become worthless.
+    /// From a second implementation, in Python. If they change, all recorded hashes become
+    /// worthless.
     #[test]
     fn values_never_change() {
         assert_eq!(EventHash::new().to_string(), "e220a8397b1dcdaf");
         assert_eq!(format!("{:016x}", of(&[(0, 0, 0)])), "8c0d75cbcafe68e9");
-        assert_eq!(format!("{:016x}", of(&[(75_000_000, 1, 42), (u64::MAX, 255, u64::MAX)])), "5c63531fea99b695");
+        assert_eq!(
+            format!("{:016x}", of(&[(75_000_000, 1, 42), (u64::MAX, 255, u64::MAX)])),
+            "5c63531fea99b695"
+        );
         let many: Vec<_> = (0..1000).map(|i| (i * 833, (i % 7) as u8, i * i)).collect();
         assert_eq!(format!("{:016x}", of(&many)), "b9b7bb7135f1d48b");
     }
@@ -105,7 +113,9 @@ mod tests {
     proptest! {
         #[test]
         fn each_bit_of_each_event_matters(
-            events in prop::collection::vec((any::<u64>(), any::<u8>(), any::<u64>()), 1..20), which in any::<prop::sample::Index>(), bit in 0..136_u32,
+            events in prop::collection::vec((any::<u64>(), any::<u8>(), any::<u64>()), 1..20),
+            which in any::<prop::sample::Index>(),
+            bit in 0..136_u32,
         ) {
             let mut changed = events.clone();
             let event = which.get_mut(&mut changed);
@@ -118,7 +128,9 @@ mod tests {
         }
 
         #[test]
-        fn order_matters(events in prop::collection::vec((any::<u64>(), any::<u8>(), any::<u64>()), 2..20)) {
+        fn order_matters(
+            events in prop::collection::vec((any::<u64>(), any::<u8>(), any::<u64>()), 2..20),
+        ) {
             let mut turned = events.clone();
             turned.reverse();
             prop_assert_eq!(of(&events) == of(&turned), events == turned);

@@ -25,15 +25,23 @@ pub enum Delay {
     Erase = 5,
     /// The flash commands' own time: what an idle drive would take, too.
     Service = 6,
-    /// Waited for room in the write-back buffer behind other pages that were on their way to flash: the page that made room in the end tells
-    /// the other causes.
+    /// Waited for room in the write-back buffer behind other pages that were on their way to flash:
+    /// the page that made room in the end tells the other causes.
     Buffer = 7,
 }
 
 impl Delay {
     /// All, in the order of their numbers.
-    pub const ALL: [Self; 8] =
-        [Self::Queue, Self::Channel, Self::DieBusy, Self::Cleaning, Self::WearLevelling, Self::Erase, Self::Service, Self::Buffer];
+    pub const ALL: [Self; 8] = [
+        Self::Queue,
+        Self::Channel,
+        Self::DieBusy,
+        Self::Cleaning,
+        Self::WearLevelling,
+        Self::Erase,
+        Self::Service,
+        Self::Buffer,
+    ];
 
     /// The name in tables and files.
     #[must_use]
@@ -77,17 +85,29 @@ impl<T> ByDelay<T> {
     #[inline]
     #[must_use]
     pub fn into_array(self) -> [T; 8] {
-        [self.queue, self.channel, self.die_busy, self.cleaning, self.wear_levelling, self.erase, self.service, self.buffer]
+        [
+            self.queue,
+            self.channel,
+            self.die_busy,
+            self.cleaning,
+            self.wear_levelling,
+            self.erase,
+            self.service,
+            self.buffer,
+        ]
     }
 
     /// From the order of [`Delay::ALL`].
     #[must_use]
-    pub fn from_array([queue, channel, die_busy, cleaning, wear_levelling, erase, service, buffer]: [T; 8]) -> Self {
+    pub fn from_array(
+        [queue, channel, die_busy, cleaning, wear_levelling, erase, service, buffer]: [T; 8],
+    ) -> Self {
         Self { queue, channel, die_busy, cleaning, wear_levelling, erase, service, buffer }
     }
 }
 
-/// Where the time of one request went, in picoseconds, on its critical path: of a request of many pages, the page that was done last.
+/// Where the time of one request went, in picoseconds, on its critical path: of a request of many
+/// pages, the page that was done last.
 pub type RequestDelays = ByDelay<Picos>;
 
 impl RequestDelays {
@@ -98,10 +118,11 @@ impl RequestDelays {
         self.into_array().iter().sum()
     }
 
-    /// Of a request that took `latency` and ended with a flash command that took `flash`: all the rest is [`Delay::Queue`]. For a request
-    /// that needed no flash, such as a buffered write, that is all of it: `flash` is then `Delays::default()`. Of a write that waited for
-    /// room in the buffer, for `stalled` in all, `flash` is what the page spent meanwhile that made room in the end, and the rest of
-    /// `stalled` is [`Delay::Buffer`].
+    /// Of a request that took `latency` and ended with a flash command that took `flash`: all the
+    /// rest is [`Delay::Queue`]. For a request that needed no flash, such as a buffered write, that
+    /// is all of it: `flash` is then `Delays::default()`. Of a write that waited for room in the
+    /// buffer, for `stalled` in all, `flash` is what the page spent meanwhile that made room in the
+    /// end, and the rest of `stalled` is [`Delay::Buffer`].
     ///
     /// # Panics
     /// If the flash command took longer than the request.
@@ -109,7 +130,16 @@ impl RequestDelays {
     #[must_use]
     pub fn around(latency: Picos, flash: &Delays, stalled: Picos) -> Self {
         let &Delays { die_busy, cleaning, wear_levelling, erase, channel, service } = flash;
-        let mut inside = Self { queue: 0, channel, die_busy, cleaning, wear_levelling, erase, service, buffer: 0 };
+        let mut inside = Self {
+            queue: 0,
+            channel,
+            die_busy,
+            cleaning,
+            wear_levelling,
+            erase,
+            service,
+            buffer: 0,
+        };
         inside.buffer = stalled.saturating_sub(inside.total());
         let queue = latency.checked_sub(inside.total());
         Self { queue: queue.expect("a flash command lies within its request"), ..inside }
@@ -165,7 +195,8 @@ pub struct OpSummary {
 
 /// Latencies of all requests, by operation and by what delayed them.
 ///
-/// Histograms have 3 significant digits and begin small; one that reaches up to minutes takes 0.2 MiB.
+/// Histograms have 3 significant digits and begin small; one that reaches up to minutes takes 0.2
+/// MiB.
 #[derive(Clone, Debug)]
 pub struct Latencies {
     by_op: [OpLatencies; IoOp::ALL.len()],
@@ -190,11 +221,16 @@ impl Latencies {
     /// If the delays do not add up to the latency.
     #[inline]
     pub fn record(&mut self, op: IoOp, latency: Picos, delays: &RequestDelays) {
-        assert!(delays.total() == latency, "a {} took {latency} ps, its delays do not add up to that: {delays:?}", op.name());
+        assert!(
+            delays.total() == latency,
+            "a {} took {latency} ps, its delays do not add up to that: {delays:?}",
+            op.name()
+        );
         let found = &mut self.by_op[op as usize];
         found.latency.add(latency);
         for (distribution, picos) in found.delays.iter_mut().zip(delays.into_array()) {
-            // Most requests are spared most delays: they are told from the number of requests, and cost nothing here.
+            // Most requests are spared most delays: they are told from the number of requests, and
+            // cost nothing here.
             if picos > 0 {
                 distribution.add(picos);
             }
@@ -221,14 +257,16 @@ impl Latencies {
         sum.summary()
     }
 
-    /// The latency histogram of an operation: upper end of a bucket in nanoseconds, requests in it; ascending, no empty buckets. The ends
-    /// are the same in all histograms; the last may be up to 0.1 % beyond the longest latency.
+    /// The latency histogram of an operation: upper end of a bucket in nanoseconds, requests in it;
+    /// ascending, no empty buckets. The ends are the same in all histograms; the last may be up to
+    /// 0.1 % beyond the longest latency.
     #[must_use]
     pub fn latency_rows(&self, op: IoOp) -> Vec<(Nanos, u64)> {
         self.by_op[op as usize].latency.rows()
     }
 
-    /// The histogram of one delay of an operation, as [`Self::latency_rows`]; only of the requests that it delayed.
+    /// The histogram of one delay of an operation, as [`Self::latency_rows`]; only of the requests
+    /// that it delayed.
     #[must_use]
     pub fn delay_rows(&self, op: IoOp, delay: Delay) -> Vec<(Nanos, u64)> {
         self.by_op[op as usize].delays[delay as usize].rows()
@@ -281,7 +319,8 @@ fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
-/// The histogram gives quantiles; sum and maximum are kept beside it in picoseconds, since it rounds.
+/// The histogram gives quantiles; sum and maximum are kept beside it in picoseconds, since it
+/// rounds.
 #[derive(Clone, Debug)]
 struct Distribution {
     histogram: Histogram<u64>,
@@ -291,7 +330,11 @@ struct Distribution {
 
 impl Distribution {
     fn new() -> Self {
-        Self { histogram: Histogram::new(3).expect("3 significant digits are within 0 ... 5"), sum: 0, max: 0 }
+        Self {
+            histogram: Histogram::new(3).expect("3 significant digits are within 0 ... 5"),
+            sum: 0,
+            max: 0,
+        }
     }
 
     #[inline]
@@ -315,13 +358,17 @@ impl Distribution {
         self.sum as f64 / PICOS_PER_NANO as f64
     }
 
-    /// A bucket's upper end may lie beyond the longest latency, which would look odd beside the exact maximum.
+    /// A bucket's upper end may lie beyond the longest latency, which would look odd beside the
+    /// exact maximum.
     fn quantile(&self, quantile: f64) -> Nanos {
         self.histogram.value_at_quantile(quantile).min(nanos_of(self.max))
     }
 
     fn rows(&self) -> Vec<(Nanos, u64)> {
-        self.histogram.iter_recorded().map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value())).collect()
+        self.histogram
+            .iter_recorded()
+            .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
+            .collect()
     }
 }
 
@@ -338,9 +385,15 @@ mod tests {
     #[test]
     fn names_and_order_agree() {
         let json = serde_json::to_string(&ByDelay::from_array([0, 1, 2, 3, 4, 5, 6, 7])).unwrap();
-        let expected: Vec<_> = Delay::ALL.iter().map(|delay| format!("\"{}\":{}", delay.name(), *delay as u8)).collect();
+        let expected: Vec<_> = Delay::ALL
+            .iter()
+            .map(|delay| format!("\"{}\":{}", delay.name(), *delay as u8))
+            .collect();
         assert_eq!(json, format!("{{{}}}", expected.join(",")));
-        assert_eq!(ByDelay::from_array([0, 1, 2, 3, 4, 5, 6, 7]).into_array(), [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(
+            ByDelay::from_array([0, 1, 2, 3, 4, 5, 6, 7]).into_array(),
+            [0, 1, 2, 3, 4, 5, 6, 7]
+        );
     }
 
     #[test]
@@ -372,7 +425,10 @@ mod tests {
         assert_eq!(read.latency.count, 2);
         assert!((read.latency.mean - 87.9165).abs() < 1e-9);
         assert_eq!((read.latency.p50, read.latency.max), (76, 100));
-        assert_eq!((read.delays.cleaning.delayed, read.delays.cleaning.share_of_requests), (1, 0.5));
+        assert_eq!(
+            (read.delays.cleaning.delayed, read.delays.cleaning.share_of_requests),
+            (1, 0.5)
+        );
         assert!((read.delays.cleaning.mean - 12.25).abs() < 1e-9);
         assert!((read.delays.cleaning.share_of_latency - 24_500.0 / 175_833.0).abs() < 1e-12);
         assert_eq!(read.delays.erase, DelaySummary::default());
@@ -384,12 +440,34 @@ mod tests {
 
     #[test]
     fn the_rest_around_a_flash_command_is_queue() {
-        let flash = Delays { die_busy: 1, cleaning: 2, wear_levelling: 3, erase: 4, channel: 5, service: 6 };
+        let flash = Delays {
+            die_busy: 1,
+            cleaning: 2,
+            wear_levelling: 3,
+            erase: 4,
+            channel: 5,
+            service: 6,
+        };
         let found = RequestDelays::around(30, &flash, 0);
-        let expected = RequestDelays { queue: 9, channel: 5, die_busy: 1, cleaning: 2, wear_levelling: 3, erase: 4, service: 6, buffer: 0 };
-        assert_eq!(RequestDelays::around(30, &flash, 25), RequestDelays { queue: 5, buffer: 4, ..expected });
+        let expected = RequestDelays {
+            queue: 9,
+            channel: 5,
+            die_busy: 1,
+            cleaning: 2,
+            wear_levelling: 3,
+            erase: 4,
+            service: 6,
+            buffer: 0,
+        };
+        assert_eq!(
+            RequestDelays::around(30, &flash, 25),
+            RequestDelays { queue: 5, buffer: 4, ..expected }
+        );
         assert_eq!(found, expected);
-        assert_eq!(RequestDelays::around(30, &Delays::default(), 0), RequestDelays { queue: 30, ..RequestDelays::default() });
+        assert_eq!(
+            RequestDelays::around(30, &Delays::default(), 0),
+            RequestDelays { queue: 30, ..RequestDelays::default() }
+        );
     }
 
     #[test]
@@ -414,29 +492,51 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_sorting(requests in prop::collection::vec((0..4_usize, 0..50_000_u64, 0..4_000_000_000_u64, 1..90_000_000_u64), 1..300)) {
+        fn agrees_with_sorting(
+            requests in prop::collection::vec(
+                (0..4_usize, 0..50_000_u64, 0..4_000_000_000_u64, 1..90_000_000_u64),
+                1..300,
+            ),
+        ) {
             let mut latencies = Latencies::new();
             for &(op, queue, cleaning, service) in &requests {
                 let cleaning = if cleaning % 3 == 0 { cleaning } else { 0 };
-                latencies.record(IoOp::ALL[op], queue + cleaning + service, &delays(queue, cleaning, service));
+                latencies.record(
+                    IoOp::ALL[op],
+                    queue + cleaning + service,
+                    &delays(queue, cleaning, service),
+                );
             }
             for (number, op) in IoOp::ALL.into_iter().enumerate() {
-                let whole: Vec<Picos> = requests.iter().filter(|r| r.0 == number)
-                    .map(|&(_, queue, cleaning, service)| queue + service + if cleaning % 3 == 0 { cleaning } else { 0 }).collect();
+                let whole: Vec<Picos> = requests
+                    .iter()
+                    .filter(|r| r.0 == number)
+                    .map(|&(_, queue, cleaning, service)| {
+                        queue + service + if cleaning % 3 == 0 { cleaning } else { 0 }
+                    })
+                    .collect();
                 let found = latencies.of(op);
                 prop_assert_eq!(found.latency.count, whole.len() as u64);
                 if whole.is_empty() {
                     prop_assert_eq!(found, OpSummary::default());
                     continue;
                 }
-                for (quantile, value) in [(0.5, found.latency.p50), (0.99, found.latency.p99), (0.999, found.latency.p999)] {
+                for (quantile, value) in [
+                    (0.5, found.latency.p50),
+                    (0.99, found.latency.p99),
+                    (0.999, found.latency.p999),
+                ] {
                     let exact = sorted_quantile(&whole, quantile);
-                    prop_assert!((value as f64 - exact).abs() <= exact * 1e-3, "{quantile}: {value} is not {exact}");
+                    prop_assert!(
+                        (value as f64 - exact).abs() <= exact * 1e-3,
+                        "{quantile}: {value} is not {exact}"
+                    );
                 }
                 prop_assert_eq!(found.latency.max, nanos_of(whole.iter().copied().max().unwrap()));
                 let mean = whole.iter().sum::<u64>() as f64 / 1e3 / whole.len() as f64;
                 prop_assert!((found.latency.mean - mean).abs() <= mean * 1e-12);
-                let shares: f64 = found.delays.into_array().iter().map(|delay| delay.share_of_latency).sum();
+                let shares: f64 =
+                    found.delays.into_array().iter().map(|delay| delay.share_of_latency).sum();
                 let means: f64 = found.delays.into_array().iter().map(|delay| delay.mean).sum();
                 prop_assert!((shares - 1.0).abs() < 1e-12 && (means - mean).abs() <= mean * 1e-12);
                 let rows = latencies.latency_rows(op);

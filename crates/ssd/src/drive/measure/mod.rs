@@ -1,6 +1,8 @@
-//! What is measured in a run: latencies and what delayed them, throughput over time, the dies' time, energy, a hash of the events.
+//! What is measured in a run: latencies and what delayed them, throughput over time, the dies'
+//! time, energy, a hash of the events.
 //!
-//! All of it takes a fixed amount of memory, whatever the length of the run, and none of it changes what the drive does.
+//! All of it takes a fixed amount of memory, whatever the length of the run, and none of it changes
+//! what the drive does.
 
 mod die_share;
 mod energy;
@@ -12,6 +14,8 @@ mod timeline;
 pub use die_share::{BusyTime, DieShare};
 pub use energy::Energy;
 pub use event_hash::EventHash;
-pub use latency::{ByDelay, Delay, DelaySummary, Latencies, LatencySummary, OpSummary, RequestDelays};
+pub use latency::{
+    ByDelay, Delay, DelaySummary, Latencies, LatencySummary, OpSummary, RequestDelays,
+};
 pub use over_time::{OverTime, Window};
 pub use timeline::Timeline;

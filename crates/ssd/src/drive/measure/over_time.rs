@@ -58,8 +58,9 @@ impl Window {
         self.per_second(self.written_bytes)
     }
 
-    /// (host + relocated + translation pages) / host pages; `None` without host page writes. A relocation counts where it was decided: its
-    /// window may be one earlier than that of its program.
+    /// (host + relocated + translation pages) / host pages; `None` without host page writes. A
+    /// relocation counts where it was decided: its window may be one earlier than that of its
+    /// program.
     #[must_use]
     pub fn write_amplification(&self) -> Option<f64> {
         let all = self.host_page_writes + self.relocated_pages + self.mapping_page_writes;
@@ -79,7 +80,11 @@ impl Window {
     }
 
     fn per_second(&self, count: u64) -> f64 {
-        if self.length == 0 { 0.0 } else { count as f64 * (PICOS_PER_SECOND as f64 / self.length as f64) }
+        if self.length == 0 {
+            0.0
+        } else {
+            count as f64 * (PICOS_PER_SECOND as f64 / self.length as f64)
+        }
     }
 
     /// The place and length stay those of `self`.
@@ -102,11 +107,13 @@ fn mean_ns(sum: u128, count: u64) -> Option<f64> {
     (count > 0).then(|| sum as f64 / PICOS_PER_NANO as f64 / count as f64)
 }
 
-/// A run cut into windows of equal length. When they would become more than 512, pairs are merged and the length doubles: memory stays
-/// the same however long the run is, and a run is shown by 256 windows at least, once it has that many.
+/// A run cut into windows of equal length. When they would become more than 512, pairs are merged
+/// and the length doubles: memory stays the same however long the run is, and a run is shown by 256
+/// windows at least, once it has that many.
 ///
-/// Before each event: `if over_time.is_due(now) { over_time.advance(now, &counters) }`. The scheme's counters are so asked for once a window
-/// instead of once an event, and still the windows hold exactly what happened in them.
+/// Before each event: `if over_time.is_due(now) { over_time.advance(now, &counters) }`. The
+/// scheme's counters are so asked for once a window instead of once an event, and still the windows
+/// hold exactly what happened in them.
 #[derive(Clone, Debug)]
 pub struct OverTime {
     start: Picos,
@@ -117,7 +124,8 @@ pub struct OverTime {
 }
 
 impl OverTime {
-    /// A good first length for a drive: 1 ms is some tens of programs or hundreds of reads, enough for a mean.
+    /// A good first length for a drive: 1 ms is some tens of programs or hundreds of reads, enough
+    /// for a mean.
     pub const FIRST_LENGTH: Picos = 1_000_000_000;
 
     /// Begins at `start`, when the scheme has counted `counters`, with windows of `first_length`.
@@ -132,14 +140,16 @@ impl OverTime {
         Self { start, length: first_length, end_of_last: start + first_length, windows, counters }
     }
 
-    /// Whether `now` is beyond the last window, so that [`Self::advance`] has to be called before anything is done at that time.
+    /// Whether `now` is beyond the last window, so that [`Self::advance`] has to be called before
+    /// anything is done at that time.
     #[inline]
     #[must_use]
     pub const fn is_due(&self, now: Picos) -> bool {
         now > self.end_of_last
     }
 
-    /// Closes the window at hand with what the scheme has counted so far, and opens the one that `now` is in.
+    /// Closes the window at hand with what the scheme has counted so far, and opens the one that
+    /// `now` is in.
     ///
     /// # Panics
     /// If a counter has gone down.
@@ -165,8 +175,12 @@ impl OverTime {
     /// If the window that `now` is in was not opened, or lies behind.
     #[inline]
     pub fn request(&mut self, now: Picos, op: IoOp, bytes: u32, latency: Picos) {
-        // At `end_of_last - length` only the very first window has events, but a window that was just opened has none to lose.
-        assert!(now <= self.end_of_last && now >= self.end_of_last - self.length, "time {now} ps is not in the window at hand");
+        // At `end_of_last - length` only the very first window has events, but a window that was
+        // just opened has none to lose.
+        assert!(
+            now <= self.end_of_last && now >= self.end_of_last - self.length,
+            "time {now} ps is not in the window at hand"
+        );
         let window = self.windows.last_mut().expect("there is always a window");
         match op {
             IoOp::Read => {
@@ -183,8 +197,9 @@ impl OverTime {
         }
     }
 
-    /// The windows of a run that ends at `end`, when the scheme has counted `counters`. The last one is as long as is left; if that is less
-    /// than half a window, it is part of the one before, as a rate over a short time says little. The rates of a run that took no time are 0.
+    /// The windows of a run that ends at `end`, when the scheme has counted `counters`. The last
+    /// one is as long as is left; if that is less than half a window, it is part of the one before,
+    /// as a rate over a short time says little. The rates of a run that took no time are 0.
     #[must_use]
     pub fn rows(&self, end: Picos, counters: &SchemeCounters) -> Vec<Window> {
         let mut run = self.clone();
@@ -211,7 +226,8 @@ impl OverTime {
         let before = &self.counters;
         window.host_page_writes += grown(before.host_page_writes, counters.host_page_writes);
         window.relocated_pages += grown(before.relocated_pages, counters.relocated_pages);
-        window.mapping_page_writes += grown(before.mapping_page_writes, counters.mapping_page_writes);
+        window.mapping_page_writes +=
+            grown(before.mapping_page_writes, counters.mapping_page_writes);
         window.erases += grown(before.erases, counters.erases);
         self.counters.clone_from(counters);
     }
@@ -262,10 +278,19 @@ mod tests {
         over_time.request(later, IoOp::Flush, 0, 0);
         let rows = over_time.rows(2 * PICOS_PER_SECOND, &counted(160));
         assert_eq!(rows.len(), 2);
-        assert_eq!((rows[0].iops(), rows[0].read_bytes_per_second(), rows[0].mean_read_ns()), (2.0, 8192.0, Some(200.0)));
+        assert_eq!(
+            (rows[0].iops(), rows[0].read_bytes_per_second(), rows[0].mean_read_ns()),
+            (2.0, 8192.0, Some(200.0))
+        );
         assert_eq!((rows[0].write_amplification(), rows[0].erases), (Some(1.75), 10));
-        assert_eq!((rows[1].iops(), rows[1].written_bytes_per_second(), rows[1].mean_write_ns()), (1.0, 8192.0, Some(500.0)));
-        assert_eq!((rows[1].write_amplification(), rows[1].mean_read_ns(), rows[1].others), (None, None, 1));
+        assert_eq!(
+            (rows[1].iops(), rows[1].written_bytes_per_second(), rows[1].mean_write_ns()),
+            (1.0, 8192.0, Some(500.0))
+        );
+        assert_eq!(
+            (rows[1].write_amplification(), rows[1].mean_read_ns(), rows[1].others),
+            (None, None, 1)
+        );
     }
 
     #[test]
@@ -273,7 +298,10 @@ mod tests {
         let mut over_time = OverTime::new(7, 10, counted(0));
         over_time.request(7, IoOp::Read, 4096, 0);
         let rows = over_time.rows(7, &counted(1));
-        assert_eq!((rows.len(), rows[0].length, rows[0].reads, rows[0].host_page_writes), (1, 0, 1, 1));
+        assert_eq!(
+            (rows.len(), rows[0].length, rows[0].reads, rows[0].host_page_writes),
+            (1, 0, 1, 1)
+        );
         assert_eq!((rows[0].iops(), rows[0].read_bytes_per_second()), (0.0, 0.0));
     }
 
@@ -284,9 +312,15 @@ mod tests {
         over_time.advance(101, &counted(0));
         over_time.request(101, IoOp::Read, 1, 1);
         let rows = over_time.rows(149, &counted(0));
-        assert_eq!(rows.iter().map(|row| (row.start, row.length, row.reads)).collect::<Vec<_>>(), [(0, 149, 2)]);
+        assert_eq!(
+            rows.iter().map(|row| (row.start, row.length, row.reads)).collect::<Vec<_>>(),
+            [(0, 149, 2)]
+        );
         let rows = over_time.rows(150, &counted(0));
-        assert_eq!(rows.iter().map(|row| (row.start, row.length, row.reads)).collect::<Vec<_>>(), [(0, 100, 1), (100, 50, 1)]);
+        assert_eq!(
+            rows.iter().map(|row| (row.start, row.length, row.reads)).collect::<Vec<_>>(),
+            [(0, 100, 1), (100, 50, 1)]
+        );
     }
 
     #[test]
@@ -297,7 +331,10 @@ mod tests {
         over_time.request(PICOS_PER_SECOND, IoOp::Write, 1, 1);
         let rows = over_time.rows(PICOS_PER_SECOND, &counted(3));
         assert!((256..=512).contains(&rows.len()));
-        assert_eq!((rows[0].reads, rows[0].host_page_writes, rows[rows.len() - 1].writes), (1, 3, 1));
+        assert_eq!(
+            (rows[0].reads, rows[0].host_page_writes, rows[rows.len() - 1].writes),
+            (1, 3, 1)
+        );
     }
 
     #[test]
@@ -309,7 +346,11 @@ mod tests {
     proptest! {
         /// Windows follow each other without gap, hold everything, and hold it at its time.
         #[test]
-        fn agrees_with_a_list_of_events(start in 0..1000_u64, first in 1..50_u64, steps in prop::collection::vec((0..40_u64, 0..3_u64, 0..400_u32), 1..900)) {
+        fn agrees_with_a_list_of_events(
+            start in 0..1000_u64,
+            first in 1..50_u64,
+            steps in prop::collection::vec((0..40_u64, 0..3_u64, 0..400_u32), 1..900),
+        ) {
             let (mut now, mut pages) = (start, 5);
             let mut over_time = OverTime::new(start, first, counted(pages));
             let mut events = Vec::new();
@@ -325,16 +366,32 @@ mod tests {
             }
             let rows = over_time.rows(now, &counted(pages));
             prop_assert!(rows.len() <= MOST_WINDOWS);
-            prop_assert_eq!((rows[0].start, rows[rows.len() - 1].start + rows[rows.len() - 1].length), (start, now));
-            prop_assert!(rows.windows(2).all(|pair| pair[0].start + pair[0].length == pair[1].start));
+            prop_assert_eq!(
+                (rows[0].start, rows[rows.len() - 1].start + rows[rows.len() - 1].length),
+                (start, now)
+            );
+            prop_assert!(
+                rows.windows(2).all(|pair| pair[0].start + pair[0].length == pair[1].start)
+            );
             for (index, row) in rows.iter().enumerate() {
-                let within = |time: Picos| time <= row.start + row.length && (time > row.start || index == 0);
+                let within = |time: Picos| {
+                    time <= row.start + row.length && (time > row.start || index == 0)
+                };
                 let mine = || events.iter().filter(|event| within(event.0));
                 let reads = || mine().filter(|event| event.1 == IoOp::Read);
                 prop_assert_eq!(row.reads, reads().count() as u64);
-                prop_assert_eq!(row.read_bytes, reads().map(|event| u64::from(event.2)).sum::<u64>());
-                prop_assert_eq!(row.read_latency, reads().map(|event| u128::from(event.3)).sum::<u128>());
-                prop_assert_eq!(row.writes, mine().filter(|event| event.1 == IoOp::Write).count() as u64);
+                prop_assert_eq!(
+                    row.read_bytes,
+                    reads().map(|event| u64::from(event.2)).sum::<u64>()
+                );
+                prop_assert_eq!(
+                    row.read_latency,
+                    reads().map(|event| u128::from(event.3)).sum::<u128>()
+                );
+                prop_assert_eq!(
+                    row.writes,
+                    mine().filter(|event| event.1 == IoOp::Write).count() as u64
+                );
                 prop_assert_eq!(row.host_page_writes, mine().map(|event| event.4).sum::<u64>());
             }
             let erases: u64 = rows.iter().map(|row| row.erases).sum();

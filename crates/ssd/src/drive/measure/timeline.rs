@@ -5,11 +5,13 @@ use std::io::{self, Write};
 use crate::drive::media::{Cause, FlashOp};
 use crate::drive::time::{Picos, nanos_of};
 
-/// The work of the dies in an interval, written as Chrome trace events, which <https://ui.perfetto.dev> and `chrome://tracing` open.
+/// The work of the dies in an interval, written as Chrome trace events, which
+/// <https://ui.perfetto.dev> and `chrome://tracing` open.
 ///
-/// A channel is shown as a process, a die as a thread. Times are rounded to nanoseconds: viewers know none smaller. Dies that did nothing in
-/// the interval are not shown. Spans of a die that overlap (planes, cache mode, a suspended program) are put on further rows of
-/// the die, `die 3 (2)`, as viewers draw only nested ones correctly.
+/// A channel is shown as a process, a die as a thread. Times are rounded to nanoseconds: viewers
+/// know none smaller. Dies that did nothing in the interval are not shown. Spans of a die that
+/// overlap (planes, cache mode, a suspended program) are put on further rows of the die,
+/// `die 3 (2)`, as viewers draw only nested ones correctly.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     from: Picos,
@@ -29,11 +31,13 @@ struct Span {
     cause: Cause,
 }
 
-/// 24 MiB: beyond that the list grows as it is needed, so that a huge limit costs nothing by itself.
+/// 24 MiB: beyond that the list grows as it is needed, so that a huge limit costs nothing by
+/// itself.
 const FIRST_CAPACITY: usize = 1 << 20;
 
 impl Timeline {
-    /// The first `limit_events` spans of a run. A viewer handles some millions; each takes 24 bytes here and some 80 in the file.
+    /// The first `limit_events` spans of a run. A viewer handles some millions; each takes 24 bytes
+    /// here and some 80 in the file.
     #[must_use]
     pub fn new(limit_events: usize) -> Self {
         Self::between(limit_events, 0, Picos::MAX)
@@ -42,7 +46,13 @@ impl Timeline {
     /// The first `limit_events` spans of those that lie in `from ... to`, or partly.
     #[must_use]
     pub fn between(limit_events: usize, from: Picos, to: Picos) -> Self {
-        Self { from, to, limit: limit_events, spans: Vec::with_capacity(limit_events.min(FIRST_CAPACITY)), left_out: 0 }
+        Self {
+            from,
+            to,
+            limit: limit_events,
+            spans: Vec::with_capacity(limit_events.min(FIRST_CAPACITY)),
+            left_out: 0,
+        }
     }
 
     /// A die did something from `start` to `end`. In any order.
@@ -50,8 +60,20 @@ impl Timeline {
     /// # Panics
     /// If it ends before it starts, or there are more than 65536 channels.
     #[inline]
-    pub fn span(&mut self, die: u32, channel: u32, op: FlashOp, cause: Cause, start: Picos, end: Picos) {
-        assert!(start <= end, "a {} on die {die} ends at {end} ps before it starts at {start} ps", op.name());
+    pub fn span(
+        &mut self,
+        die: u32,
+        channel: u32,
+        op: FlashOp,
+        cause: Cause,
+        start: Picos,
+        end: Picos,
+    ) {
+        assert!(
+            start <= end,
+            "a {} on die {die} ends at {end} ps before it starts at {start} ps",
+            op.name()
+        );
         if end < self.from || start > self.to {
             return;
         }
@@ -93,7 +115,8 @@ impl Timeline {
     /// Those of `out`.
     pub fn write_json(&self, out: &mut impl Write) -> io::Result<()> {
         let (spans, rows) = self.in_rows();
-        // There is no `displayTimeUnit`, as older versions of Perfetto took it for the unit of the times in the file.
+        // There is no `displayTimeUnit`, as older versions of Perfetto took it for the unit of the
+        // times in the file.
         out.write_all(b"{\"traceEvents\":[")?;
         let mut separator = "\n";
         let mut last_channel = None;
@@ -109,15 +132,32 @@ impl Timeline {
         for (span, row) in &spans {
             let (start, end) = (nanos_of(span.start), nanos_of(span.end));
             let row = &rows[*row];
-            write!(out, "{separator}{{\"ph\":\"X\",\"name\":{}", names[span.op as usize][span.cause as usize])?;
+            write!(
+                out,
+                "{separator}{{\"ph\":\"X\",\"name\":{}",
+                names[span.op as usize][span.cause as usize]
+            )?;
             write!(out, ",\"pid\":{},\"tid\":{}", row.channel + 1, row.thread)?;
             let length = end - start;
-            write!(out, ",\"ts\":{}.{:03},\"dur\":{}.{:03}}}", start / 1000, start % 1000, length / 1000, length % 1000)?;
+            write!(
+                out,
+                ",\"ts\":{}.{:03},\"dur\":{}.{:03}}}",
+                start / 1000,
+                start % 1000,
+                length / 1000,
+                length % 1000
+            )?;
         }
-        write!(out, "\n],\"otherData\":{{\"spans\":{},\"left_out_spans\":{}}}}}\n", self.spans.len(), self.left_out)
+        write!(
+            out,
+            "\n],\"otherData\":{{\"spans\":{},\"left_out_spans\":{}}}}}\n",
+            self.spans.len(),
+            self.left_out
+        )
     }
 
-    /// All spans by die and time, each with its row; and the rows, by channel, die, and number within the die.
+    /// All spans by die and time, each with its row; and the rows, by channel, die, and number
+    /// within the die.
     fn in_rows(&self) -> (Vec<(Span, usize)>, Vec<Row>) {
         let mut spans: Vec<(Span, usize)> = self.spans.iter().map(|&span| (span, 0)).collect();
         spans.sort_by_key(|(span, _)| (span.channel, span.die, span.start, span.end));
@@ -127,15 +167,26 @@ impl Timeline {
             if rows.last().is_some_and(|last| last.die != span.die) {
                 first_of_die = rows.len();
             }
-            // In nanoseconds, as it is written: rounding keeps spans that touch from overlapping, not those that are compared before it.
+            // In nanoseconds, as it is written: rounding keeps spans that touch from overlapping,
+            // not those that are compared before it.
             let (start, end) = (nanos_of(span.start), nanos_of(span.end));
             let free = rows[first_of_die..].iter().position(|row| row.busy_until <= start);
             *row = match free {
                 Some(free) => first_of_die + free,
                 None => {
                     let number = rows.len() - first_of_die + 1;
-                    let name = if number == 1 { format!("die {}", span.die) } else { format!("die {} ({number})", span.die) };
-                    rows.push(Row { channel: span.channel.into(), die: span.die, thread: 0, name, busy_until: 0 });
+                    let name = if number == 1 {
+                        format!("die {}", span.die)
+                    } else {
+                        format!("die {} ({number})", span.die)
+                    };
+                    rows.push(Row {
+                        channel: span.channel.into(),
+                        die: span.die,
+                        thread: 0,
+                        name,
+                        busy_until: 0,
+                    });
                     rows.len() - 1
                 }
             };
@@ -155,7 +206,8 @@ struct Row {
     busy_until: u64,
 }
 
-/// First rows are numbered as the dies, from 1 as Perfetto keeps 0 for a kernel's own; further rows follow after the last die.
+/// First rows are numbered as the dies, from 1 as Perfetto keeps 0 for a kernel's own; further rows
+/// follow after the last die.
 fn number_threads(rows: &mut [Row]) {
     let mut next = rows.iter().map(|row| row.die).max().map_or(0, |die| die + 2);
     let mut last_die = None;
@@ -171,16 +223,33 @@ fn number_threads(rows: &mut [Row]) {
 }
 
 /// Names a channel, if `thread` is 0, or a row of it, and gives its place among the others.
-fn write_name(out: &mut impl Write, separator: &str, channel: u32, thread: u32, name: &str) -> io::Result<()> {
+fn write_name(
+    out: &mut impl Write,
+    separator: &str,
+    channel: u32,
+    thread: u32,
+    name: &str,
+) -> io::Result<()> {
     let what = if thread == 0 { "process" } else { "thread" };
     let sort = if thread == 0 { channel } else { thread };
     let (process, name) = (channel + 1, quoted(name));
-    let place = format!("\"pid\":{process}{}", if thread == 0 { String::new() } else { format!(",\"tid\":{thread}") });
-    write!(out, "{separator}{{\"ph\":\"M\",\"name\":\"{what}_name\",{place},\"args\":{{\"name\":{name}}}}}")?;
-    write!(out, ",\n{{\"ph\":\"M\",\"name\":\"{what}_sort_index\",{place},\"args\":{{\"sort_index\":{sort}}}}}")
+    let place = format!(
+        "\"pid\":{process}{}",
+        if thread == 0 { String::new() } else { format!(",\"tid\":{thread}") }
+    );
+    write!(
+        out,
+        "{separator}{{\"ph\":\"M\",\"name\":\"{what}_name\",{place},\"args\":{{\"name\":{name}}}}}"
+    )?;
+    write!(
+        out,
+        ",\n{{\"ph\":\"M\",\"name\":\"{what}_sort_index\",{place},\"args\":{{\"sort_index\":\
+         {sort}}}}}"
+    )
 }
 
-/// `"program (cleaning)"`, by operation and cause, in quotes. Erases go without a cause: all but a few are for cleaning.
+/// `"program (cleaning)"`, by operation and cause, in quotes. Erases go without a cause: all but a
+/// few are for cleaning.
 fn span_names() -> [[String; Cause::ALL.len()]; FlashOp::ALL.len()] {
     let name = |op: FlashOp, cause: Cause| match (op, cause) {
         (FlashOp::Erase, Cause::Cleaning) => "erase".to_owned(),
@@ -210,7 +279,8 @@ mod tests {
 
     /// (name, process, thread, start, length) of all spans.
     fn spans(file: &Value) -> Vec<(String, u64, u64, f64, f64)> {
-        let events = file["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "X");
+        let events =
+            file["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "X");
         let number = |event: &Value, key: &str| event[key].as_f64().unwrap();
         events
             .map(|e| {
@@ -226,9 +296,14 @@ mod tests {
     }
 
     fn names(file: &Value, what: &str) -> BTreeMap<u64, String> {
-        let events = file["traceEvents"].as_array().unwrap().iter().filter(|event| event["name"] == what);
-        let id = |event: &Value| if what == "process_name" { event["pid"].as_u64() } else { event["tid"].as_u64() };
-        events.map(|event| (id(event).unwrap(), event["args"]["name"].as_str().unwrap().to_owned())).collect()
+        let events =
+            file["traceEvents"].as_array().unwrap().iter().filter(|event| event["name"] == what);
+        let id = |event: &Value| {
+            if what == "process_name" { event["pid"].as_u64() } else { event["tid"].as_u64() }
+        };
+        events
+            .map(|event| (id(event).unwrap(), event["args"]["name"].as_str().unwrap().to_owned()))
+            .collect()
     }
 
     #[test]
@@ -245,9 +320,18 @@ mod tests {
             ("erase", 2, 4, 752.001, 3800.0),
             ("copy-back (wear levelling)", 2, 4, 5000.0, 0.0),
         ];
-        assert_eq!(spans(&file), expected.map(|(name, pid, tid, ts, dur)| (name.to_owned(), pid, tid, ts, dur)));
-        assert_eq!(names(&file, "process_name"), BTreeMap::from([(1, "channel 0".to_owned()), (2, "channel 1".to_owned())]));
-        assert_eq!(names(&file, "thread_name"), BTreeMap::from([(1, "die 0".to_owned()), (4, "die 3".to_owned())]));
+        assert_eq!(
+            spans(&file),
+            expected.map(|(name, pid, tid, ts, dur)| (name.to_owned(), pid, tid, ts, dur))
+        );
+        assert_eq!(
+            names(&file, "process_name"),
+            BTreeMap::from([(1, "channel 0".to_owned()), (2, "channel 1".to_owned())])
+        );
+        assert_eq!(
+            names(&file, "thread_name"),
+            BTreeMap::from([(1, "die 0".to_owned()), (4, "die 3".to_owned())])
+        );
     }
 
     #[test]
@@ -279,7 +363,10 @@ mod tests {
         timeline.span(1, 0, FlashOp::Read, Cause::Host, 5_000, 20_000);
         let file = written(&timeline);
         let expected = [(1, "die 0"), (2, "die 1"), (3, "die 0 (2)")];
-        assert_eq!(names(&file, "thread_name"), expected.map(|(id, name)| (id, name.to_owned())).into());
+        assert_eq!(
+            names(&file, "thread_name"),
+            expected.map(|(id, name)| (id, name.to_owned())).into()
+        );
         assert_eq!(spans(&file).iter().map(|span| span.2).collect::<Vec<_>>(), [1, 3, 1, 2]);
     }
 
@@ -291,7 +378,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_row_overlaps_and_none_is_lost(given in prop::collection::vec((0..6_u32, 0..40_000_u64, 0..9_000_u64, 0..4_usize), 0..120)) {
+        fn no_row_overlaps_and_none_is_lost(
+            given in prop::collection::vec(
+                (0..6_u32, 0..40_000_u64, 0..9_000_u64, 0..4_usize),
+                0..120,
+            ),
+        ) {
             let mut timeline = Timeline::new(1000);
             for &(die, start, length, op) in &given {
                 timeline.span(die, die / 2, FlashOp::ALL[op], Cause::Host, start, start + length);
@@ -299,7 +391,9 @@ mod tests {
             let file = written(&timeline);
             let mut found = spans(&file);
             prop_assert_eq!(found.len(), given.len());
-            found.sort_by(|a, b| (a.1, a.2).cmp(&(b.1, b.2)).then(a.3.total_cmp(&b.3)).then(a.4.total_cmp(&b.4)));
+            found.sort_by(|a, b| {
+                (a.1, a.2).cmp(&(b.1, b.2)).then(a.3.total_cmp(&b.3)).then(a.4.total_cmp(&b.4))
+            });
             for pair in found.windows(2).filter(|pair| pair[0].2 == pair[1].2) {
                 prop_assert_eq!(pair[0].1, pair[1].1, "a thread is of one channel");
                 prop_assert!(pair[0].3 + pair[0].4 <= pair[1].3 + 1e-6);

@@ -79,7 +79,8 @@ impl Tag {
         Self(number)
     }
 
-    /// A command of the scheme's own, which is told in [`crate::drive::schemes::Scheme::completed`]. Below 2^31.
+    /// A command of the scheme's own, which is told in
+    /// [`crate::drive::schemes::Scheme::completed`]. Below 2^31.
     #[inline]
     #[must_use]
     pub const fn scheme(number: u32) -> Self {
@@ -109,7 +110,8 @@ pub struct Command {
     pub op: FlashOp,
     /// For what.
     pub cause: Cause,
-    /// The page; of an erase, the first page of the erase block; of a copy-back, the page that is programmed.
+    /// The page; of an erase, the first page of the erase block; of a copy-back, the page that is
+    /// programmed.
     pub page: Ppn,
     /// The page that a copy-back reads. Otherwise not looked at.
     pub from: Ppn,
@@ -143,6 +145,7 @@ pub struct Done {
     pub command: Command,
     /// When it was given.
     pub issued_at: Picos,
-    /// Where the time since then went. The sum is the whole time. Only for [`Cause::Host`]: zero for others.
+    /// Where the time since then went. The sum is the whole time. Only for [`Cause::Host`]: zero
+    /// for others.
     pub delays: Delays,
 }

@@ -40,7 +40,8 @@ pub(super) struct Die {
     pub channel: u32,
     pub array: Array,
     pub array_group: Group,
-    /// When the data of the program in the array had arrived: before that there is nothing to suspend.
+    /// When the data of the program in the array had arrived: before that there is nothing to
+    /// suspend.
     pub array_since: Picos,
     pub transfer: Transfer,
     pub transfer_group: Group,
@@ -83,7 +84,10 @@ impl Die {
 
     /// Whether nothing is under way and nothing waits.
     pub fn is_idle(&self) -> bool {
-        self.activity == IDLE && self.urgent.is_empty() && self.queue.is_empty() && self.suspended.is_none()
+        self.activity == IDLE
+            && self.urgent.is_empty()
+            && self.queue.is_empty()
+            && self.suspended.is_none()
     }
 
     pub fn idle_since(&self) -> Option<Picos> {

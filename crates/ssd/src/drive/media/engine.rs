@@ -19,7 +19,9 @@ impl Media {
                 let may = match die.transfer {
                     Transfer::Idle => true,
                     // The register is full: only another read may use the array meanwhile.
-                    Transfer::Out => self.features.cache_mode && self.next_op(number) == Some(FlashOp::Read),
+                    Transfer::Out => {
+                        self.features.cache_mode && self.next_op(number) == Some(FlashOp::Read)
+                    }
                     Transfer::In => false,
                 };
                 if may {
@@ -79,7 +81,11 @@ impl Media {
             }
             if entry.issued_at < now {
                 let spent = die.time_by_class(now);
-                entry.waited.iter_mut().zip(spent).for_each(|(waited, spent)| *waited = spent - *waited);
+                entry
+                    .waited
+                    .iter_mut()
+                    .zip(spent)
+                    .for_each(|(waited, spent)| *waited = spent - *waited);
             } else if entry.waited != [0; Class::COUNT] {
                 entry.waited = [0; Class::COUNT];
             }
@@ -201,7 +207,11 @@ impl Media {
 
     /// Takes the channel for the commands and data of programs. Returns when the last has arrived.
     fn reserve_data_in(&mut self, number: u32, group: Group, from: Picos) -> Picos {
-        let time = self.slots.of(group).map(|entry| self.timing.command + self.timing.transfer(entry.command.bytes)).sum();
+        let time = self
+            .slots
+            .of(group)
+            .map(|entry| self.timing.command + self.timing.transfer(entry.command.bytes))
+            .sum();
         let time = self.noisy(time);
         let start = self.reserve(number, from, time);
         self.waited_for_channel(group, start - from);
@@ -273,7 +283,10 @@ impl Media {
             *programmed = 0;
             return;
         }
-        assert!(u32::from(*programmed) <= entry.place, "the pages of an erase block are programmed in order");
+        assert!(
+            u32::from(*programmed) <= entry.place,
+            "the pages of an erase block are programmed in order"
+        );
         *programmed = entry.place as u16 + 1;
     }
 
@@ -296,7 +309,8 @@ impl Media {
         }
     }
 
-    /// In cache mode: the command of the next read goes before the data of the last one, so that the array works meanwhile.
+    /// In cache mode: the command of the next read goes before the data of the last one, so that
+    /// the array works meanwhile.
     fn begin_next_read(&mut self, number: u32) {
         if self.features.cache_mode && self.next_op(number) == Some(FlashOp::Read) {
             self.begin_array(number);
@@ -362,7 +376,12 @@ impl Media {
         if !can {
             return;
         }
-        die.suspended = Some(Suspended { group: die.array_group, left: until - now, since: now, interruptions: die.interruptions + 1 });
+        die.suspended = Some(Suspended {
+            group: die.array_group,
+            left: until - now,
+            since: now,
+            interruptions: die.interruptions + 1,
+        });
         self.events.set(number, NEVER);
         self.counters.suspensions += 1;
         let group = self.take_group(number).expect("a read waits");
@@ -373,7 +392,9 @@ impl Media {
         let now = self.now;
         let resume = self.timing.suspend;
         let die = &mut self.dies[number as usize];
-        let Some(Suspended { group, left, since, interruptions }) = die.suspended.take() else { return };
+        let Some(Suspended { group, left, since, interruptions }) = die.suspended.take() else {
+            return;
+        };
         self.slots.change(group, |entry| entry.waited[Class::Host as usize] += now - since);
         let die = &mut self.dies[number as usize];
         die.array = Array::Busy;

@@ -2,11 +2,11 @@
 
 use crate::drive::time::Picos;
 
-/// A tournament over the pending events: the earliest is at the root, equal times go to the lower number, so that the order never
-/// depends on anything but the times.
+/// A tournament over the pending events: the earliest is at the root, equal times go to the lower
+/// number, so that the order never depends on anything but the times.
 ///
-/// A binary heap would need the place of each part's event in it, or leave outdated ones behind; here an event is changed in place, and the
-/// walk to the root ends where another part wins.
+/// A binary heap would need the place of each part's event in it, or leave outdated ones behind;
+/// here an event is changed in place, and the walk to the root ends where another part wins.
 #[derive(Debug)]
 pub(crate) struct Events {
     /// Node 1 is the root, the leaves begin at `leaves`.
@@ -45,8 +45,9 @@ impl Events {
         self.nodes[self.leaves + part as usize].at
     }
 
-    /// Takes the earliest event out. [`Events::settle`] has to follow before the next question: mostly the part gets its next event meanwhile,
-    /// and the walk to the root for the taken one is saved.
+    /// Takes the earliest event out. [`Events::settle`] has to follow before the next question:
+    /// mostly the part gets its next event meanwhile, and the walk to the root for the taken one is
+    /// saved.
     #[inline]
     pub fn take_first(&mut self) -> Event {
         let first = self.nodes[1];
@@ -86,15 +87,22 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Between `take_first` and `settle` the nodes above the taken event are out of date, and other parts change meanwhile.
+        /// Between `take_first` and `settle` the nodes above the taken event are out of date, and
+        /// other parts change meanwhile.
         #[test]
         fn taking_and_settling_is_as_removing(
             parts in 1usize..40,
-            rounds in prop::collection::vec(prop::collection::vec((any::<prop::sample::Index>(), 0u64..50), 0..4), 1..100)
+            rounds in prop::collection::vec(
+                prop::collection::vec((any::<prop::sample::Index>(), 0u64..50), 0..4),
+                1..100,
+            ),
         ) {
             let mut events = Events::new(parts);
             let mut plain = vec![NEVER; parts];
-            (0..parts).for_each(|part| { events.set(part as u32, part as u64 % 7); plain[part] = part as u64 % 7; });
+            (0..parts).for_each(|part| {
+                events.set(part as u32, part as u64 % 7);
+                plain[part] = part as u64 % 7;
+            });
             for changes in rounds {
                 if events.first().at == NEVER {
                     break;
@@ -107,7 +115,8 @@ mod tests {
                     plain[part] = at;
                 }
                 events.settle(taken.part);
-                let least = plain.iter().copied().enumerate().min_by_key(|&(part, at)| (at, part)).unwrap();
+                let least =
+                    plain.iter().copied().enumerate().min_by_key(|&(part, at)| (at, part)).unwrap();
                 prop_assert_eq!(events.first().at, least.1);
                 if least.1 != NEVER {
                     prop_assert_eq!(events.first().part as usize, least.0);
@@ -116,7 +125,10 @@ mod tests {
         }
 
         #[test]
-        fn the_first_is_the_least(parts in 1usize..40, changes in prop::collection::vec((any::<prop::sample::Index>(), 0u64..50), 1..200)) {
+        fn the_first_is_the_least(
+            parts in 1usize..40,
+            changes in prop::collection::vec((any::<prop::sample::Index>(), 0u64..50), 1..200),
+        ) {
             let mut events = Events::new(parts);
             let mut plain = vec![NEVER; parts];
             for (part, at) in changes {
@@ -124,7 +136,8 @@ mod tests {
                 let at = if at > 40 { NEVER } else { at };
                 events.set(part as u32, at);
                 plain[part] = at;
-                let least = plain.iter().copied().enumerate().min_by_key(|&(part, at)| (at, part)).unwrap();
+                let least =
+                    plain.iter().copied().enumerate().min_by_key(|&(part, at)| (at, part)).unwrap();
                 prop_assert_eq!(events.first().at, least.1);
                 if least.1 != NEVER {
                     prop_assert_eq!(events.first().part as usize, least.0);

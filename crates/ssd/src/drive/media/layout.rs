@@ -6,9 +6,10 @@ use crate::ftl::Divider;
 
 /// How the media are made up, and the numbering of their parts.
 ///
-/// A *plane* number counts all planes of the drive, the planes of one die next to each other, the dies of one channel next to each other:
-/// `plane = (channel * dies_per_channel + die_of_channel) * planes_per_die + plane_of_die`. Erase block numbers are plane-major:
-/// `block = plane * blocks_per_plane + block_of_plane`.
+/// A *plane* number counts all planes of the drive, the planes of one die next to each other, the
+/// dies of one channel next to each other: `plane = (channel * dies_per_channel + die_of_channel) *
+/// planes_per_die + plane_of_die`. Erase block numbers are plane-major: `block = plane *
+/// blocks_per_plane + block_of_plane`.
 #[derive(Clone, Debug)]
 pub struct Layout {
     /// Channels.
@@ -41,7 +42,16 @@ impl Layout {
     ) -> Self {
         let by_block = Divider::new(pages_per_block);
         let by_plane = Divider::new(blocks_per_plane);
-        Self { channels, dies_per_channel, planes_per_die, blocks_per_plane, pages_per_block, page_bytes, by_block, by_plane }
+        Self {
+            channels,
+            dies_per_channel,
+            planes_per_die,
+            blocks_per_plane,
+            pages_per_block,
+            page_bytes,
+            by_block,
+            by_plane,
+        }
     }
 
     /// All dies.
@@ -122,15 +132,18 @@ impl Layout {
         die / self.dies_per_channel
     }
 
-    /// Planes in the order in which a stripe visits them: each channel once, then the next die of each channel, then the next plane of
-    /// each die. Neighbours lie as far from each other as they can.
+    /// Planes in the order in which a stripe visits them: each channel once, then the next die of
+    /// each channel, then the next plane of each die. Neighbours lie as far from each other as they
+    /// can.
     #[must_use]
     pub fn stripe(&self) -> Vec<u32> {
         let mut order = Vec::with_capacity(self.planes() as usize);
         for plane in 0..self.planes_per_die {
             for die in 0..self.dies_per_channel {
                 for channel in 0..self.channels {
-                    order.push((channel * self.dies_per_channel + die) * self.planes_per_die + plane);
+                    order.push(
+                        (channel * self.dies_per_channel + die) * self.planes_per_die + plane,
+                    );
                 }
             }
         }

@@ -1,8 +1,10 @@
 //! The flash: dies, channels, and the time that commands take on them.
 //!
-//! Each die has a queue and carries out one command at a time (one on each plane at once where multi-plane commands are on). A channel is a
-//! server, first come first served: since every part asks for it at the moment at which it could begin its transfer, the time from which
-//! it is free is all that has to be kept, and no event is needed for it. So a read takes two events, a program or an erase one.
+//! Each die has a queue and carries out one command at a time (one on each plane at once where
+//! multi-plane commands are on). A channel is a server, first come first served: since every part
+//! asks for it at the moment at which it could begin its transfer, the time from which it is free
+//! is all that has to be kept, and no event is needed for it. So a read takes two events, a program
+//! or an erase one.
 
 mod command;
 mod die;
@@ -52,7 +54,12 @@ impl MediaCounters {
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         let mut since = *self;
-        since.operations.iter_mut().flatten().zip(before.operations.iter().flatten()).for_each(|(now, before)| *now -= before);
+        since
+            .operations
+            .iter_mut()
+            .flatten()
+            .zip(before.operations.iter().flatten())
+            .for_each(|(now, before)| *now -= before);
         since.bytes_transferred -= before.bytes_transferred;
         since.multi_plane_commands -= before.multi_plane_commands;
         since.suspensions -= before.suspensions;
@@ -171,7 +178,10 @@ impl Media {
     /// If that would pass over an event, or go back.
     #[inline]
     pub fn advance_to(&mut self, time: Picos) {
-        assert!(time >= self.now && time <= self.events.first().at, "time goes from event to event");
+        assert!(
+            time >= self.now && time <= self.events.first().at,
+            "time goes from event to event"
+        );
         self.now = time;
     }
 
@@ -211,12 +221,16 @@ impl Media {
         self.timeline.as_deref()
     }
 
-    /// From now on, what the pages hold is followed, and the first `most_commands` are kept. Only before the first command, and before [`Media::preset`].
+    /// From now on, what the pages hold is followed, and the first `most_commands` are kept. Only
+    /// before the first command, and before [`Media::preset`].
     ///
     /// # Panics
     /// If a command was given before.
     pub fn follow(&mut self, most_commands: usize) {
-        assert!(self.under_way == 0 && self.counters.total() == 0, "media are followed from the first command on");
+        assert!(
+            self.under_way == 0 && self.counters.total() == 0,
+            "media are followed from the first command on"
+        );
         self.witness = Some(Box::new(Witness::new(&self.layout, most_commands)));
     }
 
@@ -231,8 +245,9 @@ impl Media {
         self.witness.as_deref_mut()
     }
 
-    /// Whether a page has been programmed since its erase block was erased, as far as time has passed. A page that the scheme has mapped and that
-    /// is not programmed yet is still in the controller's memory.
+    /// Whether a page has been programmed since its erase block was erased, as far as time has
+    /// passed. A page that the scheme has mapped and that is not programmed yet is still in the
+    /// controller's memory.
     #[inline]
     #[must_use]
     pub fn is_programmed(&self, page: Ppn) -> bool {
@@ -240,12 +255,16 @@ impl Media {
         u32::from(self.programmed[block.index()]) > place
     }
 
-    /// Says that the first `pages` pages of an erase block are programmed. Only before the first command.
+    /// Says that the first `pages` pages of an erase block are programmed. Only before the first
+    /// command.
     ///
     /// # Panics
     /// If a command was given before.
     pub fn preset(&mut self, block: EraseBlockId, pages: u32) {
-        assert!(self.under_way == 0 && self.counters.total() == 0, "media are preset before the first command");
+        assert!(
+            self.under_way == 0 && self.counters.total() == 0,
+            "media are preset before the first command"
+        );
         self.programmed[block.index()] = pages as u16;
         if let Some(witness) = &mut self.witness {
             witness.preset(block, pages, &self.layout);
@@ -291,7 +310,9 @@ impl Media {
         self.under_way += 1;
         let slot = self.slots.take(command, plane, place, self.now);
         let die = &mut self.dies[number as usize];
-        let overtakes = self.features.reads_first && command.op == FlashOp::Read && command.cause == Cause::Host;
+        let overtakes = self.features.reads_first
+            && command.op == FlashOp::Read
+            && command.cause == Cause::Host;
         let begins = die.is_idle();
         if !begins && command.cause == Cause::Host {
             self.slots.get_mut(slot).waited = die.time_by_class(self.now);
@@ -335,7 +356,8 @@ impl Media {
         self.counters.operations[command.op as usize][command.cause as usize] += 1;
         self.counters.bytes_transferred += u64::from(command.bytes);
         self.hash.mix(self.now);
-        self.hash.mix(u64::from(command.page.0) << 8 | (command.op as u64) << 4 | command.cause as u64);
+        self.hash
+            .mix(u64::from(command.page.0) << 8 | (command.op as u64) << 4 | command.cause as u64);
         if let Some(witness) = &mut self.witness {
             witness.done(&command, &self.layout, entry.issued_at, self.now);
         }

@@ -44,12 +44,14 @@ pub(super) struct Entry {
     /// Place of the page within its erase block.
     pub place: u32,
     pub issued_at: Picos,
-    /// The die's time by class when the command was given; from its start on, what it waited for each.
+    /// The die's time by class when the command was given; from its start on, what it waited for
+    /// each.
     pub waited: [Picos; Class::COUNT],
     pub channel_wait: Picos,
 }
 
-/// All commands under way. Slots are used again, so that memory stays as large as the most at any one time.
+/// All commands under way. Slots are used again, so that memory stays as large as the most at any
+/// one time.
 #[derive(Debug)]
 pub(super) struct Slots {
     entries: Vec<Entry>,
@@ -63,7 +65,15 @@ impl Slots {
 
     #[inline]
     pub fn take(&mut self, command: Command, plane: u32, place: u32, issued_at: Picos) -> Slot {
-        let entry = Entry { command, next: NONE, plane, place, issued_at, waited: [0; Class::COUNT], channel_wait: 0 };
+        let entry = Entry {
+            command,
+            next: NONE,
+            plane,
+            place,
+            issued_at,
+            waited: [0; Class::COUNT],
+            channel_wait: 0,
+        };
         if self.free == NONE {
             self.entries.push(entry);
             return (self.entries.len() - 1) as Slot;
@@ -133,8 +143,8 @@ impl Queue {
 /// Planes that one command can work on at once at most.
 pub(super) const MOST_PLANES: u32 = 8;
 
-/// Commands that a die carries out together: one, or one on each of several planes. They are linked through their entries, which keeps this
-/// small enough to be passed in registers.
+/// Commands that a die carries out together: one, or one on each of several planes. They are linked
+/// through their entries, which keeps this small enough to be passed in registers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Group {
     pub head: Slot,
@@ -146,7 +156,8 @@ pub(super) struct Group {
 }
 
 impl Group {
-    pub const EMPTY: Self = Self { head: NONE, sending: NONE, count: 0, op: FlashOp::Read, cause: Cause::Host };
+    pub const EMPTY: Self =
+        Self { head: NONE, sending: NONE, count: 0, op: FlashOp::Read, cause: Cause::Host };
 
     #[inline]
     pub fn of(slot: Slot, op: FlashOp, cause: Cause) -> Self {

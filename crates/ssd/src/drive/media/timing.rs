@@ -24,9 +24,12 @@ impl Timing {
     pub fn new(config: &MediaConfig) -> Self {
         let by_place = |micros: &[f64]| -> Vec<Picos> {
             let types = micros.iter().map(|&us| picos_of_micros(us)).collect::<Vec<_>>();
-            (0..config.pages_per_erase_block as usize).map(|place| types[place % types.len()]).collect()
+            (0..config.pages_per_erase_block as usize)
+                .map(|place| types[place % types.len()])
+                .collect()
         };
-        let bytes_per_second = config.channel_mt_per_second * 1e6 * f64::from(config.channel_bits) / 8.0;
+        let bytes_per_second =
+            config.channel_mt_per_second * 1e6 * f64::from(config.channel_bits) / 8.0;
         Self {
             read: by_place(&config.read_us),
             program: by_place(&config.program_us),
@@ -53,7 +56,8 @@ impl Timing {
     }
 }
 
-/// How times of operations vary: normally around those of the profile, and never below a tenth of them.
+/// How times of operations vary: normally around those of the profile, and never below a tenth of
+/// them.
 #[derive(Debug)]
 pub(crate) struct Noise {
     normal: Normal<f64>,

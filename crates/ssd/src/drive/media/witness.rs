@@ -35,9 +35,10 @@ pub struct Carried {
 
 /// Follows what each physical page holds, command by command, and keeps a list of the commands.
 ///
-/// A program for the host brings what [`Witness::brings`] said of its tag; one of the scheme's own brings what was read from the page that
-/// it names as its source, which so has to have been read before; one without a source is a translation page. It knows nothing of the tables of
-/// the FTL, so that it can contradict them.
+/// A program for the host brings what [`Witness::brings`] said of its tag; one of the scheme's own
+/// brings what was read from the page that it names as its source, which so has to have been read
+/// before; one without a source is a translation page. It knows nothing of the tables of the FTL,
+/// so that it can contradict them.
 #[derive(Clone, Debug)]
 pub struct Witness {
     pages: Vec<Content>,
@@ -93,8 +94,15 @@ impl Witness {
     /// A command is done.
     ///
     /// # Panics
-    /// If a page is programmed that is not erased, or read or copied though it holds nothing, or a copy's source was not read.
-    pub(super) fn done(&mut self, command: &Command, layout: &Layout, issued_at: Picos, done_at: Picos) {
+    /// If a page is programmed that is not erased, or read or copied though it holds nothing, or a
+    /// copy's source was not read.
+    pub(super) fn done(
+        &mut self,
+        command: &Command,
+        layout: &Layout,
+        issued_at: Picos,
+        done_at: Picos,
+    ) {
         let page = command.page.index();
         let content = match command.op {
             FlashOp::Read => {
@@ -106,7 +114,9 @@ impl Witness {
             }
             FlashOp::Program => {
                 let content = if !command.tag.is_scheme() {
-                    self.brought.remove(&command.tag.number()).expect("a program for the host brings something")
+                    self.brought
+                        .remove(&command.tag.number())
+                        .expect("a program for the host brings something")
                 } else if command.from == Ppn::NONE {
                     TRANSLATION
                 } else {
@@ -119,12 +129,19 @@ impl Witness {
                 let content = self.content(command.from);
                 assert!(content != NOTHING, "page {} is copied, and is erased", command.from.0);
                 let plane = |page| layout.plane_of(layout.block_of(page));
-                assert!(plane(command.from) == plane(command.page), "a copy-back from page {} leaves its plane", command.from.0);
+                assert!(
+                    plane(command.from) == plane(command.page),
+                    "a copy-back from page {} leaves its plane",
+                    command.from.0
+                );
                 self.program(page, content);
                 content
             }
             FlashOp::Erase => {
-                assert!(page.is_multiple_of(layout.pages_per_block as usize), "an erase names the first page of its erase block");
+                assert!(
+                    page.is_multiple_of(layout.pages_per_block as usize),
+                    "an erase names the first page of its erase block"
+                );
                 self.pages[page..page + layout.pages_per_block as usize].fill(NOTHING);
                 NOTHING
             }

@@ -44,10 +44,16 @@ impl Profile {
     fn check_about(&self, at: &At<'_>) -> Checked {
         let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
         let words = self.name.split('-').all(|word| !word.is_empty() && word.chars().all(is_word));
-        at.require(words, "name", format!("\"{}\"", self.name), || "must be lower-case words and digits joined by `-`".to_owned())?;
+        at.require(words, "name", format!("\"{}\"", self.name), || {
+            "must be lower-case words and digits joined by `-`".to_owned()
+        })?;
         let one_line = !self.summary.trim().is_empty() && !self.summary.contains('\n');
-        at.require(one_line, "summary", format!("{:?}", self.summary), || "must be one line that says what the drive is".to_owned())?;
-        at.require(!self.sources.is_empty(), "sources", "[]", || "must say where the figures are from, if only \"assumed\"".to_owned())?;
+        at.require(one_line, "summary", format!("{:?}", self.summary), || {
+            "must be one line that says what the drive is".to_owned()
+        })?;
+        at.require(!self.sources.is_empty(), "sources", "[]", || {
+            "must say where the figures are from, if only \"assumed\"".to_owned()
+        })?;
         let tree = self.tree();
         for key in &self.fitted {
             at.require(exists(&tree, key), "fitted", format!("[... \"{key}\" ...]"), || {
@@ -70,9 +76,17 @@ impl Profile {
             "must be a multiple of 512, a sector".to_owned()
         })?;
         let pages = self.physical_pages();
-        at.require(pages <= Geometry::MAX_PHYSICAL_PAGES, "media", format!("{pages} pages"), || {
-            format!("must be at most 2^31 = {} pages: use larger pages or fewer erase blocks", Geometry::MAX_PHYSICAL_PAGES)
-        })?;
+        at.require(
+            pages <= Geometry::MAX_PHYSICAL_PAGES,
+            "media",
+            format!("{pages} pages"),
+            || {
+                format!(
+                    "must be at most 2^31 = {} pages: use larger pages or fewer erase blocks",
+                    Geometry::MAX_PHYSICAL_PAGES
+                )
+            },
+        )?;
         at.range("media.factory_bad_share", m.factory_bad_share, 0.0..=0.2)?;
         at.range("media.time_noise", m.time_noise, 0.0..=0.5)
     }
@@ -80,21 +94,33 @@ impl Profile {
     fn check_times(&self, at: &At<'_>) -> Checked {
         let m = &self.media;
         for (key, times) in [("media.read_us", &m.read_us), ("media.program_us", &m.program_us)] {
-            at.require((1..=8).contains(&times.len()), key, format!("{times:?}"), || "must hold 1 to 8 times, one a page type".to_owned())?;
+            at.require((1..=8).contains(&times.len()), key, format!("{times:?}"), || {
+                "must hold 1 to 8 times, one a page type".to_owned()
+            })?;
             for time in times {
                 at.range(key, *time, 0.001..=MAX_US)?;
             }
         }
         let (reads, programs) = (m.read_us.len(), m.program_us.len());
-        at.require(reads == programs || reads == 1 || programs == 1, "media.program_us", format!("{:?}", m.program_us), || {
-            format!("must hold as many page types as media.read_us, {reads}, or one time for all")
-        })?;
+        at.require(
+            reads == programs || reads == 1 || programs == 1,
+            "media.program_us",
+            format!("{:?}", m.program_us),
+            || {
+                format!(
+                    "must hold as many page types as media.read_us, {reads}, or one time for all"
+                )
+            },
+        )?;
         at.range("media.erase_us", m.erase_us, 0.001..=MAX_US)?;
         at.range("media.command_us", m.command_us, 0.0..=MAX_US)?;
         at.range("media.channel_mt_per_second", m.channel_mt_per_second, 0.1..=1e6)?;
-        at.require([8, 16, 32, 64].contains(&m.channel_bits), "media.channel_bits", m.channel_bits, || {
-            "must be 8, 16, 32 or 64".to_owned()
-        })?;
+        at.require(
+            [8, 16, 32, 64].contains(&m.channel_bits),
+            "media.channel_bits",
+            m.channel_bits,
+            || "must be 8, 16, 32 or 64".to_owned(),
+        )?;
         at.range("media.suspend_us", m.suspend_us, 0.0..=MAX_US)?;
         at.range("media.endurance_spread", m.endurance_spread, 0.0..=0.5)?;
         let e = &self.energy;
@@ -115,9 +141,12 @@ impl Profile {
             InterfaceKind::Usb => (1, 1),
         };
         let kind = format!("{:?}", i.kind).to_lowercase();
-        at.require((1..=deepest).contains(&i.queue_depth), "interface.queue_depth", i.queue_depth, || {
-            format!("must be {} for interface.kind = {kind}", span(1, deepest))
-        })?;
+        at.require(
+            (1..=deepest).contains(&i.queue_depth),
+            "interface.queue_depth",
+            i.queue_depth,
+            || format!("must be {} for interface.kind = {kind}", span(1, deepest)),
+        )?;
         at.require((1..=most).contains(&i.queues), "interface.queues", i.queues, || {
             format!("must be {} for interface.kind = {kind}", span(1, most))
         })
@@ -135,7 +164,10 @@ impl Profile {
 
     fn check_dram(&self, at: &At<'_>) -> Checked {
         let page = u64::from(self.media.page_bytes);
-        for (key, bytes) in [("write_buffer.bytes", self.write_buffer.bytes), ("read_cache.bytes", self.read_cache.bytes)] {
+        for (key, bytes) in [
+            ("write_buffer.bytes", self.write_buffer.bytes),
+            ("read_cache.bytes", self.read_cache.bytes),
+        ] {
             at.require(bytes == 0 || (page..=MAX_DRAM_BYTES).contains(&bytes), key, bytes, || {
                 format!("must be 0 for none, or {} (a page to 64 GiB)", span(page, MAX_DRAM_BYTES))
             })?;
@@ -146,12 +178,18 @@ impl Profile {
         }
         let pages = (buffer.bytes / page) as u32;
         let least = u32::from(buffer.flush != FlushRule::Eager);
-        at.require((least..=pages).contains(&buffer.flush_pages), "write_buffer.flush_pages", buffer.flush_pages, || {
-            format!("must be {}: the buffer holds {pages} pages", span(least, pages))
-        })?;
-        at.require(buffer.in_flight_pages <= pages, "write_buffer.in_flight_pages", buffer.in_flight_pages, || {
-            format!("must be {}: the buffer holds {pages} pages", span(0, pages))
-        })
+        at.require(
+            (least..=pages).contains(&buffer.flush_pages),
+            "write_buffer.flush_pages",
+            buffer.flush_pages,
+            || format!("must be {}: the buffer holds {pages} pages", span(least, pages)),
+        )?;
+        at.require(
+            buffer.in_flight_pages <= pages,
+            "write_buffer.in_flight_pages",
+            buffer.in_flight_pages,
+            || format!("must be {}: the buffer holds {pages} pages", span(0, pages)),
+        )
     }
 
     fn check_read_ahead(&self, at: &At<'_>) -> Checked {
@@ -162,38 +200,76 @@ impl Profile {
         at.range("read_ahead.trigger_requests", ahead.trigger_requests, 1..=1_024)?;
         let page = u64::from(self.media.page_bytes);
         let cache = self.read_cache.bytes;
-        at.require((page..=cache).contains(&ahead.window_bytes), "read_ahead.window_bytes", ahead.window_bytes, || {
-            format!("must be at least a page, {page}, and at most read_cache.bytes, {cache}, where what is read ahead is kept")
-        })?;
-        if ahead.detector == Detector::Table { at.range("read_ahead.streams", ahead.streams, 1..=1_024) } else { Ok(()) }
+        at.require(
+            (page..=cache).contains(&ahead.window_bytes),
+            "read_ahead.window_bytes",
+            ahead.window_bytes,
+            || {
+                format!(
+                    "must be at least a page, {page}, and at most read_cache.bytes, {cache}, where \
+                     what is read ahead is kept"
+                )
+            },
+        )?;
+        if ahead.detector == Detector::Table {
+            at.range("read_ahead.streams", ahead.streams, 1..=1_024)
+        } else {
+            Ok(())
+        }
     }
 
     fn check_ftl(&self, at: &At<'_>) -> Checked {
         let ftl = &self.ftl;
-        at.spec("ftl.scheme", &ftl.scheme, accepted("FTL scheme", SCHEMES, |info| info, &ftl.scheme))?;
-        at.spec("ftl.placement", &ftl.placement, accepted("placement policy", PLACEMENTS, |entry| &entry.info, &ftl.placement))?;
+        at.spec(
+            "ftl.scheme",
+            &ftl.scheme,
+            accepted("FTL scheme", SCHEMES, |info| info, &ftl.scheme),
+        )?;
+        at.spec(
+            "ftl.placement",
+            &ftl.placement,
+            accepted("placement policy", PLACEMENTS, |entry| &entry.info, &ftl.placement),
+        )?;
         if !ftl.victim.is_empty() {
-            at.spec("ftl.victim", &ftl.victim, accepted("victim policy", VICTIMS, |info| info, &ftl.victim))?;
+            at.spec(
+                "ftl.victim",
+                &ftl.victim,
+                accepted("victim policy", VICTIMS, |info| info, &ftl.victim),
+            )?;
         }
         at.range("ftl.over_provisioning", ftl.over_provisioning, 0.001..=100.0)
     }
 
     fn check_space(&self, at: &At<'_>) -> Checked {
         let logical = self.logical_pages();
-        at.require(logical > 0, "ftl.over_provisioning", self.ftl.over_provisioning, || "must leave at least one logical page".to_owned())?;
+        at.require(logical > 0, "ftl.over_provisioning", self.ftl.over_provisioning, || {
+            "must leave at least one logical page".to_owned()
+        })?;
         let good = self.physical_pages() as f64 * (1.0 - self.media.factory_bad_share);
         let spare = 1.0 - f64::from(logical) / good;
         at.require(spare > 0.0, "media.factory_bad_share", self.media.factory_bad_share, || {
             let most = self.ftl.over_provisioning / (1.0 + self.ftl.over_provisioning);
-            format!("must be below {most:.4}, or ftl.over_provisioning larger: the good erase blocks do not hold all logical pages")
+            format!(
+                "must be below {most:.4}, or ftl.over_provisioning larger: the good erase blocks \
+                 do not hold all logical pages"
+            )
         })?;
         let c = &self.cleaning;
         at.range("cleaning.start_below_free", c.start_below_free, 0.0..=0.5)?;
-        at.require(c.start_below_free < spare, "cleaning.start_below_free", c.start_below_free, || {
-            format!("must be below {spare:.4}, or ftl.over_provisioning larger: a full drive has no more free, and would always clean")
-        })?;
+        at.require(
+            c.start_below_free < spare,
+            "cleaning.start_below_free",
+            c.start_below_free,
+            || {
+                format!(
+                    "must be below {spare:.4}, or ftl.over_provisioning larger: a full drive has \
+                     no more free, and would always clean"
+                )
+            },
+        )?;
         at.range("cleaning.background_below_free", c.background_below_free, 0.0..=1.0)?;
-        // Without a least time a busy die would be looked at again and again, and no time would pass.
+        // Without a least time a busy die would be looked at again and again, and no time would
+        // pass.
         let least_idle = if c.background_below_free > 0.0 { 1.0 } else { 0.0 };
         at.range("cleaning.idle_us", c.idle_us, least_idle..=MAX_US)
     }
@@ -202,9 +278,16 @@ impl Profile {
         let w = &self.wear_levelling;
         at.range("wear_levelling.life_below", w.life_below, 0.0..=1.0)?;
         at.range("wear_levelling.spread_above", w.spread_above, 0.0..=10.0)?;
-        at.require(w.static_rule == StaticRule::None || self.media.endurance_cycles > 0, "media.endurance_cycles", 0, || {
-            "must be above 0 where wear_levelling.static_rule is not none: it goes by the life that remains".to_owned()
-        })
+        at.require(
+            w.static_rule == StaticRule::None || self.media.endurance_cycles > 0,
+            "media.endurance_cycles",
+            0,
+            || {
+                "must be above 0 where wear_levelling.static_rule is not none: it goes by the life \
+                 that remains"
+                    .to_owned()
+            },
+        )
     }
 }
 
@@ -214,19 +297,38 @@ struct At<'a> {
 }
 
 impl At<'_> {
-    fn require(&self, holds: bool, key: &str, value: impl Display, right: impl FnOnce() -> String) -> Checked {
+    fn require(
+        &self,
+        holds: bool,
+        key: &str,
+        value: impl Display,
+        right: impl FnOnce() -> String,
+    ) -> Checked {
         if holds {
             return Ok(());
         }
-        Err(ProfileError::BadValue { place: self.place.to_owned(), key: key.to_owned(), value: value.to_string(), right: right() })
+        Err(ProfileError::BadValue {
+            place: self.place.to_owned(),
+            key: key.to_owned(),
+            value: value.to_string(),
+            right: right(),
+        })
     }
 
-    fn range<T: PartialOrd + Display + Copy>(&self, key: &str, value: T, range: RangeInclusive<T>) -> Checked {
-        self.require(range.contains(&value), key, value, || format!("must be {}", span(*range.start(), *range.end())))
+    fn range<T: PartialOrd + Display + Copy>(
+        &self,
+        key: &str,
+        value: T,
+        range: RangeInclusive<T>,
+    ) -> Checked {
+        self.require(range.contains(&value), key, value, || {
+            format!("must be {}", span(*range.start(), *range.end()))
+        })
     }
 
     fn spec(&self, key: &str, value: &str, checked: Result<(), SpecError>) -> Checked {
-        checked.or_else(|error| self.require(false, key, format!("\"{value}\""), || error.to_string()))
+        checked
+            .or_else(|error| self.require(false, key, format!("\"{value}\""), || error.to_string()))
     }
 }
 
@@ -234,7 +336,12 @@ fn span<T: PartialEq + Display + Copy>(least: T, most: T) -> String {
     if least == most { format!("{least}") } else { format!("from {least} to {most}") }
 }
 
-fn accepted<T>(kind: &'static str, entries: &[T], info: impl Fn(&T) -> &Info, text: &str) -> Result<(), SpecError> {
+fn accepted<T>(
+    kind: &'static str,
+    entries: &[T],
+    info: impl Fn(&T) -> &Info,
+    text: &str,
+) -> Result<(), SpecError> {
     let spec = Spec::parse(text)?;
     let entry = registry::find(kind, entries, &info, &spec)?;
     info(entry).accept(&spec).map(|_| ())

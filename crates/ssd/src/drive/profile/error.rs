@@ -6,7 +6,9 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ProfileError {
     /// No built-in profile goes by that name.
-    #[error("unknown device profile `{name}`; known are: {known}; or give the path of a .toml file")]
+    #[error(
+        "unknown device profile `{name}`; known are: {known}; or give the path of a .toml file"
+    )]
     UnknownProfile {
         /// The name as given.
         name: String,

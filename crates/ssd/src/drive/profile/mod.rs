@@ -24,7 +24,10 @@ pub struct BuiltIn {
 
 macro_rules! built_in {
     ($($name:literal),+ $(,)?) => {
-        &[$(BuiltIn { name: $name, text: include_str!(concat!("../../../profiles/", $name, ".toml")) }),+]
+        &[$(BuiltIn {
+            name: $name,
+            text: include_str!(concat!("../../../profiles/", $name, ".toml")),
+        }),+]
     };
 }
 
@@ -51,7 +54,8 @@ impl BuiltIn {
     /// If the file that was built in is wrong: a bug.
     #[must_use]
     pub fn profile(&self) -> Profile {
-        parse(self.text, &format!("profile `{}`", self.name)).unwrap_or_else(|error| panic!("a built-in profile is wrong: {error}"))
+        parse(self.text, &format!("profile `{}`", self.name))
+            .unwrap_or_else(|error| panic!("a built-in profile is wrong: {error}"))
     }
 
     /// One line: what it is.
@@ -72,20 +76,24 @@ impl BuiltIn {
 /// # Errors
 /// [`ProfileError::UnknownProfile`] lists the known names.
 pub fn load(name: &str) -> Result<Profile, ProfileError> {
-    let found = PROFILES.iter().find(|entry| entry.name == name).ok_or_else(|| ProfileError::UnknownProfile {
-        name: name.to_owned(),
-        known: PROFILES.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", "),
+    let found = PROFILES.iter().find(|entry| entry.name == name).ok_or_else(|| {
+        ProfileError::UnknownProfile {
+            name: name.to_owned(),
+            known: PROFILES.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", "),
+        }
     })?;
     Ok(found.profile())
 }
 
-/// Reads a profile and checks it. `place` is where the text is from, such as a path: it begins every error.
+/// Reads a profile and checks it. `place` is where the text is from, such as a path: it begins
+/// every error.
 ///
 /// # Errors
-/// [`ProfileError::Syntax`] with line and column if the text is not TOML, a key is unknown or missing, or a value is of the wrong type;
-/// otherwise those of [`Profile::check`].
+/// [`ProfileError::Syntax`] with line and column if the text is not TOML, a key is unknown or
+/// missing, or a value is of the wrong type; otherwise those of [`Profile::check`].
 pub fn parse(text: &str, place: &str) -> Result<Profile, ProfileError> {
-    let profile: Profile = toml::from_str(text).map_err(|error| ProfileError::syntax(text, place, &error))?;
+    let profile: Profile =
+        toml::from_str(text).map_err(|error| ProfileError::syntax(text, place, &error))?;
     profile.check_at(place)?;
     Ok(profile)
 }
@@ -97,7 +105,8 @@ impl Profile {
     /// If a number does not fit TOML's 63 bits: [`Profile::check`] does not let it pass.
     #[must_use]
     pub fn to_toml(&self) -> String {
-        toml::to_string_pretty(self).unwrap_or_else(|error| panic!("a checked profile can be written as TOML: {error}"))
+        toml::to_string_pretty(self)
+            .unwrap_or_else(|error| panic!("a checked profile can be written as TOML: {error}"))
     }
 
     /// How the media are made up.
@@ -121,8 +130,14 @@ impl Profile {
     #[must_use]
     pub fn physical_pages(&self) -> u64 {
         let m = &self.media;
-        let factors =
-            [m.channels, m.packages_per_channel, m.dies_per_package, m.planes_per_die, m.erase_blocks_per_plane, m.pages_per_erase_block];
+        let factors = [
+            m.channels,
+            m.packages_per_channel,
+            m.dies_per_package,
+            m.planes_per_die,
+            m.erase_blocks_per_plane,
+            m.pages_per_erase_block,
+        ];
         factors.iter().fold(1, |product, factor| u64::from(*factor).saturating_mul(product))
     }
 

@@ -1,6 +1,7 @@
 //! The keys of a device profile.
 //!
-//! Units are the last word of a key. Every key has to be there, but for those with a default, which are features that a drive may lack.
+//! Units are the last word of a key. Every key has to be there, but for those with a default, which
+//! are features that a drive may lack.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,8 +15,8 @@ pub struct Profile {
     pub summary: String,
     /// Where the figures are from: data sheets, papers with table or equation.
     pub sources: Vec<String>,
-    /// Keys, such as `controller.read_command_us`, whose values are ours: fitted so that the drive's published behaviour comes out, or
-    /// assumed. All others are published.
+    /// Keys, such as `controller.read_command_us`, whose values are ours: fitted so that the
+    /// drive's published behaviour comes out, or assumed. All others are published.
     pub fitted: Vec<String>,
     /// The flash chips and how they are connected.
     pub media: MediaConfig,
@@ -64,8 +65,9 @@ pub struct MediaConfig {
     pub pages_per_erase_block: u32,
     /// Bytes of a page, 512 ... 65536: the unit of the mapping, of reads and of programs.
     pub page_bytes: u32,
-    /// Time of a page read in microseconds, by page type; page `i` of an erase block is of type `i mod length`: 1 entry for SLC, 2 for
-    /// MLC, 3 for TLC, 4 for QLC. Real chips pair pages further apart; the mean is the same.
+    /// Time of a page read in microseconds, by page type; page `i` of an erase block is of type
+    /// `i mod length`: 1 entry for SLC, 2 for MLC, 3 for TLC, 4 for QLC. Real chips pair pages
+    /// further apart; the mean is the same.
     pub read_us: Vec<f64>,
     /// Time of a page program in microseconds, by page type.
     pub program_us: Vec<f64>,
@@ -79,10 +81,12 @@ pub struct MediaConfig {
     /// Width of a channel in bits.
     #[serde(default = "eight")]
     pub channel_bits: u32,
-    /// Whether one command may work on several planes of a die at once. Programs have to be at the same place in their erase blocks.
+    /// Whether one command may work on several planes of a die at once. Programs have to be at the
+    /// same place in their erase blocks.
     #[serde(default)]
     pub multi_plane: bool,
-    /// Whether a die may read or program its next page while the last one, or the one after, is on the channel.
+    /// Whether a die may read or program its next page while the last one, or the one after, is on
+    /// the channel.
     #[serde(default)]
     pub cache_mode: bool,
     /// Whether relocation within a plane goes without the channel.
@@ -94,7 +98,8 @@ pub struct MediaConfig {
     /// Time to interrupt a program or erase, and again to resume it, in microseconds.
     #[serde(default)]
     pub suspend_us: f64,
-    /// Order of the commands that wait for a die: `fifo`, or `reads_first` (reads for the host overtake everything else).
+    /// Order of the commands that wait for a die: `fifo`, or `reads_first` (reads for the host
+    /// overtake everything else).
     #[serde(default)]
     pub order: CommandOrder,
     /// Erases that an erase block stands; 0 for no limit.
@@ -106,8 +111,9 @@ pub struct MediaConfig {
     /// Share of the erase blocks that are bad from the factory, 0 ... 0.2.
     #[serde(default)]
     pub factory_bad_share: f64,
-    /// Standard deviation of the time of each read, program, erase and transfer, as a fraction of it, 0 ... 0.5. Real dies differ by page,
-    /// temperature and read retries; 0 is what data sheets say.
+    /// Standard deviation of the time of each read, program, erase and transfer, as a fraction of
+    /// it, 0 ... 0.5. Real dies differ by page, temperature and read retries; 0 is what data sheets
+    /// say.
     #[serde(default)]
     pub time_noise: f64,
 }
@@ -147,7 +153,8 @@ pub struct EnergyConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InterfaceConfig {
-    /// `sata` (one queue, data both ways over one link), `nvme` (several queues, a link each way) or `usb` (as `sata`, without queueing).
+    /// `sata` (one queue, data both ways over one link), `nvme` (several queues, a link each way)
+    /// or `usb` (as `sata`, without queueing).
     pub kind: InterfaceKind,
     /// Rate of the link in 10^6 bytes a second, after encoding.
     pub link_mb_per_second: f64,
@@ -162,8 +169,8 @@ pub struct InterfaceConfig {
     /// Queues: 1 for SATA; the drive takes from them in turn.
     #[serde(default = "one")]
     pub queues: u32,
-    /// Time from a request's completion in the drive to its arrival at the application and back, in microseconds: it delays the request,
-    /// not others.
+    /// Time from a request's completion in the drive to its arrival at the application and back, in
+    /// microseconds: it delays the request, not others.
     #[serde(default)]
     pub host_us: f64,
 }
@@ -194,13 +201,13 @@ pub struct ControllerConfig {
     pub write_command_us: f64,
     /// Time for each page of a request, in microseconds.
     pub page_us: f64,
-    /// Whether a write waits until no read from flash is under way, as where both need the mapping table for themselves
-    /// (PARALLELISM 5.2).
+    /// Whether a write waits until no read from flash is under way, as where both need the mapping
+    /// table for themselves (PARALLELISM 5.2).
     pub writes_wait_for_reads: bool,
     /// With that, time that a write then has the table for itself, in microseconds.
     pub write_hold_us: f64,
-    /// How much longer if it had to wait for a read, in microseconds: what the channels had begun in the other direction is given up
-    /// (PARALLELISM 5.2, cause 3).
+    /// How much longer if it had to wait for a read, in microseconds: what the channels had begun
+    /// in the other direction is given up (PARALLELISM 5.2, cause 3).
     pub drain_us: f64,
     /// Time that is lost when a read follows a write or the other way round, in microseconds.
     pub turnaround_us: f64,
@@ -214,7 +221,8 @@ pub struct WriteBufferConfig {
     pub bytes: u64,
     /// When pages are written to flash.
     pub flush: FlushRule,
-    /// Pages written at a time under `when_full`; the least number of waiting pages that start writing under `eager`.
+    /// Pages written at a time under `when_full`; the least number of waiting pages that start
+    /// writing under `eager`.
     pub flush_pages: u32,
     /// Most pages on their way to flash at once; 0 for as many as there are planes.
     pub in_flight_pages: u32,
@@ -229,11 +237,12 @@ pub enum FlushRule {
     /// As soon as there are some.
     #[default]
     Eager,
-    /// Only when the buffer is full; requests that find no room wait until all of a batch is written: the two belts of SCHEDULER
-    /// figure 4.19.
+    /// Only when the buffer is full; requests that find no room wait until all of a batch is
+    /// written: the two belts of SCHEDULER figure 4.19.
     WhenFull,
-    /// In batches, from when the buffer is half full on; the other half takes writes meanwhile. The room of a batch is given back when
-    /// all of it is written, so that belts appear where batches are slow, and sequential writes do not wait.
+    /// In batches, from when the buffer is half full on; the other half takes writes meanwhile. The
+    /// room of a batch is given back when all of it is written, so that belts appear where batches
+    /// are slow, and sequential writes do not wait.
     Batches,
 }
 
@@ -244,7 +253,8 @@ pub enum FlushOrder {
     /// Oldest first.
     #[default]
     Fifo,
-    /// All pages of the (logical) erase block that was written to least recently, in ascending order (BPLRU).
+    /// All pages of the (logical) erase block that was written to least recently, in ascending
+    /// order (BPLRU).
     ByEraseBlock,
 }
 
@@ -277,7 +287,8 @@ pub enum Detector {
     /// No read-ahead.
     #[default]
     None,
-    /// A read that begins where the last one ended: any other read in between spoils it (PARALLELISM 5.3).
+    /// A read that begins where the last one ended: any other read in between spoils it
+    /// (PARALLELISM 5.3).
     LastRequest,
     /// A table of streams, each with the place where it would go on: mixed streams do not spoil it.
     Table,
@@ -287,7 +298,8 @@ pub enum Detector {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FtlConfig {
-    /// Scheme with its parameters, such as `page_mapped(allocation=dynamic)` or `bast(log_blocks=8)`.
+    /// Scheme with its parameters, such as `page_mapped(allocation=dynamic)` or
+    /// `bast(log_blocks=8)`.
     pub scheme: String,
     /// Placement policy of the page-mapped schemes.
     #[serde(default = "none")]
@@ -307,8 +319,8 @@ fn none() -> String {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CleaningConfig {
-    /// Cleaning starts when less than this fraction of a plane's erase blocks is free, and host writes go on meanwhile; 0 for only when
-    /// there is no other way.
+    /// Cleaning starts when less than this fraction of a plane's erase blocks is free, and host
+    /// writes go on meanwhile; 0 for only when there is no other way.
     pub start_below_free: f64,
     /// In idle time cleaning starts below this fraction; 0 for never.
     pub background_below_free: f64,
@@ -322,11 +334,14 @@ pub struct CleaningConfig {
 pub struct WearLevellingConfig {
     /// Of the free erase blocks of a plane, take the one least erased (dynamic wear levelling).
     pub dynamic: bool,
-    /// Move the data of a little worn erase block onto a worn one (static wear levelling): by `none`, `life` or `spread`.
+    /// Move the data of a little worn erase block onto a worn one (static wear levelling): by
+    /// `none`, `life` or `spread`.
     pub static_rule: StaticRule,
-    /// `life`: an erase block whose remaining life is below this fraction of all erase blocks' mean is given cold data.
+    /// `life`: an erase block whose remaining life is below this fraction of all erase blocks' mean
+    /// is given cold data.
     pub life_below: f64,
-    /// `spread`: the coldest erase block is moved when the standard deviation of the remaining life is above this fraction of its mean.
+    /// `spread`: the coldest erase block is moved when the standard deviation of the remaining life
+    /// is above this fraction of its mean.
     pub spread_above: f64,
 }
 

@@ -9,15 +9,17 @@ use super::{Profile, ProfileError};
 const ABOUT: [&str; 4] = ["name", "summary", "sources", "fitted"];
 
 impl Profile {
-    /// Sets one key, such as `controller.read_command_us` to `28`, `media.read_us` to `[25,900]` or `ftl.over_provisioning` to `20%`.
-    /// Sizes may end in `Ki`, `Mi`, `Gi`, `k`, `M` or `G`. Ranges are not looked at, as several overrides may only be right together:
-    /// [`Profile::check`] comes after the last.
+    /// Sets one key, such as `controller.read_command_us` to `28`, `media.read_us` to `[25,900]` or
+    /// `ftl.over_provisioning` to `20%`. Sizes may end in `Ki`, `Mi`, `Gi`, `k`, `M` or `G`. Ranges
+    /// are not looked at, as several overrides may only be right together: [`Profile::check`] comes
+    /// after the last.
     ///
-    /// A key of the drive's joins [`Profile::fitted`], as its value is not the published one any more.
+    /// A key of the drive's joins [`Profile::fitted`], as its value is not the published one any
+    /// more.
     ///
     /// # Errors
-    /// [`ProfileError::UnknownKey`] lists the keys at that level; [`ProfileError::BadValue`] if the value is of the wrong type. The profile
-    /// is then as it was.
+    /// [`ProfileError::UnknownKey`] lists the keys at that level; [`ProfileError::BadValue`] if the
+    /// value is of the wrong type. The profile is then as it was.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ProfileError> {
         let place = self.place();
         let mut tree = self.tree();
@@ -29,9 +31,11 @@ impl Profile {
             right: right.to_owned(),
         };
         *old = like(old, value.trim()).map_err(bad)?;
-        // What is left for serde to refuse: words of an enum that do not exist, and numbers beyond 32 bits.
-        let mut changed: Self =
-            tree.try_into().map_err(|error: toml::de::Error| bad(&in_plain_words(&error.message().replace('\n', "; "))))?;
+        // What is left for serde to refuse: words of an enum that do not exist, and numbers beyond
+        // 32 bits.
+        let mut changed: Self = tree.try_into().map_err(|error: toml::de::Error| {
+            bad(&in_plain_words(&error.message().replace('\n', "; ")))
+        })?;
         if !ABOUT.contains(&key) && !changed.fitted.iter().any(|fitted| fitted == key) {
             changed.fitted.push(key.to_owned());
         }
@@ -47,7 +51,9 @@ impl Profile {
         let mut changed = self.clone();
         for text in overrides {
             let text = text.as_ref();
-            let (key, value) = text.split_once('=').ok_or_else(|| ProfileError::Malformed { text: text.to_owned() })?;
+            let (key, value) = text
+                .split_once('=')
+                .ok_or_else(|| ProfileError::Malformed { text: text.to_owned() })?;
             changed.set(key.trim(), value)?;
         }
         changed.check()?;
@@ -68,19 +74,28 @@ impl Profile {
 pub(super) fn exists(tree: &Table, key: &str) -> bool {
     match key.split_once('.') {
         None => tree.contains_key(key),
-        Some((group, rest)) => tree.get(group).and_then(Value::as_table).is_some_and(|inner| inner.contains_key(rest)),
+        Some((group, rest)) => {
+            tree.get(group).and_then(Value::as_table).is_some_and(|inner| inner.contains_key(rest))
+        }
     }
 }
 
 /// The keys at the level where a dotted key goes wrong, as a clause; `None` if it names a value.
 fn known_instead(tree: &Table, key: &str) -> Option<String> {
-    let list = |level: &Table, prefix: &str| level.keys().map(|name| format!("{prefix}{name}")).collect::<Vec<_>>().join(", ");
-    let (group, rest) = key.split_once('.').map_or((key, None), |(group, rest)| (group, Some(rest)));
+    let list = |level: &Table, prefix: &str| {
+        level.keys().map(|name| format!("{prefix}{name}")).collect::<Vec<_>>().join(", ")
+    };
+    let (group, rest) =
+        key.split_once('.').map_or((key, None), |(group, rest)| (group, Some(rest)));
     match (tree.get(group), rest) {
         (None, _) => Some(format!("known are: {}", list(tree, ""))),
-        (Some(Value::Table(inner)), None) => Some(format!("`{group}` is a group of keys: {}", list(inner, &format!("{group}.")))),
+        (Some(Value::Table(inner)), None) => {
+            Some(format!("`{group}` is a group of keys: {}", list(inner, &format!("{group}."))))
+        }
         (Some(Value::Table(inner)), Some(rest)) if inner.contains_key(rest) => None,
-        (Some(Value::Table(inner)), Some(_)) => Some(format!("known in `{group}` are: {}", list(inner, ""))),
+        (Some(Value::Table(inner)), Some(_)) => {
+            Some(format!("known in `{group}` are: {}", list(inner, "")))
+        }
         (Some(_), None) => None,
         (Some(_), Some(_)) => Some(format!("`{group}` is a value, not a group of keys")),
     }
@@ -88,7 +103,11 @@ fn known_instead(tree: &Table, key: &str) -> Option<String> {
 
 fn find<'a>(tree: &'a mut Table, key: &str, place: &str) -> Result<&'a mut Value, ProfileError> {
     if let Some(known) = known_instead(tree, key) {
-        return Err(ProfileError::UnknownKey { place: place.to_owned(), key: key.to_owned(), known });
+        return Err(ProfileError::UnknownKey {
+            place: place.to_owned(),
+            key: key.to_owned(),
+            known,
+        });
     }
     Ok(match key.split_once('.') {
         None => &mut tree[key],
@@ -102,18 +121,31 @@ fn like(old: &Value, text: &str) -> Result<Value, &'static str> {
     const NUMBERS: &str = "must be numbers, such as [25,900]";
     match old {
         Value::String(_) => Ok(Value::String(text.trim_matches('"').to_owned())),
-        Value::Integer(_) => registry::parse_integer(text).and_then(|v| i64::try_from(v).ok()).map(Value::Integer).ok_or(WHOLE),
-        Value::Float(_) => registry::parse_number(text).map(Value::Float).ok_or("must be a number, such as 2.5 or 7%"),
+        Value::Integer(_) => registry::parse_integer(text)
+            .and_then(|v| i64::try_from(v).ok())
+            .map(Value::Integer)
+            .ok_or(WHOLE),
+        Value::Float(_) => registry::parse_number(text)
+            .map(Value::Float)
+            .ok_or("must be a number, such as 2.5 or 7%"),
         Value::Boolean(_) => text.parse().map(Value::Boolean).map_err(|_| "must be true or false"),
         Value::Array(items) if matches!(items.first(), Some(Value::Float(_))) => {
-            let inside = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
-            let numbers = inside.split(',').map(|item| registry::parse_number(item.trim()).map(Value::Float));
+            let inside =
+                text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+            let numbers =
+                inside.split(',').map(|item| registry::parse_number(item.trim()).map(Value::Float));
             numbers.collect::<Option<Vec<_>>>().map(Value::Array).ok_or(NUMBERS)
         }
-        Value::Array(_) => match format!("list = {text}").parse::<Table>().ok().and_then(|mut table| table.remove("list")) {
+        Value::Array(_) => match format!("list = {text}")
+            .parse::<Table>()
+            .ok()
+            .and_then(|mut table| table.remove("list"))
+        {
             Some(list @ Value::Array(_)) => Ok(list),
             _ => Err("must be a list of texts, such as [\"media.read_us\"]"),
         },
-        Value::Datetime(_) | Value::Table(_) => unreachable!("a profile has no dates, and groups are told before"),
+        Value::Datetime(_) | Value::Table(_) => {
+            unreachable!("a profile has no dates, and groups are told before")
+        }
     }
 }

@@ -51,7 +51,9 @@ fn keys(profile: &Profile) -> Vec<(String, Value)> {
     let mut keys = Vec::new();
     for (name, value) in profile.tree() {
         match value {
-            Value::Table(inner) => keys.extend(inner.into_iter().map(|(key, value)| (format!("{name}.{key}"), value))),
+            Value::Table(inner) => {
+                keys.extend(inner.into_iter().map(|(key, value)| (format!("{name}.{key}"), value)));
+            }
             value => keys.push((name, value)),
         }
     }
@@ -94,7 +96,10 @@ fn capacities_are_those_on_the_label() {
 #[test]
 fn what_is_left_out_has_its_default() {
     let profile = plain();
-    assert_eq!((profile.media.channel_bits, profile.interface.queues, profile.write_buffer.bytes), (8, 1, 0));
+    assert_eq!(
+        (profile.media.channel_bits, profile.interface.queues, profile.write_buffer.bytes),
+        (8, 1, 0)
+    );
     assert_eq!((profile.ftl.placement.as_str(), profile.ftl.victim.as_str()), ("none", ""));
     assert_eq!((profile.logical_pages(), profile.layout().dies()), (13_107, 4));
 }
@@ -102,7 +107,10 @@ fn what_is_left_out_has_its_default() {
 #[test]
 fn unknown_profiles_are_told_the_known_ones() {
     let error = load("x25e").unwrap_err().to_string();
-    assert!(error.starts_with("unknown device profile `x25e`; known are: mtron-pro-7500, "), "{error}");
+    assert!(
+        error.starts_with("unknown device profile `x25e`; known are: mtron-pro-7500, "),
+        "{error}"
+    );
     assert!(error.ends_with("a16; or give the path of a .toml file"), "{error}");
 }
 
@@ -110,17 +118,26 @@ fn unknown_profiles_are_told_the_known_ones() {
 fn syntax_errors_have_line_and_column() {
     assert_eq!(
         changed("channels = 2\n", "chanels = 2\n"),
-        "my.toml, line 6, column 1: unknown key `chanels`, expected one of `channels`, `packages_per_channel`, `dies_per_package`, \
-         `planes_per_die`, `erase_blocks_per_plane`, `pages_per_erase_block`, `page_bytes`, `read_us`, `program_us`, `erase_us`, \
-         `command_us`, `channel_mt_per_second`, `channel_bits`, `multi_plane`, `cache_mode`, `copy_back`, `suspend`, `suspend_us`, \
-         `order`, `endurance_cycles`, `endurance_spread`, `factory_bad_share`, `time_noise`"
+        "my.toml, line 6, column 1: unknown key `chanels`, expected one of `channels`, \
+         `packages_per_channel`, `dies_per_package`, `planes_per_die`, `erase_blocks_per_plane`, \
+         `pages_per_erase_block`, `page_bytes`, `read_us`, `program_us`, `erase_us`, `command_us`, \
+         `channel_mt_per_second`, `channel_bits`, `multi_plane`, `cache_mode`, `copy_back`, \
+         `suspend`, `suspend_us`, `order`, `endurance_cycles`, `endurance_spread`, \
+         `factory_bad_share`, `time_noise`"
     );
     let error = changed("channels = 2\n", "channels = \n");
-    assert!(error.starts_with("my.toml, line 6, column 12: ") && error.lines().count() == 1, "{error}");
-    assert_eq!(changed("page_bytes = 4096\n", ""), "my.toml, line 5, column 1: missing key `page_bytes`");
+    assert!(
+        error.starts_with("my.toml, line 6, column 12: ") && error.lines().count() == 1,
+        "{error}"
+    );
+    assert_eq!(
+        changed("page_bytes = 4096\n", ""),
+        "my.toml, line 5, column 1: missing key `page_bytes`"
+    );
     assert_eq!(
         changed("page_bytes = 4096", "page_bytes = 4e3"),
-        "my.toml, line 12, column 14: found floating point `4000.0`, expected a whole number from 0 to 4294967295"
+        "my.toml, line 12, column 14: found floating point `4000.0`, expected a whole number from \
+         0 to 4294967295"
     );
     assert_eq!(
         changed("\"sata\"", "\"scsi\""),
@@ -128,7 +145,8 @@ fn syntax_errors_have_line_and_column() {
     );
     assert_eq!(
         changed("channels = 2\n", "channels = -2\n"),
-        "my.toml, line 6, column 12: found integer `-2`, expected a whole number from 0 to 4294967295"
+        "my.toml, line 6, column 12: found integer `-2`, expected a whole number from 0 to \
+         4294967295"
     );
 }
 
@@ -136,21 +154,46 @@ fn syntax_errors_have_line_and_column() {
 fn every_range_is_held_where_the_file_is_named() {
     for (from, to, error) in [
         ("channels = 2\n", "channels = 65\n", "media.channels = 65: must be from 1 to 64"),
-        ("page_bytes = 4096", "page_bytes = 4000", "media.page_bytes = 4000: must be a multiple of 512, a sector"),
+        (
+            "page_bytes = 4096",
+            "page_bytes = 4000",
+            "media.page_bytes = 4000: must be a multiple of 512, a sector",
+        ),
         ("[50]", "[]", "media.read_us = []: must hold 1 to 8 times, one a page type"),
         ("[50]", "[50, nan]", "media.read_us = NaN: must be from 0.001 to 1000000000"),
         ("[50]", "[1, 2]\nchannel_bits = 12", "media.channel_bits = 12: must be 8, 16, 32 or 64"),
-        ("\"plain\"", "\"My drive\"", "name = \"My drive\": must be lower-case words and digits joined by `-`"),
+        (
+            "\"plain\"",
+            "\"My drive\"",
+            "name = \"My drive\": must be lower-case words and digits joined by `-`",
+        ),
         ("\"a drive\"", "\"\"", "summary = \"\": must be one line that says what the drive is"),
-        ("[\"assumed\"]", "[]", "sources = []: must say where the figures are from, if only \"assumed\""),
+        (
+            "[\"assumed\"]",
+            "[]",
+            "sources = []: must say where the figures are from, if only \"assumed\"",
+        ),
         (
             "fitted = []",
             "fitted = [\"media.reed_us\"]",
-            "fitted = [... \"media.reed_us\" ...]: must name keys of the profile, and there is no `media.reed_us`",
+            "fitted = [... \"media.reed_us\" ...]: must name keys of the profile, and there is no \
+             `media.reed_us`",
         ),
-        ("queue_depth = 32", "queue_depth = 33", "interface.queue_depth = 33: must be from 1 to 32 for interface.kind = sata"),
-        ("queue_depth = 32", "queue_depth = 32\nqueues = 2", "interface.queues = 2: must be 1 for interface.kind = sata"),
-        ("kind = \"sata\"", "kind = \"usb\"", "interface.queue_depth = 32: must be 1 for interface.kind = usb"),
+        (
+            "queue_depth = 32",
+            "queue_depth = 33",
+            "interface.queue_depth = 33: must be from 1 to 32 for interface.kind = sata",
+        ),
+        (
+            "queue_depth = 32",
+            "queue_depth = 32\nqueues = 2",
+            "interface.queues = 2: must be 1 for interface.kind = sata",
+        ),
+        (
+            "kind = \"sata\"",
+            "kind = \"usb\"",
+            "interface.queue_depth = 32: must be 1 for interface.kind = usb",
+        ),
         ("0.25", "0", "ftl.over_provisioning = 0: must be from 0.001 to 100"),
     ] {
         assert_eq!(changed(from, to), format!("my.toml: {error}"));
@@ -162,13 +205,23 @@ fn what_does_not_go_together_is_told() {
     for (overrides, error) in [
         (
             vec!["media.read_us=[1,2]", "media.program_us=[1,2,3]"],
-            "media.program_us = [1.0, 2.0, 3.0]: must hold as many page types as media.read_us, 2, or one time for all",
+            "media.program_us = [1.0, 2.0, 3.0]: must hold as many page types as media.read_us, 2, \
+             or one time for all",
         ),
         (
-            vec!["media.channels=64", "media.packages_per_channel=16", "media.erase_blocks_per_plane=8192"],
-            "media = 4294967296 pages: must be at most 2^31 = 2147483648 pages: use larger pages or fewer erase blocks",
+            vec![
+                "media.channels=64",
+                "media.packages_per_channel=16",
+                "media.erase_blocks_per_plane=8192",
+            ],
+            "media = 4294967296 pages: must be at most 2^31 = 2147483648 pages: use larger pages \
+             or fewer erase blocks",
         ),
-        (vec!["write_buffer.bytes=100"], "write_buffer.bytes = 100: must be 0 for none, or from 4096 to 68719476736 (a page to 64 GiB)"),
+        (
+            vec!["write_buffer.bytes=100"],
+            "write_buffer.bytes = 100: must be 0 for none, or from 4096 to 68719476736 (a page to \
+             64 GiB)",
+        ),
         (
             vec!["write_buffer.bytes=64Ki", "write_buffer.flush=when_full"],
             "write_buffer.flush_pages = 0: must be from 1 to 16: the buffer holds 16 pages",
@@ -177,38 +230,55 @@ fn what_does_not_go_together_is_told() {
             vec!["write_buffer.bytes=64Ki", "write_buffer.in_flight_pages=17"],
             "write_buffer.in_flight_pages = 17: must be from 0 to 16: the buffer holds 16 pages",
         ),
-        (vec!["read_ahead.detector=table"], "read_ahead.trigger_requests = 0: must be from 1 to 1024"),
         (
-            vec!["read_ahead.detector=table", "read_ahead.trigger_requests=2", "read_ahead.window_bytes=64Ki"],
-            "read_ahead.window_bytes = 65536: must be at least a page, 4096, and at most read_cache.bytes, 0, where what is read \
-                ahead is kept",
+            vec!["read_ahead.detector=table"],
+            "read_ahead.trigger_requests = 0: must be from 1 to 1024",
+        ),
+        (
+            vec![
+                "read_ahead.detector=table",
+                "read_ahead.trigger_requests=2",
+                "read_ahead.window_bytes=64Ki",
+            ],
+            "read_ahead.window_bytes = 65536: must be at least a page, 4096, and at most \
+             read_cache.bytes, 0, where what is read ahead is kept",
         ),
         (
             vec!["ftl.over_provisioning=4%"],
-            "cleaning.start_below_free = 0.05: must be below 0.0385, or ftl.over_provisioning larger: a full drive has no more \
-                free, and would always clean",
+            "cleaning.start_below_free = 0.05: must be below 0.0385, or ftl.over_provisioning \
+             larger: a full drive has no more free, and would always clean",
         ),
         (
             vec!["media.factory_bad_share=0.1"],
-            "media.factory_bad_share = 0.1: must be below 0.0654, or ftl.over_provisioning larger: the good erase blocks do not hold \
-                all logical pages",
+            "media.factory_bad_share = 0.1: must be below 0.0654, or ftl.over_provisioning larger: \
+             the good erase blocks do not hold all logical pages",
         ),
         (
             vec!["wear_levelling.static_rule=life"],
-            "media.endurance_cycles = 0: must be above 0 where wear_levelling.static_rule is not none: it goes by the life that remains",
+            "media.endurance_cycles = 0: must be above 0 where wear_levelling.static_rule is not \
+             none: it goes by the life that remains",
         ),
         (
             vec!["ftl.victim=grady"],
-            "ftl.victim = \"grady\": unknown victim policy `grady`; known are: lru, greedy, window_greedy, d_choices, cost_benefit, \
-                lfs_cost_benefit, random",
+            "ftl.victim = \"grady\": unknown victim policy `grady`; known are: lru, greedy, \
+             window_greedy, d_choices, cost_benefit, lfs_cost_benefit, random",
         ),
-        (vec!["ftl.placement=dac(x=1)"], "ftl.placement = \"dac(x=1)\": `dac` has no parameter `x`; known are: "),
-        (vec!["ftl.scheme=bast(logs=4)"], "ftl.scheme = \"bast(logs=4)\": `bast` has no parameter `logs`; known are: log_blocks"),
-        (vec!["ftl.scheme=nftl"], "ftl.scheme = \"nftl\": unknown FTL scheme `nftl`; known are: page_mapped"),
+        (
+            vec!["ftl.placement=dac(x=1)"],
+            "ftl.placement = \"dac(x=1)\": `dac` has no parameter `x`; known are: ",
+        ),
+        (
+            vec!["ftl.scheme=bast(logs=4)"],
+            "ftl.scheme = \"bast(logs=4)\": `bast` has no parameter `logs`; known are: log_blocks",
+        ),
+        (
+            vec!["ftl.scheme=nftl"],
+            "ftl.scheme = \"nftl\": unknown FTL scheme `nftl`; known are: page_mapped",
+        ),
         (
             vec!["ftl.scheme=bast(log_blocks=4"],
-            "ftl.scheme = \"bast(log_blocks=4\": `bast(log_blocks=4`: the closing bracket is missing; write name, name(key=value,...) \
-                or name?key=value&...",
+            "ftl.scheme = \"bast(log_blocks=4\": `bast(log_blocks=4`: the closing bracket is \
+             missing; write name, name(key=value,...) or name?key=value&...",
         ),
     ] {
         let got = overridden("a16", &overrides);
@@ -228,44 +298,87 @@ fn overrides_keep_the_type_of_their_key() {
     ];
     let profile = load("a16").unwrap().with_overrides(&overrides).unwrap();
     assert_eq!((profile.controller.read_command_us, profile.write_buffer.bytes), (28.0, 16 << 20));
-    assert_eq!((profile.media.read_us.as_slice(), profile.media.suspend), ([25.0, 900.0].as_slice(), true));
-    assert_eq!((profile.media.order, profile.ftl.over_provisioning), (CommandOrder::ReadsFirst, 0.2));
-    assert!(profile.fitted.ends_with(&["media.suspend".to_owned(), "media.order".to_owned(), "ftl.over_provisioning".to_owned()]));
+    assert_eq!(
+        (profile.media.read_us.as_slice(), profile.media.suspend),
+        ([25.0, 900.0].as_slice(), true)
+    );
+    assert_eq!(
+        (profile.media.order, profile.ftl.over_provisioning),
+        (CommandOrder::ReadsFirst, 0.2)
+    );
+    assert!(profile.fitted.ends_with(&[
+        "media.suspend".to_owned(),
+        "media.order".to_owned(),
+        "ftl.over_provisioning".to_owned()
+    ]));
     let spec = plain()
-        .with_overrides(&["ftl.scheme=bast(log_blocks=4,interleave=0)", "media.read_us=7", "name=mine", "fitted=[\"ftl\"]"])
+        .with_overrides(&[
+            "ftl.scheme=bast(log_blocks=4,interleave=0)",
+            "media.read_us=7",
+            "name=mine",
+            "fitted=[\"ftl\"]",
+        ])
         .unwrap();
-    assert_eq!((spec.ftl.scheme.as_str(), spec.media.read_us[0], spec.name.as_str()), ("bast(log_blocks=4,interleave=0)", 7.0, "mine"));
+    assert_eq!(
+        (spec.ftl.scheme.as_str(), spec.media.read_us[0], spec.name.as_str()),
+        ("bast(log_blocks=4,interleave=0)", 7.0, "mine")
+    );
     assert_eq!(spec.fitted, ["ftl"]);
 }
 
 #[test]
 fn wrong_overrides_are_told_and_change_nothing() {
     for (text, error) in [
-        ("depth", "`depth` is not an override; write key=value, such as controller.read_command_us=28"),
+        (
+            "depth",
+            "`depth` is not an override; write key=value, such as controller.read_command_us=28",
+        ),
         (
             "controller.read_us=1",
-            "profile `a16`: no key `controller.read_us`; known in `controller` are: drain_us, page_us, read_command_us, turnaround_us, \
-             write_command_us, write_hold_us, writes_wait_for_reads",
+            "profile `a16`: no key `controller.read_us`; known in `controller` are: drain_us, \
+             page_us, read_command_us, turnaround_us, write_command_us, write_hold_us, \
+             writes_wait_for_reads",
         ),
         (
             "cpu.read_us=1",
-            "profile `a16`: no key `cpu.read_us`; known are: cleaning, controller, energy, fitted, ftl, interface, media, name, \
-                read_ahead, \
-             read_cache, sources, summary, wear_levelling, write_buffer",
+            "profile `a16`: no key `cpu.read_us`; known are: cleaning, controller, energy, fitted, \
+             ftl, interface, media, name, read_ahead, read_cache, sources, summary, \
+             wear_levelling, write_buffer",
         ),
-        ("read_cache=1", "profile `a16`: no key `read_cache`; `read_cache` is a group of keys: read_cache.bytes"),
+        (
+            "read_cache=1",
+            "profile `a16`: no key `read_cache`; `read_cache` is a group of keys: read_cache.bytes",
+        ),
         ("name.x=1", "profile `a16`: no key `name.x`; `name` is a value, not a group of keys"),
         ("media.read_us.x=1", "profile `a16`: no key `media.read_us.x`; known in `media` are: "),
-        ("media.channels=two", "profile `a16`: media.channels = two: must be a whole number of 0 or more, such as 32 or 16Mi"),
+        (
+            "media.channels=two",
+            "profile `a16`: media.channels = two: must be a whole number of 0 or more, such as 32 \
+             or 16Mi",
+        ),
         (
             "media.channels=8G",
-            "profile `a16`: media.channels = 8G: found integer `8000000000`, expected a whole number from 0 to 4294967295",
+            "profile `a16`: media.channels = 8G: found integer `8000000000`, expected a whole \
+             number from 0 to 4294967295",
         ),
-        ("media.erase_us=fast", "profile `a16`: media.erase_us = fast: must be a number, such as 2.5 or 7%"),
-        ("media.read_us=[25,x]", "profile `a16`: media.read_us = [25,x]: must be numbers, such as [25,900]"),
+        (
+            "media.erase_us=fast",
+            "profile `a16`: media.erase_us = fast: must be a number, such as 2.5 or 7%",
+        ),
+        (
+            "media.read_us=[25,x]",
+            "profile `a16`: media.read_us = [25,x]: must be numbers, such as [25,900]",
+        ),
         ("media.suspend=1", "profile `a16`: media.suspend = 1: must be true or false"),
-        ("media.order=lifo", "profile `a16`: media.order = lifo: unknown variant `lifo`, expected `fifo` or `reads_first`"),
-        ("fitted=media", "profile `a16`: fitted = media: must be a list of texts, such as [\"media.read_us\"]"),
+        (
+            "media.order=lifo",
+            "profile `a16`: media.order = lifo: unknown variant `lifo`, expected `fifo` or \
+             `reads_first`",
+        ),
+        (
+            "fitted=media",
+            "profile `a16`: fitted = media: must be a list of texts, such as [\"media.read_us\"]",
+        ),
         ("fitted=[1]", "profile `a16`: fitted = [1]: found integer `1`, expected a string"),
     ] {
         let got = overridden("a16", &[text]);
@@ -285,7 +398,11 @@ fn docs_tell_every_key() {
         assert!(docs.contains(&format!("| `{key}` |")), "docs/profiles.md has no row for `{key}`");
     }
     for entry in PROFILES {
-        assert!(docs.contains(&format!("| `{}` |", entry.name)), "docs/profiles.md has no row for the profile `{}`", entry.name);
+        assert!(
+            docs.contains(&format!("| `{}` |", entry.name)),
+            "docs/profiles.md has no row for the profile `{}`",
+            entry.name
+        );
     }
 }
 
@@ -294,16 +411,22 @@ fn what_is_fitted_is_in_the_file() {
     for entry in PROFILES {
         let written: toml::Table = entry.text().parse().unwrap();
         for key in &entry.profile().fitted {
-            assert!(set::exists(&written, key), "{}: `{key}` is said to be fitted and is left to its default", entry.name);
+            assert!(
+                set::exists(&written, key),
+                "{}: `{key}` is said to be fitted and is left to its default",
+                entry.name
+            );
         }
     }
 }
 
 proptest! {
-    /// Whatever is given, an override is taken with its type or refused in one line, and what is taken can be written and read.
+    /// Whatever is given, an override is taken with its type or refused in one line, and what is
+    /// taken can be written and read.
     #[test]
     fn any_override_is_taken_or_refused(index in 0_usize..64,
-        value in "\\PC{0,12}|[0-9]{1,12}|-?[0-9.]{1,6}(e[0-9]{1,3})?|\\[[0-9,]{0,9}\\]|true|inf|nan") {
+        value in "\\PC{0,12}|[0-9]{1,12}|-?[0-9.]{1,6}(e[0-9]{1,3})?|\\[[0-9,]{0,9}\\]|true|inf|\
+                  nan") {
         let mut profile = plain();
         let keys = keys(&profile);
         let key = &keys[index % keys.len()].0;

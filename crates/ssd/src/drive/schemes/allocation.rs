@@ -24,7 +24,14 @@ impl Allocation {
         let chunk_pages = args.integer("chunk_pages") as u32;
         let kind = args.text("allocation");
         let (is_static, passes_over) = (kind == "static", kind == "available");
-        Self { is_static, passes_over, chunk_pages, stripe: layout.stripe(), at: 0, left: chunk_pages }
+        Self {
+            is_static,
+            passes_over,
+            chunk_pages,
+            stripe: layout.stripe(),
+            at: 0,
+            left: chunk_pages,
+        }
     }
 
     pub fn passes_over(&self) -> bool {
@@ -35,7 +42,8 @@ impl Allocation {
         self.is_static
     }
 
-    /// The plane for the next write: under static allocation by the page's address, otherwise by how many writes came before.
+    /// The plane for the next write: under static allocation by the page's address, otherwise by
+    /// how many writes came before.
     #[inline]
     pub fn next(&mut self, lpn: Lpn) -> u32 {
         if self.is_static {
@@ -50,7 +58,8 @@ impl Allocation {
         plane
     }
 
-    /// Dynamic: the plane that was just named can take no page, and the rest of its chunk goes to the next one.
+    /// Dynamic: the plane that was just named can take no page, and the rest of its chunk goes to
+    /// the next one.
     #[cold]
     pub fn pass_over(&mut self) {
         if !self.is_static && self.left < self.chunk_pages {

@@ -1,17 +1,22 @@
 //! BAST: each log superblock belongs to one data superblock.
 //!
-//! A page goes to its offset of its data superblock as long as that can be programmed, otherwise to the end of the log superblock of its data
-//! superblock. There are only few logs: a logical superblock that gets one when all are in use takes that of the least recently written,
-//! whose pages are merged first (Kim et al. 2002, section 3):
+//! A page goes to its offset of its data superblock as long as that can be programmed, otherwise to
+//! the end of the log superblock of its data superblock. There are only few logs: a logical
+//! superblock that gets one when all are in use takes that of the least recently written, whose
+//! pages are merged first (Kim et al. 2002, section 3):
 //!
-//! - switch: the log holds all pages in order; it becomes the data superblock (done here as soon as it is full, which spares the wait);
-//! - partial: the log holds the first pages in order; the rest is copied behind them, and it becomes the data superblock;
+//! - switch: the log holds all pages in order; it becomes the data superblock (done here as soon as
+//!   it is full, which spares the wait);
+//! - partial: the log holds the first pages in order; the rest is copied behind them, and it
+//!   becomes the data superblock;
 //! - full: the newest version of each page is copied to a free superblock; data and log are erased.
 //!
-//! So sequential writes, also several streams of them, cost one erase a superblock; writes within as many superblocks as there are logs cost
-//! about one copy a page; and random writes cost a whole superblock each.
+//! So sequential writes, also several streams of them, cost one erase a superblock; writes within
+//! as many superblocks as there are logs cost about one copy a page; and random writes cost a whole
+//! superblock each.
 //!
-//! Beyond the paper: superblocks, where it has erase blocks; several merges at once; a merge lets pages of other superblocks pass.
+//! Beyond the paper: superblocks, where it has erase blocks; several merges at once; a merge lets
+//! pages of other superblocks pass.
 
 use registry::{Args, Info, Param, ParamKind};
 
@@ -25,8 +30,10 @@ use crate::drive::media::Layout;
 pub const INFO: Info = Info {
     name: "bast",
     aliases: &["log_block"],
-    summary: "data superblocks mapped as a whole; each of a few log superblocks belongs to one of them",
-    source: "Kim et al., A space-efficient flash translation layer for CompactFlash systems, IEEE TCE 2002",
+    summary: "data superblocks mapped as a whole; each of a few log superblocks belongs to one of \
+              them",
+    source: "Kim et al., A space-efficient flash translation layer for CompactFlash systems, IEEE \
+             TCE 2002",
     params: &[
         Param {
             name: "log_blocks",
@@ -43,18 +50,31 @@ pub const INFO: Info = Info {
 /// A drive with BAST.
 pub type Bast = Hybrid<BastRules>;
 
-/// A BAST drive of `logical_pages`. With `copy_back`, merges move pages that stay on their plane without the channel.
+/// A BAST drive of `logical_pages`. With `copy_back`, merges move pages that stay on their plane
+/// without the channel.
 ///
 /// # Errors
 /// [`SchemeError`] if the planes cannot be grouped as asked, or the media are too small.
-pub fn build(args: &Args, layout: &Layout, logical_pages: u32, copy_back: bool) -> Result<Bast, SchemeError> {
+pub fn build(
+    args: &Args,
+    layout: &Layout,
+    logical_pages: u32,
+    copy_back: bool,
+) -> Result<Bast, SchemeError> {
     let (interleave, merges) = superblock::shared_params(args);
     let logs = args.integer("log_blocks") as u32;
     let core = Core::new(INFO.name, layout, logical_pages, interleave, logs, merges, copy_back)?;
     let log_of = vec![NONE; core.blocks.logical_superblocks() as usize];
     Ok(Hybrid::new(
         core,
-        BastRules { logs: Vec::with_capacity(logs as usize), log_of, most: logs as usize, clock: 0, wanted: 0, merging: 0 },
+        BastRules {
+            logs: Vec::with_capacity(logs as usize),
+            log_of,
+            most: logs as usize,
+            clock: 0,
+            wanted: 0,
+            merging: 0,
+        },
         args,
     ))
 }
@@ -121,13 +141,14 @@ impl BastRules {
         self.merging += 1;
     }
 
-    /// A log for a logical superblock, if one is free. Otherwise a merge is begun that makes one free, unless one is under way for each that
-    /// wants one.
+    /// A log for a logical superblock, if one is free. Otherwise a merge is begun that makes one
+    /// free, unless one is under way for each that wants one.
     fn take_log(&mut self, core: &mut Core, logical: u32) -> Option<usize> {
         if self.logs.len() == self.most {
             self.wanted += 1;
             if self.merging < self.wanted {
-                let candidates = (0..self.logs.len()).filter(|&index| !core.is_merging(self.logs[index].logical));
+                let candidates = (0..self.logs.len())
+                    .filter(|&index| !core.is_merging(self.logs[index].logical));
                 if let Some(oldest) = candidates.min_by_key(|&index| self.logs[index].used_at) {
                     self.merge(core, oldest);
                 }
@@ -153,7 +174,8 @@ impl Rules for BastRules {
         if log.is_some() && in_order == offset {
             return Some(self.append(core, index as usize, lpn));
         }
-        // Of the pages that a log holds in order, none may be newer in the data superblock: the log will take its place.
+        // Of the pages that a log holds in order, none may be newer in the data superblock: the log
+        // will take its place.
         if offset >= in_order {
             match core.write_in_place(lpn) {
                 InPlace::Done(place) => return Some(place),
@@ -200,7 +222,11 @@ impl Rules for BastRules {
         }
         let owned = self.log_of.iter().filter(|&&index| index != NONE).count();
         if owned != self.logs.len() || owned > self.most {
-            return Err(format!("{owned} logical superblocks have logs, {} logs are in use of {}", self.logs.len(), self.most));
+            return Err(format!(
+                "{owned} logical superblocks have logs, {} logs are in use of {}",
+                self.logs.len(),
+                self.most
+            ));
         }
         for lpn in 0..core.blocks.logical_pages() {
             let place = core.blocks.place(lpn);
@@ -208,8 +234,12 @@ impl Rules for BastRules {
                 continue;
             }
             let index = self.log_of[core.blocks.split(lpn).0 as usize];
-            if index == NONE || self.logs[index as usize].superblock != core.blocks.superblock_of(place) {
-                return Err(format!("logical page {lpn} is at place {place}, in the log of another"));
+            if index == NONE
+                || self.logs[index as usize].superblock != core.blocks.superblock_of(place)
+            {
+                return Err(format!(
+                    "logical page {lpn} is at place {place}, in the log of another"
+                ));
             }
         }
         Ok(())

@@ -1,17 +1,21 @@
-//! Block mapping: each logical superblock is one superblock, page for page, as in USB sticks and SD cards.
+//! Block mapping: each logical superblock is one superblock, page for page, as in USB sticks and SD
+//! cards.
 //!
-//! A page goes to its offset of its superblock as long as that can be programmed. To overwrite one, the firmware opens a *replacement*
-//! superblock, copies all pages before it from the old one, and writes it behind them. As long as the host goes on in ascending order, its
-//! pages are appended, and pages that it skips are copied. A page at a lower offset ends that: the rest is copied from the old
-//! superblock, which is erased, and a new replacement is opened. A few replacements may be open at once; the one least recently written is
-//! closed for another.
+//! A page goes to its offset of its superblock as long as that can be programmed. To overwrite one,
+//! the firmware opens a *replacement* superblock, copies all pages before it from the old one, and
+//! writes it behind them. As long as the host goes on in ascending order, its pages are appended,
+//! and pages that it skips are copied. A page at a lower offset ends that: the rest is copied from
+//! the old superblock, which is erased, and a new replacement is opened. A few replacements may be
+//! open at once; the one least recently written is closed for another.
 //!
-//! So sequential writes cost an erase a superblock, up to as many streams as there are replacements; every other write costs the copy of
-//! a superblock.
+//! So sequential writes cost an erase a superblock, up to as many streams as there are
+//! replacements; every other write costs the copy of a superblock.
 //!
-//! Sources: the replacement block is that of NFTL (Ban, US patent 5,404,485, 1995), with a chain of one; that cheap cards and sticks keep one
-//! to ten erase-block groups open, each for ascending writes only, is what Bergmann measured (Optimizing Linux with cheap flash drives,
-//! LWN, 2011). Not modelled: the first groups of some cards, where the FAT would lie, which are kept in another way; writes smaller than a page.
+//! Sources: the replacement block is that of NFTL (Ban, US patent 5,404,485, 1995), with a chain of
+//! one; that cheap cards and sticks keep one to ten erase-block groups open, each for ascending
+//! writes only, is what Bergmann measured (Optimizing Linux with cheap flash drives, LWN, 2011).
+//! Not modelled: the first groups of some cards, where the FAT would lie, which are kept in another
+//! way; writes smaller than a page.
 
 use registry::{Args, Info, Param, ParamKind};
 
@@ -25,8 +29,10 @@ use crate::drive::media::Layout;
 pub const INFO: Info = Info {
     name: "block_mapped",
     aliases: &["replacement_block"],
-    summary: "superblocks mapped as a whole; a few open ones take ascending writes, any other write copies one",
-    source: "Ban, US patent 5,404,485, 1995; Bergmann, Optimizing Linux with cheap flash drives, LWN, 2011",
+    summary: "superblocks mapped as a whole; a few open ones take ascending writes, any other \
+              write copies one",
+    source: "Ban, US patent 5,404,485, 1995; Bergmann, Optimizing Linux with cheap flash drives, \
+             LWN, 2011",
     params: &[
         Param {
             name: "open_blocks",
@@ -43,18 +49,31 @@ pub const INFO: Info = Info {
 /// A block-mapped drive.
 pub type BlockMapped = Hybrid<BlockRules>;
 
-/// A block-mapped drive of `logical_pages`. With `copy_back`, pages that stay on their plane are copied without the channel.
+/// A block-mapped drive of `logical_pages`. With `copy_back`, pages that stay on their plane are
+/// copied without the channel.
 ///
 /// # Errors
 /// [`SchemeError`] if the planes cannot be grouped as asked, or the media are too small.
-pub fn build(args: &Args, layout: &Layout, logical_pages: u32, copy_back: bool) -> Result<BlockMapped, SchemeError> {
+pub fn build(
+    args: &Args,
+    layout: &Layout,
+    logical_pages: u32,
+    copy_back: bool,
+) -> Result<BlockMapped, SchemeError> {
     let (interleave, merges) = superblock::shared_params(args);
     let most = args.integer("open_blocks") as u32;
     let core = Core::new(INFO.name, layout, logical_pages, interleave, most, merges, copy_back)?;
     let open_of = vec![NONE; core.blocks.logical_superblocks() as usize];
     Ok(Hybrid::new(
         core,
-        BlockRules { open: Vec::with_capacity(most as usize), open_of, most: most as usize, clock: 0, wanted: 0, closing: 0 },
+        BlockRules {
+            open: Vec::with_capacity(most as usize),
+            open_of,
+            most: most as usize,
+            clock: 0,
+            wanted: 0,
+            closing: 0,
+        },
         args,
     ))
 }
@@ -98,13 +117,14 @@ impl BlockRules {
         }
     }
 
-    /// A replacement for a logical superblock, if one may be opened. Otherwise another is closed, unless one is being closed for each that
-    /// waits.
+    /// A replacement for a logical superblock, if one may be opened. Otherwise another is closed,
+    /// unless one is being closed for each that waits.
     fn open(&mut self, core: &mut Core, logical: u32) -> Option<usize> {
         if self.open.len() == self.most {
             self.wanted += 1;
             if self.closing < self.wanted {
-                let candidates = (0..self.open.len()).filter(|&index| !core.is_merging(self.open[index].logical));
+                let candidates = (0..self.open.len())
+                    .filter(|&index| !core.is_merging(self.open[index].logical));
                 if let Some(oldest) = candidates.min_by_key(|&index| self.open[index].used_at) {
                     self.close(core, oldest);
                 }
@@ -182,12 +202,19 @@ impl Rules for BlockRules {
         for (index, open) in (0u32..).zip(&self.open) {
             let role = blocks.role(open.superblock);
             if self.open_of[open.logical as usize] != index || role != Role::Log {
-                return Err(format!("replacement {index} of {} is superblock {}, which is {role:?}", open.logical, open.superblock));
+                return Err(format!(
+                    "replacement {index} of {} is superblock {}, which is {role:?}",
+                    open.logical, open.superblock
+                ));
             }
         }
         let owned = self.open_of.iter().filter(|&&index| index != NONE).count();
         if owned != self.open.len() || owned > self.most {
-            return Err(format!("{owned} have replacements, {} replacements are open of {}", self.open.len(), self.most));
+            return Err(format!(
+                "{owned} have replacements, {} replacements are open of {}",
+                self.open.len(),
+                self.most
+            ));
         }
         for lpn in 0..blocks.logical_pages() {
             let place = blocks.place(lpn);
@@ -196,8 +223,12 @@ impl Rules for BlockRules {
             }
             let (logical, offset) = blocks.split(lpn);
             let index = self.open_of[logical as usize];
-            if index == NONE || place != blocks.place_at(self.open[index as usize].superblock, offset) {
-                return Err(format!("logical page {lpn} is at place {place}, not at its offset of its replacement"));
+            if index == NONE
+                || place != blocks.place_at(self.open[index as usize].superblock, offset)
+            {
+                return Err(format!(
+                    "logical page {lpn} is at place {place}, not at its offset of its replacement"
+                ));
             }
         }
         Ok(())

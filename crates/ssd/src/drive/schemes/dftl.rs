@@ -1,24 +1,33 @@
 //! DFTL: any logical page anywhere, with the map on flash and only the entries in use in DRAM.
 //!
-//! The map lies in *translation pages*, which are logical pages beyond those of the host to the page-mapped scheme below: written out of
-//! place, cleaned and levelled as the others, in erase blocks of their own. Where they lie (the global translation directory) is in DRAM. What
-//! the paper says, and what is otherwise here:
+//! The map lies in *translation pages*, which are logical pages beyond those of the host to the
+//! page-mapped scheme below: written out of place, cleaned and levelled as the others, in erase
+//! blocks of their own. Where they lie (the global translation directory) is in DRAM. What the
+//! paper says, and what is otherwise here:
 //!
-//! - A page that is read or written needs its entry in the cached mapping table (algorithm 1); if it is not there, its translation page is read.
-//!   A read waits for that. A write does not, since its new place does not depend on the old one: only the die is busy with it. Several misses of one
-//!   translation page wait for one read of it. The paper caches single entries, as `load_entries=1` does; more are loaded, changed and evicted together.
-//! - The cache is a segmented LRU, as in the paper, which does not say how large the protected segment is.
-//! - An evicted entry that has changed is written: its translation page is read, unless it is in memory, and written with all its changed
-//!   entries in the cache, which need no further write (batch update). Nobody waits for that, as the paper's single request at a time does; the buffers
-//!   for it come beside `cached_entries`. Updates of a translation page that is to be written anyhow go with it.
-//! - Cleaning changes entries (lazy copying): those that are cached there, those that are not in their translation pages, one write for
-//!   all entries of a translation page that one victim held. The erase does not wait for these writes: the drive would have to
-//!   find such pages again, after a loss of power, by the logical page numbers beside them.
+//! - A page that is read or written needs its entry in the cached mapping table (algorithm 1); if
+//!   it is not there, its translation page is read. A read waits for that. A write does not, since
+//!   its new place does not depend on the old one: only the die is busy with it. Several misses of
+//!   one translation page wait for one read of it. The paper caches single entries, as
+//!   `load_entries=1` does; more are loaded, changed and evicted together.
+//! - The cache is a segmented LRU, as in the paper, which does not say how large the protected
+//!   segment is.
+//! - An evicted entry that has changed is written: its translation page is read, unless it is in
+//!   memory, and written with all its changed entries in the cache, which need no further write
+//!   (batch update). Nobody waits for that, as the paper's single request at a time does; the
+//!   buffers for it come beside `cached_entries`. Updates of a translation page that is to be
+//!   written anyhow go with it.
+//! - Cleaning changes entries (lazy copying): those that are cached there, those that are not in
+//!   their translation pages, one write for all entries of a translation page that one victim held.
+//!   The erase does not wait for these writes: the drive would have to find such pages again, after
+//!   a loss of power, by the logical page numbers beside them.
 //!
-//! The whole map is in the simulator's memory all the same: cache and translation pages only decide which flash operations are needed, and when.
-//! Further simplifications: a page that holds no data, or that is in the controller's memory, is answered without a translation; translation pages are read
-//! whole; writing in no time (filling, aging) writes translation pages for evicted entries, but not for what its cleaning moves, and leaves
-//! the cache with the entries of the last pages written, all of them on flash.
+//! The whole map is in the simulator's memory all the same: cache and translation pages only decide
+//! which flash operations are needed, and when. Further simplifications: a page that holds no data,
+//! or that is in the controller's memory, is answered without a translation; translation pages are
+//! read whole; writing in no time (filling, aging) writes translation pages for evicted entries,
+//! but not for what its cleaning moves, and leaves the cache with the entries of the last pages
+//! written, all of them on flash.
 
 use placement::{AnyVictim, BuildError, Placement};
 use registry::{Args, Info, Param, ParamKind};
@@ -51,7 +60,8 @@ pub const INFO: Info = Info {
             name: "load_entries",
             kind: ParamKind::Integer { min: 1, max: 16384 },
             default: "1",
-            help: "entries in a row that a miss loads, and that are evicted together; divides page_bytes / 4",
+            help: "entries in a row that a miss loads, and that are evicted together; divides \
+                   page_bytes / 4",
         },
         Param {
             name: "protected",
@@ -114,10 +124,12 @@ pub struct DftlScheme<P> {
 }
 
 impl<P: Placement> DftlScheme<P> {
-    /// The scheme over erased media. `settings` has [`MapSize::all_pages`], the policy is from [`MapSize::place_apart`].
+    /// The scheme over erased media. `settings` has [`MapSize::all_pages`], the policy is from
+    /// [`MapSize::place_apart`].
     ///
     /// # Errors
-    /// [`BuildError::TooSmall`] if a plane has too few spare erase blocks for the policy and the translation pages.
+    /// [`BuildError::TooSmall`] if a plane has too few spare erase blocks for the policy and the
+    /// translation pages.
     pub fn new(
         settings: Settings<'_>,
         size: &MapSize,
@@ -127,16 +139,22 @@ impl<P: Placement> DftlScheme<P> {
     ) -> Result<Self, BuildError> {
         let (page_bytes, lanes) = (settings.layout.page_bytes, settings.layout.planes());
         let geometry = settings.layout.geometry(size.host_pages);
-        let below = PageMappedScheme::watched(settings, name, policy, victims, Mapping::new(size, lanes))?;
-        // Every translation page may wait to be written while its last version is valid still: a lane that is full of valid pages cannot
-        // be cleaned.
+        let below =
+            PageMappedScheme::watched(settings, name, policy, victims, Mapping::new(size, lanes))?;
+        // Every translation page may wait to be written while its last version is valid still: a
+        // lane that is full of valid pages cannot be cleaned.
         let room: u64 = (0..lanes).map(|lane| u64::from(below.ftl().lanes().capacity(lane))).sum();
         let held = u64::from(size.all_pages()) + u64::from(size.all_pages() - size.host_pages);
         if room < held {
             let spare_blocks = geometry.spare_blocks();
             let missing = (held - room).div_ceil(geometry.pages_per_erase_block.into()) as u32;
             let erase_blocks = geometry.erase_blocks;
-            return Err(BuildError::TooSmall { name: name.to_owned(), erase_blocks, spare_blocks, needed: spare_blocks + missing });
+            return Err(BuildError::TooSmall {
+                name: name.to_owned(),
+                erase_blocks,
+                spare_blocks,
+                needed: spare_blocks + missing,
+            });
         }
         Ok(Self { below, host_pages: size.host_pages, page_bytes, lanes })
     }
@@ -145,7 +163,8 @@ impl<P: Placement> DftlScheme<P> {
         Tag::scheme(self.lanes + page)
     }
 
-    /// Looks a page's entry up in the cache, and loads it if it is not there. Returns whether it is known now; otherwise a read waits.
+    /// Looks a page's entry up in the cache, and loads it if it is not there. Returns whether it is
+    /// known now; otherwise a read waits.
     #[inline]
     fn translate(&mut self, lpn: Lpn, read: Option<(u32, Tag)>, media: &mut Media) -> bool {
         let mapping = self.below.watch_mut();
@@ -171,13 +190,16 @@ impl<P: Placement> DftlScheme<P> {
         false
     }
 
-    /// Reads a translation page, unless it is in memory or there is none. Returns whether it is read.
+    /// Reads a translation page, unless it is in memory or there is none. Returns whether it is
+    /// read.
     fn read_translation(&mut self, page: u32, media: &mut Media) -> bool {
         // It may be programmed, and this not be known yet.
         if self.below.watch().pages[page as usize].is_written {
             return false;
         }
-        let Place::Flash(place) = self.below.locate(self.below.watch().lpn_of(page), media) else { return false };
+        let Place::Flash(place) = self.below.locate(self.below.watch().lpn_of(page), media) else {
+            return false;
+        };
         media.submit(Command::read(place, self.page_bytes, Cause::Mapping, self.tag_of(page)));
         let mapping = self.below.watch_mut();
         mapping.pages[page as usize].is_read = true;
@@ -185,7 +207,8 @@ impl<P: Placement> DftlScheme<P> {
         true
     }
 
-    /// Sees to the translation pages that have to be written since entries were evicted or pages moved.
+    /// Sees to the translation pages that have to be written since entries were evicted or pages
+    /// moved.
     #[inline]
     fn settle_updates(&mut self, media: &mut Media) {
         // Writing one may make the scheme below clean, and move further pages.
@@ -216,7 +239,10 @@ impl<P: Placement> DftlScheme<P> {
         self.take_changes(page);
         let mapping = self.below.watch_mut();
         let state = &mut mapping.pages[page as usize];
-        assert!(!state.is_read && !state.is_written, "translation page {page} is read or written already");
+        assert!(
+            !state.is_read && !state.is_written,
+            "translation page {page} is read or written already"
+        );
         state.is_due = false;
         state.is_written = true;
         mapping.under_way += 1;
@@ -355,7 +381,9 @@ impl<P: Placement> Scheme for DftlScheme<P> {
 
     fn settle(&mut self, media: &mut Media) {
         let mapping = self.below.watch_mut();
-        mapping.updated.extend((0..mapping.cache.pages()).rev().filter(|&page| mapping.cache.has_changes(page)));
+        mapping.updated.extend(
+            (0..mapping.cache.pages()).rev().filter(|&page| mapping.cache.has_changes(page)),
+        );
         self.write_updated_untimed();
         #[cfg(test)]
         (0..self.below.watch().cache.pages()).for_each(|page| self.note_written(page));
@@ -368,7 +396,11 @@ impl<P: Placement> Scheme for DftlScheme<P> {
 
     fn counters(&self) -> SchemeCounters {
         let mapping = self.below.watch();
-        SchemeCounters { mapping_hits: mapping.hits, mapping_misses: mapping.misses, ..self.below.counters() }
+        SchemeCounters {
+            mapping_hits: mapping.hits,
+            mapping_misses: mapping.misses,
+            ..self.below.counters()
+        }
     }
 
     fn erase_counts(&self) -> &[u32] {
@@ -387,13 +419,24 @@ impl<P: Placement> Scheme for DftlScheme<P> {
         self.below.audit()?;
         let mapping = self.below.watch();
         mapping.cache.audit()?;
-        let busy = mapping.pages.iter().map(|state| u32::from(state.is_read) + u32::from(state.is_written)).sum::<u32>();
+        let busy = mapping
+            .pages
+            .iter()
+            .map(|state| u32::from(state.is_read) + u32::from(state.is_written))
+            .sum::<u32>();
         if busy != mapping.under_way {
-            return Err(format!("{busy} translation pages are under way, but {} were counted", mapping.under_way));
+            return Err(format!(
+                "{busy} translation pages are under way, but {} were counted",
+                mapping.under_way
+            ));
         }
-        let stuck = |state: &PageState| (state.is_due || state.first != NONE) && !state.is_read && !state.is_written;
+        let stuck = |state: &PageState| {
+            (state.is_due || state.first != NONE) && !state.is_read && !state.is_written
+        };
         match mapping.pages.iter().position(stuck) {
-            Some(page) => Err(format!("translation page {page} is waited for, but is not under way")),
+            Some(page) => {
+                Err(format!("translation page {page} is waited for, but is not under way"))
+            }
             None => Ok(()),
         }
     }
@@ -409,15 +452,21 @@ impl<P: Placement> DftlScheme<P> {
         }
     }
 
-    /// Every entry that the flash has wrong is known to be so: it is in the cache, or its translation page is about to be written.
+    /// Every entry that the flash has wrong is known to be so: it is in the cache, or its
+    /// translation page is about to be written.
     pub(super) fn audit_map(&self) -> Result<(), String> {
         let mapping = self.below.watch();
         for lpn in 0..self.host_pages {
             let (unit, page) = mapping.cache.place_of(lpn);
             let (flash, is) = (mapping.written[lpn as usize], self.below.ftl().lookup(Lpn(lpn)));
             let is_known = mapping.cache.is_changed(unit) || mapping.pages[page as usize].is_due;
-            if flash != is && !is_known && !mapping.moved.iter().flatten().any(|&moved| moved == page) {
-                return Err(format!("the map on flash has logical page {lpn} at {flash:?}, but it is at {is:?}"));
+            if flash != is
+                && !is_known
+                && !mapping.moved.iter().flatten().any(|&moved| moved == page)
+            {
+                return Err(format!(
+                    "the map on flash has logical page {lpn} at {flash:?}, but it is at {is:?}"
+                ));
             }
         }
         Ok(())

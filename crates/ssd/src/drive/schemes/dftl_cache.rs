@@ -1,4 +1,5 @@
-//! The cached mapping table of DFTL: which entries of the map are in DRAM, and which of them the flash does not know yet.
+//! The cached mapping table of DFTL: which entries of the map are in DRAM, and which of them the
+//! flash does not know yet.
 
 use crate::drive::dram::lists::{Lists, NONE};
 use crate::ftl::Divider;
@@ -9,9 +10,10 @@ const PROTECTED: usize = 1;
 
 /// A cache of units of the map, the least recently used going first.
 ///
-/// A *unit* is some entries in a row, loaded, marked as changed and evicted together. The cache is a segmented LRU: a unit comes into the
-/// probationary segment, moves to the protected one when it is used again, and falls back when that is full; what was used least recently on
-/// probation is evicted. Without a protected segment that is plain LRU.
+/// A *unit* is some entries in a row, loaded, marked as changed and evicted together. The cache is
+/// a segmented LRU: a unit comes into the probationary segment, moves to the protected one when it
+/// is used again, and falls back when that is full; what was used least recently on probation is
+/// evicted. Without a protected segment that is plain LRU.
 #[derive(Debug)]
 pub(super) struct MappingCache {
     by_unit: Divider,
@@ -47,9 +49,15 @@ pub(super) enum Cached {
 }
 
 impl MappingCache {
-    /// A cache of `cached` of the map's entries, in units of `unit`, over translation pages of `entries`, which `unit` divides. At least one
-    /// unit is held.
-    pub fn new(logical_pages: u32, entries: u32, unit: u32, cached: u64, protected_share: f64) -> Self {
+    /// A cache of `cached` of the map's entries, in units of `unit`, over translation pages of
+    /// `entries`, which `unit` divides. At least one unit is held.
+    pub fn new(
+        logical_pages: u32,
+        entries: u32,
+        unit: u32,
+        cached: u64,
+        protected_share: f64,
+    ) -> Self {
         let units = logical_pages.div_ceil(unit);
         let most = (cached / u64::from(unit)).clamp(1, u64::from(units)) as u32;
         let most_protected = (f64::from(most) * protected_share) as u32;
@@ -107,7 +115,8 @@ impl MappingCache {
         }
     }
 
-    /// Takes a unit in that is not cached. If another had to go whose entries the flash does not know, its translation page.
+    /// Takes a unit in that is not cached. If another had to go whose entries the flash does not
+    /// know, its translation page.
     #[inline]
     pub fn insert(&mut self, unit: u32) -> Option<u32> {
         assert!(self.slot_of[unit as usize] == NONE, "unit {unit} is cached already");
@@ -142,7 +151,8 @@ impl MappingCache {
         }
     }
 
-    /// An entry of a unit has changed. Returns whether the unit is cached; otherwise nothing is done.
+    /// An entry of a unit has changed. Returns whether the unit is cached; otherwise nothing is
+    /// done.
     #[inline]
     pub fn change(&mut self, unit: u32) -> bool {
         let slot = self.slot_of[unit as usize];
@@ -161,7 +171,8 @@ impl MappingCache {
         self.changed.first(page as usize) != NONE
     }
 
-    /// A translation page is written with all that is known of it: nothing of it is changed any more.
+    /// A translation page is written with all that is known of it: nothing of it is changed any
+    /// more.
     pub fn written(&mut self, page: u32) {
         loop {
             let slot = self.changed.first(page as usize);
@@ -174,12 +185,19 @@ impl MappingCache {
 
     /// Translation pages of the map.
     pub fn pages(&self) -> u32 {
-        if self.slot_of.is_empty() { 0 } else { self.units_per_page.quotient(self.slot_of.len() as u32 - 1) + 1 }
+        if self.slot_of.is_empty() {
+            0
+        } else {
+            self.units_per_page.quotient(self.slot_of.len() as u32 - 1) + 1
+        }
     }
 
     /// Memory of the tables in bytes.
     pub fn table_bytes(&self) -> usize {
-        4 * self.slot_of.len() + size_of::<Slot>() * self.slots.capacity() + self.recency.bytes() + self.changed.bytes()
+        4 * self.slot_of.len()
+            + size_of::<Slot>() * self.slots.capacity()
+            + self.recency.bytes()
+            + self.changed.bytes()
     }
 
     /// Checks the tables against each other.
@@ -189,13 +207,22 @@ impl MappingCache {
     pub fn audit(&self) -> Result<(), String> {
         for (slot, entry) in (0u32..).zip(&self.slots) {
             if self.slot_of[entry.unit as usize] != slot {
-                return Err(format!("slot {slot} of the mapping cache holds unit {}, which is elsewhere", entry.unit));
+                return Err(format!(
+                    "slot {slot} of the mapping cache holds unit {}, which is elsewhere",
+                    entry.unit
+                ));
             }
         }
         let cached = self.slot_of.iter().filter(|slot| **slot != NONE).count();
         let protected = self.slots.iter().filter(|slot| slot.is_protected).count() as u32;
-        if cached != self.slots.len() || protected != self.protected || protected > self.most_protected {
-            return Err(format!("the mapping cache has {cached} units in {} slots, {protected} of them protected", self.slots.len()));
+        if cached != self.slots.len()
+            || protected != self.protected
+            || protected > self.most_protected
+        {
+            return Err(format!(
+                "the mapping cache has {cached} units in {} slots, {protected} of them protected",
+                self.slots.len()
+            ));
         }
         Ok(())
     }
@@ -263,7 +290,13 @@ mod tests {
             let mut cache = MappingCache::new(60, 8, unit, cached, share);
             let most = (cached as usize / unit as usize).clamp(1, 60usize.div_ceil(unit as usize));
             let most_protected = ((most as f64 * share) as usize).min(most - 1);
-            let mut plain = Plain { probation: vec![], protected: vec![], changed: BTreeSet::new(), most, most_protected };
+            let mut plain = Plain {
+                probation: vec![],
+                protected: vec![],
+                changed: BTreeSet::new(),
+                most,
+                most_protected,
+            };
             for (lpn, what) in steps {
                 let (number, page) = cache.place_of(lpn);
                 prop_assert_eq!((number, page), (lpn / unit, lpn / 8));
@@ -283,7 +316,10 @@ mod tests {
                 }
                 prop_assert_eq!(cache.audit(), Ok(()));
                 for page in 0..cache.pages() {
-                    prop_assert_eq!(cache.has_changes(page), plain.changed.iter().any(|other| other * unit / 8 == page));
+                    prop_assert_eq!(
+                        cache.has_changes(page),
+                        plain.changed.iter().any(|other| other * unit / 8 == page)
+                    );
                 }
             }
         }

@@ -60,8 +60,15 @@ pub(super) struct Mapping {
 
 impl Mapping {
     pub fn new(size: &MapSize, lanes: u32) -> Self {
-        let cache = MappingCache::new(size.host_pages, size.entries, size.load_entries, size.cached, size.protected);
-        let idle = PageState { is_read: false, is_written: false, is_due: false, first: NONE, last: NONE };
+        let cache = MappingCache::new(
+            size.host_pages,
+            size.entries,
+            size.load_entries,
+            size.cached,
+            size.protected,
+        );
+        let idle =
+            PageState { is_read: false, is_written: false, is_due: false, first: NONE, last: NONE };
         Self {
             pages: vec![idle; cache.pages() as usize],
             cache,
@@ -131,7 +138,8 @@ impl Mapping {
         self.pages[self.cache.place_of(lpn.0).1 as usize].first != NONE
     }
 
-    /// A page changes while reads of it wait for its translation: they go to its old place, which the controller has at hand now.
+    /// A page changes while reads of it wait for its translation: they go to its old place, which
+    /// the controller has at hand now.
     #[cold]
     pub fn release(&mut self, lpn: Lpn, place: Place, media: &mut Media) {
         let mut number = self.pages[self.cache.place_of(lpn.0).1 as usize].first;
@@ -141,7 +149,9 @@ impl Mapping {
             if waiter.lpn == lpn.0
                 && let Some(tag) = waiter.tag.take()
             {
-                let Place::Flash(page) = place else { unreachable!("a read of logical page {} waits for its translation", lpn.0) };
+                let Place::Flash(page) = place else {
+                    unreachable!("a read of logical page {} waits for its translation", lpn.0)
+                };
                 media.submit(Command::read(page, waiter.bytes, Cause::Host, tag));
             }
         }

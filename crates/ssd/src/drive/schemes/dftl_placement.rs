@@ -1,13 +1,15 @@
-//! Translation pages beside the host's pages: a stream of their own, whatever the placement policy does with the others.
+//! Translation pages beside the host's pages: a stream of their own, whatever the placement policy
+//! does with the others.
 
 use placement::{Device, Placement, Previous, Survivors};
 use units::{Lpn, StreamId};
 
-/// A placement policy, with one more stream for the logical pages from `first` on, which hold the map. DFTL keeps data blocks and translation
-/// blocks apart in the same way.
+/// A placement policy, with one more stream for the logical pages from `first` on, which hold the
+/// map. DFTL keeps data blocks and translation blocks apart in the same way.
 ///
-/// The policy sees only its own streams and pages. Where a page of the host's lies in a translation erase block, since it was relocated when
-/// no erase block was free for it, the policy is told of its first stream. [`Device`] counts translation pages with the others, in its clock too.
+/// The policy sees only its own streams and pages. Where a page of the host's lies in a translation
+/// erase block, since it was relocated when no erase block was free for it, the policy is told of
+/// its first stream. [`Device`] counts translation pages with the others, in its clock too.
 #[derive(Debug)]
 pub struct WithTranslation<P> {
     policy: P,
@@ -50,12 +52,21 @@ impl<P: Placement> WithTranslation<P> {
         self.to.resize(self.lpns.len(), StreamId(0));
         if !self.lpns.is_empty() {
             let stream = self.seen(survivors.stream);
-            let shown = Survivors { block: survivors.block, stream, offsets: &self.offsets, lpns: &self.lpns };
+            let shown = Survivors {
+                block: survivors.block,
+                stream,
+                offsets: &self.offsets,
+                lpns: &self.lpns,
+            };
             self.policy.relocation_streams(shown, device, &mut self.to);
         }
         let mut chosen = self.to.iter();
         for (to, &lpn) in to.iter_mut().zip(survivors.lpns) {
-            *to = if lpn >= self.first { self.own } else { *chosen.next().expect("one stream for each page of the host") };
+            *to = if lpn >= self.first {
+                self.own
+            } else {
+                *chosen.next().expect("one stream for each page of the host")
+            };
         }
     }
 }
@@ -77,11 +88,17 @@ impl<P: Placement> Placement for WithTranslation<P> {
         if lpn.0 >= self.first {
             return self.own;
         }
-        let previous = previous.map(|previous| Previous { stream: self.seen(previous.stream), ..previous });
+        let previous =
+            previous.map(|previous| Previous { stream: self.seen(previous.stream), ..previous });
         self.policy.host_stream(lpn, previous, device)
     }
 
-    fn relocation_streams(&mut self, survivors: Survivors<'_>, device: &Device, to: &mut [StreamId]) {
+    fn relocation_streams(
+        &mut self,
+        survivors: Survivors<'_>,
+        device: &Device,
+        to: &mut [StreamId],
+    ) {
         if survivors.stream == self.own || survivors.lpns.iter().any(|&lpn| lpn >= self.first) {
             self.relocate_mixed(survivors, device, to);
         } else {
@@ -89,9 +106,14 @@ impl<P: Placement> Placement for WithTranslation<P> {
         }
     }
 
-    /// Translation pages are overwritten so often that their erase blocks soon hold little that is valid: they give first, if they can.
+    /// Translation pages are overwritten so often that their erase blocks soon hold little that is
+    /// valid: they give first, if they can.
     fn donor(&mut self, needy: StreamId, device: &Device) -> usize {
-        if self.has_to_give(device) { self.own.index() } else { self.policy.donor(self.seen(needy), device) }
+        if self.has_to_give(device) {
+            self.own.index()
+        } else {
+            self.policy.donor(self.seen(needy), device)
+        }
     }
 
     fn stream_label(&self, stream: StreamId) -> String {

@@ -65,7 +65,12 @@ impl PlacementVisitor for Build<'_> {
         let args = dftl::INFO.accept(&Spec::parse(&profile.ftl.scheme).unwrap()).unwrap();
         let size = MapSize::new(&args, profile.logical_pages(), layout.page_bytes).unwrap();
         let policy = size.place_apart(policy, layout.planes());
-        let victims = build_victim(&Spec::parse("greedy").unwrap(), &context, policy.domains() * layout.planes() as usize).unwrap();
+        let victims = build_victim(
+            &Spec::parse("greedy").unwrap(),
+            &context,
+            policy.domains() * layout.planes() as usize,
+        )
+        .unwrap();
         let settings = Settings {
             args: &args,
             layout: &layout,
@@ -118,7 +123,11 @@ impl Bench {
 
     fn if_it_fits(profile: &Profile) -> Option<Self> {
         let weights = || vec![1.0; profile.logical_pages() as usize];
-        let context = Context { geometry: profile.layout().geometry(profile.logical_pages()), seed: 3, page_weights: Some(&weights) };
+        let context = Context {
+            geometry: profile.layout().geometry(profile.logical_pages()),
+            seed: 3,
+            page_weights: Some(&weights),
+        };
         let placement = Spec::parse(&profile.ftl.placement).unwrap();
         let scheme = visit_placement(&placement, &context, Build(profile, context)).unwrap()?;
         Some(Self {
@@ -164,11 +173,18 @@ impl Bench {
         self.outstanding -= 1;
     }
 
-    /// Writes all pages in order, then as many at random, until they were written so many times; few at a time.
+    /// Writes all pages in order, then as many at random, until they were written so many times;
+    /// few at a time.
     fn fill(&mut self, mut state: u64, times: u32) {
         for number in 0..times * self.pages() {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            self.write(if number < self.pages() { number } else { (state >> 33) as u32 % self.pages() });
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            self.write(if number < self.pages() {
+                number
+            } else {
+                (state >> 33) as u32 % self.pages()
+            });
             while self.outstanding > 8 {
                 self.step();
             }
@@ -187,9 +203,15 @@ impl Bench {
         let mut done = std::mem::take(&mut self.done);
         self.media.step(&mut done);
         self.steps += 1;
-        assert!(self.steps < 100_000, "the drive works without end, for {} requests", self.outstanding);
+        assert!(
+            self.steps < 100_000,
+            "the drive works without end, for {} requests",
+            self.outstanding
+        );
         done.iter().for_each(|one| self.see(one));
-        done.iter().filter(|one| one.command.tag.is_scheme()).for_each(|one| self.scheme.completed(one, &mut self.media));
+        done.iter()
+            .filter(|one| one.command.tag.is_scheme())
+            .for_each(|one| self.scheme.completed(one, &mut self.media));
         done.clear();
         self.done = done;
         true
@@ -199,7 +221,9 @@ impl Bench {
         let command = done.command;
         let (page, number) = (command.page.index(), command.tag.number());
         match (command.op, command.cause) {
-            (FlashOp::Read, Cause::Mapping) => assert_eq!(self.content[page], Some(MAP), "a translation page is read"),
+            (FlashOp::Read, Cause::Mapping) => {
+                assert_eq!(self.content[page], Some(MAP), "a translation page is read");
+            }
             (FlashOp::Read, Cause::Host) => {
                 let (held, is_done) = &mut self.requests[number as usize];
                 assert!(!std::mem::replace(is_done, true), "a request is done once");
@@ -236,7 +260,11 @@ impl Bench {
     /// Lets everything end that is under way.
     fn run(&mut self) {
         while self.step() {}
-        assert!(self.outstanding == 0 && self.scheme.is_quiet(), "{} requests are left", self.outstanding);
+        assert!(
+            self.outstanding == 0 && self.scheme.is_quiet(),
+            "{} requests are left",
+            self.outstanding
+        );
         self.scheme.audit_all();
     }
 
@@ -257,7 +285,10 @@ impl Bench {
 
     /// Reads and writes of translation pages so far.
     fn map_operations(&self) -> (u64, u64) {
-        (self.operations(FlashOp::Read, Cause::Mapping), self.operations(FlashOp::Program, Cause::Mapping))
+        (
+            self.operations(FlashOp::Read, Cause::Mapping),
+            self.operations(FlashOp::Program, Cause::Mapping),
+        )
     }
 
     fn hits(&self) -> (u64, u64) {
@@ -291,15 +322,25 @@ proptest! {
 
     #[test]
     fn every_write_is_done_once_and_every_read_finds_the_last(
-        steps in steps(), range in 1u32..1000, features in 0u32..16, is_full: bool,
+        steps in steps(),
+        range in 1u32..1000,
+        features in 0u32..16,
+        is_full: bool,
         cached in prop_oneof![Just(1u32), Just(8), Just(60), Just(2000)],
         load in prop_oneof![Just(1u32), Just(8), Just(128)],
         placement in prop_oneof![
-            Just("none"), Just("separate"), Just("dac(regions=3)"), Just("envy_hybrid(partitions=3)"), Just("multi_log"), Just("container_marking(markers=3)"),
+            Just("none"),
+            Just("separate"),
+            Just("dac(regions=3)"),
+            Just("envy_hybrid(partitions=3)"),
+            Just("multi_log"),
+            Just("container_marking(markers=3)"),
         ],
     ) {
         let allocation = if features & 1 == 0 { "dynamic" } else { "static" };
-        let scheme = format!("dftl(allocation={allocation},cached_entries={cached},load_entries={load})");
+        let scheme = format!(
+            "dftl(allocation={allocation},cached_entries={cached},load_entries={load})"
+        );
         let bit = |bit: u32| if features & bit == 0 { "false" } else { "true" };
         let keys = [
             ("media.copy_back", bit(2)),
@@ -316,9 +357,13 @@ proptest! {
         for step in &steps {
             match *step {
                 Step::Write(lpn) => bench.write(lpn % range),
-                Step::Run(lpn, run) => (0..run).for_each(|page| bench.write((lpn % range + page) % pages)),
+                Step::Run(lpn, run) => {
+                    (0..run).for_each(|page| bench.write((lpn % range + page) % pages));
+                }
                 Step::Read(lpn) => bench.read(lpn % range),
-                Step::Trim(lpn, run) => (0..run).for_each(|page| bench.trim((lpn % range + page) % pages)),
+                Step::Trim(lpn, run) => {
+                    (0..run).for_each(|page| bench.trim((lpn % range + page) % pages));
+                }
                 Step::Time(events) => _ = (0..events).all(|_| bench.step()),
             }
             bench.scheme.audit_all();
@@ -326,18 +371,25 @@ proptest! {
         bench.check_all();
     }
 
-    /// Without cleaning, one request at a time, every flash operation can be told from a list of cached entries.
+    /// Without cleaning, one request at a time, every flash operation can be told from a list of
+    /// cached entries.
     #[test]
     fn flash_operations_are_those_of_a_plain_lru(
-        accesses in proptest::collection::vec((0u32..400, any::<bool>()), 1..300), cached in 1usize..50,
+        accesses in proptest::collection::vec((0u32..400, any::<bool>()), 1..300),
+        cached in 1usize..50,
     ) {
         let scheme = format!("dftl(cached_entries={cached},protected=0)");
         let mut bench = Bench::new(&small(&scheme, &[]));
         let mut lru: Vec<u32> = Vec::new();
-        let (mut written, mut changed, mut stored) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        let (mut written, mut changed, mut stored) =
+            (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         let (mut hits, mut misses, mut reads, mut writes) = (0, 0, 0, 0);
         for (lpn, is_write) in accesses {
-            if is_write { bench.write(lpn) } else { bench.read(lpn) }
+            if is_write {
+                bench.write(lpn);
+            } else {
+                bench.read(lpn);
+            }
             bench.run();
             if !is_write && !written.contains(&lpn) {
                 continue;
@@ -347,18 +399,21 @@ proptest! {
                 hits += 1;
             } else {
                 misses += 1;
-                // Read before the evicted entry's is written: if it is the same, that goes along with this read.
+                // Read before the evicted entry's is written: if it is the same, that goes along
+                // with this read.
                 let is_loaded = stored.contains(&(lpn / 128));
                 reads += u64::from(is_loaded);
                 if lru.len() == cached {
                     let old = lru.remove(0);
                     if changed.contains(&old) {
                         let page = old / 128;
-                        reads += u64::from(stored.contains(&page) && !(is_loaded && page == lpn / 128));
+                        reads +=
+                            u64::from(stored.contains(&page) && !(is_loaded && page == lpn / 128));
                         writes += 1;
                         changed.retain(|other| other / 128 != page);
                         stored.insert(page);
-                        // The entry that is written now is known before the translation page has been read.
+                        // The entry that is written now is known before the translation page has
+                        // been read.
                         if is_write && page == lpn / 128 {
                             written.insert(lpn);
                             lru.push(lpn);
@@ -377,7 +432,10 @@ proptest! {
             prop_assert_eq!(bench.hits(), (hits, misses));
             prop_assert_eq!(bench.map_operations(), (reads, writes));
         }
-        prop_assert_eq!(bench.scheme.counters().host_page_writes, bench.operations(FlashOp::Program, Cause::Host));
+        prop_assert_eq!(
+            bench.scheme.counters().host_page_writes,
+            bench.operations(FlashOp::Program, Cause::Host)
+        );
     }
 }
 
@@ -395,7 +453,9 @@ fn a_miss_takes_two_flash_reads_and_a_hit_one() {
         let mut done = Vec::new();
         while !done.iter().any(|one: &Done| one.command.tag == tag) {
             bench.media.step(&mut done);
-            done.iter().filter(|one| one.command.tag.is_scheme()).for_each(|one| bench.scheme.completed(one, &mut bench.media));
+            done.iter()
+                .filter(|one| one.command.tag.is_scheme())
+                .for_each(|one| bench.scheme.completed(one, &mut bench.media));
             done.retain(|one| one.command.tag == tag);
         }
         bench.media.now() - from
@@ -423,7 +483,8 @@ fn misses_of_one_translation_page_wait_for_one_read() {
 #[test]
 fn loading_neighbours_amortises_sequential_reads() {
     for (load, expected) in [(1, 512), (16, 32), (128, 4)] {
-        let mut bench = Bench::new(&small(&format!("dftl(cached_entries=128,load_entries={load})"), &[]));
+        let mut bench =
+            Bench::new(&small(&format!("dftl(cached_entries=128,load_entries={load})"), &[]));
         (0..768).for_each(|lpn| bench.write(lpn));
         bench.run();
         let (before, _) = bench.map_operations();
@@ -465,7 +526,8 @@ fn reads_wait_for_translations_while_cleaning_moves_their_pages() {
         for number in 0..100_000 {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             let lpn = (state >> 8) % bench.pages();
-            // Few pages are read, all over the drive, so that those that cleaning moves are often waited for.
+            // Few pages are read, all over the drive, so that those that cleaning moves are often
+            // waited for.
             let often = lpn / 200 * 200;
             if number % 8 != 0 {
                 bench.read(often);
@@ -480,13 +542,16 @@ fn reads_wait_for_translations_while_cleaning_moves_their_pages() {
     }
 }
 
-/// Policies that clean each stream by itself decide for all planes at once: on one plane the stream may have nothing to give, and what
-/// other planes gain must not hide that.
+/// Policies that clean each stream by itself decide for all planes at once: on one plane the stream
+/// may have nothing to give, and what other planes gain must not hide that.
 #[test]
 fn a_plane_on_which_the_policy_gains_nothing_is_not_cleaned_for_ever() {
     for allocation in ["static", "dynamic"] {
         let scheme = format!("dftl(allocation={allocation},cached_entries=1)");
-        let mut bench = Bench::tight(small(&scheme, &[("ftl.placement", "multi_log"), ("ftl.over_provisioning", "10%")]));
+        let mut bench = Bench::tight(small(
+            &scheme,
+            &[("ftl.placement", "multi_log"), ("ftl.over_provisioning", "10%")],
+        ));
         bench.fill(1, 8);
         bench.check_all();
     }
@@ -496,7 +561,11 @@ fn a_plane_on_which_the_policy_gains_nothing_is_not_cleaned_for_ever() {
 fn what_is_loaded_at_once_divides_a_translation_page() {
     let profile = small("dftl(load_entries=24)", &[]);
     let error = crate::drive::visit_drive(&profile, 1, None, Nothing).unwrap_err().to_string();
-    assert_eq!(error, "profile `a16`: `dftl`: load_entries=24 does not divide the 128 entries of a translation page");
+    assert_eq!(
+        error,
+        "profile `a16`: `dftl`: load_entries=24 does not divide the 128 entries of a translation \
+         page"
+    );
 }
 
 #[derive(Debug)]
@@ -518,9 +587,19 @@ impl RequestSource for Uniform {
 
     fn fill(&mut self, buffer: &mut [IoRequest]) -> Result<usize, SourceError> {
         for request in buffer.iter_mut() {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            self.0 = self
+                .0
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             let offset = (self.0 >> 33) % u64::from(self.1) * 512;
-            *request = IoRequest { time_ns: 0, op: self.2, offset, length: 512, stream: 0, latency_ns: None };
+            *request = IoRequest {
+                time_ns: 0,
+                op: self.2,
+                offset,
+                length: 512,
+                stream: 0,
+                latency_ns: None,
+            };
         }
         Ok(buffer.len())
     }
@@ -550,15 +629,29 @@ fn play(profile: Profile, op: IoOp, requests: u64, state: State) -> Outcome {
 fn with_all_entries_cached_it_is_page_mapped() {
     let dftl = "dftl(cached_entries=1Mi)";
     for op in [IoOp::Read, IoOp::Write] {
-        let run = |scheme| play(small(scheme, &[("media.erase_blocks_per_plane", "400")]), op, 400, State::Fresh);
+        let run = |scheme| {
+            play(small(scheme, &[("media.erase_blocks_per_plane", "400")]), op, 400, State::Fresh)
+        };
         // Nothing is ever evicted, so that no translation page is written before cleaning.
         assert_eq!(run(dftl).event_hash, run("page_mapped").event_hash);
     }
-    let run = |scheme, op| play(small(scheme, &[("media.erase_blocks_per_plane", "400")]), op, 60_000, State::Aged { overwrites: 3.0 });
+    let run = |scheme, op| {
+        play(
+            small(scheme, &[("media.erase_blocks_per_plane", "400")]),
+            op,
+            60_000,
+            State::Aged { overwrites: 3.0 },
+        )
+    };
     let (ours, plain) = (run(dftl, IoOp::Read), run("page_mapped", IoOp::Read));
     assert_eq!((ours.media.total(), ours.scheme.mapping_misses), (plain.media.total(), 0));
     let (ours, plain) = (run(dftl, IoOp::Write), run("page_mapped", IoOp::Write));
     assert_eq!((ours.scheme.mapping_page_writes, ours.scheme.mapping_misses), (0, 0));
     let difference = ours.write_amplification / plain.write_amplification - 1.0;
-    assert!(difference.abs() < 0.03, "write amplification {} against {}", ours.write_amplification, plain.write_amplification);
+    assert!(
+        difference.abs() < 0.03,
+        "write amplification {} against {}",
+        ours.write_amplification,
+        plain.write_amplification
+    );
 }

@@ -1,18 +1,22 @@
 //! FAST: log superblocks that any page may go to.
 //!
-//! A page goes to its offset of its data superblock as long as that can be programmed, otherwise to a log (Lee et al. 2007, section 4):
+//! A page goes to its offset of its data superblock as long as that can be programmed, otherwise to
+//! a log (Lee et al. 2007, section 4):
 //!
-//! - One log, SW, takes one sequential write: a page at offset 0 of its logical superblock begins a new one, after what SW held was
-//!   merged (switch if it is full, otherwise partial); the page that follows the last one in SW is appended; any other page of the same
-//!   logical superblock ends it: it is merged.
-//! - All others, RW, take every other page, in the order written. When they are full the oldest is the victim: each logical superblock that
-//!   has a newest version there is merged fully, with what it has in the other logs; then the victim is erased.
+//! - One log, SW, takes one sequential write: a page at offset 0 of its logical superblock begins a
+//!   new one, after what SW held was merged (switch if it is full, otherwise partial); the page
+//!   that follows the last one in SW is appended; any other page of the same logical superblock
+//!   ends it: it is merged.
+//! - All others, RW, take every other page, in the order written. When they are full the oldest is
+//!   the victim: each logical superblock that has a newest version there is merged fully, with what
+//!   it has in the other logs; then the victim is erased.
 //!
-//! So random writes fill every log to its end, but a merge of a victim may take as many full merges as it has pages; and one sequential stream
-//! is cheap, several are not.
+//! So random writes fill every log to its end, but a merge of a victim may take as many full merges
+//! as it has pages; and one sequential stream is cheap, several are not.
 //!
-//! Beyond the paper: superblocks, where it has erase blocks; several full merges at once; a full SW becomes data at once; a full merge of
-//! the logical superblock that SW belongs to takes the pages in SW along and erases it.
+//! Beyond the paper: superblocks, where it has erase blocks; several full merges at once; a full SW
+//! becomes data at once; a full merge of the logical superblock that SW belongs to takes the pages
+//! in SW along and erases it.
 
 use std::collections::VecDeque;
 
@@ -28,8 +32,10 @@ use crate::drive::media::Layout;
 pub const INFO: Info = Info {
     name: "fast",
     aliases: &["fully_associative_log"],
-    summary: "data superblocks mapped as a whole; a log for one sequential stream, the others for any page",
-    source: "Lee et al., A log buffer-based flash translation layer using fully-associative sector translation, ACM TECS 6(3), 2007",
+    summary: "data superblocks mapped as a whole; a log for one sequential stream, the others for \
+              any page",
+    source: "Lee et al., A log buffer-based flash translation layer using fully-associative sector \
+             translation, ACM TECS 6(3), 2007",
     params: &[
         Param {
             name: "log_blocks",
@@ -46,16 +52,27 @@ pub const INFO: Info = Info {
 /// A drive with FAST.
 pub type Fast = Hybrid<FastRules>;
 
-/// A FAST drive of `logical_pages`. With `copy_back`, merges move pages that stay on their plane without the channel.
+/// A FAST drive of `logical_pages`. With `copy_back`, merges move pages that stay on their plane
+/// without the channel.
 ///
 /// # Errors
 /// [`SchemeError`] if the planes cannot be grouped as asked, or the media are too small.
-pub fn build(args: &Args, layout: &Layout, logical_pages: u32, copy_back: bool) -> Result<Fast, SchemeError> {
+pub fn build(
+    args: &Args,
+    layout: &Layout,
+    logical_pages: u32,
+    copy_back: bool,
+) -> Result<Fast, SchemeError> {
     let (interleave, merges) = superblock::shared_params(args);
     let logs = args.integer("log_blocks") as u32;
     let core = Core::new(INFO.name, layout, logical_pages, interleave, logs, merges, copy_back)?;
-    let rules =
-        FastRules { sequential: None, random: VecDeque::new(), most_random: logs as usize - 1, cleaning: Cleaning::No, spare: Vec::new() };
+    let rules = FastRules {
+        sequential: None,
+        random: VecDeque::new(),
+        most_random: logs as usize - 1,
+        cleaning: Cleaning::No,
+        spare: Vec::new(),
+    };
     Ok(Hybrid::new(core, rules, args))
 }
 
@@ -125,7 +142,8 @@ impl FastRules {
         }
         let (logical, _) = core.blocks.split(lpn);
         if core.is_merging(logical) {
-            // The merge would take pages out of the new SW, which has to hold its pages in order without gaps.
+            // The merge would take pages out of the new SW, which has to hold its pages in order
+            // without gaps.
             return None;
         }
         let superblock = core.take(core.blocks.group_for(logical), Role::Log)?;
@@ -135,14 +153,18 @@ impl FastRules {
     }
 
     fn append_random(&mut self, core: &mut Core, lpn: u32) -> Option<u32> {
-        let has_room = self.random.back().is_some_and(|log| core.blocks.next(log.superblock) < core.blocks.pages());
+        let has_room = self
+            .random
+            .back()
+            .is_some_and(|log| core.blocks.next(log.superblock) < core.blocks.pages());
         if !has_room {
             if self.random.len() == self.most_random {
                 self.clean(core);
                 return None;
             }
             let superblock = core.take(core.blocks.emptiest_group(), Role::Log)?;
-            self.random.push_back(Random { superblock, lpns: self.spare.pop().unwrap_or_default() });
+            self.random
+                .push_back(Random { superblock, lpns: self.spare.pop().unwrap_or_default() });
         }
         let log = self.random.back_mut()?;
         let fill = core.blocks.next(log.superblock);
@@ -160,7 +182,8 @@ impl FastRules {
         while core.can_merge() {
             let here = (0u32..).zip(&victim.lpns).find(|&(offset, &lpn)| {
                 let (logical, _) = core.blocks.split(lpn);
-                core.blocks.place(lpn) == core.blocks.place_at(victim.superblock, offset) && !core.is_merging(logical)
+                core.blocks.place(lpn) == core.blocks.place_at(victim.superblock, offset)
+                    && !core.is_merging(logical)
             });
             let Some((_, &lpn)) = here else { break };
             let (logical, _) = core.blocks.split(lpn);
@@ -186,7 +209,8 @@ impl Rules for FastRules {
         if let Some(sw) = own.filter(|sw| core.blocks.next(sw.superblock) == offset) {
             return Some(self.append_sequential(core, lpn, sw));
         }
-        // Of the pages that SW holds, none may be newer in the data superblock: SW will take its place.
+        // Of the pages that SW holds, none may be newer in the data superblock: SW will take its
+        // place.
         if own.is_none_or(|sw| offset > core.blocks.next(sw.superblock)) {
             match core.write_in_place(lpn) {
                 InPlace::Done(place) => return Some(place),
@@ -211,7 +235,9 @@ impl Rules for FastRules {
                 }
             }
             Kind::Reclaim => {
-                if self.cleaning == Cleaning::Erasing && self.random.front().is_some_and(|log| log.superblock == work.erases[0]) {
+                if self.cleaning == Cleaning::Erasing
+                    && self.random.front().is_some_and(|log| log.superblock == work.erases[0])
+                {
                     self.cleaning = Cleaning::No;
                     if let Some(mut log) = self.random.pop_front() {
                         log.lpns.clear();
@@ -235,29 +261,48 @@ impl Rules for FastRules {
 
     fn table_bytes(&self) -> usize {
         let tables = self.random.iter().map(|log| &log.lpns).chain(&self.spare);
-        tables.map(|lpns| lpns.capacity() * size_of::<u32>()).sum::<usize>() + self.random.capacity() * size_of::<Random>()
+        tables.map(|lpns| lpns.capacity() * size_of::<u32>()).sum::<usize>()
+            + self.random.capacity() * size_of::<Random>()
     }
 
     fn audit(&self, core: &Core) -> Result<(), String> {
         let blocks = &core.blocks;
-        let logs = self.random.iter().map(|log| log.superblock).chain(self.sequential.iter().map(|sw| sw.superblock));
+        let logs = self
+            .random
+            .iter()
+            .map(|log| log.superblock)
+            .chain(self.sequential.iter().map(|sw| sw.superblock));
         let mut is_log = vec![false; blocks.count() as usize];
         for superblock in logs {
-            let is_erased = self.cleaning == Cleaning::Erasing && self.random.front().is_some_and(|log| log.superblock == superblock);
+            let is_erased = self.cleaning == Cleaning::Erasing
+                && self.random.front().is_some_and(|log| log.superblock == superblock);
             if blocks.role(superblock) != if is_erased { Role::Leaving } else { Role::Log } {
-                return Err(format!("log superblock {superblock} is {:?}", blocks.role(superblock)));
+                return Err(format!(
+                    "log superblock {superblock} is {:?}",
+                    blocks.role(superblock)
+                ));
             }
             is_log[superblock as usize] = true;
         }
         if self.random.len() > self.most_random {
-            return Err(format!("{} logs for random writes are in use of {}", self.random.len(), self.most_random));
+            return Err(format!(
+                "{} logs for random writes are in use of {}",
+                self.random.len(),
+                self.most_random
+            ));
         }
         for log in &self.random {
             let written = blocks.next(log.superblock) as usize;
-            let counted = (0u32..).zip(&log.lpns).filter(|&(offset, &lpn)| blocks.place(lpn) == blocks.place_at(log.superblock, offset));
+            let counted = (0u32..).zip(&log.lpns).filter(|&(offset, &lpn)| {
+                blocks.place(lpn) == blocks.place_at(log.superblock, offset)
+            });
             let (counted, kept) = (counted.count() as u32, blocks.valid(log.superblock));
             if log.lpns.len() != written || counted != kept {
-                return Err(format!("log superblock {} has {counted} valid pages of {written}, its counter says {kept}", log.superblock));
+                return Err(format!(
+                    "log superblock {} has {counted} valid pages of {written}, its counter says \
+                     {kept}",
+                    log.superblock
+                ));
             }
         }
         for lpn in 0..blocks.logical_pages() {
@@ -267,10 +312,12 @@ impl Rules for FastRules {
             }
             let superblock = blocks.superblock_of(place);
             let is_leaving_sequential = core.is_merging(blocks.split(lpn).0);
-            let is_strange =
-                self.sequential.is_some_and(|sw| sw.superblock == superblock) && place != blocks.place_at(superblock, blocks.split(lpn).1);
+            let is_strange = self.sequential.is_some_and(|sw| sw.superblock == superblock)
+                && place != blocks.place_at(superblock, blocks.split(lpn).1);
             if is_strange || !(is_log[superblock as usize] || is_leaving_sequential) {
-                return Err(format!("logical page {lpn} is at place {place}, which is no place for it"));
+                return Err(format!(
+                    "logical page {lpn} is at place {place}, which is no place for it"
+                ));
             }
         }
         Ok(())

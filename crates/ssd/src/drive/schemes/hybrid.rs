@@ -1,11 +1,13 @@
-//! What the log-block schemes have in common: host pages, the queue of writes that wait for a merge, and untimed writes.
+//! What the log-block schemes have in common: host pages, the queue of writes that wait for a
+//! merge, and untimed writes.
 //!
-//! A scheme's [`Rules`] decide where a page goes and which merge makes room; [`Hybrid`] carries that out, with commands or at once. Both go
-//! through the same decisions.
+//! A scheme's [`Rules`] decide where a page goes and which merge makes room; [`Hybrid`] carries
+//! that out, with commands or at once. Both go through the same decisions.
 //!
-//! Not modelled: bad erase blocks and endurance (erases are counted); static wear levelling (superblocks are taken least erased first, but
-//! data that never change stay where they are); the reads and writes of the mapping tables themselves, which are small enough for DRAM; merges
-//! in idle time (BAST and FAST merge on demand only).
+//! Not modelled: bad erase blocks and endurance (erases are counted); static wear levelling
+//! (superblocks are taken least erased first, but data that never change stay where they are); the
+//! reads and writes of the mapping tables themselves, which are small enough for DRAM; merges in
+//! idle time (BAST and FAST merge on demand only).
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -21,7 +23,8 @@ use crate::drive::media::{Cause, Command, Done, FlashOp, Media, Tag};
 
 /// The decisions of a log-block scheme.
 pub trait Rules: fmt::Debug + Send {
-    /// Puts a page somewhere and returns the place. `None` if it has to wait: then works are under way, or are begun here.
+    /// Puts a page somewhere and returns the place. `None` if it has to wait: then works are under
+    /// way, or are begun here.
     fn put(&mut self, core: &mut Core, lpn: u32) -> Option<u32>;
 
     /// All waiting pages are about to be tried again, oldest first.
@@ -126,7 +129,11 @@ impl<R: Rules> Hybrid<R> {
             }
             self.try_waiting(media);
         }
-        assert!(self.queue.is_empty() || self.core.active() > 0, "{} page writes wait for a merge that never comes", self.queue.len());
+        assert!(
+            self.queue.is_empty() || self.core.active() > 0,
+            "{} page writes wait for a merge that never comes",
+            self.queue.len()
+        );
     }
 
     fn end(&mut self, work: &Work) {
@@ -136,7 +143,8 @@ impl<R: Rules> Hybrid<R> {
         }
     }
 
-    /// Tries all waiting writes again, in order. Where one of a logical superblock still has to wait, later ones of the same do too.
+    /// Tries all waiting writes again, in order. Where one of a logical superblock still has to
+    /// wait, later ones of the same do too.
     fn try_waiting(&mut self, media: &mut Media) {
         self.pass += 1;
         self.rules.begin_pass();
@@ -144,7 +152,9 @@ impl<R: Rules> Hybrid<R> {
         while let Some(write) = self.tried.pop_front() {
             let (logical, _) = self.core.blocks.split(write.lpn);
             let is_blocked = self.blocked_in[logical as usize] == self.pass;
-            let Some(place) = (if is_blocked { None } else { self.rules.put(&mut self.core, write.lpn) }) else {
+            let Some(place) =
+                (if is_blocked { None } else { self.rules.put(&mut self.core, write.lpn) })
+            else {
                 self.blocked_in[logical as usize] = self.pass;
                 self.queue.push_back(write);
                 continue;
@@ -153,8 +163,11 @@ impl<R: Rules> Hybrid<R> {
             self.program(place, write.tag, media);
             if write.trimmed {
                 self.core.blocks.forget(write.lpn);
-            } else if self.queued[logical as usize] == 0 || !self.tried.iter().any(|later| later.lpn == write.lpn && !later.trimmed) {
-                // Those put back into the queue are of other logical superblocks, or they would have kept this one waiting.
+            } else if self.queued[logical as usize] == 0
+                || !self.tried.iter().any(|later| later.lpn == write.lpn && !later.trimmed)
+            {
+                // Those put back into the queue are of other logical superblocks, or they would
+                // have kept this one waiting.
                 self.set_waits(write.lpn, false);
             }
             self.put_aside_if_empty(logical);
@@ -214,7 +227,10 @@ impl<R: Rules> Scheme for Hybrid<R> {
         let waits = self.waits(lpn.0);
         if waits {
             self.set_waits(lpn.0, false);
-            self.queue.iter_mut().filter(|write| write.lpn == lpn.0).for_each(|write| write.trimmed = true);
+            self.queue
+                .iter_mut()
+                .filter(|write| write.lpn == lpn.0)
+                .for_each(|write| write.trimmed = true);
         }
         if self.core.blocks.forget(lpn.0) || waits {
             self.core.blocks.counters.trimmed_pages += 1;

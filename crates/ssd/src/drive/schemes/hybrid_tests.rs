@@ -39,13 +39,23 @@ fn config(channels: u32, dies: u32, planes: u32, blocks: u32, pages: u32) -> Med
     }
 }
 
-fn build(spec: &str, layout: &Layout, logical_pages: u32, copy_back: bool) -> Result<Box<dyn Scheme>, SchemeError> {
+fn build(
+    spec: &str,
+    layout: &Layout,
+    logical_pages: u32,
+    copy_back: bool,
+) -> Result<Box<dyn Scheme>, SchemeError> {
     let spec = Spec::parse(spec).unwrap();
     let args = |info: &Info| info.accept(&spec).unwrap();
     Ok(match spec.name.as_str() {
         "bast" => Box::new(bast::build(&args(&bast::INFO), layout, logical_pages, copy_back)?),
         "fast" => Box::new(fast::build(&args(&fast::INFO), layout, logical_pages, copy_back)?),
-        _ => Box::new(block_mapped::build(&args(&block_mapped::INFO), layout, logical_pages, copy_back)?),
+        _ => Box::new(block_mapped::build(
+            &args(&block_mapped::INFO),
+            layout,
+            logical_pages,
+            copy_back,
+        )?),
     })
 }
 
@@ -121,7 +131,10 @@ impl Bench {
             ReadPath::Flash => assert_ne!(newest, 0, "logical page {lpn} holds nothing"),
             ReadPath::Memory => {
                 let write = self.requests[self.last_write[lpn as usize] as usize];
-                assert!(newest != 0 && !write.is_done && write.held == (lpn, newest), "logical page {lpn} is not in memory");
+                assert!(
+                    newest != 0 && !write.is_done && write.held == (lpn, newest),
+                    "logical page {lpn} is not in memory"
+                );
             }
         }
     }
@@ -140,7 +153,9 @@ impl Bench {
         self.media.step(&mut done);
         // The media change before the scheme hears of it.
         done.iter().for_each(|one| self.see(one));
-        done.iter().filter(|one| one.command.tag.is_scheme()).for_each(|one| self.scheme.completed(one, &mut self.media));
+        done.iter()
+            .filter(|one| one.command.tag.is_scheme())
+            .for_each(|one| self.scheme.completed(one, &mut self.media));
         done.clear();
         self.done = done;
         true
@@ -150,14 +165,24 @@ impl Bench {
         let (page, number) = (done.command.page.index(), done.command.tag.number());
         match (done.command.op, done.command.tag.is_scheme()) {
             (FlashOp::Read, true) => {
-                assert!(self.is_blind || self.content[page].is_some(), "a merge reads a page that holds data");
+                assert!(
+                    self.is_blind || self.content[page].is_some(),
+                    "a merge reads a page that holds data"
+                );
                 self.moving.insert(number, self.content[page]);
             }
-            (FlashOp::Program, true) => self.content[page] = self.moving.remove(&number).expect("a merge reads before it programs"),
+            (FlashOp::Program, true) => {
+                self.content[page] =
+                    self.moving.remove(&number).expect("a merge reads before it programs");
+            }
             (FlashOp::CopyBack, _) => {
                 let layout = self.media.layout();
                 let plane = |page| layout.plane_of(layout.block_of(page));
-                assert_eq!(plane(done.command.from), plane(done.command.page), "a copy-back stays on its plane");
+                assert_eq!(
+                    plane(done.command.from),
+                    plane(done.command.page),
+                    "a copy-back stays on its plane"
+                );
                 self.content[page] = self.content[done.command.from.index()];
             }
             (FlashOp::Erase, _) => {
@@ -171,7 +196,11 @@ impl Bench {
                 if done.command.op == FlashOp::Program {
                     self.content[page] = Some(request.held);
                 } else {
-                    assert_eq!(self.content[page], Some(request.held), "a read finds the version of its time");
+                    assert_eq!(
+                        self.content[page],
+                        Some(request.held),
+                        "a read finds the version of its time"
+                    );
                 }
             }
         }
@@ -179,7 +208,11 @@ impl Bench {
 
     fn run(&mut self) {
         while self.step() {}
-        assert!(self.outstanding == 0 && self.scheme.is_quiet(), "{} requests are left", self.outstanding);
+        assert!(
+            self.outstanding == 0 && self.scheme.is_quiet(),
+            "{} requests are left",
+            self.outstanding
+        );
         self.scheme.audit().unwrap();
     }
 
@@ -209,9 +242,16 @@ impl Bench {
         self.scheme.audit().unwrap();
         self.scheme.settle(&mut self.media);
         // Where a page lies is asked by reading it, once, on media of which only that matters.
-        for lpn in (0..self.newest.len() as u32).filter(|&lpn| self.newest[lpn as usize] != 0).collect::<Vec<_>>() {
+        for lpn in (0..self.newest.len() as u32)
+            .filter(|&lpn| self.newest[lpn as usize] != 0)
+            .collect::<Vec<_>>()
+        {
             let tag = self.request((lpn, self.newest[lpn as usize]));
-            assert_eq!(self.scheme.read(Lpn(lpn), 512, tag, &mut self.media), ReadPath::Flash, "logical page {lpn} is settled");
+            assert_eq!(
+                self.scheme.read(Lpn(lpn), 512, tag, &mut self.media),
+                ReadPath::Flash,
+                "logical page {lpn} is settled"
+            );
             let mut done = Vec::new();
             while done.is_empty() {
                 self.media.step(&mut done);
@@ -256,7 +296,8 @@ const SPECS: &[&str] = &[
     "block_mapped(open_blocks=2,merges_at_once=2,interleave=1)",
 ];
 
-/// As few superblocks as the scheme takes, on 2 channels x 1 die x 2 planes, 3 pages an erase block.
+/// As few superblocks as the scheme takes, on 2 channels x 1 die x 2 planes, 3 pages an erase
+/// block.
 fn smallest(spec: &str, features: u32) -> (MediaConfig, u32) {
     let mut config = config(2, 1, 2, 16, 3);
     config.copy_back = features & 1 != 0;
@@ -278,30 +319,43 @@ proptest! {
 
     #[test]
     fn every_write_is_done_once_and_every_read_finds_the_last(
-        steps in steps(), features in 0u32..16, range in 1u32..1000, aged in proptest::collection::vec(0u32..1000, 0..400),
+        steps in steps(),
+        features in 0u32..16,
+        range in 1u32..1000,
+        aged in proptest::collection::vec(0u32..1000, 0..400),
     ) {
         for spec in SPECS {
             let (config, logical) = smallest(spec, features);
             let mut bench = Bench::new(spec, &config, logical);
             let range = range.min(logical);
-            let fill = (0..if aged.len() > 200 { logical } else { 0 }).chain(aged.iter().map(|lpn| lpn % logical)).collect::<Vec<_>>();
+            let fill = (0..if aged.len() > 200 { logical } else { 0 })
+                .chain(aged.iter().map(|lpn| lpn % logical))
+                .collect::<Vec<_>>();
             bench.write_untimed(&fill);
             for step in &steps {
                 match *step {
                     Step::Write(lpn) => bench.write(lpn % range),
-                    Step::Run(lpn, pages) => (0..pages).for_each(|page| bench.write((lpn % range + page) % logical)),
+                    Step::Run(lpn, pages) => {
+                        (0..pages).for_each(|page| bench.write((lpn % range + page) % logical));
+                    }
                     Step::Read(lpn) => bench.read(lpn % logical),
-                    Step::Trim(lpn, pages) => (0..pages).for_each(|page| bench.trim((lpn % range + page) % logical)),
+                    Step::Trim(lpn, pages) => {
+                        (0..pages).for_each(|page| bench.trim((lpn % range + page) % logical));
+                    }
                     Step::Time(events) => _ = (0..events).all(|_| bench.step()),
                 }
-                bench.scheme.audit().map_err(|wrong| TestCaseError::fail(format!("{spec}: {wrong}")))?;
+                bench
+                    .scheme
+                    .audit()
+                    .map_err(|wrong| TestCaseError::fail(format!("{spec}: {wrong}")))?;
             }
             bench.check_all();
         }
     }
 }
 
-/// A drive of about 500 MB as of 2008, full: 4 channels x 4 dies of SLC, pages of 2 KiB, superblocks of 2 MiB.
+/// A drive of about 500 MB as of 2008, full: 4 channels x 4 dies of SLC, pages of 2 KiB,
+/// superblocks of 2 MiB.
 fn full_drive(spec: &str) -> Bench {
     let mut config = config(4, 4, 1, 256, 64);
     config.page_bytes = 2048;
@@ -310,7 +364,8 @@ fn full_drive(spec: &str) -> Bench {
     bench
 }
 
-/// Mean time of writes of 32 KiB, one by one without a buffer, in milliseconds; the first half is not counted.
+/// Mean time of writes of 32 KiB, one by one without a buffer, in milliseconds; the first half is
+/// not counted.
 fn mean_write_ms(bench: &mut Bench, starts: impl Iterator<Item = u32>) -> f64 {
     let starts: Vec<u32> = starts.collect();
     let mut from: Picos = 0;
@@ -323,14 +378,16 @@ fn mean_write_ms(bench: &mut Bench, starts: impl Iterator<Item = u32>) -> f64 {
             assert!(bench.step(), "a write is under way");
         }
     }
-    (bench.media.now() - from) as f64 / PICOS_PER_SECOND as f64 * 1e3 / (starts.len() - starts.len() / 2) as f64
+    (bench.media.now() - from) as f64 / PICOS_PER_SECOND as f64 * 1e3
+        / (starts.len() - starts.len() / 2) as f64
 }
 
 /// Numbers below `limit`, drawn with a fixed seed.
 fn draws(limit: u32) -> impl Iterator<Item = u32> {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     std::iter::repeat_with(move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((state >> 33) % u64::from(limit)) as u32
     })
 }
@@ -342,7 +399,8 @@ fn pattern(spec: &str) -> [f64; 4] {
     let sequential = mean_write_ms(&mut bench, 0..2_000);
     let random = mean_write_ms(&mut bench, draws(requests).take(1_500));
     let focused = mean_write_ms(&mut bench, draws(8 * 32).map(|start| start + 4_096).take(4_000));
-    let partitioned = mean_write_ms(&mut bench, (0..4_000).map(|index| index % 4 * (requests / 4) + index / 4));
+    let partitioned =
+        mean_write_ms(&mut bench, (0..4_000).map(|index| index % 4 * (requests / 4) + index / 4));
     bench.run();
     [sequential, random, focused, partitioned]
 }
@@ -350,9 +408,14 @@ fn pattern(spec: &str) -> [f64; 4] {
 #[test]
 fn random_writes_are_slow_and_focused_or_partitioned_ones_are_not() {
     let [sequential, random, focused, partitioned] = pattern("bast(log_blocks=8)");
-    assert!(random > 20.0 * sequential && focused < 3.0 * sequential && partitioned < 1.5 * sequential);
+    assert!(
+        random > 20.0 * sequential && focused < 3.0 * sequential && partitioned < 1.5 * sequential
+    );
     let [sequential, random, focused, partitioned] = pattern("fast(log_blocks=8)");
-    assert!(random > 10.0 * sequential && focused < 4.0 * sequential, "one sequential stream, and a small area, are cheap");
+    assert!(
+        random > 10.0 * sequential && focused < 4.0 * sequential,
+        "one sequential stream, and a small area, are cheap"
+    );
     assert!(partitioned > 1.5 * sequential, "several streams are not");
     let [sequential, random, focused, partitioned] = pattern("block_mapped(open_blocks=4)");
     assert!(random > 20.0 * sequential && partitioned < 1.5 * sequential);
@@ -363,12 +426,16 @@ fn random_writes_are_slow_and_focused_or_partitioned_ones_are_not() {
 #[ignore = "prints what the other tests check"]
 fn print_pattern() {
     for spec in SPECS {
-        let spec = spec.replace("interleave=1", "interleave=4").replace("interleave=2", "interleave=8");
+        let spec =
+            spec.replace("interleave=1", "interleave=4").replace("interleave=2", "interleave=8");
         println!("{spec:60} {:.2?}", pattern(&spec));
     }
     for logs in [4, 8, 12] {
         for scheme in ["bast", "fast", "block_mapped"] {
-            let spec = format!("{scheme}({}={logs})", if scheme == "block_mapped" { "open_blocks" } else { "log_blocks" });
+            let spec = format!(
+                "{scheme}({}={logs})",
+                if scheme == "block_mapped" { "open_blocks" } else { "log_blocks" }
+            );
             println!("{spec:60} {:.2?}", pattern(&spec));
         }
     }
@@ -386,7 +453,13 @@ fn merges_are_of_the_kinds_that_the_writes_call_for() {
         }
         bench.run();
         let counters = bench.scheme.counters();
-        [counters.switch_merges, counters.partial_merges, counters.full_merges, counters.relocated_pages, counters.erases]
+        [
+            counters.switch_merges,
+            counters.partial_merges,
+            counters.full_merges,
+            counters.relocated_pages,
+            counters.erases,
+        ]
     };
     // Superblocks of 8 pages: 0..8, 8..16, ...
     let whole: Vec<u32> = (0..8).collect();
@@ -394,11 +467,20 @@ fn merges_are_of_the_kinds_that_the_writes_call_for() {
     assert_eq!(written("bast(log_blocks=1)", &[0, 1, 2, 9]), [0, 1, 0, 5, 2]);
     assert_eq!(written("bast(log_blocks=1)", &[1, 9]), [0, 0, 1, 8, 4]);
     assert_eq!(written("bast(log_blocks=2)", &[1, 9]), [0, 0, 0, 0, 0]);
-    assert_eq!(written("bast(log_blocks=1)", &[1; 9]), [0, 0, 1, 8, 4], "a full log is merged when it is written to again");
+    assert_eq!(
+        written("bast(log_blocks=1)", &[1; 9]),
+        [0, 0, 1, 8, 4],
+        "a full log is merged when it is written to again"
+    );
     assert_eq!(written("fast(log_blocks=2)", &whole), [1, 0, 0, 0, 2]);
     assert_eq!(written("fast(log_blocks=2)", &[0, 1, 2, 8]), [0, 1, 0, 5, 2]);
-    assert_eq!(written("fast(log_blocks=2)", &[0, 1, 5]), [0, 1, 0, 6, 2], "a gap ends the sequential write, and the page goes to RW");
-    // One RW log of 8 pages takes pages of any superblock; the ninth page makes it a victim with three superblocks.
+    assert_eq!(
+        written("fast(log_blocks=2)", &[0, 1, 5]),
+        [0, 1, 0, 6, 2],
+        "a gap ends the sequential write, and the page goes to RW"
+    );
+    // One RW log of 8 pages takes pages of any superblock; the ninth page makes it a victim with
+    // three superblocks.
     assert_eq!(written("fast(log_blocks=2)", &[1, 9, 17, 2, 10, 18, 3, 11, 19]), [0, 0, 3, 24, 8]);
     assert_eq!(written("block_mapped(open_blocks=1)", &whole), [1, 0, 0, 0, 2]);
     assert_eq!(written("block_mapped(open_blocks=1)", &[2, 3, 5]), [0, 0, 0, 3, 0]);
@@ -425,11 +507,18 @@ fn a_single_full_merge_takes_its_time() {
         bench.media.now() - from
     };
     let (transfer, command) = (102_400_000, 1_000_000);
-    let (read, program, erase) = (25_000_000 + transfer + command, 200_000_000 + transfer + command, 1_500_000_000 + command);
+    let (read, program, erase) = (
+        25_000_000 + transfer + command,
+        200_000_000 + transfer + command,
+        1_500_000_000 + command,
+    );
     assert_eq!(time(&config), 4 * (read + program) + 2 * erase + program);
     config.copy_back = true;
     let copy_back = time(&config);
-    assert!(copy_back < 4 * (read + program - 2 * transfer) + 2 * erase + program + 8 * command, "{copy_back} ps with copy-back");
+    assert!(
+        copy_back < 4 * (read + program - 2 * transfer) + 2 * erase + program + 8 * command,
+        "{copy_back} ps with copy-back"
+    );
 }
 
 #[test]
@@ -440,10 +529,17 @@ fn trimmed_superblocks_are_erased_when_space_is_short() {
         bench.write_untimed(&(0..logical).collect::<Vec<_>>());
         (0..logical).for_each(|lpn| bench.trim(lpn));
         bench.run();
-        assert_eq!((bench.scheme.counters().trimmed_pages, bench.scheme.counters().erases), (u64::from(logical), 0), "{spec}");
+        assert_eq!(
+            (bench.scheme.counters().trimmed_pages, bench.scheme.counters().erases),
+            (u64::from(logical), 0),
+            "{spec}"
+        );
         (0..logical).for_each(|lpn| bench.write(lpn));
         bench.check_all();
-        assert!(bench.scheme.counters().erases > 0 && bench.scheme.counters().relocated_pages == 0, "{spec}");
+        assert!(
+            bench.scheme.counters().erases > 0 && bench.scheme.counters().relocated_pages == 0,
+            "{spec}"
+        );
     }
 }
 
@@ -467,8 +563,15 @@ fn erases_are_spread_over_free_superblocks() {
 fn what_does_not_fit_is_told() {
     let layout = Media::new(&config(2, 1, 2, 8, 4)).layout().clone();
     let error = |spec| build(spec, &layout, 96, false).err().unwrap().to_string();
-    assert!(error("bast(log_blocks=2)").contains("`bast` needs 9 superblocks"), "{}", error("bast(log_blocks=2)"));
-    assert_eq!(error("fast(interleave=3)"), "`fast`: interleave=3 does not divide the 4 planes of the media");
+    assert!(
+        error("bast(log_blocks=2)").contains("`bast` needs 9 superblocks"),
+        "{}",
+        error("bast(log_blocks=2)")
+    );
+    assert_eq!(
+        error("fast(interleave=3)"),
+        "`fast`: interleave=3 does not divide the 4 planes of the media"
+    );
     assert!(build("block_mapped(open_blocks=1)", &layout, 96, false).is_ok());
 }
 
@@ -477,7 +580,8 @@ fn a_log_may_run_past_what_its_data_superblock_holds() {
     let config = config(2, 1, 1, 32, 4);
     for spec in ["bast(log_blocks=2)", "fast(log_blocks=2)", "block_mapped(open_blocks=2)"] {
         let mut bench = Bench::new(spec, &config, 80);
-        // Pages 0 and 1 are in place, then 0 ... 4 in the log; 3 could go in place, where it would be newer than in the log.
+        // Pages 0 and 1 are in place, then 0 ... 4 in the log; 3 could go in place, where it would
+        // be newer than in the log.
         for lpn in [0, 1, 0, 1, 2, 3, 4, 3, 5, 6, 7, 8, 9, 8, 9, 10, 14, 10, 11, 12, 13, 14, 15] {
             bench.write(lpn);
         }

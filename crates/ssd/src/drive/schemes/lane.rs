@@ -1,4 +1,5 @@
-//! What a page-mapped scheme keeps for each plane: the writes that wait for room there, and the cleaning that is under way.
+//! What a page-mapped scheme keeps for each plane: the writes that wait for room there, and the
+//! cleaning that is under way.
 
 use std::collections::VecDeque;
 

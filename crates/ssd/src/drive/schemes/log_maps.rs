@@ -5,12 +5,14 @@ use registry::{Param, ParamKind};
 use super::merge::Core;
 use crate::drive::media::{Cause, Command, Media, Tag};
 
-/// The parameter of all log-block schemes that says how many superblocks' page maps are held in memory.
+/// The parameter of all log-block schemes that says how many superblocks' page maps are held in
+/// memory.
 pub const MAPS_IN_MEMORY: Param = Param {
     name: "maps_in_memory",
     kind: ParamKind::Integer { min: 0, max: 65_536 },
     default: "0",
-    help: "superblocks whose page maps are in memory while they are written; the map of another is read from its spare areas first; 0 for all",
+    help: "superblocks whose page maps are in memory while they are written; the map of another is \
+           read from its spare areas first; 0 for all",
 };
 
 /// Bytes of a page's spare area that tell its logical page.
@@ -18,17 +20,20 @@ const SPARE_BYTES: u32 = 16;
 
 /// Which superblocks' page maps are in memory, the most recently written last.
 ///
-/// A controller of 2008 has some tens of kilobytes of SRAM, enough for the page maps of one or a few log superblocks. To append to another
-/// it has to know what is in there: it reads the spare areas of the pages written so far, all planes side by side (as FAST rebuilds its maps
-/// after a power cut: Lee et al. 2007). So writes that go back and forth between superblocks cost more than those that stay. That drives
-/// do this is our assumption; it is what makes four sequential streams slower than one on the drives of STABLEBUFFER table 1.
+/// A controller of 2008 has some tens of kilobytes of SRAM, enough for the page maps of one or a
+/// few log superblocks. To append to another it has to know what is in there: it reads the spare
+/// areas of the pages written so far, all planes side by side (as FAST rebuilds its maps after a
+/// power cut: Lee et al. 2007). So writes that go back and forth between superblocks cost more than
+/// those that stay. That drives do this is our assumption; it is what makes four sequential streams
+/// slower than one on the drives of STABLEBUFFER table 1.
 #[derive(Debug)]
 pub(super) struct LogMaps {
     most: usize,
     held: Vec<u32>,
 }
 
-/// Marks the tags of reads of spare areas, whose end nobody waits for: the program that needs them is behind them in the queue of each die.
+/// Marks the tags of reads of spare areas, whose end nobody waits for: the program that needs them
+/// is behind them in the queue of each die.
 const SPARE_READ: u32 = 1 << 30;
 
 impl LogMaps {
@@ -57,7 +62,12 @@ impl LogMaps {
             for written in first..place {
                 let page = core.blocks.page(written);
                 if media.is_programmed(page) {
-                    media.submit(Command::read(page, SPARE_BYTES, Cause::Mapping, Tag::scheme(SPARE_READ)));
+                    media.submit(Command::read(
+                        page,
+                        SPARE_BYTES,
+                        Cause::Mapping,
+                        Tag::scheme(SPARE_READ),
+                    ));
                 }
             }
         }

@@ -1,11 +1,13 @@
 //! Merges: the copies and erases of the log-block schemes, done at once or by commands.
 //!
-//! A [`Work`] gathers the newest versions of one logical superblock in a target, then erases superblocks that hold nothing valid any more. What
-//! is to be copied is looked up page by page, so a page that the host overwrites or trims meanwhile is left out. Each plane of the target
-//! has at most one page on its way (a read, then its program), so all planes work at once.
+//! A [`Work`] gathers the newest versions of one logical superblock in a target, then erases
+//! superblocks that hold nothing valid any more. What is to be copied is looked up page by page, so
+//! a page that the host overwrites or trims meanwhile is left out. Each plane of the target has at
+//! most one page on its way (a read, then its program), so all planes work at once.
 //!
-//! The map names the old place of a page until its copy is programmed, and a superblock is free only when its erases are done: a read always
-//! finds data, and no page counts as programmed from before an erase.
+//! The map names the old place of a page until its copy is programmed, and a superblock is free
+//! only when its erases are done: a read always finds data, and no page counts as programmed from
+//! before an erase.
 
 use super::SchemeError;
 use super::superblock::{NONE, Role, Superblocks};
@@ -22,7 +24,8 @@ pub enum Kind {
     Reclaim,
 }
 
-/// Copies of the pages `start .. end` of a logical superblock into a target, and the erases after them.
+/// Copies of the pages `start .. end` of a logical superblock into a target, and the erases after
+/// them.
 #[derive(Clone, Copy, Debug)]
 pub struct Work {
     /// What for.
@@ -41,7 +44,14 @@ pub struct Work {
 
 impl Work {
     fn reclaim(superblock: u32) -> Self {
-        Self { kind: Kind::Reclaim, logical: NONE, target: NONE, start: 0, end: 0, erases: [superblock, NONE, NONE] }
+        Self {
+            kind: Kind::Reclaim,
+            logical: NONE,
+            target: NONE,
+            start: 0,
+            end: 0,
+            erases: [superblock, NONE, NONE],
+        }
     }
 }
 
@@ -92,8 +102,8 @@ pub enum InPlace {
 }
 
 impl Core {
-    /// Erased superblocks, with `logs` of them for the scheme's logs. With `copy_back`, pages that stay on their plane are moved without the
-    /// channel.
+    /// Erased superblocks, with `logs` of them for the scheme's logs. With `copy_back`, pages that
+    /// stay on their plane are moved without the channel.
     ///
     /// # Errors
     /// As [`Superblocks::new`].
@@ -106,7 +116,8 @@ impl Core {
         merges_at_once: u32,
         copy_back: bool,
     ) -> Result<Self, SchemeError> {
-        let blocks = Superblocks::new(scheme, layout, logical_pages, interleave, logs + merges_at_once)?;
+        let blocks =
+            Superblocks::new(scheme, layout, logical_pages, interleave, logs + merges_at_once)?;
         Ok(Self {
             merging: vec![false; blocks.logical_superblocks() as usize],
             blocks,
@@ -136,8 +147,8 @@ impl Core {
         self.merges < self.merges_at_once
     }
 
-    /// A free superblock for a log or a target. Superblocks put aside are erased when few others are left; `None` means that one is being
-    /// erased.
+    /// A free superblock for a log or a target. Superblocks put aside are erased when few others
+    /// are left; `None` means that one is being erased.
     pub fn take(&mut self, group: u32, role: Role) -> Option<u32> {
         let taken = self.blocks.take_free(group);
         if self.blocks.free_count() <= self.merges_at_once
@@ -157,7 +168,9 @@ impl Core {
         }
         let mut superblock = self.blocks.data(logical);
         if superblock == NONE {
-            let Some(free) = self.take(self.blocks.group_for(logical), Role::Data) else { return InPlace::Wait };
+            let Some(free) = self.take(self.blocks.group_for(logical), Role::Data) else {
+                return InPlace::Wait;
+            };
             self.blocks.set_data(logical, free);
             superblock = free;
         }
@@ -167,7 +180,8 @@ impl Core {
         InPlace::Done(self.blocks.occupy(lpn, superblock, offset))
     }
 
-    /// A log that holds all of a logical superblock, in order, becomes its data. What was its data is erased.
+    /// A log that holds all of a logical superblock, in order, becomes its data. What was its data
+    /// is erased.
     pub fn switch(&mut self, logical: u32, log: u32) {
         self.blocks.counters.switch_merges += 1;
         let old = self.blocks.set_data(logical, log);
@@ -181,8 +195,8 @@ impl Core {
         self.start(Work::reclaim(superblock));
     }
 
-    /// Begins to fill a log, in order up to where it can be programmed, with the rest of its logical superblock, to make it its data: a
-    /// partial merge, or a switch if there is no rest.
+    /// Begins to fill a log, in order up to where it can be programmed, with the rest of its
+    /// logical superblock, to make it its data: a partial merge, or a switch if there is no rest.
     ///
     /// # Panics
     /// If no merge may begin.
@@ -194,19 +208,35 @@ impl Core {
             self.blocks.counters.partial_merges += 1;
         }
         let erases = [self.blocks.data(logical), NONE, NONE];
-        self.start(Work { kind: Kind::Merge, logical, target: log, start, end: end.max(start), erases });
+        self.start(Work {
+            kind: Kind::Merge,
+            logical,
+            target: log,
+            start,
+            end: end.max(start),
+            erases,
+        });
     }
 
-    /// Begins a full merge: all pages of a logical superblock go to a free one. Its data and `log` are erased after. Returns whether a
-    /// superblock was free for it.
+    /// Begins a full merge: all pages of a logical superblock go to a free one. Its data and `log`
+    /// are erased after. Returns whether a superblock was free for it.
     ///
     /// # Panics
     /// If no merge may begin.
     pub fn merge_fully(&mut self, logical: u32, log: u32) -> bool {
-        let Some(target) = self.take(self.blocks.group_for(logical), Role::Target) else { return false };
+        let Some(target) = self.take(self.blocks.group_for(logical), Role::Target) else {
+            return false;
+        };
         self.blocks.counters.full_merges += 1;
         let erases = [self.blocks.data(logical), log, NONE];
-        self.start(Work { kind: Kind::Merge, logical, target, start: 0, end: self.blocks.len(logical), erases });
+        self.start(Work {
+            kind: Kind::Merge,
+            logical,
+            target,
+            start: 0,
+            end: self.blocks.len(logical),
+            erases,
+        });
         true
     }
 
@@ -223,7 +253,11 @@ impl Core {
         if work.kind == Kind::Reclaim {
             self.blocks.set_role(work.erases[0], Role::Leaving);
         } else {
-            assert!(self.can_merge() && !self.is_merging(work.logical), "a merge of logical superblock {} may begin", work.logical);
+            assert!(
+                self.can_merge() && !self.is_merging(work.logical),
+                "a merge of logical superblock {} may begin",
+                work.logical
+            );
             self.merges += 1;
             self.merging[work.logical as usize] = true;
             // Nothing else is written there meanwhile.
@@ -232,7 +266,14 @@ impl Core {
         self.active += 1;
         let number = self.idle.pop().unwrap_or_else(|| {
             let lanes = vec![Lane { offset: NONE, from: NONE }; self.blocks.interleave() as usize];
-            self.jobs.push(Job { work, active: false, lanes, in_flight: 0, erasing: false, high: 0 });
+            self.jobs.push(Job {
+                work,
+                active: false,
+                lanes,
+                in_flight: 0,
+                erasing: false,
+                high: 0,
+            });
             self.jobs.len() as u32 - 1
         });
         let job = &mut self.jobs[number as usize];
@@ -241,12 +282,16 @@ impl Core {
         let interleave = self.blocks.interleave();
         for (lane, place) in (0u32..).zip(&mut job.lanes) {
             // The first offset of this lane that is not below the start.
-            *place = Lane { offset: work.start + (lane + interleave - work.start % interleave) % interleave, from: NONE };
+            *place = Lane {
+                offset: work.start + (lane + interleave - work.start % interleave) % interleave,
+                from: NONE,
+            };
         }
         self.fresh.push(number);
     }
 
-    /// Gives the first commands of the works that were decided. Those without any end at once and go to `ended`.
+    /// Gives the first commands of the works that were decided. Those without any end at once and
+    /// go to `ended`.
     pub fn begin(&mut self, media: &mut Media, ended: &mut Vec<Work>) {
         while let Some(number) = self.fresh.pop() {
             if self.jobs[number as usize].work.kind != Kind::Reclaim {
@@ -262,7 +307,8 @@ impl Core {
     pub fn carry_out(&mut self, ended: &mut Vec<Work>) {
         while let Some(number) = self.fresh.pop() {
             let work = self.jobs[number as usize].work;
-            let first = if work.kind == Kind::Reclaim { 0 } else { work.logical * self.blocks.pages() };
+            let first =
+                if work.kind == Kind::Reclaim { 0 } else { work.logical * self.blocks.pages() };
             for offset in work.start..work.end {
                 let lpn = first + offset;
                 let from = self.blocks.place(lpn);
@@ -279,7 +325,10 @@ impl Core {
 
     /// A command of a work is done. Returns the work if that was the last.
     pub fn completed(&mut self, done: &Done, media: &mut Media) -> Option<Work> {
-        let (number, lane) = (done.command.tag.number() / self.blocks.interleave(), done.command.tag.number() % self.blocks.interleave());
+        let (number, lane) = (
+            done.command.tag.number() / self.blocks.interleave(),
+            done.command.tag.number() % self.blocks.interleave(),
+        );
         let job = &mut self.jobs[number as usize];
         assert!(job.active && job.in_flight > 0, "job {number} waits for a command");
         job.in_flight -= 1;
@@ -289,7 +338,14 @@ impl Core {
             let lpn = work.logical * self.blocks.pages() + offset;
             let is_newest = self.blocks.place(lpn) == from;
             if done.command.op == FlashOp::Read && is_newest {
-                self.submit(number, lane, FlashOp::Program, self.blocks.place_at(work.target, offset), from, media);
+                self.submit(
+                    number,
+                    lane,
+                    FlashOp::Program,
+                    self.blocks.place_at(work.target, offset),
+                    from,
+                    media,
+                );
                 return None;
             }
             if done.command.op != FlashOp::Read {
@@ -341,8 +397,20 @@ impl Core {
         plane(a) == plane(b)
     }
 
-    fn submit(&mut self, number: u32, lane: u32, op: FlashOp, place: u32, from: u32, media: &mut Media) {
-        let bytes = if matches!(op, FlashOp::Read | FlashOp::Program) { self.blocks.layout().page_bytes } else { 0 };
+    fn submit(
+        &mut self,
+        number: u32,
+        lane: u32,
+        op: FlashOp,
+        place: u32,
+        from: u32,
+        media: &mut Media,
+    ) {
+        let bytes = if matches!(op, FlashOp::Read | FlashOp::Program) {
+            self.blocks.layout().page_bytes
+        } else {
+            0
+        };
         let (page, from) = (self.blocks.page(place), self.blocks.page(from));
         self.jobs[number as usize].in_flight += 1;
         let tag = Tag::scheme(number * self.blocks.interleave() + lane);
@@ -357,7 +425,12 @@ impl Core {
         }
         if !job.erasing {
             self.jobs[number as usize].erasing = true;
-            for superblock in self.jobs[number as usize].work.erases.into_iter().filter(|&superblock| superblock != NONE) {
+            for superblock in self.jobs[number as usize]
+                .work
+                .erases
+                .into_iter()
+                .filter(|&superblock| superblock != NONE)
+            {
                 self.assert_empty(superblock);
                 for lane in 0..self.blocks.interleave() {
                     let place = self.blocks.place_at(superblock, lane);
@@ -372,7 +445,11 @@ impl Core {
     }
 
     fn assert_empty(&self, superblock: u32) {
-        assert!(self.blocks.valid(superblock) == 0, "superblock {superblock} is erased with {} valid pages", self.blocks.valid(superblock));
+        assert!(
+            self.blocks.valid(superblock) == 0,
+            "superblock {superblock} is erased with {} valid pages",
+            self.blocks.valid(superblock)
+        );
     }
 
     fn end(&mut self, number: u32) -> Work {
@@ -384,7 +461,8 @@ impl Core {
         if work.kind != Kind::Reclaim {
             self.merges -= 1;
             self.merging[work.logical as usize] = false;
-            self.blocks.set_next(work.target, if work.kind == Kind::Fill { work.end } else { high });
+            self.blocks
+                .set_next(work.target, if work.kind == Kind::Fill { work.end } else { high });
         }
         if work.kind == Kind::Merge {
             self.blocks.set_data(work.logical, work.target);
@@ -397,8 +475,12 @@ impl Core {
 
     /// Memory of the tables in bytes.
     pub fn table_bytes(&self) -> usize {
-        let lanes: usize = self.jobs.iter().map(|job| job.lanes.capacity() * size_of::<Lane>()).sum();
-        self.blocks.table_bytes() + self.merging.len() + self.jobs.capacity() * size_of::<Job>() + lanes
+        let lanes: usize =
+            self.jobs.iter().map(|job| job.lanes.capacity() * size_of::<Lane>()).sum();
+        self.blocks.table_bytes()
+            + self.merging.len()
+            + self.jobs.capacity() * size_of::<Job>()
+            + lanes
     }
 
     /// Checks the tables against each other.
@@ -407,10 +489,15 @@ impl Core {
     /// What contradicts what.
     pub fn audit(&self) -> Result<(), String> {
         let under_way = self.jobs.iter().filter(|job| job.active);
-        let (merges, all) = under_way.fold((0, 0), |(merges, all), job| (merges + u32::from(job.work.kind != Kind::Reclaim), all + 1));
+        let (merges, all) = under_way.fold((0, 0), |(merges, all), job| {
+            (merges + u32::from(job.work.kind != Kind::Reclaim), all + 1)
+        });
         let marked = self.merging.iter().filter(|&&merging| merging).count();
         if merges != self.merges || marked as u32 != merges || all != self.active {
-            return Err(format!("{merges} merges of {all} works are under way, {marked} are marked, {} are counted", self.merges));
+            return Err(format!(
+                "{merges} merges of {all} works are under way, {marked} are marked, {} are counted",
+                self.merges
+            ));
         }
         self.blocks.audit()
     }

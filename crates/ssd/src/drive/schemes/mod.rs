@@ -28,7 +28,8 @@ use crate::drive::media::{Done, Media, Tag};
 use crate::drive::time::Picos;
 
 /// What is known of every scheme: one line each, and one in [`crate::drive::visit_drive`].
-pub static SCHEMES: &[&Info] = &[&page_mapped::INFO, &dftl::INFO, &bast::INFO, &fast::INFO, &block_mapped::INFO];
+pub static SCHEMES: &[&Info] =
+    &[&page_mapped::INFO, &dftl::INFO, &bast::INFO, &fast::INFO, &block_mapped::INFO];
 
 /// How a page read is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +97,10 @@ impl SchemeCounters {
 
 /// Why a scheme can take no more writes: the drive has become read-only.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the drive is worn out after {host_page_writes} host page writes: plane {plane} has no erase block left to write to")]
+#[error(
+    "the drive is worn out after {host_page_writes} host page writes: plane {plane} has no erase \
+     block left to write to"
+)]
 pub struct WornOut {
     /// Where.
     pub plane: u32,
@@ -109,7 +113,9 @@ pub struct WornOut {
 pub enum SchemeError {
     /// Too little space beyond the logical pages.
     #[error(
-        "`{scheme}` needs {needed} superblocks (those of the logical pages, its logs, a target for each merge), but the media have {have}; raise over_provisioning or lower log_blocks, open_blocks or interleave"
+        "`{scheme}` needs {needed} superblocks (those of the logical pages, its logs, a target for \
+         each merge), but the media have {have}; raise over_provisioning or lower log_blocks, \
+         open_blocks or interleave"
     )]
     TooSmall {
         /// Scheme.
@@ -130,7 +136,10 @@ pub enum SchemeError {
         planes: u32,
     },
     /// What is loaded of the map at once does not divide a translation page.
-    #[error("`{scheme}`: load_entries={load_entries} does not divide the {entries} entries of a translation page")]
+    #[error(
+        "`{scheme}`: load_entries={load_entries} does not divide the {entries} entries of a \
+         translation page"
+    )]
     LoadEntries {
         /// Scheme.
         scheme: &'static str,
@@ -140,7 +149,9 @@ pub enum SchemeError {
         entries: u32,
     },
     /// A superblock has too many pages.
-    #[error("`{scheme}`: a superblock would have {pages} pages, more than {most}; lower `interleave`")]
+    #[error(
+        "`{scheme}`: a superblock would have {pages} pages, more than {most}; lower `interleave`"
+    )]
     TooLarge {
         /// Scheme.
         scheme: &'static str,
@@ -153,17 +164,19 @@ pub enum SchemeError {
 
 /// A flash translation layer with a clock.
 ///
-/// It maps at the moment that it is asked, and gives commands; time passes in the [`Media`]. Commands to one die are carried out in the
-/// order given, except that reads for the host may overtake others where the profile says so.
+/// It maps at the moment that it is asked, and gives commands; time passes in the [`Media`].
+/// Commands to one die are carried out in the order given, except that reads for the host may
+/// overtake others where the profile says so.
 pub trait Scheme: Send {
     /// Pages that the host can address.
     fn logical_pages(&self) -> u32;
 
-    /// Reads `bytes` of a page. If the answer is [`ReadPath::Flash`], a read command with `tag` is given now or later, exactly once.
+    /// Reads `bytes` of a page. If the answer is [`ReadPath::Flash`], a read command with `tag` is
+    /// given now or later, exactly once.
     fn read(&mut self, lpn: Lpn, bytes: u32, tag: Tag, media: &mut Media) -> ReadPath;
 
-    /// Writes a page. Exactly one program command with `tag` is given, now or as soon as there is room; its end makes the page durable.
-    /// From this call on, a read finds the new version.
+    /// Writes a page. Exactly one program command with `tag` is given, now or as soon as there is
+    /// room; its end makes the page durable. From this call on, a read finds the new version.
     fn write(&mut self, lpn: Lpn, tag: Tag, media: &mut Media);
 
     /// Forgets a page.
@@ -180,11 +193,12 @@ pub trait Scheme: Send {
     /// The time that [`Scheme::next_wake`] named has come.
     fn wake(&mut self, _media: &mut Media) {}
 
-    /// Writes a page at once, without time or commands: to make a drive full or aged. Only before the first command; the media are
-    /// told through [`Media::preset`].
+    /// Writes a page at once, without time or commands: to make a drive full or aged. Only before
+    /// the first command; the media are told through [`Media::preset`].
     fn write_untimed(&mut self, lpn: Lpn);
 
-    /// Tells the media which pages are programmed, after [`Scheme::write_untimed`] and before the first command.
+    /// Tells the media which pages are programmed, after [`Scheme::write_untimed`] and before the
+    /// first command.
     fn settle(&mut self, media: &mut Media);
 
     /// Whether the scheme has no work under way and no write waiting.

@@ -1,4 +1,5 @@
-//! The page-mapped scheme: any logical page in any physical page, each plane with its own write frontiers and its own cleaning.
+//! The page-mapped scheme: any logical page in any physical page, each plane with its own write
+//! frontiers and its own cleaning.
 
 use std::collections::VecDeque;
 
@@ -27,9 +28,15 @@ pub const INFO: Info = Info {
             name: "allocation",
             kind: ParamKind::Choice(&["dynamic", "available", "static"]),
             default: "dynamic",
-            help: "which plane a page goes to: by the order of writes; the same, but passing over planes without room; or by its address",
+            help: "which plane a page goes to: by the order of writes; the same, but passing over \
+                   planes without room; or by its address",
         },
-        Param { name: "chunk_pages", kind: ParamKind::Integer { min: 1, max: 4096 }, default: "1", help: "pages in a row on one plane" },
+        Param {
+            name: "chunk_pages",
+            kind: ParamKind::Integer { min: 1, max: 4096 },
+            default: "1",
+            help: "pages in a row on one plane",
+        },
     ],
 };
 
@@ -88,7 +95,12 @@ impl<P: Placement> PageMappedScheme<P> {
     ///
     /// # Errors
     /// [`BuildError::TooSmall`] if a plane has too few spare erase blocks for the policy.
-    pub fn new(settings: Settings<'_>, name: &str, placement: P, victims: AnyVictim) -> Result<Self, BuildError> {
+    pub fn new(
+        settings: Settings<'_>,
+        name: &str,
+        placement: P,
+        victims: AnyVictim,
+    ) -> Result<Self, BuildError> {
         Self::watched(settings, name, placement, victims, ())
     }
 }
@@ -98,10 +110,23 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
     ///
     /// # Errors
     /// As [`PageMappedScheme::new`].
-    pub fn watched(settings: Settings<'_>, name: &str, placement: P, victims: AnyVictim, watch: W) -> Result<Self, BuildError> {
+    pub fn watched(
+        settings: Settings<'_>,
+        name: &str,
+        placement: P,
+        victims: AnyVictim,
+        watch: W,
+    ) -> Result<Self, BuildError> {
         let layout = settings.layout;
         let geometry = layout.geometry(settings.logical_pages);
-        let mut ftl = PageMapped::with_lanes(geometry, layout.planes(), name, placement, victims, CountingMedium)?;
+        let mut ftl = PageMapped::with_lanes(
+            geometry,
+            layout.planes(),
+            name,
+            placement,
+            victims,
+            CountingMedium,
+        )?;
         ftl.lanes_mut().count_valid_pages();
         if settings.wear_levelling.dynamic {
             ftl.lanes_mut().take_least_worn_first();
@@ -132,17 +157,25 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
             ftl,
             watch,
         };
-        let missing = (0..layout.planes()).map(|lane| scheme.missing_blocks(lane)).max().unwrap_or(0);
+        let missing =
+            (0..layout.planes()).map(|lane| scheme.missing_blocks(lane)).max().unwrap_or(0);
         if missing > 0 {
             let good = geometry.erase_blocks - scheme.ftl.lanes().retired_blocks() as u32;
-            let spare_blocks = good.saturating_sub(geometry.logical_pages.div_ceil(geometry.pages_per_erase_block));
-            return Err(BuildError::TooSmall { name: name.to_owned(), erase_blocks: good, spare_blocks, needed: spare_blocks + missing });
+            let spare_blocks = good
+                .saturating_sub(geometry.logical_pages.div_ceil(geometry.pages_per_erase_block));
+            return Err(BuildError::TooSmall {
+                name: name.to_owned(),
+                erase_blocks: good,
+                spare_blocks,
+                needed: spare_blocks + missing,
+            });
         }
         Ok(scheme)
     }
 
-    /// Erase blocks that are missing, so that not all that the host may write has room: in a lane under static allocation, in all of them
-    /// otherwise. Unless chunks lie unevenly on the planes, none are as long as none is bad.
+    /// Erase blocks that are missing, so that not all that the host may write has room: in a lane
+    /// under static allocation, in all of them otherwise. Unless chunks lie unevenly on the planes,
+    /// none are as long as none is bad.
     fn missing_blocks(&self, lane: u32) -> u32 {
         let lanes = self.ftl.lanes();
         if lanes.retired_blocks() == 0 && !self.allocation.is_static() {
@@ -150,7 +183,10 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         }
         let geometry = self.ftl.device().geometry;
         let (have, need) = if self.allocation.is_static() {
-            (u64::from(lanes.capacity(lane)), u64::from(self.allocation.most_pages_of_a_lane(geometry.logical_pages)))
+            (
+                u64::from(lanes.capacity(lane)),
+                u64::from(self.allocation.most_pages_of_a_lane(geometry.logical_pages)),
+            )
         } else {
             let all = (0..lanes.count()).map(|lane| u64::from(lanes.capacity(lane)));
             (all.sum(), u64::from(geometry.logical_pages) + 1)
@@ -186,14 +222,20 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         }
     }
 
-    /// Where a page is that is not programmed yet. One that is copied back may never have been in the controller's memory; until the copy is
-    /// made, and the erase is given after it, it can be read where it was.
+    /// Where a page is that is not programmed yet. One that is copied back may never have been in
+    /// the controller's memory; until the copy is made, and the erase is given after it, it can be
+    /// read where it was.
     fn place_under_way(&self, page: Ppn, media: &Media) -> Place {
         let layout = media.layout();
         let job = &self.lanes[layout.plane_of(layout.block_of(page)) as usize].job;
         let is_copied_back = self.copy_back && job.victim.is_some() && job.target == page;
-        // A victim can be so young that its own programs are still under way, and reads may overtake them.
-        if is_copied_back && media.is_programmed(job.copying) { Place::Flash(job.copying) } else { Place::Memory }
+        // A victim can be so young that its own programs are still under way, and reads may
+        // overtake them.
+        if is_copied_back && media.is_programmed(job.copying) {
+            Place::Flash(job.copying)
+        } else {
+            Place::Memory
+        }
     }
 
     #[inline]
@@ -210,8 +252,8 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         waiting.expect("a marked page waits in a lane").is_dead = true;
     }
 
-    /// The lane for a write: the allocation's choice, or the next one that can hold more. A lane that is full of valid pages would be
-    /// cleaned without end.
+    /// The lane for a write: the allocation's choice, or the next one that can hold more. A lane
+    /// that is full of valid pages would be cleaned without end.
     #[inline]
     fn lane_for(&mut self, lpn: Lpn) -> u32 {
         let lanes = self.lanes.len();
@@ -227,7 +269,8 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
 
     #[inline]
     fn can_hold_more(&self, lane: u32) -> bool {
-        let held = self.ftl.lanes().valid_pages(lane) + self.lanes[lane as usize].waiting.len() as u32;
+        let held =
+            self.ftl.lanes().valid_pages(lane) + self.lanes[lane as usize].waiting.len() as u32;
         held < self.ftl.lanes().capacity(lane)
     }
 
@@ -235,7 +278,10 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
     fn available_lane_for(&mut self, lpn: Lpn, stream: StreamId) -> u32 {
         for _ in 0..self.lanes.len() {
             let lane = self.allocation.next(lpn);
-            if self.can_hold_more(lane) && self.lanes[lane as usize].waiting.is_empty() && self.ftl.can_make_room(stream, lane) {
+            if self.can_hold_more(lane)
+                && self.lanes[lane as usize].waiting.is_empty()
+                && self.ftl.can_make_room(stream, lane)
+            {
                 return lane;
             }
             self.allocation.pass_over();
@@ -292,8 +338,8 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         }
     }
 
-    /// A lane that can gain something, for the writes that wait in one that cannot: their older versions may all lie in the other, and cleaning
-    /// this one would go on for ever.
+    /// A lane that can gain something, for the writes that wait in one that cannot: their older
+    /// versions may all lie in the other, and cleaning this one would go on for ever.
     fn lane_to_take_over(&self, lane: u32) -> Option<u32> {
         if self.allocation.is_static() {
             return None;
@@ -309,7 +355,8 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         self.consider(to, media);
     }
 
-    /// Whether a lane holds an erase block's worth of pages that are not valid, so that cleaning can gain something.
+    /// Whether a lane holds an erase block's worth of pages that are not valid, so that cleaning
+    /// can gain something.
     fn gains(&self, lane: u32) -> bool {
         let geometry = self.ftl.device().geometry;
         let pages = geometry.pages_per_erase_block;
@@ -320,11 +367,13 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         used.saturating_sub(open) * pages >= lanes.valid_pages(lane) + pages
     }
 
-    /// Chooses a victim and begins. Where so many erase blocks have retired that the survivors of a victim may find no place, the lane takes no
-    /// more writes: it needs one that is free.
+    /// Chooses a victim and begins. Where so many erase blocks have retired that the survivors of a
+    /// victim may find no place, the lane takes no more writes: it needs one that is free.
     fn start(&mut self, lane: u32, media: &mut Media) {
         let lanes = self.ftl.lanes();
-        if lanes.free(lane) == 0 || (lanes.capacity(lane) == 0 && self.ftl.closed_blocks(lane, None).is_empty()) {
+        if lanes.free(lane) == 0
+            || (lanes.capacity(lane) == 0 && self.ftl.closed_blocks(lane, None).is_empty())
+        {
             self.wears_out(lane);
             return;
         }
@@ -458,7 +507,11 @@ impl<P: Placement, W: Watch> Scheme for PageMappedScheme<P, W> {
             self.kill_waiting(lpn);
         }
         let stream = self.ftl.host_stream(lpn);
-        let lane = if self.allocation.passes_over() { self.available_lane_for(lpn, stream) } else { self.lane_for(lpn) };
+        let lane = if self.allocation.passes_over() {
+            self.available_lane_for(lpn, stream)
+        } else {
+            self.lane_for(lpn)
+        };
         if self.lanes[lane as usize].waiting.is_empty() && self.ftl.make_room(stream, lane) {
             self.program(lpn, stream, lane, tag, media);
         } else {
@@ -503,13 +556,16 @@ impl<P: Placement, W: Watch> Scheme for PageMappedScheme<P, W> {
                 continue;
             }
             self.lanes[lane as usize].wake_at = Picos::MAX;
-            let needs = self.lanes[lane as usize].job.victim.is_none() && self.ftl.lanes().free(lane) < self.thresholds.background_below;
+            let needs = self.lanes[lane as usize].job.victim.is_none()
+                && self.ftl.lanes().free(lane) < self.thresholds.background_below;
             if !needs || !self.gains(lane) {
                 continue;
             }
             match media.idle_since(media.layout().die_of_plane(lane)) {
                 Some(since) if since + self.thresholds.idle <= now => self.start(lane, media),
-                since => self.lanes[lane as usize].wake_at = since.unwrap_or(now) + self.thresholds.idle,
+                since => {
+                    self.lanes[lane as usize].wake_at = since.unwrap_or(now) + self.thresholds.idle;
+                }
             }
         }
         self.next_wake = self.lanes.iter().map(|lane| lane.wake_at).min().unwrap_or(Picos::MAX);
@@ -517,8 +573,9 @@ impl<P: Placement, W: Watch> Scheme for PageMappedScheme<P, W> {
 
     fn write_untimed(&mut self, lpn: Lpn) {
         let lane = self.lane_for(lpn);
-        // Cleaned only when there is no other way, as on a drive that has long been written to as fast as it could: what lies between
-        // that and `start_below_free` is filled by cleaning once the load lets up.
+        // Cleaned only when there is no other way, as on a drive that has long been written to as
+        // fast as it could: what lies between that and `start_below_free` is filled by cleaning
+        // once the load lets up.
         self.ftl.write(lpn, lane);
         self.watch.placed(lpn);
     }

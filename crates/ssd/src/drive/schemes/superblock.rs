@@ -1,12 +1,15 @@
 //! Superblocks: the unit in which the log-block schemes map, erase and give out space.
 //!
-//! A superblock is one erase block on each of `interleave` planes that are neighbours in [`Layout::stripe`]. Its pages are striped over them:
-//! offset `o` is page `o / interleave` of the erase block on plane `o % interleave`. So one long write keeps all these planes busy, which
-//! is how drives of 2008 reached 100 MB/s, and a merge has to move that many more pages.
+//! A superblock is one erase block on each of `interleave` planes that are neighbours in
+//! [`Layout::stripe`]. Its pages are striped over them: offset `o` is page `o / interleave` of the
+//! erase block on plane `o % interleave`. So one long write keeps all these planes busy, which is
+//! how drives of 2008 reached 100 MB/s, and a merge has to move that many more pages.
 //!
-//! A *place* is `superblock x pages of a superblock + offset`. The place of each logical page is kept in one table of 4 bytes a page. A real
-//! drive of this kind keeps a table of superblocks and one for its logs, which name the same places with less memory; what they cannot
-//! name (a logical page in any superblock) never occurs here, which [`Superblocks::audit`] and the rules' audits check.
+//! A *place* is `superblock x pages of a superblock + offset`. The place of each logical page is
+//! kept in one table of 4 bytes a page. A real drive of this kind keeps a table of superblocks and
+//! one for its logs, which name the same places with less memory; what they cannot name (a logical
+//! page in any superblock) never occurs here, which [`Superblocks::audit`] and the rules' audits
+//! check.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -87,11 +90,18 @@ pub struct Superblocks {
 }
 
 impl Superblocks {
-    /// Erased superblocks. `interleave` 0 means all planes; `spare` superblocks are needed beyond the logical ones.
+    /// Erased superblocks. `interleave` 0 means all planes; `spare` superblocks are needed beyond
+    /// the logical ones.
     ///
     /// # Errors
     /// [`SchemeError`] if the planes cannot be grouped so, or there is too little space.
-    pub fn new(scheme: &'static str, layout: &Layout, logical_pages: u32, interleave: u32, spare: u32) -> Result<Self, SchemeError> {
+    pub fn new(
+        scheme: &'static str,
+        layout: &Layout,
+        logical_pages: u32,
+        interleave: u32,
+        spare: u32,
+    ) -> Result<Self, SchemeError> {
         let planes = layout.planes();
         let interleave = if interleave == 0 { planes } else { interleave };
         if !planes.is_multiple_of(interleave) {
@@ -111,7 +121,11 @@ impl Superblocks {
         }
         let plane_pages = layout.blocks_per_plane * layout.pages_per_block;
         let per_group = layout.blocks_per_plane;
-        let heap = |group: u32| (group * per_group..(group + 1) * per_group).map(|superblock| Reverse((0, superblock))).collect();
+        let heap = |group: u32| {
+            (group * per_group..(group + 1) * per_group)
+                .map(|superblock| Reverse((0, superblock)))
+                .collect()
+        };
         Ok(Self {
             interleave,
             pages,
@@ -202,7 +216,9 @@ impl Superblocks {
         let (superblock, offset) = self.by_pages.split(place);
         let (group, block) = self.by_group.split(superblock);
         let (row, lane) = self.by_interleave.split(offset);
-        Ppn(self.first_page[(group * self.interleave + lane) as usize] + block * self.layout.pages_per_block + row)
+        Ppn(self.first_page[(group * self.interleave + lane) as usize]
+            + block * self.layout.pages_per_block
+            + row)
     }
 
     /// The data superblock of a logical one, or [`NONE`].
@@ -250,8 +266,9 @@ impl Superblocks {
         self.free_count
     }
 
-    /// The group of planes in which a logical superblock is best put: where its data lie, so that pages may be moved by copy-back and the
-    /// groups stay filled alike; otherwise the groups in turn.
+    /// The group of planes in which a logical superblock is best put: where its data lie, so that
+    /// pages may be moved by copy-back and the groups stay filled alike; otherwise the groups in
+    /// turn.
     pub fn group_for(&self, logical: u32) -> u32 {
         match self.data(logical) {
             NONE => logical % self.free.len() as u32,
@@ -259,28 +276,38 @@ impl Superblocks {
         }
     }
 
-    /// The least erased free superblock of a group of planes, or of the one with most free if it has none.
+    /// The least erased free superblock of a group of planes, or of the one with most free if it
+    /// has none.
     pub fn take_free(&mut self, group: u32) -> Option<u32> {
         let mut group = group as usize;
         if self.free[group].is_empty() {
-            group = (0..self.free.len()).max_by_key(|&other| (self.free[other].len(), Reverse(other)))?;
+            group = (0..self.free.len())
+                .max_by_key(|&other| (self.free[other].len(), Reverse(other)))?;
         }
         let Reverse((_, superblock)) = self.free[group].pop()?;
         self.free_count -= 1;
-        assert!(self.role(superblock) == Role::Free && self.next(superblock) == 0, "superblock {superblock} is free and erased");
+        assert!(
+            self.role(superblock) == Role::Free && self.next(superblock) == 0,
+            "superblock {superblock} is free and erased"
+        );
         Some(superblock)
     }
 
     /// The group of planes with most free superblocks.
     pub fn emptiest_group(&self) -> u32 {
-        (0..self.free.len()).max_by_key(|&group| (self.free[group].len(), Reverse(group))).unwrap_or(0) as u32
+        (0..self.free.len())
+            .max_by_key(|&group| (self.free[group].len(), Reverse(group)))
+            .unwrap_or(0) as u32
     }
 
     /// The newest version of a logical page is written at an offset.
     #[inline]
     pub fn occupy(&mut self, lpn: u32, superblock: u32, offset: u32) -> u32 {
         let next = &mut self.next[superblock as usize];
-        assert!(*next <= offset && offset < self.pages, "offset {offset} of superblock {superblock} is programmed, the next is {next}");
+        assert!(
+            *next <= offset && offset < self.pages,
+            "offset {offset} of superblock {superblock} is programmed, the next is {next}"
+        );
         *next = offset + 1;
         let place = self.place_at(superblock, offset);
         self.move_to(lpn, place);
@@ -306,17 +333,22 @@ impl Superblocks {
         true
     }
 
-    /// Pages of a logical superblock from offset `start` to before `end` that hold data elsewhere than in `target`.
+    /// Pages of a logical superblock from offset `start` to before `end` that hold data elsewhere
+    /// than in `target`.
     pub fn pages_outside(&self, logical: u32, start: u32, end: u32, target: u32) -> u32 {
         let first = logical * self.pages;
         let places = &self.place[(first + start) as usize..(first + end.max(start)) as usize];
-        places.iter().filter(|&&place| place != NONE && self.superblock_of(place) != target).count() as u32
+        places.iter().filter(|&&place| place != NONE && self.superblock_of(place) != target).count()
+            as u32
     }
 
     /// The data superblock of a logical one, without valid pages, is put aside to be erased later.
     pub fn put_aside(&mut self, logical: u32) {
         let superblock = std::mem::replace(&mut self.data[logical as usize], NONE);
-        assert!(superblock != NONE && self.valid(superblock) == 0, "logical superblock {logical} has data without valid pages");
+        assert!(
+            superblock != NONE && self.valid(superblock) == 0,
+            "logical superblock {logical} has data without valid pages"
+        );
         if self.next(superblock) == 0 {
             self.give_back(superblock);
         } else {
@@ -359,14 +391,22 @@ impl Superblocks {
         for superblock in 0..self.next.len() as u32 {
             let next = self.next(superblock);
             for lane in 0..self.interleave.min(next) {
-                media.preset(self.erase_block(superblock, lane), (next - lane).div_ceil(self.interleave));
+                media.preset(
+                    self.erase_block(superblock, lane),
+                    (next - lane).div_ceil(self.interleave),
+                );
             }
         }
     }
 
     /// Memory of the tables in bytes.
     pub fn table_bytes(&self) -> usize {
-        4 * (self.place.len() + self.data.len() + self.next.len() + self.valid.len() + self.erased.len() + self.first_page.len())
+        4 * (self.place.len()
+            + self.data.len()
+            + self.next.len()
+            + self.valid.len()
+            + self.erased.len()
+            + self.first_page.len())
             + self.role.len() * (size_of::<Role>() + size_of::<Reverse<(u32, u32)>>())
     }
 
@@ -376,11 +416,16 @@ impl Superblocks {
     /// What contradicts what.
     pub fn audit(&self) -> Result<(), String> {
         let mut owner = vec![NONE; self.next.len()];
-        for (logical, &superblock) in (0u32..).zip(&self.data).filter(|&(_, &superblock)| superblock != NONE) {
+        for (logical, &superblock) in
+            (0u32..).zip(&self.data).filter(|&(_, &superblock)| superblock != NONE)
+        {
             let before = std::mem::replace(&mut owner[superblock as usize], logical);
             if before != NONE || self.role(superblock) != Role::Data {
                 let role = self.role(superblock);
-                return Err(format!("superblock {superblock} is the data of logical superblock {logical}, and of {before}, as {role:?}"));
+                return Err(format!(
+                    "superblock {superblock} is the data of logical superblock {logical}, and of \
+                     {before}, as {role:?}"
+                ));
             }
         }
         self.audit_places(&owner)?;
@@ -390,13 +435,19 @@ impl Superblocks {
                 return Err(format!("superblock {superblock} is data of nothing"));
             }
             if role == Role::Free && self.next(superblock) != 0 {
-                return Err(format!("superblock {superblock} is free, but programmed up to {}", self.next(superblock)));
+                return Err(format!(
+                    "superblock {superblock} is free, but programmed up to {}",
+                    self.next(superblock)
+                ));
             }
         }
         self.audit_free()?;
         let erases: u64 = self.erased.iter().map(|&count| u64::from(count)).sum();
         if erases != self.counters.erases {
-            return Err(format!("erase counts add up to {erases}, but {} erases were counted", self.counters.erases));
+            return Err(format!(
+                "erase counts add up to {erases}, but {} erases were counted",
+                self.counters.erases
+            ));
         }
         Ok(())
     }
@@ -412,17 +463,26 @@ impl Superblocks {
             valid[superblock as usize] += 1;
             let role = self.role(superblock);
             if matches!(role, Role::Free | Role::Leaving) || offset >= self.next(superblock) {
-                return Err(format!("logical page {lpn} is at offset {offset} of superblock {superblock}, which is {role:?}"));
+                return Err(format!(
+                    "logical page {lpn} is at offset {offset} of superblock {superblock}, which is \
+                     {role:?}"
+                ));
             }
             let (logical, own) = self.split(lpn);
             if role == Role::Data && (owner[superblock as usize] != logical || own != offset) {
-                return Err(format!("logical page {lpn} is at offset {offset} of superblock {superblock}, the data of another"));
+                return Err(format!(
+                    "logical page {lpn} is at offset {offset} of superblock {superblock}, the data \
+                     of another"
+                ));
             }
         }
-        match (0u32..).zip(valid.iter().zip(&self.valid)).find(|(_, (counted, kept))| counted != kept) {
-            Some((superblock, (counted, kept))) => {
-                Err(format!("superblock {superblock} has {counted} valid pages, but its counter says {kept}"))
-            }
+        match (0u32..)
+            .zip(valid.iter().zip(&self.valid))
+            .find(|(_, (counted, kept))| counted != kept)
+        {
+            Some((superblock, (counted, kept))) => Err(format!(
+                "superblock {superblock} has {counted} valid pages, but its counter says {kept}"
+            )),
             None => Ok(()),
         }
     }
@@ -430,14 +490,22 @@ impl Superblocks {
     fn audit_free(&self) -> Result<(), String> {
         let mut listed = vec![false; self.role.len()];
         for &Reverse((_, superblock)) in self.free.iter().flat_map(BinaryHeap::iter) {
-            if std::mem::replace(&mut listed[superblock as usize], true) || self.role(superblock) != Role::Free {
-                return Err(format!("superblock {superblock} is listed as free twice, or is {:?}", self.role(superblock)));
+            if std::mem::replace(&mut listed[superblock as usize], true)
+                || self.role(superblock) != Role::Free
+            {
+                return Err(format!(
+                    "superblock {superblock} is listed as free twice, or is {:?}",
+                    self.role(superblock)
+                ));
             }
         }
         let counted = self.role.iter().filter(|&&role| role == Role::Free).count();
         let listed = listed.into_iter().filter(|&listed| listed).count();
         if counted != listed || listed != self.free_count as usize {
-            return Err(format!("{counted} superblocks are free, {listed} are listed, {} are counted", self.free_count));
+            return Err(format!(
+                "{counted} superblocks are free, {listed} are listed, {} are counted",
+                self.free_count
+            ));
         }
         Ok(())
     }

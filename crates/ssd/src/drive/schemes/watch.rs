@@ -16,7 +16,8 @@ pub trait Watch: Send {
     #[inline]
     fn placed(&mut self, _lpn: Lpn) {}
 
-    /// A page is about to be relocated. Its old place can still be read: whatever is given now comes before the erase.
+    /// A page is about to be relocated. Its old place can still be read: whatever is given now
+    /// comes before the erase.
     #[inline]
     fn relocating(&mut self, _lpn: Lpn, _from: Ppn, _lane: u32, _media: &mut Media) {}
 

@@ -6,13 +6,14 @@ use units::EraseBlockId;
 use crate::drive::profile::{StaticRule, WearLevellingConfig};
 use crate::ftl::{Medium, PageMapped};
 
-/// The rules of REPLICATION 5.1: an erase block is migrated when it "is with less than 85 percent remaining lifetime or the variance of the
-/// remaining lifetime among all blocks is above 20 percent". The simulator that the paper uses takes the first against the mean of all
-/// erase blocks (Agrawal et al., USENIX ATC 2008, section 3.4), as we do: a fixed mark would, once passed by all, move data without end. The
-/// second is the standard deviation over the mean.
+/// The rules of REPLICATION 5.1: an erase block is migrated when it "is with less than 85 percent
+/// remaining lifetime or the variance of the remaining lifetime among all blocks is above 20
+/// percent". The simulator that the paper uses takes the first against the mean of all erase blocks
+/// (Agrawal et al., USENIX ATC 2008, section 3.4), as we do: a fixed mark would, once passed by
+/// all, move data without end. The second is the standard deviation over the mean.
 ///
-/// What moves is the data of the least worn closed erase block of the plane, which is cold since it was not reclaimed; its erase block,
-/// hardly worn, becomes free, and the next writes go there.
+/// What moves is the data of the least worn closed erase block of the plane, which is cold since it
+/// was not reclaimed; its erase block, hardly worn, becomes free, and the next writes go there.
 #[derive(Debug)]
 pub(super) struct StaticWear {
     rule: StaticRule,
@@ -20,7 +21,8 @@ pub(super) struct StaticWear {
     spread_above: f64,
     /// Erases that an erase block stands on average.
     life: f64,
-    /// Cleanings since the last look at a lane: a look takes time in proportion to its erase blocks.
+    /// Cleanings since the last look at a lane: a look takes time in proportion to its erase
+    /// blocks.
     since: u32,
 }
 
@@ -30,13 +32,24 @@ const EVERY: u32 = 16;
 impl StaticWear {
     pub fn new(config: &WearLevellingConfig, endurance: &[u32]) -> Self {
         let good = endurance.iter().filter(|&&endurance| endurance > 0);
-        let (count, sum) = good.fold((0u32, 0.0), |(count, sum), &endurance| (count + 1, sum + f64::from(endurance)));
+        let (count, sum) = good
+            .fold((0u32, 0.0), |(count, sum), &endurance| (count + 1, sum + f64::from(endurance)));
         let life = if count == 0 { f64::INFINITY } else { sum / f64::from(count) };
-        Self { rule: config.static_rule, life_below: config.life_below, spread_above: config.spread_above, life, since: 0 }
+        Self {
+            rule: config.static_rule,
+            life_below: config.life_below,
+            spread_above: config.spread_above,
+            life,
+            since: 0,
+        }
     }
 
     /// The erase block whose data is to be moved now, if the rules say so. It is closed.
-    pub fn cold_block<P: Placement, V: Victim, M: Medium>(&mut self, ftl: &PageMapped<P, V, M>, lane: u32) -> Option<EraseBlockId> {
+    pub fn cold_block<P: Placement, V: Victim, M: Medium>(
+        &mut self,
+        ftl: &PageMapped<P, V, M>,
+        lane: u32,
+    ) -> Option<EraseBlockId> {
         if self.rule == StaticRule::None || self.life.is_infinite() {
             return None;
         }
@@ -50,14 +63,19 @@ impl StaticWear {
             return None;
         }
         let erased = ftl.erase_counts();
-        let coldest = ftl.closed_blocks(lane, None).into_iter().min_by_key(|block| erased[block.index()])?;
+        let coldest =
+            ftl.closed_blocks(lane, None).into_iter().min_by_key(|block| erased[block.index()])?;
         let most = ftl.lanes().blocks_of(lane).map(|block| erased[block as usize]).max()?;
         // A block as worn as the most worn one has nothing to give.
         (erased[coldest.index()] < most).then_some(coldest)
     }
 
     /// Whether the wear of a lane calls for a move.
-    fn worn_share<P: Placement, V: Victim, M: Medium>(&self, ftl: &PageMapped<P, V, M>, lane: u32) -> Option<bool> {
+    fn worn_share<P: Placement, V: Victim, M: Medium>(
+        &self,
+        ftl: &PageMapped<P, V, M>,
+        lane: u32,
+    ) -> Option<bool> {
         let erased = ftl.erase_counts();
         let left = |block: u32| (self.life - f64::from(erased[block as usize])).max(0.0);
         let blocks = ftl.lanes().blocks_of(lane);

@@ -12,12 +12,18 @@ pub(super) const ENTRY: Entry = Entry {
         summary: "random requests within a small area, which stays or now and then moves",
         source: "uFLIP (CIDR 2009): locality; STABLEBUFFER section 1",
         params: params![
-            Param { name: "area", kind: ParamKind::Integer { min: 1, max: 1 << 53 }, default: "8Mi", help: "bytes, a multiple of `align`" },
+            Param {
+                name: "area",
+                kind: ParamKind::Integer { min: 1, max: 1 << 53 },
+                default: "8Mi",
+                help: "bytes, a multiple of `align`"
+            },
             Param {
                 name: "hold",
                 kind: ParamKind::Integer { min: 0, max: 1 << 53 },
                 default: "0",
-                help: "requests until the area moves to a random place, a multiple of its size; 0: it stays where the range begins",
+                help: "requests until the area moves to a random place, a multiple of its size; 0: \
+                       it stays where the range begins",
             },
         ],
     },
@@ -35,7 +41,16 @@ fn build(inputs: &Inputs<'_>) -> Result<Box<dyn Offsets>, SpecError> {
     } else {
         let places = inputs.places(area, inputs.align);
         let areas = inputs.length / area;
-        return Ok(Box::new(Focused { area, areas, places, align: inputs.align, hold, left: 0, start: 0, rng: inputs.random() }));
+        return Ok(Box::new(Focused {
+            area,
+            areas,
+            places,
+            align: inputs.align,
+            hold,
+            left: 0,
+            start: 0,
+            rng: inputs.random(),
+        }));
     };
     Err(inputs.bad("area", right))
 }

@@ -1,9 +1,12 @@
-//! Request patterns: synthetic reads and writes by address, for measuring what a drive does with each.
+//! Request patterns: synthetic reads and writes by address, for measuring what a drive does with
+//! each.
 //!
-//! The patterns are those of uFLIP (L. Bouganim, B. T. Jónsson, P. Bonnet, "uFLIP: Understanding Flash IO Patterns", CIDR 2009), which
-//! STABLEBUFFER (section 1), SCHEDULER (section 4.2) and PARALLELISM (section 3.2) measure with. A pattern is asked for by a spec such as
-//! `random(size=4Ki,reads=1,range=1Gi)` and a seed; for one capacity, these always give the same sequence. What uFLIP calls parallelism is
-//! several jobs or a queue depth, which is up to whoever plays a pattern.
+//! The patterns are those of uFLIP (L. Bouganim, B. T. Jónsson, P. Bonnet, "uFLIP: Understanding
+//! Flash IO Patterns", CIDR 2009), which STABLEBUFFER (section 1), SCHEDULER (section 4.2) and
+//! PARALLELISM (section 3.2) measure with. A pattern is asked for by a spec such as
+//! `random(size=4Ki,reads=1,range=1Gi)` and a seed; for one capacity, these always give the same
+//! sequence. What uFLIP calls parallelism is several jobs or a queue depth, which is up to whoever
+//! plays a pattern.
 
 mod cycle;
 mod focused;
@@ -32,8 +35,15 @@ pub struct Entry {
 }
 
 /// All patterns.
-pub static REGISTRY: &[Entry] =
-    &[sequential::ENTRY, random::ENTRY, stride::ENTRY, focused::ENTRY, partitioned::ENTRY, ordered::ENTRY, in_place::ENTRY];
+pub static REGISTRY: &[Entry] = &[
+    sequential::ENTRY,
+    random::ENTRY,
+    stride::ENTRY,
+    focused::ENTRY,
+    partitioned::ENTRY,
+    ordered::ENTRY,
+    in_place::ENTRY,
+];
 
 /// Bytes of the sector in which requests are counted where a drive tells no other.
 pub const SECTOR_BYTES: u32 = 512;
@@ -54,19 +64,30 @@ const READS: Param = Param {
     default: "0",
     help: "share of reads, drawn for each request; the others are writes",
 };
-const SIZE: Param =
-    Param { name: "size", kind: ParamKind::Integer { min: 1, max: 1 << 31 }, default: "4Ki", help: "bytes of a request, whole sectors" };
+const SIZE: Param = Param {
+    name: "size",
+    kind: ParamKind::Integer { min: 1, max: 1 << 31 },
+    default: "4Ki",
+    help: "bytes of a request, whole sectors",
+};
 const OFFSET: Param = bytes("offset", "0", "first byte of the range, whole sectors");
-const RANGE: Param = bytes("range", "0", "bytes that requests stay within; 0 for all behind the offset");
-const ALIGN: Param = bytes("align", "0", "requests begin at multiples of so many bytes from the offset; 0 for `size`");
-const SHIFT: Param = bytes("shift", "0", "bytes by which all requests are moved, so that they are misaligned");
+const RANGE: Param =
+    bytes("range", "0", "bytes that requests stay within; 0 for all behind the offset");
+const ALIGN: Param = bytes(
+    "align",
+    "0",
+    "requests begin at multiples of so many bytes from the offset; 0 for `size`",
+);
+const SHIFT: Param =
+    bytes("shift", "0", "bytes by which all requests are moved, so that they are misaligned");
 const REQUESTS: Param = count("requests", 0, "0", "requests in all; 0 for no end");
 const BURST: Param = count("burst", 1, "1", "requests sent together, before a pause");
 const PAUSE_US: Param = Param {
     name: "pause_us",
     kind: ParamKind::Number { min: 0.0, max: 1e9 },
     default: "0",
-    help: "from one burst to the next in microseconds, where requests are sent at times of their own; 0 for no times",
+    help: "from one burst to the next in microseconds, where requests are sent at times of their \
+           own; 0 for no times",
 };
 
 /// The parameters of a pattern: its own, then those that all have.
@@ -74,8 +95,8 @@ macro_rules! params {
     ($($own:expr),* $(,)?) => {
         &[
             $($own,)*
-            super::READS, super::SIZE, super::OFFSET, super::RANGE, super::ALIGN, super::SHIFT, super::REQUESTS, super::BURST,
-            super::PAUSE_US,
+            super::READS, super::SIZE, super::OFFSET, super::RANGE, super::ALIGN, super::SHIFT,
+            super::REQUESTS, super::BURST, super::PAUSE_US,
         ]
     };
 }
@@ -96,7 +117,11 @@ struct Inputs<'a> {
 
 impl Inputs<'_> {
     fn bad(&self, key: &str, right: impl Into<String>) -> SpecError {
-        let value = self.args.iter().find(|(name, _)| *name == key).map_or_else(String::new, |(_, value)| value.to_string());
+        let value = self
+            .args
+            .iter()
+            .find(|(name, _)| *name == key)
+            .map_or_else(String::new, |(_, value)| value.to_string());
         bad_value(self.info, key, &value, right)
     }
 
@@ -139,7 +164,8 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Reads a spec: `random(size=4Ki,reads=1)`, `focused?area=4Mi`, with or without `io:` before it.
+    /// Reads a spec: `random(size=4Ki,reads=1)`, `focused?area=4Mi`, with or without `io:` before
+    /// it.
     ///
     /// # Errors
     /// [`SpecError`] for an unknown pattern or key, or a value that is wrong by itself.
@@ -179,7 +205,8 @@ impl Pattern {
         self.pause_ns() > 0
     }
 
-    /// Time of the last request, in nanoseconds after the first; `None` if it has no times or no end.
+    /// Time of the last request, in nanoseconds after the first; `None` if it has no times or no
+    /// end.
     #[must_use]
     pub fn duration_ns(&self) -> Option<u64> {
         let requests = self.requests().filter(|_| self.has_times())?;
@@ -193,9 +220,16 @@ impl Pattern {
     /// The requests, from the first, on a drive of `capacity_bytes` with sectors of `sector` bytes.
     ///
     /// # Errors
-    /// [`SpecError::BadValue`] if an address does not fit: beyond the capacity, or not whole sectors.
-    pub fn source(&self, capacity_bytes: u64, sector: u32) -> Result<Box<dyn RequestSource>, SpecError> {
-        let bad = |key, right| bad_value(&self.entry.info, key, &self.args.integer(key).to_string(), right);
+    /// [`SpecError::BadValue`] if an address does not fit: beyond the capacity, or not whole
+    /// sectors.
+    pub fn source(
+        &self,
+        capacity_bytes: u64,
+        sector: u32,
+    ) -> Result<Box<dyn RequestSource>, SpecError> {
+        let bad = |key, right| {
+            bad_value(&self.entry.info, key, &self.args.integer(key).to_string(), right)
+        };
         for key in ["size", "offset", "range", "align", "shift"] {
             if !self.args.integer(key).is_multiple_of(u64::from(sector)) {
                 return Err(bad(key, format!("a multiple of {sector}, the bytes of a sector")));
@@ -204,17 +238,34 @@ impl Pattern {
         let [size, offset, shift] = ["size", "offset", "shift"].map(|key| self.args.integer(key));
         let align = if self.args.integer("align") == 0 { size } else { self.args.integer("align") };
         if offset >= capacity_bytes {
-            return Err(bad("offset", format!("less than the {capacity_bytes} bytes of the drive")));
+            return Err(bad(
+                "offset",
+                format!("less than the {capacity_bytes} bytes of the drive"),
+            ));
         }
         let behind = capacity_bytes - offset;
-        let range = if self.args.integer("range") == 0 { behind } else { self.args.integer("range") };
+        let range =
+            if self.args.integer("range") == 0 { behind } else { self.args.integer("range") };
         if range > behind {
-            return Err(bad("range", format!("at most {behind}: the drive has so many bytes from the offset on")));
+            return Err(bad(
+                "range",
+                format!("at most {behind}: the drive has so many bytes from the offset on"),
+            ));
         }
         if size.saturating_add(shift) > range {
-            return Err(bad("size", format!("at most {}: the range has so many bytes", range.saturating_sub(shift))));
+            return Err(bad(
+                "size",
+                format!("at most {}: the range has so many bytes", range.saturating_sub(shift)),
+            ));
         }
-        let inputs = Inputs { info: &self.entry.info, args: &self.args, seed: self.seed, length: range - shift, size, align };
+        let inputs = Inputs {
+            info: &self.entry.info,
+            args: &self.args,
+            seed: self.seed,
+            length: range - shift,
+            size,
+            align,
+        };
         let first = (self.entry.build)(&inputs)?;
         Ok(Box::new(Requests {
             at: State::new(first.as_ref(), self),
@@ -235,7 +286,12 @@ impl Pattern {
 ///
 /// # Errors
 /// Those of either.
-pub fn parse(text: &str, seed: u64, capacity_bytes: u64, sector: u32) -> Result<Box<dyn RequestSource>, SpecError> {
+pub fn parse(
+    text: &str,
+    seed: u64,
+    capacity_bytes: u64,
+    sector: u32,
+) -> Result<Box<dyn RequestSource>, SpecError> {
     Pattern::parse(text, seed)?.source(capacity_bytes, sector)
 }
 
@@ -283,7 +339,8 @@ impl Requests {
     #[inline]
     fn op(&mut self) -> IoOp {
         // The ends draw nothing, as the threshold of 1 is not reached by 64 bits.
-        let is_read = self.reads >= 1.0 || (self.reads > 0.0 && self.at.ops.next_u64() < self.read_below);
+        let is_read =
+            self.reads >= 1.0 || (self.reads > 0.0 && self.at.ops.next_u64() < self.read_below);
         if is_read { IoOp::Read } else { IoOp::Write }
     }
 }
@@ -299,7 +356,14 @@ impl RequestSource for Requests {
             self.at.offsets.fill(&mut self.scratch[..chunk.len()]);
             for (index, request) in chunk.iter_mut().enumerate() {
                 let offset = self.base + self.scratch[index];
-                *request = IoRequest { time_ns: self.at.time_ns, op: self.op(), offset, length: self.size, stream: 0, latency_ns: None };
+                *request = IoRequest {
+                    time_ns: self.at.time_ns,
+                    op: self.op(),
+                    offset,
+                    length: self.size,
+                    stream: 0,
+                    latency_ns: None,
+                };
                 self.at.in_burst += 1;
                 if self.at.in_burst == self.burst {
                     self.at.in_burst = 0;

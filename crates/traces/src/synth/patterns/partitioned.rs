@@ -9,7 +9,8 @@ pub(super) const ENTRY: Entry = Entry {
         name: "partitioned",
         aliases: &[],
         summary: "sequential streams in turn, each over its part of the range, over and over",
-        source: "uFLIP (CIDR 2009): partitioning; STABLEBUFFER section 1; PARALLELISM section 5.3 (mixed streams)",
+        source: "uFLIP (CIDR 2009): partitioning; STABLEBUFFER section 1; PARALLELISM section 5.3 \
+                 (mixed streams)",
         params: params![Param {
             name: "ways",
             kind: ParamKind::Integer { min: 1, max: 1 << 20 },
@@ -25,10 +26,18 @@ fn build(inputs: &Inputs<'_>) -> Result<Box<dyn Offsets>, SpecError> {
     let part = inputs.length / ways / inputs.align * inputs.align;
     if part < inputs.size {
         let most = inputs.length / inputs.step();
-        return Err(inputs.bad("ways", format!("at most {most}: a part of the range has to hold a request")));
+        return Err(inputs
+            .bad("ways", format!("at most {most}: a part of the range has to hold a request")));
     }
     let step = inputs.step();
-    Ok(Box::new(Partitioned { ways, part, places: inputs.places(part, step), step, way: 0, next: 0 }))
+    Ok(Box::new(Partitioned {
+        ways,
+        part,
+        places: inputs.places(part, step),
+        step,
+        way: 0,
+        next: 0,
+    }))
 }
 
 #[derive(Clone)]

@@ -13,7 +13,13 @@ pub(super) const ENTRY: Entry = Entry {
         source: "uFLIP (CIDR 2009): RR, RW; PARALLELISM section 3.2",
         params: params![],
     },
-    build: |inputs| Ok(Box::new(Random { places: inputs.places(inputs.length, inputs.align), align: inputs.align, rng: inputs.random() })),
+    build: |inputs| {
+        Ok(Box::new(Random {
+            places: inputs.places(inputs.length, inputs.align),
+            align: inputs.align,
+            rng: inputs.random(),
+        }))
+    },
 };
 
 #[derive(Clone)]

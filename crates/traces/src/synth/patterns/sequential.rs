@@ -13,5 +13,7 @@ pub(super) const ENTRY: Entry = Entry {
         source: "uFLIP (CIDR 2009): SR, SW; PARALLELISM section 3.2",
         params: params![],
     },
-    build: |inputs| Ok(Box::new(Cycle::up(inputs.places(inputs.length, inputs.step()), inputs.step()))),
+    build: |inputs| {
+        Ok(Box::new(Cycle::up(inputs.places(inputs.length, inputs.step()), inputs.step())))
+    },
 };

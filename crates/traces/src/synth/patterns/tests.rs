@@ -9,7 +9,14 @@ use super::*;
 const CAPACITY: u64 = 1 << 20;
 
 fn draw(source: &mut dyn RequestSource, count: usize) -> Vec<IoRequest> {
-    let nothing = IoRequest { time_ns: 0, op: IoOp::Flush, offset: 0, length: 0, stream: 0, latency_ns: None };
+    let nothing = IoRequest {
+        time_ns: 0,
+        op: IoOp::Flush,
+        offset: 0,
+        length: 0,
+        stream: 0,
+        latency_ns: None,
+    };
     let mut requests = vec![nothing; count];
     let filled = source.fill(&mut requests).unwrap();
     requests.truncate(filled);
@@ -37,7 +44,8 @@ fn each_pattern_has_its_sequence() {
     assert_eq!(pages("ordered(gap=4Ki,range=20Ki)", 5), [0, 2, 4, 0, 2]);
     assert_eq!(pages("ordered(gap=4Ki,range=24Ki,direction=descending)", 4), [4, 2, 0, 4]);
     assert_eq!(pages("in_place(offset=4Ki)", 3), [1, 1, 1]);
-    // STABLEBUFFER's example of partitioned writes, 1, 50, 2, 51, ..., with two parts of 4 pages; the rest of the range is not used.
+    // STABLEBUFFER's example of partitioned writes, 1, 50, 2, 51, ..., with two parts of 4 pages;
+    // the rest of the range is not used.
     assert_eq!(pages("partitioned(ways=2,range=36Ki)", 10), [0, 4, 1, 5, 2, 6, 3, 7, 0, 4]);
 }
 
@@ -45,7 +53,10 @@ fn each_pattern_has_its_sequence() {
 fn random_requests_reach_every_place_and_no_other() {
     let found: BTreeSet<u64> = pages("random(range=64Ki,offset=64Ki)", 1000).into_iter().collect();
     assert_eq!(found, (16..32).collect());
-    let misaligned: BTreeSet<u64> = take("random(range=16Ki,align=512,shift=1Ki)", 1000).iter().map(|request| request.offset).collect();
+    let misaligned: BTreeSet<u64> = take("random(range=16Ki,align=512,shift=1Ki)", 1000)
+        .iter()
+        .map(|request| request.offset)
+        .collect();
     assert_eq!(misaligned, (2..=24).map(|sector| sector * 512).collect());
 }
 
@@ -54,14 +65,17 @@ fn a_focused_area_stays_or_moves() {
     assert!(pages("focused(area=32Ki)", 100).iter().all(|&page| page < 8));
     let moving = pages("focused(area=32Ki,hold=50)", 50 * 40);
     let areas: Vec<u64> = moving.chunks(50).map(|held| held[0] / 8).collect();
-    assert!(moving.chunks(50).zip(&areas).all(|(held, area)| held.iter().all(|page| page / 8 == *area)));
+    assert!(
+        moving.chunks(50).zip(&areas).all(|(held, area)| held.iter().all(|page| page / 8 == *area))
+    );
     assert!(areas.iter().collect::<BTreeSet<_>>().len() > 10, "{areas:?}");
 }
 
 #[test]
 fn reads_are_drawn_apart_from_addresses() {
     let shares = ["0", "1", "0.25"].map(|reads| take(&format!("random(reads={reads})"), 8000));
-    let reads = |requests: &[IoRequest]| requests.iter().filter(|request| request.op == IoOp::Read).count();
+    let reads =
+        |requests: &[IoRequest]| requests.iter().filter(|request| request.op == IoOp::Read).count();
     assert_eq!((reads(&shares[0]), reads(&shares[1])), (0, 8000));
     assert!((1850..2150).contains(&reads(&shares[2])));
     for share in &shares[1..] {
@@ -71,10 +85,14 @@ fn reads_are_drawn_apart_from_addresses() {
 
 #[test]
 fn bursts_are_followed_by_pauses() {
-    let times: Vec<u64> = take("sequential(burst=2,pause_us=1.5)", 5).iter().map(|request| request.time_ns).collect();
+    let times: Vec<u64> =
+        take("sequential(burst=2,pause_us=1.5)", 5).iter().map(|request| request.time_ns).collect();
     assert_eq!(times, [0, 0, 1500, 1500, 3000]);
     let pattern = Pattern::parse("io:sequential(burst=2,pause_us=1.5,requests=5)", 1).unwrap();
-    assert_eq!((pattern.has_times(), pattern.duration_ns(), pattern.requests()), (true, Some(3000), Some(5)));
+    assert_eq!(
+        (pattern.has_times(), pattern.duration_ns(), pattern.requests()),
+        (true, Some(3000), Some(5))
+    );
     assert!(!Pattern::parse("sequential", 1).unwrap().has_times());
 }
 
@@ -82,32 +100,61 @@ fn bursts_are_followed_by_pauses() {
 fn wrong_addresses_say_what_would_be_right() {
     assert_eq!(
         error("nothing"),
-        "unknown request pattern `nothing`; known are: sequential, random, stride, focused, partitioned, ordered, in_place"
+        "unknown request pattern `nothing`; known are: sequential, random, stride, focused, \
+         partitioned, ordered, in_place"
     );
-    assert_eq!(error("random(size=100)"), "`random`: size=100 is not a multiple of 512, the bytes of a sector");
-    assert_eq!(error("random(offset=1Mi)"), "`random`: offset=1048576 is not less than the 1048576 bytes of the drive");
+    assert_eq!(
+        error("random(size=100)"),
+        "`random`: size=100 is not a multiple of 512, the bytes of a sector"
+    );
+    assert_eq!(
+        error("random(offset=1Mi)"),
+        "`random`: offset=1048576 is not less than the 1048576 bytes of the drive"
+    );
     assert_eq!(
         error("random(range=2Mi)"),
-        "`random`: range=2097152 is not at most 1048576: the drive has so many bytes from the offset on"
+        "`random`: range=2097152 is not at most 1048576: the drive has so many bytes from the \
+         offset on"
     );
-    assert_eq!(error("random(range=4Ki,shift=512)"), "`random`: size=4096 is not at most 3584: the range has so many bytes");
-    assert_eq!(error("focused"), "`focused`: area=8388608 is not at most 1048576, the bytes of the range");
-    assert_eq!(error("focused(area=512)"), "`focused`: area=512 is not at least 4096, the size of a request");
+    assert_eq!(
+        error("random(range=4Ki,shift=512)"),
+        "`random`: size=4096 is not at most 3584: the range has so many bytes"
+    );
+    assert_eq!(
+        error("focused"),
+        "`focused`: area=8388608 is not at most 1048576, the bytes of the range"
+    );
+    assert_eq!(
+        error("focused(area=512)"),
+        "`focused`: area=512 is not at least 4096, the size of a request"
+    );
     assert_eq!(
         error("partitioned(ways=4,range=12Ki)"),
         "`partitioned`: ways=4 is not at most 3: a part of the range has to hold a request"
     );
-    assert_eq!(error("stride(distance=6Ki)"), "`stride`: distance=6144 is not a multiple of 4096, the alignment of requests");
+    assert_eq!(
+        error("stride(distance=6Ki)"),
+        "`stride`: distance=6144 is not a multiple of 4096, the alignment of requests"
+    );
 }
 
 proptest! {
     #[test]
     fn every_pattern_keeps_its_promises(
-        which in 0..REGISTRY.len(), seed in any::<u64>(), size in 1_u64..20, align in 0_u64..20, shift in 0_u64..9, offset in 0_u64..100,
-        range in 400_u64..1900, reads in 0_u32..3, count in 1_u64..300, chunk in 1_usize..70,
+        which in 0..REGISTRY.len(),
+        seed in any::<u64>(),
+        size in 1_u64..20,
+        align in 0_u64..20,
+        shift in 0_u64..9,
+        offset in 0_u64..100,
+        range in 400_u64..1900,
+        reads in 0_u32..3,
+        count in 1_u64..300,
+        chunk in 1_usize..70,
     ) {
         let name = REGISTRY[which].info.name;
-        let [size, align, shift, offset, range] = [size, align, shift, offset, range].map(|sectors| sectors * 512);
+        let [size, align, shift, offset, range] =
+            [size, align, shift, offset, range].map(|sectors| sectors * 512);
         let unit = if align == 0 { size } else { align };
         let own = match name {
             "stride" => format!("distance={},", 3 * unit),
@@ -115,7 +162,10 @@ proptest! {
             "ordered" => format!("gap={unit},direction=descending,"),
             _ => String::new(),
         };
-        let common = format!("size={size},align={align},shift={shift},offset={offset},range={range},requests={count}");
+        let common = format!(
+            "size={size},align={align},shift={shift},offset={offset},range={range},\
+             requests={count}"
+        );
         let text = format!("{name}({own}{common},reads={})", f64::from(reads) / 2.0);
         let mut source = parse(&text, seed, CAPACITY, 512).unwrap();
         let all = draw(source.as_mut(), count as usize + 5);
@@ -123,8 +173,18 @@ proptest! {
         prop_assert_eq!(source.requests(), Some(count));
         prop_assert!(draw(source.as_mut(), 5).is_empty());
         for request in &all {
-            prop_assert!(request.offset >= offset + shift && request.offset + size <= offset + range, "{}: {:?}", text, request);
-            prop_assert!((request.offset - offset - shift).is_multiple_of(unit), "{}: {:?}", text, request);
+            prop_assert!(
+                request.offset >= offset + shift && request.offset + size <= offset + range,
+                "{}: {:?}",
+                text,
+                request
+            );
+            prop_assert!(
+                (request.offset - offset - shift).is_multiple_of(unit),
+                "{}: {:?}",
+                text,
+                request
+            );
             prop_assert_eq!(u64::from(request.length), size);
         }
         // In pieces it is the same, the second time too, and from another source.

@@ -13,8 +13,20 @@ const LOGICAL_PAGES: u32 = 24;
 const PLANES: u32 = 3;
 const PAGES_PER_ERASE_BLOCK: u32 = 4;
 
-fn buffer(rule: FlushRule, order: FlushOrder, capacity: u64, flush_pages: u32, in_flight_pages: u32) -> WriteBuffer {
-    let config = WriteBufferConfig { bytes: capacity * u64::from(PAGE), flush: rule, flush_pages, in_flight_pages, order };
+fn buffer(
+    rule: FlushRule,
+    order: FlushOrder,
+    capacity: u64,
+    flush_pages: u32,
+    in_flight_pages: u32,
+) -> WriteBuffer {
+    let config = WriteBufferConfig {
+        bytes: capacity * u64::from(PAGE),
+        flush: rule,
+        flush_pages,
+        in_flight_pages,
+        order,
+    };
     WriteBuffer::new(&config, PAGE, LOGICAL_PAGES, PAGES_PER_ERASE_BLOCK, PLANES)
 }
 
@@ -268,19 +280,30 @@ impl Model {
     }
 
     fn has_room(&self) -> bool {
-        let batch = self.batch_left + self.versions.iter().filter(|version| version.is_of_batch).count();
+        let batch =
+            self.batch_left + self.versions.iter().filter(|version| version.is_of_batch).count();
         let kept_back = if batch == 0 { 0 } else { self.kept_back };
-        self.versions.len() + kept_back < self.capacity && (self.rule != FlushRule::WhenFull || batch == 0)
+        self.versions.len() + kept_back < self.capacity
+            && (self.rule != FlushRule::WhenFull || batch == 0)
     }
 
     fn write(&mut self, lpn: u32) -> Admission {
         self.now += 1;
         let now = self.now;
-        let answer = if let Some(waiting) = self.versions.iter_mut().find(|version| version.lpn == lpn && !version.is_in_flight) {
+        let answer = if let Some(waiting) =
+            self.versions.iter_mut().find(|version| version.lpn == lpn && !version.is_in_flight)
+        {
             waiting.write = now;
             Admission::Merged
         } else if self.has_room() {
-            let fresh = Version { lpn, write: now, arrival: now, is_in_flight: false, is_of_batch: false, urged_at: None };
+            let fresh = Version {
+                lpn,
+                write: now,
+                arrival: now,
+                is_in_flight: false,
+                is_of_batch: false,
+                urged_at: None,
+            };
             self.versions.push(fresh);
             Admission::Stored
         } else {
@@ -295,7 +318,8 @@ impl Model {
     fn ready(&self) -> Vec<usize> {
         let is_ready = |index: &usize| {
             let version = self.versions[*index];
-            !version.is_in_flight && !self.versions.iter().any(|other| other.is_in_flight && other.lpn == version.lpn)
+            !version.is_in_flight
+                && !self.versions.iter().any(|other| other.is_in_flight && other.lpn == version.lpn)
         };
         (0..self.versions.len()).filter(is_ready).collect()
     }
@@ -329,14 +353,23 @@ impl Model {
         }
         match self.order {
             FlushOrder::Fifo => oldest,
-            FlushOrder::ByEraseBlock => self.choose_by_erase_block(oldest.filter(|_| drains), &ready),
+            FlushOrder::ByEraseBlock => {
+                self.choose_by_erase_block(oldest.filter(|_| drains), &ready)
+            }
         }
     }
 
-    fn choose_by_erase_block(&mut self, preferred: Option<usize>, ready: &[usize]) -> Option<usize> {
+    fn choose_by_erase_block(
+        &mut self,
+        preferred: Option<usize>,
+        ready: &[usize],
+    ) -> Option<usize> {
         let erase_block_of = |index: usize| self.versions[index].lpn / PAGES_PER_ERASE_BLOCK;
         if self.next_of_current().is_none() {
-            let least_recent = ready.iter().map(|&index| erase_block_of(index)).min_by_key(|block| self.written_at[block]);
+            let least_recent = ready
+                .iter()
+                .map(|&index| erase_block_of(index))
+                .min_by_key(|block| self.written_at[block]);
             self.current = preferred.map(erase_block_of).or(least_recent).map(|block| (block, 0));
         }
         self.next_of_current()
@@ -380,11 +413,18 @@ impl Model {
     }
 
     fn finish(&mut self, lpn: u32) {
-        let index = self.versions.iter().position(|version| version.is_in_flight && version.lpn == lpn).unwrap();
+        let index = self
+            .versions
+            .iter()
+            .position(|version| version.is_in_flight && version.lpn == lpn)
+            .unwrap();
         let version = self.versions.remove(index);
         self.kept_back += usize::from(version.is_of_batch && self.rule == FlushRule::Batches);
         let before = self.on_flash.insert(lpn, version.write);
-        assert!(before.is_none_or(|before| before < version.write), "page {lpn}: an older version over a newer one");
+        assert!(
+            before.is_none_or(|before| before < version.write),
+            "page {lpn}: an older version over a newer one"
+        );
     }
 
     fn trim(&mut self, lpn: u32) {
@@ -392,7 +432,11 @@ impl Model {
         self.newest.remove(&lpn);
         self.shorten_batch();
         // What is gone need not become durable.
-        let left = self.versions.iter().find(|version| version.lpn == lpn).map_or(0, |version| version.write);
+        let left = self
+            .versions
+            .iter()
+            .find(|version| version.lpn == lpn)
+            .map_or(0, |version| version.write);
         for promise in &mut self.promises {
             if promise.writes.get(&lpn).is_some_and(|&write| write > left) {
                 promise.writes.remove(&lpn);
@@ -402,7 +446,8 @@ impl Model {
 
     /// Whether a promise is kept: flash holds the write, or a later one of the same page.
     fn is_kept(&self, promise: &Promise) -> bool {
-        let is_on_flash = |(lpn, write): (&u32, &u64)| self.on_flash.get(lpn).is_some_and(|held| held >= write);
+        let is_on_flash =
+            |(lpn, write): (&u32, &u64)| self.on_flash.get(lpn).is_some_and(|held| held >= write);
         promise.writes.iter().all(is_on_flash)
     }
 }
@@ -423,7 +468,11 @@ fn compare(buffer: &WriteBuffer, model: &Model) -> Result<(), TestCaseError> {
     prop_assert_eq!(buffer.has_room(), model.has_room());
     for lpn in 0..LOGICAL_PAGES {
         let newest = model.newest.get(&lpn);
-        let is_held = newest.is_some() && model.versions.iter().any(|version| version.lpn == lpn && Some(&version.write) == newest);
+        let is_held = newest.is_some()
+            && model
+                .versions
+                .iter()
+                .any(|version| version.lpn == lpn && Some(&version.write) == newest);
         prop_assert_eq!(buffer.contains(Lpn(lpn)), is_held, "page {}", lpn);
     }
     for promise in &model.promises {
@@ -436,7 +485,12 @@ fn compare(buffer: &WriteBuffer, model: &Model) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-fn run(rule: FlushRule, order: FlushOrder, sizes: (u64, u32, u32), steps: Vec<Step>) -> Result<(), TestCaseError> {
+fn run(
+    rule: FlushRule,
+    order: FlushOrder,
+    sizes: (u64, u32, u32),
+    steps: Vec<Step>,
+) -> Result<(), TestCaseError> {
     let (capacity, flush_pages, in_flight_pages) = sizes;
     let mut buffer = buffer(rule, order, capacity, flush_pages, in_flight_pages);
     let mut model = Model {
@@ -461,7 +515,12 @@ fn run(rule: FlushRule, order: FlushOrder, sizes: (u64, u32, u32), steps: Vec<St
         match step {
             Step::Write(lpn) => prop_assert_eq!(buffer.write(Lpn(lpn)), model.write(lpn)),
             Step::Finish(choice) => {
-                let in_flight: Vec<u32> = model.versions.iter().filter(|version| version.is_in_flight).map(|version| version.lpn).collect();
+                let in_flight: Vec<u32> = model
+                    .versions
+                    .iter()
+                    .filter(|version| version.is_in_flight)
+                    .map(|version| version.lpn)
+                    .collect();
                 if !in_flight.is_empty() {
                     let lpn = in_flight[choice % in_flight.len()];
                     model.finish(lpn);
@@ -474,15 +533,26 @@ fn run(rule: FlushRule, order: FlushOrder, sizes: (u64, u32, u32), steps: Vec<St
             }
             Step::Drain => {
                 model.drain_before = model.now;
-                let writes = model.versions.iter().map(|version| (version.lpn, version.write)).collect();
+                let writes =
+                    model.versions.iter().map(|version| (version.lpn, version.write)).collect();
                 model.promises.push(Promise { ticket: Ok(buffer.drain()), writes });
             }
             Step::DrainPage(lpn) => {
                 model.now += 1;
                 let now = model.now;
-                let waiting = model.versions.iter_mut().find(|version| version.lpn == lpn && !version.is_in_flight);
-                waiting.into_iter().for_each(|version| version.urged_at = version.urged_at.or(Some(now)));
-                let writes = model.versions.iter().filter(|version| version.lpn == lpn).map(|version| (lpn, version.write)).collect();
+                let waiting = model
+                    .versions
+                    .iter_mut()
+                    .find(|version| version.lpn == lpn && !version.is_in_flight);
+                waiting
+                    .into_iter()
+                    .for_each(|version| version.urged_at = version.urged_at.or(Some(now)));
+                let writes = model
+                    .versions
+                    .iter()
+                    .filter(|version| version.lpn == lpn)
+                    .map(|version| (lpn, version.write))
+                    .collect();
                 model.promises.push(Promise { ticket: Err(buffer.drain_page(Lpn(lpn))), writes });
             }
             Step::Pump => while compare_send(&mut buffer, &mut model)? {},
@@ -495,13 +565,15 @@ fn run(rule: FlushRule, order: FlushOrder, sizes: (u64, u32, u32), steps: Vec<St
     finish_all(&mut buffer, &mut model)
 }
 
-/// FLUSH at the end: every page that was written and not trimmed is on flash, every promise is said to be kept.
+/// FLUSH at the end: every page that was written and not trimmed is on flash, every promise is said
+/// to be kept.
 fn finish_all(buffer: &mut WriteBuffer, model: &mut Model) -> Result<(), TestCaseError> {
     let ticket = buffer.drain();
     model.drain_before = model.now;
     while !buffer.is_durable(ticket) {
         while compare_send(buffer, model)? {}
-        let oldest = model.versions.iter().find(|version| version.is_in_flight).map(|version| version.lpn);
+        let oldest =
+            model.versions.iter().find(|version| version.is_in_flight).map(|version| version.lpn);
         prop_assert!(oldest.is_some(), "FLUSH is not done, but nothing is in flight");
         oldest.into_iter().for_each(|lpn| {
             model.finish(lpn);
@@ -518,7 +590,10 @@ fn finish_all(buffer: &mut WriteBuffer, model: &mut Model) -> Result<(), TestCas
         };
         prop_assert!(is_durable && model.is_kept(promise));
     }
-    prop_assert_eq!((buffer.waiting(), buffer.in_flight(), buffer.free.len()), (0, 0, model.capacity));
+    prop_assert_eq!(
+        (buffer.waiting(), buffer.in_flight(), buffer.free.len()),
+        (0, 0, model.capacity)
+    );
     let counters = buffer.counters();
     prop_assert_eq!(counters.stored, counters.flushed + counters.trimmed);
     Ok(())
@@ -533,7 +608,11 @@ proptest! {
 
     #[test]
     fn it_sends_what_the_plain_model_sends(
-        rule in prop::sample::select(vec![FlushRule::Eager, FlushRule::WhenFull, FlushRule::Batches]),
+        rule in prop::sample::select(vec![
+            FlushRule::Eager,
+            FlushRule::WhenFull,
+            FlushRule::Batches,
+        ]),
         order in prop::sample::select(vec![FlushOrder::Fifo, FlushOrder::ByEraseBlock]),
         sizes in any_sizes(),
         steps in prop::collection::vec(any_step(), 0..300),

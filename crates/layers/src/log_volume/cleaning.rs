@@ -7,8 +7,8 @@ use placement::{AnyVictim, Placement};
 use ssd::ftl::{CountingMedium, PageMapped, Scratch};
 use units::{EraseBlockId, IoOp, Lpn, Ppn};
 
+use super::below::Op;
 use super::layout::Layout;
-use super::runs::Op;
 use super::settings::Settings;
 use super::volume::LogVolume;
 use crate::{Actions, Data, Failure, Limits};
@@ -115,9 +115,8 @@ impl<P: Placement> LogVolume<P> {
         }
         let mut emptied = std::mem::take(&mut self.cleaner.emptied);
         emptied.retain(|&(segment, entry)| {
-            let is_free = entry <= self.log.known_durable && self.pins[segment.index()] == 0;
+            let is_free = entry <= self.log.known_durable && self.segments.is_left(segment.0);
             if is_free {
-                debug_assert_eq!(self.carried[segment.index()], 0, "what was written there before is on the device");
                 self.free(segment, actions);
             }
             !is_free
@@ -136,7 +135,7 @@ impl<P: Placement> LogVolume<P> {
         let length = self.layout.pages_per_segment * self.layout.page_bytes;
         let offset = self.layout.page(segment.0 * self.layout.pages_per_segment);
         self.cleaner.trimming += 1;
-        self.send(Op::Trim { segment: segment.0 }, IoOp::Trim, offset, length, actions);
+        self.below.send(Op::Trim { segment: segment.0 }, IoOp::Trim, offset, length, actions);
     }
 
     /// A trim has ended. If it failed that is no harm: what is there is not needed, whatever it is.
@@ -150,13 +149,13 @@ impl<P: Placement> LogVolume<P> {
     /// Whether a commit would free segments that are missing, or that were emptied ahead.
     pub fn wants_segments(&self) -> bool {
         let few = self.ftl.free_blocks(0) + self.cleaner.trimming <= self.ftl.reserve() + self.cleaner.headroom / 2;
-        let is_ahead = self.is_resting && self.cleaner.job.is_none();
+        let is_ahead = self.activity.is_resting() && self.cleaner.job.is_none();
         (few || is_ahead) && self.cleaner.emptied.front().is_some_and(|&(_, entry)| entry > self.log.known_durable)
     }
 
     /// Whether cleaning is due, and can gain something.
     fn should_begin(&self) -> bool {
-        self.is_short_of(if self.is_resting { self.cleaner.idle_headroom } else { self.cleaner.headroom })
+        self.is_short_of(if self.activity.is_resting() { self.cleaner.idle_headroom } else { self.cleaner.headroom })
     }
 
     /// Whether cleaning while nothing is to be done would have something to do: a segment to empty, or one to free.
@@ -175,9 +174,9 @@ impl<P: Placement> LogVolume<P> {
             return false;
         }
         let pages = u64::from(self.layout.pages_per_segment);
-        let open = self.runs.len() as u64;
+        let open = self.gathered.streams() as u64;
         let used = u64::from(self.layout.segments) - ahead as u64;
-        used.saturating_sub(open) * pages >= u64::from(self.mapped) + pages
+        used.saturating_sub(open) * pages >= u64::from(self.host.mapped()) + pages
     }
 
     /// Chooses a victim. Whether there is one.
@@ -185,7 +184,7 @@ impl<P: Placement> LogVolume<P> {
         // Where nothing is free, there is as much room at the frontiers as the segment has valid pages whose cleaning was cut short: recovery
         // goes on in each stream where it found the last page.
         let has_free = self.ftl.free_blocks(0) > 0;
-        let victim = if has_free { self.ftl.choose_victim(self.last_stream, 0) } else { self.ftl.rescue(0) };
+        let victim = if has_free { self.ftl.choose_victim(self.host.last_stream(), 0) } else { self.ftl.rescue(0) };
         let mut pages = std::mem::take(&mut self.cleaner.scratch);
         self.ftl.survivors(victim, &mut pages);
         let (valid, all) = (pages.offsets.len() as u32, self.layout.pages_per_segment);
@@ -194,7 +193,7 @@ impl<P: Placement> LogVolume<P> {
             return false;
         }
         self.cleaner.price = valid / (all - valid).max(1) + 1;
-        self.counted.idle_cleanings += u64::from(self.is_resting);
+        self.counted.idle_cleanings += u64::from(self.activity.is_resting());
         self.cleaner.job = Some(Job { victim, pages, next: 0, under_way: 0 });
         true
     }
@@ -211,7 +210,7 @@ impl<P: Placement> LogVolume<P> {
     /// Moves the next pages, as many as are paid for; all if the host has no room.
     fn move_on(&mut self, actions: &mut Actions) -> bool {
         let mut went_on = false;
-        let is_urgent = self.is_resting || self.ftl.free_blocks(0) <= self.ftl.reserve();
+        let is_urgent = self.activity.is_resting() || self.ftl.free_blocks(0) <= self.ftl.reserve();
         while let Some(job) = &mut self.cleaner.job {
             let place = job.next;
             if place == job.pages.offsets.len() {
@@ -225,7 +224,7 @@ impl<P: Placement> LogVolume<P> {
                 continue;
             }
             let is_held_back = (self.cleaner.credit == 0 && !is_urgent) || job.under_way == OUTSTANDING;
-            if is_held_back || !self.can_send() || !self.can_log(2) {
+            if is_held_back || !self.below.can_write() || !self.can_log(2) {
                 break;
             }
             went_on = true;
@@ -271,7 +270,7 @@ impl<P: Placement> LogVolume<P> {
         let Some(job) = &mut self.cleaner.job else { return };
         job.under_way += 1;
         let from = job.victim.0 * self.layout.pages_per_segment + u32::from(job.pages.offsets[place]);
-        self.send(Op::Move { place, pages, tries }, IoOp::Read, self.layout.page(from), pages * self.layout.page_bytes, actions);
+        self.below.send(Op::Move { place, pages, tries }, IoOp::Read, self.layout.page(from), pages * self.layout.page_bytes, actions);
     }
 
     /// Pages of the victim were read: those that are still valid get a new place.

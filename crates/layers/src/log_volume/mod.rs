@@ -23,14 +23,16 @@
 //! page, however many streams were written to. Segments hold nothing but data, so that cleaning is exactly that which the placement policies
 //! were made for, and never needs room for itself. And recovery reads one ring, not the head of every segment.
 
+mod below;
 mod checkpoint;
 mod cleaning;
 mod commit;
 mod disk;
+mod gathered;
 mod intake;
 mod layout;
 mod recovery;
-mod runs;
+mod segments;
 mod settings;
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,6 @@
 //! This crate does no I/O, reads no clock, and draws only from seeded generators.
 
 mod device;
-mod index;
 pub mod policies;
 mod policy;
 pub mod victims;

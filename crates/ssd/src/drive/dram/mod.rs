@@ -4,7 +4,6 @@
 //! is done. All are keyed by logical page through a flat table of four bytes a logical page, which exists only if they do.
 
 mod erase_block_order;
-pub(super) mod lists;
 mod read_ahead;
 mod read_cache;
 mod write_buffer;

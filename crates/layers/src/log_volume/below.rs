@@ -15,8 +15,8 @@ pub(super) enum Op {
     Read { part: Part, segment: u32 },
     /// A page of which the host writes a part.
     Fill { write: usize, lpn: u32, ppn: u32 },
-    /// Valid pages of a victim, from this place among its survivors on.
-    Move { place: usize, pages: u32, tries: u32 },
+    /// Survivors of a victim, from this one on.
+    Move { number: usize, pages: usize, tries: u32 },
     /// Pages of data.
     Pages { run: Run, turn: u8 },
     /// A trim of a segment that is durably empty.

@@ -428,7 +428,7 @@ mod tests {
     use placement::Context;
     use placement::policies::none::NoPlacement;
     use registry::Spec;
-    use ssd::ftl::{CountingMedium, PageMapped};
+    use ssd::ftl::PageMapped;
     use units::EraseBlockId;
 
     use super::super::layout::Layout;
@@ -447,7 +447,7 @@ mod tests {
         let layout = Layout::plan(&settings, below).unwrap();
         let context = Context { geometry: layout.geometry(), seed: 1, page_weights: None };
         let victims = placement::build_victim(&Spec::parse("greedy").unwrap(), &context, 1).unwrap();
-        let ftl = PageMapped::new(context.geometry, "none", NoPlacement, victims, CountingMedium).unwrap();
+        let ftl = PageMapped::new(context.geometry, "none", NoPlacement, victims).unwrap();
         LogVolume::new(Recovered::empty(layout), settings, below, ftl)
     }
 

@@ -40,7 +40,7 @@ mod volume;
 
 use placement::{BuildError, Context, Placement, PlacementVisitor, build_victim, visit_placement};
 use registry::{Info, Spec, find};
-use ssd::ftl::{CountingMedium, PageMapped, Remains};
+use ssd::ftl::{PageMapped, Remains};
 
 use self::layout::Layout;
 use self::recovery::Recovered;
@@ -135,7 +135,7 @@ impl PlacementVisitor for MakeVolume<'_> {
         let remedy = "give over_provisioning=..., segment=... or placement=...";
         let victims = build_victim(&victim, &context, policy.domains()).map_err(|error| refused(format!("{error} ({remedy})")))?;
         let streams = policy.streams();
-        let mut ftl = PageMapped::new(context.geometry, &settings.placement.name, policy, victims, CountingMedium)
+        let mut ftl = PageMapped::new(context.geometry, &settings.placement.name, policy, victims)
             .map_err(|error| refused(format!("{error} ({remedy})")))?;
         let mut blocks = recovered.blocks();
         // A volume may be opened with another policy than that which wrote it.

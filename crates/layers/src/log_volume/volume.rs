@@ -1,7 +1,7 @@
 //! The volume in use: what it keeps, and how commands, replies and signals come in.
 
 use placement::{AnyVictim, Placement};
-use ssd::ftl::{CountingMedium, PageMapped};
+use ssd::ftl::PageMapped;
 use units::{IoOp, Nanos};
 
 use super::NAME;
@@ -64,7 +64,7 @@ pub(super) struct LogVolume<P> {
     /// The identity, which all checksums begin with.
     pub volume: u64,
     pub settings: Settings,
-    pub ftl: PageMapped<P, AnyVictim, CountingMedium>,
+    pub ftl: PageMapped<P, AnyVictim>,
     pub segments: Segments,
     pub host: Host,
     pub gathered: Gathered,
@@ -81,7 +81,7 @@ pub(super) struct LogVolume<P> {
 }
 
 impl<P: Placement> LogVolume<P> {
-    pub fn new(recovered: Recovered, settings: Settings, below: Limits, ftl: PageMapped<P, AnyVictim, CountingMedium>) -> Self {
+    pub fn new(recovered: Recovered, settings: Settings, below: Limits, ftl: PageMapped<P, AnyVictim>) -> Self {
         let Recovered { layout, volume, root, map, segments, lost_pages, .. } = recovered;
         let streams = ftl.device().streams.len();
         Self {
@@ -141,8 +141,8 @@ impl<P: Placement> LogVolume<P> {
             }
             (_, _) if self.poison.is_some() => {}
             (Op::Fill { write, lpn, ppn }, outcome) => self.fill_ended(write, lpn, ppn, outcome, actions),
-            (Op::Move { place, pages, .. }, Ok(data)) => self.moved(place, pages, &data, actions),
-            (Op::Move { place, pages, tries }, Err(failure)) => self.not_moved(place, pages, tries, &failure, actions),
+            (Op::Move { number, pages, .. }, Ok(data)) => self.moved(number, pages, &data, actions),
+            (Op::Move { number, pages, tries }, Err(failure)) => self.not_moved(number, pages, tries, &failure, actions),
             (Op::Trim { segment }, outcome) => self.trimmed(segment, outcome.is_ok()),
             (_, Err(failure)) => self.poison(&failure.to_string(), actions),
             (Op::Pages { run, turn }, Ok(_)) => {

@@ -9,7 +9,7 @@ use units::{Cancelled, Geometry, Lpn, PageOp, PageSource, Progress, SourceError,
 
 use super::wear::histogram;
 use super::{SteadyState, Wear, steady_state};
-use crate::ftl::{AuditError, CountingMedium, FtlCounters, PageMapped};
+use crate::ftl::{AuditError, FtlCounters, PageMapped};
 
 /// How the device looks before the first operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,7 +146,7 @@ impl PlacementVisitor for Runner<'_> {
     fn visit<P: Placement + 'static>(self, policy: P) -> Self::Output {
         let victims = build_victim(&self.settings.victim, &self.context, policy.domains())?;
         let name = &self.settings.placement.name;
-        let mut ftl = PageMapped::new(self.settings.geometry, name, policy, victims, CountingMedium)?;
+        let mut ftl = PageMapped::new(self.settings.geometry, name, policy, victims)?;
         if self.settings.start == Start::Filled {
             fill(&mut ftl, self.progress)?;
         }
@@ -158,7 +158,7 @@ impl PlacementVisitor for Runner<'_> {
     }
 }
 
-fn fill<P: Placement, V: Victim>(ftl: &mut PageMapped<P, V, CountingMedium>, progress: &Progress) -> Result<(), RunError> {
+fn fill<P: Placement, V: Victim>(ftl: &mut PageMapped<P, V>, progress: &Progress) -> Result<(), RunError> {
     let pages = ftl.device().geometry.logical_pages;
     let mut chunk = Vec::with_capacity(CHUNK);
     let mut next = 0;
@@ -175,11 +175,7 @@ fn fill<P: Placement, V: Victim>(ftl: &mut PageMapped<P, V, CountingMedium>, pro
 
 impl Runner<'_> {
     /// Plays the source `repeat` times and cuts the run into windows by host page writes.
-    fn play<P: Placement, V: Victim>(
-        self,
-        ftl: &mut PageMapped<P, V, CountingMedium>,
-        before: &FtlCounters,
-    ) -> Result<Vec<Window>, RunError> {
+    fn play<P: Placement, V: Victim>(self, ftl: &mut PageMapped<P, V>, before: &FtlCounters) -> Result<Vec<Window>, RunError> {
         let repeat = u64::from(self.settings.repeat);
         let total = self.source.operations().map_or(0, |operations| operations * repeat);
         let window = (total / WINDOWS).max(1024);
@@ -216,7 +212,7 @@ impl Runner<'_> {
 
     fn close_window<P: Placement, V: Victim>(
         &self,
-        ftl: &PageMapped<P, V, CountingMedium>,
+        ftl: &PageMapped<P, V>,
         before: &FtlCounters,
         last: &mut FtlCounters,
         windows: &mut Vec<Window>,
@@ -233,7 +229,7 @@ impl Runner<'_> {
         self.audit(ftl, host_page_writes)
     }
 
-    fn audit<P: Placement, V: Victim>(&self, ftl: &PageMapped<P, V, CountingMedium>, host_page_writes: u64) -> Result<(), RunError> {
+    fn audit<P: Placement, V: Victim>(&self, ftl: &PageMapped<P, V>, host_page_writes: u64) -> Result<(), RunError> {
         if self.settings.audit {
             ftl.audit().map_err(|error| RunError::Audit { host_page_writes, error })?;
         }
@@ -241,12 +237,7 @@ impl Runner<'_> {
     }
 }
 
-fn outcome<P: Placement, V: Victim>(
-    ftl: &PageMapped<P, V, CountingMedium>,
-    before: &FtlCounters,
-    windows: Vec<Window>,
-    wall_seconds: f64,
-) -> Outcome {
+fn outcome<P: Placement, V: Victim>(ftl: &PageMapped<P, V>, before: &FtlCounters, windows: Vec<Window>, wall_seconds: f64) -> Outcome {
     let after = ftl.counters();
     let geometry = ftl.device().geometry;
     let cost = |w: &Window| w.relocated_pages as f64 / w.written_pages as f64;
@@ -283,7 +274,7 @@ fn outcome<P: Placement, V: Victim>(
     }
 }
 
-fn streams<P: Placement, V: Victim>(ftl: &PageMapped<P, V, CountingMedium>) -> Vec<StreamOutcome> {
+fn streams<P: Placement, V: Victim>(ftl: &PageMapped<P, V>) -> Vec<StreamOutcome> {
     let device = ftl.device();
     let mut valid = vec![0u64; device.streams.len()];
     for block in &device.blocks {

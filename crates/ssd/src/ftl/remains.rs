@@ -4,8 +4,8 @@ use placement::{Block, Placement, Victim};
 use thiserror::Error;
 use units::{EraseBlockId, StreamId};
 
+use super::PageMapped;
 use super::page_mapped::{Frontier, UNMAPPED};
-use super::{Medium, PageMapped};
 
 /// What is known of one erase block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,7 +74,7 @@ pub enum RemainsError {
     },
 }
 
-impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
+impl<P: Placement, V: Victim> PageMapped<P, V> {
     /// Goes on from what is left of another one of the same geometry. Before the first write, with a single lane.
     ///
     /// The erase block that was opened last for a stream is its write frontier, unless it is full; all others are closed.
@@ -166,18 +166,17 @@ mod tests {
     use registry::Spec;
     use units::{Geometry, Lpn};
 
-    use super::super::CountingMedium;
     use super::*;
 
     const GEOMETRY: Geometry = Geometry { page_bytes: 4096, pages_per_erase_block: 16, logical_pages: 256, erase_blocks: 24 };
 
-    fn made() -> PageMapped<NoPlacement, AnyVictim, CountingMedium> {
+    fn made() -> PageMapped<NoPlacement, AnyVictim> {
         let context = Context { geometry: GEOMETRY, seed: 1, page_weights: None };
         let victims = build_victim(&Spec::parse("greedy").unwrap(), &context, 1).unwrap();
-        PageMapped::new(GEOMETRY, "none", NoPlacement, victims, CountingMedium).unwrap()
+        PageMapped::new(GEOMETRY, "none", NoPlacement, victims).unwrap()
     }
 
-    fn left_of(ftl: &PageMapped<NoPlacement, AnyVictim, CountingMedium>) -> (Vec<u32>, Vec<BlockRemains>) {
+    fn left_of(ftl: &PageMapped<NoPlacement, AnyVictim>) -> (Vec<u32>, Vec<BlockRemains>) {
         let written = ftl.written_pages();
         let blocks = ftl.device().blocks.iter().zip(written).map(|(block, filled)| BlockRemains {
             stream: block.stream,

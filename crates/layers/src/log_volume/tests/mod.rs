@@ -298,7 +298,7 @@ fn it_moves_as_many_pages_as_the_simulator() {
     let context = placement::Context { geometry, seed: 1, page_weights: None };
     let victims = placement::build_victim(&registry::Spec::parse("greedy").unwrap(), &context, 1).unwrap();
     let simulated = placement::policies::none::NoPlacement;
-    let mut simulated = ssd::ftl::PageMapped::new(geometry, "none", simulated, victims, ssd::ftl::CountingMedium).unwrap();
+    let mut simulated = ssd::ftl::PageMapped::new(geometry, "none", simulated, victims).unwrap();
     (0..pages).for_each(|page| simulated.write(units::Lpn(page), 0));
     let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(2);
     let relocated = |stack: &crate::Stack| {

@@ -4,7 +4,7 @@ use placement::{Placement, Victim};
 use units::EraseBlockId;
 
 use crate::drive::profile::{StaticRule, WearLevellingConfig};
-use crate::ftl::{Medium, PageMapped};
+use crate::ftl::PageMapped;
 
 /// The rules of REPLICATION 5.1: an erase block is migrated when it "is with less than 85 percent remaining lifetime or the variance of the
 /// remaining lifetime among all blocks is above 20 percent". The simulator that the paper uses takes the first against the mean of all
@@ -36,7 +36,7 @@ impl StaticWear {
     }
 
     /// The erase block whose data is to be moved now, if the rules say so. It is closed.
-    pub fn cold_block<P: Placement, V: Victim, M: Medium>(&mut self, ftl: &PageMapped<P, V, M>, lane: u32) -> Option<EraseBlockId> {
+    pub fn cold_block<P: Placement, V: Victim>(&mut self, ftl: &PageMapped<P, V>, lane: u32) -> Option<EraseBlockId> {
         if self.rule == StaticRule::None || self.life.is_infinite() {
             return None;
         }
@@ -57,7 +57,7 @@ impl StaticWear {
     }
 
     /// Whether the wear of a lane calls for a move.
-    fn worn_share<P: Placement, V: Victim, M: Medium>(&self, ftl: &PageMapped<P, V, M>, lane: u32) -> Option<bool> {
+    fn worn_share<P: Placement, V: Victim>(&self, ftl: &PageMapped<P, V>, lane: u32) -> Option<bool> {
         let erased = ftl.erase_counts();
         let left = |block: u32| (self.life - f64::from(erased[block as usize])).max(0.0);
         let blocks = ftl.lanes().blocks_of(lane);

@@ -11,5 +11,5 @@ pub mod victims;
 
 pub use device::{Block, Device, StreamSpace};
 pub use policies::{PLACEMENTS, PlacementEntry, PlacementVisitor, visit_placement};
-pub use policy::{BuildError, Context, Placement, Previous, Survivors, Victim};
+pub use policy::{BuildError, Context, Death, Placement, Previous, Survivors, Victim};
 pub use victims::{AnyVictim, VICTIMS, build_victim};

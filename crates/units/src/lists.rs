@@ -67,7 +67,7 @@ impl Lists {
     /// Puts a node that is in no list at the end of one.
     #[inline]
     pub fn push_back(&mut self, list: usize, node: u32) {
-        assert!(!self.contains(node), "node {node} is in a list already");
+        debug_assert!(!self.contains(node), "node {node} is in a list already");
         let ends = &mut self.ends[list];
         let tail = ends.tail;
         ends.tail = node;
@@ -83,7 +83,7 @@ impl Lists {
     #[inline]
     pub fn remove(&mut self, list: usize, node: u32) {
         let Link { previous, next } = self.links[node as usize];
-        assert!(next != ABSENT, "node {node} is in no list");
+        debug_assert!(next != ABSENT, "node {node} is in no list");
         if previous == NONE {
             debug_assert_eq!(self.ends[list].head, node, "node {node} is in another list");
             self.ends[list].head = next;

@@ -96,6 +96,7 @@ SIMULATION: Labels = {
     "trimmed_pages": ("trimmed pages", count),
     "relocated_pages": ("relocated pages", count),
     "spilled_pages": ("relocated pages put in another stream for want of a free erase block", count),
+    "unused_pages": ("pages left unwritten in erase blocks that the policy closed early", count),
     "rescues": ("victims chosen by the FTL, as the policy's gained no space", count),
     "erases": ("erases", count),
     "erases_mean": ("erases of an erase block, mean", _exact),

@@ -257,6 +257,7 @@ fn outcome<P: Placement, V: Victim>(ftl: &PageMapped<P, V>, before: &FtlCounters
     counters.trimmed_pages -= before.trimmed_pages;
     counters.erases -= before.erases;
     counters.spilled_pages -= before.spilled_pages;
+    counters.unused_pages -= before.unused_pages;
     counters.rescues -= before.rescues;
     counters.victims_by_valid.iter_mut().zip(&before.victims_by_valid).for_each(|(now, then)| *now -= then);
     Outcome {

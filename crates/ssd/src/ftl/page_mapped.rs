@@ -1,6 +1,6 @@
 //! The page-mapped scheme: any logical page in any physical page, cleaned on demand.
 
-use placement::{Block, BuildError, Device, Placement, Previous, Victim};
+use placement::{Block, BuildError, Death, Device, Placement, Previous, Victim};
 use units::{EraseBlockId, Geometry, Lpn, PageOp, Ppn, StreamId};
 
 use super::Cleaning;
@@ -26,6 +26,8 @@ pub struct FtlCounters {
     pub victims_by_valid: Vec<u64>,
     /// Relocated pages that went to another stream than the policy said, since no erase block was free for it.
     pub spilled_pages: u64,
+    /// Pages left unwritten at the ends of erase blocks that a policy closed early.
+    pub unused_pages: u64,
     /// Victims that the FTL chose itself, since the policies' choices gained no space as many times in a row as there are erase blocks.
     pub rescues: u64,
 }
@@ -77,7 +79,8 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
     /// An FTL over erased flash.
     ///
     /// # Errors
-    /// [`BuildError::TooSmall`] if the spare space does not hold the reserve and a write frontier for each stream.
+    /// [`BuildError::TooSmall`] if the spare space does not hold the reserve and a write frontier for each stream;
+    /// [`BuildError::NoOwnVictims`] if the placement policy is to choose victims and cannot.
     pub fn new(geometry: Geometry, name: &str, placement: P, victims: V) -> Result<Self, BuildError> {
         Self::with_lanes(geometry, 1, name, placement, victims)
     }
@@ -90,6 +93,9 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
     /// # Panics
     /// If the erase blocks cannot be divided into so many lanes.
     pub fn with_lanes(geometry: Geometry, lanes: u32, name: &str, placement: P, victims: V) -> Result<Self, BuildError> {
+        if victims.is_own() && !P::CHOOSES_VICTIMS {
+            return Err(BuildError::NoOwnVictims(name.to_owned()));
+        }
         let streams = placement.streams();
         let reserve = placement.relocation_targets() + 1;
         // Each stream may hold all that is spare of its open erase block, and then nothing can be reclaimed elsewhere.
@@ -119,6 +125,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
                 erases: 0,
                 victims_by_valid: vec![0; geometry.pages_per_erase_block as usize + 1],
                 spilled_pages: 0,
+                unused_pages: 0,
                 rescues: 0,
             },
             cleaning: Cleaning::default(),
@@ -227,6 +234,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
         let old = self.map.get(lpn.index());
         if old != UNMAPPED {
             self.invalidate(old);
+            self.died(lpn, old, false);
         }
         let ppn = self.place(stream, lane, lpn.0);
         self.device.clock += 1;
@@ -240,7 +248,19 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
         self.map.set(lpn.index(), UNMAPPED);
         if old != UNMAPPED {
             self.invalidate(old);
+            self.died(lpn, old, true);
             self.counters.trimmed_pages += 1;
+        }
+    }
+
+    /// Tells the placement policy, if it wants to know.
+    #[inline]
+    fn died(&mut self, lpn: Lpn, ppn: u32, is_trimmed: bool) {
+        if P::WATCHES_DEATHS {
+            let (block, offset) = self.divider.split(ppn);
+            let stream = StreamId(u32::from(self.device.blocks[block as usize].stream));
+            let death = Death { lpn, block: EraseBlockId(block), offset: offset as u16, stream, is_trimmed };
+            self.placement.page_died(death, &self.device);
         }
     }
 
@@ -281,9 +301,59 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
         }
         self.lanes.gained_page(lane);
         if full {
-            self.victims.closed(EraseBlockId(block), self.lanes.domain_in(P::domain_of(stream.0), lane), &self.device);
+            self.closed(EraseBlockId(block), self.lanes.domain_in(P::domain_of(stream.0), lane));
         }
         ppn
+    }
+
+    /// Whether the placement policy chooses the victims.
+    #[inline]
+    fn is_own_choice(&self) -> bool {
+        P::CHOOSES_VICTIMS && self.victims.is_own()
+    }
+
+    /// An erase block is no frontier any more.
+    #[inline]
+    pub(super) fn closed(&mut self, block: EraseBlockId, domain: usize) {
+        if self.is_own_choice() {
+            self.placement.block_closed(block, domain, &self.device);
+        } else {
+            self.victims.closed(block, domain, &self.device);
+        }
+    }
+
+    /// An erase block is cleaned for a reason that is not the policies'.
+    pub(super) fn remove_victim(&mut self, block: EraseBlockId) {
+        let domain = self.lanes.domain(P::domain_of(u32::from(self.device.block(block).stream)), block.0);
+        if self.is_own_choice() {
+            self.placement.victim_removed(block, domain, &self.device);
+        } else {
+            self.victims.remove(block, domain, &self.device);
+        }
+    }
+
+    /// The next stream whose open erase block the policy wants closed early.
+    pub fn stream_to_close(&mut self) -> Option<StreamId> {
+        self.placement.stream_to_close(&self.device)
+    }
+
+    /// Closes a stream's open erase block in a lane, if there is one. What is left of it stays unwritten until it is erased.
+    pub fn close(&mut self, stream: StreamId, lane: u32) {
+        let place = self.lanes.of_stream(stream, lane);
+        let Frontier { next, end } = self.frontiers[place];
+        if next < end {
+            self.counters.unused_pages += u64::from(end - next);
+            self.frontiers[place] = Frontier::CLOSED;
+            let block = EraseBlockId(self.divider.quotient(next));
+            self.closed(block, self.lanes.domain_in(P::domain_of(stream.0), lane));
+        }
+    }
+
+    /// Closes what the policy wants closed early, in every lane.
+    pub fn close_early(&mut self) {
+        while let Some(stream) = self.stream_to_close() {
+            (0..self.lanes.count()).for_each(|lane| self.close(stream, lane));
+        }
     }
 
     fn open(&mut self, stream: StreamId, lane: u32, block: u32) {
@@ -298,6 +368,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
     #[cold]
     fn clean_until_room(&mut self, stream: StreamId, lane: u32) {
         while !self.make_room(stream, lane) {
+            self.close_early();
             let victim = self.choose_victim(stream, lane);
             self.clean(victim, lane);
         }
@@ -344,7 +415,13 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
         let most = self.lanes.blocks_of(lane).len() as u32;
         let domain = if P::PER_STREAM { self.placement.donor(needy, &self.device) } else { 0 };
         let domain = self.lanes.domain_in(domain, lane);
-        let chosen = if self.without_gain[lane as usize] < most { self.victims.choose(domain, &self.device) } else { None };
+        let chosen = if self.without_gain[lane as usize] >= most {
+            None
+        } else if self.is_own_choice() {
+            self.placement.choose_victim(domain, &self.device)
+        } else {
+            self.victims.choose(domain, &self.device)
+        };
         if let Some(victim) = chosen {
             let gains = u32::from(self.device.block(victim).valid) < pages;
             let without_gain = &mut self.without_gain[lane as usize];
@@ -371,8 +448,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
         let fewest = closed.min_by_key(|&block| self.device.blocks[block as usize].valid);
         // The spare space is more than the reserve and all frontiers together, so that some of it is in closed erase blocks.
         let victim = EraseBlockId(fewest.expect("there is a closed erase block that is not full of valid pages"));
-        let domain = self.lanes.domain(P::domain_of(u32::from(self.device.block(victim).stream)), victim.0);
-        self.victims.remove(victim, domain, &self.device);
+        self.remove_victim(victim);
         victim
     }
 

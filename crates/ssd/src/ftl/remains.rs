@@ -120,7 +120,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
                 self.frontiers[usize::from(stream)] = Frontier { next: block * pages + filled, end: (block + 1) * pages };
             } else {
                 let domain = self.lanes.domain_in(P::domain_of(u32::from(stream)), 0);
-                self.victims.closed(EraseBlockId(block), domain, &self.device);
+                self.closed(EraseBlockId(block), domain);
             }
         }
         Ok(())

@@ -82,7 +82,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
         self.owner.set(ppn as usize, UNMAPPED);
         if self.frontiers[place].next == frontier.end {
             let block = EraseBlockId(self.split(ppn).0);
-            self.victims.closed(block, self.lanes.domain_in(P::domain_of(stream.0), lane), &self.device);
+            self.closed(block, self.lanes.domain_in(P::domain_of(stream.0), lane));
         }
         Ppn(ppn)
     }
@@ -92,8 +92,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
     /// # Panics
     /// If the erase block is not closed.
     pub(crate) fn take_victim(&mut self, block: EraseBlockId) {
-        let domain = self.lanes.domain(P::domain_of(u32::from(self.device.block(block).stream)), block.0);
-        self.victims.remove(block, domain, &self.device);
+        self.remove_victim(block);
     }
 
     /// Which erase blocks hold data and are no write frontier; `under_cleaning` are left out too.

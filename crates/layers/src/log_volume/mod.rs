@@ -86,7 +86,7 @@ pub(super) static ENTRY: Entry = Entry {
     open,
 };
 
-fn format(making: &Making<'_>, store: &mut dyn Store) -> Result<(), LayerError> {
+fn format(making: &Making<'_>, store: &mut Store<'_>) -> Result<(), LayerError> {
     let settings = Settings::read(making.args, making.facts)?;
     let layout = Layout::plan(&settings, store.limits())?;
     // Whether the policies fit is known before anything is written.
@@ -95,7 +95,7 @@ fn format(making: &Making<'_>, store: &mut dyn Store) -> Result<(), LayerError> 
     recovery::format(&settings, &layout, making.seed, store)
 }
 
-fn open(making: &Making<'_>, store: &mut dyn Store) -> Opened {
+fn open(making: &Making<'_>, store: &mut Store<'_>) -> Opened {
     let settings = Settings::read(making.args, making.facts)?;
     let recovered = recovery::recover(store)?;
     make(recovered, &settings, making.seed, store.limits())

@@ -47,7 +47,7 @@ impl Recovered {
 }
 
 /// Writes an empty volume.
-pub(super) fn format(settings: &Settings, layout: &Layout, seed: u64, store: &mut dyn Store) -> Result<(), LayerError> {
+pub(super) fn format(settings: &Settings, layout: &Layout, seed: u64, store: &mut Store<'_>) -> Result<(), LayerError> {
     // What was there goes into the identity, so that no volume is taken for an earlier one in its place.
     let mut remains = vec![0; (2 * layout.root_pages as usize + 1) * layout.page_bytes as usize];
     store.read(0, &mut remains)?;
@@ -83,7 +83,7 @@ fn write_tables(
     areas: &[u8],
     map: impl Fn(u32) -> u32,
     segments: &[Segment],
-    store: &mut dyn Store,
+    store: &mut Store<'_>,
 ) -> Result<(), LayerError> {
     let page = layout.page_bytes as usize;
     for run in indices.chunk_by(|a, b| a + 1 == *b && areas[*a as usize] == areas[*b as usize]).flat_map(|run| run.chunks(AT_ONCE)) {
@@ -96,7 +96,7 @@ fn write_tables(
     Ok(store.flush()?)
 }
 
-fn write_root(layout: &Layout, volume: u64, root: &Root, store: &mut dyn Store) -> Result<(), LayerError> {
+fn write_root(layout: &Layout, volume: u64, root: &Root, store: &mut Store<'_>) -> Result<(), LayerError> {
     let mut bytes = vec![0; layout.root_bytes()];
     root.encode(volume, &mut bytes);
     store.write(layout.root(root.number), &bytes)?;
@@ -104,7 +104,7 @@ fn write_root(layout: &Layout, volume: u64, root: &Root, store: &mut dyn Store) 
 }
 
 /// Opens what is there. Nothing is written but a new checkpoint, beside the one that is valid: so a power cut leaves what is found again.
-pub(super) fn recover(store: &mut dyn Store) -> Result<Recovered, LayerError> {
+pub(super) fn recover(store: &mut Store<'_>) -> Result<Recovered, LayerError> {
     // What a process that was killed had written may still be volatile, and what is written below is beside what is read here.
     store.flush()?;
     let limits = store.limits();
@@ -142,7 +142,7 @@ pub(super) fn recover(store: &mut dyn Store) -> Result<Recovered, LayerError> {
     Ok(Recovered { layout, volume, root, map, segments, clock, lost_pages: lost })
 }
 
-fn newest_root(layout: &Layout, volume: u64, store: &mut dyn Store) -> Result<Root, LayerError> {
+fn newest_root(layout: &Layout, volume: u64, store: &mut Store<'_>) -> Result<Root, LayerError> {
     let mut newest: Option<Root> = None;
     let mut bytes = vec![0; layout.root_bytes()];
     for slot in 0..2 {
@@ -175,7 +175,7 @@ struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    fn from(layout: &'a Layout, volume: u64, root: &Root, store: &mut dyn Store) -> Result<Self, LayerError> {
+    fn from(layout: &'a Layout, volume: u64, root: &Root, store: &mut Store<'_>) -> Result<Self, LayerError> {
         let mut map = vec![NOWHERE; layout.logical_pages as usize];
         let mut segments = vec![Segment::default(); layout.segments as usize];
         let page = layout.page_bytes as usize;
@@ -215,7 +215,7 @@ impl<'a> Replay<'a> {
     }
 
     /// Replays all summaries from the checkpoint on, as far as they follow each other.
-    fn run(&mut self, root: &Root, store: &mut dyn Store) -> Result<(), LayerError> {
+    fn run(&mut self, root: &Root, store: &mut Store<'_>) -> Result<(), LayerError> {
         let (entries, durable) = self.read_summaries(root, store)?;
         let first = root.replay_index;
         let to_check = entries.len().min(durable.saturating_sub(first) as usize);
@@ -228,7 +228,7 @@ impl<'a> Replay<'a> {
     }
 
     /// All entries in order, and the number of those before which all are durable.
-    fn read_summaries(&mut self, root: &Root, store: &mut dyn Store) -> Result<(Vec<Entry>, u64), LayerError> {
+    fn read_summaries(&mut self, root: &Root, store: &mut Store<'_>) -> Result<(Vec<Entry>, u64), LayerError> {
         let mut entries = Vec::new();
         let mut durable = root.durable;
         let mut bytes = vec![0; self.layout.page_bytes as usize];
@@ -257,7 +257,7 @@ impl<'a> Replay<'a> {
     }
 
     /// Which pages hold what their entries say.
-    fn check_pages(&self, entries: &[Entry], store: &mut dyn Store) -> Result<Vec<bool>, LayerError> {
+    fn check_pages(&self, entries: &[Entry], store: &mut Store<'_>) -> Result<Vec<bool>, LayerError> {
         let page = self.layout.page_bytes as usize;
         let mut is_there = vec![true; entries.len()];
         let physical = self.layout.segments * self.layout.pages_per_segment;

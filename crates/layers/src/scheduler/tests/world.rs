@@ -1,12 +1,13 @@
 //! A scheduler between a host and a device that both do what they like, and what each sector may hold.
 
+use block::Immediate;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 use registry::Spec;
 use units::IoOp;
 
 use crate::scheduler::ENTRY;
-use crate::{Actions, Command, Data, Facts, Failure, Layer, Limits, Making, Reply, Signal, Sparse};
+use crate::{Actions, Command, Data, Facts, Failure, Layer, Limits, Making, Reply, Signal, Store};
 
 pub const SECTOR: u32 = 16;
 pub const LIMITS: Limits = Limits { capacity_bytes: 64 * SECTOR as u64, sector_bytes: SECTOR, most_bytes: 16 * SECTOR };
@@ -14,7 +15,7 @@ pub const LIMITS: Limits = Limits { capacity_bytes: 64 * SECTOR as u64, sector_b
 /// A scheduler with these parameters.
 pub fn made(text: &str, limits: Limits) -> Box<dyn Layer> {
     let args = ENTRY.info.accept(&Spec::parse(text).unwrap()).unwrap();
-    (ENTRY.open)(&Making { args: &args, facts: &Facts::default(), seed: 0 }, &mut Sparse::new(limits)).unwrap()
+    (ENTRY.open)(&Making { args: &args, facts: &Facts::default(), seed: 0 }, &mut Store::new(&mut Immediate::sparse(limits))).unwrap()
 }
 
 /// A sector of a write: its tag, and where it belongs.

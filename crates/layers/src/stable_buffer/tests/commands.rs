@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 
+use block::{Immediate, Store};
 use units::IoOp;
 
 use super::TIMES;
-use crate::{Actions, Command, Counter, Data, Facts, Failure, LAYERS, Layer, Limits, Making, Reply, Signal, Sparse};
+use crate::{Actions, Command, Counter, Data, Facts, Failure, LAYERS, Layer, Limits, Making, Reply, Signal};
 
 const PAGE: u64 = 4096;
 const LIMITS: Limits = Limits { capacity_bytes: 4 << 20, sector_bytes: 512, most_bytes: 1 << 16 };
@@ -24,7 +25,8 @@ impl Bench {
     fn new(parameters: &str) -> Self {
         let (entry, args) = crate::parse(&format!("stable_buffer({TIMES},focused_area=64Ki,{parameters})")).unwrap().remove(0);
         let making = Making { args: &args, facts: &Facts::default(), seed: 1 };
-        let mut below = Sparse::new(LIMITS);
+        let mut below = Immediate::sparse(LIMITS);
+        let mut below = Store::new(&mut below);
         (entry.format)(&making, &mut below).unwrap();
         let layer = (entry.open)(&making, &mut below).unwrap();
         let area = layer.limits().capacity_bytes;

@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 /// The bytes of a command, in one or more pieces; or none, where a trace that holds no data is played.
 ///
 /// A layer passes on what it was given: where there are no bytes above, there are none below, and lengths are those of the commands.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Data {
     /// No bytes: of reads and flushes on their way down, and of everything where a trace without data is played.
     #[default]

@@ -34,7 +34,7 @@ impl Command {
     /// A write.
     #[must_use]
     pub fn write(id: u32, offset: u64, data: Data) -> Self {
-        Self { data: data.clone(), ..Self::new(id, IoOp::Write, offset, data.len() as u32) }
+        Self { id, op: IoOp::Write, offset, length: data.len() as u32, is_fua: false, data }
     }
 
     /// The same, failed.
@@ -104,6 +104,17 @@ pub enum Failure {
         /// What happened first.
         cause: Arc<str>,
     },
+}
+
+impl Failure {
+    /// What the device or the system says, without the command.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Io { reason, .. } => reason.to_string(),
+            Self::Poisoned { .. } => self.to_string(),
+        }
+    }
 }
 
 /// What may be asked of a layer or device.

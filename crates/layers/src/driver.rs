@@ -7,7 +7,7 @@ use block::{BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, Fail
 use rustc_hash::FxHashMap;
 use units::{IoOp, Nanos};
 
-use crate::{Actions, Stack};
+use crate::{Actions, Meter, Stack};
 
 /// Somebody who looks on while a driver works, to measure it: see [`crate::Meter`].
 pub trait Watch {
@@ -103,8 +103,9 @@ impl<D: BlockDevice, S: BorrowMut<Stack>, W: Watch> Driver<D, S, W> {
     }
 
     /// Who looks on.
-    pub const fn watch_mut(&mut self) -> &mut W {
-        &mut self.watch
+    #[must_use]
+    pub const fn watch(&self) -> &W {
+        &self.watch
     }
 
     /// The first command that failed below, whatever the layers made of it.
@@ -268,6 +269,13 @@ impl<D: BlockDevice, S: BorrowMut<Stack>, W: Watch> Driver<D, S, W> {
             }
         }
         Ok(())
+    }
+}
+
+impl<D: BlockDevice, S: BorrowMut<Stack>> Driver<D, S, Meter> {
+    /// Takes a sample of what the layers have counted now.
+    pub fn sample(&mut self, now: Nanos) {
+        self.watch.sample(self.stack.borrow(), now);
     }
 }
 

@@ -177,7 +177,7 @@ mod tests {
             driver.submit(if id % 2 == 0 { Command::new(id, IoOp::Read, at, 4096) } else { Command::write(id, at, Data::zeros(4096)) });
         }
         driver.settle().unwrap();
-        let meter = driver.watch_mut();
+        let meter = driver.watch();
         let write = meter.below()[IoOp::Write as usize];
         assert_eq!((write.commands, write.bytes), (4, 4 * 4096));
         assert_eq!(meter.busy_ns(), (0, 0), "it takes no time");

@@ -12,7 +12,9 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use devices::{BlockDevice as _, Simulated, SimulatedSettings};
+use block::BlockDevice as _;
+
+use devices::{Simulated, SimulatedSettings};
 use prober::{Bench, Chart, Finding, Known, Region, Settings, Value};
 use ssd::drive::profile;
 use ssd::drive::state::State;
@@ -127,7 +129,7 @@ fn run(arguments: &[String]) -> Result<(), String> {
     let progress = Progress::default();
     let settings = SimulatedSettings { state: options.state(region, page_bytes)?, seed: options.seed };
     let mut device = Simulated::new(&profile.name, &profile, settings, &progress).map_err(|error| words(&error))?;
-    println!("{}: {} bytes, region {} + {}", profile.name, device.info().capacity_bytes, region.offset, region.length);
+    println!("{}: {} bytes, region {} + {}", profile.name, device.info().limits.capacity_bytes, region.offset, region.length);
     let settings = Settings { region, seed: options.seed, may_write: true, budget: (options.budget_s * 1e9) as u64 };
     let mut known = Known::default();
     for spec in specs.split('+') {

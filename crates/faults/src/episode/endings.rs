@@ -207,9 +207,9 @@ impl Run<'_> {
         let judged = reopened.and_then(|(mut stack, is_cut)| {
             read_all(&mut stack, &mut device, &mut self.buffer, &mut first)?;
             if is_cut {
-                self.oracle.cut(&first)?
+                self.oracle.cut(&first)?;
             } else {
-                self.oracle.kill(&first)?
+                self.oracle.kill(&first)?;
             }
             Ok(stack)
         });

@@ -125,7 +125,7 @@ fn of_reads(latencies: &mut [f64], wait: f64) -> (f64, Vec<f64>) {
 impl Pilot {
     fn measure(bench: &mut Bench<'_>, random: &mut Pcg64Mcg, units: &Units, page: Option<u64>, time: Nanos) -> Result<Self, ProbeError> {
         let Units { order, sector, wait, count } = *units;
-        let longest = page.unwrap_or(order.chunk).min(u64::from(bench.device().most_bytes));
+        let longest = page.unwrap_or(order.chunk).min(u64::from(bench.device().limits.most_bytes));
         let sizes: Vec<u64> =
             (0..).map(|power| sector << power).take_while(|&size| size <= longest && order.chunk.is_multiple_of(size)).collect();
         let mut latencies = vec![Vec::new(); sizes.len()];

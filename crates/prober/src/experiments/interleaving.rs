@@ -80,7 +80,7 @@ pub(super) fn prepare(
 ) -> Result<(Area, Chunks), ProbeError> {
     const UNIT: u64 = 12 << 16;
     let time = bench.part_of_budget(4);
-    let sector = u64::from(bench.device().sector_bytes);
+    let sector = u64::from(bench.device().limits.sector_bytes);
     let area = inside::prepare(bench, name, UNIT, 4 * UNIT, 1 << 30, time)?;
     let (bytes, is_known) = match known.number("chunk_bytes") {
         Some(bytes) => (bytes as u64, known.sure_number("chunk_bytes").is_some()),
@@ -93,7 +93,7 @@ pub(super) fn prepare(
     if bytes <= sector {
         return Ok((area, Chunks { bytes: sector, phase: 0, is_sure: is_known, depth: 0.0 }));
     }
-    let most = u64::from(bench.device().most_bytes).min(area.bytes / FEWEST_CHUNKS);
+    let most = u64::from(bench.device().limits.most_bytes).min(area.bytes / FEWEST_CHUNKS);
     if bytes > most || !bytes.is_multiple_of(sector) {
         let reason = format!(
             "chunks of {bytes} bytes cannot be read and written whole: the device and the {} bytes that were written allow {sector} to {most}, \
@@ -125,7 +125,7 @@ fn run(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pro
             let rise = units.rises.last().expect("units were found by a rise");
             if !split.is_settled(rise) {
                 let wait = 2.0 * rise.mean;
-                let units = channels::Units { order, count, sector: u64::from(bench.device().sector_bytes), wait };
+                let units = channels::Units { order, count, sector: u64::from(bench.device().limits.sector_bytes), wait };
                 // What is left, less an eighth for the chart.
                 let left = (7 * bench.part_of_budget(8)).saturating_sub(bench.now() - start);
                 let time = left.max(bench.part_of_budget(8));
@@ -237,7 +237,7 @@ fn play_pairs(
     each: usize,
     cells: &mut Cells,
 ) -> Result<(), ProbeError> {
-    let sector = u64::from(bench.device().sector_bytes);
+    let sector = u64::from(bench.device().limits.sector_bytes);
     let mut bursts: Vec<Burst<2>> = Vec::with_capacity(each * distances.len());
     for (condition, &distance) in distances.iter().enumerate() {
         for _ in 0..each {
@@ -448,7 +448,7 @@ fn measure_page_reads(
     order: &ByAddress,
     page: u64,
 ) -> Result<PageReads, ProbeError> {
-    let sector = u64::from(bench.device().sector_bytes);
+    let sector = u64::from(bench.device().limits.sector_bytes);
     if page <= sector {
         return Ok(PageReads::default());
     }

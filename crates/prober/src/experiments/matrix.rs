@@ -1,6 +1,6 @@
 //! The matrix of throughputs that profiles are fitted to.
 
-use devices::Kind;
+use block::DeviceKind;
 use registry::{Args, Info, Param, ParamKind};
 
 use super::{Experiment, Group};
@@ -58,12 +58,12 @@ const fn bytes(name: &'static str, help: &'static str) -> Param {
 }
 
 fn body(bench: &mut Bench<'_>, args: &Args, known: &Known, writes: bool) -> Result<Finding, ProbeError> {
-    let mut cells = standard_cells(bench.device().sector_bytes);
+    let mut cells = standard_cells(bench.device().limits.sector_bytes);
     if !writes {
         cells.retain(|cell| cell.reads >= 1.0);
     }
     let device = bench.device();
-    let (most_bytes, depth, sector) = (device.most_bytes, device.queue_depth, device.sector_bytes);
+    let (most_bytes, depth, sector) = (device.limits.most_bytes, device.queue_depth, device.limits.sector_bytes);
     let area = args.integer("area");
     let region = bench.region().length;
     if area > region || !area.is_multiple_of(u64::from(sector)) {
@@ -94,7 +94,7 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known, writes: bool) -> Resu
             .notes
             .push(format!("{few} cells were left out: too few of their requests ended within the time for each; a larger budget helps"));
     }
-    if !writes && bench.device().kind != Kind::Simulated {
+    if !writes && bench.device().kind != DeviceKind::Simulated {
         finding.notes.push("what was never written may be read without flash: the reads are right only where data lie".to_owned());
     }
     Ok(finding)
@@ -102,7 +102,8 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known, writes: bool) -> Resu
 
 #[cfg(test)]
 mod tests {
-    use devices::{BlockDevice as _, Simulated, SimulatedSettings};
+    use block::BlockDevice as _;
+    use devices::{Simulated, SimulatedSettings};
     use ssd::drive::profile;
     use ssd::drive::state::State;
     use units::Progress;
@@ -116,7 +117,7 @@ mod tests {
         let profile = profile::load("a16").unwrap().with_overrides(&changes).unwrap();
         let settings = SimulatedSettings { state: State::Filled, seed: 1 };
         let mut device = Simulated::new("sim:a16", &profile, settings, &Progress::default()).unwrap();
-        let region = Region { offset: 0, length: device.info().capacity_bytes.min(16 << 20) };
+        let region = Region { offset: 0, length: device.info().limits.capacity_bytes.min(16 << 20) };
         let progress = Progress::default();
         let mut bench = Bench::new(&mut device, Settings { region, seed: 1, may_write: true, budget }, &progress);
         let args = experiment.info.accept(&registry::Spec::parse(experiment.info.name).unwrap()).unwrap();

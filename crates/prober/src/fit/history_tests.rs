@@ -1,6 +1,8 @@
 //! What a write meets depends on all writes before it: candidates are measured just as the target was.
 
-use devices::{BlockDevice as _, Simulated, SimulatedSettings};
+use block::BlockDevice as _;
+
+use devices::{Simulated, SimulatedSettings};
 use ssd::drive::profile;
 use ssd::drive::state::State;
 
@@ -33,7 +35,7 @@ fn measured(profile: &Profile) -> Matrix {
     cells.retain(|cell| cell.size_bytes <= 65_536 && [1, 16].contains(&cell.depth));
     let progress = Progress::default();
     let mut device = Simulated::new("target", profile, SimulatedSettings { state: State::Filled, seed: 1 }, &progress).unwrap();
-    let region = Region { offset: 0, length: device.info().capacity_bytes };
+    let region = Region { offset: 0, length: device.info().limits.capacity_bytes };
     let mut bench = Bench::new(&mut device, Settings { region, seed: 1, may_write: true, budget: 1 }, &progress);
     measure_matrix(&mut bench, &PROTOCOL, &cells, Preparation::Fill).unwrap()
 }

@@ -2,7 +2,9 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use devices::{BlockDevice as _, Simulated, SimulatedSettings};
+use block::BlockDevice as _;
+
+use devices::{Simulated, SimulatedSettings};
 use ssd::drive::profile::Profile;
 use ssd::drive::state::State;
 use units::{Cancelled, Progress};
@@ -83,7 +85,7 @@ impl Simulator<'_> {
         let state = if is_log_block { State::Loaded { pages } } else { State::Filled };
         let settings = SimulatedSettings { state, seed: self.seed };
         let mut device = Simulated::new("candidate", &small, settings, progress)?;
-        let region = Region { offset: 0, length: self.protocol.area_bytes.min(device.info().capacity_bytes) };
+        let region = Region { offset: 0, length: self.protocol.area_bytes.min(device.info().limits.capacity_bytes) };
         let settings = Settings { region, seed: self.seed, may_write: true, budget: u64::MAX };
         let mut bench = Bench::new(&mut device, settings, progress).given_up_when_stopped();
         measure_within(&mut bench, &self.protocol, &extent.times(target, &self.protocol), preparation)

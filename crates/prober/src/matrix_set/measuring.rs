@@ -246,7 +246,8 @@ impl Measuring {
         let (begin, range) = (bench.region().offset + offset, self.protocol.area_bytes - offset);
         let seed = number.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ u64::from(self.protocol.seed);
         let device = bench.device();
-        Pattern::parse(&format!("{open},offset={begin},range={range})"), seed)?.source(device.capacity_bytes, device.sector_bytes)
+        Pattern::parse(&format!("{open},offset={begin},range={range})"), seed)?
+            .source(device.limits.capacity_bytes, device.limits.sector_bytes)
     }
 }
 

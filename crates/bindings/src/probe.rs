@@ -171,7 +171,7 @@ fn read_bytes_per_second(
     let budget = budget_of(seconds)?;
     let region = region_of(device, region_offset, region_bytes)?;
     let about = device.about();
-    let (sector, most) = (u64::from(about.sector_bytes), u64::from(about.most_bytes));
+    let (sector, most) = (u64::from(about.limits.sector_bytes), u64::from(about.limits.most_bytes));
     let size_bytes = (1 << 20).min(most).min(region.length) / sector * sector;
     let cell = Cell { access: Access::Sequential, reads: 1.0, size_bytes: size_bytes as u32, depth: about.queue_depth.min(8) };
     let settings = Settings { region, seed: 1, may_write: false, budget };

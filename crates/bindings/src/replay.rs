@@ -192,7 +192,7 @@ fn replay_on<'py>(
         let name = trace.0.path.display();
         return Err(errors::input_error(format!("{name}: it has no times; right would be a closed pace without waiting")));
     }
-    let length = region_bytes.unwrap_or(about.capacity_bytes.saturating_sub(region_offset));
+    let length = region_bytes.unwrap_or(about.limits.capacity_bytes.saturating_sub(region_offset));
     let region = Region { offset: region_offset, length };
     let fit = Fit::new(&trace.0.totals, about, region, remap_of(remap)?).map_err(replay_error)?;
     let source = Fitted::new(trace.0.source().map_err(replay_error)?, fit);

@@ -231,7 +231,7 @@ fn a_read_that_fails_fails_alone_and_a_write_that_fails_poisons() {
         bench.actions.up.pop().unwrap().outcome.unwrap_err().to_string()
     };
     let told = fail(&mut bench, IoOp::Read);
-    assert!(told.starts_with("a read at byte") && told.ends_with("broken"), "{told}");
+    assert!(told.starts_with("read of 4096 bytes at byte") && told.ends_with("broken"), "{told}");
     bench.write(6);
     let told = fail(&mut bench, IoOp::Write);
     assert!(told.starts_with("the layer `stable_buffer` takes nothing any more") && told.ends_with("failed: broken"), "{told}");

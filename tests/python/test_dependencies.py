@@ -19,11 +19,10 @@ from support import ROOT, find_program
 # its own step.
 STEPS = (
     {"units", "registry"},
-    {"traces", "models"},
+    {"traces", "models", "block"},
     {"placement"},
     {"ssd"},
-    {"layers"},
-    {"devices"},
+    {"layers", "devices"},
     {"prober", "replay", "faults"},
     {"servers"},
     {"bindings"},
@@ -31,7 +30,7 @@ STEPS = (
 MAY_BE_UNSAFE = {"devices", "servers", "prober"}
 # Kinds of I/O, clocks and unseeded randomness that a crate of pure computation has no business
 # with.
-PURE = {"units", "registry", "models", "placement", "ssd", "layers"}
+PURE = {"units", "registry", "block", "models", "placement", "ssd", "layers"}
 IMPURE = re.compile(
     r"\b(std::fs|std::net|std::process|SystemTime|thread_rng|rand::rng\(\)|from_os_rng)\b"
 )
@@ -109,6 +108,31 @@ def _sources() -> dict[str, str]:
 
 def test_dependencies_point_down_the_road() -> None:
     assert violations(_edges(_metadata())) == []
+
+
+def drawn(text: str) -> dict[str, set[str]]:
+    """Crate -> crates that it may depend on, as the table of ARCHITECTURE.md has it."""
+    table = text.split("## Crates")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \|.*\| ([^|]+) \|$", table, re.MULTILINE)
+    everything = {name for name, _ in rows}
+    words = {"nothing": set(), "all of the above": everything}
+    return {name: words.get(may, set(may.split(", "))) - {name} for name, may in rows}
+
+
+def test_the_table_of_the_architecture_tells_what_the_manifests_do() -> None:
+    table = drawn((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"))
+    edges = _edges(_metadata())
+    assert set(table) == set(edges)
+    extra = {name: needed - table[name] for name, needed in edges.items() if needed - table[name]}
+    unused = {name: may - edges[name] for name, may in table.items() if may - edges[name]}
+    unused.pop("bindings", None)
+    assert (extra, unused) == ({}, {})
+
+
+def test_the_table_is_read_as_it_is_drawn() -> None:
+    rows = ("| `a` | x | nothing |", "| `b` | y | a |", "| `c` | z | all of the above |")
+    text = "\n".join(["## Crates", *rows, "## Next", "| `d` | x | a |"])
+    assert drawn(text) == {"a": set(), "b": {"a"}, "c": {"a", "b"}}
 
 
 def test_nothing_depends_on_the_bindings() -> None:

@@ -2,9 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use ::devices::{
-    Access, BlockDevice, DeviceError, DeviceInfo, Opening, Simulated, SimulatedSettings,
-};
+use ::block::{BlockDevice, DeviceInfo, Limits};
+use ::devices::{Access, DeviceError, Opening, Simulated, SimulatedSettings};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use ssd::drive::profile;
@@ -52,16 +51,8 @@ impl Device {
     /// sector_bytes, queue_depth, most_bytes, is_read_only, has_trim, is_virtual.
     #[getter]
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let DeviceInfo {
-            name,
-            model,
-            kind,
-            capacity_bytes,
-            sector_bytes,
-            queue_depth,
-            most_bytes,
-            ..
-        } = &self.info;
+        let DeviceInfo { name, model, kind, limits, queue_depth, .. } = &self.info;
+        let Limits { capacity_bytes, sector_bytes, most_bytes } = limits;
         let dict = PyDict::new(py);
         dict.set_item("name", name)?;
         dict.set_item("model", model)?;
@@ -82,10 +73,9 @@ impl Device {
     }
 }
 
-/// A device that does not do what was asked of it is a failed run; all else is wrong use.
+/// A device that cannot be opened is wrong use.
 pub fn device_error(error: DeviceError) -> PyErr {
     match error {
-        DeviceError::Request { .. } | DeviceError::Gone { .. } => errors::run_error(error),
         DeviceError::Cancelled(cancelled) => errors::cancelled(cancelled),
         DeviceError::Spec { .. }
         | DeviceError::Open { .. }

@@ -1,9 +1,12 @@
 //! Stacks of layers: what there is, and traces played on them.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
-use ::devices::{BlockDevice, DeviceInfo, FlashWork, Part, Signal, Stacked, limits};
-use ::layers::{Facts, LAYERS, LayerError, PatternTimes, Piece, Sparse, Stack, Thresholds};
+use ::block::{BlockDevice, BlockError, DeviceInfo, FlashWork, Immediate, Limits, Part, Signal};
+use ::layers::{
+    Driver, Facts, LAYERS, LayerError, Meter, PatternTimes, Piece, Sample, Sent, Stack, Thresholds,
+};
 use ::replay::{
     Ahead, Fit, Fitted, FittedCounts, Flushing, Played, Region, ReplayError, Settings, play_with,
 };
@@ -40,7 +43,7 @@ pub fn layer_dicts(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
 /// A stack that cannot be made is wrong use, a device that fails meanwhile a failed run.
 fn layer_error(error: LayerError) -> PyErr {
     match error {
-        LayerError::Device(failure) => errors::run_error(failure),
+        LayerError::Device(_) | LayerError::Gone(_) => errors::run_error(error),
         other => errors::input_error(other),
     }
 }
@@ -153,6 +156,12 @@ impl Checkpoints {
     }
 }
 
+/// The time of this machine, in nanoseconds.
+fn clock_ns() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_nanos() as u64
+}
+
 /// How a stack is measured.
 struct Measuring<'a> {
     stack: Stack,
@@ -168,9 +177,10 @@ struct Measuring<'a> {
 struct Outcome {
     played: Played,
     fitted: FittedCounts,
-    below: [::devices::Sent; IoOp::ALL.len()],
-    busy: ::devices::Busy,
-    samples: Vec<::devices::Sample>,
+    below: [Sent; IoOp::ALL.len()],
+    /// With reads, and with all else.
+    busy_ns: (Nanos, Nanos),
+    samples: Vec<Sample>,
     computing_ns: u64,
     drained_ns: Nanos,
     capacity_bytes: u64,
@@ -185,40 +195,47 @@ impl Measuring<'_> {
         trace: &LoadedTrace,
     ) -> Result<Outcome, ReplayError> {
         let before = device.flash_work();
-        let mut stacked = Stacked::new(device, self.stack, self.sample_every);
+        let mut driver =
+            Driver::watched(device, self.stack, Meter::new(self.sample_every, clock_ns));
         let fitted = Fitted::new(trace.0.source()?, self.fit);
         let counts = fitted.counts();
         let mut requests = Ahead::new(self.checkpoints.among(Box::new(fitted)));
         let mut played = play_with(
-            &mut stacked,
+            &mut driver,
             &mut requests,
             &self.checkpoints.signals(),
             self.settings,
             self.progress,
         );
-        let ended_at = stacked.now();
+        let ended_at = driver.now();
         if self.drains && played.ended.is_none() {
             let progress = self.progress;
-            played.ended =
-                stacked.drain(&mut || progress.advance(0).is_ok()).err().map(ReplayError::Device);
+            let drained = driver.drain(&mut || progress.advance(0).is_ok());
+            let failed = driver
+                .failure()
+                .cloned()
+                .map(|failure| BlockError::Failed { name: driver.info().name.clone(), failure });
+            played.ended = drained.err().or(failed).map(ReplayError::Device);
         }
-        stacked.sample_now();
+        let now = driver.now();
+        driver.sample(now);
+        let meter = driver.watch();
         Ok(Outcome {
             played,
             fitted: counts(),
-            below: *stacked.below(),
-            busy: stacked.busy(),
-            samples: stacked.samples().to_vec(),
-            computing_ns: stacked.computing().as_nanos() as u64,
-            drained_ns: stacked.now() - ended_at,
-            capacity_bytes: stacked.info().capacity_bytes,
-            work: stacked.flash_work().zip(before).map(|(now, before)| FlashWork {
+            below: *meter.below(),
+            busy_ns: meter.busy_ns(),
+            samples: meter.samples().to_vec(),
+            computing_ns: meter.computing_ns(),
+            drained_ns: now - ended_at,
+            capacity_bytes: driver.info().limits.capacity_bytes,
+            work: driver.flash_work().zip(before).map(|(now, before)| FlashWork {
                 page_bytes: now.page_bytes,
                 page_reads: now.page_reads - before.page_reads,
                 page_programs: now.page_programs - before.page_programs,
                 erases: now.erases - before.erases,
             }),
-            layers: stacked.stack().layers().iter().map(|layer| layer.name()).collect(),
+            layers: driver.stack().layers().iter().map(|layer| layer.name()).collect(),
         })
     }
 }
@@ -290,13 +307,10 @@ fn replay_layers<'py>(
     let facts = facts_of(facts)?;
     let stack = open_blank(stack, &facts, seed, about)?;
     let mut above = about.clone();
-    above.capacity_bytes = stack.limits().capacity_bytes;
-    let length = above_bytes.unwrap_or(above.capacity_bytes);
-    if length == 0
-        || length > above.capacity_bytes
-        || !length.is_multiple_of(u64::from(above.sector_bytes))
-    {
-        let whole = above.capacity_bytes;
+    above.limits.capacity_bytes = stack.limits().capacity_bytes;
+    let Limits { capacity_bytes: whole, sector_bytes, .. } = above.limits;
+    let length = above_bytes.unwrap_or(whole);
+    if length == 0 || length > whole || !length.is_multiple_of(u64::from(sector_bytes)) {
         return Err(errors::input_error(format!(
             "above_bytes is {length}: it must be whole sectors of the {whole} bytes that the stack \
              offers"
@@ -307,7 +321,7 @@ fn replay_layers<'py>(
     let progress = progress::shared(progress);
     progress.set_total(trace.0.totals.requests());
     let mut held = device.lock()?;
-    let mut part = Part::new(&mut **held, region_offset, about.capacity_bytes);
+    let mut part = Part::new(&mut **held, region_offset, about.limits.capacity_bytes);
     let settings = Settings { pace, keeps_going: false };
     let measuring = Measuring {
         stack,
@@ -333,7 +347,7 @@ fn replay_layers<'py>(
 
 /// What is known of a part of a device.
 fn part_of(about: &DeviceInfo, offset: u64, length: Option<u64>) -> PyResult<DeviceInfo> {
-    let (capacity, sector) = (about.capacity_bytes, u64::from(about.sector_bytes));
+    let (capacity, sector) = (about.limits.capacity_bytes, u64::from(about.limits.sector_bytes));
     let length = length.unwrap_or(capacity.saturating_sub(offset));
     let is_within = offset.checked_add(length).is_some_and(|end| end <= capacity);
     if length == 0 || !is_within || !offset.is_multiple_of(sector) || !length.is_multiple_of(sector)
@@ -344,18 +358,14 @@ fn part_of(about: &DeviceInfo, offset: u64, length: Option<u64>) -> PyResult<Dev
              its {capacity} bytes"
         )));
     }
-    Ok(DeviceInfo { capacity_bytes: length, ..about.clone() })
+    let limits = Limits { capacity_bytes: length, ..about.limits };
+    Ok(DeviceInfo { limits, ..about.clone() })
 }
 
 /// A stack as it is when it has just been formatted. Requests carry no data, so that the device
 /// itself need not be written for that.
-fn open_blank(
-    text: &str,
-    facts: &Facts,
-    seed: u64,
-    about: &::devices::DeviceInfo,
-) -> PyResult<Stack> {
-    let mut blank = Sparse::new(limits(about));
+fn open_blank(text: &str, facts: &Facts, seed: u64, about: &DeviceInfo) -> PyResult<Stack> {
+    let mut blank = Immediate::sparse(about.limits);
     ::layers::format(text, facts, seed, &mut blank).map_err(layer_error)?;
     ::layers::open(text, facts, seed, &mut blank).map_err(layer_error)
 }
@@ -402,10 +412,10 @@ fn counters(layers: &[&'static str]) -> impl Iterator<Item = (usize, &'static st
 fn layers_dict<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
     let (dict, below) = (PyDict::new(py), PyDict::new(py));
     for (op, sent) in
-        IoOp::ALL.into_iter().zip(&outcome.below).filter(|(_, sent)| sent.requests > 0)
+        IoOp::ALL.into_iter().zip(&outcome.below).filter(|(_, sent)| sent.commands > 0)
     {
         let one = PyDict::new(py);
-        one.set_item("requests", sent.requests)?;
+        one.set_item("requests", sent.commands)?;
         one.set_item("bytes", sent.bytes)?;
         one.set_item("latency_ns", sent.latency_ns)?;
         below.set_item(op.name(), one)?;
@@ -421,8 +431,8 @@ fn layers_dict<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, P
     dict.set_item("capacity_bytes", outcome.capacity_bytes)?;
     dict.set_item("below", below)?;
     let busy = PyDict::new(py);
-    busy.set_item("reads", outcome.busy.reads_ns)?;
-    busy.set_item("changes", outcome.busy.changes_ns)?;
+    busy.set_item("reads", outcome.busy_ns.0)?;
+    busy.set_item("changes", outcome.busy_ns.1)?;
     dict.set_item("busy_ns", busy)?;
     dict.set_item("flash", flash.transpose()?)?;
     dict.set_item("computing_seconds", outcome.computing_ns as f64 / 1e9)?;

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use units::Nanos;
 
-use crate::devices::{Device, device_error};
+use crate::devices::Device;
 use crate::errors;
 use crate::progress::{self, Progress};
 use crate::registry::info_dict;
@@ -59,10 +59,11 @@ fn with_all_parameters(entry: &Experiment, args: &Args) -> String {
 fn probe_error(error: ProbeError) -> PyErr {
     match error {
         // A device that was opened and does not go on is no wrong use any more.
-        ProbeError::Device(error @ ::devices::DeviceError::Simulated { .. }) => {
-            errors::run_error(error)
+        ProbeError::Device(error) => errors::run_error(error),
+        ProbeError::Drive(::devices::DeviceError::Cancelled(cancelled)) => {
+            errors::cancelled(cancelled)
         }
-        ProbeError::Device(error) => device_error(error),
+        ProbeError::Drive(error) => errors::run_error(error),
         ProbeError::Spec(error) => errors::input_error(error),
         ProbeError::Impossible { .. } => errors::ImpossibleError::new_err(error.to_string()),
         ProbeError::Source(error) => errors::run_error(error),
@@ -82,7 +83,7 @@ fn budget_of(seconds: f64) -> PyResult<Nanos> {
 /// The region, if the device has it.
 fn region_of(device: &Device, offset: u64, length: Option<u64>) -> PyResult<Region> {
     let about = device.about();
-    let (sector, capacity) = (u64::from(about.sector_bytes), about.capacity_bytes);
+    let (sector, capacity) = (u64::from(about.limits.sector_bytes), about.limits.capacity_bytes);
     let length = length.unwrap_or(capacity.saturating_sub(offset));
     let is_whole = offset.is_multiple_of(sector) && length.is_multiple_of(sector);
     if is_whole && length > 0 && offset.checked_add(length).is_some_and(|end| end <= capacity) {
@@ -201,7 +202,7 @@ fn read_bytes_per_second(
     let budget = budget_of(seconds)?;
     let region = region_of(device, region_offset, region_bytes)?;
     let about = device.about();
-    let (sector, most) = (u64::from(about.sector_bytes), u64::from(about.most_bytes));
+    let (sector, most) = (u64::from(about.limits.sector_bytes), u64::from(about.limits.most_bytes));
     let size_bytes = (1 << 20).min(most).min(region.length) / sector * sector;
     let cell = Cell {
         access: Access::Sequential,

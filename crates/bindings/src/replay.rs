@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ::devices::BlockDevice;
+use ::block::BlockDevice;
 use ::registry::Spec;
 use ::replay::{
     Ahead, Fit, Fitted, FittedCounts, Measured, OpMeasured, Pace, Played, Recorded, Region, Remap,
@@ -15,7 +15,7 @@ use pyo3::types::PyDict;
 use traces::{OpenOptions, TraceError};
 use units::{IoOp, Nanos};
 
-use crate::devices::{Device, device_error};
+use crate::devices::Device;
 use crate::errors;
 use crate::progress::{self, Progress};
 use crate::traces::{source_dicts, trace_error};
@@ -138,7 +138,7 @@ fn load_replay(
 /// What the sender of a replay did wrong, or what failed, as Python's exception.
 pub fn replay_error(error: ReplayError) -> PyErr {
     match error {
-        ReplayError::Device(error) => device_error(error),
+        ReplayError::Device(error) => errors::run_error(error),
         ReplayError::Trace(error) => trace_error(error),
         ReplayError::Source(error) => errors::run_error(error),
         ReplayError::Unusable { .. } => errors::input_error(error),
@@ -230,7 +230,7 @@ fn replay_on<'py>(
             "{name}: it has no times; right would be a closed pace without waiting"
         )));
     }
-    let length = region_bytes.unwrap_or(about.capacity_bytes.saturating_sub(region_offset));
+    let length = region_bytes.unwrap_or(about.limits.capacity_bytes.saturating_sub(region_offset));
     let region = Region { offset: region_offset, length };
     let fit = Fit::new(&trace.0.totals, about, region, remap_of(remap)?).map_err(replay_error)?;
     let source = Fitted::new(trace.0.source().map_err(replay_error)?, fit);

@@ -12,6 +12,7 @@
 
 #![allow(unsafe_code, reason = "memory is shared with the kernel")]
 
+use block::Data;
 use io_uring::IoUring;
 use memmap2::{Advice, MmapMut, MmapOptions, MmapRaw};
 
@@ -72,10 +73,15 @@ impl Pool {
         self.parts(length).0.read_place(slot as usize, length as usize, ring)
     }
 
-    /// The place to write from, with data never written before.
-    pub fn write_place(&mut self, slot: u32, length: u32, ring: &IoUring) -> Place {
+    /// The place to write from: with this data, or without with data never written before.
+    pub fn write_place(&mut self, slot: u32, data: &Data, length: u32, ring: &IoUring) -> Place {
         let (area, content) = self.parts(length);
-        area.write_place(slot as usize, length as usize, content, ring)
+        area.write_place(slot as usize, data, length as usize, content, ring)
+    }
+
+    /// What a read that has ended brought.
+    pub fn brought(&mut self, slot: u32, length: u32) -> Data {
+        self.parts(length).0.brought(slot as usize, length as usize)
     }
 }
 
@@ -151,21 +157,36 @@ impl Area {
     fn write_place(
         &mut self,
         slot: usize,
+        data: &Data,
         length: usize,
         content: &mut Content,
         ring: &IoUring,
     ) -> Place {
         let start = self.writes_skipped + slot * self.stride;
         let bytes = &mut self.writes[start..start + self.slot_bytes];
-        let filled = self.filled[slot];
-        if filled < length {
-            let wanted = rounded(length, self.slot_bytes);
-            content.fill(&mut bytes[filled..wanted]);
-            self.filled[slot] = wanted;
+        if data.is_absent() {
+            let filled = self.filled[slot];
+            if filled < length {
+                let wanted = rounded(length, self.slot_bytes);
+                content.fill(&mut bytes[filled..wanted]);
+                self.filled[slot] = wanted;
+            }
+            content.stamp(&mut bytes[..length]);
+        } else {
+            data.copy_to(&mut bytes[..length]);
         }
-        content.stamp(&mut bytes[..length]);
         let address = bytes.as_mut_ptr();
         self.place(address, self.filled.len() + slot, length, ring)
+    }
+
+    fn brought(&self, slot: usize, length: usize) -> Data {
+        // SAFETY: the slot lies within the mapping, and its read has ended: the kernel writes there
+        // no more.
+        let bytes = unsafe {
+            let address = self.reads.as_ptr().add(self.reads_skipped + slot * self.stride);
+            std::slice::from_raw_parts(address, length)
+        };
+        Data::copy_of(bytes)
     }
 
     fn place(&mut self, address: *mut u8, number: usize, length: usize, ring: &IoUring) -> Place {

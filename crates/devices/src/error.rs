@@ -1,9 +1,9 @@
-//! What can go wrong with a device.
+//! What can go wrong when a device is opened.
 
 use thiserror::Error;
-use units::{Cancelled, IoOp};
+use units::Cancelled;
 
-/// Why a device cannot be opened or used.
+/// Why a device cannot be opened.
 #[derive(Debug, Error)]
 pub enum DeviceError {
     /// The spec is wrong.
@@ -32,37 +32,15 @@ pub enum DeviceError {
         /// Why, and what to do about it.
         reason: String,
     },
-    /// A request failed.
-    #[error("device `{name}`: {} of {length} bytes at byte {offset} failed: {reason}", .op.name())]
-    Request {
-        /// The device.
-        name: String,
-        /// What the request did.
-        op: IoOp,
-        /// First byte.
-        offset: u64,
-        /// Bytes.
-        length: u32,
-        /// What happened, in words, with the system's error.
-        reason: String,
-    },
-    /// The device is no longer what it was when it was opened, or does not answer.
-    #[error("device `{name}`: {reason}")]
-    Gone {
-        /// The device.
-        name: String,
-        /// What happened.
-        reason: String,
-    },
     /// The work was asked to stop.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
-    /// A simulated drive has worn out, or cannot be made.
+    /// A simulated drive cannot be made.
     #[error("device `{name}`: {reason}")]
     Simulated {
         /// The device.
         name: String,
-        /// What happened.
+        /// Why.
         reason: String,
     },
 }

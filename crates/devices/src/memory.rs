@@ -1,12 +1,15 @@
 //! Memory of this process as a block device, to measure what the way to a device costs.
 
+use block::{
+    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, DeviceKind, Limits, Reply,
+};
 use memmap2::{MmapMut, MmapOptions};
 use registry::{Args, Info, Param, ParamKind};
 use units::{IoOp, Nanos};
 
 use crate::clock::Clock;
 use crate::content::Content;
-use crate::{Access, BlockDevice, Completion, DeviceError, DeviceInfo, Kind, Opening, Request};
+use crate::{Access, DeviceError, Opening};
 
 /// How memory is named.
 pub(crate) const INFO: Info = Info {
@@ -31,7 +34,7 @@ pub(crate) const INFO: Info = Info {
 };
 
 /// A device that copies at once whatever is submitted, in real time: the copy is part of
-/// [`BlockDevice::submit`], and the request is completed at the next [`BlockDevice::wait`]. What
+/// [`BlockDevice::submit`], and the command is completed at the next [`BlockDevice::wait`]. What
 /// was never written is zero and takes no memory.
 pub struct Memory {
     info: DeviceInfo,
@@ -60,14 +63,13 @@ impl Memory {
         let info = DeviceInfo {
             name: opening.spec.clone(),
             model: String::new(),
-            kind: Kind::Memory,
-            capacity_bytes,
-            sector_bytes: sector,
+            kind: DeviceKind::Memory,
+            limits: Limits { capacity_bytes, sector_bytes: sector, most_bytes },
             queue_depth: opening.queue_depth,
-            most_bytes,
             is_read_only: opening.access == Access::ReadOnly,
             has_trim: true,
             is_virtual: false,
+            holds_data: opening.holds_data,
         };
         let bytes = memory.map_err(|source| DeviceError::Open {
             name: info.name.clone(),
@@ -75,6 +77,23 @@ impl Memory {
             source,
         })?;
         Ok(Self { info, bytes, buffer, content, clock: Clock::start(), done: Vec::new() })
+    }
+
+    fn carry_out(&mut self, command: &Command) -> Data {
+        let range = command.offset as usize..command.end() as usize;
+        match command.op {
+            IoOp::Read if self.info.holds_data => return Data::copy_of(&self.bytes[range]),
+            IoOp::Read => self.buffer[..range.len()].copy_from_slice(&self.bytes[range]),
+            IoOp::Write if self.info.holds_data => command.data.copy_to(&mut self.bytes[range]),
+            IoOp::Write => {
+                let data = &mut self.buffer[..range.len()];
+                self.content.stamp(data);
+                self.bytes[range].copy_from_slice(data);
+            }
+            IoOp::Trim => self.bytes[range].fill(0),
+            IoOp::Flush => {}
+        }
+        Data::Absent
     }
 }
 
@@ -91,34 +110,23 @@ impl BlockDevice for Memory {
         self.done.len() as u32
     }
 
-    fn submit(&mut self, request: &Request) -> Result<(), DeviceError> {
-        self.info.check(request)?;
+    fn submit(&mut self, command: Command) {
+        let refused = self.info.refuses(&command);
         assert!(
             self.outstanding() < self.info.queue_depth,
-            "no more than {} requests are outstanding",
+            "at most {} commands are outstanding",
             self.info.queue_depth
         );
         let submitted_at = self.clock.now();
-        let range = request.offset as usize..request.offset as usize + request.length as usize;
-        match request.op {
-            IoOp::Read => self.buffer[..range.len()].copy_from_slice(&self.bytes[range]),
-            IoOp::Write => {
-                let data = &mut self.buffer[..range.len()];
-                self.content.stamp(data);
-                self.bytes[range].copy_from_slice(data);
-            }
-            IoOp::Trim => self.bytes[range].fill(0),
-            IoOp::Flush => {}
-        }
+        let outcome = refused.map_or_else(|| Ok(self.carry_out(&command)), Err);
         self.done.push(Completion {
-            handle: request.handle,
+            reply: Reply { id: command.id, outcome },
             submitted_at,
             completed_at: self.clock.now(),
         });
-        Ok(())
     }
 
-    fn wait(&mut self, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), DeviceError> {
+    fn wait(&mut self, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), BlockError> {
         assert!(until < Nanos::MAX || self.outstanding() > 0, "something is waited for");
         if self.done.is_empty() {
             self.clock.sleep_until(until);

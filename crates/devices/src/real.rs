@@ -14,6 +14,7 @@ use std::fs::File;
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
+use block::{BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, DeviceKind, Reply};
 use io_uring::{opcode, squeue, types};
 use units::{IoOp, Nanos};
 
@@ -21,7 +22,7 @@ use crate::buffers::{Place, Pool};
 use crate::clock::{AWAKE, Clock};
 use crate::health::Health;
 use crate::ring::Ring;
-use crate::{BlockDevice, Completion, DeviceError, DeviceInfo, Kind, Request, control};
+use crate::{DeviceError, control};
 
 /// How often it is looked whether the device is still there. A file that was truncated would take
 /// writes as if nothing had happened.
@@ -48,9 +49,9 @@ pub(crate) struct Opened {
     pub is_polled: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Slot {
-    request: Request,
+    command: Command,
     submitted_at: Nanos,
 }
 
@@ -68,8 +69,10 @@ pub(crate) struct Real {
     pool: Option<Pool>,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// Done by calls that block.
+    /// Done by calls that block, or refused.
     done: Vec<Completion>,
+    /// Why it cannot be used any more.
+    gone: Option<BlockError>,
     /// In the ring, sent or not.
     in_ring: u32,
     /// The kernel takes trims of block devices through the ring.
@@ -88,16 +91,16 @@ impl Real {
         let seed = std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)
             .map_or(0, |since| since.as_nanos() as u64);
-        let mut pool = Pool::new(info.queue_depth, info.most_bytes, seed)
+        let mut pool = Pool::new(info.queue_depth, info.limits.most_bytes, seed)
             .map_err(|error| failed("getting memory for its requests", error))?;
         pool.forget_registered(ring.io());
-        let nothing = Request { op: IoOp::Flush, offset: 0, length: 0, is_fua: false, handle: 0 };
+        let nothing = Slot { command: Command::new(0, IoOp::Flush, 0, 0), submitted_at: 0 };
         let depth = info.queue_depth as usize;
         Ok(Self {
             health: Health::new(
                 &file,
-                info.kind == Kind::BlockDevice,
-                info.capacity_bytes,
+                info.kind == DeviceKind::BlockDevice,
+                info.limits.capacity_bytes,
                 is_loop,
             ),
             file,
@@ -106,11 +109,12 @@ impl Real {
             ring,
             thread: thread::current().id(),
             pool: Some(pool),
-            slots: vec![Slot { request: nothing, submitted_at: 0 }; depth],
+            slots: vec![nothing; depth],
             free: (0..depth as u32).rev().collect(),
             done: Vec::new(),
+            gone: None,
             in_ring: 0,
-            can_ring_trim: info.kind == Kind::File || !is_polled,
+            can_ring_trim: info.kind == DeviceKind::File || !is_polled,
             next_check: CHECK_EVERY,
             last_completion: 0,
             info,
@@ -118,7 +122,7 @@ impl Real {
     }
 
     /// A ring belongs to one thread. A device that came to another one gets a new ring.
-    fn own(&mut self) -> Result<(), DeviceError> {
+    fn own(&mut self) -> Result<(), BlockError> {
         let thread = thread::current().id();
         if self.thread == thread {
             return Ok(());
@@ -133,8 +137,8 @@ impl Real {
 
     /// It cannot be used any more: not an error of opening, after which other experiments might go
     /// on.
-    fn gone(&self, reason: String) -> DeviceError {
-        DeviceError::Gone { name: self.info.name.clone(), reason }
+    fn gone(&self, reason: String) -> BlockError {
+        BlockError::Gone { name: self.info.name.clone(), reason }
     }
 
     /// Whether the ring takes such a request; otherwise a call does that blocks.
@@ -146,80 +150,70 @@ impl Real {
         }
     }
 
-    /// Puts a slot's request into the ring's queue.
+    /// Puts a slot's command into the ring's queue.
     fn push(&mut self, number: u32) {
-        let request = self.slots[number as usize].request;
+        let command = &self.slots[number as usize].command;
         let pool = self.pool.as_mut().expect("it is open");
-        let place = match request.op {
-            IoOp::Read => pool.read_place(number, request.length, self.ring.io()),
-            IoOp::Write => pool.write_place(number, request.length, self.ring.io()),
+        let place = match command.op {
+            IoOp::Read => pool.read_place(number, command.length, self.ring.io()),
+            IoOp::Write => pool.write_place(number, &command.data, command.length, self.ring.io()),
             IoOp::Trim | IoOp::Flush => Place { address: std::ptr::null_mut(), registered: None },
         };
-        let entry = entry(&request, place, self.info.kind).user_data(u64::from(number));
+        let entry = entry(command, place, self.info.kind).user_data(u64::from(number));
         // SAFETY: the place belongs to this slot until it is completed, and the pool is dropped
         // after the ring, or leaked.
         unsafe { self.ring.push(&entry) };
     }
 
-    fn do_blocking(&mut self, request: &Request) -> Result<(), DeviceError> {
+    fn do_blocking(&mut self, command: &Command) {
         let submitted_at = self.clock.now();
-        let done = match (request.op, self.info.kind) {
+        let done = match (command.op, self.info.kind) {
             (IoOp::Flush, _) => self.file.sync_data(),
-            (_, Kind::BlockDevice) => {
-                control::discard(&self.file, request.offset, u64::from(request.length))
+            (_, DeviceKind::BlockDevice) => {
+                control::discard(&self.file, command.offset, u64::from(command.length))
             }
-            _ => control::punch_hole(&self.file, request.offset, u64::from(request.length)),
+            _ => control::punch_hole(&self.file, command.offset, u64::from(command.length)),
         };
-        match done {
-            Ok(()) => {
-                self.done.push(Completion {
-                    handle: request.handle,
-                    submitted_at,
-                    completed_at: self.clock.now(),
-                });
-                Ok(())
-            }
-            Err(error) => {
-                let result = -error.raw_os_error().unwrap_or(libc::EIO);
-                Err(self.info.failed(
-                    request,
-                    self.health.reason(&self.file, request.op, request.length, result),
-                ))
-            }
-        }
+        let outcome = done.map(|()| Data::Absent).map_err(|error| {
+            let result = -error.raw_os_error().unwrap_or(libc::EIO);
+            command.failed(self.health.reason(&self.file, command.op, command.length, result))
+        });
+        let reply = Reply { id: command.id, outcome };
+        self.done.push(Completion { reply, submitted_at, completed_at: self.clock.now() });
     }
 
     /// Takes what is completed, waiting up to this time for it, and sends again what is to be tried
-    /// again. The first that failed is told of.
+    /// again.
     fn turn(
         &mut self,
         now: Nanos,
         until: Nanos,
         completed: &mut Vec<Completion>,
-    ) -> Result<(), DeviceError> {
+    ) -> Result<(), BlockError> {
         let left = until.saturating_sub(now);
         if left > AWAKE {
             self.enter(Some(Duration::from_nanos((left - AWAKE).min(LONGEST_SLEEP))))?;
         } else if self.ring.has_unsent() || self.ring.has_news() {
             self.enter(None)?;
         }
-        self.reap(completed)
+        self.reap(completed);
+        Ok(())
     }
 
-    fn enter(&mut self, time: Option<Duration>) -> Result<(), DeviceError> {
+    fn enter(&mut self, time: Option<Duration>) -> Result<(), BlockError> {
         self.ring
             .enter(time)
             .map_err(|error| self.gone(format!("sending requests through io_uring: {error}")))
     }
 
-    fn reap(&mut self, completed: &mut Vec<Completion>) -> Result<(), DeviceError> {
+    fn reap(&mut self, completed: &mut Vec<Completion>) {
         let completed_at = self.clock.now();
         let before = completed.len();
-        let Self { slots, free, ring, in_ring, .. } = self;
+        let Self { slots, free, ring, in_ring, pool, info, .. } = self;
         let mut odd: Vec<(u32, i32)> = Vec::new();
         ring.reap(|number, result| {
             let slot = &slots[number as usize];
-            let Request { op, length, handle, .. } = slot.request;
+            let Command { id, op, length, .. } = slot.command;
             let expected = if matches!(op, IoOp::Read | IoOp::Write) { length as i32 } else { 0 };
             if result != expected {
                 odd.push((number as u32, result));
@@ -227,40 +221,51 @@ impl Real {
             }
             *in_ring -= 1;
             free.push(number as u32);
-            completed.push(Completion { handle, submitted_at: slot.submitted_at, completed_at });
+            let brings = info.holds_data && op == IoOp::Read;
+            let data = if brings {
+                pool.as_mut().expect("it is open").brought(number as u32, length)
+            } else {
+                Data::Absent
+            };
+            completed.push(Completion {
+                reply: Reply { id, outcome: Ok(data) },
+                submitted_at: slot.submitted_at,
+                completed_at,
+            });
         });
         if completed.len() > before {
             self.last_completion = completed_at;
         }
-        odd.into_iter().map(|(number, result)| self.odd(number, result)).fold(Ok(()), Result::and)
+        odd.into_iter().for_each(|(number, result)| self.odd(number, result));
     }
 
-    /// A request that did not simply succeed: it is sent again, done in another way, or has failed.
+    /// A command that did not simply succeed: it is sent again, done in another way, or has failed.
     #[cold]
-    fn odd(&mut self, number: u32, result: i32) -> Result<(), DeviceError> {
-        let request = self.slots[number as usize].request;
+    fn odd(&mut self, number: u32, result: i32) {
         if matches!(-result, libc::EAGAIN | libc::EINTR) {
             // Its time stays that at which it was sent first.
             self.push(number);
-            return Ok(());
+            return;
         }
+        let Slot { command, submitted_at } = self.slots[number as usize].clone();
         self.in_ring -= 1;
         self.free.push(number);
-        if request.op == IoOp::Trim
-            && self.info.kind == Kind::BlockDevice
+        if command.op == IoOp::Trim
+            && self.info.kind == DeviceKind::BlockDevice
             && matches!(-result, libc::EOPNOTSUPP | libc::EINVAL)
             && self.can_ring_trim
         {
             self.can_ring_trim = false;
-            return self.do_blocking(&request);
+            return self.do_blocking(&command);
         }
-        Err(self
-            .info
-            .failed(&request, self.health.reason(&self.file, request.op, request.length, result)))
+        let failure =
+            command.failed(self.health.reason(&self.file, command.op, command.length, result));
+        let reply = Reply { id: command.id, outcome: Err(failure) };
+        self.done.push(Completion { reply, submitted_at, completed_at: self.clock.now() });
     }
 
     /// Whether the device is still what it was, asked now and then.
-    fn check_health(&mut self, now: Nanos) -> Result<(), DeviceError> {
+    fn check_health(&mut self, now: Nanos) -> Result<(), BlockError> {
         if now < self.next_check {
             return Ok(());
         }
@@ -279,8 +284,8 @@ impl Real {
     }
 }
 
-fn entry(request: &Request, place: Place, kind: Kind) -> squeue::Entry {
-    let Request { op, offset, length, is_fua, .. } = *request;
+fn entry(command: &Command, place: Place, kind: DeviceKind) -> squeue::Entry {
+    let Command { op, offset, length, is_fua, .. } = *command;
     let file = types::Fixed(0);
     let flags = if is_fua { libc::RWF_DSYNC } else { 0 };
     match (op, place.registered) {
@@ -296,10 +301,10 @@ fn entry(request: &Request, place: Place, kind: Kind) -> squeue::Entry {
             opcode::Write::new(file, place.address, length).offset(offset).rw_flags(flags).build()
         }
         (IoOp::Flush, _) => opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build(),
-        (IoOp::Trim, _) if kind == Kind::BlockDevice => {
-            let mut command = [0; 16];
-            command[..8].copy_from_slice(&u64::from(length).to_ne_bytes());
-            opcode::UringCmd16::new(file, DISCARD_COMMAND).addr(Some(offset)).cmd(command).build()
+        (IoOp::Trim, _) if kind == DeviceKind::BlockDevice => {
+            let mut range = [0; 16];
+            range[..8].copy_from_slice(&u64::from(length).to_ne_bytes());
+            opcode::UringCmd16::new(file, DISCARD_COMMAND).addr(Some(offset)).cmd(range).build()
         }
         (IoOp::Trim, _) => opcode::Fallocate::new(file, u64::from(length))
             .offset(offset)
@@ -321,41 +326,57 @@ impl BlockDevice for Real {
         self.in_ring + self.done.len() as u32
     }
 
-    fn submit(&mut self, request: &Request) -> Result<(), DeviceError> {
-        self.info.check(request)?;
+    fn submit(&mut self, command: Command) {
         assert!(
             self.outstanding() < self.info.queue_depth,
-            "no more than {} requests are outstanding",
+            "at most {} commands are outstanding",
             self.info.queue_depth
         );
-        if !self.goes_through_ring(request.op) {
-            return self.do_blocking(request);
-        }
+        let refused = self.info.refuses(&command);
         let submitted_at = self.clock.now();
+        if let Some(failure) = refused {
+            let reply = Reply { id: command.id, outcome: Err(failure) };
+            self.done.push(Completion { reply, submitted_at, completed_at: submitted_at });
+            return;
+        }
+        if !self.goes_through_ring(command.op) {
+            return self.do_blocking(&command);
+        }
         let is_alone = self.in_ring == 0;
         if is_alone {
-            self.own()?;
             self.last_completion = submitted_at;
+            if let Err(error) = self.own() {
+                self.gone = Some(error);
+                return;
+            }
         }
-        let number = self.free.pop().expect("there is a slot for each request");
-        self.slots[number as usize] = Slot { request: *request, submitted_at };
+        let number = self.free.pop().expect("there is a slot for each command");
+        self.slots[number as usize] = Slot { command, submitted_at };
         self.in_ring += 1;
         self.push(number);
         if is_alone {
             // Most likely nothing follows but to wait: that sends it, and so it is one call of the
             // kernel instead of two. If another follows, that sends both.
-            return Ok(());
+            return;
         }
         // At once, though a call for several together takes less time: with a file at depth 32 that
         // reached 0.91 of fio's reads a second and 0.77 of its writes, and this way 1.01 and 1.02
         // (`fio_parity`, Linux 6.18).
-        self.enter(None)
+        if let Err(error) = self.enter(None) {
+            self.gone = Some(error);
+        }
     }
 
-    fn wait(&mut self, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), DeviceError> {
-        assert!(until < Nanos::MAX || self.outstanding() > 0, "something is waited for");
+    fn wait(&mut self, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), BlockError> {
         let before = completed.len();
         completed.append(&mut self.done);
+        if let Some(error) = &self.gone {
+            return Err(error.clone());
+        }
+        assert!(
+            until < Nanos::MAX || self.in_ring > 0 || completed.len() > before,
+            "something is waited for"
+        );
         if self.in_ring == 0 {
             if completed.len() == before {
                 self.clock.sleep_until(until);
@@ -383,12 +404,10 @@ impl Drop for Real {
         let mut dropped = Vec::new();
         let is_own = self.thread == thread::current().id();
         while is_own && self.in_ring > 0 && self.clock.now() < end {
-            // Errors of requests that nobody waits for any more; `in_ring` counts them all the
-            // same.
             if self.ring.enter(Some(Duration::from_millis(100))).is_err() {
                 break;
             }
-            let _ = self.reap(&mut dropped);
+            self.reap(&mut dropped);
         }
         if self.in_ring > 0 {
             std::mem::forget(self.pool.take());
@@ -404,6 +423,8 @@ impl Drop for Real {
 
 #[cfg(test)]
 mod tests {
+    use block::Limits;
+
     use super::*;
 
     #[test]
@@ -413,26 +434,24 @@ mod tests {
         let info = DeviceInfo {
             name: "alone".to_owned(),
             model: String::new(),
-            kind: Kind::File,
-            capacity_bytes: 1 << 20,
-            sector_bytes: 512,
+            kind: DeviceKind::File,
+            limits: Limits { capacity_bytes: 1 << 20, sector_bytes: 512, most_bytes: 4096 },
             queue_depth: 4,
-            most_bytes: 4096,
             is_read_only: true,
             has_trim: false,
             is_virtual: false,
+            holds_data: false,
         };
         let mut device =
             Real::new(Opened { info, file, is_loop: false, is_polled: false }).unwrap();
-        let read =
-            |handle| Request { op: IoOp::Read, offset: 0, length: 4096, is_fua: false, handle };
+        let read = |id| Command::new(id, IoOp::Read, 0, 4096);
         let mut completed = Vec::new();
-        device.submit(&read(0)).unwrap();
+        device.submit(read(0));
         assert!(device.ring.has_unsent(), "one call less than sending it by itself");
         device.wait(Nanos::MAX, &mut completed).unwrap();
         assert_eq!(completed.len(), 1);
-        device.submit(&read(1)).unwrap();
-        device.submit(&read(2)).unwrap();
+        device.submit(read(1));
+        device.submit(read(2));
         assert!(!device.ring.has_unsent(), "the next one sends both at once");
         while device.outstanding() > 0 {
             device.wait(Nanos::MAX, &mut completed).unwrap();

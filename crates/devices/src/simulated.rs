@@ -1,5 +1,9 @@
 //! A simulated drive as a block device, in virtual time: hours of requests in seconds.
 
+use block::{
+    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, DeviceKind, FlashWork, Limits,
+    Reply,
+};
 use ssd::drive::device::{Drive, Submission};
 use ssd::drive::media::{FlashOp, MediaCounters};
 use ssd::drive::profile::Profile;
@@ -9,7 +13,7 @@ use ssd::drive::time::{PICOS_PER_NANO, Picos};
 use ssd::drive::{DriveVisitor, device, visit_drive};
 use units::{Cancelled, IoOp, Nanos, Progress};
 
-use crate::{BlockDevice, Completion, DeviceError, DeviceInfo, FlashWork, Kind, Request};
+use crate::DeviceError;
 
 /// How a simulated drive is made.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,6 +32,8 @@ pub struct Simulated {
     /// The clock: the drive's own stands at its last event.
     now: Picos,
     done: Vec<device::Completion>,
+    /// Commands that failed, when they came.
+    refused: Vec<Completion>,
     queues: u32,
     sent: u32,
     page_bytes: u32,
@@ -124,43 +130,35 @@ impl Simulated {
         let info = DeviceInfo {
             name: name.to_owned(),
             model: profile.name.clone(),
-            kind: Kind::Simulated,
-            capacity_bytes: profile.capacity_bytes(),
-            sector_bytes,
+            kind: DeviceKind::Simulated,
+            limits: Limits {
+                capacity_bytes: profile.capacity_bytes(),
+                sector_bytes,
+                most_bytes: 1 << 30,
+            },
             queue_depth: QUEUE_DEPTH,
-            most_bytes: 1 << 30,
             is_read_only: false,
             has_trim: true,
             is_virtual: true,
+            holds_data: false,
         };
         let before = *drive.media();
         let (queues, page_bytes) = (profile.interface.queues, profile.media.page_bytes);
-        Ok(Self {
-            info,
-            drive,
-            now: 0,
-            done: Vec::with_capacity(64),
-            queues,
-            sent: 0,
-            page_bytes,
-            before,
-        })
+        let (done, refused) = (Vec::with_capacity(64), Vec::new());
+        Ok(Self { info, drive, now: 0, done, refused, queues, sent: 0, page_bytes, before })
     }
 
     fn hand_over(&mut self, completed: &mut Vec<Completion>) {
+        completed.append(&mut self.refused);
         completed.extend(self.done.drain(..).map(|done| Completion {
-            handle: done.submission.handle,
+            reply: Reply { id: done.submission.handle, outcome: Ok(Data::Absent) },
             submitted_at: done.submitted_at / PICOS_PER_NANO,
             completed_at: done.completed_at / PICOS_PER_NANO,
         }));
     }
 
-    fn worn_out(&self) -> Option<DeviceError> {
-        let reason = self.drive.worn_out()?;
-        Some(DeviceError::Simulated {
-            name: self.info.name.clone(),
-            reason: format!("it has worn out: {reason}"),
-        })
+    fn worn_out(&self) -> Option<String> {
+        self.drive.worn_out().map(|reason| format!("it has worn out: {reason}"))
     }
 }
 
@@ -174,29 +172,35 @@ impl BlockDevice for Simulated {
     }
 
     fn outstanding(&self) -> u32 {
-        self.drive.outstanding() + self.done.len() as u32
+        self.drive.outstanding() + (self.done.len() + self.refused.len()) as u32
     }
 
-    fn submit(&mut self, request: &Request) -> Result<(), DeviceError> {
-        self.info.check(request)?;
+    fn submit(&mut self, command: Command) {
+        let worn_out = || {
+            self.worn_out()
+                .filter(|_| command.op != IoOp::Read)
+                .map(|reason| command.failed(reason))
+        };
+        let refused = self.info.refuses(&command).or_else(worn_out);
         assert!(
             self.outstanding() < self.info.queue_depth,
-            "no more than {} requests are outstanding",
+            "at most {} commands are outstanding",
             self.info.queue_depth
         );
-        if let Some(error) = self.worn_out().filter(|_| request.op != IoOp::Read) {
-            return Err(error);
+        let Command { id, op, offset, length, is_fua, .. } = command;
+        if let Some(failure) = refused {
+            let (reply, now) = (Reply { id, outcome: Err(failure) }, self.now());
+            self.refused.push(Completion { reply, submitted_at: now, completed_at: now });
+            return;
         }
         // One queue after the other, as the processors of a host take them.
         let queue = self.sent % self.queues;
         self.sent = self.sent.wrapping_add(1);
-        let Request { op, offset, length, is_fua, handle } = *request;
         self.drive.submit(
             self.now,
-            Submission { op, offset, length, queue, is_fua, handle },
+            Submission { op, offset, length, queue, is_fua, handle: id },
             &mut self.done,
         );
-        Ok(())
     }
 
     fn flash_work(&self) -> Option<FlashWork> {
@@ -210,9 +214,13 @@ impl BlockDevice for Simulated {
         })
     }
 
-    fn wait(&mut self, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), DeviceError> {
+    fn wait(&mut self, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), BlockError> {
         assert!(until < Nanos::MAX || self.outstanding() > 0, "something is waited for");
-        let until = until.saturating_mul(PICOS_PER_NANO).max(self.now);
+        let until = if self.refused.is_empty() {
+            until.saturating_mul(PICOS_PER_NANO).max(self.now)
+        } else {
+            self.now
+        };
         if self.done.is_empty() {
             self.drive.step_to(until, &mut self.done);
         }
@@ -221,13 +229,16 @@ impl BlockDevice for Simulated {
             None if until < Picos::MAX => self.now = until,
             // The drive has stopped with requests outstanding: it has no room for them any more.
             None => {
-                return Err(self.worn_out().unwrap_or_else(|| {
-                    let reason = format!(
+                let bug = || {
+                    format!(
                         "{} requests are never completed: a bug of the simulator",
                         self.drive.outstanding()
-                    );
-                    DeviceError::Simulated { name: self.info.name.clone(), reason }
-                }));
+                    )
+                };
+                return Err(BlockError::Gone {
+                    name: self.info.name.clone(),
+                    reason: self.worn_out().unwrap_or_else(bug),
+                });
             }
         }
         self.hand_over(completed);
@@ -260,13 +271,11 @@ mod tests {
         assert_eq!(device.now(), 0);
         device.wait(5_000, &mut completed).unwrap();
         assert_eq!((device.now(), completed.len()), (5_000, 0));
-        device
-            .submit(&Request { op: IoOp::Read, offset: 0, length: 4096, is_fua: false, handle: 7 })
-            .unwrap();
+        device.submit(Command::new(7, IoOp::Read, 0, 4096));
         assert_eq!((device.now(), device.outstanding()), (5_000, 1));
         device.wait(Nanos::MAX, &mut completed).unwrap();
         assert_eq!(
-            (completed[0].handle, completed[0].submitted_at, completed[0].completed_at),
+            (completed[0].reply.id, completed[0].submitted_at, completed[0].completed_at),
             (7, 5_000, device.now())
         );
         assert!(device.now() > 5_000 && device.outstanding() == 0);
@@ -293,15 +302,7 @@ mod tests {
     fn waiting_ends_at_its_time_though_more_is_outstanding() {
         let mut device = small();
         let mut completed = Vec::new();
-        device
-            .submit(&Request {
-                op: IoOp::Read,
-                offset: 4096,
-                length: 4096,
-                is_fua: false,
-                handle: 0,
-            })
-            .unwrap();
+        device.submit(Command::new(0, IoOp::Read, 4096, 4096));
         device.wait(10, &mut completed).unwrap();
         assert_eq!((device.now(), completed.len(), device.outstanding()), (10, 0, 1));
     }

@@ -6,7 +6,8 @@ mod support;
 
 use std::fs;
 
-use devices::{Access, DeviceError, Kind, Opening, create_file};
+use block::{Command, Data, DeviceKind, Store};
+use devices::{Access, DeviceError, Opening, create_file};
 use support::{do_one, file_of, folder, has, keep_busy, open, refusal, request, wait_for_all};
 use units::{IoOp, Nanos, Progress};
 
@@ -19,10 +20,10 @@ fn requests_of_all_sizes_are_carried_out() {
     let mut device = open(&path, Access::Write).unwrap();
     let info = device.info().clone();
     assert_eq!(
-        (info.kind, info.capacity_bytes, info.is_read_only, info.is_virtual),
-        (Kind::File, 8 * MIB, false, false)
+        (info.kind, info.limits.capacity_bytes, info.is_read_only, info.is_virtual),
+        (DeviceKind::File, 8 * MIB, false, false)
     );
-    for length in [info.sector_bytes, 4096, 65_536, 262_144, 1 << 20] {
+    for length in [info.limits.sector_bytes, 4096, 65_536, 262_144, 1 << 20] {
         let done = do_one(&mut *device, IoOp::Write, MIB, length).unwrap();
         assert!(done.submitted_at < done.completed_at && done.completed_at <= device.now());
         let data = fs::read(&path).unwrap();
@@ -65,16 +66,15 @@ fn durable_writes_and_flushes_complete_with_their_handles() {
     let path = file_of(&folder, "durable", MIB);
     let mut device = open(&path, Access::Write).unwrap();
     for handle in 0..8 {
-        let write = devices::Request {
+        device.submit(Command {
             is_fua: true,
             ..request(IoOp::Write, u64::from(handle) * 4096, 4096, handle)
-        };
-        device.submit(&write).unwrap();
+        });
     }
-    device.submit(&request(IoOp::Flush, 0, 0, 8)).unwrap();
+    device.submit(request(IoOp::Flush, 0, 0, 8));
     assert_eq!(device.outstanding(), 9);
     let mut handles: Vec<u32> =
-        wait_for_all(&mut *device).unwrap().iter().map(|done| done.handle).collect();
+        wait_for_all(&mut *device).unwrap().iter().map(|done| done.reply.id).collect();
     handles.sort_unstable();
     assert_eq!(handles, (0..9).collect::<Vec<u32>>());
 }
@@ -91,7 +91,7 @@ fn waiting_ends_at_its_time() {
         assert!(device.now() >= until && completed.is_empty());
     }
     // With requests outstanding it may end before, and must not end without completions.
-    device.submit(&request(IoOp::Read, 0, 4096, 3)).unwrap();
+    device.submit(request(IoOp::Read, 0, 4096, 3));
     device.wait(Nanos::MAX, &mut completed).unwrap();
     assert_eq!(completed.len(), 1);
 }
@@ -112,7 +112,7 @@ fn a_device_may_go_to_another_thread() {
     do_one(&mut *device, IoOp::Read, 4096, 8192).unwrap();
     // One goes while requests are under way, on a thread that they do not belong to.
     for handle in 0..16 {
-        device.submit(&request(IoOp::Read, u64::from(handle) * 4096, 4096, handle)).unwrap();
+        device.submit(request(IoOp::Read, u64::from(handle) * 4096, 4096, handle));
     }
     let now = device.now();
     device.wait(now, &mut Vec::new()).unwrap();
@@ -126,9 +126,7 @@ fn a_device_may_be_dropped_with_requests_under_way() {
     for _ in 0..20 {
         let mut device = open(&path, Access::Write).unwrap();
         for handle in 0..32 {
-            device
-                .submit(&request(IoOp::Write, u64::from(handle) * 65_536, 65_536, handle))
-                .unwrap();
+            device.submit(request(IoOp::Write, u64::from(handle) * 65_536, 65_536, handle));
         }
         let now = device.now();
         device.wait(now, &mut Vec::new()).unwrap();
@@ -336,7 +334,7 @@ fn what_is_no_device_is_told_in_one_line() {
         assert!(error.to_string().contains(told), "{error}");
     }
     let mut device = open(&path, Access::ReadOnly).unwrap();
-    let error = device.submit(&request(IoOp::Write, 0, 4096, 0)).unwrap_err();
+    let error = do_one(&mut *device, IoOp::Write, 0, 4096).unwrap_err();
     assert!(error.to_string().contains("it was opened for reading only"));
     assert_eq!(device.outstanding(), 0);
 }
@@ -376,8 +374,12 @@ fn memory_is_a_device_too() {
     let mut device =
         devices::open(&Opening::new("memory(bytes=1Mi,sector=4Ki)", Access::Write)).unwrap();
     assert_eq!(
-        (device.info().kind, device.info().capacity_bytes, device.info().sector_bytes),
-        (Kind::Memory, MIB, 4096)
+        (
+            device.info().kind,
+            device.info().limits.capacity_bytes,
+            device.info().limits.sector_bytes
+        ),
+        (DeviceKind::Memory, MIB, 4096)
     );
     keep_busy(&mut *device, IoOp::Write, 1000, |_| ()).1.unwrap();
     keep_busy(&mut *device, IoOp::Read, 1000, |_| ()).1.unwrap();
@@ -391,5 +393,50 @@ fn memory_is_a_device_too() {
         assert!(refusal(spec, Access::Write).contains(told));
     }
     let mut device = devices::open(&Opening::new("memory", Access::ReadOnly)).unwrap();
-    assert!(device.submit(&request(IoOp::Write, 0, 512, 0)).is_err());
+    assert!(do_one(&mut *device, IoOp::Write, 0, 512).is_err());
+}
+
+/// What a volume needs: bytes go both ways, long ones in several commands, to files and memory
+/// alike.
+#[test]
+fn a_device_opened_for_data_holds_what_it_was_given() {
+    let folder = folder();
+    let path = file_of(&folder, "data", 8 * MIB);
+    let file = Opening {
+        holds_data: true,
+        most_bytes: 64 << 10,
+        ..support::opening(&path, Access::DestroyData)
+    };
+    let memory = Opening { holds_data: true, ..Opening::new("memory(bytes=8Mi)", Access::Write) };
+    for opening in [file, memory] {
+        let mut device = devices::open(&opening).unwrap();
+        let bytes: Vec<u8> =
+            (0..3_000_000_u32 / 4096 * 4096).map(|place| (place / 7) as u8).collect();
+        let mut store = Store::new(&mut *device);
+        store.write(4096, &bytes).unwrap();
+        store.flush().unwrap();
+        let mut read = vec![0; bytes.len()];
+        store.read(4096, &mut read).unwrap();
+        assert!(read == bytes, "{}", opening.spec);
+        // The place of a write is used again with another length, and in pieces.
+        let mut pieces = Data::copy_of(&[1; 4096]);
+        pieces.append(Data::copy_of(&[2; 4096]));
+        device.submit(Command::write(9, 8192, pieces));
+        wait_for_all(&mut *device).unwrap();
+        let read = do_one(&mut *device, IoOp::Read, 8192, 8192)
+            .unwrap()
+            .reply
+            .outcome
+            .unwrap()
+            .joined()
+            .unwrap();
+        assert_eq!((&read[..4096], &read[4096..]), (&[1; 4096][..], &[2; 4096][..]));
+    }
+}
+
+#[test]
+#[should_panic(expected = "carries its bytes")]
+fn a_write_without_bytes_to_a_device_that_holds_data_is_a_bug() {
+    let opening = Opening { holds_data: true, ..Opening::new("memory(bytes=8Mi)", Access::Write) };
+    devices::open(&opening).unwrap().submit(request(IoOp::Write, 0, 4096, 0));
 }

@@ -11,7 +11,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 
-use devices::{Access, Kind, create_file};
+use block::DeviceKind;
+use devices::{Access, create_file};
 use support::{Loop, Mount, do_one, file_of, folder, has, keep_busy, open, refusal, run};
 use units::{IoOp, Progress};
 
@@ -25,8 +26,8 @@ fn data_arrives_in_the_file_behind() {
     let mut device = open(&device.path, Access::Write).unwrap();
     let info = device.info().clone();
     assert_eq!(
-        (info.kind, info.capacity_bytes, info.sector_bytes),
-        (Kind::BlockDevice, 16 * MIB, 512)
+        (info.kind, info.limits.capacity_bytes, info.limits.sector_bytes),
+        (DeviceKind::BlockDevice, 16 * MIB, 512)
     );
     assert!(info.model.contains("loop device over"), "{}", info.model);
     do_one(&mut *device, IoOp::Write, 8 * MIB, 1 << 20).unwrap();
@@ -91,7 +92,7 @@ fn sectors_are_those_of_the_device() {
     let behind = file_of(&folder, "behind", MIB);
     let Some(device) = Loop::over(&behind, &["--sector-size=4096"]) else { return };
     let mut device = open(&device.path, Access::Write).unwrap();
-    assert_eq!(device.info().sector_bytes, 4096);
+    assert_eq!(device.info().limits.sector_bytes, 4096);
     do_one(&mut *device, IoOp::Write, 4096, 4096).unwrap();
 }
 

@@ -4,9 +4,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use block::{
+    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, DeviceKind, Limits, Reply,
+};
 use bytes::{Bytes, BytesMut};
-use layers::{Command, Data, Failure, Limits, Reply, Store};
-use units::IoOp;
+use units::{IoOp, Nanos};
 
 use crate::{Dice, Loss, Media};
 
@@ -71,11 +73,13 @@ pub struct Manners {
 
 /// A block device in memory with a volatile cache, and the meaning of dm-log-writes: what was
 /// replied to before a flush was sent that was replied to is durable, so is a write with FUA; of
-/// the rest a power cut leaves what [`Loss`] says. Commands are replied to when chance wants it. As
-/// a [`Store`] it carries out one command after the other.
+/// the rest a power cut leaves what [`Loss`] says. Commands are replied to when chance wants it. It
+/// is the very [`BlockDevice`] that layers run on elsewhere.
 #[derive(Clone, Debug)]
 pub struct CrashDevice {
+    info: DeviceInfo,
     limits: Limits,
+    now: Nanos,
     manners: Manners,
     media: Media,
     /// Versions of each sector that are newer than the media, in the order in which they took
@@ -92,7 +96,7 @@ pub struct CrashDevice {
     dice: Dice,
     plan: Option<ErrorPlan>,
     has_failed: bool,
-    /// Writes and flushes as a store until the power goes.
+    /// Writes, trims and flushes until the power goes.
     writes_left: Option<u64>,
     is_off: bool,
     zeros: Bytes,
@@ -108,7 +112,19 @@ impl CrashDevice {
     pub fn new(limits: Limits, manners: Manners, media: Media, seed: u64) -> Self {
         let sectors = media.sectors();
         Self {
+            info: DeviceInfo {
+                name: "crash".to_owned(),
+                model: String::new(),
+                kind: DeviceKind::Memory,
+                limits,
+                queue_depth: 1 << 16,
+                is_read_only: false,
+                has_trim: true,
+                is_virtual: true,
+                holds_data: true,
+            },
             limits,
+            now: 0,
             manners,
             media,
             cache: vec![Vec::new(); sectors],
@@ -140,10 +156,15 @@ impl CrashDevice {
         )
     }
 
-    /// What may be asked of it.
+    /// Lets time pass.
+    pub fn pass(&mut self, time: Nanos) {
+        self.now += time;
+    }
+
+    /// The command that was sent last and is still under way.
     #[must_use]
-    pub const fn limits(&self) -> Limits {
-        self.limits
+    pub fn newest(&self) -> Option<&Command> {
+        self.pending.last().map(|pending| &pending.command)
     }
 
     /// A command will fail, counted from now on; or none.
@@ -158,13 +179,13 @@ impl CrashDevice {
         self.has_failed
     }
 
-    /// As a store, it loses its power instead of the write or flush after so many; with none it
-    /// does not.
+    /// It loses its power at the write, trim or flush after so many, which is under way then; with
+    /// none it does not.
     pub fn stop_after(&mut self, writes: Option<u64>) {
         self.writes_left = writes;
     }
 
-    /// Whether it lost its power as a store.
+    /// Whether it lost its power so.
     #[must_use]
     pub const fn is_off(&self) -> bool {
         self.is_off
@@ -203,45 +224,8 @@ impl CrashDevice {
         Some("fault that was put there".into())
     }
 
-    /// Sends a command.
-    ///
-    /// # Panics
-    /// As [`Command::check`]; or if a write brings no bytes, or a command's id is that of another
-    /// under way.
-    pub fn submit(&mut self, command: Command) {
-        command.check(self.limits);
-        assert!(
-            command.op != IoOp::Write || !command.data.is_absent(),
-            "a write below one with bytes has bytes"
-        );
-        assert!(
-            self.pending.iter().all(|other| other.command.id != command.id),
-            "two commands of one id are under way"
-        );
-        let failure = self.failure_of(command.op);
-        let length = if command.op == IoOp::Read { command.length as usize } else { 0 };
-        let sectors = self.sectors_of(command.offset, command.length as usize).len();
-        self.clock += 1;
-        self.commands += 1;
-        self.writes += u64::from(command.op == IoOp::Write);
-        // A few take very long, so that much else happens meanwhile.
-        let patience = if self.dice.chance(0.1) { self.dice.below(100) } else { 0 };
-        let split = if self.dice.chance(0.5) { 0 } else { self.dice.below(sectors + 1) };
-        self.pending.push(Pending {
-            command,
-            number: self.commands,
-            sent: self.clock,
-            patience,
-            parts_done: 0,
-            split,
-            is_front_first: self.dice.chance(0.5),
-            read: BytesMut::zeroed(length),
-            failure,
-        });
-    }
-
     /// Goes on with a command that chance takes: part of it takes effect, or it is replied to.
-    pub fn step(&mut self) -> Option<Reply> {
+    fn step(&mut self) -> Option<Reply> {
         if self.pending.is_empty() {
             return None;
         }
@@ -320,12 +304,7 @@ impl CrashDevice {
                 if command.op == IoOp::Flush {
                     self.forget_replies(sent);
                 }
-                Err(Failure::Io {
-                    op: command.op,
-                    offset: command.offset,
-                    length: command.length,
-                    reason,
-                })
+                Err(command.failed(reason))
             }
             None => {
                 match command.op {
@@ -470,7 +449,7 @@ impl CrashDevice {
     /// nobody hears of it, but what had FUA is durable then.
     ///
     /// # Panics
-    /// As [`CrashDevice::use_again`].
+    /// If a command failed: what a later flush covers is another matter then.
     pub fn kill(&mut self) {
         let (arriving, ending) =
             (self.dice.pick(&[0.0, 0.5, 1.0]), self.dice.pick(&[0.0, 0.5, 1.0]));
@@ -490,13 +469,12 @@ impl CrashDevice {
         self.use_again();
     }
 
-    /// Whoever used it as a store was killed instead, and it is used again: it kept its power and
-    /// what is in its cache, and the command that was cut short has ended though nobody heard of
-    /// it.
+    /// It is used again after a kill: what its cache holds counts as replied to, as commands have
+    /// ended though nobody heard of it.
     ///
     /// # Panics
     /// If a command failed: what a later flush covers is another matter then.
-    pub fn use_again(&mut self) {
+    fn use_again(&mut self) {
         assert!(!self.has_failed, "nothing failed");
         for &sector in &self.dirty {
             for version in
@@ -552,42 +530,12 @@ impl CrashDevice {
     pub const fn media(&mut self) -> &mut Media {
         &mut self.media
     }
-
-    /// A store's command: fails when there is no power, or it is to fail.
-    fn begin(&mut self, op: IoOp, offset: u64, length: usize) -> Result<Option<Failure>, Failure> {
-        assert!(self.pending.is_empty(), "a store does one command after the other");
-        let failed =
-            |reason: &str| Failure::Io { op, offset, length: length as u32, reason: reason.into() };
-        if op != IoOp::Read {
-            match &mut self.writes_left {
-                Some(0) => self.is_off = true,
-                Some(left) => *left -= 1,
-                None => {}
-            }
-        }
-        self.clock += 1;
-        self.commands += 1;
-        // The write at which the power goes may be left in part: it is in the cache, never replied
-        // to.
-        if self.is_off && self.writes_left.take().is_none() {
-            return Err(failed("there is no power"));
-        }
-        let failure = self.failure_of(op).map(|reason| failed(&reason));
-        Ok(if self.is_off { Some(failed("the power goes")) } else { failure })
-    }
 }
 
 impl Pending {
     fn none() -> Self {
         Self {
-            command: Command {
-                id: u32::MAX,
-                op: IoOp::Flush,
-                offset: 0,
-                length: 0,
-                is_fua: false,
-                data: Data::Absent,
-            },
+            command: Command::new(u32::MAX, IoOp::Flush, 0, 0),
             number: 0,
             sent: 0,
             patience: 0,
@@ -600,60 +548,82 @@ impl Pending {
     }
 }
 
-impl Store for CrashDevice {
-    fn limits(&self) -> Limits {
-        self.limits
+impl BlockDevice for CrashDevice {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
     }
 
-    fn read(&mut self, offset: u64, to: &mut [u8]) -> Result<(), Failure> {
+    fn now(&mut self) -> Nanos {
+        self.now
+    }
+
+    fn outstanding(&self) -> u32 {
+        self.pending.len() as u32
+    }
+
+    /// # Panics
+    /// If the power is gone, or a command's id is that of another under way.
+    fn submit(&mut self, command: Command) {
+        let refused = self.info.refuses(&command);
+        assert!(refused.is_none(), "it takes all there is");
         assert!(
-            offset + to.len() as u64 <= self.limits.capacity_bytes,
-            "byte {offset} and {} from there are on the device",
-            to.len()
+            self.pending.iter().all(|other| other.command.id != command.id),
+            "two commands of one id are under way"
         );
-        if let Some(failure) = self.begin(IoOp::Read, offset, to.len())? {
-            return Err(failure);
-        }
-        self.bytes_read += to.len() as u64;
-        let size = self.limits.sector_bytes as usize;
-        for (sector, part) in self.sectors_of(offset, to.len()).zip(to.chunks_exact_mut(size)) {
-            if self.is_loose[sector] && self.dice.chance(0.5) {
-                part.fill(0);
-            } else {
-                part.copy_from_slice(self.current(sector));
+        if command.op != IoOp::Read {
+            match &mut self.writes_left {
+                Some(0) => self.is_off = true,
+                Some(left) => *left -= 1,
+                None => {}
             }
         }
-        Ok(())
+        let failure = self.failure_of(command.op);
+        let length = if command.op == IoOp::Read { command.length as usize } else { 0 };
+        let sectors = self.sectors_of(command.offset, command.length as usize).len();
+        self.clock += 1;
+        self.commands += 1;
+        self.writes += u64::from(command.op == IoOp::Write);
+        // A few take very long, so that much else happens meanwhile.
+        let patience = if self.dice.chance(0.1) { self.dice.below(100) } else { 0 };
+        let split = if self.dice.chance(0.5) { 0 } else { self.dice.below(sectors + 1) };
+        self.pending.push(Pending {
+            command,
+            number: self.commands,
+            sent: self.clock,
+            patience,
+            parts_done: 0,
+            split,
+            is_front_first: self.dice.chance(0.5),
+            read: BytesMut::zeroed(length),
+            failure,
+        });
     }
 
-    fn write(&mut self, offset: u64, from: &[u8]) -> Result<(), Failure> {
-        assert!(
-            offset + from.len() as u64 <= self.limits.capacity_bytes,
-            "byte {offset} and {} from there are on the device",
-            from.len()
-        );
-        let failure = self.begin(IoOp::Write, offset, from.len())?;
-        self.writes += 1;
-        let replied = if failure.is_some() { NEVER } else { self.clock };
-        let size = self.limits.sector_bytes as usize;
-        let data = Bytes::copy_from_slice(from);
-        for (index, sector) in self.sectors_of(offset, from.len()).enumerate() {
-            self.push(sector, self.commands, data.slice(index * size..(index + 1) * size), replied);
+    /// At each call something goes on, and time passes: at `until` at the latest, and before if a
+    /// command ends.
+    fn wait(&mut self, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), BlockError> {
+        assert!(until < Nanos::MAX || !self.pending.is_empty(), "something is waited for");
+        if self.is_off {
+            return Err(BlockError::Gone {
+                name: self.info.name.clone(),
+                reason: "there is no power".to_owned(),
+            });
         }
-        failure.map_or(Ok(()), Err)
-    }
-
-    fn flush(&mut self) -> Result<(), Failure> {
-        let failure = self.begin(IoOp::Flush, 0, 0)?;
-        match failure {
-            Some(failure) => {
-                self.forget_replies(self.clock);
-                Err(failure)
+        loop {
+            let reply = self.step();
+            let has_ended = reply.is_some();
+            let now = self.now;
+            completed.extend(reply.map(|reply| Completion {
+                reply,
+                submitted_at: now,
+                completed_at: now,
+            }));
+            if has_ended {
+                return Ok(());
             }
-            None => {
-                self.clock += 1;
-                self.harden(self.clock);
-                Ok(())
+            if until < Nanos::MAX {
+                self.now = self.now.max(until);
+                return Ok(());
             }
         }
     }

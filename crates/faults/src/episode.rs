@@ -5,9 +5,10 @@ mod endings;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use layers::{Actions, Command, Data, Failure, Reply, Signal, Stack, Store as _, Through};
+use block::{BlockDevice as _, Command, Completion, Data, Failure, Reply, Signal, Store};
+use layers::{Driver, Stack};
 use rustc_hash::FxHashSet;
-use units::{IoOp, Nanos};
+use units::IoOp;
 
 use crate::workload::{Act, Workload};
 use crate::{CrashDevice, Dice, ErrorPlan, Manners, Media, Oracle, Subject, Value, Wrong};
@@ -112,16 +113,14 @@ struct Run<'a> {
     tally: &'a mut Tally,
     dice: Dice,
     seed: u64,
-    device: CrashDevice,
+    driver: Driver<CrashDevice>,
     spare: Option<CrashDevice>,
-    stack: Stack,
     oracle: Oracle,
     workload: Workload,
-    now: Nanos,
     next_id: u32,
     /// Number of the next write of the host.
     next_write: u64,
-    actions: Actions,
+    replies: Vec<Completion>,
     /// The power is out for good.
     is_out: bool,
     is_poisoned: bool,
@@ -198,27 +197,26 @@ fn live_volume(
         .map_err(|error| Wrong(format!("cannot be opened when it is new: {error}")))?;
     if stack.layers().is_empty() {
         // Nothing was made: what a killed process left may still be volatile.
-        device.flush().map_err(|failure| Wrong(failure.to_string()))?;
+        Store::new(&mut device).flush().map_err(|failure| Wrong(failure.to_string()))?;
     }
     let mut values = Vec::new();
     read_all(&mut stack, &mut device, &mut Vec::new(), &mut values)?;
     judge_new(subject, &mut device, &values)?;
     let sector_bytes = subject.sector_bytes;
     let most = (stack.limits().most_bytes / sector_bytes) as usize;
+    device.pass(1 << 40);
     let run = Run {
         subject,
         options,
         tally,
         seed,
-        device,
+        driver: Driver::new(device, stack),
         spare: None,
-        stack,
         oracle: Oracle::new(&values),
         workload: Workload::new(values.len(), sector_bytes, most.min(values.len() / 3).max(1)),
-        now: 1 << 40,
         next_id: 0,
         next_write,
-        actions: Actions::default(),
+        replies: Vec::new(),
         is_out: false,
         is_poisoned: false,
         must_fail: FxHashSet::default(),
@@ -252,7 +250,8 @@ fn judge_new(subject: &Subject, device: &mut CrashDevice, values: &[Value]) -> R
     }
     let mut bytes = vec![0; subject.sector_bytes as usize];
     for (number, value) in values.iter().enumerate().filter(|(_, value)| **value != Value::ZEROS) {
-        let read = device.read(number as u64 * u64::from(subject.sector_bytes), &mut bytes);
+        let read =
+            Store::new(device).read(number as u64 * u64::from(subject.sector_bytes), &mut bytes);
         if read.is_err() || Value::read(number as u64, &bytes) != *value {
             return Err(Wrong(format!("sector {number}: {value}, on a volume that was just made")));
         }
@@ -269,8 +268,10 @@ fn read_all(
 ) -> Result<(), Wrong> {
     let limits = stack.limits();
     buffer.resize(limits.capacity_bytes as usize, 0);
-    let read = Through::new(stack, device).read(0, buffer);
+    let mut driver = Driver::new(device, stack);
+    let read = Store::new(&mut driver).read(0, buffer);
     read.map_err(|failure| Wrong(format!("cannot be read after it was opened: {failure}")))?;
+    driver.settle().map_err(|error| Wrong(error.to_string()))?;
     values.clear();
     let sectors = buffer.chunks_exact(limits.sector_bytes as usize).enumerate();
     values.extend(sectors.map(|(number, bytes)| Value::read(number as u64, bytes)));
@@ -285,9 +286,10 @@ impl Run<'_> {
                 Wrong(self.story.iter().fold(wrong.0, |text, line| text + "\n    " + line))
             })?;
         }
-        self.tally.device_writes += self.device.writes;
-        self.device.writes = 0;
-        Ok((self.device, self.next_write))
+        let (mut device, _) = self.driver.into_parts();
+        self.tally.device_writes += device.writes;
+        device.writes = 0;
+        Ok((device, self.next_write))
     }
 
     /// Keeps a line of what happens, if it may have to be told.
@@ -315,13 +317,14 @@ impl Run<'_> {
                     self.oracle.pending()
                 )));
             }
-            self.now += self.dice.below(40_000) as u64;
+            let time = self.dice.below(40_000) as u64;
+            self.device().pass(time);
             self.wake()?;
             let can_send = left > 0 && self.oracle.pending() < depth;
-            if can_send && (self.device.pending() == 0 || self.dice.chance(pace)) {
+            if can_send && (self.device().pending() == 0 || self.dice.chance(pace)) {
                 left -= 1;
                 self.act()?;
-            } else if self.device.pending() > 0 {
+            } else if self.device().pending() > 0 {
                 self.step()?;
             } else {
                 self.wait()?;
@@ -329,7 +332,7 @@ impl Run<'_> {
         }
         if self.options.with_signals
             && !self.is_out
-            && !self.device.has_failed()
+            && !self.device().has_failed()
             && self.dice.chance(0.3)
         {
             self.drain()?;
@@ -342,14 +345,14 @@ impl Run<'_> {
 
     /// Reads all of it while what the layers do of their own goes on.
     fn read_back(&mut self) -> Result<(), Wrong> {
-        let limits = self.stack.limits();
+        let limits = self.driver.stack().limits();
         let (most, sectors) =
             ((limits.most_bytes / limits.sector_bytes) as usize, self.oracle.sectors());
         for start in (0..sectors).step_by(most) {
             self.send(IoOp::Read, start..sectors.min(start + most), false);
             self.pump()?;
             while self.oracle.pending() > 0 && !self.is_out {
-                if self.device.pending() > 0 { self.step()? } else { self.wait()? }
+                if self.device().pending() > 0 { self.step()? } else { self.wait()? }
             }
         }
         Ok(())
@@ -368,7 +371,7 @@ impl Run<'_> {
         (self.is_out, self.is_poisoned) = (false, false);
         self.must_fail.clear();
         self.flights.clear();
-        self.device.fail(options.plan);
+        self.device().fail(options.plan);
         if options.with_errors && options.plan.is_none() {
             let within = self.dice.pick(&[2, 8, 30, 100]);
             let at = self.dice.below(within) as u64;
@@ -380,46 +383,38 @@ impl Run<'_> {
                 Some(IoOp::Read),
                 Some(IoOp::Trim),
             ]);
-            self.device.fail(Some(ErrorPlan { at, op, is_lasting: self.dice.chance(0.3) }));
+            let is_lasting = self.dice.chance(0.3);
+            self.device().fail(Some(ErrorPlan { at, op, is_lasting }));
         }
     }
 
     /// Nothing is under way below: time has to pass, or the layers hang.
     fn wait(&mut self) -> Result<(), Wrong> {
-        let Some(at) = self.stack.wakes_at() else {
+        let Some(at) = self.driver.stack().wakes_at() else {
             return Err(Wrong(format!(
                 "{} commands of the host are never replied to: nothing is under way below",
                 self.oracle.pending()
             )));
         };
-        self.now = self.now.max(at);
+        let now = self.device().now();
+        self.device().pass(at.saturating_sub(now));
         self.wake()
     }
 
     fn wake(&mut self) -> Result<(), Wrong> {
-        if self.stack.wakes_at().is_some_and(|at| at <= self.now) {
-            self.stack.wake(self.now, &mut self.actions);
-            self.pump()?;
-        }
-        Ok(())
+        if self.driver.wake() { self.pump() } else { Ok(()) }
     }
 
     fn step(&mut self) -> Result<(), Wrong> {
-        if let Some(reply) = self.device.step() {
-            let (id, is_good) = (reply.id, reply.outcome.is_ok());
-            self.tell(|| {
-                format!("  device: reply to {id}{}", if is_good { "" } else { ", a failure" })
-            });
-            self.stack.replied(reply, self.now, &mut self.actions);
-            self.pump()?;
-        }
-        Ok(())
+        let now = self.device().now();
+        self.driver.hear(now + 1).map_err(|error| Wrong(error.to_string()))?;
+        self.pump()
     }
 
     /// The host does something.
     fn act(&mut self) -> Result<(), Wrong> {
         match self.workload.next(&mut self.dice) {
-            Act::Signal(signal) => self.stack.signal(signal, self.now, &mut self.actions),
+            Act::Signal(signal) => self.driver.tell(signal, None),
             Act::Command { op, sectors, is_fua } => self.send(op, sectors, is_fua),
         }
         self.pump()
@@ -449,34 +444,47 @@ impl Run<'_> {
             is_fua || (op == IoOp::Write && self.subject.acknowledges_what_is_durable());
         self.oracle.sent(id, op, sectors, is_durable, value);
         self.flights.push((id, op, is_fua));
-        if self.is_poisoned && op != IoOp::Read && self.stack.layers().len() == 1 {
+        if self.is_poisoned && op != IoOp::Read && self.driver.stack().layers().len() == 1 {
             self.must_fail.insert(id);
         }
         self.tally.host_commands += 1;
-        self.stack.submit(
-            Command { id, op, offset, length, is_fua, data },
-            self.now,
-            &mut self.actions,
-        );
+        self.driver.accept(Command { id, op, offset, length, is_fua, data });
+    }
+
+    /// The device below the layers.
+    const fn device(&mut self) -> &mut CrashDevice {
+        self.driver.device_mut()
     }
 
     /// Does what the layers want done: the host hears first, then the device gets one command after
     /// the other, with a cut at each write.
     fn pump(&mut self) -> Result<(), Wrong> {
-        let mut actions = std::mem::take(&mut self.actions);
         let mut is_acknowledged = false;
-        for reply in actions.up.drain(..) {
-            is_acknowledged |= self.host_reply(reply)?;
-        }
-        if is_acknowledged && self.dice.chance(0.5) {
-            self.try_cut()?;
-        }
-        for command in actions.down.drain(..) {
-            if self.is_out {
-                break;
+        while !self.is_out {
+            let mut replies = std::mem::take(&mut self.replies);
+            self.driver.take_replies(&mut replies);
+            for completion in replies.drain(..) {
+                is_acknowledged |= self.host_reply(completion.reply)?;
             }
-            let is_write = command.op == IoOp::Write;
-            let Command { id, op, offset, length, is_fua, .. } = command;
+            self.replies = replies;
+            if std::mem::take(&mut is_acknowledged) && self.dice.chance(0.5) {
+                self.try_cut()?;
+                continue;
+            }
+            let Some(op) = self.driver.send_next() else { break };
+            self.tell_sent();
+            if op == IoOp::Write {
+                self.try_cut()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn tell_sent(&mut self) {
+        if self.options.told > 0
+            && let Some(&Command { id, op, offset, length, is_fua, .. }) =
+                self.driver.device_mut().newest()
+        {
             let (size, fua) =
                 (u64::from(self.subject.sector_bytes), if is_fua { " fua" } else { "" });
             self.tell(|| {
@@ -487,13 +495,7 @@ impl Run<'_> {
                     u64::from(length) / size
                 )
             });
-            self.device.submit(command);
-            if is_write {
-                self.try_cut()?;
-            }
         }
-        self.actions = actions;
-        Ok(())
     }
 
     /// A reply to the host: whether something is durable that was not.
@@ -529,7 +531,7 @@ impl Run<'_> {
                 Ok(op == IoOp::Flush || is_fua)
             }
             Err(failure) => {
-                if !self.device.has_failed() {
+                if !self.device().has_failed() {
                     return Err(Wrong(format!("fails though nothing failed below: {failure}")));
                 }
                 self.is_poisoned |= matches!(failure, Failure::Poisoned { .. });
@@ -541,27 +543,28 @@ impl Run<'_> {
 
     /// The layers write back all that they hold, one after the other.
     fn drain(&mut self) -> Result<(), Wrong> {
-        for level in 0..self.stack.layers().len() {
-            self.stack.signal_at(level, Signal::Drain, self.now, &mut self.actions);
+        for level in 0..self.driver.stack().layers().len() {
+            self.driver.tell(Signal::Drain, Some(level));
             self.pump()?;
             for _ in 0..1_000_000 {
                 if self.is_out
-                    || (self.device.pending() == 0 && self.stack.layers()[level].is_idle())
+                    || (self.device().pending() == 0
+                        && self.driver.stack().layers()[level].is_idle())
                 {
                     break;
                 }
-                if self.device.pending() > 0 { self.step()? } else { self.wait_to_drain(level)? }
+                if self.device().pending() > 0 { self.step()? } else { self.wait_to_drain(level)? }
             }
         }
-        if !self.is_out && !self.stack.is_idle() {
+        if !self.is_out && !self.driver.stack().is_idle() {
             return Err(Wrong("is not idle though it was drained".to_owned()));
         }
         Ok(())
     }
 
     fn wait_to_drain(&mut self, level: usize) -> Result<(), Wrong> {
-        if self.stack.wakes_at().is_none() {
-            let name = self.stack.layers()[level].name();
+        if self.driver.stack().wakes_at().is_none() {
+            let name = self.driver.stack().layers()[level].name();
             return Err(Wrong(format!("`{name}` is drained, not idle, and waits for nothing")));
         }
         self.wait()

@@ -2,11 +2,11 @@
 //! may survive them.
 //!
 //! [`CrashDevice`] is a device in memory that loses, at a power cut, whatever it may. [`Oracle`]
-//! knows what a host may read back by the contract of [`layers::Layer`]. [`live`] runs a stack of
+//! knows what a host may read back by the contract of the crate [`block`]. [`live`] runs a stack of
 //! layers on the one, judged by the other, and cuts the power at every write of the device;
 //! [`campaign`] does so until there were as many cuts as are wanted. [`Bug`] is what they have to
-//! find. [`fuzz`] hands mutilated images to recovery. [`fuzz`] hands mutilated images to recovery.
-//! All of it is for tests; all chance is drawn from a seed.
+//! find. [`fuzz`] hands mutilated images to recovery. All of it is for tests; all chance is drawn
+//! from a seed.
 
 mod campaign;
 mod content;

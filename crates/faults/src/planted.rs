@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
+use block::{Command, Data, Failure, Limits, Reply, Store};
 use bytes::{Buf, BufMut};
-use layers::{Actions, Command, Data, Failure, Layer, LayerError, Limits, Reply, Stack, Store};
+use layers::{Actions, Layer, LayerError, Stack};
 use twox_hash::XxHash3_64;
 use units::{IoOp, Nanos};
 
@@ -134,7 +135,7 @@ struct Twin {
 ///
 /// # Errors
 /// [`LayerError`] of the device.
-pub fn format(bug: Bug, seed: u64, below: &mut dyn Store) -> Result<(), LayerError> {
+pub fn format(bug: Bug, seed: u64, below: &mut Store<'_>) -> Result<(), LayerError> {
     let layout = Layout::of(below.limits());
     let zeros = vec![0; layout.page_bytes()];
     for page in 0..layout.pages {
@@ -151,7 +152,7 @@ pub fn format(bug: Bug, seed: u64, below: &mut dyn Store) -> Result<(), LayerErr
 ///
 /// # Errors
 /// [`LayerError`] of the device, or if it cannot be recovered.
-pub fn open(bug: Bug, seed: u64, below: &mut dyn Store) -> Result<Stack, LayerError> {
+pub fn open(bug: Bug, seed: u64, below: &mut Store<'_>) -> Result<Stack, LayerError> {
     if bug != Bug::TrustsCache {
         below.flush()?;
     }

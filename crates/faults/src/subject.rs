@@ -1,6 +1,7 @@
 //! What is tried: a stack by its text, on a device of a size.
 
-use layers::{Facts, LayerError, Limits, PatternTimes, Piece, Stack, Store, Thresholds};
+use block::{BlockDevice, Limits, Store};
+use layers::{Facts, LayerError, PatternTimes, Piece, Stack, Thresholds};
 
 use crate::{Bug, Dice, planted};
 
@@ -87,10 +88,10 @@ impl Subject {
     ///
     /// # Errors
     /// [`LayerError`].
-    pub fn format(&self, seed: u64, below: &mut dyn Store) -> Result<(), LayerError> {
+    pub fn format(&self, seed: u64, device: &mut dyn BlockDevice) -> Result<(), LayerError> {
         match &self.kind {
-            Kind::Registered(stack) => layers::format(stack, &facts(), seed, below),
-            Kind::Planted(bug) => planted::format(*bug, seed, below),
+            Kind::Registered(stack) => layers::format(stack, &facts(), seed, device),
+            Kind::Planted(bug) => planted::format(*bug, seed, &mut Store::new(device)),
         }
     }
 
@@ -98,10 +99,10 @@ impl Subject {
     ///
     /// # Errors
     /// [`LayerError`].
-    pub fn open(&self, seed: u64, below: &mut dyn Store) -> Result<Stack, LayerError> {
+    pub fn open(&self, seed: u64, device: &mut dyn BlockDevice) -> Result<Stack, LayerError> {
         match &self.kind {
-            Kind::Registered(stack) => layers::open(stack, &facts(), seed, below),
-            Kind::Planted(bug) => planted::open(*bug, seed, below),
+            Kind::Registered(stack) => layers::open(stack, &facts(), seed, device),
+            Kind::Planted(bug) => planted::open(*bug, seed, &mut Store::new(device)),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use layers::Signal;
+use block::Signal;
 use units::IoOp;
 
 use crate::Dice;

@@ -1,13 +1,14 @@
 //! Where a trace brings no bytes, layers do what they do with bytes: the same commands below, in
 //! the same order, and the same replies.
 
+use block::{Command, Data, Immediate, Reply, Serve as _, Sparse};
 use faults::{Act, Dice, Kind, Subject, Value, Workload, subjects};
-use layers::{Actions, Command, Data, Reply, Sparse, Stack};
+use layers::{Actions, Stack};
 use units::IoOp;
 
 /// A device that replies in an order that chance wants.
 struct Device {
-    store: Sparse,
+    store: Immediate<Sparse>,
     pending: Vec<Command>,
     with_data: bool,
     /// The lowest layer was given a write.
@@ -18,7 +19,7 @@ impl Device {
     fn step(&mut self, dice: &mut Dice) -> Reply {
         let mut command = self.pending.swap_remove(dice.below(self.pending.len()));
         if self.with_data {
-            return layers::carry_out(&mut self.store, &command);
+            return Reply { id: command.id, outcome: self.store.serve(&command) };
         }
         command.data = Data::Absent;
         Reply { id: command.id, outcome: Ok(Data::Absent) }
@@ -68,7 +69,7 @@ fn take(actions: &mut Actions, device: &mut Device, under_way: &mut Vec<Command>
 }
 
 fn run(subject: &Subject, seed: u64, with_data: bool) -> Seen {
-    let mut store = Sparse::new(subject.limits());
+    let mut store = Immediate::sparse(subject.limits());
     subject.format(seed, &mut store).expect("it can be formatted");
     let mut stack: Stack = subject.open(seed, &mut store).expect("it can be opened");
     let limits = stack.limits();

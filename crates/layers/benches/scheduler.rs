@@ -6,7 +6,8 @@
 //! one page that their sender shares, since a layer hands bytes on and copies none. Caches are
 //! shared with whatever else runs: compare lines of one run.
 
-use layers::{Actions, Command, Data, Facts, Layer, Limits, Making, Reply, Sparse};
+use block::{Command, Data, Immediate, Limits, Reply, Store};
+use layers::{Actions, Facts, Layer, Making};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 use units::IoOp;
@@ -36,11 +37,12 @@ struct Bench {
 impl Bench {
     fn new(text: &str, reads: u32, flushes: u32, data: Data) -> Self {
         let (entry, args) = layers::parse(text).expect("it is well formed").remove(0);
-        let mut below = Sparse::new(Limits {
+        let mut below = Immediate::sparse(Limits {
             capacity_bytes: PAGES * PAGE,
             sector_bytes: 512,
             most_bytes: 1 << 20,
         });
+        let mut below = Store::new(&mut below);
         let layer =
             (entry.open)(&Making { args: &args, facts: &Facts::default(), seed: 1 }, &mut below)
                 .expect("it is opened");

@@ -5,7 +5,8 @@
 //! Each case runs in ten parts, and the first and the last are printed: there is no growth with the
 //! length of a run. Compare lines of one run.
 
-use layers::{Actions, Command, Data, Facts, Layer, Limits, Making, Reply, Sparse};
+use block::{Command, Data, Immediate, Limits, Reply, Store};
+use layers::{Actions, Facts, Layer, Making};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 use units::IoOp;
@@ -68,7 +69,8 @@ fn case(name: &str, parameters: &str, draw: Draw, writes: usize) {
     );
     let (entry, args) = layers::parse(&text).expect("it is well formed").remove(0);
     let making = Making { args: &args, facts: &Facts::default(), seed: 1 };
-    let mut below = Sparse::new(limits);
+    let mut below = Immediate::sparse(limits);
+    let mut below = Store::new(&mut below);
     (entry.format)(&making, &mut below).expect("it is formatted");
     let layer = (entry.open)(&making, &mut below).expect("it is opened");
     let pages = layer.limits().capacity_bytes / PAGE;

@@ -1,9 +1,8 @@
 //! What can go wrong when layers are made or opened.
 
+use block::{BlockError, Failure};
 use registry::SpecError;
 use thiserror::Error;
-
-use crate::Failure;
 
 /// Why a stack could not be made or opened.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -11,9 +10,12 @@ pub enum LayerError {
     /// The name of a layer or a parameter is wrong.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// The device failed meanwhile.
+    /// A command failed meanwhile.
     #[error(transparent)]
     Device(#[from] Failure),
+    /// The device went meanwhile.
+    #[error(transparent)]
+    Gone(BlockError),
     /// A layer's own area does not fit.
     #[error("`{layer}` needs {needed} bytes and there are {there}: {remedy}")]
     TooSmall {

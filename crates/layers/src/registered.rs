@@ -3,7 +3,9 @@
 use registry::{Args, Info, Spec, SpecError, find};
 
 use crate::scheduler::{self, Expansion};
-use crate::{Facts, Layer, LayerError, Stack, Store, Through, stable_buffer};
+use block::{BlockDevice, Store};
+
+use crate::{Driver, Facts, Layer, LayerError, Stack, stable_buffer};
 
 /// What a layer is made from.
 #[derive(Clone, Copy, Debug)]
@@ -51,9 +53,9 @@ pub struct Entry {
     /// What it counts.
     pub counters: &'static [Counter],
     /// Writes its empty form on what is below.
-    pub format: fn(&Making<'_>, &mut dyn Store) -> Result<(), LayerError>,
+    pub format: fn(&Making<'_>, &mut Store<'_>) -> Result<(), LayerError>,
     /// Opens what is there, recovered if need be.
-    pub open: fn(&Making<'_>, &mut dyn Store) -> Opened,
+    pub open: fn(&Making<'_>, &mut Store<'_>) -> Opened,
 }
 
 /// All layers.
@@ -96,45 +98,55 @@ fn accept(spec: &Spec) -> Result<(&'static Entry, Args), SpecError> {
 ///
 /// # Errors
 /// [`LayerError`].
+///
+/// # Panics
+/// If the device holds no data.
 pub fn format(
     text: &str,
     facts: &Facts,
     seed: u64,
-    below: &mut dyn Store,
+    device: &mut dyn BlockDevice,
 ) -> Result<(), LayerError> {
-    build(text, facts, seed, below, true).map(|_| ())
+    build(text, facts, seed, device, true).map(|_| ())
 }
 
 /// Opens a stack that was formatted with the same text: each layer is recovered, from the bottom
-/// up.
+/// up. A [`Driver`] lets it work.
 ///
 /// # Errors
 /// [`LayerError`].
+///
+/// # Panics
+/// If the device holds no data.
 pub fn open(
     text: &str,
     facts: &Facts,
     seed: u64,
-    below: &mut dyn Store,
+    device: &mut dyn BlockDevice,
 ) -> Result<Stack, LayerError> {
-    build(text, facts, seed, below, false)
+    build(text, facts, seed, device, false)
 }
 
 fn build(
     text: &str,
     facts: &Facts,
     seed: u64,
-    below: &mut dyn Store,
+    device: &mut dyn BlockDevice,
     is_formatting: bool,
 ) -> Result<Stack, LayerError> {
-    let mut stack = Stack::new(below.limits());
+    let mut stack = Stack::new(device.info().limits);
     for (entry, args) in parse(text)?.iter().rev() {
         let making = Making { args, facts, seed };
-        let mut through = Through::new(&mut stack, below);
+        let mut driver = Driver::new(&mut *device, stack);
+        let mut store = Store::new(&mut driver);
         if is_formatting {
-            (entry.format)(&making, &mut through)?;
-            through.flush()?;
+            (entry.format)(&making, &mut store)?;
+            store.flush()?;
         }
-        let layer = (entry.open)(&making, &mut through)?;
+        let layer = (entry.open)(&making, &mut store)?;
+        // What the layers below still do of their own is done, too: nothing is left under way.
+        driver.settle().map_err(LayerError::Gone)?;
+        stack = driver.into_parts().1;
         stack.push(layer);
     }
     Ok(stack)

@@ -1,6 +1,8 @@
 //! The polynomial for the best beta of two sets whose frequencies have a fixed ratio (MULTILOG
 //! 4.2.2, "practical space allocation").
 
+use nalgebra::{DMatrix, DVector};
+
 use crate::{ModelError, UpdateSets, check_over_provisioning, divide_space};
 
 /// Number of coefficients.
@@ -70,7 +72,7 @@ pub fn polynomial_fit(
     }
     let rows: Vec<(BetaCoefficients, f64)> =
         grid.iter().map(|(size, alpha, best)| (terms(*size, *alpha), best.betas[0])).collect();
-    let coefficients = least_squares(rows);
+    let coefficients = least_squares(&rows);
     let (mut squares, mut max_error, mut max_cost_loss) = (0.0, 0.0_f64, 0.0_f64);
     for (size, alpha, best) in &grid {
         let beta = beta_polynomial(*size, *alpha, &coefficients);
@@ -93,35 +95,18 @@ pub fn polynomial_fit(
     })
 }
 
-/// Coefficients that make the sum of squared differences least: each column in turn is reflected
-/// onto its first entry.
-fn least_squares(mut rows: Vec<(BetaCoefficients, f64)>) -> BetaCoefficients {
-    for column in 0..TERMS {
-        let norm =
-            rows[column..].iter().map(|(row, _)| row[column] * row[column]).sum::<f64>().sqrt();
-        let head = -norm.copysign(rows[column].0[column]);
-        let mut mirror: Vec<f64> = rows[column..].iter().map(|(row, _)| row[column]).collect();
-        mirror[0] -= head;
-        let length: f64 = mirror.iter().map(|m| m * m).sum();
-        for other in column..=TERMS {
-            let value =
-                |row: &(BetaCoefficients, f64)| if other < TERMS { row.0[other] } else { row.1 };
-            let along: f64 =
-                rows[column..].iter().zip(&mirror).map(|(row, m)| value(row) * m).sum();
-            let shift = 2.0 * along / length;
-            for (row, m) in rows[column..].iter_mut().zip(&mirror) {
-                let target = if other < TERMS { &mut row.0[other] } else { &mut row.1 };
-                *target -= shift * m;
-            }
-        }
-    }
-    let mut coefficients = [0.0; TERMS];
-    for column in (0..TERMS).rev() {
-        let (row, right) = &rows[column];
-        let known: f64 = (column + 1..TERMS).map(|other| row[other] * coefficients[other]).sum();
-        coefficients[column] = (right - known) / row[column];
-    }
-    coefficients
+/// Coefficients that make the sum of squared differences least.
+fn least_squares(rows: &[(BetaCoefficients, f64)]) -> BetaCoefficients {
+    let matrix =
+        DMatrix::from_row_iterator(rows.len(), TERMS, rows.iter().flat_map(|(row, _)| *row));
+    let mut right = DVector::from_iterator(rows.len(), rows.iter().map(|(_, value)| *value));
+    let decomposed = matrix.qr();
+    decomposed.q_tr_mul(&mut right);
+    let solved = decomposed
+        .r()
+        .solve_upper_triangular(&right.rows(0, TERMS))
+        .expect("the terms are independent");
+    std::array::from_fn(|term| solved[term])
 }
 
 #[cfg(test)]
@@ -153,7 +138,8 @@ mod tests {
             (0..50)
                 .map(|i| (f64::from(i % 7) / 7.0, f64::from(i % 11) / 11.0, f64::from(i * i % 13)))
         };
-        let fitted = least_squares(points().map(|(s, a, y)| (terms(s, a), y)).collect());
+        let rows: Vec<_> = points().map(|(s, a, y)| (terms(s, a), y)).collect();
+        let fitted = least_squares(&rows);
         for column in 0..TERMS {
             let dot: f64 = points()
                 .map(|(s, a, y)| terms(s, a)[column] * (beta_polynomial(s, a, &fitted) - y))

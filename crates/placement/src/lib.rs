@@ -6,12 +6,11 @@
 //! draws only from seeded generators.
 
 mod device;
-mod index;
 pub mod policies;
 mod policy;
 pub mod victims;
 
 pub use device::{Block, Device, StreamSpace};
 pub use policies::{PLACEMENTS, PlacementEntry, PlacementVisitor, visit_placement};
-pub use policy::{BuildError, Context, Placement, Previous, Survivors, Victim};
+pub use policy::{BuildError, Context, Death, Placement, Previous, Survivors, Victim};
 pub use victims::{AnyVictim, VICTIMS, build_victim};

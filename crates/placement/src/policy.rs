@@ -28,6 +28,21 @@ pub struct Survivors<'a> {
     pub lpns: &'a [u32],
 }
 
+/// A page whose newest version is out of date: it was written again or trimmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Death {
+    /// The logical page.
+    pub lpn: Lpn,
+    /// The erase block in which the version lies that died.
+    pub block: EraseBlockId,
+    /// Its place there, in pages.
+    pub offset: u16,
+    /// That erase block's stream.
+    pub stream: StreamId,
+    /// Whether it was trimmed.
+    pub is_trimmed: bool,
+}
+
 /// Placement: to which stream a page is written, and which stream gives up an erase block.
 ///
 /// Streams are numbered from 0; their greatest number is fixed when the policy is made.
@@ -39,6 +54,14 @@ pub trait Placement: Send {
 
     /// Whether the policy looks at [`Previous`]. An FTL saves the look-up for those that do not.
     const USES_PREVIOUS: bool;
+
+    /// Whether the policy is told of every page that dies ([`Placement::page_died`]).
+    const WATCHES_DEATHS: bool = false;
+
+    /// Whether the policy can choose victims itself, so that both choices share what it knows. It
+    /// does so where the victim policy is [`own`](crate::victims::own); with another one it is not
+    /// asked.
+    const CHOOSES_VICTIMS: bool = false;
 
     /// How many streams there may be at most.
     fn streams(&self) -> usize;
@@ -66,6 +89,37 @@ pub trait Placement: Send {
     fn donor(&mut self, needy: StreamId, device: &Device) -> usize {
         let _ = device;
         needy.index()
+    }
+
+    /// A page has died. [`Device`] shows its erase block's count after it. Told only to policies
+    /// with [`Placement::WATCHES_DEATHS`].
+    #[inline]
+    fn page_died(&mut self, death: Death, device: &Device) {
+        let _ = (death, device);
+    }
+
+    /// A stream whose open erase block is to be closed though it is not full, as nothing more shall
+    /// be written there: asked before each cleaning until there is none.
+    fn stream_to_close(&mut self, device: &Device) -> Option<StreamId> {
+        let _ = device;
+        None
+    }
+
+    /// As [`Victim::closed`], for policies with [`Placement::CHOOSES_VICTIMS`]. So are the next
+    /// two.
+    fn block_closed(&mut self, block: EraseBlockId, domain: usize, device: &Device) {
+        let _ = (block, domain, device);
+    }
+
+    /// As [`Victim::choose`].
+    fn choose_victim(&mut self, domain: usize, device: &Device) -> Option<EraseBlockId> {
+        let _ = (domain, device);
+        None
+    }
+
+    /// As [`Victim::remove`].
+    fn victim_removed(&mut self, block: EraseBlockId, domain: usize, device: &Device) {
+        let _ = (block, domain, device);
     }
 
     /// The domain of a stream: which victims its erase blocks are chosen among.
@@ -108,6 +162,12 @@ pub trait Victim: Send {
 
     /// Takes out an erase block that the FTL cleans for a reason of its own.
     fn remove(&mut self, block: EraseBlockId, domain: usize, device: &Device);
+
+    /// Whether it leaves the choice to the placement policy ([`Placement::CHOOSES_VICTIMS`]).
+    #[inline]
+    fn is_own(&self) -> bool {
+        false
+    }
 }
 
 /// What a policy is made from.
@@ -131,6 +191,9 @@ pub enum BuildError {
     /// The policy knows the future and was not told it.
     #[error("`{0}` needs to know how often each page is updated, and this source does not tell")]
     NeedsWeights(&'static str),
+    /// The victim policy is `own`, and the placement policy chooses none.
+    #[error("`{0}` chooses no victims itself: take another victim policy than `own`")]
+    NoOwnVictims(String),
     /// There are fewer erase blocks than the policy's streams need.
     #[error(
         "{erase_blocks} erase blocks with {spare_blocks} spare are too few for `{name}`, which \

@@ -15,7 +15,9 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use devices::{BlockDevice as _, Simulated, SimulatedSettings};
+use block::BlockDevice as _;
+
+use devices::{Simulated, SimulatedSettings};
 use prober::{Bench, Chart, Finding, Known, Region, Settings, Value};
 use ssd::drive::profile;
 use ssd::drive::state::State;
@@ -159,7 +161,7 @@ fn run(arguments: &[String]) -> Result<(), String> {
     println!(
         "{}: {} bytes, region {} + {}",
         profile.name,
-        device.info().capacity_bytes,
+        device.info().limits.capacity_bytes,
         region.offset,
         region.length
     );

@@ -19,7 +19,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use devices::{Access, BlockDevice, Opening, create_file};
+use block::BlockDevice;
+
+use devices::{Access, Opening, create_file};
 use prober::{Bench, Job, Limit, Region, Settings};
 use units::Progress;
 
@@ -227,7 +229,7 @@ fn interval_of_median(values: &[f64]) -> (f64, f64) {
 fn run_ours(options: &Options, path: &str, op: &str, depth: u32) -> Result<Run, Failed> {
     let mut device =
         devices::open(&Opening { queue_depth: depth, ..Opening::new(path, Access::DestroyData) })?;
-    let length = device.info().capacity_bytes.min(options.bytes);
+    let length = device.info().limits.capacity_bytes.min(options.bytes);
     let settings = Settings {
         region: Region { offset: 0, length },
         seed: 1,

@@ -18,7 +18,9 @@
 
 use std::time::{Duration, Instant};
 
-use devices::{BlockDevice, Simulated, SimulatedSettings};
+use block::BlockDevice;
+
+use devices::{Simulated, SimulatedSettings};
 use prober::fit::{Input, fit};
 use prober::matrix::Cell;
 use prober::matrix_set::{
@@ -60,7 +62,7 @@ fn probe(profile: &Profile, how: &How<'_>, seed: u64) -> Matrix {
     let settings = SimulatedSettings { state: State::Filled, seed };
     let mut device = Simulated::new(&profile.name, profile, settings, &progress).unwrap();
     let info = device.info().clone();
-    let region = Region { offset: 0, length: info.capacity_bytes };
+    let region = Region { offset: 0, length: info.limits.capacity_bytes };
     let mut bench = Bench::new(
         &mut device,
         Settings { region, seed, may_write: true, budget: BUDGET },
@@ -69,9 +71,9 @@ fn probe(profile: &Profile, how: &How<'_>, seed: u64) -> Matrix {
     let matrix = match how {
         How::Again(target) => measure_again(&mut bench, target, Preparation::Fill).unwrap(),
         How::Fresh { protocol, buffer } => {
-            let cells = standard_cells(info.sector_bytes);
+            let cells = standard_cells(info.limits.sector_bytes);
             let protocol = protocol.unwrap_or_else(|| {
-                Protocol::new(info.capacity_bytes, BUDGET, cells.len(), *buffer, seed)
+                Protocol::new(info.limits.capacity_bytes, BUDGET, cells.len(), *buffer, seed)
             });
             measure_matrix(&mut bench, &protocol, &cells, Preparation::Fill).unwrap()
         }
@@ -111,7 +113,7 @@ fn inside(profile: &Profile, seed: u64) -> Vec<Finding> {
     let mut device =
         Simulated::new("sim", profile, SimulatedSettings { state: State::Filled, seed }, &progress)
             .unwrap();
-    let region = Region { offset: 0, length: device.info().capacity_bytes };
+    let region = Region { offset: 0, length: device.info().limits.capacity_bytes };
     let each = FULL_SECONDS / EXPERIMENTS.iter().map(|one| one.weight).sum::<f64>();
     let mut known = Known::default();
     for name in INSIDE {

@@ -1,5 +1,6 @@
 //! What can go wrong with an experiment.
 
+use block::BlockError;
 use devices::DeviceError;
 use registry::SpecError;
 use thiserror::Error;
@@ -10,7 +11,10 @@ use units::{Cancelled, SourceError};
 pub enum ProbeError {
     /// The device failed.
     #[error(transparent)]
-    Device(#[from] DeviceError),
+    Device(#[from] BlockError),
+    /// A simulated drive cannot be made.
+    #[error(transparent)]
+    Drive(#[from] DeviceError),
     /// The experiment is unknown, or a parameter is wrong.
     #[error(transparent)]
     Spec(#[from] SpecError),

@@ -1,7 +1,7 @@
 //! Experiments that find out what a drive does and how it is made, from outside: by the times of
 //! requests alone.
 //!
-//! An [`Experiment`] runs on a [`Bench`], which plays [`Job`]s on a [`devices::BlockDevice`] and
+//! An [`Experiment`] runs on a [`Bench`], which plays [`Job`]s on a [`block::BlockDevice`] and
 //! measures them, and gives a [`Finding`]: curves, and values each with what is to be believed of
 //! it. Experiments cannot tell a real device from a simulated one. What one finds, later ones use
 //! ([`Known`]). [`analysis`] holds the statistics, free of devices.

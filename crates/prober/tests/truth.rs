@@ -6,7 +6,9 @@
 #[path = "truth/drives.rs"]
 mod drives;
 
-use devices::{BlockDevice as _, Simulated, SimulatedSettings};
+use block::BlockDevice as _;
+
+use devices::{Simulated, SimulatedSettings};
 use drives::{Drive, Said};
 use prober::{Bench, Finding, Known, Region, Settings, Verdict};
 use ssd::drive::profile;
@@ -23,7 +25,7 @@ fn probe(name: &str, experiments: &[&str]) -> Known {
         &progress,
     )
     .unwrap();
-    let region = Region { offset: 0, length: device.info().capacity_bytes.min(1 << 30) };
+    let region = Region { offset: 0, length: device.info().limits.capacity_bytes.min(1 << 30) };
     let settings = Settings { region, seed: 1, may_write: true, budget: 20_000_000_000 };
     let mut bench = Bench::new(&mut device, settings, &progress);
     let mut known = Known::default();

@@ -1,6 +1,6 @@
 //! What can go wrong with a replay.
 
-use devices::DeviceError;
+use block::BlockError;
 use thiserror::Error;
 use traces::TraceError;
 use units::{Cancelled, SourceError};
@@ -10,7 +10,7 @@ use units::{Cancelled, SourceError};
 pub enum ReplayError {
     /// The device failed.
     #[error(transparent)]
-    Device(#[from] DeviceError),
+    Device(#[from] BlockError),
     /// The trace cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),

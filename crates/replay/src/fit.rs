@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use devices::DeviceInfo;
+use block::DeviceInfo;
 use units::{IoOp, IoRequest, RequestSource, SourceError};
 
 use crate::error::ReplayError;
@@ -57,15 +57,20 @@ impl Fit {
         remap: Remap,
     ) -> Result<Self, ReplayError> {
         let Region { offset, length } = region;
-        let sector = u64::from(info.sector_bytes);
+        let sector = u64::from(info.limits.sector_bytes);
         let unusable =
             |reason, right| ReplayError::Unusable { name: info.name.clone(), reason, right };
         let is_whole = offset.is_multiple_of(sector) && length.is_multiple_of(sector) && length > 0;
-        if !is_whole || offset.checked_add(length).is_none_or(|end| end > info.capacity_bytes) {
+        if !is_whole
+            || offset.checked_add(length).is_none_or(|end| end > info.limits.capacity_bytes)
+        {
             let reason = format!("there is no region of {length} bytes at byte {offset}");
             return Err(unusable(
                 reason,
-                format!("whole sectors of {sector} bytes within its {}", info.capacity_bytes),
+                format!(
+                    "whole sectors of {sector} bytes within its {}",
+                    info.limits.capacity_bytes
+                ),
             ));
         }
         if remap == Remap::Refuse && totals.end_bytes > length {
@@ -90,7 +95,7 @@ impl Fit {
             end_bytes: totals.end_bytes.max(1),
             unit_bytes: totals.unit_bytes.max(sector),
             sector_bytes: sector,
-            most_bytes: u64::from(info.most_bytes) / sector * sector,
+            most_bytes: u64::from(info.limits.most_bytes) / sector * sector,
             has_trim: info.has_trim,
         })
     }

@@ -1,4 +1,4 @@
-use devices::Kind;
+use block::{DeviceKind, Limits};
 use proptest::prelude::*;
 use units::VecRequests;
 
@@ -6,18 +6,18 @@ use super::*;
 
 fn device(capacity_bytes: u64, sector_bytes: u32, most_bytes: u32, has_trim: bool) -> DeviceInfo {
     let (name, model) = ("some".to_owned(), String::new());
-    let (kind, queue_depth, is_read_only, is_virtual) = (Kind::Memory, 64, false, false);
+    let limits = Limits { capacity_bytes, sector_bytes, most_bytes };
+    let (kind, queue_depth, is_read_only, is_virtual) = (DeviceKind::Memory, 64, false, false);
     DeviceInfo {
         name,
         model,
         kind,
-        capacity_bytes,
-        sector_bytes,
+        limits,
         queue_depth,
-        most_bytes,
         is_read_only,
         has_trim,
         is_virtual,
+        holds_data: false,
     }
 }
 
@@ -181,7 +181,7 @@ proptest! {
                     && placed.length.is_multiple_of(sector)
                     && placed.length > 0
             );
-            prop_assert!(placed.op == IoOp::Trim || placed.length <= info.most_bytes);
+            prop_assert!(placed.op == IoOp::Trim || placed.length <= info.limits.most_bytes);
             prop_assert!(
                 placed.offset >= region.offset
                     && placed.offset + u64::from(placed.length) <= region.offset + region.length

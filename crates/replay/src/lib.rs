@@ -1,5 +1,5 @@
-//! Plays a recorded trace on a [`devices::BlockDevice`], and measures how the device answers and
-//! how well the trace's clock was kept.
+//! Plays a recorded trace on a [`block::BlockDevice`], and measures how the device answers and how
+//! well the trace's clock was kept.
 //!
 //! A trace goes through stages, each of constant memory: [`ReplayTrace`] reads it, [`Selection`]
 //! takes a part of it, a [`Fit`] finds a place on the device for every request, a thread of its own

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use block::BlockError;
 use hdrhistogram::Histogram;
 use units::{IoOp, IoRequest, Nanos};
 
@@ -108,22 +109,14 @@ impl Measured {
         self.elapsed = self.elapsed.max(ended);
     }
 
-    pub(crate) fn failed(
-        &mut self,
-        op: &'static str,
-        reason: String,
-        requests: u64,
-        first: impl FnOnce() -> String,
-    ) {
+    pub(crate) fn failed(&mut self, op: &'static str, reason: String, error: &BlockError) {
         // A reason may name what is different each time.
         const MOST_REASONS: usize = 64;
         let is_full = self.failures.len() >= MOST_REASONS
             && !self.failures.contains_key(&(op, reason.clone()));
         let reason = if is_full { "for further reasons".to_owned() } else { reason };
-        self.failures
-            .entry((op, reason))
-            .or_insert_with(|| Failure { requests: 0, first: first() })
-            .requests += requests;
+        let first = || Failure { requests: 0, first: error.to_string() };
+        self.failures.entry((op, reason)).or_insert_with(first).requests += 1;
     }
 
     /// Requests that succeeded.

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU64;
 
-use devices::{BlockDevice, Completion, DeviceError, Request, Signal};
+use block::{BlockDevice, BlockError, Command, Completion, Signal};
 use rustix::thread::{current_timer_slack, set_current_timer_slack};
 use units::{IoOp, IoRequest, Nanos, Progress};
 
@@ -163,7 +163,7 @@ struct Player<'a> {
     start: Nanos,
     /// When the last request was sent, and its time in the trace.
     before: Option<(Nanos, Nanos)>,
-    /// A flush that is outstanding and holds back what follows, by its handle.
+    /// A flush that is outstanding and holds back what follows, by its id.
     flushing: Option<u32>,
     /// A request is due, and there is no room for it.
     is_full: bool,
@@ -187,8 +187,12 @@ impl Player<'_> {
             }
             let until = self.until(coming);
             let waited = self.device.wait(until, &mut completed);
-            completed.drain(..).for_each(|completion| self.completed(&completion));
-            waited.or_else(|error| self.failed(error))?;
+            let ended = completed
+                .drain(..)
+                .map(|completion| self.completed(&completion))
+                .fold(Ok(()), Result::and);
+            ended?;
+            waited?;
             self.report()?;
         }
     }
@@ -219,7 +223,7 @@ impl Player<'_> {
                 return Ok(Coming::AfterAnother);
             }
             self.requests.advance();
-            self.send(&request, due, now)?;
+            self.send(&request, due, now);
         }
     }
 
@@ -257,16 +261,11 @@ impl Player<'_> {
         }
     }
 
-    fn send(
-        &mut self,
-        request: &IoRequest,
-        due: Option<Nanos>,
-        now: Nanos,
-    ) -> Result<(), ReplayError> {
+    fn send(&mut self, request: &IoRequest, due: Option<Nanos>, now: Nanos) {
         while let Some(&(_, signal)) = self.signals.first().filter(|(at, _)| *at <= request.time_ns)
         {
             self.signals = &self.signals[1..];
-            self.device.signal(signal).or_else(|error| self.failed(error))?;
+            self.device.signal(signal);
         }
         if std::mem::take(&mut self.is_full) {
             self.full_until = Some(now);
@@ -278,56 +277,48 @@ impl Player<'_> {
             record(&mut self.measured.held, now - due);
         }
         let under_way = UnderWay { request: *request, due };
-        let handle = self.free.pop().unwrap_or_else(|| {
+        let id = self.free.pop().unwrap_or_else(|| {
             self.under_way.push(under_way);
             self.under_way.len() as u32 - 1
         });
-        self.under_way[handle as usize] = under_way;
+        self.under_way[id as usize] = under_way;
         self.before = Some((now, request.time_ns));
         self.measured.sent += 1;
         let IoRequest { op, offset, length, .. } = *request;
         if op == IoOp::Flush && matches!(self.settings.pace, Pace::Closed { .. }) {
-            self.flushing = Some(handle);
+            self.flushing = Some(id);
         }
         self.outstanding += 1;
         self.measured.most_outstanding = self.measured.most_outstanding.max(self.outstanding);
-        self.device
-            .submit(&Request { op, offset, length, is_fua: false, handle })
-            .or_else(|error| self.failed(error))
+        self.device.submit(Command::new(id, op, offset, length));
     }
 
-    fn completed(&mut self, completion: &Completion) {
+    fn completed(&mut self, completion: &Completion) -> Result<(), ReplayError> {
+        let id = completion.reply.id;
         self.outstanding -= 1;
         self.unreported += 1;
-        self.free.push(completion.handle);
-        self.flushing = self.flushing.filter(|handle| *handle != completion.handle);
-        let UnderWay { request, due } = self.under_way[completion.handle as usize];
-        let since_start = |time: Nanos| time.saturating_sub(self.start);
-        let (sent, ended) =
-            (since_start(completion.submitted_at), since_start(completion.completed_at));
-        self.measured.ended(&request, due.map(since_start), sent, ended);
-    }
-
-    /// Requests failed, of which the device tells one: those that it does not have outstanding any
-    /// more.
-    fn failed(&mut self, error: DeviceError) -> Result<(), ReplayError> {
-        let DeviceError::Request { op, reason, .. } = &error else { return Err(error.into()) };
-        if !self.settings.keeps_going {
-            return Err(error.into());
+        self.free.push(id);
+        self.flushing = self.flushing.filter(|flush| *flush != id);
+        let UnderWay { request, due } = self.under_way[id as usize];
+        match &completion.reply.outcome {
+            Ok(_) => {
+                let since_start = |time: Nanos| time.saturating_sub(self.start);
+                let (sent, ended) =
+                    (since_start(completion.submitted_at), since_start(completion.completed_at));
+                self.measured.ended(&request, due.map(since_start), sent, ended);
+                Ok(())
+            }
+            Err(failure) => {
+                let name = self.device.info().name.clone();
+                let error = BlockError::Failed { name, failure: failure.clone() };
+                if self.settings.keeps_going {
+                    self.measured.failed(request.op.name(), failure.reason(), &error);
+                    Ok(())
+                } else {
+                    Err(error.into())
+                }
+            }
         }
-        // Which of those under way the others are is not told: their places are not used again.
-        let gone = self.outstanding.saturating_sub(self.device.outstanding());
-        self.outstanding -= gone;
-        // Whether it was the flush is not told. Holding back for ever would be worse than not at
-        // all.
-        self.flushing = None;
-        self.unreported += u64::from(gone);
-        self.measured.failed(op.name(), reason.clone(), 1, || error.to_string());
-        if gone > 1 {
-            let reason = "in the same moment as another, which alone was told".to_owned();
-            self.measured.failed("any", reason, u64::from(gone) - 1, || error.to_string());
-        }
-        Ok(())
     }
 
     fn report(&mut self) -> Result<(), ReplayError> {
@@ -348,7 +339,9 @@ impl Player<'_> {
         while self.device.outstanding() > 0 && self.device.now() < end {
             let before = self.device.outstanding();
             let waited = self.device.wait(end, &mut completed);
-            completed.drain(..).for_each(|completion| self.completed(&completion));
+            for completion in completed.drain(..) {
+                let _ = self.completed(&completion);
+            }
             if waited.is_err() && self.device.outstanding() == before {
                 break;
             }

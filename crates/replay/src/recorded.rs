@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::mpsc::{self, SyncSender};
 use std::thread::JoinHandle;
 
-use devices::{BlockDevice, Completion, DeviceError, DeviceInfo, Request};
+use block::{BlockDevice, BlockError, Command, Completion, DeviceInfo, FlashWork, Signal};
 use rustc_hash::FxHashMap;
 use traces::store::StoreWriter;
 use traces::{Facts, Origin, Output, TraceError, TraceWriter, Written};
@@ -33,8 +33,7 @@ enum State {
 /// A device whose requests are written into a Parquet trace, in the order in which they were sent,
 /// with their times and latencies.
 ///
-/// Times count from the first request. A request whose end was not seen has no latency; one that
-/// the device did not take is not in it.
+/// Times count from the first request. One that failed, or whose end was not seen, has no latency.
 pub struct Recorded<'a> {
     device: &'a mut dyn BlockDevice,
     /// Sent and not yet handed to the writer, in order; the first one is number `first` of all.
@@ -115,9 +114,10 @@ impl<'a> Recorded<'a> {
     }
 
     fn ended(&mut self, completion: &Completion) {
-        let Some(number) = self.numbers.remove(&completion.handle) else { return };
+        let Some(number) = self.numbers.remove(&completion.reply.id) else { return };
         let (row, state) = &mut self.rows[(number - self.first) as usize];
-        row.latency_ns = Some(completion.completed_at.saturating_sub(completion.submitted_at));
+        let latency_ns = completion.completed_at.saturating_sub(completion.submitted_at);
+        row.latency_ns = completion.reply.outcome.is_ok().then_some(latency_ns);
         *state = State::Ended;
     }
 }
@@ -135,23 +135,18 @@ impl BlockDevice for Recorded<'_> {
         self.device.outstanding()
     }
 
-    fn submit(&mut self, request: &Request) -> Result<(), DeviceError> {
+    fn submit(&mut self, command: Command) {
         let sent_at = self.device.now();
-        self.device.submit(request)?;
         let start = *self.start.get_or_insert(sent_at);
-        let Request { op, offset, length, handle, .. } = *request;
-        if let Some(failed) = self.numbers.insert(handle, self.first + self.rows.len() as u64) {
-            // Its handle is used again, so it has ended without a completion; it must not hold back
-            // the rest.
-            self.rows[(failed - self.first) as usize].1 = State::Ended;
-        }
+        let Command { id, op, offset, length, .. } = command;
+        self.device.submit(command);
+        self.numbers.insert(id, self.first + self.rows.len() as u64);
         let row =
             IoRequest { time_ns: sent_at - start, op, offset, length, stream: 0, latency_ns: None };
         self.rows.push_back((row, State::UnderWay));
-        Ok(())
     }
 
-    fn wait(&mut self, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), DeviceError> {
+    fn wait(&mut self, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), BlockError> {
         let known = completed.len();
         let outcome = self.device.wait(until, completed);
         for completion in &completed[known..] {
@@ -159,6 +154,14 @@ impl BlockDevice for Recorded<'_> {
         }
         self.advance();
         outcome
+    }
+
+    fn flash_work(&self) -> Option<FlashWork> {
+        self.device.flash_work()
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        self.device.signal(signal);
     }
 }
 

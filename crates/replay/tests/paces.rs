@@ -197,7 +197,10 @@ fn a_request_that_fails_ends_a_replay_or_is_counted() {
             assert!(done.ended.is_none());
             assert_eq!((done.measured.requests(), failed, done.measured.sent), (14, 6, 20));
             let first = &done.measured.failures[&("write", "it is broken".to_owned())].first;
-            assert_eq!(first, "device `fixed`: write of 512 bytes at byte 3 failed: it is broken");
+            assert_eq!(
+                first,
+                "device `fixed`: write of 512 bytes at byte 1024 failed: it is broken"
+            );
         } else {
             assert!(matches!(done.ended, Some(ReplayError::Device(_))));
             assert_eq!((done.measured.requests(), done.measured.sent, failed), (2, 3, 0));
@@ -217,7 +220,7 @@ fn a_replay_that_is_stopped_keeps_what_it_measured() {
     assert!(matches!(done.ended, Some(ReplayError::Cancelled(_))));
     assert_eq!(done.measured.requests(), done.measured.sent);
     assert!(done.measured.sent > 0 && done.measured.sent < 5000);
-    assert_eq!(devices::BlockDevice::outstanding(&device), 0);
+    assert_eq!(block::BlockDevice::outstanding(&device), 0);
 }
 
 #[test]

@@ -4,31 +4,28 @@
 #![allow(clippy::unwrap_used, reason = "a helper of tests that fails the test")]
 
 use placement::{
-    BuildError, Context, PLACEMENTS, Placement, PlacementVisitor, VICTIMS, build_victim,
+    BuildError, Context, PLACEMENTS, Placement, PlacementVisitor, VICTIMS, Victim, build_victim,
     visit_placement,
 };
 use proptest::prelude::*;
 use registry::Spec;
-use ssd::ftl::{Medium, PageMapped};
+use ssd::ftl::{Cleaning, FtlCounters, PageMapped};
 use units::{EraseBlockId, Geometry, Lpn, Ppn};
 
 /// Flash that holds data, and that cannot be overwritten.
 struct Flash {
     pages: Vec<Option<u64>>,
     pages_per_erase_block: u32,
-    incoming: u64,
 }
 
-impl Medium for Flash {
-    fn program(&mut self, page: Ppn) {
+impl Flash {
+    fn program(&mut self, page: Ppn, data: u64) {
         assert_eq!(self.pages[page.index()], None, "page {} is programmed twice", page.0);
-        self.pages[page.index()] = Some(self.incoming);
+        self.pages[page.index()] = Some(data);
     }
 
-    fn relocate(&mut self, from: Ppn, to: Ppn) {
-        let data = self.pages[from.index()].expect("an erased page is relocated");
-        assert_eq!(self.pages[to.index()], None, "page {} is programmed twice", to.0);
-        self.pages[to.index()] = Some(data);
+    fn read(&self, page: Ppn) -> u64 {
+        self.pages[page.index()].expect("an erased page is read")
     }
 
     fn erase(&mut self, block: EraseBlockId) {
@@ -37,57 +34,87 @@ impl Medium for Flash {
     }
 }
 
+/// What an FTL holds and counted in the end.
+type Left = (Vec<Option<Ppn>>, FtlCounters, Vec<u32>);
+
 struct Check<'a> {
     context: Context<'a>,
     victim: &'a str,
     operations: &'a [(u32, bool)],
+    /// Cleaning by steps, over flash that holds data; or at once, as the counting simulator does.
+    by_steps: bool,
+}
+
+/// Writes a page, and takes the steps of each cleaning that it needs.
+fn write_by_steps<P: Placement, V: Victim>(
+    ftl: &mut PageMapped<P, V>,
+    flash: &mut Flash,
+    lpn: Lpn,
+    version: u64,
+) {
+    let stream = ftl.host_stream(lpn);
+    let mut cleaning = Cleaning::default();
+    while !ftl.make_room(stream, 0) {
+        let victim = ftl.choose_victim(stream, 0);
+        cleaning.begin(victim, 0, ftl);
+        while let Some((number, survivor)) = cleaning.next(ftl) {
+            cleaning.take(1);
+            let to = cleaning.relocate(number, ftl).expect("nobody wrote it meanwhile");
+            flash.program(to, flash.read(survivor.from));
+        }
+        assert!(cleaning.is_done(ftl));
+        flash.erase(cleaning.end());
+        ftl.reclaim(victim, 0);
+    }
+    flash.program(ftl.place_for_host(lpn, stream, 0), version);
 }
 
 impl PlacementVisitor for Check<'_> {
-    type Output = Result<(), BuildError>;
+    type Output = Result<Left, BuildError>;
 
     fn visit<P: Placement + 'static>(self, policy: P) -> Self::Output {
         let geometry = self.context.geometry;
         let victims = build_victim(&Spec::parse(self.victim)?, &self.context, policy.domains())?;
-        let flash = Flash {
+        let mut flash = Flash {
             pages: vec![None; geometry.physical_pages() as usize],
             pages_per_erase_block: geometry.pages_per_erase_block,
-            incoming: 0,
         };
-        let mut ftl = PageMapped::new(geometry, "checked", policy, victims, flash)?;
+        let mut ftl = PageMapped::new(geometry, "checked", policy, victims)?;
         let mut oracle = vec![None; geometry.logical_pages as usize];
         let fill = (0..geometry.logical_pages).map(|lpn| (lpn, false));
         for (version, (page, is_trim)) in (1u64..).zip(fill.chain(self.operations.iter().copied()))
         {
             let lpn = Lpn(page % geometry.logical_pages);
+            oracle[lpn.index()] = (!is_trim).then_some(version);
             if is_trim {
                 ftl.trim(lpn);
-                oracle[lpn.index()] = None;
+            } else if self.by_steps {
+                write_by_steps(&mut ftl, &mut flash, lpn, version);
             } else {
-                ftl.medium_mut().incoming = version;
                 ftl.write(lpn, 0);
-                oracle[lpn.index()] = Some(version);
             }
             if version % 509 == 0 {
                 ftl.audit().unwrap();
             }
         }
         ftl.audit().unwrap();
-        for (lpn, expected) in (0u32..).zip(oracle) {
-            let found = ftl
-                .lookup(Lpn(lpn))
-                .map(|ppn| ftl.medium().pages[ppn.index()].expect("a mapped page holds data"));
-            assert_eq!(found, expected, "logical page {lpn}");
+        let places: Vec<_> = (0..geometry.logical_pages).map(|lpn| ftl.lookup(Lpn(lpn))).collect();
+        for (lpn, (place, expected)) in places.iter().zip(oracle).enumerate() {
+            assert_eq!(place.is_some(), expected.is_some(), "logical page {lpn}");
+            if self.by_steps {
+                assert_eq!(place.map(|ppn| flash.read(ppn)), expected, "logical page {lpn}");
+            }
         }
         let counters = ftl.counters();
         assert_eq!(counters.victims_by_valid.iter().sum::<u64>(), counters.erases);
         let relocated: u64 =
             (0u64..).zip(&counters.victims_by_valid).map(|(valid, victims)| valid * victims).sum();
         assert_eq!(relocated, counters.relocated_pages);
-        Ok(())
+        Ok((places, counters.clone(), ftl.erase_counts().to_vec()))
     }
 }
 
+/// Cleaning by steps keeps every page, and cleaning at once does the very same.
 fn check(
     placement: &str,
     victim: &str,
@@ -97,11 +124,16 @@ fn check(
 ) -> Result<(), BuildError> {
     let weights = || (0..geometry.logical_pages).map(|lpn| 1.0 / f64::from(1 + lpn % 97)).collect();
     let context = Context { geometry, seed, page_weights: Some(&weights) };
-    visit_placement(
-        &Spec::parse(placement).unwrap(),
-        &context,
-        Check { context, victim, operations },
-    )?
+    let placement = Spec::parse(placement).unwrap();
+    let left = |by_steps| {
+        visit_placement(&placement, &context, Check { context, victim, operations, by_steps })?
+    };
+    let (by_steps, at_once) = (left(true)?, left(false)?);
+    assert!(
+        by_steps == at_once,
+        "{placement} with {victim}: cleaning at once is not what its steps are"
+    );
+    Ok(())
 }
 
 /// Pages of very different heat, so that every stream of every policy comes to be used, and some
@@ -181,9 +213,9 @@ proptest! {
 #[test]
 #[should_panic(expected = "is programmed twice")]
 fn the_flash_of_the_oracle_refuses_overwriting() {
-    let mut flash = Flash { pages: vec![None; 8], pages_per_erase_block: 8, incoming: 1 };
-    flash.program(Ppn(3));
-    flash.program(Ppn(3));
+    let mut flash = Flash { pages: vec![None; 8], pages_per_erase_block: 8 };
+    flash.program(Ppn(3), 1);
+    flash.program(Ppn(3), 2);
 }
 
 #[test]
@@ -199,7 +231,7 @@ fn unknown_names_list_the_known_ones() {
 fn an_oracle_without_knowledge_says_so() {
     let geometry = Geometry::with_over_provisioning(4096, 64, 6000, 0.5).unwrap();
     let context = Context { geometry, seed: 1, page_weights: None };
-    let check = Check { context, victim: "lru", operations: &[] };
+    let check = Check { context, victim: "lru", operations: &[], by_steps: true };
     let outcome = visit_placement(&Spec::parse("multi_log_optimal").unwrap(), &context, check);
     assert!(matches!(outcome, Err(BuildError::NeedsWeights(_))));
 }

@@ -4,6 +4,7 @@
 
 mod geometry;
 mod ids;
+pub mod lists;
 mod pages;
 mod progress;
 mod request;

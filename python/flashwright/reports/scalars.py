@@ -117,6 +117,10 @@ SIMULATION: Labels = {
         "relocated pages put in another stream for want of a free erase block",
         count,
     ),
+    "unused_pages": (
+        "pages left unwritten in erase blocks that the policy closed early",
+        count,
+    ),
     "rescues": ("victims chosen by the FTL, as the policy's gained no space", count),
     "erases": ("erases", count),
     "erases_mean": ("erases of an erase block, mean", _exact),

@@ -4,11 +4,12 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use ::block::{DeviceInfo, DeviceKind, Limits};
 use units::Progress;
 
 use super::{Access, Opening, in_use, patiently, refuse_data};
 use crate::real::Opened;
-use crate::{DeviceError, DeviceInfo, Kind, control};
+use crate::{DeviceError, control};
 
 /// Major number of loop devices (`Documentation/admin-guide/devices.txt`).
 pub(super) const LOOP_MAJOR: u32 = 7;
@@ -141,14 +142,17 @@ pub(super) fn open(
     let info = DeviceInfo {
         name: opening.spec.clone(),
         model: described.model() + note,
-        kind: Kind::BlockDevice,
-        capacity_bytes,
-        sector_bytes,
+        kind: DeviceKind::BlockDevice,
+        limits: Limits {
+            capacity_bytes,
+            sector_bytes,
+            most_bytes: opening.most_bytes.max(sector_bytes),
+        },
         queue_depth: opening.queue_depth,
-        most_bytes: opening.most_bytes.max(sector_bytes),
         is_read_only: !may_write,
         has_trim: described.has_trim(),
         is_virtual: false,
+        holds_data: opening.holds_data,
     };
     Ok(Opened { info, file, is_loop: libc::major(number) == LOOP_MAJOR, is_polled })
 }

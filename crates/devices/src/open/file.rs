@@ -5,15 +5,16 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+use ::block::{DeviceInfo, DeviceKind, Limits};
 use memmap2::MmapMut;
 use rustix::fs::{AtFlags, FallocateFlags, Statx, StatxFlags};
 use units::Progress;
 
 use super::block::{Described, polling};
 use super::{Access, Opening, in_use, patiently, refuse_data};
+use crate::DeviceError;
 use crate::content::Content;
 use crate::real::Opened;
-use crate::{DeviceError, DeviceInfo, Kind};
 
 /// `TMPFS_MAGIC` and `RAMFS_MAGIC` of `linux/magic.h`: file systems that take `O_DIRECT` and ignore
 /// it.
@@ -77,15 +78,18 @@ pub(super) fn open(
         model: disk.map_or_else(String::new, |disk| {
             format!("file on {} {}", disk.name(), disk.model()).trim_end().to_owned()
         }) + note,
-        kind: Kind::File,
-        capacity_bytes,
-        sector_bytes,
+        kind: DeviceKind::File,
+        limits: Limits {
+            capacity_bytes,
+            sector_bytes,
+            most_bytes: opening.most_bytes.max(sector_bytes),
+        },
         queue_depth: opening.queue_depth,
-        most_bytes: opening.most_bytes.max(sector_bytes),
         is_read_only: !may_write,
         // Whether the file system punches holes shows when it is first asked to.
         has_trim: true,
         is_virtual: false,
+        holds_data: opening.holds_data,
     };
     Ok(Opened { info, file, is_loop: false, is_polled })
 }

@@ -13,14 +13,15 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::Duration;
 
+use ::block::BlockDevice;
 use registry::Spec;
 use units::Progress;
 
 pub use file::create_file;
 
+use crate::DeviceError;
 use crate::memory::{self, Memory};
 use crate::real::Real;
-use crate::{BlockDevice, DeviceError};
 
 /// What may be done to a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +53,8 @@ pub struct Opening {
     /// The bytes that are going to be written, if it is not all of the device: only there data is
     /// in the way. The device does not keep to it by itself.
     pub region: Option<Range<u64>>,
+    /// Whether it holds data ([`::block::DeviceInfo::holds_data`]), or is only measured.
+    pub holds_data: bool,
 }
 
 impl Opening {
@@ -65,6 +68,7 @@ impl Opening {
             most_bytes: 1 << 20,
             polled: false,
             region: None,
+            holds_data: false,
         }
     }
 
@@ -170,11 +174,11 @@ pub fn open_watched(
         return Err(opening
             .wrong(format!("it is {}, not a block device or a regular file", what_it_is(&data))));
     };
-    let sector = opened.info.sector_bytes;
-    if !opened.info.most_bytes.is_multiple_of(sector) {
+    let sector = opened.info.limits.sector_bytes;
+    if !opened.info.limits.most_bytes.is_multiple_of(sector) {
         return Err(opening.wrong(format!(
             "a longest request of {} bytes is not of whole sectors of {sector}",
-            opened.info.most_bytes
+            opened.info.limits.most_bytes
         )));
     }
     Ok(Box::new(Real::new(opened)?))

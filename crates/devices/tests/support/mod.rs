@@ -10,7 +10,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use devices::{Access, BlockDevice, Completion, DeviceError, Opening, Request};
+use block::{BlockDevice, BlockError, Completion};
+use devices::{Access, DeviceError, Opening};
 use tempfile::TempDir;
 use units::{IoOp, Nanos};
 
@@ -122,15 +123,24 @@ pub fn refusal(path: impl AsRef<Path>, access: Access) -> String {
     }
 }
 
-pub fn request(op: IoOp, offset: u64, length: u32, handle: u32) -> Request {
-    Request { op, offset, length, is_fua: false, handle }
+pub fn request(op: IoOp, offset: u64, length: u32, id: u32) -> block::Command {
+    block::Command::new(id, op, offset, length)
 }
 
-pub fn wait_for_all(device: &mut dyn BlockDevice) -> Result<Vec<Completion>, DeviceError> {
+/// The first command that failed, as whoever measures tells of it.
+pub fn failed(device: &dyn BlockDevice, completed: &[Completion]) -> Result<(), BlockError> {
+    let failure = completed.iter().find_map(|done| done.reply.outcome.clone().err());
+    failure.map_or(Ok(()), |failure| {
+        Err(BlockError::Failed { name: device.info().name.clone(), failure })
+    })
+}
+
+pub fn wait_for_all(device: &mut dyn BlockDevice) -> Result<Vec<Completion>, BlockError> {
     let mut completed = Vec::new();
     while device.outstanding() > 0 {
         device.wait(Nanos::MAX, &mut completed)?;
     }
+    failed(device, &completed)?;
     Ok(completed)
 }
 
@@ -139,34 +149,33 @@ pub fn do_one(
     op: IoOp,
     offset: u64,
     length: u32,
-) -> Result<Completion, DeviceError> {
-    device.submit(&request(op, offset, length, 7))?;
-    let done = wait_for_all(device)?;
-    assert_eq!((done.len(), done[0].handle), (1, 7));
-    Ok(done[0])
+) -> Result<Completion, BlockError> {
+    device.submit(request(op, offset, length, 7));
+    let mut done = wait_for_all(device)?;
+    assert_eq!((done.len(), done[0].reply.id), (1, 7));
+    Ok(done.remove(0))
 }
 
-/// Keeps 16 requests outstanding over the whole device, for ever or until it fails or so many are
+/// Keeps 16 commands outstanding over the whole device, for ever or until it fails or so many are
 /// done. `each` is told of the number done.
 pub fn keep_busy(
     device: &mut dyn BlockDevice,
     op: IoOp,
     most: u64,
     mut each: impl FnMut(u64),
-) -> (u64, Result<(), DeviceError>) {
+) -> (u64, Result<(), BlockError>) {
     let (mut sent, mut done, mut completed) = (0_u64, 0_u64, Vec::new());
-    let places = device.info().capacity_bytes / 4096;
+    let places = device.info().limits.capacity_bytes / 4096;
     while done < most {
         while device.outstanding() < 16 && sent < most {
             // Odd: all places, in an order that is not theirs.
             let offset = sent.wrapping_mul(7_919) % places * 4096;
-            if let Err(error) = device.submit(&request(op, offset, 4096, sent as u32)) {
-                return (done, Err(error));
-            }
+            device.submit(request(op, offset, 4096, sent as u32));
             sent += 1;
         }
-        let waited = device.wait(Nanos::MAX, &mut completed);
-        done += completed.drain(..).len() as u64;
+        let waited =
+            device.wait(Nanos::MAX, &mut completed).and_then(|()| failed(device, &completed));
+        done += completed.drain(..).filter(|one| one.reply.outcome.is_ok()).count() as u64;
         each(done);
         if let Err(error) = waited {
             return (done, Err(error));

@@ -1,10 +1,11 @@
 //! How a link of an episode ends, and what is tried meanwhile as if it ended: the power goes, or
 //! the process is killed.
 
-use layers::{Actions, Stack};
+use layers::{Driver, Stack};
 
 use super::{MOST_READS, Run, read_all};
 use crate::{CrashDevice, ErrorPlan, Wrong};
+use block::BlockDevice as _;
 
 impl Run<'_> {
     /// Tries what a power cut now would leave, and goes on as if nothing had happened; or it is for
@@ -20,11 +21,11 @@ impl Run<'_> {
         if self.may_be_killed() && self.dice.chance(0.1) {
             return self.try_kill();
         }
-        let loss = self.device.draw_loss();
+        let loss = self.device().draw_loss();
         let mut spare = self.spare.take();
-        let mut fork = self.device.fork(&loss, &mut spare);
+        let mut fork = self.device().fork(&loss, &mut spare);
         let outcome = self.recover_and_judge(&mut fork);
-        self.device.join(fork, &mut spare);
+        self.device().join(fork, &mut spare);
         self.spare = spare;
         outcome.map_err(|wrong| Wrong(format!("{}\n  the cut left {loss:?}", wrong.0)))
     }
@@ -88,7 +89,7 @@ impl Run<'_> {
                 Err(error) if !is_off && !has_failed => {
                     return Err(Wrong(format!("cannot be recovered: {error}")));
                 }
-                _ if !has_failed && self.dice.chance(0.4) => device.use_again(),
+                _ if !has_failed && self.dice.chance(0.4) => device.kill(),
                 _ => {
                     let loss = device.draw_loss();
                     device.cut(&loss);
@@ -105,32 +106,39 @@ impl Run<'_> {
 
     /// The power goes, the volume is recovered, and goes on from what is there.
     pub(super) fn cut_for_good(&mut self) -> Result<(), Wrong> {
-        self.tally.errors += u64::from(self.device.has_failed());
-        self.tally.device_writes += self.device.writes;
-        let loss = self.device.draw_loss();
-        let mut device = std::mem::replace(&mut self.device, CrashDevice::nothing());
+        let mut device = self.take_device();
+        self.tally.errors += u64::from(device.has_failed());
+        self.tally.device_writes += device.writes;
+        let loss = device.draw_loss();
         device.cut(&loss);
         let outcome = self.recover(&mut device);
         let mut first = std::mem::take(&mut self.first);
-        let judge = || {
-            self.stack = outcome?;
-            read_all(&mut self.stack, &mut device, &mut self.buffer, &mut first)?;
-            self.oracle.cut(&first)
-        };
-        let judged = judge();
-        self.device = device;
-        self.device.writes = 0;
+        let judged = outcome.and_then(|mut stack| {
+            read_all(&mut stack, &mut device, &mut self.buffer, &mut first)?;
+            self.oracle.cut(&first)?;
+            Ok(stack)
+        });
+        device.writes = 0;
+        device.pass(self.dice.below(1 << 30) as u64);
         self.first = first;
-        self.actions = Actions::default();
-        self.now = (1 << 40) + self.dice.below(1 << 30) as u64;
         self.tally.lasting_cuts += 1;
-        judged.map_err(|wrong| Wrong(format!("{}\n  the cut, for good, left {loss:?}", wrong.0)))
+        let stack = judged
+            .map_err(|wrong| Wrong(format!("{}\n  the cut, for good, left {loss:?}", wrong.0)))?;
+        self.driver = Driver::new(device, stack);
+        Ok(())
+    }
+
+    /// The device, while the layers over it are gone.
+    fn take_device(&mut self) -> CrashDevice {
+        let nothing = CrashDevice::nothing();
+        let limits = nothing.info().limits;
+        std::mem::replace(&mut self.driver, Driver::new(nothing, Stack::new(limits))).into_parts().0
     }
 
     /// Not after a fault: what a flush covers is another matter then, and no layer can tell by
     /// reading.
-    fn may_be_killed(&self) -> bool {
-        self.options.with_kills && !self.device.has_failed()
+    fn may_be_killed(&mut self) -> bool {
+        self.options.with_kills && !self.device().has_failed()
     }
 
     /// How a link ends.
@@ -148,7 +156,7 @@ impl Run<'_> {
     /// Tries what is there if the process is killed now, and if the power goes soon after; then
     /// goes on as if nothing had happened.
     fn try_kill(&mut self) -> Result<(), Wrong> {
-        let mut device = self.device.clone();
+        let mut device = self.device().clone();
         device.kill();
         self.tally.kills += 1;
         let outcome = self.reopen_and_judge(&mut device);
@@ -203,14 +211,14 @@ impl Run<'_> {
             if self.dice.chance(0.7) {
                 return Ok(None);
             }
-            device.use_again();
+            device.kill();
         }
         self.subject.open(self.seed, device).map(Some).map_err(cannot)
     }
 
     /// The process is killed, and the volume goes on from what is in the device and its cache.
     fn kill_for_good(&mut self) -> Result<(), Wrong> {
-        let mut device = std::mem::replace(&mut self.device, CrashDevice::nothing());
+        let mut device = self.take_device();
         device.kill();
         self.tally.kills += 1;
         self.tally.lasting_kills += 1;
@@ -219,15 +227,20 @@ impl Run<'_> {
             Some(stack) => Ok((stack, false)),
             None => Ok((self.cut_and_recover(&mut device)?, true)),
         });
-        let judged = reopened.and_then(|(stack, is_cut)| {
-            self.stack = stack;
-            read_all(&mut self.stack, &mut device, &mut self.buffer, &mut first)?;
-            if is_cut { self.oracle.cut(&first) } else { self.oracle.kill(&first) }
+        let judged = reopened.and_then(|(mut stack, is_cut)| {
+            read_all(&mut stack, &mut device, &mut self.buffer, &mut first)?;
+            if is_cut {
+                self.oracle.cut(&first)?;
+            } else {
+                self.oracle.kill(&first)?;
+            }
+            Ok(stack)
         });
-        self.tally.device_writes += self.device.writes;
-        self.device = device;
+        self.tally.device_writes += device.writes;
         self.first = first;
-        self.actions = Actions::default();
-        judged.map_err(|wrong| Wrong(format!("{}\n  the process was killed, for good", wrong.0)))
+        let stack = judged
+            .map_err(|wrong| Wrong(format!("{}\n  the process was killed, for good", wrong.0)))?;
+        self.driver = Driver::new(device, stack);
+        Ok(())
     }
 }

@@ -5,7 +5,8 @@ mod forge;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use layers::{Data, LayerError, Limits, Store as _, Through};
+use block::{Failure, Limits, Store};
+use layers::{Driver, LayerError};
 use units::IoOp;
 
 use self::forge::Forge;
@@ -181,13 +182,8 @@ impl Images {
                     outcomes.opened += 1;
                     // What is forged may well fail to be read, or be full: it only has to do so
                     // without a panic.
-                    let _ = write_on(
-                        subject,
-                        &mut Through::new(&mut stack, &mut device),
-                        dice,
-                        60,
-                        1 << 40,
-                    );
+                    let mut driver = Driver::new(&mut device, &mut stack);
+                    let _ = write_on(subject, &mut Store::new(&mut driver), dice, 60, 1 << 40);
                     Ok(())
                 }
                 Err(LayerError::Spec(error)) => Err(Wrong(error.to_string())),
@@ -222,11 +218,13 @@ fn grow(subject: &Subject, seed: u64, images: usize) -> Result<Vec<Vec<u8>>, Wro
     let mut grown = Vec::new();
     for image in 0..images {
         let first_write = 1 + 1000 * image as u64;
-        write_on(subject, &mut Through::new(&mut stack, &mut device), &mut dice, 80, first_write)
+        let mut driver = Driver::new(&mut device, &mut stack);
+        write_on(subject, &mut Store::new(&mut driver), &mut dice, 80, first_write)
             .map_err(|failure| Wrong(format!("cannot be written: {failure}")))?;
+        driver.settle().map_err(|error| Wrong(error.to_string()))?;
         let mut fork = device.fork(&Loss::All, &mut None);
         let mut image = vec![0; limits.capacity_bytes as usize];
-        fork.read(0, &mut image).map_err(|failure| Wrong(failure.to_string()))?;
+        Store::new(&mut fork).read(0, &mut image).map_err(|failure| Wrong(failure.to_string()))?;
         device.join(fork, &mut None);
         grown.push(image);
     }
@@ -236,11 +234,11 @@ fn grow(subject: &Subject, seed: u64, images: usize) -> Result<Vec<Vec<u8>>, Wro
 /// Reads all, and then does something at random, one thing after the other.
 fn write_on(
     subject: &Subject,
-    volume: &mut Through<'_>,
+    volume: &mut Store<'_>,
     dice: &mut Dice,
     acts: usize,
     first_write: u64,
-) -> Result<(), layers::Failure> {
+) -> Result<(), Failure> {
     let limits = volume.limits();
     let (size, sectors) = (
         limits.sector_bytes as usize,
@@ -251,19 +249,22 @@ fn write_on(
     let mut workload = Workload::new(sectors, limits.sector_bytes, most.min(sectors / 3).max(1));
     for number in 0..acts as u64 {
         let Act::Command { op, sectors, .. } = workload.next(dice) else { continue };
-        let mut data = Data::Absent;
-        if op == IoOp::Write {
-            let mut bytes = vec![0; sectors.len() * size];
-            for (sector, part) in sectors.clone().zip(bytes.chunks_exact_mut(size)) {
-                Value::of_write(first_write + number).fill(
-                    sector as u64,
-                    subject.tail_bytes as usize,
-                    part,
-                );
+        let (offset, mut bytes) = ((sectors.start * size) as u64, vec![0; sectors.len() * size]);
+        match op {
+            IoOp::Read => volume.read(offset, &mut bytes)?,
+            IoOp::Write => {
+                for (sector, part) in sectors.zip(bytes.chunks_exact_mut(size)) {
+                    Value::of_write(first_write + number).fill(
+                        sector as u64,
+                        subject.tail_bytes as usize,
+                        part,
+                    );
+                }
+                volume.write(offset, &bytes)?;
             }
-            data = Data::Whole(bytes.into());
+            IoOp::Trim => volume.trim(offset, bytes.len() as u32)?,
+            IoOp::Flush => volume.flush()?,
         }
-        volume.run(op, (sectors.start * size) as u64, (sectors.len() * size) as u32, data)?;
     }
     Ok(())
 }

@@ -11,9 +11,9 @@ use bytes::Bytes;
 use placement::Placement;
 use units::{IoOp, Lpn};
 
+use super::below::Op;
 use super::disk::{NOWHERE, Root, make_table};
 use super::layout::Layout;
-use super::runs::Op;
 use super::settings::Settings;
 use super::volume::LogVolume;
 use crate::{Actions, Data};
@@ -137,7 +137,7 @@ impl<P: Placement> LogVolume<P> {
             Phase::RootParts(0) => {
                 self.checkpoint.phase = Phase::Flush;
                 self.counted.flushes += 1;
-                self.send(Op::RootFlush, IoOp::Flush, 0, 0, actions);
+                self.below.send(Op::RootFlush, IoOp::Flush, 0, 0, actions);
                 true
             }
             Phase::RootParts(_) => false,
@@ -163,9 +163,9 @@ impl<P: Placement> LogVolume<P> {
     fn write_tables(&mut self, mut outstanding: u32, actions: &mut Actions) -> bool {
         let before = outstanding;
         let page = self.layout.page_bytes as usize;
-        let most = AT_ONCE.min(self.below.most_bytes as usize / page);
+        let most = self.below.most_pages(AT_ONCE, self.layout.page_bytes);
         while outstanding < OUTSTANDING
-            && self.can_send()
+            && self.below.can_write()
             && let Some(&first) = self.checkpoint.to_write.front()
         {
             let other = |area: u8| if area == 1 { 2 } else { 1 };
@@ -184,7 +184,13 @@ impl<P: Placement> LogVolume<P> {
                 if self.is_absent { Data::Absent } else { Data::Whole(self.tables(first, pages)) };
             let turn = self.commit.count_write();
             let op = Op::Own { turn, is_table: true };
-            self.send_write(op, self.layout.table(first, area), pages * page as u32, data, actions);
+            self.below.write(
+                op,
+                self.layout.table(first, area),
+                pages * page as u32,
+                data,
+                actions,
+            );
             self.counted.checkpoint_pages += u64::from(pages);
             outstanding += 1;
         }
@@ -206,7 +212,7 @@ impl<P: Placement> LogVolume<P> {
                 index,
                 to,
                 map,
-                &self.segments,
+                self.segments.kept(),
             );
         }
         bytes.into()
@@ -221,11 +227,11 @@ impl<P: Placement> LogVolume<P> {
         }
         let data = if self.is_absent { Data::Absent } else { Data::Whole(bytes.into()) };
         let (at, page) = (self.layout.root(self.checkpoint.root.number), self.layout.page_bytes);
-        let most = (self.below.most_bytes / page * page) as usize;
+        let most = (self.below.limits().most_bytes / page * page) as usize;
         let mut parts = 0;
         for from in (0..self.layout.root_bytes()).step_by(most) {
             let to = self.layout.root_bytes().min(from + most);
-            self.send_write(
+            self.below.write(
                 Op::Root,
                 at + from as u64,
                 (to - from) as u32,

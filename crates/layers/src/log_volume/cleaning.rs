@@ -5,11 +5,11 @@
 use std::collections::VecDeque;
 
 use placement::{AnyVictim, Placement};
-use ssd::ftl::{CountingMedium, PageMapped, Scratch};
-use units::{EraseBlockId, IoOp, Lpn, Ppn};
+use ssd::ftl::{Cleaning, PageMapped};
+use units::{EraseBlockId, IoOp, Ppn};
 
+use super::below::Op;
 use super::layout::Layout;
-use super::runs::Op;
 use super::settings::Settings;
 use super::volume::LogVolume;
 use crate::{Actions, Data, Failure, Limits};
@@ -21,20 +21,12 @@ const OUTSTANDING: u32 = 8;
 /// Times that a read is tried.
 const TRIES: u32 = 3;
 
-/// The victim that is being emptied.
-#[derive(Debug)]
-struct Job {
-    victim: EraseBlockId,
-    pages: Scratch,
-    next: usize,
-    under_way: u32,
-}
-
 /// The state of cleaning.
 #[derive(Debug)]
 pub(super) struct Cleaner {
-    job: Option<Job>,
-    scratch: Scratch,
+    cleaning: Cleaning,
+    /// Reads of survivors that are under way.
+    reads: u32,
     /// Emptied segments, and the number of the entry before which lies all that emptied them.
     emptied: VecDeque<(EraseBlockId, u64)>,
     /// Segments that are trimmed below, and free as soon as that has ended.
@@ -47,29 +39,30 @@ pub(super) struct Cleaner {
     credit: u32,
     /// Pages that may be moved for each that the host writes.
     price: u32,
-    longest_read: u32,
+    /// In pages.
+    longest_read: usize,
 }
 
 impl Cleaner {
     pub fn new<P: Placement>(
         layout: &Layout,
         settings: &Settings,
-        ftl: &PageMapped<P, AnyVictim, CountingMedium>,
+        ftl: &PageMapped<P, AnyVictim>,
         below: Limits,
     ) -> Self {
         let needed = ftl.device().streams.len() + ftl.reserve() + 1;
         let spare = ftl.device().geometry.spare_blocks() as usize;
         let headroom = ((spare - needed.min(spare)) / 16).clamp(1, 16);
         Self {
-            job: None,
-            scratch: Scratch::default(),
+            cleaning: Cleaning::default(),
+            reads: 0,
             emptied: VecDeque::new(),
             trimming: 0,
             headroom,
             idle_headroom: headroom.max((settings.idle_free * spare as f64) as usize),
             credit: 0,
             price: 1,
-            longest_read: (READ_BYTES.min(below.most_bytes) / layout.page_bytes).max(1),
+            longest_read: (READ_BYTES.min(below.most_bytes) / layout.page_bytes).max(1) as usize,
         }
     }
 
@@ -86,7 +79,11 @@ impl Cleaner {
 
     /// Segments that are emptied and not free, or being emptied.
     pub fn held(&self) -> usize {
-        self.coming() + usize::from(self.job.is_some())
+        self.coming() + usize::from(self.is_cleaning())
+    }
+
+    fn is_cleaning(&self) -> bool {
+        self.cleaning.victim().is_some()
     }
 }
 
@@ -95,7 +92,7 @@ impl<P: Placement> LogVolume<P> {
     pub fn clean(&mut self, actions: &mut Actions) -> bool {
         let mut went_on = self.free_emptied(actions);
         loop {
-            if self.cleaner.job.is_none() {
+            if !self.cleaner.is_cleaning() {
                 if !self.should_begin() {
                     return went_on;
                 }
@@ -104,8 +101,7 @@ impl<P: Placement> LogVolume<P> {
                 }
             }
             went_on |= self.move_on(actions);
-            let Some(job) = &self.cleaner.job else { continue };
-            if job.next < job.pages.offsets.len() || job.under_way > 0 {
+            if !self.cleaner.cleaning.is_done(&self.ftl) {
                 return went_on;
             }
             self.end_cleaning();
@@ -122,13 +118,8 @@ impl<P: Placement> LogVolume<P> {
         }
         let mut emptied = std::mem::take(&mut self.cleaner.emptied);
         emptied.retain(|&(segment, entry)| {
-            let is_free = entry <= self.log.known_durable && self.pins[segment.index()] == 0;
+            let is_free = entry <= self.log.known_durable && self.segments.is_left(segment.0);
             if is_free {
-                debug_assert_eq!(
-                    self.carried[segment.index()],
-                    0,
-                    "what was written there before is on the device"
-                );
                 self.free(segment, actions);
             }
             !is_free
@@ -147,7 +138,7 @@ impl<P: Placement> LogVolume<P> {
         let length = self.layout.pages_per_segment * self.layout.page_bytes;
         let offset = self.layout.page(segment.0 * self.layout.pages_per_segment);
         self.cleaner.trimming += 1;
-        self.send(Op::Trim { segment: segment.0 }, IoOp::Trim, offset, length, actions);
+        self.below.send(Op::Trim { segment: segment.0 }, IoOp::Trim, offset, length, actions);
     }
 
     /// A trim has ended. If it failed that is no harm: what is there is not needed, whatever it is.
@@ -162,7 +153,7 @@ impl<P: Placement> LogVolume<P> {
     pub fn wants_segments(&self) -> bool {
         let few = self.ftl.free_blocks(0) + self.cleaner.trimming
             <= self.ftl.reserve() + self.cleaner.headroom / 2;
-        let is_ahead = self.is_resting && self.cleaner.job.is_none();
+        let is_ahead = self.activity.is_resting() && !self.cleaner.is_cleaning();
         (few || is_ahead)
             && self
                 .cleaner
@@ -173,7 +164,7 @@ impl<P: Placement> LogVolume<P> {
 
     /// Whether cleaning is due, and can gain something.
     fn should_begin(&self) -> bool {
-        self.is_short_of(if self.is_resting {
+        self.is_short_of(if self.activity.is_resting() {
             self.cleaner.idle_headroom
         } else {
             self.cleaner.headroom
@@ -183,7 +174,7 @@ impl<P: Placement> LogVolume<P> {
     /// Whether cleaning while nothing is to be done would have something to do: a segment to empty,
     /// or one to free.
     pub fn should_clean_ahead(&self) -> bool {
-        self.cleaner.job.is_some()
+        self.cleaner.is_cleaning()
             || !self.cleaner.emptied.is_empty()
             || self.is_short_of(self.cleaner.idle_headroom)
     }
@@ -201,9 +192,9 @@ impl<P: Placement> LogVolume<P> {
             return false;
         }
         let pages = u64::from(self.layout.pages_per_segment);
-        let open = self.runs.len() as u64;
+        let open = self.gathered.streams() as u64;
         let used = u64::from(self.layout.segments) - ahead as u64;
-        used.saturating_sub(open) * pages >= u64::from(self.mapped) + pages
+        used.saturating_sub(open) * pages >= u64::from(self.host.mapped()) + pages
     }
 
     /// Chooses a victim. Whether there is one.
@@ -211,12 +202,18 @@ impl<P: Placement> LogVolume<P> {
         // Where nothing is free, there is as much room at the frontiers as the segment has valid
         // pages whose cleaning was cut short: recovery goes on in each stream where it found the
         // last page.
+        while let Some(stream) = self.ftl.stream_to_close() {
+            self.send_run(stream, actions);
+            self.ftl.close(stream, 0);
+        }
         let has_free = self.ftl.free_blocks(0) > 0;
-        let victim =
-            if has_free { self.ftl.choose_victim(self.last_stream, 0) } else { self.ftl.rescue(0) };
-        let mut pages = std::mem::take(&mut self.cleaner.scratch);
-        self.ftl.survivors(victim, &mut pages);
-        let (valid, all) = (pages.offsets.len() as u32, self.layout.pages_per_segment);
+        let victim = if has_free {
+            self.ftl.choose_victim(self.host.last_stream(), 0)
+        } else {
+            self.ftl.rescue(0)
+        };
+        self.cleaner.cleaning.begin(victim, 0, &mut self.ftl);
+        let (valid, all) = (self.cleaner.cleaning.survivors(), self.layout.pages_per_segment);
         if !has_free && self.ftl.frontier_room(0) < valid {
             self.poison(
                 &format!("no segment is free, and {valid} pages have no room: a bug of the layer"),
@@ -225,138 +222,92 @@ impl<P: Placement> LogVolume<P> {
             return false;
         }
         self.cleaner.price = valid / (all - valid).max(1) + 1;
-        self.counted.idle_cleanings += u64::from(self.is_resting);
-        self.cleaner.job = Some(Job { victim, pages, next: 0, under_way: 0 });
+        self.counted.idle_cleanings += u64::from(self.activity.is_resting());
         true
     }
 
     fn end_cleaning(&mut self) {
-        if let Some(Job { victim, pages, .. }) = self.cleaner.job.take() {
-            self.cleaner.scratch = pages;
-            self.ftl.hold(victim);
-            self.cleaner.emptied.push_back((victim, self.log.next));
-            self.counted.cleanings += 1;
-        }
+        let victim = self.cleaner.cleaning.end();
+        self.ftl.hold(victim);
+        self.cleaner.emptied.push_back((victim, self.log.next));
+        self.counted.cleanings += 1;
     }
 
     /// Moves the next pages, as many as are paid for; all if the host has no room.
     fn move_on(&mut self, actions: &mut Actions) -> bool {
         let mut went_on = false;
-        let is_urgent = self.is_resting || self.ftl.free_blocks(0) <= self.ftl.reserve();
-        while let Some(job) = &mut self.cleaner.job {
-            let place = job.next;
-            if place == job.pages.offsets.len() {
-                break;
-            }
-            let first = job.victim.0 * self.layout.pages_per_segment;
-            let from = first + u32::from(job.pages.offsets[place]);
-            // The host may have written or trimmed it since.
-            if !self.ftl.is_valid(Ppn(from)) {
-                job.next += 1;
-                continue;
-            }
+        let is_urgent = self.activity.is_resting() || self.ftl.free_blocks(0) <= self.ftl.reserve();
+        while let Some((number, survivor)) = self.cleaner.cleaning.next(&self.ftl) {
             let is_held_back =
-                (self.cleaner.credit == 0 && !is_urgent) || job.under_way == OUTSTANDING;
-            if is_held_back || !self.can_send() || !self.can_log(2) {
+                (self.cleaner.credit == 0 && !is_urgent) || self.cleaner.reads == OUTSTANDING;
+            if is_held_back || !self.below.can_write() || !self.can_log(2) {
                 break;
             }
             went_on = true;
-            if let Some(data) = self.in_memory(from) {
-                self.step_over(1);
-                self.relocate(place, &data, actions);
+            if let Some(data) = self.in_memory(survivor.from.0) {
+                self.take(1);
+                self.relocate(number, &data, actions);
                 continue;
             }
-            let pages = self.neighbours(place);
-            self.step_over(pages);
-            self.log.promise(2 * pages as usize);
-            self.read_for_move(place, pages, 1, actions);
+            let pages = self.cleaner.cleaning.neighbours(
+                number,
+                self.cleaner.longest_read,
+                |before, other| {
+                    self.ftl.is_valid(other.from)
+                        && self.in_memory(other.from.0).is_none()
+                        && self.can_log(2 * (before + 1))
+                },
+            );
+            self.take(pages);
+            self.log.promise(2 * pages);
+            self.read_for_move(number, pages, 1, actions);
         }
         self.send_touched(actions);
         went_on
     }
 
-    fn step_over(&mut self, pages: u32) {
-        self.cleaner.credit = self.cleaner.credit.saturating_sub(pages);
-        if let Some(job) = &mut self.cleaner.job {
-            job.next += pages as usize;
-        }
+    fn take(&mut self, pages: usize) {
+        self.cleaner.credit = self.cleaner.credit.saturating_sub(pages as u32);
+        self.cleaner.cleaning.take(pages);
     }
 
-    /// How many valid pages from this place on lie side by side on the device, and can be read at
-    /// once.
-    fn neighbours(&self, place: usize) -> u32 {
-        let Some(job) = &self.cleaner.job else { return 0 };
-        let first = job.victim.0 * self.layout.pages_per_segment;
-        let offsets = &job.pages.offsets[place..];
-        let mut pages = 1;
-        while pages < self.cleaner.longest_read
-            && offsets
-                .get(pages as usize)
-                .is_some_and(|&offset| u32::from(offset) == u32::from(offsets[0]) + pages)
-            && self.ftl.is_valid(Ppn(first + u32::from(offsets[0]) + pages))
-            && self.in_memory(first + u32::from(offsets[0]) + pages).is_none()
-            && self.can_log(2 * (pages as usize + 1))
-        {
-            pages += 1;
-        }
-        pages
+    fn read_for_move(&mut self, number: usize, pages: usize, tries: u32, actions: &mut Actions) {
+        self.cleaner.reads += 1;
+        let at = self.layout.page(self.cleaner.cleaning.survivor(number).from.0);
+        let length = pages as u32 * self.layout.page_bytes;
+        self.below.send(Op::Move { number, pages, tries }, IoOp::Read, at, length, actions);
     }
 
-    fn read_for_move(&mut self, place: usize, pages: u32, tries: u32, actions: &mut Actions) {
-        let Some(job) = &mut self.cleaner.job else { return };
-        job.under_way += 1;
-        let from =
-            job.victim.0 * self.layout.pages_per_segment + u32::from(job.pages.offsets[place]);
-        self.send(
-            Op::Move { place, pages, tries },
-            IoOp::Read,
-            self.layout.page(from),
-            pages * self.layout.page_bytes,
-            actions,
-        );
-    }
-
-    /// Pages of the victim were read: those that are still valid get a new place.
-    pub fn moved(&mut self, place: usize, pages: u32, data: &Data, actions: &mut Actions) {
-        self.log.keep_promise(2 * pages as usize);
-        if let Some(job) = &mut self.cleaner.job {
-            job.under_way -= 1;
-        }
+    /// Survivors were read: those that are still valid get a new place.
+    pub fn moved(&mut self, number: usize, pages: usize, data: &Data, actions: &mut Actions) {
+        self.log.keep_promise(2 * pages);
+        self.cleaner.reads -= 1;
         let page = self.layout.page_bytes as usize;
-        for number in 0..pages as usize {
-            self.relocate(place + number, &data.slice(number * page..(number + 1) * page), actions);
+        for place in 0..pages {
+            self.relocate(number + place, &data.slice(place * page..(place + 1) * page), actions);
         }
         self.send_touched(actions);
     }
 
-    fn relocate(&mut self, place: usize, data: &Data, actions: &mut Actions) {
-        let Some(job) = &self.cleaner.job else { return };
-        let from =
-            Ppn(job.victim.0 * self.layout.pages_per_segment + u32::from(job.pages.offsets[place]));
-        let (lpn, to) = (Lpn(job.pages.lpns[place]), job.pages.to[place]);
-        if !self.ftl.is_valid(from) {
-            return;
-        }
-        let ppn = self.ftl.relocate(from, lpn, to, 0).0;
+    fn relocate(&mut self, number: usize, data: &Data, actions: &mut Actions) {
+        let Some(Ppn(ppn)) = self.cleaner.cleaning.relocate(number, &mut self.ftl) else { return };
         self.counted.relocated_pages += 1;
-        self.note(lpn, ppn, data, true, actions);
+        self.note(self.cleaner.cleaning.survivor(number).lpn, ppn, data, true, actions);
         self.gather(ppn, data.clone(), None, actions);
     }
 
-    /// Pages of the victim could not be read. They cannot stay there for ever, so it is tried
-    /// again.
+    /// Survivors could not be read. They cannot stay there for ever, so it is tried again.
     pub fn not_moved(
         &mut self,
-        place: usize,
-        pages: u32,
+        number: usize,
+        pages: usize,
         tries: u32,
         failure: &Failure,
         actions: &mut Actions,
     ) {
-        let Some(job) = &mut self.cleaner.job else { return };
-        job.under_way -= 1;
+        self.cleaner.reads -= 1;
         if tries < TRIES {
-            self.read_for_move(place, pages, tries + 1, actions);
+            self.read_for_move(number, pages, tries + 1, actions);
         } else {
             self.poison(&format!("a segment cannot be cleaned: {failure}"), actions);
         }

@@ -11,9 +11,9 @@ use std::collections::VecDeque;
 use placement::Placement;
 use units::{EraseBlockId, IoOp, StreamId};
 
+use super::below::Op;
 use super::disk::{Entry, Root, SummaryHead, encode_summary};
 use super::layout::Layout;
-use super::runs::Op;
 use super::volume::LogVolume;
 use crate::{Actions, Data};
 
@@ -205,7 +205,7 @@ impl<P: Placement> LogVolume<P> {
         let entries = std::mem::take(&mut self.log.entries);
         let count = entries.len().div_ceil(self.log.per_summary).max(usize::from(even_if_empty));
         let page = self.layout.page_bytes as usize;
-        let most = AT_ONCE.min(self.below.most_bytes as usize / page);
+        let most = self.below.most_pages(AT_ONCE, self.layout.page_bytes);
         let mut sealed = 0;
         while sealed < count {
             let number = self.log.next_summary;
@@ -215,7 +215,7 @@ impl<P: Placement> LogVolume<P> {
                 if self.is_absent { Data::Absent } else { self.summaries(&entries, sealed, now) };
             let turn = self.commit.count_write();
             let op = Op::Own { turn, is_table: false };
-            self.send_write(op, self.layout.summary(number), (now * page) as u32, data, actions);
+            self.below.write(op, self.layout.summary(number), (now * page) as u32, data, actions);
             self.counted.summary_pages += now as u64;
             self.log.next_summary += now as u64;
             sealed += now;
@@ -267,8 +267,8 @@ impl<P: Placement> LogVolume<P> {
                 let is_asked_for = !self.commit.waiters.is_empty()
                     || self.checkpoint.wants_commit()
                     || self.log.next - self.log.durable > MOST_VOLATILE
-                    || self.is_draining
-                        && self.tasks.is_empty()
+                    || self.activity.is_draining()
+                        && !self.host.waits_for_room()
                         && !self.log.holds_nothing_of_the_host();
                 // Where the summary that tells what is durable has no room, the root of a
                 // checkpoint tells as much.
@@ -283,7 +283,7 @@ impl<P: Placement> LogVolume<P> {
             Phase::Writing if self.commit.writes[usize::from(self.commit.turn ^ 1)] == 0 => {
                 self.commit.phase = Phase::Flushing;
                 self.counted.flushes += 1;
-                self.send(Op::Flush, IoOp::Flush, 0, 0, actions);
+                self.below.send(Op::Flush, IoOp::Flush, 0, 0, actions);
                 true
             }
             Phase::Writing | Phase::Flushing => false,
@@ -291,14 +291,12 @@ impl<P: Placement> LogVolume<P> {
     }
 
     fn begin_commit(&mut self, is_for_space: bool, actions: &mut Actions) {
-        let is_for_host = self.is_draining || !self.commit.waiters.is_empty();
-        for stream in 0..self.runs.len() {
-            if self.runs[stream].pages > 0 {
-                if is_for_host && self.settings.pads {
-                    self.pad(StreamId(stream as u32), actions);
-                }
-                self.send_run(StreamId(stream as u32), actions);
+        let is_for_host = self.activity.is_draining() || !self.commit.waiters.is_empty();
+        for stream in (0..self.gathered.streams() as u32).map(StreamId) {
+            if is_for_host && self.settings.pads {
+                self.pad(stream, actions);
             }
+            self.send_run(stream, actions);
         }
         let tells_anew = is_for_space && self.log.durable > self.log.said;
         self.seal_all(tells_anew, actions);
@@ -312,9 +310,9 @@ impl<P: Placement> LogVolume<P> {
     /// Fills a gathered write up to its alignment with pages that hold nothing. Not where that
     /// would take room that cleaning needs.
     fn pad(&mut self, stream: StreamId, actions: &mut Actions) {
-        while self.runs[stream.index()].pages > 0 && self.ftl.free_blocks(0) >= self.ftl.reserve() {
+        while self.gathered.holds_any(stream) && self.ftl.free_blocks(0) >= self.ftl.reserve() {
             let ppn = self.ftl.place_dead(stream, 0).0;
-            debug_assert_eq!(self.ftl.stream_of(EraseBlockId(self.segment_of(ppn))), stream);
+            debug_assert_eq!(self.ftl.stream_of(EraseBlockId(self.layout.segment_of(ppn))), stream);
             self.counted.padding_pages += 1;
             self.gather(ppn, self.zeros(u64::from(self.layout.page_bytes)), None, actions);
         }

@@ -1,30 +1,32 @@
 //! What the host asks: reads, writes of any whole sectors, trims.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use placement::Placement;
-use units::{IoOp, Lpn};
+use slab::Slab;
+use units::{IoOp, Lpn, StreamId};
 
+use super::below::Op;
 use super::commit::Waiter;
-use super::disk::{Entry, checksum};
-use super::runs::Op;
+use super::disk::{Entry, NOWHERE, checksum};
 use super::volume::LogVolume;
-use crate::{Actions, Command, Data, Failure, Gather};
+use crate::{Actions, Command, Data, Failure, Gather, Part};
 
 /// A command that waits for room.
 #[derive(Debug)]
-pub(super) enum Task {
+enum Task {
     Write(usize),
     Trim { id: u32, offset: u64, length: u32 },
 }
 
 /// A write of the host that is not replied to.
 #[derive(Debug)]
-pub(super) struct HostWrite {
-    pub id: u32,
-    pub bytes: Range<u64>,
-    pub data: Data,
-    pub is_fua: bool,
+struct HostWrite {
+    id: u32,
+    bytes: Range<u64>,
+    data: Data,
+    is_fua: bool,
     /// The next page to be placed.
     next: u32,
     /// Pages that have no place yet.
@@ -35,7 +37,7 @@ pub(super) struct HostWrite {
 }
 
 impl HostWrite {
-    pub fn new(command: Command, page_bytes: u32) -> Self {
+    fn new(command: Command, page_bytes: u32) -> Self {
         let page = u64::from(page_bytes);
         let bytes = command.offset..command.end();
         let next = (bytes.start / page) as u32;
@@ -59,12 +61,90 @@ impl HostWrite {
 
 /// A page as it was read, of which a part will be written.
 #[derive(Debug)]
-pub(super) struct Fill {
+struct Fill {
     write: usize,
     lpn: u32,
     /// Where it was read.
     ppn: u32,
     data: Data,
+}
+
+/// What the host asked for and was not replied to, but for flushes, which wait for commits.
+#[derive(Debug, Default)]
+pub(super) struct Host {
+    /// Commands in the order in which they came, as far as they wait for room.
+    tasks: VecDeque<Task>,
+    writes: Slab<HostWrite>,
+    /// Pages whose rest was read, so that a part of them can be written.
+    fills: VecDeque<Fill>,
+    reads: Gather,
+    /// The stream that was chosen for the page that waits for room.
+    chosen: Option<(Lpn, StreamId)>,
+    last_stream: StreamId,
+    /// Logical pages that hold something.
+    mapped: u32,
+}
+
+impl Host {
+    pub fn new(map: &[u32]) -> Self {
+        Self { mapped: map.iter().filter(|&&ppn| ppn != NOWHERE).count() as u32, ..Self::default() }
+    }
+
+    pub fn write(&mut self, command: Command, page_bytes: u32) {
+        let slot = self.writes.insert(HostWrite::new(command, page_bytes));
+        self.tasks.push_back(Task::Write(slot));
+    }
+
+    pub fn trim(&mut self, command: &Command) {
+        self.tasks.push_back(Task::Trim {
+            id: command.id,
+            offset: command.offset,
+            length: command.length,
+        });
+    }
+
+    /// Whether commands wait for room.
+    pub fn waits_for_room(&self) -> bool {
+        !self.tasks.is_empty()
+    }
+
+    /// Whether all writes and trims were replied to.
+    pub fn is_quiet(&self) -> bool {
+        self.writes.is_empty() && self.tasks.is_empty()
+    }
+
+    /// Logical pages that hold something.
+    pub const fn mapped(&self) -> u32 {
+        self.mapped
+    }
+
+    /// The stream that the host wrote to last.
+    pub const fn last_stream(&self) -> StreamId {
+        self.last_stream
+    }
+
+    /// A read of the host, or a part of it, has ended.
+    pub fn read_ended(
+        &mut self,
+        part: Part,
+        outcome: Result<Data, Failure>,
+        actions: &mut Actions,
+    ) {
+        self.reads.ended(part, outcome, actions);
+    }
+
+    /// Tells all writes and trims that they failed. Reads under way go on.
+    pub fn fail(&mut self, failure: &Failure, actions: &mut Actions) {
+        for (_, write) in std::mem::take(&mut self.writes) {
+            actions.reply(write.id, Err(failure.clone()));
+        }
+        for task in self.tasks.drain(..) {
+            if let Task::Trim { id, .. } = task {
+                actions.reply(id, Err(failure.clone()));
+            }
+        }
+        self.fills.clear();
+    }
 }
 
 /// A piece of what the host reads.
@@ -74,20 +154,13 @@ enum Piece {
 }
 
 impl<P: Placement> LogVolume<P> {
-    /// The part of a page that these bytes cover, counted within the page.
-    fn within(&self, bytes: &Range<u64>, lpn: u32) -> Range<u64> {
-        let page = u64::from(self.layout.page_bytes);
-        let start = u64::from(lpn) * page;
-        bytes.start.max(start) - start..bytes.end.min(start + page) - start
-    }
-
     /// Reads: from memory what is not on the device yet, zeros where nothing is, and all else
     /// below.
     pub fn read(&mut self, command: &Command, actions: &mut Actions) {
         let bytes = command.offset..command.end();
         let mut pieces: Vec<Piece> = Vec::new();
-        for lpn in self.pages_of(bytes.clone()) {
-            let within = self.within(&bytes, lpn);
+        for lpn in self.layout.pages_of(&bytes) {
+            let within = self.layout.within(&bytes, lpn);
             let length = within.end - within.start;
             let Some(ppn) = self.ftl.lookup(Lpn(lpn)) else {
                 self.counted.unmapped_reads += 1;
@@ -105,22 +178,29 @@ impl<P: Placement> LogVolume<P> {
                     if *offset + u64::from(*before) == at
                         && *first / self.layout.pages_per_segment
                             == ppn.0 / self.layout.pages_per_segment
-                        && u64::from(*before) + length <= u64::from(self.below.most_bytes) =>
+                        && u64::from(*before) + length
+                            <= u64::from(self.below.limits().most_bytes) =>
                 {
                     *before += length as u32;
                 }
                 _ => pieces.push(Piece::Below { ppn: ppn.0, offset: at, length: length as u32 }),
             }
         }
-        let parent = self.reads.begin(command.id, pieces.len() as u32);
+        let parent = self.host.reads.begin(command.id, pieces.len() as u32);
         for (place, piece) in (0..).zip(pieces) {
             let part = Gather::part(parent, place);
             match piece {
-                Piece::Here(data) => self.reads.ended(part, Ok(data), actions),
+                Piece::Here(data) => self.host.reads.ended(part, Ok(data), actions),
                 Piece::Below { ppn, offset, length } => {
-                    let segment = self.segment_of(ppn);
-                    self.pins[segment as usize] += 1;
-                    self.send(Op::Read { part, segment }, IoOp::Read, offset, length, actions);
+                    let segment = self.layout.segment_of(ppn);
+                    self.segments.pin(segment);
+                    self.below.send(
+                        Op::Read { part, segment },
+                        IoOp::Read,
+                        offset,
+                        length,
+                        actions,
+                    );
                 }
             }
         }
@@ -134,11 +214,11 @@ impl<P: Placement> LogVolume<P> {
     /// Takes in what there is room for. Whether anything was.
     pub fn take_in(&mut self, actions: &mut Actions) -> bool {
         let mut went_on = false;
-        while !self.fills.is_empty() && self.fill(actions) {
+        while !self.host.fills.is_empty() && self.fill(actions) {
             went_on = true;
         }
         self.send_touched(actions);
-        while let Some(task) = self.tasks.front() {
+        while let Some(task) = self.host.tasks.front() {
             let is_done = match *task {
                 Task::Write(slot) => self.take_write(slot, actions),
                 Task::Trim { id, offset, length } => {
@@ -148,7 +228,7 @@ impl<P: Placement> LogVolume<P> {
             if !is_done {
                 break;
             }
-            self.tasks.pop_front();
+            self.host.tasks.pop_front();
             went_on = true;
         }
         went_on
@@ -158,31 +238,34 @@ impl<P: Placement> LogVolume<P> {
     /// that had to wait stays chosen.
     fn room_for(&mut self, lpn: Lpn) -> bool {
         // What is cheap to ask comes first; policies count how often they are asked.
-        if !self.can_send() || !self.can_log(2) || self.ftl.free_blocks(0) < self.ftl.reserve() {
+        if !self.below.can_write()
+            || !self.can_log(2)
+            || self.ftl.free_blocks(0) < self.ftl.reserve()
+        {
             return false;
         }
-        let stream = match self.chosen {
+        let stream = match self.host.chosen {
             Some((chosen, stream)) if chosen == lpn => stream,
             _ => self.ftl.host_stream(lpn),
         };
-        self.chosen = Some((lpn, stream));
-        self.last_stream = stream;
+        self.host.chosen = Some((lpn, stream));
+        self.host.last_stream = stream;
         self.ftl.make_room(stream, 0)
     }
 
     /// Puts a page at the frontier of the stream that was chosen for it.
     fn place(&mut self, lpn: Lpn, data: Data, write: usize, actions: &mut Actions) {
-        let (_, stream) = self.chosen.take().expect("a stream was chosen");
-        self.mapped += u32::from(self.ftl.lookup(lpn).is_none());
+        let (_, stream) = self.host.chosen.take().expect("a stream was chosen");
+        self.host.mapped += u32::from(self.ftl.lookup(lpn).is_none());
         let ppn = self.ftl.place_for_host(lpn, stream, 0).0;
         self.outdate_fills(lpn);
         self.counted.host_pages += 1;
         self.cleaner.paid();
         self.note(lpn, ppn, &data, false, actions);
-        let waits = self.settings.align_bytes.is_none() && !self.writes[write].is_fua;
+        let waits = self.settings.align_bytes.is_none() && !self.host.writes[write].is_fua;
         // A run is of one write of the host, which is told when it is written.
         self.gather(ppn, data, waits.then_some(write), actions);
-        let kept = &mut self.writes[write];
+        let kept = &mut self.host.writes[write];
         kept.unplaced -= 1;
         if kept.unplaced > 0 {
             return;
@@ -197,7 +280,7 @@ impl<P: Placement> LogVolume<P> {
     /// What was read of this page to be completed is of the past now, even if its next version
     /// comes to lie in the same place.
     fn outdate_fills(&mut self, lpn: Lpn) {
-        for fill in self.fills.iter_mut().filter(|fill| fill.lpn == lpn.0) {
+        for fill in self.host.fills.iter_mut().filter(|fill| fill.lpn == lpn.0) {
             fill.ppn = u32::MAX;
         }
     }
@@ -215,16 +298,14 @@ impl<P: Placement> LogVolume<P> {
         let segment = ppn / pages;
         if ppn.is_multiple_of(pages) {
             let block = self.ftl.device().blocks[segment as usize];
-            let kept = &mut self.segments[segment as usize];
-            (kept.opened, kept.opened_at, kept.stream) =
-                (self.log.next, block.opened_at, block.stream);
+            self.segments.open(segment, self.log.next, block.opened_at, block.stream);
             self.log.push(Entry::Opened {
                 segment,
                 stream: block.stream,
                 opened_at: block.opened_at,
             });
         }
-        self.segments[segment as usize].filled = (ppn % pages) as u16 + 1;
+        self.segments.fill(segment, (ppn % pages) as u16 + 1);
         self.checkpoint.segment_changed(&self.layout, segment);
         self.checkpoint.page_changed(&self.layout, lpn.0);
         self.checkpoint.count_bytes(self.layout.page_bytes);
@@ -241,15 +322,15 @@ impl<P: Placement> LogVolume<P> {
     /// that.
     fn take_write(&mut self, slot: usize, actions: &mut Actions) -> bool {
         let page = u64::from(self.layout.page_bytes);
-        let end = self.writes[slot].end(self.layout.page_bytes);
+        let end = self.host.writes[slot].end(self.layout.page_bytes);
         let mut is_done = true;
-        while self.writes.get(slot).is_some_and(|write| write.next < end) {
-            let lpn = Lpn(self.writes[slot].next);
-            let within = self.within(&self.writes[slot].bytes, lpn.0);
+        while self.host.writes.get(slot).is_some_and(|write| write.next < end) {
+            let lpn = Lpn(self.host.writes[slot].next);
+            let within = self.layout.within(&self.host.writes[slot].bytes, lpn.0);
             let base =
                 if within.end - within.start == page { None } else { Some(self.rest_of(lpn)) };
             if let Some(Err(ppn)) = base {
-                self.writes[slot].next += 1;
+                self.host.writes[slot].next += 1;
                 self.read_rest(slot, lpn.0, ppn, actions);
                 continue;
             }
@@ -257,7 +338,7 @@ impl<P: Placement> LogVolume<P> {
                 is_done = false;
                 break;
             }
-            self.writes[slot].next += 1;
+            self.host.writes[slot].next += 1;
             let part = self.part_of(slot, lpn.0, &within);
             let data = match base {
                 Some(Ok(base)) => self.patched(&base, within.start, &part),
@@ -271,7 +352,7 @@ impl<P: Placement> LogVolume<P> {
 
     /// What a write says of a page.
     fn part_of(&self, slot: usize, lpn: u32, within: &Range<u64>) -> Data {
-        let write = &self.writes[slot];
+        let write = &self.host.writes[slot];
         let from = (u64::from(lpn) * u64::from(self.layout.page_bytes) + within.start
             - write.bytes.start) as usize;
         write.data.slice(from..from + (within.end - within.start) as usize)
@@ -291,9 +372,9 @@ impl<P: Placement> LogVolume<P> {
     }
 
     fn read_rest(&mut self, write: usize, lpn: u32, ppn: u32, actions: &mut Actions) {
-        let segment = self.segment_of(ppn);
-        self.pins[segment as usize] += 1;
-        self.send(
+        let segment = self.layout.segment_of(ppn);
+        self.segments.pin(segment);
+        self.below.send(
             Op::Fill { write, lpn, ppn },
             IoOp::Read,
             self.layout.page(ppn),
@@ -311,12 +392,12 @@ impl<P: Placement> LogVolume<P> {
         outcome: Result<Data, Failure>,
         actions: &mut Actions,
     ) {
-        let segment = self.segment_of(ppn);
-        self.pins[segment as usize] -= 1;
+        let segment = self.layout.segment_of(ppn);
+        self.segments.unpin(segment);
         match outcome {
-            Ok(data) => self.fills.push_back(Fill { write, lpn, ppn, data }),
+            Ok(data) => self.host.fills.push_back(Fill { write, lpn, ppn, data }),
             Err(failure) => {
-                let kept = &mut self.writes[write];
+                let kept = &mut self.host.writes[write];
                 kept.failure = Some(failure);
                 kept.unplaced -= 1;
                 kept.unwritten -= 1;
@@ -328,13 +409,13 @@ impl<P: Placement> LogVolume<P> {
     /// Writes a part of a page whose rest was read, if there is room. If the page has changed
     /// meanwhile, it is read again: so that what others wrote beside it stays.
     fn fill(&mut self, actions: &mut Actions) -> bool {
-        let Some(&Fill { write, lpn, ppn, .. }) = self.fills.front() else { return false };
+        let Some(&Fill { write, lpn, ppn, .. }) = self.host.fills.front() else { return false };
         let base = match self.ftl.lookup(Lpn(lpn)) {
             Some(now) if now.0 == ppn => None,
             _ => match self.rest_of(Lpn(lpn)) {
                 Ok(base) => Some(base),
                 Err(now) => {
-                    self.fills.pop_front();
+                    self.host.fills.pop_front();
                     self.read_rest(write, lpn, now, actions);
                     return true;
                 }
@@ -343,8 +424,8 @@ impl<P: Placement> LogVolume<P> {
         if !self.room_for(Lpn(lpn)) {
             return false;
         }
-        let Some(fill) = self.fills.pop_front() else { return false };
-        let within = self.within(&self.writes[write].bytes, lpn);
+        let Some(fill) = self.host.fills.pop_front() else { return false };
+        let within = self.layout.within(&self.host.writes[write].bytes, lpn);
         let part = self.part_of(write, lpn, &within);
         let data = self.patched(&base.unwrap_or(fill.data), within.start, &part);
         self.place(Lpn(lpn), data, write, actions);
@@ -354,12 +435,12 @@ impl<P: Placement> LogVolume<P> {
 
     /// Pages of a write are on the device.
     pub fn written(&mut self, write: usize, pages: u32, actions: &mut Actions) {
-        self.writes[write].unwritten -= pages;
+        self.host.writes[write].unwritten -= pages;
         self.reply_if_done(write, actions);
     }
 
     fn reply_if_done(&mut self, write: usize, actions: &mut Actions) {
-        let kept = &self.writes[write];
+        let kept = &self.host.writes[write];
         if kept.unplaced > 0 {
             return;
         }
@@ -372,7 +453,7 @@ impl<P: Placement> LogVolume<P> {
 
     /// The end of a write.
     pub fn reply_to(&mut self, write: usize, actions: &mut Actions) {
-        let write = self.writes.remove(write);
+        let write = self.host.writes.remove(write);
         actions.reply(write.id, write.failure.map_or(Ok(Data::Absent), Err));
     }
 
@@ -393,7 +474,7 @@ impl<P: Placement> LogVolume<P> {
             }
         }
         if forgotten > 0 {
-            self.mapped -= forgotten;
+            self.host.mapped -= forgotten;
             self.counted.trimmed_pages += u64::from(forgotten);
             self.log.push(Entry::Trimmed {
                 lpn: pages.start,
@@ -411,8 +492,8 @@ mod tests {
     use placement::Context;
     use placement::policies::none::NoPlacement;
     use registry::Spec;
-    use ssd::ftl::{CountingMedium, PageMapped};
-    use units::{EraseBlockId, StreamId};
+    use ssd::ftl::PageMapped;
+    use units::EraseBlockId;
 
     use super::super::layout::Layout;
     use super::super::recovery::Recovered;
@@ -433,8 +514,7 @@ mod tests {
         let context = Context { geometry: layout.geometry(), seed: 1, page_weights: None };
         let victims =
             placement::build_victim(&Spec::parse("greedy").unwrap(), &context, 1).unwrap();
-        let ftl = PageMapped::new(context.geometry, "none", NoPlacement, victims, CountingMedium)
-            .unwrap();
+        let ftl = PageMapped::new(context.geometry, "none", NoPlacement, victims).unwrap();
         LogVolume::new(Recovered::empty(layout), settings, below, ftl)
     }
 
@@ -486,7 +566,7 @@ mod tests {
             0,
             &mut actions,
         );
-        assert_eq!((volume.fills.len(), actions.down.len()), (1, 0));
+        assert_eq!((volume.host.fills.len(), actions.down.len()), (1, 0));
         volume.log.keep_promise(1 << 20);
         assert!(volume.take_trim(2, 0..u64::from(PAGE), &mut actions));
         wander_to(&mut volume, place);

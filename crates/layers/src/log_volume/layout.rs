@@ -1,5 +1,7 @@
 //! What lies where on the device.
 
+use std::ops::Range;
+
 use units::Geometry;
 
 use super::NAME;
@@ -164,6 +166,25 @@ impl Layout {
         self.page(self.segments * self.pages_per_segment)
     }
 
+    /// The segment of a physical page.
+    #[inline]
+    pub const fn segment_of(&self, ppn: u32) -> u32 {
+        ppn / self.pages_per_segment
+    }
+
+    /// The pages of the volume that these bytes touch.
+    pub fn pages_of(&self, bytes: &Range<u64>) -> Range<u32> {
+        let page = u64::from(self.page_bytes);
+        (bytes.start / page) as u32..bytes.end.div_ceil(page) as u32
+    }
+
+    /// The part of a page that these bytes cover, counted within the page.
+    pub fn within(&self, bytes: &Range<u64>, lpn: u32) -> Range<u64> {
+        let page = u64::from(self.page_bytes);
+        let start = u64::from(lpn) * page;
+        bytes.start.max(start) - start..bytes.end.min(start + page) - start
+    }
+
     /// Where a physical page lies.
     #[inline]
     pub fn page(&self, ppn: u32) -> u64 {
@@ -205,13 +226,13 @@ impl Layout {
     }
 
     /// The logical pages in a page of the tables of the map.
-    pub fn lpns_of(&self, table: u32) -> std::ops::Range<u32> {
+    pub fn lpns_of(&self, table: u32) -> Range<u32> {
         let per = self.lpns_per_table();
         table * per..((table + 1) * per).min(self.logical_pages)
     }
 
     /// The segments in a page of the tables of the segments.
-    pub fn segments_of(&self, table: u32) -> std::ops::Range<u32> {
+    pub fn segments_of(&self, table: u32) -> Range<u32> {
         let per = self.segments_per_table();
         let place = table - self.map_tables;
         place * per..((place + 1) * per).min(self.segments)

@@ -31,14 +31,16 @@
 //! nothing but data, so that cleaning is exactly that which the placement policies were made for,
 //! and never needs room for itself. And recovery reads one ring, not the head of every segment.
 
+mod below;
 mod checkpoint;
 mod cleaning;
 mod commit;
 mod disk;
+mod gathered;
 mod intake;
 mod layout;
 mod recovery;
-mod runs;
+mod segments;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -46,7 +48,7 @@ mod volume;
 
 use placement::{BuildError, Context, Placement, PlacementVisitor, build_victim, visit_placement};
 use registry::{Info, Spec, find};
-use ssd::ftl::{CountingMedium, PageMapped, Remains};
+use ssd::ftl::{PageMapped, Remains};
 
 use self::layout::Layout;
 use self::recovery::Recovered;
@@ -99,7 +101,7 @@ pub(super) static ENTRY: Entry = Entry {
     open,
 };
 
-fn format(making: &Making<'_>, store: &mut dyn Store) -> Result<(), LayerError> {
+fn format(making: &Making<'_>, store: &mut Store<'_>) -> Result<(), LayerError> {
     let settings = Settings::read(making.args, making.facts)?;
     let layout = Layout::plan(&settings, store.limits())?;
     // Whether the policies fit is known before anything is written.
@@ -108,7 +110,7 @@ fn format(making: &Making<'_>, store: &mut dyn Store) -> Result<(), LayerError> 
     recovery::format(&settings, &layout, making.seed, store)
 }
 
-fn open(making: &Making<'_>, store: &mut dyn Store) -> Opened {
+fn open(making: &Making<'_>, store: &mut Store<'_>) -> Opened {
     let settings = Settings::read(making.args, making.facts)?;
     let recovered = recovery::recover(store)?;
     make(recovered, &settings, making.seed, store.limits())
@@ -157,14 +159,8 @@ impl PlacementVisitor for MakeVolume<'_> {
         let victims = build_victim(&victim, &context, policy.domains())
             .map_err(|error| refused(format!("{error} ({remedy})")))?;
         let streams = policy.streams();
-        let mut ftl = PageMapped::new(
-            context.geometry,
-            &settings.placement.name,
-            policy,
-            victims,
-            CountingMedium,
-        )
-        .map_err(|error| refused(format!("{error} ({remedy})")))?;
+        let mut ftl = PageMapped::new(context.geometry, &settings.placement.name, policy, victims)
+            .map_err(|error| refused(format!("{error} ({remedy})")))?;
         let mut blocks = recovered.blocks();
         // A volume may be opened with another policy than that which wrote it.
         blocks.iter_mut().for_each(|block| block.stream = block.stream.min(streams as u16 - 1));

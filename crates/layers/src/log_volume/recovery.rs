@@ -65,7 +65,7 @@ pub(super) fn format(
     settings: &Settings,
     layout: &Layout,
     seed: u64,
-    store: &mut dyn Store,
+    store: &mut Store<'_>,
 ) -> Result<(), LayerError> {
     // What was there goes into the identity, so that no volume is taken for an earlier one in its
     // place.
@@ -118,7 +118,7 @@ fn write_tables(
     areas: &[u8],
     map: impl Fn(u32) -> u32,
     segments: &[Segment],
-    store: &mut dyn Store,
+    store: &mut Store<'_>,
 ) -> Result<(), LayerError> {
     let page = layout.page_bytes as usize;
     for run in indices
@@ -138,7 +138,7 @@ fn write_root(
     layout: &Layout,
     volume: u64,
     root: &Root,
-    store: &mut dyn Store,
+    store: &mut Store<'_>,
 ) -> Result<(), LayerError> {
     let mut bytes = vec![0; layout.root_bytes()];
     root.encode(volume, &mut bytes);
@@ -148,7 +148,7 @@ fn write_root(
 
 /// Opens what is there. Nothing is written but a new checkpoint, beside the one that is valid: so a
 /// power cut leaves what is found again.
-pub(super) fn recover(store: &mut dyn Store) -> Result<Recovered, LayerError> {
+pub(super) fn recover(store: &mut Store<'_>) -> Result<Recovered, LayerError> {
     // What a process that was killed had written may still be volatile, and what is written below
     // is beside what is read here.
     store.flush()?;
@@ -202,7 +202,7 @@ pub(super) fn recover(store: &mut dyn Store) -> Result<Recovered, LayerError> {
     Ok(Recovered { layout, volume, root, map, segments, clock, lost_pages: lost })
 }
 
-fn newest_root(layout: &Layout, volume: u64, store: &mut dyn Store) -> Result<Root, LayerError> {
+fn newest_root(layout: &Layout, volume: u64, store: &mut Store<'_>) -> Result<Root, LayerError> {
     let mut newest: Option<Root> = None;
     let mut bytes = vec![0; layout.root_bytes()];
     for slot in 0..2 {
@@ -245,7 +245,7 @@ impl<'a> Replay<'a> {
         layout: &'a Layout,
         volume: u64,
         root: &Root,
-        store: &mut dyn Store,
+        store: &mut Store<'_>,
     ) -> Result<Self, LayerError> {
         let mut map = vec![NOWHERE; layout.logical_pages as usize];
         let mut segments = vec![Segment::default(); layout.segments as usize];
@@ -291,7 +291,7 @@ impl<'a> Replay<'a> {
     }
 
     /// Replays all summaries from the checkpoint on, as far as they follow each other.
-    fn run(&mut self, root: &Root, store: &mut dyn Store) -> Result<(), LayerError> {
+    fn run(&mut self, root: &Root, store: &mut Store<'_>) -> Result<(), LayerError> {
         let (entries, durable) = self.read_summaries(root, store)?;
         let first = root.replay_index;
         let to_check = entries.len().min(durable.saturating_sub(first) as usize);
@@ -307,7 +307,7 @@ impl<'a> Replay<'a> {
     fn read_summaries(
         &mut self,
         root: &Root,
-        store: &mut dyn Store,
+        store: &mut Store<'_>,
     ) -> Result<(Vec<Entry>, u64), LayerError> {
         let mut entries = Vec::new();
         let mut durable = root.durable;
@@ -340,7 +340,7 @@ impl<'a> Replay<'a> {
     fn check_pages(
         &self,
         entries: &[Entry],
-        store: &mut dyn Store,
+        store: &mut Store<'_>,
     ) -> Result<Vec<bool>, LayerError> {
         let page = self.layout.page_bytes as usize;
         let mut is_there = vec![true; entries.len()];

@@ -1,23 +1,21 @@
 //! The volume in use: what it keeps, and how commands, replies and signals come in.
 
-use std::collections::VecDeque;
-
 use placement::{AnyVictim, Placement};
-use slab::Slab;
-use ssd::ftl::{CountingMedium, PageMapped};
-use units::{IoOp, Lpn, Nanos, StreamId};
+use ssd::ftl::PageMapped;
+use units::{IoOp, Nanos};
 
 use super::NAME;
+use super::below::{Below, Op};
 use super::checkpoint::Checkpoint;
 use super::cleaning::Cleaner;
 use super::commit::{Commit, Log};
-use super::disk::Segment;
-use super::intake::{Fill, HostWrite, Task};
+use super::gathered::Gathered;
+use super::intake::Host;
 use super::layout::Layout;
 use super::recovery::Recovered;
-use super::runs::{Op, Run};
+use super::segments::Segments;
 use super::settings::Settings;
-use crate::{Actions, Command, Data, Failure, Gather, Layer, Limits, Reply, Signal};
+use crate::{Actions, Command, Data, Failure, Layer, Limits, Reply, Signal};
 
 /// What was counted, in the order of [`super::COUNTERS`].
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,51 +37,43 @@ pub(super) struct Counted {
     pub failed_trims: u64,
 }
 
-/// A log-structured volume with a placement policy.
+/// When something came, and what the volume does of its own then.
+#[derive(Debug, Default)]
+pub(super) struct Activity {
+    /// When something last came, from above or below.
+    last_heard: Nanos,
+    is_resting: bool,
+    is_draining: bool,
+}
+
+impl Activity {
+    /// Whether all is to be made durable that the host wrote before its next write.
+    pub const fn is_draining(&self) -> bool {
+        self.is_draining
+    }
+
+    /// Whether nothing has come from above for so long that it cleans ahead.
+    pub const fn is_resting(&self) -> bool {
+        self.is_resting
+    }
+}
+
+/// A log-structured volume with a placement policy: its parts, each of which keeps what is its own.
 pub(super) struct LogVolume<P> {
     pub layout: Layout,
+    /// The identity, which all checksums begin with.
     pub volume: u64,
-    pub below: Limits,
     pub settings: Settings,
-    pub ftl: PageMapped<P, AnyVictim, CountingMedium>,
-    pub segments: Vec<Segment>,
-    /// Logical pages that hold something.
-    pub mapped: u32,
-
-    /// Host commands in the order in which they came, as far as they wait for room.
-    pub tasks: VecDeque<Task>,
-    pub writes: Slab<HostWrite>,
-    /// Pages whose rest was read, so that a part of them can be written.
-    pub fills: VecDeque<Fill>,
-    pub reads: Gather,
-    /// The stream that was chosen for the page that waits for room.
-    pub chosen: Option<(Lpn, StreamId)>,
-    pub last_stream: StreamId,
-
-    /// Commands that were sent below, or wait to be.
-    pub ops: Slab<Op>,
-    pub queue: VecDeque<Command>,
-    pub writes_below: usize,
-    /// Pages gathered for each stream's frontier.
-    pub runs: Vec<Run>,
-    /// Streams with gathered pages that the present step began or added to.
-    pub touched: Vec<u16>,
-    /// Writes and gathered runs of each segment that are not on the device yet.
-    pub carried: Vec<u16>,
-    /// Reads of each segment that are under way: it is not written to before they end.
-    pub pins: Vec<u32>,
-
+    pub ftl: PageMapped<P, AnyVictim>,
+    pub segments: Segments,
+    pub host: Host,
+    pub gathered: Gathered,
+    pub below: Below,
     pub log: Log,
     pub commit: Commit,
     pub checkpoint: Checkpoint,
     pub cleaner: Cleaner,
-
-    /// Whether all is to be made durable that the host wrote before its next write.
-    pub is_draining: bool,
-    /// When something last came, from above or below.
-    last_heard: Nanos,
-    /// Whether nothing has come from above for so long that it cleans ahead.
-    pub is_resting: bool,
+    pub activity: Activity,
     /// Whether a trace without bytes is played.
     pub is_absent: bool,
     pub poison: Option<Failure>,
@@ -95,42 +85,27 @@ impl<P: Placement> LogVolume<P> {
         recovered: Recovered,
         settings: Settings,
         below: Limits,
-        ftl: PageMapped<P, AnyVictim, CountingMedium>,
+        ftl: PageMapped<P, AnyVictim>,
     ) -> Self {
         let Recovered { layout, volume, root, map, segments, lost_pages, .. } = recovered;
         let streams = ftl.device().streams.len();
-        let count = layout.segments as usize;
         Self {
-            mapped: map.iter().filter(|&&ppn| ppn != u32::MAX).count() as u32,
+            segments: Segments::new(segments),
+            host: Host::new(&map),
+            gathered: Gathered::new(streams, settings.align_bytes, below.most_bytes),
+            below: Below::new(below, settings.outstanding),
             log: Log::new(&layout, &root),
             checkpoint: Checkpoint::new(&layout, &settings, root),
             cleaner: Cleaner::new(&layout, &settings, &ftl, below),
             commit: Commit::default(),
-            runs: (0..streams).map(|_| Run::default()).collect(),
-            touched: Vec::new(),
-            carried: vec![0; count],
-            pins: vec![0; count],
-            tasks: VecDeque::new(),
-            writes: Slab::new(),
-            fills: VecDeque::new(),
-            reads: Gather::default(),
-            chosen: None,
-            last_stream: StreamId(0),
-            ops: Slab::new(),
-            queue: VecDeque::new(),
-            writes_below: 0,
-            is_draining: false,
-            last_heard: 0,
-            is_resting: false,
+            activity: Activity::default(),
             is_absent: false,
             poison: None,
             counted: Counted { lost_pages, ..Counted::default() },
             layout,
             volume,
-            below,
             settings,
             ftl,
-            segments,
         }
     }
 
@@ -149,30 +124,56 @@ impl<P: Placement> LogVolume<P> {
 
     /// Whether nothing is under way, above or below.
     fn is_quiet(&self) -> bool {
-        self.ops.is_empty() && self.writes.is_empty() && self.tasks.is_empty()
+        self.below.is_quiet() && self.host.is_quiet()
     }
 
     /// Something that was acknowledged may be lost: nothing more is done, and everything that waits
     /// is told so.
     pub fn poison(&mut self, cause: &str, actions: &mut Actions) {
         let failure = Failure::Poisoned { layer: NAME, cause: cause.into() };
-        for (_, write) in std::mem::take(&mut self.writes) {
-            actions.reply(write.id, Err(failure.clone()));
-        }
-        for task in self.tasks.drain(..) {
-            if let Task::Trim { id, .. } = task {
-                actions.reply(id, Err(failure.clone()));
-            }
-        }
+        self.host.fail(&failure, actions);
         for id in self.commit.flushes() {
             actions.reply(id, Err(failure.clone()));
         }
-        for command in self.queue.drain(..) {
-            self.ops.remove(command.id as usize);
-        }
-        self.fills.clear();
+        self.below.give_up_waiting();
         self.commit = Commit::default();
         self.poison = Some(failure);
+    }
+
+    /// What became of a command.
+    fn end(&mut self, op: Op, outcome: Result<Data, Failure>, actions: &mut Actions) {
+        match (op, outcome) {
+            (Op::Read { part, segment }, outcome) => {
+                self.segments.unpin(segment);
+                self.host.read_ended(part, outcome, actions);
+            }
+            (_, _) if self.poison.is_some() => {}
+            (Op::Fill { write, lpn, ppn }, outcome) => {
+                self.fill_ended(write, lpn, ppn, outcome, actions);
+            }
+            (Op::Move { number, pages, .. }, Ok(data)) => self.moved(number, pages, &data, actions),
+            (Op::Move { number, pages, tries }, Err(failure)) => {
+                self.not_moved(number, pages, tries, &failure, actions);
+            }
+            (Op::Trim { segment }, outcome) => self.trimmed(segment, outcome.is_ok()),
+            (_, Err(failure)) => self.poison(&failure.to_string(), actions),
+            (Op::Pages { run, turn }, Ok(_)) => {
+                self.commit.ended(turn);
+                self.segments.arrived(self.layout.segment_of(run.first()));
+                if let Some((write, pages)) = run.of_host() {
+                    self.written(write, pages, actions);
+                }
+            }
+            (Op::Own { turn, is_table }, Ok(_)) => {
+                self.commit.ended(turn);
+                if is_table {
+                    self.checkpoint.table_ended();
+                }
+            }
+            (Op::Flush, Ok(_)) => self.commit_ended(actions),
+            (Op::Root, Ok(_)) => self.checkpoint.root_ended(),
+            (Op::RootFlush, Ok(_)) => self.checkpoint_ended(),
+        }
     }
 }
 
@@ -184,12 +185,12 @@ impl<P: Placement + 'static> Layer for LogVolume<P> {
     fn limits(&self) -> Limits {
         let capacity_bytes =
             u64::from(self.layout.logical_pages) * u64::from(self.layout.page_bytes);
-        Limits { capacity_bytes, ..self.below }
+        Limits { capacity_bytes, ..self.below.limits() }
     }
 
     fn submit(&mut self, command: Command, now: Nanos, actions: &mut Actions) {
         command.check(self.limits());
-        (self.last_heard, self.is_resting) = (now, false);
+        (self.activity.last_heard, self.activity.is_resting) = (now, false);
         if let Some(failure) = &self.poison {
             actions.reply(command.id, Err(failure.clone()));
             return;
@@ -198,17 +199,12 @@ impl<P: Placement + 'static> Layer for LogVolume<P> {
             IoOp::Read => self.read(&command, actions),
             IoOp::Write => {
                 self.is_absent |= command.data.is_absent();
-                self.is_draining = false;
-                let slot = self.writes.insert(HostWrite::new(command, self.layout.page_bytes));
-                self.tasks.push_back(Task::Write(slot));
+                self.activity.is_draining = false;
+                self.host.write(command, self.layout.page_bytes);
                 self.pump(actions);
             }
             IoOp::Trim => {
-                self.tasks.push_back(Task::Trim {
-                    id: command.id,
-                    offset: command.offset,
-                    length: command.length,
-                });
+                self.host.trim(&command);
                 self.pump(actions);
             }
             IoOp::Flush => {
@@ -223,41 +219,35 @@ impl<P: Placement + 'static> Layer for LogVolume<P> {
     }
 
     fn replied(&mut self, reply: Reply, now: Nanos, actions: &mut Actions) {
-        self.last_heard = now;
-        let op = self.ops.remove(reply.id as usize);
-        self.writes_below -= usize::from(op.is_write());
+        self.activity.last_heard = now;
+        let op = self.below.ended(reply.id);
         self.end(op, reply.outcome, actions);
         if self.poison.is_some() {
             return;
         }
-        while self.writes_below < self.settings.outstanding
-            && let Some(command) = self.queue.pop_front()
-        {
-            self.writes_below += 1;
-            actions.send(command);
-        }
+        self.below.send_waiting(actions);
         self.pump(actions);
     }
 
     fn signal(&mut self, signal: Signal, _now: Nanos, actions: &mut Actions) {
         if signal == Signal::Drain && self.poison.is_none() {
-            (self.is_draining, self.is_resting) = (true, false);
+            (self.activity.is_draining, self.activity.is_resting) = (true, false);
             self.pump(actions);
         }
     }
 
     fn wakes_at(&self) -> Option<Nanos> {
         let idle_after = self.settings.idle_after?;
-        let may_rest = !self.is_resting
+        let may_rest = !self.activity.is_resting
             && self.is_quiet()
             && self.poison.is_none()
             && self.should_clean_ahead();
-        may_rest.then(|| self.last_heard.saturating_add(idle_after))
+        may_rest.then(|| self.activity.last_heard.saturating_add(idle_after))
     }
 
     fn wake(&mut self, now: Nanos, actions: &mut Actions) {
         if self.wakes_at().is_some_and(|at| at <= now) {
-            self.is_resting = true;
+            self.activity.is_resting = true;
             self.pump(actions);
         }
     }
@@ -270,7 +260,6 @@ impl<P: Placement + 'static> Layer for LogVolume<P> {
 
     fn count(&self, into: &mut Vec<u64>) {
         let counted = &self.counted;
-        let gathered: u64 = self.runs.iter().map(|run| u64::from(run.pages)).sum();
         into.extend([
             counted.host_pages,
             counted.patched_pages,
@@ -286,7 +275,7 @@ impl<P: Placement + 'static> Layer for LogVolume<P> {
             counted.lost_pages,
             self.ftl.free_blocks(0) as u64,
             self.cleaner.held() as u64,
-            gathered,
+            self.gathered.pages(),
             counted.idle_cleanings,
             counted.segment_trims,
             counted.failed_trims,

@@ -159,7 +159,7 @@ const COUNTERS: &[Counter] = &[
     Counter::level("held_bytes_most", "most bytes that were in memory at any time"),
 ];
 
-fn open(making: &Making<'_>, below: &mut dyn Store) -> Opened {
+fn open(making: &Making<'_>, below: &mut Store<'_>) -> Opened {
     let limits = below.limits();
     if !limits.sector_bytes.is_power_of_two() {
         let reason = format!("sectors of {} bytes are not a power of two", limits.sector_bytes);

@@ -12,7 +12,7 @@ use crate::{LayerError, Making, Opened, Store};
 /// Bytes that are read or written at a time.
 const AT_A_TIME: u64 = 1 << 20;
 
-fn last_sector(store: &dyn Store) -> u64 {
+fn last_sector(store: &Store<'_>) -> u64 {
     let limits = store.limits();
     let sector = u64::from(limits.sector_bytes);
     (limits.capacity_bytes / sector).saturating_sub(1) * sector
@@ -22,7 +22,7 @@ fn last_sector(store: &dyn Store) -> u64 {
 ///
 /// # Errors
 /// [`LayerError`].
-pub fn format(making: &Making<'_>, store: &mut dyn Store) -> Result<(), LayerError> {
+pub fn format(making: &Making<'_>, store: &mut Store<'_>) -> Result<(), LayerError> {
     let limits = store.limits();
     let settings = Settings::new(making, limits)?;
     let geometry = Geometry::at_end(limits, settings.page_bytes, settings.slots, settings.layout)?;
@@ -49,7 +49,7 @@ pub fn format(making: &Making<'_>, store: &mut dyn Store) -> Result<(), LayerErr
 ///
 /// # Errors
 /// [`LayerError`].
-pub fn open(making: &Making<'_>, store: &mut dyn Store) -> Opened {
+pub fn open(making: &Making<'_>, store: &mut Store<'_>) -> Opened {
     let limits = store.limits();
     let mut settings = Settings::new(making, limits)?;
     // What a process that was killed had written may still be volatile: what is found has to stay.
@@ -62,7 +62,7 @@ pub fn open(making: &Making<'_>, store: &mut dyn Store) -> Opened {
     Ok(Box::new(buffer))
 }
 
-fn read_superblock(settings: &Settings, store: &mut dyn Store) -> Result<Superblock, LayerError> {
+fn read_superblock(settings: &Settings, store: &mut Store<'_>) -> Result<Superblock, LayerError> {
     let limits = store.limits();
     let offset = last_sector(store);
     let mut sector = vec![0; limits.sector_bytes as usize];
@@ -105,7 +105,7 @@ fn read_superblock(settings: &Settings, store: &mut dyn Store) -> Result<Superbl
 /// parts of a later write of the same bytes.
 fn scan(
     superblock: &Superblock,
-    store: &mut dyn Store,
+    store: &mut Store<'_>,
 ) -> Result<Vec<(u64, u32, u64)>, LayerError> {
     let geometry = superblock.geometry;
     let at_a_time = (AT_A_TIME / geometry.slot_bytes()).max(1) as u32;

@@ -1,9 +1,9 @@
 //! Closed erase blocks by valid pages and age, for policies that weigh one against the other.
 
 use units::EraseBlockId;
+use units::lists::{Lists, NONE};
 
 use crate::Device;
-use crate::index::Lists;
 
 /// For each count of valid pages and domain, the closed blocks in the order of their last
 /// modification: whenever a page of a block is invalidated, the block moves to the end of the next
@@ -33,18 +33,18 @@ impl Aged {
     pub fn closed(&mut self, block: EraseBlockId, domain: usize, device: &Device) {
         self.modified_at[block.index()] = device.clock as u32;
         self.by_valid
-            .push_back(domain * self.counts + usize::from(device.block(block).valid), block);
+            .push_back(domain * self.counts + usize::from(device.block(block).valid), block.0);
     }
 
     #[inline]
     pub fn invalidated(&mut self, block: EraseBlockId, domain: usize, device: &Device) {
-        if !self.by_valid.contains(block) {
+        if !self.by_valid.contains(block.0) {
             return;
         }
         self.modified_at[block.index()] = device.clock as u32;
         let list = domain * self.counts + usize::from(device.block(block).valid);
-        self.by_valid.remove(list + 1, block);
-        self.by_valid.push_back(list, block);
+        self.by_valid.remove(list + 1, block.0);
+        self.by_valid.push_back(list, block.0);
     }
 
     /// Takes out the block with the greatest `benefit(age in host page writes, share of valid
@@ -58,7 +58,11 @@ impl Aged {
         let base = domain * self.counts;
         let mut best: Option<(f64, usize, EraseBlockId)> = None;
         for valid in 0..self.counts {
-            let Some(block) = self.by_valid.first(base + valid) else { continue };
+            let first = self.by_valid.first(base + valid);
+            if first == NONE {
+                continue;
+            }
+            let block = EraseBlockId(first);
             if valid == 0 {
                 best = Some((f64::INFINITY, base, block));
                 break;
@@ -71,11 +75,12 @@ impl Aged {
             }
         }
         let (_, list, block) = best?;
-        self.by_valid.remove(list, block);
+        self.by_valid.remove(list, block.0);
         Some(block)
     }
 
     pub fn remove(&mut self, block: EraseBlockId, domain: usize, device: &Device) {
-        self.by_valid.remove(domain * self.counts + usize::from(device.block(block).valid), block);
+        self.by_valid
+            .remove(domain * self.counts + usize::from(device.block(block).valid), block.0);
     }
 }

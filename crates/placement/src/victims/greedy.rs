@@ -2,8 +2,8 @@
 
 use registry::{Args, Info};
 use units::EraseBlockId;
+use units::lists::{Lists, NONE};
 
-use crate::index::Lists;
 use crate::{Context, Device, Victim};
 
 /// What the registry knows.
@@ -66,7 +66,7 @@ impl Greedy {
     }
 
     fn list(&mut self, block: EraseBlockId, domain: usize, valid: u16) {
-        self.by_valid.push_back(domain * self.counts + usize::from(valid), block);
+        self.by_valid.push_back(domain * self.counts + usize::from(valid), block.0);
         let state = &mut self.domains[domain];
         state.least = state.least.min(valid);
         state.listed += 1;
@@ -110,8 +110,7 @@ impl Greedy {
         for block in candidates {
             let valid = device.blocks[block as usize].valid;
             if usize::from(valid) <= threshold {
-                self.by_valid
-                    .push_back(domain * self.counts + usize::from(valid), EraseBlockId(block));
+                self.by_valid.push_back(domain * self.counts + usize::from(valid), block);
                 self.domains[domain].listed += 1;
                 self.lengths[domain * self.counts + usize::from(valid)] += 1;
             }
@@ -119,7 +118,7 @@ impl Greedy {
     }
 
     fn unlist(&mut self, block: EraseBlockId, domain: usize, valid: u16) {
-        self.by_valid.remove(domain * self.counts + usize::from(valid), block);
+        self.by_valid.remove(domain * self.counts + usize::from(valid), block.0);
         self.domains[domain].listed -= 1;
         self.lengths[domain * self.counts + usize::from(valid)] -= 1;
     }
@@ -158,7 +157,9 @@ impl Victim for Greedy {
         }
         let Domain { least, threshold, .. } = self.domains[domain];
         for valid in least..=threshold {
-            if let Some(block) = self.by_valid.first(domain * self.counts + usize::from(valid)) {
+            let first = self.by_valid.first(domain * self.counts + usize::from(valid));
+            if first != NONE {
+                let block = EraseBlockId(first);
                 self.domains[domain].least = valid;
                 self.unlist(block, domain, valid);
                 self.domain_of[block.index()] = OPEN;
@@ -171,7 +172,7 @@ impl Victim for Greedy {
 
     fn remove(&mut self, block: EraseBlockId, domain: usize, device: &Device) {
         let valid = device.block(block).valid;
-        if self.by_valid.contains(block) {
+        if self.by_valid.contains(block.0) {
             self.unlist(block, domain, valid);
         }
         self.domain_of[block.index()] = OPEN;

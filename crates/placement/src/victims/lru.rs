@@ -2,8 +2,8 @@
 
 use registry::{Args, Info};
 use units::EraseBlockId;
+use units::lists::Lists;
 
-use crate::index::Lists;
 use crate::{Context, Device, Victim};
 
 /// What the registry knows.
@@ -32,7 +32,7 @@ impl Lru {
 impl Victim for Lru {
     #[inline]
     fn closed(&mut self, block: EraseBlockId, domain: usize, _device: &Device) {
-        self.queues.push_back(domain, block);
+        self.queues.push_back(domain, block.0);
     }
 
     #[inline]
@@ -40,10 +40,10 @@ impl Victim for Lru {
 
     #[inline]
     fn choose(&mut self, domain: usize, _device: &Device) -> Option<EraseBlockId> {
-        self.queues.pop_front(domain)
+        self.queues.pop_front(domain).map(EraseBlockId)
     }
 
     fn remove(&mut self, block: EraseBlockId, domain: usize, _device: &Device) {
-        self.queues.remove(domain, block);
+        self.queues.remove(domain, block.0);
     }
 }

@@ -1,6 +1,7 @@
 //! Victim policies: one file and one line each.
 
 mod aged;
+pub mod own;
 mod pool;
 
 use registry::{Info, Spec};
@@ -20,12 +21,14 @@ macro_rules! victims {
         #[allow(missing_docs)]
         pub enum AnyVictim {
             $($Type($module::$Type),)+
+            Own(own::Own),
         }
 
         /// What is known of every victim policy.
         pub static VICTIMS: &[Info] = &[$($module::INFO),+];
 
-        /// Makes the victim policy that the spec names, choosing within each of `domains`.
+        /// Makes the victim policy that the spec names, choosing within each of `domains`; `own`
+        /// leaves the choice to the placement policy, and is not listed, as few can choose.
         ///
         /// # Errors
         /// [`BuildError::Spec`] for an unknown name or parameter.
@@ -34,6 +37,9 @@ macro_rules! victims {
             context: &Context<'_>,
             domains: usize,
         ) -> Result<AnyVictim, BuildError> {
+            if spec.name == own::NAME {
+                return Ok(AnyVictim::Own(own::Own));
+            }
             let info = registry::find("victim policy", VICTIMS, |info| info, spec)?;
             let args = info.accept(spec)?;
             $(if info.name == $module::INFO.name {
@@ -45,21 +51,38 @@ macro_rules! victims {
         impl Victim for AnyVictim {
             #[inline]
             fn closed(&mut self, block: EraseBlockId, domain: usize, device: &Device) {
-                match self { $(Self::$Type(policy) => policy.closed(block, domain, device),)+ }
+                match self {
+                    $(Self::$Type(policy) => policy.closed(block, domain, device),)+
+                    Self::Own(own) => own.closed(block, domain, device),
+                }
             }
 
             #[inline]
             fn invalidated(&mut self, block: EraseBlockId, domain: usize, device: &Device) {
-                match self { $(Self::$Type(policy) => policy.invalidated(block, domain, device),)+ }
+                match self {
+                    $(Self::$Type(policy) => policy.invalidated(block, domain, device),)+
+                    Self::Own(own) => own.invalidated(block, domain, device),
+                }
             }
 
             #[inline]
             fn choose(&mut self, domain: usize, device: &Device) -> Option<EraseBlockId> {
-                match self { $(Self::$Type(policy) => policy.choose(domain, device),)+ }
+                match self {
+                    $(Self::$Type(policy) => policy.choose(domain, device),)+
+                    Self::Own(own) => own.choose(domain, device),
+                }
             }
 
             fn remove(&mut self, block: EraseBlockId, domain: usize, device: &Device) {
-                match self { $(Self::$Type(policy) => policy.remove(block, domain, device),)+ }
+                match self {
+                    $(Self::$Type(policy) => policy.remove(block, domain, device),)+
+                    Self::Own(own) => own.remove(block, domain, device),
+                }
+            }
+
+            #[inline]
+            fn is_own(&self) -> bool {
+                matches!(self, Self::Own(_))
             }
         }
     };

@@ -2,8 +2,8 @@
 
 use registry::{Args, Info, Param, ParamKind};
 use units::EraseBlockId;
+use units::lists::Lists;
 
-use crate::index::Lists;
 use crate::{Context, Device, Victim};
 
 /// What the registry knows.
@@ -56,9 +56,11 @@ impl WindowGreedy {
 
     fn fill_window(&mut self, domain: usize, device: &Device) {
         while self.held[domain] < self.window {
-            let Some(block) = self.lists.pop_front(self.queue(domain)) else { return };
+            let Some(block) = self.lists.pop_front(self.queue(domain)).map(EraseBlockId) else {
+                return;
+            };
             let valid = device.block(block).valid;
-            self.lists.push_back(self.queue(domain) + 1 + valid as usize, block);
+            self.lists.push_back(self.queue(domain) + 1 + valid as usize, block.0);
             self.in_window[block.index()] = true;
             self.held[domain] += 1;
             self.least[domain] = self.least[domain].min(u32::from(valid));
@@ -69,7 +71,7 @@ impl WindowGreedy {
 impl Victim for WindowGreedy {
     #[inline]
     fn closed(&mut self, block: EraseBlockId, domain: usize, _device: &Device) {
-        self.lists.push_back(self.queue(domain), block);
+        self.lists.push_back(self.queue(domain), block.0);
     }
 
     #[inline]
@@ -79,8 +81,8 @@ impl Victim for WindowGreedy {
         }
         let valid = device.block(block).valid;
         let list = self.queue(domain) + 1 + valid as usize;
-        self.lists.remove(list + 1, block);
-        self.lists.push_back(list, block);
+        self.lists.remove(list + 1, block.0);
+        self.lists.push_back(list, block.0);
         self.least[domain] = self.least[domain].min(u32::from(valid));
     }
 
@@ -88,7 +90,7 @@ impl Victim for WindowGreedy {
         self.fill_window(domain, device);
         let base = self.queue(domain) + 1;
         for valid in self.least[domain] as usize..self.counts {
-            if let Some(block) = self.lists.pop_front(base + valid) {
+            if let Some(block) = self.lists.pop_front(base + valid).map(EraseBlockId) {
                 self.least[domain] = valid as u32;
                 self.in_window[block.index()] = false;
                 self.held[domain] -= 1;
@@ -101,10 +103,10 @@ impl Victim for WindowGreedy {
     fn remove(&mut self, block: EraseBlockId, domain: usize, device: &Device) {
         let queue = self.queue(domain);
         if std::mem::take(&mut self.in_window[block.index()]) {
-            self.lists.remove(queue + 1 + device.block(block).valid as usize, block);
+            self.lists.remove(queue + 1 + device.block(block).valid as usize, block.0);
             self.held[domain] -= 1;
         } else {
-            self.lists.remove(queue, block);
+            self.lists.remove(queue, block.0);
         }
     }
 }

@@ -6,7 +6,7 @@ mod play;
 #[cfg(test)]
 mod tests;
 
-use devices::{BlockDevice, DeviceInfo};
+use block::{BlockDevice, DeviceInfo};
 use registry::SpecError;
 use traces::synth::patterns::Pattern;
 use units::{IoOp, IoRequest, Nanos, Progress, RequestSource, SourceError};
@@ -175,15 +175,15 @@ impl<'a> Bench<'a> {
         progress: &'a Progress,
     ) -> Self {
         let (info, Region { offset, length }) = (device.info(), settings.region);
-        let sector = u64::from(info.sector_bytes);
+        let sector = u64::from(info.limits.sector_bytes);
         assert!(
             length > 0
                 && offset.is_multiple_of(sector)
                 && length.is_multiple_of(sector)
-                && offset + length <= info.capacity_bytes,
+                && offset + length <= info.limits.capacity_bytes,
             "the region of {length} bytes at byte {offset} is one of whole sectors of {sector} \
              within the device's {} bytes",
-            info.capacity_bytes
+            info.limits.capacity_bytes
         );
         Self {
             device,
@@ -253,7 +253,8 @@ impl<'a> Bench<'a> {
     pub fn pattern(&mut self, text: &str) -> Result<Box<dyn RequestSource>, SpecError> {
         let seed = self.seed();
         let Region { offset, length } = self.settings.region;
-        let source = Pattern::parse(text, seed)?.source(length, self.device.info().sector_bytes)?;
+        let source =
+            Pattern::parse(text, seed)?.source(length, self.device.info().limits.sector_bytes)?;
         Ok(Box::new(Shifted { source, by: offset }))
     }
 
@@ -301,8 +302,9 @@ impl<'a> Bench<'a> {
         if length == 0 {
             return Ok(());
         }
-        let sector = u64::from(self.device.info().sector_bytes);
-        let longest = (256 << 10).min(u64::from(self.device.info().most_bytes)) / sector * sector;
+        let sector = u64::from(self.device.info().limits.sector_bytes);
+        let longest =
+            (256 << 10).min(u64::from(self.device.info().limits.most_bytes)) / sector * sector;
         let rest = length % longest;
         for (offset, length, size) in
             [(offset, length - rest, longest), (offset + length - rest, rest, rest)]

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use devices::{Completion, Request};
+use block::{BlockError, Command, Completion};
 use units::{IoOp, IoRequest, Nanos};
 
 use super::measured::{JobMeasured, Sample};
@@ -138,7 +138,7 @@ impl Player<'_, '_> {
                 _ => self.seen = self.bench.device.now(),
             }
             for completion in completed.drain(..) {
-                self.completed(&completion);
+                self.completed(&completion)?;
             }
             self.report()?;
         }
@@ -242,17 +242,17 @@ impl Player<'_, '_> {
         }
         let is_open = self.jobs[job as usize].pace == Pace::Open;
         let under_way = UnderWay { request, job, due: if is_open { due } else { Nanos::MAX } };
-        let handle = match self.free.pop() {
-            Some(handle) => {
-                self.under_way[handle as usize] = under_way;
-                handle
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.under_way[id as usize] = under_way;
+                id
             }
             None => {
                 self.under_way.push(under_way);
                 self.under_way.len() as u32 - 1
             }
         };
-        self.bench.device.submit(&Request { op, offset, length, is_fua: false, handle })?;
+        self.bench.device.submit(Command::new(id, op, offset, length));
         self.outstanding += 1;
         self.jobs[job as usize].outstanding += 1;
         match self.jobs[job as usize].pace {
@@ -262,14 +262,19 @@ impl Player<'_, '_> {
         }
     }
 
-    fn completed(&mut self, completion: &Completion) {
+    fn completed(&mut self, completion: &Completion) -> Result<(), ProbeError> {
+        let id = completion.reply.id;
         self.outstanding -= 1;
-        self.free.push(completion.handle);
-        let UnderWay { request, job, due } = self.under_way[completion.handle as usize];
+        self.free.push(id);
+        if let Err(failure) = &completion.reply.outcome {
+            let name = self.bench.device.info().name.clone();
+            return Err(BlockError::Failed { name, failure: failure.clone() }.into());
+        }
+        let UnderWay { request, job, due } = self.under_way[id as usize];
         self.count(&request);
         self.jobs[job as usize].outstanding -= 1;
         if self.ended {
-            return;
+            return Ok(());
         }
         match self.jobs[job as usize].pace {
             Pace::Closed { think, .. } => {
@@ -288,10 +293,11 @@ impl Player<'_, '_> {
             self.since = completion.completed_at;
             self.is_warming_up =
                 self.left_to_warm_up > 0 || self.since - self.start < self.limit.warm_up_time;
-            return;
+            return Ok(());
         }
         let sent = completion.submitted_at.min(due);
         self.measure(&request, job, sent, completion.completed_at);
+        Ok(())
     }
 
     fn measure(&mut self, request: &IoRequest, job: u32, sent: Nanos, ended: Nanos) {

@@ -1,4 +1,5 @@
-use devices::{Access, Completion, DeviceError, Kind, Opening, Simulated, SimulatedSettings};
+use block::{BlockError, Command, Completion, DeviceKind};
+use devices::{Access, Opening, Simulated, SimulatedSettings};
 use ssd::drive::profile;
 use ssd::drive::state::State;
 use units::{IoOp, Progress};
@@ -23,7 +24,7 @@ fn device() -> Simulated {
 }
 
 fn settings(device: &Simulated) -> Settings {
-    let region = Region { offset: 0, length: device.info().capacity_bytes };
+    let region = Region { offset: 0, length: device.info().limits.capacity_bytes };
     Settings { region, seed: 1, may_write: true, budget: 1_000_000_000 }
 }
 
@@ -136,12 +137,11 @@ impl BlockDevice for Stuck {
         self.outstanding
     }
 
-    fn submit(&mut self, _: &devices::Request) -> Result<(), DeviceError> {
+    fn submit(&mut self, _: Command) {
         self.outstanding += 1;
-        Ok(())
     }
 
-    fn wait(&mut self, until: Nanos, _: &mut Vec<Completion>) -> Result<(), DeviceError> {
+    fn wait(&mut self, until: Nanos, _: &mut Vec<Completion>) -> Result<(), BlockError> {
         assert!(until < Nanos::MAX, "it would be waited for ever");
         self.now = self.now.max(until);
         Ok(())
@@ -150,7 +150,8 @@ impl BlockDevice for Stuck {
 
 #[test]
 fn a_request_to_stop_is_heard_while_nothing_is_completed() {
-    let info = DeviceInfo { is_virtual: false, kind: Kind::BlockDevice, ..device().info().clone() };
+    let info =
+        DeviceInfo { is_virtual: false, kind: DeviceKind::BlockDevice, ..device().info().clone() };
     let mut device = Stuck { info, now: 0, outstanding: 0 };
     let region = Region { offset: 0, length: 1 << 20 };
     let stopped = Progress::default();

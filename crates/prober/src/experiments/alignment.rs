@@ -41,7 +41,7 @@ const LEAST_RATIO: f64 = 1.02;
 fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, ProbeError> {
     let size = writes::request_bytes(bench, args.integer("size"), bench.region().length / 64);
     let range = writes::prepare_used(bench, ENTRY.info.name, args.integer("range"), size)?;
-    let sector = u64::from(bench.device().sector_bytes);
+    let sector = u64::from(bench.device().limits.sector_bytes);
     // Requests begin so far apart that a moved one never touches the next.
     let grid = (8 * size).min(range / 16).next_multiple_of(size);
     let shifts: Vec<u64> = (0..24)

@@ -147,7 +147,7 @@ impl Pilot {
         time: Nanos,
     ) -> Result<Self, ProbeError> {
         let Units { order, sector, wait, count } = *units;
-        let longest = page.unwrap_or(order.chunk).min(u64::from(bench.device().most_bytes));
+        let longest = page.unwrap_or(order.chunk).min(u64::from(bench.device().limits.most_bytes));
         let sizes: Vec<u64> = (0..)
             .map(|power| sector << power)
             .take_while(|&size| size <= longest && order.chunk.is_multiple_of(size))

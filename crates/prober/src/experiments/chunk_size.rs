@@ -92,7 +92,7 @@ fn is_effect(effect: &Estimate, mean: f64) -> bool {
 }
 
 fn run(bench: &mut Bench<'_>, args: &Args, _known: &Known) -> Result<Finding, ProbeError> {
-    let sector = u64::from(bench.device().sector_bytes);
+    let sector = u64::from(bench.device().limits.sector_bytes);
     let most = args.integer("most").next_multiple_of(sector).max(2 * sector);
     let unit = 12 * most;
     let time = bench.part_of_budget(4);
@@ -135,7 +135,7 @@ pub(super) fn measure_pairs(
     only: Option<u64>,
     time: Nanos,
 ) -> Result<Pairs, ProbeError> {
-    let sector = u64::from(bench.device().sector_bytes);
+    let sector = u64::from(bench.device().limits.sector_bytes);
     let positions = (span / sector) as usize;
     let only = only.map(|bytes| (bytes / sector) as usize);
     let mut cells = Cells::new(positions + 2, CLIP);
@@ -184,7 +184,7 @@ fn decide(
     area: &Area,
     pairs: &Pairs,
 ) -> Result<Value, ProbeError> {
-    let sector = u64::from(bench.device().sector_bytes);
+    let sector = u64::from(bench.device().limits.sector_bytes);
     let found = &pairs.found;
     if let Some(period) = found.period {
         let chunk = period as u64 * sector;
@@ -235,7 +235,7 @@ fn are_boundaries_alike(
     found: &Boundaries,
 ) -> Result<bool, ProbeError> {
     const IN_A_ROW: usize = 12;
-    let sector = u64::from(bench.device().sector_bytes);
+    let sector = u64::from(bench.device().limits.sector_bytes);
     let phase = found.phase as u64 * sector;
     let (span, half) = (IN_A_ROW as u64 * chunk, (chunk / 2 / sector).max(1));
     if 3 * span > area.bytes {
@@ -283,7 +283,7 @@ fn sectors_meet_again(
     area: &Area,
 ) -> Result<Option<usize>, ProbeError> {
     const FARTHEST: usize = 128;
-    let sector = u64::from(bench.device().sector_bytes);
+    let sector = u64::from(bench.device().limits.sector_bytes);
     let mut cells = Cells::new(FARTHEST, CLIP);
     for _ in 0..40 {
         let mut bursts: Vec<Burst<2>> = Vec::with_capacity(FARTHEST);
@@ -313,7 +313,7 @@ fn measure_dips(
     most: u64,
     time: Nanos,
 ) -> Result<(Dips, Chart), ProbeError> {
-    let sector = u64::from(bench.device().sector_bytes);
+    let sector = u64::from(bench.device().limits.sector_bytes);
     let (step, positions) = match chunk {
         Some(chunk) => ((chunk / 8).max(sector), (8 * chunk / (chunk / 8).max(sector)) as usize),
         None => (sector, (3 * most / sector) as usize),
@@ -415,7 +415,7 @@ fn measure_page(
     phase: u64,
     pairs: &Pairs,
 ) -> Result<Value, ProbeError> {
-    let sector = u64::from(bench.device().sector_bytes);
+    let sector = u64::from(bench.device().limits.sector_bytes);
     let inner = (chunk / sector) as usize - 1;
     if inner == 0 {
         let why = "pages are no larger than chunks, and the chunk is one sector";

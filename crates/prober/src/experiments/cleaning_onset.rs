@@ -116,7 +116,7 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
             break;
         }
     }
-    let capacity = bench.device().capacity_bytes;
+    let capacity = bench.device().limits.capacity_bytes;
     // What lies outside the region may be spare space, too.
     let is_part = (region as f64) < 0.95 * capacity as f64;
     let is_partly_filled = filled + (256 << 10) < region;

@@ -113,7 +113,7 @@ pub fn settle(bench: &mut Bench<'_>, mixes: &[f64]) -> Result<(), ProbeError> {
 /// The least and the greatest request that device and area take, and four of which lie in the area.
 pub fn sizes_possible(bench: &Bench<'_>, area: u64) -> std::ops::RangeInclusive<u64> {
     let info = bench.device();
-    u64::from(info.sector_bytes)..=u64::from(info.most_bytes).min(area / 4)
+    u64::from(info.limits.sector_bytes)..=u64::from(info.limits.most_bytes).min(area / 4)
 }
 
 /// The size of a request that was asked for, or a sector if that is longer.
@@ -127,7 +127,8 @@ pub fn size_possible(
     asked: u64,
     area: u64,
 ) -> Result<u64, ProbeError> {
-    let (possible, sector) = (sizes_possible(bench, area), u64::from(bench.device().sector_bytes));
+    let (possible, sector) =
+        (sizes_possible(bench, area), u64::from(bench.device().limits.sector_bytes));
     let size = asked.max(sector);
     if possible.contains(&size) && size.is_multiple_of(sector) {
         return Ok(size);

@@ -117,7 +117,7 @@ fn run(
     start: units::Nanos,
 ) -> Result<Finding, ProbeError> {
     let possible = common::sizes_possible(bench, area);
-    let sector = u64::from(bench.device().sector_bytes);
+    let sector = u64::from(bench.device().limits.sector_bytes);
     let mut sizes = lists::chosen(name, "sizes", args.text("sizes"), None)?;
     sizes.retain(|size| possible.contains(size) && size.is_multiple_of(sector));
     if sizes.len() < 3 {

@@ -93,7 +93,7 @@ impl Layout {
         };
         let chunk = find(args.integer("chunk"), "chunk_bytes", "chunk_size")?;
         let domains = find(args.integer("domains"), "domains", "interleaving")?;
-        let sector = u64::from(bench.device().sector_bytes);
+        let sector = u64::from(bench.device().limits.sector_bytes);
         if domains < 2 || !chunk.is_multiple_of(sector) {
             return Err(impossible(format!(
                 "{domains} domains with chunks of {chunk} bytes: two domains and whole sectors of \
@@ -119,7 +119,7 @@ impl Layout {
                  {domains} domains, not 4"
             )));
         }
-        let sector = u64::from(bench.device().sector_bytes);
+        let sector = u64::from(bench.device().limits.sector_bytes);
         Ok(Self { chunk, domains, rows, size: chunk.min(4096.max(sector)), phase })
     }
 

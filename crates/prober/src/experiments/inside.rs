@@ -58,7 +58,7 @@ pub(super) fn prepare(
 /// cleaning: for at most so long. PARALLELISM 3.2 pauses for 5 s.
 pub(super) fn calm_down(bench: &mut Bench<'_>, area: &Area, most: Nanos) -> Result<(), ProbeError> {
     const STEP: Nanos = 250_000_000;
-    let sector = bench.device().sector_bytes;
+    let sector = bench.device().limits.sector_bytes;
     let end = bench.now() + most;
     loop {
         bench.pause(STEP.min(most))?;

@@ -87,7 +87,7 @@ pub(super) fn prepare(
 ) -> Result<(Area, Chunks), ProbeError> {
     const UNIT: u64 = 12 << 16;
     let time = bench.part_of_budget(4);
-    let sector = u64::from(bench.device().sector_bytes);
+    let sector = u64::from(bench.device().limits.sector_bytes);
     let area = inside::prepare(bench, name, UNIT, 4 * UNIT, 1 << 30, time)?;
     let (bytes, is_known) = match known.number("chunk_bytes") {
         Some(bytes) => (bytes as u64, known.sure_number("chunk_bytes").is_some()),
@@ -100,7 +100,7 @@ pub(super) fn prepare(
     if bytes <= sector {
         return Ok((area, Chunks { bytes: sector, phase: 0, is_sure: is_known, depth: 0.0 }));
     }
-    let most = u64::from(bench.device().most_bytes).min(area.bytes / FEWEST_CHUNKS);
+    let most = u64::from(bench.device().limits.most_bytes).min(area.bytes / FEWEST_CHUNKS);
     if bytes > most || !bytes.is_multiple_of(sector) {
         let reason = format!(
             "chunks of {bytes} bytes cannot be read and written whole: the device and the {} bytes \
@@ -150,7 +150,7 @@ fn run(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pro
                 let units = channels::Units {
                     order,
                     count,
-                    sector: u64::from(bench.device().sector_bytes),
+                    sector: u64::from(bench.device().limits.sector_bytes),
                     wait,
                 };
                 // What is left, less an eighth for the chart.
@@ -308,7 +308,7 @@ fn play_pairs(
     each: usize,
     cells: &mut Cells,
 ) -> Result<(), ProbeError> {
-    let sector = u64::from(bench.device().sector_bytes);
+    let sector = u64::from(bench.device().limits.sector_bytes);
     let mut bursts: Vec<Burst<2>> = Vec::with_capacity(each * distances.len());
     for (condition, &distance) in distances.iter().enumerate() {
         for _ in 0..each {
@@ -575,7 +575,7 @@ fn measure_page_reads(
     order: &ByAddress,
     page: u64,
 ) -> Result<PageReads, ProbeError> {
-    let sector = u64::from(bench.device().sector_bytes);
+    let sector = u64::from(bench.device().limits.sector_bytes);
     if page <= sector {
         return Ok(PageReads::default());
     }

@@ -138,7 +138,7 @@ fn measure_conflict(
     before: Option<&Estimate>,
     time: Nanos,
 ) -> Result<Estimate, ProbeError> {
-    let sector = u64::from(bench.device().sector_bytes);
+    let sector = u64::from(bench.device().limits.sector_bytes);
     let others: Vec<u64> =
         (1..units).filter(|&distance| gcd(distance as usize, units as usize) == 1).collect();
     let rows = (order.count() / units / 2).clamp(1, 16);

@@ -1,6 +1,6 @@
 //! The matrix of throughputs that profiles are fitted to.
 
-use devices::Kind;
+use block::DeviceKind;
 use registry::{Args, Info, Param, ParamKind};
 
 use super::{Experiment, Group};
@@ -71,12 +71,13 @@ fn body(
     known: &Known,
     writes: bool,
 ) -> Result<Finding, ProbeError> {
-    let mut cells = standard_cells(bench.device().sector_bytes);
+    let mut cells = standard_cells(bench.device().limits.sector_bytes);
     if !writes {
         cells.retain(|cell| cell.reads >= 1.0);
     }
     let device = bench.device();
-    let (most_bytes, depth, sector) = (device.most_bytes, device.queue_depth, device.sector_bytes);
+    let (most_bytes, depth, sector) =
+        (device.limits.most_bytes, device.queue_depth, device.limits.sector_bytes);
     let area = args.integer("area");
     let region = bench.region().length;
     if area > region || !area.is_multiple_of(u64::from(sector)) {
@@ -122,7 +123,7 @@ fn body(
              a larger budget helps"
         ));
     }
-    if !writes && bench.device().kind != Kind::Simulated {
+    if !writes && bench.device().kind != DeviceKind::Simulated {
         finding.notes.push(
             "what was never written may be read without flash: the reads are right only where data \
              lie"
@@ -134,7 +135,8 @@ fn body(
 
 #[cfg(test)]
 mod tests {
-    use devices::{BlockDevice as _, Simulated, SimulatedSettings};
+    use block::BlockDevice as _;
+    use devices::{Simulated, SimulatedSettings};
     use ssd::drive::profile;
     use ssd::drive::state::State;
     use units::Progress;
@@ -154,7 +156,8 @@ mod tests {
         let settings = SimulatedSettings { state: State::Filled, seed: 1 };
         let mut device =
             Simulated::new("sim:a16", &profile, settings, &Progress::default()).unwrap();
-        let region = Region { offset: 0, length: device.info().capacity_bytes.min(16 << 20) };
+        let region =
+            Region { offset: 0, length: device.info().limits.capacity_bytes.min(16 << 20) };
         let progress = Progress::default();
         let mut bench = Bench::new(
             &mut device,

@@ -39,7 +39,7 @@ mod response_time;
 mod streams;
 mod throughput;
 
-use devices::Kind;
+use block::DeviceKind;
 use registry::{Args, Info, Spec, SpecError};
 
 use crate::bench::Bench;
@@ -169,7 +169,9 @@ impl Experiment {
         let mut finding = (self.body)(bench, args, known).map_err(|error| self.told(error))?;
         let sent = bench.sent();
         // Of a simulated drive it is known whether it was filled.
-        if sent.written_bytes == before.written_bytes && bench.device().kind != Kind::Simulated {
+        if sent.written_bytes == before.written_bytes
+            && bench.device().kind != DeviceKind::Simulated
+        {
             finding.notes.push(
                 "nothing was written: a drive may answer reads of what was never written without \
                  its flash"

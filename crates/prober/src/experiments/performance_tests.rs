@@ -1,7 +1,9 @@
 //! The experiments of performance on small simulated drives, where the outcome is known, and where
 //! there is hardly room for them.
 
-use devices::{Access, BlockDevice, Opening, Simulated, SimulatedSettings};
+use block::BlockDevice;
+
+use devices::{Access, Opening, Simulated, SimulatedSettings};
 use ssd::drive::profile;
 use ssd::drive::state::State;
 use units::Progress;
@@ -37,7 +39,7 @@ fn run_on(
     known: &Known,
     may_write: bool,
 ) -> Result<Finding, ProbeError> {
-    let length = length.min(device.info().capacity_bytes);
+    let length = length.min(device.info().limits.capacity_bytes);
     let progress = Progress::default();
     let settings = Settings { region: Region { offset: 0, length }, seed: 1, may_write, budget };
     let mut bench = Bench::new(device, settings, &progress);

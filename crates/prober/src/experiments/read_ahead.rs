@@ -187,7 +187,7 @@ fn told(prober: &mut Prober<'_, '_>) -> Result<Levels, ProbeError> {
 }
 
 fn body(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeError> {
-    let sector = u64::from(bench.device().sector_bytes);
+    let sector = u64::from(bench.device().limits.sector_bytes);
     let size = 4096.max(sector);
     let range = writes::prepare(bench, ENTRY.info.name, args.integer("range"), 512 * size)?;
     bench.pause(PAUSE)?;

@@ -103,7 +103,7 @@ fn run(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeEr
     let mut sizes = lists::chosen("streams", "sizes", args.text("sizes"), Some(auto.1))?;
     let space = wanted.min(region / most);
     let possible = common::sizes_possible(bench, space);
-    let sector = u64::from(bench.device().sector_bytes);
+    let sector = u64::from(bench.device().limits.sector_bytes);
     sizes.retain(|size| possible.contains(size) && size.is_multiple_of(sector));
     let Some(&largest) = sizes.last().filter(|_| streams.len() >= 2 && streams[0] == 1) else {
         let reason = format!(

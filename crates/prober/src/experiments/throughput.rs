@@ -151,7 +151,7 @@ impl Matrix {
         let auto = Grid::within(bench, mixes);
         let asked = lists::chosen(name, "sizes", args.text("sizes"), Some(auto.sizes))?;
         let possible = common::sizes_possible(bench, area);
-        let sector = u64::from(bench.device().sector_bytes);
+        let sector = u64::from(bench.device().limits.sector_bytes);
         let (sizes, left_out): (Vec<u64>, Vec<u64>) = asked
             .into_iter()
             .partition(|size| possible.contains(size) && size.is_multiple_of(sector));

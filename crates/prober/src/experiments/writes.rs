@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use devices::DeviceError;
+use block::{BlockError, Failure};
 use registry::{Param, ParamKind};
 use units::{IoOp, Nanos, RequestSource};
 
@@ -44,8 +44,8 @@ pub(super) fn impossible(experiment: &'static str, reason: impl Into<String>) ->
 /// The bytes of a request that this device takes: whole sectors, at most `most`.
 pub(super) fn request_bytes(bench: &Bench<'_>, wanted: u64, most: u64) -> u64 {
     let device = bench.device();
-    let sector = u64::from(device.sector_bytes);
-    (wanted.min(most).min(u64::from(device.most_bytes)) / sector * sector).max(sector)
+    let sector = u64::from(device.limits.sector_bytes);
+    (wanted.min(most).min(u64::from(device.limits.most_bytes)) / sector * sector).max(sector)
 }
 
 /// Writes the start of the region in order, so that all that is written later overwrites: as much
@@ -104,7 +104,10 @@ pub(super) fn purge(bench: &mut Bench<'_>) -> Result<(), ProbeError> {
             let trims = bench.at_offsets(IoOp::Trim, offsets, length as u32);
             match bench.play(vec![Job::closed(trims, 1)], Limit::requests(requests).after(0)) {
                 // If more is wrong with the device than this, the flush tells.
-                Err(ProbeError::Device(DeviceError::Request { op: IoOp::Trim, .. })) => break,
+                Err(ProbeError::Device(BlockError::Failed {
+                    failure: Failure::Io { op: IoOp::Trim, .. },
+                    ..
+                })) => break,
                 played => played?,
             };
         }

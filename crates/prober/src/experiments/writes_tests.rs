@@ -2,9 +2,8 @@
 
 use std::ops::Range;
 
-use devices::{
-    BlockDevice, Completion, DeviceError, DeviceInfo, Request, Simulated, SimulatedSettings,
-};
+use block::{BlockDevice, BlockError, Command, Completion, DeviceInfo, Reply};
+use devices::{Simulated, SimulatedSettings};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 use ssd::drive::profile;
@@ -75,7 +74,7 @@ fn page_mapped(more: &[&str]) -> Simulated {
 }
 
 fn whole(device: &Simulated) -> Region {
-    Region { offset: 0, length: device.info().capacity_bytes }
+    Region { offset: 0, length: device.info().limits.capacity_bytes }
 }
 
 fn run(
@@ -494,7 +493,7 @@ fn cleaning_onset_writes_no_more_than_it_says() {
 }
 
 /// A file on a file system without holes: trims are promised and fail.
-struct WithoutHoles(Simulated);
+struct WithoutHoles(Simulated, Vec<Completion>);
 
 impl BlockDevice for WithoutHoles {
     fn info(&self) -> &DeviceInfo {
@@ -506,26 +505,25 @@ impl BlockDevice for WithoutHoles {
     }
 
     fn outstanding(&self) -> u32 {
-        self.0.outstanding()
+        self.0.outstanding() + self.1.len() as u32
     }
 
-    fn submit(&mut self, request: &Request) -> Result<(), DeviceError> {
-        let Request { op, offset, length, .. } = *request;
-        if op == IoOp::Trim {
-            let reason = "the device does not do this".to_owned();
-            return Err(DeviceError::Request {
-                name: self.info().name.clone(),
-                op,
-                offset,
-                length,
-                reason,
-            });
+    fn submit(&mut self, command: Command) {
+        if command.op == IoOp::Trim {
+            let (now, outcome) = (self.now(), Err(command.failed("the device does not do this")));
+            let reply = Reply { id: command.id, outcome };
+            self.1.push(Completion { reply, submitted_at: now, completed_at: now });
+        } else {
+            self.0.submit(command);
         }
-        self.0.submit(request)
     }
 
-    fn wait(&mut self, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), DeviceError> {
-        self.0.wait(until, completed)
+    fn wait(&mut self, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), BlockError> {
+        if self.1.is_empty() {
+            return self.0.wait(until, completed);
+        }
+        completed.append(&mut self.1);
+        Ok(())
     }
 }
 
@@ -551,7 +549,7 @@ fn a_file_system_without_holes_ends_no_experiment() {
     let settings =
         Settings { region: whole(&device), seed: 7, may_write: true, budget: 1_000_000_000 };
     let (experiment, args) = crate::find("cleaning_onset").unwrap();
-    let (progress, mut device) = (Progress::default(), WithoutHoles(device));
+    let (progress, mut device) = (Progress::default(), WithoutHoles(device, Vec::new()));
     experiment
         .run(&mut Bench::new(&mut device, settings, &progress), &args, &Known::default())
         .unwrap();

@@ -1,7 +1,9 @@
 //! What a write meets depends on all writes before it: candidates are measured just as the target
 //! was.
 
-use devices::{BlockDevice as _, Simulated, SimulatedSettings};
+use block::BlockDevice as _;
+
+use devices::{Simulated, SimulatedSettings};
 use ssd::drive::profile;
 use ssd::drive::state::State;
 
@@ -45,7 +47,7 @@ fn measured(profile: &Profile) -> Matrix {
         &progress,
     )
     .unwrap();
-    let region = Region { offset: 0, length: device.info().capacity_bytes };
+    let region = Region { offset: 0, length: device.info().limits.capacity_bytes };
     let mut bench = Bench::new(
         &mut device,
         Settings { region, seed: 1, may_write: true, budget: 1 },

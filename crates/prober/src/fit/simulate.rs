@@ -3,7 +3,9 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use devices::{BlockDevice as _, Simulated, SimulatedSettings};
+use block::BlockDevice as _;
+
+use devices::{Simulated, SimulatedSettings};
 use ssd::drive::profile::Profile;
 use ssd::drive::state::State;
 use units::{Cancelled, Progress};
@@ -98,7 +100,7 @@ impl Simulator<'_> {
         let mut device = Simulated::new("candidate", &small, settings, progress)?;
         let region = Region {
             offset: 0,
-            length: self.protocol.area_bytes.min(device.info().capacity_bytes),
+            length: self.protocol.area_bytes.min(device.info().limits.capacity_bytes),
         };
         let settings = Settings { region, seed: self.seed, may_write: true, budget: u64::MAX };
         let mut bench = Bench::new(&mut device, settings, progress).given_up_when_stopped();

@@ -1,4 +1,5 @@
-use devices::{BlockDevice as _, Simulated, SimulatedSettings};
+use block::BlockDevice as _;
+use devices::{Simulated, SimulatedSettings};
 use ssd::drive::profile;
 use ssd::drive::state::State;
 
@@ -41,7 +42,7 @@ fn measured(profile: &Profile, cells: &[Cell]) -> Matrix {
     let settings = SimulatedSettings { state: State::Filled, seed: 1 };
     let progress = Progress::default();
     let mut device = Simulated::new("target", profile, settings, &progress).unwrap();
-    let region = Region { offset: 0, length: device.info().capacity_bytes };
+    let region = Region { offset: 0, length: device.info().limits.capacity_bytes };
     let mut bench = Bench::new(
         &mut device,
         Settings { region, seed: 1, may_write: true, budget: 1 },

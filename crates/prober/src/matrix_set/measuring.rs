@@ -340,7 +340,7 @@ impl Measuring {
         let seed = number.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ u64::from(self.protocol.seed);
         let device = bench.device();
         Pattern::parse(&format!("{open},offset={begin},range={range})"), seed)?
-            .source(device.capacity_bytes, device.sector_bytes)
+            .source(device.limits.capacity_bytes, device.limits.sector_bytes)
     }
 }
 

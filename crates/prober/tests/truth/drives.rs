@@ -2,7 +2,9 @@
 
 #![allow(dead_code, reason = "the test and the program each use a part of this")]
 
-use devices::{BlockDevice as _, Simulated, SimulatedSettings};
+use block::BlockDevice as _;
+
+use devices::{Simulated, SimulatedSettings};
 use prober::{Bench, Known, Region, Settings, Verdict};
 use rand::seq::IndexedRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
@@ -106,10 +108,10 @@ impl Drive {
         let settings = SimulatedSettings { state: self.state, seed: self.seed };
         let mut device =
             Simulated::new("sim", &self.profile, settings, &progress).expect("a checked profile");
-        let sector = u64::from(device.info().sector_bytes);
+        let sector = u64::from(device.info().limits.sector_bytes);
         let region = Region {
             offset: 0,
-            length: device.info().capacity_bytes.min(256 << 20) / sector * sector,
+            length: device.info().limits.capacity_bytes.min(256 << 20) / sector * sector,
         };
         let settings = Settings {
             region,

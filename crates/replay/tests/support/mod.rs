@@ -6,11 +6,12 @@
     reason = "each test program uses a part; a test may panic"
 )]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use devices::{
-    BlockDevice, Completion, DeviceError, DeviceInfo, Kind, Request, Simulated, SimulatedSettings,
+use block::{
+    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, DeviceKind, Limits, Reply,
 };
+use devices::{Simulated, SimulatedSettings};
 use replay::{Ahead, Fit, Fitted, Played, Region, Remap, Settings, Totals, play};
 use ssd::drive::profile;
 use ssd::drive::state::State;
@@ -19,7 +20,7 @@ use units::{IoOp, IoRequest, Nanos, Progress, VecRequests};
 /// A device that notes when it was sent what, and how much was outstanding.
 pub struct Watched<D> {
     pub inner: D,
-    pub sent: Vec<(Nanos, Request)>,
+    pub sent: Vec<(Nanos, Command)>,
     pub ended: Vec<Completion>,
     pub most: u32,
 }
@@ -31,7 +32,7 @@ impl<D: BlockDevice> Watched<D> {
 
     /// Operation, offset and length of all that was sent.
     pub fn shapes(&self) -> Vec<(IoOp, u64, u32)> {
-        self.sent.iter().map(|(_, request)| (request.op, request.offset, request.length)).collect()
+        self.sent.iter().map(|(_, command)| (command.op, command.offset, command.length)).collect()
     }
 }
 
@@ -48,14 +49,13 @@ impl<D: BlockDevice> BlockDevice for Watched<D> {
         self.inner.outstanding()
     }
 
-    fn submit(&mut self, request: &Request) -> Result<(), DeviceError> {
-        self.sent.push((self.inner.now(), *request));
-        self.inner.submit(request)?;
+    fn submit(&mut self, command: Command) {
+        self.sent.push((self.inner.now(), command.clone()));
+        self.inner.submit(command);
         self.most = self.most.max(self.inner.outstanding());
-        Ok(())
     }
 
-    fn wait(&mut self, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), DeviceError> {
+    fn wait(&mut self, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), BlockError> {
         let before = completed.len();
         let waited = self.inner.wait(until, completed);
         self.ended.extend_from_slice(&completed[before..]);
@@ -71,8 +71,8 @@ pub struct Fixed {
     /// Each so many-th request fails; 0 for none.
     pub fails_each: u64,
     count: u64,
-    /// End, number, handle, start, request.
-    under_way: BTreeSet<(Nanos, u64, u32, Nanos)>,
+    /// By end and number: start and command.
+    under_way: BTreeMap<(Nanos, u64), (Nanos, Command)>,
     failing: BTreeSet<u64>,
 }
 
@@ -81,14 +81,13 @@ impl Fixed {
         let info = DeviceInfo {
             name: "fixed".to_owned(),
             model: String::new(),
-            kind: Kind::Simulated,
-            capacity_bytes: 1 << 30,
-            sector_bytes: 512,
+            kind: DeviceKind::Simulated,
+            limits: Limits { capacity_bytes: 1 << 30, sector_bytes: 512, most_bytes: 1 << 20 },
             queue_depth,
-            most_bytes: 1 << 20,
             is_read_only: false,
             has_trim: true,
             is_virtual: true,
+            holds_data: false,
         };
         Self {
             info,
@@ -96,7 +95,7 @@ impl Fixed {
             takes,
             fails_each: 0,
             count: 0,
-            under_way: BTreeSet::new(),
+            under_way: BTreeMap::new(),
             failing: BTreeSet::new(),
         }
     }
@@ -115,35 +114,33 @@ impl BlockDevice for Fixed {
         self.under_way.len() as u32
     }
 
-    fn submit(&mut self, request: &Request) -> Result<(), DeviceError> {
+    fn submit(&mut self, command: Command) {
         assert!(self.outstanding() < self.info.queue_depth);
         self.count += 1;
-        self.under_way.insert((self.now + self.takes, self.count, request.handle, self.now));
         if self.fails_each > 0 && self.count.is_multiple_of(self.fails_each) {
             self.failing.insert(self.count);
         }
-        Ok(())
+        self.under_way.insert((self.now + self.takes, self.count), (self.now, command));
     }
 
-    fn wait(&mut self, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), DeviceError> {
-        let next = self.under_way.first().map_or(Nanos::MAX, |first| first.0);
+    fn wait(&mut self, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), BlockError> {
+        let next = self.under_way.first_key_value().map_or(Nanos::MAX, |((end, _), _)| *end);
         assert!(next < Nanos::MAX || until < Nanos::MAX, "something is waited for");
         self.now = self.now.max(next.min(until));
-        let mut failed = None;
-        while let Some(&(end, number, handle, start)) =
-            self.under_way.first().filter(|first| first.0 <= self.now)
+        while let Some(first) =
+            self.under_way.first_entry().filter(|first| first.key().0 <= self.now)
         {
-            self.under_way.pop_first();
-            if self.failing.contains(&number) {
-                failed = Some(number);
-            } else {
-                completed.push(Completion { handle, submitted_at: start, completed_at: end });
-            }
+            let ((completed_at, number), (submitted_at, command)) = first.remove_entry();
+            let is_broken = self.failing.contains(&number);
+            let outcome =
+                if is_broken { Err(command.failed("it is broken")) } else { Ok(Data::Absent) };
+            completed.push(Completion {
+                reply: Reply { id: command.id, outcome },
+                submitted_at,
+                completed_at,
+            });
         }
-        failed.map_or(Ok(()), |number| {
-            let (name, reason) = (self.info.name.clone(), "it is broken".to_owned());
-            Err(DeviceError::Request { name, op: IoOp::Write, offset: number, length: 512, reason })
-        })
+        Ok(())
     }
 }
 
@@ -183,7 +180,7 @@ pub fn played(
     settings: Settings,
     progress: &Progress,
 ) -> Played {
-    let region = Region { offset: 0, length: device.info().capacity_bytes };
+    let region = Region { offset: 0, length: device.info().limits.capacity_bytes };
     let fit = Fit::new(&totals(all), device.info(), region, Remap::Fold).unwrap();
     let source = Fitted::new(Box::new(VecRequests::new(all.to_vec().into())), fit);
     play(device, &mut Ahead::new(Box::new(source)), settings, progress)

@@ -11,7 +11,7 @@ use units::{Cancelled, Geometry, Lpn, PageOp, PageSource, Progress, SourceError,
 
 use super::wear::histogram;
 use super::{SteadyState, Wear, steady_state};
-use crate::ftl::{AuditError, CountingMedium, FtlCounters, PageMapped};
+use crate::ftl::{AuditError, FtlCounters, PageMapped};
 
 /// How the device looks before the first operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,8 +152,7 @@ impl PlacementVisitor for Runner<'_> {
     fn visit<P: Placement + 'static>(self, policy: P) -> Self::Output {
         let victims = build_victim(&self.settings.victim, &self.context, policy.domains())?;
         let name = &self.settings.placement.name;
-        let mut ftl =
-            PageMapped::new(self.settings.geometry, name, policy, victims, CountingMedium)?;
+        let mut ftl = PageMapped::new(self.settings.geometry, name, policy, victims)?;
         if self.settings.start == Start::Filled {
             fill(&mut ftl, self.progress)?;
         }
@@ -166,7 +165,7 @@ impl PlacementVisitor for Runner<'_> {
 }
 
 fn fill<P: Placement, V: Victim>(
-    ftl: &mut PageMapped<P, V, CountingMedium>,
+    ftl: &mut PageMapped<P, V>,
     progress: &Progress,
 ) -> Result<(), RunError> {
     let pages = ftl.device().geometry.logical_pages;
@@ -187,7 +186,7 @@ impl Runner<'_> {
     /// Plays the source `repeat` times and cuts the run into windows by host page writes.
     fn play<P: Placement, V: Victim>(
         self,
-        ftl: &mut PageMapped<P, V, CountingMedium>,
+        ftl: &mut PageMapped<P, V>,
         before: &FtlCounters,
     ) -> Result<Vec<Window>, RunError> {
         let repeat = u64::from(self.settings.repeat);
@@ -226,7 +225,7 @@ impl Runner<'_> {
 
     fn close_window<P: Placement, V: Victim>(
         &self,
-        ftl: &PageMapped<P, V, CountingMedium>,
+        ftl: &PageMapped<P, V>,
         before: &FtlCounters,
         last: &mut FtlCounters,
         windows: &mut Vec<Window>,
@@ -245,7 +244,7 @@ impl Runner<'_> {
 
     fn audit<P: Placement, V: Victim>(
         &self,
-        ftl: &PageMapped<P, V, CountingMedium>,
+        ftl: &PageMapped<P, V>,
         host_page_writes: u64,
     ) -> Result<(), RunError> {
         if self.settings.audit {
@@ -256,7 +255,7 @@ impl Runner<'_> {
 }
 
 fn outcome<P: Placement, V: Victim>(
-    ftl: &PageMapped<P, V, CountingMedium>,
+    ftl: &PageMapped<P, V>,
     before: &FtlCounters,
     windows: Vec<Window>,
     wall_seconds: f64,
@@ -283,6 +282,7 @@ fn outcome<P: Placement, V: Victim>(
     counters.trimmed_pages -= before.trimmed_pages;
     counters.erases -= before.erases;
     counters.spilled_pages -= before.spilled_pages;
+    counters.unused_pages -= before.unused_pages;
     counters.rescues -= before.rescues;
     counters
         .victims_by_valid
@@ -308,7 +308,7 @@ fn outcome<P: Placement, V: Victim>(
     }
 }
 
-fn streams<P: Placement, V: Victim>(ftl: &PageMapped<P, V, CountingMedium>) -> Vec<StreamOutcome> {
+fn streams<P: Placement, V: Victim>(ftl: &PageMapped<P, V>) -> Vec<StreamOutcome> {
     let device = ftl.device();
     let mut valid = vec![0u64; device.streams.len()];
     for block in &device.blocks {

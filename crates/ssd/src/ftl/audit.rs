@@ -3,7 +3,7 @@
 use placement::{Placement, Victim};
 use thiserror::Error;
 
-use super::{Medium, PageMapped};
+use super::PageMapped;
 
 /// Two tables of an FTL contradict each other: a bug.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -53,7 +53,7 @@ pub enum AuditError {
     },
 }
 
-impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
+impl<P: Placement, V: Victim> PageMapped<P, V> {
     /// Checks every table against every other. Takes time in proportion to the device's pages.
     ///
     /// # Errors

@@ -1,9 +1,9 @@
 //! The page-mapped scheme: any logical page in any physical page, cleaned on demand.
 
-use placement::{Block, BuildError, Device, Placement, Previous, Survivors, Victim};
+use placement::{Block, BuildError, Death, Device, Placement, Previous, Victim};
 use units::{EraseBlockId, Geometry, Lpn, PageOp, Ppn, StreamId};
 
-use super::Medium;
+use super::Cleaning;
 use super::divider::Divider;
 use super::lanes::Lanes;
 use super::table::Table;
@@ -27,6 +27,8 @@ pub struct FtlCounters {
     /// Relocated pages that went to another stream than the policy said, since no erase block was
     /// free for it.
     pub spilled_pages: u64,
+    /// Pages left unwritten at the ends of erase blocks that a policy closed early.
+    pub unused_pages: u64,
     /// Victims that the FTL chose itself, since the policies' choices gained no space as many times
     /// in a row as there are erase blocks.
     pub rescues: u64,
@@ -43,17 +45,17 @@ impl Frontier {
     const CLOSED: Self = Self { next: 0, end: 0 };
 }
 
-/// A page-mapped FTL over a medium.
+/// A page-mapped FTL.
 ///
-/// The erase blocks are divided into *lanes* of equal size, one after the other: all in one for a
-/// medium that only counts, one for each plane of a drive. Each lane has free erase blocks, write
+/// The erase blocks are divided into *lanes* of equal size, one after the other: all in one where
+/// pages are only counted, one for each plane of a drive. Each lane has free erase blocks, write
 /// frontiers and victims of its own, since what lies on a plane is cleaned there.
 ///
 /// Cleaning is on demand: when a stream needs an erase block and no more than the reserve is free
 /// (MULTILOG 6.1). Tables take 4 bytes a logical page, 4 bytes and a bit a physical page, and some
 /// tens of bytes an erase block with the victim index.
 #[derive(Debug)]
-pub struct PageMapped<P, V, M> {
+pub struct PageMapped<P, V> {
     pub(super) device: Device,
     pub(super) map: Table,
     pub(super) owner: Table,
@@ -68,42 +70,30 @@ pub struct PageMapped<P, V, M> {
     /// gains is of no use.
     without_gain: Vec<u32>,
     divider: Divider,
-    placement: P,
+    pub(super) placement: P,
     pub(super) victims: V,
-    medium: M,
     pub(super) counters: FtlCounters,
-    scratch: Scratch,
+    cleaning: Cleaning,
     /// Erase blocks that were emptied and are not erased yet: no victims.
     pub(super) emptied: Vec<EraseBlockId>,
 }
 
-/// The survivors of the victim at hand, kept between cleanings so that none allocates.
-#[derive(Debug, Default)]
-pub struct Scratch {
-    /// Places within the erase block, ascending.
-    pub offsets: Vec<u16>,
-    /// The logical pages.
-    pub lpns: Vec<u32>,
-    /// The streams that they go to.
-    pub to: Vec<StreamId>,
-}
-
 pub(super) const UNMAPPED: u32 = u32::MAX;
 
-impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
-    /// An FTL over an erased medium.
+impl<P: Placement, V: Victim> PageMapped<P, V> {
+    /// An FTL over erased flash.
     ///
     /// # Errors
     /// [`BuildError::TooSmall`] if the spare space does not hold the reserve and a write frontier
-    /// for each stream.
+    /// for each stream; [`BuildError::NoOwnVictims`] if the placement policy is to choose victims
+    /// and cannot.
     pub fn new(
         geometry: Geometry,
         name: &str,
         placement: P,
         victims: V,
-        medium: M,
     ) -> Result<Self, BuildError> {
-        Self::with_lanes(geometry, 1, name, placement, victims, medium)
+        Self::with_lanes(geometry, 1, name, placement, victims)
     }
 
     /// As [`PageMapped::new`], with the erase blocks in `lanes`. The victim policy has
@@ -120,8 +110,10 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         name: &str,
         placement: P,
         victims: V,
-        medium: M,
     ) -> Result<Self, BuildError> {
+        if victims.is_own() && !P::CHOOSES_VICTIMS {
+            return Err(BuildError::NoOwnVictims(name.to_owned()));
+        }
         let streams = placement.streams();
         let reserve = placement.relocation_targets() + 1;
         // Each stream may hold all that is spare of its open erase block, and then nothing can be
@@ -151,7 +143,6 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
             divider: Divider::new(geometry.pages_per_erase_block),
             placement,
             victims,
-            medium,
             counters: FtlCounters {
                 host_page_writes: 0,
                 trimmed_pages: 0,
@@ -159,9 +150,10 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
                 erases: 0,
                 victims_by_valid: vec![0; geometry.pages_per_erase_block as usize + 1],
                 spilled_pages: 0,
+                unused_pages: 0,
                 rescues: 0,
             },
-            scratch: Scratch::default(),
+            cleaning: Cleaning::default(),
             emptied: Vec::new(),
         })
     }
@@ -176,17 +168,6 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
     #[must_use]
     pub fn counters(&self) -> &FtlCounters {
         &self.counters
-    }
-
-    /// The medium below.
-    #[must_use]
-    pub fn medium(&self) -> &M {
-        &self.medium
-    }
-
-    /// The medium below, to be told what the FTL does not know, such as the data of the next write.
-    pub fn medium_mut(&mut self) -> &mut M {
-        &mut self.medium
     }
 
     /// The placement policy.
@@ -270,20 +251,19 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
     pub fn write(&mut self, lpn: Lpn, lane: u32) {
         let stream = self.host_stream(lpn);
         if !self.has_room(stream, lane) {
-            self.open_for_host(stream, lane);
+            self.clean_until_room(stream, lane);
         }
-        let ppn = self.place_for_host(lpn, stream, lane);
-        self.medium.program(ppn);
+        self.place_for_host(lpn, stream, lane);
     }
 
     /// Puts a page that the host writes at a frontier, which has room ([`PageMapped::make_room`]).
-    /// The medium is not told.
     #[inline]
     pub fn place_for_host(&mut self, lpn: Lpn, stream: StreamId, lane: u32) -> Ppn {
         // Looked up only now, since cleaning may have moved the last version.
         let old = self.map.get(lpn.index());
         if old != UNMAPPED {
             self.invalidate(old);
+            self.died(lpn, old, false);
         }
         let ppn = self.place(stream, lane, lpn.0);
         self.device.clock += 1;
@@ -297,7 +277,25 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         self.map.set(lpn.index(), UNMAPPED);
         if old != UNMAPPED {
             self.invalidate(old);
+            self.died(lpn, old, true);
             self.counters.trimmed_pages += 1;
+        }
+    }
+
+    /// Tells the placement policy, if it wants to know.
+    #[inline]
+    fn died(&mut self, lpn: Lpn, ppn: u32, is_trimmed: bool) {
+        if P::WATCHES_DEATHS {
+            let (block, offset) = self.divider.split(ppn);
+            let stream = StreamId(u32::from(self.device.blocks[block as usize].stream));
+            let death = Death {
+                lpn,
+                block: EraseBlockId(block),
+                offset: offset as u16,
+                stream,
+                is_trimmed,
+            };
+            self.placement.page_died(death, &self.device);
         }
     }
 
@@ -339,13 +337,61 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         }
         self.lanes.gained_page(lane);
         if full {
-            self.victims.closed(
-                EraseBlockId(block),
-                self.lanes.domain_in(P::domain_of(stream.0), lane),
-                &self.device,
-            );
+            self.closed(EraseBlockId(block), self.lanes.domain_in(P::domain_of(stream.0), lane));
         }
         ppn
+    }
+
+    /// Whether the placement policy chooses the victims.
+    #[inline]
+    fn is_own_choice(&self) -> bool {
+        P::CHOOSES_VICTIMS && self.victims.is_own()
+    }
+
+    /// An erase block is no frontier any more.
+    #[inline]
+    pub(super) fn closed(&mut self, block: EraseBlockId, domain: usize) {
+        if self.is_own_choice() {
+            self.placement.block_closed(block, domain, &self.device);
+        } else {
+            self.victims.closed(block, domain, &self.device);
+        }
+    }
+
+    /// An erase block is cleaned for a reason that is not the policies'.
+    pub(super) fn remove_victim(&mut self, block: EraseBlockId) {
+        let domain =
+            self.lanes.domain(P::domain_of(u32::from(self.device.block(block).stream)), block.0);
+        if self.is_own_choice() {
+            self.placement.victim_removed(block, domain, &self.device);
+        } else {
+            self.victims.remove(block, domain, &self.device);
+        }
+    }
+
+    /// The next stream whose open erase block the policy wants closed early.
+    pub fn stream_to_close(&mut self) -> Option<StreamId> {
+        self.placement.stream_to_close(&self.device)
+    }
+
+    /// Closes a stream's open erase block in a lane, if there is one. What is left of it stays
+    /// unwritten until it is erased.
+    pub fn close(&mut self, stream: StreamId, lane: u32) {
+        let place = self.lanes.of_stream(stream, lane);
+        let Frontier { next, end } = self.frontiers[place];
+        if next < end {
+            self.counters.unused_pages += u64::from(end - next);
+            self.frontiers[place] = Frontier::CLOSED;
+            let block = EraseBlockId(self.divider.quotient(next));
+            self.closed(block, self.lanes.domain_in(P::domain_of(stream.0), lane));
+        }
+    }
+
+    /// Closes what the policy wants closed early, in every lane.
+    pub fn close_early(&mut self) {
+        while let Some(stream) = self.stream_to_close() {
+            (0..self.lanes.count()).for_each(|lane| self.close(stream, lane));
+        }
     }
 
     fn open(&mut self, stream: StreamId, lane: u32, block: u32) {
@@ -357,19 +403,15 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
             Frontier { next: block * pages, end: (block + 1) * pages };
     }
 
+    /// Relocation may open an erase block for this very stream. Then the reserve is enough, but it
+    /// must be whole: otherwise the next cleanings find no erase block for what they relocate.
     #[cold]
-    fn open_for_host(&mut self, stream: StreamId, lane: u32) {
-        while self.lanes.free(lane) <= self.reserve {
-            self.clean_for(stream, lane);
-            // Relocation may have opened an erase block for this very stream. Then the reserve is
-            // enough, but it must be whole: otherwise the next cleanings find no erase block for
-            // what they relocate.
-            if self.has_room(stream, lane) && self.lanes.free(lane) >= self.reserve {
-                return;
-            }
+    fn clean_until_room(&mut self, stream: StreamId, lane: u32) {
+        while !self.make_room(stream, lane) {
+            self.close_early();
+            let victim = self.choose_victim(stream, lane);
+            self.clean(victim, lane);
         }
-        let opened = self.has_room(stream, lane) || self.open_if_free(stream, lane);
-        assert!(opened, "more than the reserve is free");
     }
 
     /// Whether [`PageMapped::make_room`] would say yes.
@@ -408,12 +450,6 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         frontier.next < frontier.end
     }
 
-    /// Cleans a victim of the lane at once.
-    fn clean_for(&mut self, needy: StreamId, lane: u32) {
-        let victim = self.choose_victim(needy, lane);
-        self.clean(victim, lane);
-    }
-
     /// The victim that the policies choose in a lane. After as many without gain as there are erase
     /// blocks, no choice of theirs can gain any more, and the FTL chooses one itself.
     ///
@@ -424,10 +460,12 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         let most = self.lanes.blocks_of(lane).len() as u32;
         let domain = if P::PER_STREAM { self.placement.donor(needy, &self.device) } else { 0 };
         let domain = self.lanes.domain_in(domain, lane);
-        let chosen = if self.without_gain[lane as usize] < most {
-            self.victims.choose(domain, &self.device)
-        } else {
+        let chosen = if self.without_gain[lane as usize] >= most {
             None
+        } else if self.is_own_choice() {
+            self.placement.choose_victim(domain, &self.device)
+        } else {
+            self.victims.choose(domain, &self.device)
         };
         if let Some(victim) = chosen {
             let gains = u32::from(self.device.block(victim).valid) < pages;
@@ -462,38 +500,30 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         let victim = EraseBlockId(
             fewest.expect("there is a closed erase block that is not full of valid pages"),
         );
-        let domain =
-            self.lanes.domain(P::domain_of(u32::from(self.device.block(victim).stream)), victim.0);
-        self.victims.remove(victim, domain, &self.device);
+        self.remove_victim(victim);
         victim
     }
 
-    /// Relocates the valid pages of an erase block that is in no index any more and is no frontier,
-    /// and erases it.
-    pub(super) fn clean(&mut self, victim: EraseBlockId, lane: u32) {
-        let pages = self.device.geometry.pages_per_erase_block;
-        let first = victim.0 * pages;
-        let from = StreamId(u32::from(self.device.block(victim).stream));
-        let mut scratch = std::mem::take(&mut self.scratch);
-        self.survivors(victim, &mut scratch);
-        let survivors = scratch.lpns.len();
-        // Before the copies, so that the stream's count is right when its own pages come back to
-        // it.
-        self.device.blocks[victim.index()].valid = 0;
+    /// Relocates the valid pages of a victim, and erases it.
+    fn clean(&mut self, victim: EraseBlockId, lane: u32) {
+        let mut cleaning = std::mem::take(&mut self.cleaning);
+        cleaning.begin(victim, lane, self);
+        cleaning.copy_all(self);
+        self.reclaim(cleaning.end(), lane);
+        self.cleaning = cleaning;
+    }
+
+    /// Nothing in an erase block is valid any more. Its survivors come after that, so that its
+    /// stream's count is right when they come back to the same stream.
+    pub(super) fn empty(&mut self, victim: EraseBlockId, lane: u32, survivors: u32) {
+        let block = &mut self.device.blocks[victim.index()];
+        block.valid = 0;
+        let stream = usize::from(block.stream);
         self.valid[victim.index() * self.words..(victim.index() + 1) * self.words].fill(0);
         if P::PER_STREAM {
-            self.device.streams[from.index()].valid_pages -= survivors as u32;
+            self.device.streams[stream].valid_pages -= survivors;
         }
-        self.lanes.lost_pages(lane, survivors as u32);
-        for ((&lpn, &offset), &to) in scratch.lpns.iter().zip(&scratch.offsets).zip(&scratch.to) {
-            let to = self.stream_with_room(to, lane);
-            let ppn = self.place(to, lane, lpn);
-            self.medium.relocate(Ppn(first + u32::from(offset)), Ppn(ppn));
-        }
-        self.scratch = scratch;
-        self.medium.erase(victim);
-        self.counters.relocated_pages += survivors as u64;
-        self.reclaim(victim, lane);
+        self.lanes.lost_pages(lane, survivors);
     }
 
     /// An erase block that holds nothing valid was erased: it is free again, or retired if that was
@@ -518,27 +548,18 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         self.lanes.put_back(lane, victim.0, self.erased[victim.index()]);
     }
 
-    /// The valid pages of a victim, and the streams that they go to.
-    pub fn survivors(&mut self, victim: EraseBlockId, scratch: &mut Scratch) {
-        self.collect(victim, scratch);
-        let survivors = scratch.lpns.len();
-        scratch.to.resize(survivors, StreamId(0));
-        if survivors > 0 {
-            let stream = StreamId(u32::from(self.device.block(victim).stream));
-            let seen =
-                Survivors { block: victim, stream, offsets: &scratch.offsets, lpns: &scratch.lpns };
-            self.placement.relocation_streams(seen, &self.device, &mut scratch.to);
-        }
-        self.counters.victims_by_valid[survivors] += 1;
-    }
-
     /// Lists the valid pages of a block, and loads their table entries together as [`Self::fetch`]
     /// does.
     #[inline]
-    fn collect(&self, victim: EraseBlockId, scratch: &mut Scratch) {
+    pub(super) fn collect(
+        &self,
+        victim: EraseBlockId,
+        offsets: &mut Vec<u16>,
+        lpns: &mut Vec<u32>,
+    ) {
         let first = (victim.0 * self.device.geometry.pages_per_erase_block) as usize;
-        scratch.offsets.clear();
-        scratch.lpns.clear();
+        offsets.clear();
+        lpns.clear();
         let mut sum = 0u32;
         for word in 0..self.words {
             let mut bits = self.valid[victim.index() * self.words + word];
@@ -547,8 +568,8 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
                 bits &= bits - 1;
                 let lpn = self.owner.get(first + offset as usize);
                 sum = sum.wrapping_add(self.map.get(lpn as usize));
-                scratch.offsets.push(offset as u16);
-                scratch.lpns.push(lpn);
+                offsets.push(offset as u16);
+                lpns.push(lpn);
             }
         }
         std::hint::black_box(sum);

@@ -5,8 +5,8 @@ use placement::{Block, Placement, Victim};
 use thiserror::Error;
 use units::{EraseBlockId, StreamId};
 
+use super::PageMapped;
 use super::page_mapped::{Frontier, UNMAPPED};
-use super::{Medium, PageMapped};
 
 /// What is known of one erase block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub enum RemainsError {
     },
 }
 
-impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
+impl<P: Placement, V: Victim> PageMapped<P, V> {
     /// Goes on from what is left of another one of the same geometry. Before the first write, with
     /// a single lane.
     ///
@@ -132,7 +132,7 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
                     Frontier { next: block * pages + filled, end: (block + 1) * pages };
             } else {
                 let domain = self.lanes.domain_in(P::domain_of(u32::from(stream)), 0);
-                self.victims.closed(EraseBlockId(block), domain, &self.device);
+                self.closed(EraseBlockId(block), domain);
             }
         }
         Ok(())
@@ -182,7 +182,6 @@ mod tests {
     use registry::Spec;
     use units::{Geometry, Lpn};
 
-    use super::super::CountingMedium;
     use super::*;
 
     const GEOMETRY: Geometry = Geometry {
@@ -192,15 +191,13 @@ mod tests {
         erase_blocks: 24,
     };
 
-    fn made() -> PageMapped<NoPlacement, AnyVictim, CountingMedium> {
+    fn made() -> PageMapped<NoPlacement, AnyVictim> {
         let context = Context { geometry: GEOMETRY, seed: 1, page_weights: None };
         let victims = build_victim(&Spec::parse("greedy").unwrap(), &context, 1).unwrap();
-        PageMapped::new(GEOMETRY, "none", NoPlacement, victims, CountingMedium).unwrap()
+        PageMapped::new(GEOMETRY, "none", NoPlacement, victims).unwrap()
     }
 
-    fn left_of(
-        ftl: &PageMapped<NoPlacement, AnyVictim, CountingMedium>,
-    ) -> (Vec<u32>, Vec<BlockRemains>) {
+    fn left_of(ftl: &PageMapped<NoPlacement, AnyVictim>) -> (Vec<u32>, Vec<BlockRemains>) {
         let written = ftl.written_pages();
         let blocks = ftl.device().blocks.iter().zip(written).map(|(block, filled)| BlockRemains {
             stream: block.stream,

@@ -1,14 +1,14 @@
-//! The steps of a cleaning that takes time: between them the host reads, writes and trims. A drive
-//! with a clock takes them, and so does a log-structured volume, whose medium is a device below it.
+//! What those need who let time pass between the steps of a cleaning: a drive with a clock, and a
+//! log-structured volume.
 
 use placement::{Placement, Victim};
 use units::{EraseBlockId, Lpn, Ppn, StreamId};
 
+use super::PageMapped;
 use super::lanes::Lanes;
 use super::page_mapped::{Frontier, UNMAPPED};
-use super::{Medium, PageMapped};
 
-impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
+impl<P: Placement, V: Victim> PageMapped<P, V> {
     /// The lanes.
     pub(crate) fn lanes(&self) -> &Lanes {
         &self.lanes
@@ -51,11 +51,11 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
     }
 
     /// Moves a valid page out of an erase block that is being cleaned, to the stream if there is
-    /// room for it. Nothing is copied here: the caller does that.
+    /// room for it.
     ///
     /// # Panics
     /// If the page does not hold the logical page, or there is no room in the whole lane.
-    pub fn relocate(&mut self, from: Ppn, lpn: Lpn, to: StreamId, lane: u32) -> Ppn {
+    pub(super) fn relocate(&mut self, from: Ppn, lpn: Lpn, to: StreamId, lane: u32) -> Ppn {
         assert!(self.map.get(lpn.index()) == from.0, "logical page {} lies at {}", lpn.0, from.0);
         self.invalidate(from.0);
         let to = self.stream_with_room(to, lane);
@@ -88,11 +88,7 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
         self.owner.set(ppn as usize, UNMAPPED);
         if self.frontiers[place].next == frontier.end {
             let block = EraseBlockId(self.split(ppn).0);
-            self.victims.closed(
-                block,
-                self.lanes.domain_in(P::domain_of(stream.0), lane),
-                &self.device,
-            );
+            self.closed(block, self.lanes.domain_in(P::domain_of(stream.0), lane));
         }
         Ppn(ppn)
     }
@@ -103,9 +99,7 @@ impl<P: Placement, V: Victim, M: Medium> PageMapped<P, V, M> {
     /// # Panics
     /// If the erase block is not closed.
     pub(crate) fn take_victim(&mut self, block: EraseBlockId) {
-        let domain =
-            self.lanes.domain(P::domain_of(u32::from(self.device.block(block).stream)), block.0);
-        self.victims.remove(block, domain, &self.device);
+        self.remove_victim(block);
     }
 
     /// Which erase blocks hold data and are no write frontier; `under_cleaning` are left out too.

@@ -2,52 +2,54 @@
 
 use std::collections::{HashMap, HashSet};
 
+use block::{Immediate, Serve};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 use units::IoOp;
 
-use crate::{Actions, Command, Data, Facts, Failure, Limits, Reply, Signal, Stack, Store};
+use crate::driver::through;
+use crate::{Actions, Command, Data, Facts, Failure, Limits, Reply, Signal, Stack};
 
 pub(super) const SECTOR: u64 = 512;
 
 /// Memory that may stop taking writes.
 #[derive(Clone)]
-pub(super) struct Disk {
+pub(super) struct Memory {
     pub limits: Limits,
     pub bytes: Vec<u8>,
     /// Writes that it still takes.
     pub writes_left: u64,
 }
 
-impl Disk {
-    pub fn new(capacity_bytes: u64) -> Self {
-        let limits = Limits { capacity_bytes, sector_bytes: SECTOR as u32, most_bytes: 16 << 10 };
-        Self { limits, bytes: vec![0; capacity_bytes as usize], writes_left: u64::MAX }
-    }
+pub(super) type Disk = Immediate<Memory>;
+
+/// Zeros.
+pub(super) fn disk(capacity_bytes: u64) -> Disk {
+    let limits = Limits { capacity_bytes, sector_bytes: SECTOR as u32, most_bytes: 16 << 10 };
+    Immediate::new(Memory {
+        limits,
+        bytes: vec![0; capacity_bytes as usize],
+        writes_left: u64::MAX,
+    })
 }
 
-impl Store for Disk {
+impl Serve for Memory {
     fn limits(&self) -> Limits {
         self.limits
     }
 
-    fn read(&mut self, offset: u64, to: &mut [u8]) -> Result<(), Failure> {
-        to.copy_from_slice(&self.bytes[offset as usize..offset as usize + to.len()]);
-        Ok(())
-    }
-
-    fn write(&mut self, offset: u64, from: &[u8]) -> Result<(), Failure> {
-        if self.writes_left == 0 {
-            let reason = "the power is cut".into();
-            return Err(Failure::Io { op: IoOp::Write, offset, length: from.len() as u32, reason });
+    fn serve(&mut self, command: &Command) -> Result<Data, Failure> {
+        let range = command.offset as usize..command.end() as usize;
+        match command.op {
+            IoOp::Read => return Ok(Data::copy_of(&self.bytes[range])),
+            IoOp::Write if self.writes_left == 0 => return Err(command.failed("the power is cut")),
+            IoOp::Write => {
+                self.writes_left -= 1;
+                command.data.copy_to(&mut self.bytes[range]);
+            }
+            IoOp::Trim | IoOp::Flush => {}
         }
-        self.writes_left -= 1;
-        self.bytes[offset as usize..offset as usize + from.len()].copy_from_slice(from);
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), Failure> {
-        Ok(())
+        Ok(Data::Absent)
     }
 }
 
@@ -137,7 +139,7 @@ fn open(text: &str, disk: &mut Disk) -> Stack {
 
 impl World {
     pub fn new(text: &str, capacity_bytes: u64, seed: u64) -> Self {
-        let mut disk = Disk::new(capacity_bytes);
+        let mut disk = disk(capacity_bytes);
         crate::format(text, &Facts::default(), seed, &mut disk)
             .unwrap_or_else(|error| panic!("{text}: {error}"));
         let stack = open(text, &mut disk);
@@ -147,7 +149,7 @@ impl World {
             stack,
             text: text.to_owned(),
             stable: disk.bytes.clone(),
-            current: disk.bytes,
+            current: disk.bytes.clone(),
             limits: disk.limits,
             cached: Vec::new(),
             below: Vec::new(),
@@ -414,7 +416,11 @@ impl World {
             self.step();
             self.below.extend(flushes);
         }
-        Disk { limits: self.limits, bytes: self.current.clone(), writes_left: u64::MAX }
+        Immediate::new(Memory {
+            limits: self.limits,
+            bytes: self.current.clone(),
+            writes_left: u64::MAX,
+        })
     }
 
     /// Carries out all that is under way.
@@ -431,8 +437,11 @@ impl World {
     /// What is on the device after a power cut: what was flushed, and any sectors of any other
     /// writes in any order.
     fn after_cut(&mut self) -> Disk {
-        let mut disk =
-            Disk { limits: self.limits, bytes: self.stable.clone(), writes_left: u64::MAX };
+        let mut disk = Immediate::new(Memory {
+            limits: self.limits,
+            bytes: self.stable.clone(),
+            writes_left: u64::MAX,
+        });
         let mut writes: Vec<Command> = self.cached.drain(..).map(|cached| cached.command).collect();
         writes.extend(
             self.below
@@ -573,8 +582,7 @@ pub(super) struct Mix {
 }
 
 fn read_all(stack: &mut Stack, disk: &mut Disk) -> Vec<u8> {
-    let mut through = crate::Through::new(stack, disk);
-    let mut all = vec![0; through.limits().capacity_bytes as usize];
-    through.read(0, &mut all).unwrap();
+    let mut all = vec![0; stack.limits().capacity_bytes as usize];
+    through(stack, disk, |store| store.read(0, &mut all)).unwrap();
     all
 }

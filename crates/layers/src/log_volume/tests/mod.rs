@@ -8,7 +8,8 @@ use std::collections::HashSet;
 
 use units::IoOp;
 
-use self::harness::{Disk, Mix, SECTOR, World};
+use self::harness::{Mix, SECTOR, World, disk};
+use crate::driver::through;
 use crate::{Facts, LayerError, Signal};
 
 const KIB: u64 = 1 << 10;
@@ -88,7 +89,7 @@ const TIGHT: &[&str] = &[
 fn tightest(volume: &str, capacity_bytes: u64) -> String {
     let with = |percent: u32| volume.replace("OP", &percent.to_string());
     let fits = |text: &String| {
-        crate::format(text, &Facts::default(), 1, &mut Disk::new(capacity_bytes)).is_ok()
+        crate::format(text, &Facts::default(), 1, &mut disk(capacity_bytes)).is_ok()
     };
     (1..300).map(with).find(fits).unwrap()
 }
@@ -278,7 +279,7 @@ fn reads_of_cleaning_that_each_fail_once_are_tried_again() {
 #[test]
 fn what_does_not_fit_is_refused_before_anything_is_written() {
     let refused = |text: &str, bytes: u64| {
-        let mut disk = Disk::new(bytes);
+        let mut disk = disk(bytes);
         let error = crate::format(text, &Facts::default(), 1, &mut disk).unwrap_err();
         assert!(disk.bytes.iter().all(|&byte| byte == 0), "{text}");
         error
@@ -297,7 +298,7 @@ fn what_does_not_fit_is_refused_before_anything_is_written() {
         16 << 20,
     );
     assert!(optimal.to_string().contains("how often each page is updated"), "{optimal}");
-    let mut empty = Disk::new(1 << 20);
+    let mut empty = disk(1 << 20);
     assert!(matches!(
         crate::open("log_volume", &Facts::default(), 1, &mut empty),
         Err(LayerError::NotFormatted { .. })
@@ -308,16 +309,18 @@ fn what_does_not_fit_is_refused_before_anything_is_written() {
 fn a_filled_volume_reads_what_is_there_and_is_cleaned() {
     let text =
         "log_volume(page=1Ki,segment=8Ki,placement=separate,over_provisioning=35%,filled=yes)";
-    let mut disk = Disk::new(256 * KIB);
+    let mut disk = disk(256 * KIB);
     crate::format(text, &Facts::default(), 1, &mut disk).unwrap();
     let mut stack = crate::open(text, &Facts::default(), 1, &mut disk).unwrap();
     let capacity = stack.limits().capacity_bytes;
-    let mut through = crate::Through::new(&mut stack, &mut disk);
-    for number in 0..2000 {
-        let offset = number * 7919 % (capacity / KIB) * KIB;
-        through.run(IoOp::Write, offset, KIB as u32, crate::Data::Absent).unwrap();
-        assert!(through.run(IoOp::Read, offset, KIB as u32, crate::Data::Absent).is_ok());
-    }
+    through(&mut stack, &mut disk, |store| {
+        for number in 0..2000 {
+            let (offset, mut read) = (number * 7919 % (capacity / KIB) * KIB, [0; KIB as usize]);
+            store.write(offset, &[number as u8; KIB as usize]).unwrap();
+            store.read(offset, &mut read).unwrap();
+            assert_eq!(read, [number as u8; KIB as usize]);
+        }
+    });
     let mut counts = Vec::new();
     stack.layers()[0].count(&mut counts);
     let counter = |name: &str| {
@@ -355,7 +358,7 @@ fn it_moves_as_many_pages_as_the_simulator() {
     use rand::{RngExt as _, SeedableRng as _};
     let text = "log_volume(page=512,segment=16Ki,over_provisioning=30%,placement=none,\
                 victim=greedy,filled=yes)";
-    let mut disk = Disk::new(16 << 20);
+    let mut disk = disk(16 << 20);
     crate::format(text, &Facts::default(), 1, &mut disk).unwrap();
     let mut stack = crate::open(text, &Facts::default(), 1, &mut disk).unwrap();
     let pages = (stack.limits().capacity_bytes / 512) as u32;
@@ -370,9 +373,7 @@ fn it_moves_as_many_pages_as_the_simulator() {
     let victims =
         placement::build_victim(&registry::Spec::parse("greedy").unwrap(), &context, 1).unwrap();
     let simulated = placement::policies::none::NoPlacement;
-    let mut simulated =
-        ssd::ftl::PageMapped::new(geometry, "none", simulated, victims, ssd::ftl::CountingMedium)
-            .unwrap();
+    let mut simulated = ssd::ftl::PageMapped::new(geometry, "none", simulated, victims).unwrap();
     (0..pages).for_each(|page| simulated.write(units::Lpn(page), 0));
     let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(2);
     let relocated = |stack: &crate::Stack| {
@@ -388,8 +389,8 @@ fn it_moves_as_many_pages_as_the_simulator() {
         for _ in 0..4 * pages {
             let page = random.random_range(0..pages);
             simulated.write(units::Lpn(page), 0);
-            let mut through = crate::Through::new(&mut stack, &mut disk);
-            through.run(IoOp::Write, u64::from(page) * 512, 512, crate::Data::Absent).unwrap();
+            through(&mut stack, &mut disk, |store| store.write(u64::from(page) * 512, &[1; 512]))
+                .unwrap();
         }
         moved = (simulated.counters().relocated_pages - before.0, relocated(&stack) - before.1);
         println!("round {round}: {moved:?}");
@@ -434,14 +435,11 @@ fn a_stream_goes_on_where_its_first_page_was_lost() {
     stack.layers()[0].count(&mut counts);
     let lost = super::COUNTERS.iter().position(|counter| counter.name == "lost_pages").unwrap();
     assert_eq!(counts[lost], 4, "the page that is lost, and those behind it");
-    let mut through = crate::Through::new(&mut stack, &mut disk);
-    let read = |through: &mut crate::Through<'_>, page: u64| {
-        through.run(IoOp::Read, page * KIB, 1024, crate::Data::Absent).unwrap()
-    };
-    assert_eq!(read(&mut through, 0).joined().unwrap()[..8], 1u64.to_le_bytes());
-    assert!(
-        (1..5).all(|page| read(&mut through, page).joined().unwrap().iter().all(|&byte| byte == 0))
-    );
-    through.run(IoOp::Write, 9 * KIB, 1024, crate::Data::copy_of(&[7; 1024])).unwrap();
+    let mut read = [0; 5 * KIB as usize];
+    through(&mut stack, &mut disk, |store| {
+        store.read(0, &mut read).unwrap();
+        store.write(9 * KIB, &[7; 1024]).unwrap();
+    });
+    assert!(read[..8] == 1u64.to_le_bytes() && read[1024..].iter().all(|&byte| byte == 0));
     assert_eq!(disk.bytes[second..second + 1024], [7; 1024]);
 }

@@ -1,35 +1,27 @@
 //! In which order recovery reads, flushes and writes.
 
+use block::{Immediate, Serve, Sparse};
 use units::IoOp;
 
 use super::KIB;
-use super::harness::{Disk, World};
-use crate::{Command, Data, Facts, Failure, Limits, Sparse, Stack, Store, Through};
+use super::harness::{Disk, World, disk};
+use crate::driver::through;
+use crate::{Command, Data, Facts, Failure, Limits, Stack};
 
-/// A store that notes what is done to it.
+/// A device that notes what is done to it.
 struct Noted {
     below: Sparse,
     done: String,
 }
 
-impl Store for Noted {
+impl Serve for Noted {
     fn limits(&self) -> Limits {
         self.below.limits()
     }
 
-    fn read(&mut self, offset: u64, to: &mut [u8]) -> Result<(), Failure> {
-        self.done.push('r');
-        self.below.read(offset, to)
-    }
-
-    fn write(&mut self, offset: u64, from: &[u8]) -> Result<(), Failure> {
-        self.done.push('w');
-        self.below.write(offset, from)
-    }
-
-    fn flush(&mut self) -> Result<(), Failure> {
-        self.done.push('f');
-        self.below.flush()
+    fn serve(&mut self, command: &Command) -> Result<Data, Failure> {
+        self.done.push_str(&command.op.name()[..1]);
+        self.below.serve(command)
     }
 }
 
@@ -41,7 +33,7 @@ fn what_recovery_reads_is_durable_before_it_writes() {
     let text =
         "log_volume(page=1Ki,segment=8Ki,over_provisioning=60%,placement=separate,summary_pages=8)";
     let limits = Limits { capacity_bytes: 256 * KIB, sector_bytes: 512, most_bytes: 1 << 20 };
-    let mut store = Noted { below: Sparse::new(limits), done: String::new() };
+    let mut store = Immediate::new(Noted { below: Sparse::new(limits), done: String::new() });
     crate::format(text, &Facts::default(), 1, &mut store).unwrap();
     store.done.clear();
     crate::open(text, &Facts::default(), 1, &mut store).unwrap();
@@ -68,32 +60,28 @@ fn a_summary_of_an_earlier_life_is_not_taken() {
     const PAGE: u64 = 512;
     let text =
         "log_volume(page=512,segment=16Ki,over_provisioning=100%,placement=none,summary_pages=8)";
-    let mut disk = Disk::new(256 * KIB);
+    let mut disk = disk(256 * KIB);
     crate::format(text, &Facts::default(), 1, &mut disk).unwrap();
     let open = |disk: &mut Disk| crate::open(text, &Facts::default(), 1, disk).unwrap();
     let write = |stack: &mut Stack, disk: &mut Disk, pages: std::ops::Range<u64>, value: u8| {
         for page in pages {
-            Through::new(stack, disk)
-                .run(IoOp::Write, page * PAGE, 512, Data::copy_of(&[value; 512]))
-                .unwrap();
+            through(stack, disk, |store| store.write(page * PAGE, &[value; 512])).unwrap();
         }
     };
     let mut stack = open(&mut disk);
     // With the entry of the segment there are 28, as many as a summary holds.
     write(&mut stack, &mut disk, 0..27, 1);
-    Through::new(&mut stack, &mut disk).flush().unwrap();
+    through(&mut stack, &mut disk, |store| store.flush()).unwrap();
     write(&mut stack, &mut disk, 27..54, 1);
     for page in 0..28 {
-        Through::new(&mut stack, &mut disk)
-            .run(IoOp::Trim, page * PAGE, 512, Data::Absent)
-            .unwrap();
+        through(&mut stack, &mut disk, |store| store.trim(page * PAGE, 512)).unwrap();
     }
     let written = summaries(&disk, PAGE as usize);
     assert_eq!(written.len(), 3);
     disk.bytes[written[1].1..written[1].1 + 512].fill(0);
     let mut stack = open(&mut disk);
     write(&mut stack, &mut disk, 0..27, 2);
-    Through::new(&mut stack, &mut disk).flush().unwrap();
+    through(&mut stack, &mut disk, |store| store.flush()).unwrap();
     assert_eq!(
         summaries(&disk, PAGE as usize),
         written,
@@ -101,7 +89,7 @@ fn a_summary_of_an_earlier_life_is_not_taken() {
     );
     let mut stack = open(&mut disk);
     let mut read = vec![0; 27 * 512];
-    Through::new(&mut stack, &mut disk).read(0, &mut read).unwrap();
+    through(&mut stack, &mut disk, |store| store.read(0, &mut read)).unwrap();
     assert!(read.iter().all(|&byte| byte == 2), "what was flushed is there");
 }
 

@@ -1,13 +1,12 @@
 mod world;
 
+use block::Immediate;
 use units::IoOp;
 
 use self::world::{World, made};
 use super::ENTRY;
-use crate::{
-    Actions, Command, Data, Facts, Failure, Layer, Limits, Piece, Reply, Signal, Sparse, Store,
-    Through,
-};
+use crate::driver::through;
+use crate::{Actions, Command, Data, Facts, Failure, Layer, Limits, Piece, Reply, Signal};
 
 const VARIANTS: [&str; 11] = [
     "scheduler(dfr,buffer=off)",
@@ -445,7 +444,7 @@ fn all_combinations_of_the_paper_are_stacks() {
         } else {
             format!("scheduler({name},buffer=64Ki,flush_time=3s{log})")
         };
-        let mut below = Sparse::new(Limits {
+        let mut below = Immediate::sparse(Limits {
             capacity_bytes: 8 << 20,
             sector_bytes: 512,
             most_bytes: 64 << 10,
@@ -455,16 +454,16 @@ fn all_combinations_of_the_paper_are_stacks() {
             (0..200_u64).map(|round| ((round * 37 % 61) * 4096, vec![round as u8; 4096])).collect();
         let mut stack = crate::open(&text, &facts, 1, &mut below).unwrap();
         assert_eq!(stack.layers().len(), layers, "{text}");
-        let mut through = Through::new(&mut stack, &mut below);
-        written.iter().for_each(|(offset, bytes)| through.write(*offset, bytes).unwrap());
-        through.flush().unwrap();
+        through(&mut stack, &mut below, |store| {
+            written.iter().for_each(|(offset, bytes)| store.write(*offset, bytes).unwrap());
+            store.flush().unwrap();
+        });
         let mut stack = crate::open(&text, &facts, 1, &mut below).unwrap();
-        let mut through = Through::new(&mut stack, &mut below);
         let mut newest = std::collections::BTreeMap::new();
         written.into_iter().for_each(|(offset, bytes)| drop(newest.insert(offset, bytes)));
         for (offset, bytes) in newest {
             let mut read = vec![0; 4096];
-            through.read(offset, &mut read).unwrap();
+            through(&mut stack, &mut below, |store| store.read(offset, &mut read)).unwrap();
             assert!(read == bytes, "{text}: byte {offset}");
         }
     }

@@ -1,13 +1,14 @@
 //! A scheduler between a host and a device that both do what they like, and what each sector may
 //! hold.
 
+use block::Immediate;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 use registry::Spec;
 use units::IoOp;
 
 use crate::scheduler::ENTRY;
-use crate::{Actions, Command, Data, Facts, Failure, Layer, Limits, Making, Reply, Signal, Sparse};
+use crate::{Actions, Command, Data, Facts, Failure, Layer, Limits, Making, Reply, Signal, Store};
 
 pub const SECTOR: u32 = 16;
 pub const LIMITS: Limits =
@@ -18,7 +19,7 @@ pub fn made(text: &str, limits: Limits) -> Box<dyn Layer> {
     let args = ENTRY.info.accept(&Spec::parse(text).unwrap()).unwrap();
     (ENTRY.open)(
         &Making { args: &args, facts: &Facts::default(), seed: 0 },
-        &mut Sparse::new(limits),
+        &mut Store::new(&mut Immediate::sparse(limits)),
     )
     .unwrap()
 }

@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
+use block::{Immediate, Store};
 use units::IoOp;
 
 use super::TIMES;
 use crate::{
     Actions, Command, Counter, Data, Facts, Failure, LAYERS, Layer, Limits, Making, Reply, Signal,
-    Sparse,
 };
 
 const PAGE: u64 = 4096;
@@ -31,7 +31,8 @@ impl Bench {
                 .unwrap()
                 .remove(0);
         let making = Making { args: &args, facts: &Facts::default(), seed: 1 };
-        let mut below = Sparse::new(LIMITS);
+        let mut below = Immediate::sparse(LIMITS);
+        let mut below = Store::new(&mut below);
         (entry.format)(&making, &mut below).unwrap();
         let layer = (entry.open)(&making, &mut below).unwrap();
         let area = layer.limits().capacity_bytes;
@@ -284,7 +285,7 @@ fn a_read_that_fails_fails_alone_and_a_write_that_fails_poisons() {
         bench.actions.up.pop().unwrap().outcome.unwrap_err().to_string()
     };
     let told = fail(&mut bench, IoOp::Read);
-    assert!(told.starts_with("a read at byte") && told.ends_with("broken"), "{told}");
+    assert!(told.starts_with("read of 4096 bytes at byte") && told.ends_with("broken"), "{told}");
     bench.write(6);
     let told = fail(&mut bench, IoOp::Write);
     assert!(

@@ -1,11 +1,12 @@
 //! A device whose power can be cut, and what may be read from it: for the tests of this layer.
 
+use block::Serve;
 use rand::RngExt as _;
 use rand_pcg::Pcg64Mcg;
 use rustc_hash::FxHashMap;
 use units::IoOp;
 
-use crate::{Command, Data, Failure, Limits, Reply, Store};
+use crate::{Command, Data, Failure, Limits, Reply};
 
 pub const SECTOR: usize = 512;
 
@@ -109,7 +110,7 @@ impl Device {
         match command.op {
             IoOp::Read => {
                 let mut bytes = vec![0; command.length as usize];
-                self.read(command.offset, &mut bytes).unwrap();
+                self.read(command.offset, &mut bytes);
                 data = Data::Whole(bytes.into());
             }
             IoOp::Write | IoOp::Trim => {
@@ -138,6 +139,15 @@ impl Device {
         Some(Reply { id: command.id, outcome: Ok(data) })
     }
 
+    fn read(&self, offset: u64, to: &mut [u8]) {
+        for (n, part) in to.chunks_mut(SECTOR).enumerate() {
+            match self.cache.get(&(offset / SECTOR as u64 + n as u64)) {
+                Some(content) => part.copy_from_slice(content),
+                None => part.fill(0),
+            }
+        }
+    }
+
     /// A write with FUA has ended: what was replied to before it does not come over it.
     fn make_durable(&mut self, write: &Unflushed) {
         self.durable.extend(write.sectors.iter().cloned());
@@ -162,31 +172,33 @@ impl Device {
     }
 }
 
-impl Store for Device {
+/// One command after the other, as recovery sends them.
+impl Serve for Device {
     fn limits(&self) -> Limits {
         self.limits
     }
 
-    fn read(&mut self, offset: u64, to: &mut [u8]) -> Result<(), Failure> {
-        for (n, part) in to.chunks_mut(SECTOR).enumerate() {
-            match self.cache.get(&(offset / SECTOR as u64 + n as u64)) {
-                Some(content) => part.copy_from_slice(content),
-                None => part.fill(0),
+    fn serve(&mut self, command: &Command) -> Result<Data, Failure> {
+        let first = command.offset / SECTOR as u64;
+        match command.op {
+            IoOp::Read => {
+                let mut bytes = vec![0; command.length as usize];
+                self.read(command.offset, &mut bytes);
+                return Ok(Data::Whole(bytes.into()));
             }
+            IoOp::Write => {
+                let bytes = command.data.joined().expect("writes here carry data");
+                self.cache.extend(
+                    bytes
+                        .chunks(SECTOR)
+                        .enumerate()
+                        .map(|(n, part)| (first + n as u64, part.into())),
+                );
+            }
+            IoOp::Trim => {}
+            IoOp::Flush => self.durable = self.cache.clone(),
         }
-        Ok(())
-    }
-
-    fn write(&mut self, offset: u64, from: &[u8]) -> Result<(), Failure> {
-        for (n, part) in from.chunks(SECTOR).enumerate() {
-            self.cache.insert(offset / SECTOR as u64 + n as u64, part.into());
-        }
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), Failure> {
-        self.durable = self.cache.clone();
-        Ok(())
+        Ok(Data::Absent)
     }
 }
 

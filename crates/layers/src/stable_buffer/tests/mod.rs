@@ -5,13 +5,15 @@ mod device;
 mod recovery;
 mod versions;
 
+use block::Immediate;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 use rustc_hash::FxHashMap;
 use units::IoOp;
 
 use self::device::{Device, Oracle, SECTOR};
-use crate::{Actions, Command, Data, Facts, Failure, Limits, Signal, Stack, Store as _, Through};
+use crate::driver::through;
+use crate::{Actions, Command, Data, Facts, Failure, Limits, Signal, Stack};
 
 const TIMES: &str = "t_sequential=100,t_partitioned=150,t_focused=200,theta_sequential=2";
 
@@ -43,7 +45,7 @@ struct Host {
 
 struct Run {
     text: String,
-    device: Device,
+    device: Immediate<Device>,
     stack: Stack,
     oracle: Oracle,
     outstanding: FxHashMap<u32, Host>,
@@ -57,7 +59,8 @@ struct Run {
 impl Run {
     fn new(text: &str, seed: u64, pages: u64) -> Self {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
-        let mut device = Device::new(limits(pages), Pcg64Mcg::seed_from_u64(random.random()));
+        let mut device =
+            Immediate::new(Device::new(limits(pages), Pcg64Mcg::seed_from_u64(random.random())));
         crate::format(text, &Facts::default(), seed, &mut device).unwrap();
         let stack = crate::open(text, &Facts::default(), seed, &mut device).unwrap();
         let capacity = stack.limits().capacity_bytes / SECTOR as u64;
@@ -212,7 +215,7 @@ impl Run {
         let mut device = self.device.clone();
         self.stack = crate::open(&self.text, &Facts::default(), 1, &mut self.device).unwrap();
         let mut bytes = vec![0; self.capacity as usize * SECTOR];
-        Through::new(&mut self.stack, &mut self.device).read(0, &mut bytes).unwrap();
+        through(&mut self.stack, &mut self.device, |store| store.read(0, &mut bytes)).unwrap();
         for (sector, bytes) in bytes.chunks(SECTOR).enumerate() {
             let tag = tag_of(bytes);
             if let Err(allowed) = self.oracle.found(sector as u64, tag) {
@@ -221,7 +224,7 @@ impl Run {
         }
         let mut again = crate::open(&self.text, &Facts::default(), 1, &mut device).unwrap();
         let mut same = vec![0; bytes.len()];
-        Through::new(&mut again, &mut device).read(0, &mut same).unwrap();
+        through(&mut again, &mut device, |store| store.read(0, &mut same)).unwrap();
         assert!(bytes == same, "recovery twice gives the same");
     }
 }

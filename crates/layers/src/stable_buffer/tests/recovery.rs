@@ -1,13 +1,14 @@
 //! What recovery does with what it finds.
 
+use block::{Immediate, Store};
 use rand::SeedableRng as _;
 use rand_pcg::Pcg64Mcg;
-use units::IoOp;
 
 use super::device::{Device, SECTOR};
 use super::{TIMES, content, limits};
+use crate::driver::through;
 use crate::stable_buffer::disk::{Geometry, Layout};
-use crate::{Data, Facts, LayerError, Store as _, Through};
+use crate::{Facts, LayerError};
 
 const PAGE: usize = 2048;
 
@@ -15,37 +16,34 @@ fn text(more: &str) -> String {
     format!("stable_buffer(size=4Ki,page=2Ki,focused_area=16Ki,{TIMES}{more})")
 }
 
-fn device() -> Device {
-    Device::new(limits(40), Pcg64Mcg::seed_from_u64(1))
+fn device() -> Immediate<Device> {
+    Immediate::new(Device::new(limits(40), Pcg64Mcg::seed_from_u64(1)))
 }
 
-fn formatted(more: &str) -> Device {
+fn formatted(more: &str) -> Immediate<Device> {
     let mut device = device();
     crate::format(&text(more), &Facts::default(), 1, &mut device).unwrap();
     device
 }
 
-fn page_of(tag: u32) -> Data {
-    Data::copy_of(&content(tag).repeat(PAGE / SECTOR))
-}
-
 /// Opens it and does this.
-fn opened<T>(more: &str, device: &mut Device, work: impl FnOnce(&mut Through<'_>) -> T) -> T {
+fn opened<T>(
+    more: &str,
+    device: &mut Immediate<Device>,
+    work: impl FnOnce(&mut Store<'_>) -> T,
+) -> T {
     let mut stack = crate::open(&text(more), &Facts::default(), 1, device).unwrap();
-    work(&mut Through::new(&mut stack, device))
+    through(&mut stack, device, work)
 }
 
-fn write(through: &mut Through<'_>, page: u64, tag: u32) {
-    through.run(IoOp::Write, page * PAGE as u64, PAGE as u32, page_of(tag)).unwrap();
+fn write(store: &mut Store<'_>, page: u64, tag: u32) {
+    store.write(page * PAGE as u64, &content(tag).repeat(PAGE / SECTOR)).unwrap();
 }
 
-fn read(through: &mut Through<'_>, page: u64) -> Vec<u8> {
-    through
-        .run(IoOp::Read, page * PAGE as u64, PAGE as u32, Data::Absent)
-        .unwrap()
-        .joined()
-        .unwrap()
-        .to_vec()
+fn read(store: &mut Store<'_>, page: u64) -> Vec<u8> {
+    let mut bytes = vec![0; PAGE];
+    store.read(page * PAGE as u64, &mut bytes).unwrap();
+    bytes
 }
 
 /// Found by the campaign of `faults`, once in 600,000 cuts: a slot that was torn stays so, whatever
@@ -58,15 +56,17 @@ fn a_torn_slot_is_not_completed_by_the_next_torn_write() {
         opened(more, &mut device, |through| write(through, 3, 7));
         let begin = geometry.slot_offset(0);
         let mut whole = vec![0; geometry.slot_bytes() as usize];
-        device.read(begin, &mut whole).unwrap();
+        Store::new(&mut device).read(begin, &mut whole).unwrap();
         // Of the slot the header's sector is left, and not the one in the middle.
         let torn_at = 2 * SECTOR;
-        device.write(begin + torn_at as u64, &[0; SECTOR]).unwrap();
+        Store::new(&mut device).write(begin + torn_at as u64, &[0; SECTOR]).unwrap();
         opened(more, &mut device, |through| {
             assert!(read(through, 3) == [0; PAGE], "what is torn is not there");
         });
         // The same page is written there again, and only the one in the middle gets there.
-        device.write(begin + torn_at as u64, &whole[torn_at..torn_at + SECTOR]).unwrap();
+        Store::new(&mut device)
+            .write(begin + torn_at as u64, &whole[torn_at..torn_at + SECTOR])
+            .unwrap();
         opened(more, &mut device, |through| {
             assert!(
                 read(through, 3) == [0; PAGE],
@@ -84,8 +84,8 @@ fn nothing_of_an_older_volume_is_taken_for_this_one() {
     crate::format(&text(""), &Facts::default(), 1, &mut device).unwrap();
     let geometry = Geometry::at_end(device.limits, PAGE as u32, 2, Layout::Beside).unwrap();
     let mut slots = vec![0; 2 * geometry.slot_bytes() as usize];
-    old.read(geometry.slot_offset(0), &mut slots).unwrap();
-    device.write(geometry.slot_offset(0), &slots).unwrap();
+    Store::new(&mut old).read(geometry.slot_offset(0), &mut slots).unwrap();
+    Store::new(&mut device).write(geometry.slot_offset(0), &slots).unwrap();
     opened("", &mut device, |through| {
         assert!(read(through, 0) == [0; PAGE], "made with the same seed, and yet another volume");
     });
@@ -98,9 +98,9 @@ fn it_is_found_by_its_last_sector_and_by_its_parameters() {
         opened("", &mut device, |through| write(through, 1, 9));
         let geometry = Geometry::at_end(device.limits, PAGE as u32, 2, Layout::Beside).unwrap();
         let places = [geometry.area_offset, device.limits.capacity_bytes - SECTOR as u64];
-        device.write(places[lost], &[0; SECTOR]).unwrap();
+        Store::new(&mut device).write(places[lost], &[0; SECTOR]).unwrap();
         opened("", &mut device, |through| assert_eq!(read(through, 1)[..4], [9, 0, 0, 0]));
-        device.write(places[1 - lost], &[0; SECTOR]).unwrap();
+        Store::new(&mut device).write(places[1 - lost], &[0; SECTOR]).unwrap();
         let error = crate::open(&text(""), &Facts::default(), 1, &mut device).err().unwrap();
         assert!(matches!(error, LayerError::NotFormatted { .. }), "{error}");
     }
@@ -145,15 +145,13 @@ fn what_cannot_go_together_is_refused_with_what_would_be_right() {
 fn with_headers_within_pages_their_bytes_must_be_zero_and_read_as_zero() {
     let mut device = formatted(",layout=embedded");
     opened(",layout=embedded", &mut device, |through| {
-        let full = Data::copy_of(&[1; PAGE]);
-        let failure =
-            through.run(IoOp::Write, 0, PAGE as u32, full.clone()).unwrap_err().to_string();
+        let full = [1; PAGE];
+        let failure = through.write(0, &full).unwrap_err().to_string();
         assert!(failure.contains("the last 40 bytes of page 0 are not zero"), "{failure}");
-        through.run(IoOp::Write, 0, SECTOR as u32, full.slice(0..SECTOR)).unwrap();
+        through.write(0, &full[..SECTOR]).unwrap();
         write(through, 1, 4);
-        let last = through
-            .run(IoOp::Read, 2 * PAGE as u64 - SECTOR as u64, SECTOR as u32, Data::Absent)
-            .unwrap();
-        assert_eq!(last.joined().unwrap(), content(4), "from the slot, without the header");
+        let mut last = [0; SECTOR];
+        through.read(2 * PAGE as u64 - SECTOR as u64, &mut last).unwrap();
+        assert_eq!(last[..], content(4), "from the slot, without the header");
     });
 }

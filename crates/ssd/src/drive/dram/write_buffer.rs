@@ -3,8 +3,8 @@
 use units::Lpn;
 
 use super::erase_block_order::EraseBlockOrder;
-use super::lists::{Lists, NONE};
 use crate::drive::profile::{FlushOrder, FlushRule, WriteBufferConfig};
+use units::lists::{Lists, NONE};
 
 #[cfg(test)]
 mod tests;

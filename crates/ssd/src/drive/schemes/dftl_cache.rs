@@ -1,8 +1,8 @@
 //! The cached mapping table of DFTL: which entries of the map are in DRAM, and which of them the
 //! flash does not know yet.
 
-use crate::drive::dram::lists::{Lists, NONE};
 use crate::ftl::Divider;
+use units::lists::{Lists, NONE};
 
 /// Lists by recency.
 const PROBATION: usize = 0;

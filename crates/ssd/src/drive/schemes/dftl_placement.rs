@@ -1,7 +1,7 @@
 //! Translation pages beside the host's pages: a stream of their own, whatever the placement policy
 //! does with the others.
 
-use placement::{Device, Placement, Previous, Survivors};
+use placement::{Death, Device, Placement, Previous, Survivors};
 use units::{Lpn, StreamId};
 
 /// A placement policy, with one more stream for the logical pages from `first` on, which hold the
@@ -74,6 +74,7 @@ impl<P: Placement> WithTranslation<P> {
 impl<P: Placement> Placement for WithTranslation<P> {
     const PER_STREAM: bool = P::PER_STREAM;
     const USES_PREVIOUS: bool = P::USES_PREVIOUS;
+    const WATCHES_DEATHS: bool = P::WATCHES_DEATHS;
 
     fn streams(&self) -> usize {
         self.policy.streams() + 1
@@ -104,6 +105,16 @@ impl<P: Placement> Placement for WithTranslation<P> {
         } else {
             self.policy.relocation_streams(survivors, device, to);
         }
+    }
+
+    fn page_died(&mut self, death: Death, device: &Device) {
+        if death.lpn.0 < self.first {
+            self.policy.page_died(Death { stream: self.seen(death.stream), ..death }, device);
+        }
+    }
+
+    fn stream_to_close(&mut self, device: &Device) -> Option<StreamId> {
+        self.policy.stream_to_close(device)
     }
 
     /// Translation pages are overwritten so often that their erase blocks soon hold little that is

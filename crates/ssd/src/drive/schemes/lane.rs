@@ -3,11 +3,11 @@
 
 use std::collections::VecDeque;
 
-use units::{EraseBlockId, Lpn, Ppn};
+use units::{Lpn, Ppn};
 
 use crate::drive::media::{Cause, Tag};
 use crate::drive::time::Picos;
-use crate::ftl::Scratch;
+use crate::ftl::Cleaning;
 
 /// A write that found no room.
 #[derive(Clone, Copy, Debug)]
@@ -21,11 +21,11 @@ pub(super) struct Waiting {
 /// Cleaning in one lane: one erase block at a time.
 #[derive(Debug, Default)]
 pub(super) struct Job {
-    pub(super) victim: Option<EraseBlockId>,
+    pub(super) cleaning: Cleaning,
     pub(super) cause: Option<Cause>,
-    pub(super) pages: Scratch,
-    pub(super) next: usize,
-    /// The page that is being read or copied.
+    /// The survivor that is being copied.
+    pub(super) number: usize,
+    /// Where it lies.
     pub(super) copying: Ppn,
     /// Where it goes.
     pub(super) target: Ppn,

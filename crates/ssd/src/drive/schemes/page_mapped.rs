@@ -15,7 +15,7 @@ use super::{ReadPath, Scheme, SchemeCounters, WornOut};
 use crate::drive::media::{Cause, Command, Done, FlashOp, Layout, Media, Tag};
 use crate::drive::profile::{CleaningConfig, WearLevellingConfig};
 use crate::drive::time::{Picos, picos_of_micros};
-use crate::ftl::{CountingMedium, PageMapped};
+use crate::ftl::{PageMapped, Survivor};
 
 /// What the registry knows.
 pub const INFO: Info = Info {
@@ -72,7 +72,7 @@ pub(super) enum Place {
 /// The scheme. Schemes that keep the map itself on flash are built on it: see [`Watch`].
 #[derive(Debug)]
 pub struct PageMappedScheme<P, W = ()> {
-    ftl: PageMapped<P, AnyVictim, CountingMedium>,
+    ftl: PageMapped<P, AnyVictim>,
     watch: W,
     allocation: Allocation,
     lanes: Vec<Lane>,
@@ -119,14 +119,7 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
     ) -> Result<Self, BuildError> {
         let layout = settings.layout;
         let geometry = layout.geometry(settings.logical_pages);
-        let mut ftl = PageMapped::with_lanes(
-            geometry,
-            layout.planes(),
-            name,
-            placement,
-            victims,
-            CountingMedium,
-        )?;
+        let mut ftl = PageMapped::with_lanes(geometry, layout.planes(), name, placement, victims)?;
         ftl.lanes_mut().count_valid_pages();
         if settings.wear_levelling.dynamic {
             ftl.lanes_mut().take_least_worn_first();
@@ -195,7 +188,7 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
     }
 
     /// The FTL's tables.
-    pub fn ftl(&self) -> &PageMapped<P, AnyVictim, CountingMedium> {
+    pub fn ftl(&self) -> &PageMapped<P, AnyVictim> {
         &self.ftl
     }
 
@@ -228,7 +221,8 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
     fn place_under_way(&self, page: Ppn, media: &Media) -> Place {
         let layout = media.layout();
         let job = &self.lanes[layout.plane_of(layout.block_of(page)) as usize].job;
-        let is_copied_back = self.copy_back && job.victim.is_some() && job.target == page;
+        let is_copied_back =
+            self.copy_back && job.cleaning.victim().is_some() && job.target == page;
         // A victim can be so young that its own programs are still under way, and reads may
         // overtake them.
         if is_copied_back && media.is_programmed(job.copying) {
@@ -319,7 +313,7 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
     /// Starts, goes on with, or ends cleaning in a lane, after something has changed there.
     #[inline]
     fn consider(&mut self, lane: u32, media: &mut Media) {
-        if self.lanes[lane as usize].job.victim.is_some() {
+        if self.lanes[lane as usize].job.cleaning.victim().is_some() {
             return;
         }
         let free = self.ftl.lanes().free(lane);
@@ -377,6 +371,7 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
             self.wears_out(lane);
             return;
         }
+        self.ftl.close_early();
         let needy = match self.lanes[lane as usize].waiting.front() {
             Some(waiting) => self.ftl.host_stream(waiting.lpn),
             None => StreamId(0),
@@ -394,11 +389,9 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
             }
         };
         let job = &mut self.lanes[lane as usize].job;
-        job.victim = Some(victim);
         // Where the last victim's pages went may have been erased since.
         job.target = Ppn::NONE;
-        job.next = 0;
-        self.ftl.survivors(victim, &mut job.pages);
+        job.cleaning.begin(victim, lane, &mut self.ftl);
         self.cleaning_lanes += 1;
         self.go_on(lane, media);
     }
@@ -406,17 +399,10 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
     /// Gives the next command of a cleaning.
     fn go_on(&mut self, lane: u32, media: &mut Media) {
         let job = &mut self.lanes[lane as usize].job;
-        let victim = job.victim.expect("a cleaning is under way");
         let cause = job.cause.expect("a cleaning has a cause");
-        let first = media.layout().page_at(victim, 0);
-        while job.next < job.pages.offsets.len() {
-            let from = Ppn(first.0 + u32::from(job.pages.offsets[job.next]));
-            // The host may have written or trimmed it since.
-            if !self.ftl.is_valid(from) {
-                job.next += 1;
-                continue;
-            }
-            job.copying = from;
+        if let Some((number, Survivor { from, .. })) = job.cleaning.next(&self.ftl) {
+            job.cleaning.take(1);
+            (job.number, job.copying) = (number, from);
             if self.copy_back {
                 self.copy(lane, media);
             } else {
@@ -424,22 +410,23 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
             }
             return;
         }
+        let victim = job.cleaning.victim().expect("a cleaning is under way");
         self.watch.emptied(lane);
-        media.submit(Command::erase(first, cause, Tag::scheme(lane)));
+        media.submit(Command::erase(media.layout().page_at(victim, 0), cause, Tag::scheme(lane)));
     }
 
-    /// The page that was read goes to its new place.
+    /// The page that was read goes to its new place, unless the host has written or trimmed it
+    /// since.
     fn copy(&mut self, lane: u32, media: &mut Media) {
         let job = &mut self.lanes[lane as usize].job;
-        let (from, cause) = (job.copying, job.cause.expect("a cleaning has a cause"));
-        let (lpn, to) = (Lpn(job.pages.lpns[job.next]), job.pages.to[job.next]);
-        job.next += 1;
-        if cause == Cause::WearLevelling {
-            self.wear_moved_pages += 1;
-        }
+        let cause = job.cause.expect("a cleaning has a cause");
+        let Survivor { lpn, from, .. } = job.cleaning.survivor(job.number);
+        let Some(page) = job.cleaning.relocate(job.number, &mut self.ftl) else {
+            return self.go_on(lane, media);
+        };
+        job.target = page;
+        self.wear_moved_pages += u64::from(cause == Cause::WearLevelling);
         self.watch.relocating(lpn, from, lane, media);
-        let page = self.ftl.relocate(from, lpn, to, lane);
-        self.lanes[lane as usize].job.target = page;
         media.submit(if self.copy_back {
             Command::copy_back(from, page, cause, Tag::scheme(lane))
         } else {
@@ -450,7 +437,7 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
     /// The victim is erased.
     fn erased(&mut self, lane: u32, media: &mut Media) {
         let job = &mut self.lanes[lane as usize].job;
-        let victim = job.victim.take().expect("a cleaning is under way");
+        let victim = job.cleaning.end();
         self.cleaning_lanes -= 1;
         self.ftl.reclaim(victim, lane);
         self.check_wear(lane);
@@ -532,14 +519,7 @@ impl<P: Placement, W: Watch> Scheme for PageMappedScheme<P, W> {
     fn completed(&mut self, done: &Done, media: &mut Media) {
         let lane = done.command.tag.number();
         match done.command.op {
-            FlashOp::Read => {
-                if self.ftl.is_valid(self.lanes[lane as usize].job.copying) {
-                    self.copy(lane, media);
-                } else {
-                    self.lanes[lane as usize].job.next += 1;
-                    self.go_on(lane, media);
-                }
-            }
+            FlashOp::Read => self.copy(lane, media),
             FlashOp::Program | FlashOp::CopyBack => self.go_on(lane, media),
             FlashOp::Erase => self.erased(lane, media),
         }
@@ -556,7 +536,7 @@ impl<P: Placement, W: Watch> Scheme for PageMappedScheme<P, W> {
                 continue;
             }
             self.lanes[lane as usize].wake_at = Picos::MAX;
-            let needs = self.lanes[lane as usize].job.victim.is_none()
+            let needs = self.lanes[lane as usize].job.cleaning.victim().is_none()
                 && self.ftl.lanes().free(lane) < self.thresholds.background_below;
             if !needs || !self.gains(lane) {
                 continue;

@@ -4,7 +4,7 @@ use placement::{Placement, Victim};
 use units::EraseBlockId;
 
 use crate::drive::profile::{StaticRule, WearLevellingConfig};
-use crate::ftl::{Medium, PageMapped};
+use crate::ftl::PageMapped;
 
 /// The rules of REPLICATION 5.1: an erase block is migrated when it "is with less than 85 percent
 /// remaining lifetime or the variance of the remaining lifetime among all blocks is above 20
@@ -45,9 +45,9 @@ impl StaticWear {
     }
 
     /// The erase block whose data is to be moved now, if the rules say so. It is closed.
-    pub fn cold_block<P: Placement, V: Victim, M: Medium>(
+    pub fn cold_block<P: Placement, V: Victim>(
         &mut self,
-        ftl: &PageMapped<P, V, M>,
+        ftl: &PageMapped<P, V>,
         lane: u32,
     ) -> Option<EraseBlockId> {
         if self.rule == StaticRule::None || self.life.is_infinite() {
@@ -71,9 +71,9 @@ impl StaticWear {
     }
 
     /// Whether the wear of a lane calls for a move.
-    fn worn_share<P: Placement, V: Victim, M: Medium>(
+    fn worn_share<P: Placement, V: Victim>(
         &self,
-        ftl: &PageMapped<P, V, M>,
+        ftl: &PageMapped<P, V>,
         lane: u32,
     ) -> Option<bool> {
         let erased = ftl.erase_counts();

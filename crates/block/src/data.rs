@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 ///
 /// A layer passes on what it was given: where there are no bytes above, there are none below, and
 /// lengths are those of the commands.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Data {
     /// No bytes: of reads and flushes on their way down, and of everything where a trace without
     /// data is played.

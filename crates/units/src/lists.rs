@@ -1,7 +1,9 @@
-//! Doubly linked lists in flat tables: every node is in one list of a set or in none.
+//! Doubly linked lists in flat tables: every node is in one list of a set or in none. A node is a
+//! number, such as that of an erase block or of a place in a cache, so that nothing is allocated
+//! after the beginning.
 
 /// No node.
-pub(in crate::drive) const NONE: u32 = u32::MAX;
+pub const NONE: u32 = u32::MAX;
 const ABSENT: u32 = u32::MAX - 1;
 
 /// Both directions side by side, so that unlinking touches one cache line a neighbour.
@@ -19,12 +21,17 @@ struct Ends {
 
 /// A set of lists over the same nodes.
 #[derive(Clone, Debug)]
-pub(in crate::drive) struct Lists {
+pub struct Lists {
     links: Vec<Link>,
     ends: Vec<Ends>,
 }
 
 impl Lists {
+    /// Lists over nodes 0 to `nodes` - 1, all empty.
+    ///
+    /// # Panics
+    /// If there are more nodes than 32 bits can number, but for two.
+    #[must_use]
     pub fn new(nodes: u32, lists: usize) -> Self {
         assert!(nodes <= ABSENT, "{nodes} nodes are more than a list can number");
         Self {
@@ -33,31 +40,38 @@ impl Lists {
         }
     }
 
+    /// Memory that they take.
+    #[must_use]
     pub fn bytes(&self) -> usize {
         self.links.len() * size_of::<Link>() + self.ends.len() * size_of::<Ends>()
     }
 
+    /// Whether a node is in a list.
     #[inline]
+    #[must_use]
     pub fn contains(&self, node: u32) -> bool {
         self.links[node as usize].next != ABSENT
     }
 
     /// The first node of a list, [`NONE`] if it is empty.
     #[inline]
+    #[must_use]
     pub fn first(&self, list: usize) -> u32 {
         self.ends[list].head
     }
 
     /// The node after one that is in a list, [`NONE`] if it is the last.
     #[inline]
+    #[must_use]
     pub fn next(&self, node: u32) -> u32 {
         debug_assert!(self.contains(node), "node {node} is in no list");
         self.links[node as usize].next
     }
 
+    /// Puts a node that is in no list at the end of one.
     #[inline]
     pub fn push_back(&mut self, list: usize, node: u32) {
-        assert!(!self.contains(node), "node {node} is in a list already");
+        debug_assert!(!self.contains(node), "node {node} is in a list already");
         let ends = &mut self.ends[list];
         let tail = ends.tail;
         ends.tail = node;
@@ -73,7 +87,7 @@ impl Lists {
     #[inline]
     pub fn remove(&mut self, list: usize, node: u32) {
         let Link { previous, next } = self.links[node as usize];
-        assert!(next != ABSENT, "node {node} is in no list");
+        debug_assert!(next != ABSENT, "node {node} is in no list");
         if previous == NONE {
             debug_assert_eq!(self.ends[list].head, node, "node {node} is in another list");
             self.ends[list].head = next;
@@ -89,6 +103,17 @@ impl Lists {
         self.links[node as usize].next = ABSENT;
     }
 
+    /// Takes the first node out of a list.
+    #[inline]
+    pub fn pop_front(&mut self, list: usize) -> Option<u32> {
+        let node = self.first(list);
+        (node != NONE).then(|| {
+            self.remove(list, node);
+            node
+        })
+    }
+
+    /// Puts a node at the end of the list that it is in.
     #[inline]
     pub fn move_to_back(&mut self, list: usize, node: u32) {
         if self.ends[list].tail != node {

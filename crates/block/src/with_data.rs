@@ -1,0 +1,79 @@
+//! Data beside a device that holds none.
+
+use rustc_hash::FxHashMap;
+use units::{IoOp, Nanos};
+
+use crate::{
+    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, FlashWork, Serve, Signal,
+    Sparse,
+};
+
+/// A device that holds no data, such as a simulated drive, and beside it the bytes in memory:
+/// commands take the time that the device takes, and bring what was written. Bytes take effect when
+/// their command is submitted, which the contract allows.
+pub struct WithData<D> {
+    device: D,
+    info: DeviceInfo,
+    bytes: Sparse,
+    /// What reads under way will bring, by their ids.
+    reads: FxHashMap<u32, Data>,
+    completed: Vec<Completion>,
+}
+
+impl<D: BlockDevice> WithData<D> {
+    /// Zeros all over.
+    ///
+    /// # Panics
+    /// If the device holds data itself.
+    #[must_use]
+    pub fn new(device: D) -> Self {
+        assert!(!device.info().holds_data, "{} holds data itself", device.info().name);
+        let info = DeviceInfo { holds_data: true, ..device.info().clone() };
+        let bytes = Sparse::new(info.limits);
+        Self { device, info, bytes, reads: FxHashMap::default(), completed: Vec::new() }
+    }
+}
+
+impl<D: BlockDevice> BlockDevice for WithData<D> {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn now(&mut self) -> Nanos {
+        self.device.now()
+    }
+
+    fn outstanding(&self) -> u32 {
+        self.device.outstanding()
+    }
+
+    fn submit(&mut self, command: Command) {
+        if self.info.refuses(&command).is_none()
+            && let Ok(data) = self.bytes.serve(&command)
+            && command.op == IoOp::Read
+        {
+            self.reads.insert(command.id, data);
+        }
+        self.device.submit(Command { data: Data::Absent, ..command });
+    }
+
+    fn wait(&mut self, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), BlockError> {
+        let waited = self.device.wait(until, &mut self.completed);
+        completed.extend(self.completed.drain(..).map(|mut completion| {
+            let data = self.reads.remove(&completion.reply.id);
+            if let (Some(data), Ok(brought)) = (data, &mut completion.reply.outcome) {
+                *brought = data;
+            }
+            completion
+        }));
+        waited
+    }
+
+    fn flash_work(&self) -> Option<FlashWork> {
+        self.device.flash_work()
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        self.device.signal(signal);
+    }
+}

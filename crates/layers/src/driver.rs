@@ -1,0 +1,418 @@
+//! Layers over a device, taken for a device.
+
+use std::borrow::BorrowMut;
+use std::collections::VecDeque;
+
+use block::{
+    BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, Failure, FlashWork, Reply,
+    Signal,
+};
+use rustc_hash::FxHashMap;
+use units::{IoOp, Nanos};
+
+use crate::{Actions, Meter, Stack};
+
+/// Somebody who looks on while a driver works, to measure it: see [`crate::Meter`].
+pub trait Watch {
+    /// The layers are about to compute: a time that [`Watch::computed`] gets back.
+    fn computing(&mut self) -> u64 {
+        0
+    }
+
+    /// They have.
+    fn computed(&mut self, since: u64) {
+        let _ = since;
+    }
+
+    /// The device got a command.
+    fn sent(&mut self, op: IoOp, now: Nanos) {
+        let _ = (op, now);
+    }
+
+    /// The device has ended a command of so many bytes.
+    fn ended(&mut self, op: IoOp, length: u32, completion: &Completion) {
+        let _ = (op, length, completion);
+    }
+
+    /// Something happened, which is over now.
+    fn stepped(&mut self, stack: &Stack, now: Nanos) {
+        let _ = (stack, now);
+    }
+}
+
+impl Watch for () {}
+
+/// Drives a stack of layers over a device, of which it makes one device: in real time or in virtual
+/// time, as the device's clock goes.
+///
+/// As a [`BlockDevice`] it does all that it can at each call. Who wants to look on between the
+/// commands that the device gets takes the steps that it is made of: [`Driver::accept`],
+/// [`Driver::take_replies`], [`Driver::send_next`], [`Driver::wake`] and [`Driver::hear`].
+pub struct Driver<D, S = Stack, W = ()> {
+    device: D,
+    stack: S,
+    watch: W,
+    info: DeviceInfo,
+    actions: Actions,
+    /// Commands for which the device has had no room.
+    waiting: VecDeque<Command>,
+    /// Commands that the device has.
+    sent: FxHashMap<u32, (IoOp, u32)>,
+    /// When commands of the host came, by their ids.
+    since: FxHashMap<u32, Nanos>,
+    ended: Vec<Completion>,
+    done: Vec<Completion>,
+    failure: Option<Failure>,
+}
+
+impl<D: BlockDevice, S: BorrowMut<Stack>> Driver<D, S> {
+    /// The stack was opened over this device.
+    #[must_use]
+    pub fn new(device: D, stack: S) -> Self {
+        Self::watched(device, stack, ())
+    }
+}
+
+impl<D: BlockDevice, S: BorrowMut<Stack>, W: Watch> Driver<D, S, W> {
+    /// As [`Driver::new`], with somebody who looks on.
+    #[must_use]
+    pub fn watched(device: D, stack: S, watch: W) -> Self {
+        let mut info = device.info().clone();
+        info.limits = stack.borrow().limits();
+        info.has_trim |= !stack.borrow().layers().is_empty();
+        Self {
+            device,
+            stack,
+            watch,
+            info,
+            actions: Actions::default(),
+            waiting: VecDeque::new(),
+            sent: FxHashMap::default(),
+            since: FxHashMap::default(),
+            ended: Vec::new(),
+            done: Vec::new(),
+            failure: None,
+        }
+    }
+
+    /// The device below.
+    pub const fn device_mut(&mut self) -> &mut D {
+        &mut self.device
+    }
+
+    /// The layers.
+    #[must_use]
+    pub fn stack(&self) -> &Stack {
+        self.stack.borrow()
+    }
+
+    /// Who looks on.
+    #[must_use]
+    pub const fn watch(&self) -> &W {
+        &self.watch
+    }
+
+    /// The first command that failed below, whatever the layers made of it.
+    #[must_use]
+    pub const fn failure(&self) -> Option<&Failure> {
+        self.failure.as_ref()
+    }
+
+    /// What it was made of. Commands under way are forgotten, as if the process had been killed.
+    pub fn into_parts(self) -> (D, S) {
+        (self.device, self.stack)
+    }
+
+    fn compute(&mut self, work: impl FnOnce(&mut Stack, &mut Actions)) {
+        let since = self.watch.computing();
+        work(self.stack.borrow_mut(), &mut self.actions);
+        self.watch.computed(since);
+    }
+
+    /// A command of the host goes to the topmost layer.
+    ///
+    /// # Panics
+    /// As [`Command::check`].
+    pub fn accept(&mut self, command: Command) {
+        let now = self.device.now();
+        self.since.insert(command.id, now);
+        self.compute(|stack, actions| stack.submit(command, now, actions));
+    }
+
+    /// Tells the layers something beside commands; with a level, one of them.
+    pub fn tell(&mut self, signal: Signal, level: Option<usize>) {
+        let now = self.device.now();
+        self.compute(|stack, actions| match level {
+            Some(level) => stack.signal_at(level, signal, now, actions),
+            None => stack.signal(signal, now, actions),
+        });
+    }
+
+    /// Replies to the host that have come since it was asked last.
+    pub fn take_replies(&mut self, replies: &mut Vec<Completion>) {
+        let now = self.device.now();
+        let replies_now = self.actions.up.drain(..).map(|reply| {
+            let submitted_at = self.since.remove(&reply.id).unwrap_or(now);
+            Completion { reply, submitted_at, completed_at: now }
+        });
+        replies.append(&mut self.done);
+        replies.extend(replies_now);
+    }
+
+    /// Sends the next command that the device has room for: what it was. A trim that the device
+    /// does not have is carried out by doing nothing.
+    pub fn send_next(&mut self) -> Option<IoOp> {
+        self.waiting.extend(self.actions.down.drain(..));
+        let command = self.waiting.front()?;
+        let (id, op, length) = (command.id, command.op, command.length);
+        let now = self.device.now();
+        if op == IoOp::Trim && !self.device.info().has_trim {
+            self.waiting.pop_front();
+            self.compute(|stack, actions| {
+                stack.replied(Reply { id, outcome: Ok(Data::Absent) }, now, actions);
+            });
+            return Some(op);
+        }
+        if self.device.outstanding() >= self.device.info().queue_depth {
+            return None;
+        }
+        let command = self.waiting.pop_front()?;
+        self.sent.insert(id, (op, length));
+        self.watch.sent(op, now);
+        self.device.submit(command);
+        Some(op)
+    }
+
+    /// Wakes the layers whose time has come. Whether there were any.
+    pub fn wake(&mut self) -> bool {
+        let now = self.device.now();
+        let is_time = self.stack.borrow().wakes_at().is_some_and(|at| at <= now);
+        if is_time {
+            self.compute(|stack, actions| stack.wake(now, actions));
+        }
+        is_time
+    }
+
+    /// Waits for the device until it has ended something, a layer wants to be woken or the clock
+    /// reaches `until`, and tells the layers.
+    ///
+    /// # Errors
+    /// [`BlockError::Gone`].
+    ///
+    /// # Panics
+    /// If the device ends what it was not sent, or there is nothing to wait for.
+    pub fn hear(&mut self, until: Nanos) -> Result<(), BlockError> {
+        let until = until.min(self.stack.borrow().wakes_at().unwrap_or(Nanos::MAX));
+        assert!(
+            until < Nanos::MAX || self.device.outstanding() > 0,
+            "{} commands are never replied to: a bug of a layer",
+            self.since.len()
+        );
+        let outcome = self.device.wait(until, &mut self.ended);
+        let now = self.device.now();
+        let mut ended = std::mem::take(&mut self.ended);
+        for completion in ended.drain(..) {
+            let Some((op, length)) = self.sent.remove(&completion.reply.id) else {
+                panic!(
+                    "{}: the end of command {}, which was not sent",
+                    self.info.name, completion.reply.id
+                )
+            };
+            self.watch.ended(op, length, &completion);
+            if let (None, Err(failure)) = (&self.failure, &completion.reply.outcome) {
+                self.failure = Some(failure.clone());
+            }
+            self.compute(|stack, actions| stack.replied(completion.reply, now, actions));
+        }
+        self.ended = ended;
+        outcome
+    }
+
+    /// Does all that can be done without waiting.
+    fn carry_out(&mut self) {
+        let mut done = std::mem::take(&mut self.done);
+        loop {
+            self.take_replies(&mut done);
+            if self.send_next().is_none() {
+                break;
+            }
+        }
+        self.done = done;
+    }
+
+    /// Waits until something happens or the clock reaches `until`.
+    fn step(&mut self, until: Nanos) -> Result<(), BlockError> {
+        if !self.wake() {
+            self.hear(until)?;
+        }
+        self.carry_out();
+        let now = self.device.now();
+        self.watch.stepped(self.stack.borrow(), now);
+        Ok(())
+    }
+
+    /// Waits until the device has nothing outstanding and the layers want nothing of it.
+    ///
+    /// # Errors
+    /// [`BlockError::Gone`].
+    pub fn settle(&mut self) -> Result<(), BlockError> {
+        self.carry_out();
+        while !self.sent.is_empty() || !self.waiting.is_empty() {
+            self.step(Nanos::MAX)?;
+        }
+        Ok(())
+    }
+
+    /// Lets the layers write back all that they hold back, from the top down, and waits for it.
+    /// `goes_on` is asked at times whether to. What of that fails is told by [`Driver::failure`].
+    ///
+    /// # Errors
+    /// [`BlockError::Gone`].
+    pub fn drain(&mut self, goes_on: &mut dyn FnMut() -> bool) -> Result<(), BlockError> {
+        for level in 0..self.stack.borrow().layers().len() {
+            self.tell(Signal::Drain, Some(level));
+            self.carry_out();
+            while !self.stack.borrow().layers()[level].is_idle()
+                || !self.sent.is_empty()
+                || !self.waiting.is_empty()
+            {
+                self.step(Nanos::MAX)?;
+                if !goes_on() {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<D: BlockDevice, S: BorrowMut<Stack>> Driver<D, S, Meter> {
+    /// Takes a sample of what the layers have counted now.
+    pub fn sample(&mut self, now: Nanos) {
+        self.watch.sample(self.stack.borrow(), now);
+    }
+}
+
+impl<D: BlockDevice, S: BorrowMut<Stack> + Send, W: Watch + Send> BlockDevice for Driver<D, S, W> {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn now(&mut self) -> Nanos {
+        self.device.now()
+    }
+
+    fn outstanding(&self) -> u32 {
+        (self.since.len() + self.done.len()) as u32
+    }
+
+    fn submit(&mut self, command: Command) {
+        assert!(
+            self.outstanding() < self.info.queue_depth,
+            "at most {} commands are outstanding",
+            self.info.queue_depth
+        );
+        match self.info.refuses(&command) {
+            None => {
+                self.accept(command);
+                self.carry_out();
+            }
+            Some(failure) => {
+                let now = self.device.now();
+                let reply = Reply { id: command.id, outcome: Err(failure) };
+                self.done.push(Completion { reply, submitted_at: now, completed_at: now });
+            }
+        }
+    }
+
+    fn wait(&mut self, until: Nanos, completed: &mut Vec<Completion>) -> Result<(), BlockError> {
+        loop {
+            if !self.done.is_empty() {
+                completed.append(&mut self.done);
+                return Ok(());
+            }
+            if self.device.now() >= until {
+                return Ok(());
+            }
+            self.carry_out();
+            if self.done.is_empty() {
+                self.step(until)?;
+            }
+        }
+    }
+
+    fn flash_work(&self) -> Option<FlashWork> {
+        self.device.flash_work()
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        self.tell(signal, None);
+        self.carry_out();
+    }
+}
+
+/// Layers over a device, as a store: for tests.
+#[cfg(test)]
+pub fn through<T>(
+    stack: &mut Stack,
+    device: &mut dyn BlockDevice,
+    work: impl FnOnce(&mut block::Store<'_>) -> T,
+) -> T {
+    let mut driver = Driver::new(device, stack);
+    let done = work(&mut block::Store::new(&mut driver));
+    driver.settle().expect("the device stays");
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use block::{Immediate, Limits, Store};
+
+    use super::*;
+    use crate::{Facts, format, open};
+
+    const LIMITS: Limits =
+        Limits { capacity_bytes: 1 << 20, sector_bytes: 512, most_bytes: 64 << 10 };
+
+    #[test]
+    fn a_stack_without_layers_is_the_device() {
+        let mut driver = Driver::new(Immediate::sparse(LIMITS), Stack::new(LIMITS));
+        driver.submit(Command::write(4, 4096, Data::copy_of(&[3; 512])));
+        driver.submit(Command::new(5, IoOp::Flush, 0, 0));
+        let mut done = Vec::new();
+        while driver.outstanding() > 0 {
+            driver.wait(Nanos::MAX, &mut done).unwrap();
+        }
+        let mut ids: Vec<u32> = done.iter().map(|one| one.reply.id).collect();
+        ids.sort_unstable();
+        assert_eq!(ids, [4, 5]);
+        driver.drain(&mut || true).unwrap();
+        let mut bytes = [0; 1024];
+        Store::new(&mut driver).read(4096, &mut bytes).unwrap();
+        assert_eq!(bytes.iter().filter(|&&byte| byte == 3).count(), 512);
+    }
+
+    /// Formatted, used, left, opened again: on nothing but a device.
+    #[test]
+    fn a_stack_lives_on_a_device() {
+        let text = "scheduler(defer)|stable_buffer(size=64Ki,page=4Ki)";
+        let mut device = Immediate::sparse(LIMITS);
+        format(text, &Facts::default(), 1, &mut device).unwrap();
+        let stack = open(text, &Facts::default(), 1, &mut device).unwrap();
+        let mut driver = Driver::new(&mut device, stack);
+        let mut store = Store::new(&mut driver);
+        (0..20).for_each(|page| store.write(page * 8192, &[page as u8 + 1; 4096]).unwrap());
+        store.flush().unwrap();
+        let stack = open(text, &Facts::default(), 1, &mut device).unwrap();
+        let mut driver = Driver::new(&mut device, stack);
+        let mut store = Store::new(&mut driver);
+        for page in 0..20_u64 {
+            let mut bytes = [0; 8192];
+            store.read(page * 8192, &mut bytes).unwrap();
+            assert!(
+                bytes[..4096] == [page as u8 + 1; 4096] && bytes[4096..] == [0; 4096],
+                "page {page}"
+            );
+        }
+    }
+}

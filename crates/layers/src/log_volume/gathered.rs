@@ -1,0 +1,155 @@
+//! Pages on their way to the device: gathered side by side for a stream's frontier, and sent.
+
+use placement::Placement;
+use units::{EraseBlockId, StreamId};
+
+use super::below::Op;
+use super::layout::Layout;
+use super::volume::LogVolume;
+use crate::{Actions, Data};
+
+/// Pages that follow each other at the frontier of a stream.
+#[derive(Debug, Default)]
+pub(super) struct Run {
+    first: u32,
+    pages: u32,
+    data: Data,
+    /// The write of the host that they are of, which is replied to when they are written.
+    write: Option<usize>,
+}
+
+impl Run {
+    pub const fn first(&self) -> u32 {
+        self.first
+    }
+
+    /// The write of the host that waits for these pages, and how many they are.
+    pub fn of_host(&self) -> Option<(usize, u32)> {
+        self.write.map(|write| (write, self.pages))
+    }
+
+    /// The bytes of a page, if it is one of these.
+    fn page(&self, ppn: u32, page_bytes: u32) -> Option<Data> {
+        let page = page_bytes as usize;
+        let place = ppn.checked_sub(self.first).filter(|&place| place < self.pages)? as usize;
+        Some(self.data.slice(place * page..(place + 1) * page))
+    }
+}
+
+/// Pages gathered for the frontier of each stream.
+#[derive(Debug)]
+pub(super) struct Gathered {
+    runs: Vec<Run>,
+    /// Streams with gathered pages that the present step began or added to.
+    touched: Vec<u16>,
+    /// What writes are aligned to, in bytes; without, a step sends what it gathered.
+    align_bytes: Option<u32>,
+    most_bytes: u32,
+}
+
+impl Gathered {
+    pub fn new(streams: usize, align_bytes: Option<u32>, most_bytes: u32) -> Self {
+        let runs = (0..streams).map(|_| Run::default()).collect();
+        Self { runs, touched: Vec::new(), align_bytes, most_bytes }
+    }
+
+    pub fn streams(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// All pages that wait here.
+    pub fn pages(&self) -> u64 {
+        self.runs.iter().map(|run| u64::from(run.pages)).sum()
+    }
+
+    pub fn holds_any(&self, stream: StreamId) -> bool {
+        self.runs[stream.index()].pages > 0
+    }
+
+    /// Puts a page behind those of its stream. Whether it is the first of a run, and whether the
+    /// run is whole now.
+    fn add(
+        &mut self,
+        layout: &Layout,
+        stream: StreamId,
+        ppn: u32,
+        data: Data,
+        write: Option<usize>,
+    ) -> (bool, bool) {
+        let run = &mut self.runs[stream.index()];
+        let is_first = run.pages == 0;
+        if is_first {
+            *run = Run { first: ppn, pages: 1, data, write };
+            self.touched.push(stream.0 as u16);
+        } else {
+            assert!(
+                run.first + run.pages == ppn,
+                "pages {} + {} are gathered, and {ppn} comes next",
+                run.first,
+                run.pages
+            );
+            run.pages += 1;
+            run.data.append(data);
+        }
+        let page = u64::from(layout.page_bytes);
+        let is_last_of_segment = (ppn + 1).is_multiple_of(layout.pages_per_segment);
+        let is_longest = (u64::from(run.pages) + 1) * page > u64::from(self.most_bytes);
+        let end = layout.data_at + (u64::from(ppn) + 1) * page;
+        let is_aligned = self.align_bytes.is_some_and(|align| end.is_multiple_of(u64::from(align)));
+        (is_first, is_last_of_segment || is_longest || is_aligned)
+    }
+
+    fn take(&mut self, stream: StreamId) -> Option<Run> {
+        let run = std::mem::take(&mut self.runs[stream.index()]);
+        (run.pages > 0).then_some(run)
+    }
+}
+
+impl<P: Placement> LogVolume<P> {
+    fn stream_of(&self, ppn: u32) -> StreamId {
+        self.ftl.stream_of(EraseBlockId(self.layout.segment_of(ppn)))
+    }
+
+    /// Puts a page behind those that are gathered for its stream, and sends them if that makes them
+    /// whole.
+    pub fn gather(&mut self, ppn: u32, data: Data, write: Option<usize>, actions: &mut Actions) {
+        let stream = self.stream_of(ppn);
+        let (is_first, is_whole) = self.gathered.add(&self.layout, stream, ppn, data, write);
+        if is_first {
+            self.segments.carry(self.layout.segment_of(ppn));
+        }
+        if is_whole {
+            self.send_run(stream, actions);
+        }
+    }
+
+    /// Sends what is gathered for a stream.
+    pub fn send_run(&mut self, stream: StreamId, actions: &mut Actions) {
+        let Some(run) = self.gathered.take(stream) else { return };
+        let (offset, length) = (self.layout.page(run.first), run.pages * self.layout.page_bytes);
+        let data = run.data.clone();
+        let turn = self.commit.count_write();
+        self.below.write(Op::Pages { run, turn }, offset, length, data, actions);
+    }
+
+    /// Ends a step: what it gathered is sent, unless writes are aligned. Then it waits for more.
+    pub fn send_touched(&mut self, actions: &mut Actions) {
+        if self.gathered.align_bytes.is_none() {
+            while let Some(stream) = self.gathered.touched.pop() {
+                self.send_run(StreamId(u32::from(stream)), actions);
+            }
+        }
+        self.gathered.touched.clear();
+    }
+
+    /// The bytes of a page that is gathered, or on its way: it cannot be read from the device yet.
+    pub fn in_memory(&self, ppn: u32) -> Option<Data> {
+        if self.segments.is_on_device(self.layout.segment_of(ppn)) {
+            return None;
+        }
+        let gathered = &self.gathered.runs[self.stream_of(ppn).index()];
+        std::iter::once(gathered)
+            .chain(self.below.runs())
+            .find_map(|run| run.page(ppn, self.layout.page_bytes))
+    }
+}

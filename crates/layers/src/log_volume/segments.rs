@@ -1,0 +1,77 @@
+//! What is known of each segment beside what the FTL knows.
+
+use super::disk::Segment;
+
+/// The segments, by number.
+#[derive(Debug)]
+pub(super) struct Segments {
+    kept: Vec<Segment>,
+    /// Writes and gathered runs that are not on the device yet.
+    carried: Vec<u16>,
+    /// Reads under way: a segment is not written to before they end.
+    pins: Vec<u32>,
+}
+
+impl Segments {
+    pub fn new(kept: Vec<Segment>) -> Self {
+        let (carried, pins) = (vec![0; kept.len()], vec![0; kept.len()]);
+        Self { kept, carried, pins }
+    }
+
+    /// What tables on the device say of them.
+    pub fn kept(&self) -> &[Segment] {
+        &self.kept
+    }
+
+    /// Pages were placed in a segment up to this number of them.
+    #[inline]
+    pub fn fill(&mut self, segment: u32, pages: u16) {
+        self.kept[segment as usize].filled = pages;
+    }
+
+    /// A segment was opened: by which entry of the log, and when and for which stream.
+    pub fn open(&mut self, segment: u32, opened: u64, opened_at: u32, stream: u16) {
+        self.kept[segment as usize] = Segment { opened, opened_at, stream, filled: 0 };
+    }
+
+    /// A read there begins.
+    pub fn pin(&mut self, segment: u32) {
+        self.pins[segment as usize] += 1;
+    }
+
+    /// A read there has ended.
+    pub fn unpin(&mut self, segment: u32) {
+        self.pins[segment as usize] -= 1;
+    }
+
+    /// Pages of it are in memory and not on the device.
+    #[inline]
+    pub fn carry(&mut self, segment: u32) {
+        self.carried[segment as usize] += 1;
+    }
+
+    /// They are on the device.
+    #[inline]
+    pub fn arrived(&mut self, segment: u32) {
+        self.carried[segment as usize] -= 1;
+    }
+
+    /// Whether all that was placed there is on the device.
+    #[inline]
+    pub fn is_on_device(&self, segment: u32) -> bool {
+        self.carried[segment as usize] == 0
+    }
+
+    /// Whether nobody reads there.
+    ///
+    /// # Panics
+    /// In debug builds, if what was written there before is not on the device.
+    pub fn is_left(&self, segment: u32) -> bool {
+        let is_left = self.pins[segment as usize] == 0;
+        debug_assert!(
+            !is_left || self.is_on_device(segment),
+            "what was written there before is on the device"
+        );
+        is_left
+    }
+}

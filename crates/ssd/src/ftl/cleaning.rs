@@ -1,0 +1,177 @@
+//! Cleaning as a machine of steps: the survivors of a victim are copied one after the other, then
+//! the victim is erased.
+//!
+//! Whoever drives it decides when each step is taken and how long it takes: the counting simulator
+//! takes all at once, a drive with a clock lets each copy read and program, and a log-structured
+//! volume has several reads under way on a device. Between steps the host may write and trim, so
+//! that a survivor may die before its turn.
+
+use placement::{Placement, Survivors, Victim};
+use units::{EraseBlockId, Lpn, Ppn, StreamId};
+
+use super::PageMapped;
+
+/// A valid page of a victim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Survivor {
+    /// What it holds.
+    pub lpn: Lpn,
+    /// Where it lies.
+    pub from: Ppn,
+    /// The stream that it goes to, if there is room.
+    pub to: StreamId,
+}
+
+/// The cleaning of one victim, or of none. It keeps its memory, so that one after the other
+/// allocates nothing.
+#[derive(Debug, Default)]
+pub struct Cleaning {
+    victim: Option<EraseBlockId>,
+    lane: u32,
+    first: u32,
+    /// Places within the erase block, ascending.
+    offsets: Vec<u16>,
+    lpns: Vec<u32>,
+    to: Vec<StreamId>,
+    /// The next survivor whose copy has not begun.
+    next: usize,
+    /// Copies that have begun and not ended.
+    under_way: usize,
+}
+
+impl Cleaning {
+    /// The victim, while one is cleaned.
+    #[inline]
+    #[must_use]
+    pub const fn victim(&self) -> Option<EraseBlockId> {
+        self.victim
+    }
+
+    /// Pages of the victim that were valid when its cleaning began.
+    #[must_use]
+    pub fn survivors(&self) -> u32 {
+        self.lpns.len() as u32
+    }
+
+    /// Begins with a victim, which is in no index of victims any more: lists its valid pages and
+    /// asks the policy where they go.
+    ///
+    /// # Panics
+    /// If another victim is being cleaned.
+    pub fn begin<P: Placement, V: Victim>(
+        &mut self,
+        victim: EraseBlockId,
+        lane: u32,
+        ftl: &mut PageMapped<P, V>,
+    ) {
+        assert!(self.victim.is_none(), "one victim is cleaned at a time");
+        (self.victim, self.lane, self.next) = (Some(victim), lane, 0);
+        self.first = victim.0 * ftl.device.geometry.pages_per_erase_block;
+        ftl.collect(victim, &mut self.offsets, &mut self.lpns);
+        let survivors = self.lpns.len();
+        self.to.resize(survivors, StreamId(0));
+        if survivors > 0 {
+            let stream = StreamId(u32::from(ftl.device.block(victim).stream));
+            let seen =
+                Survivors { block: victim, stream, offsets: &self.offsets, lpns: &self.lpns };
+            ftl.placement.relocation_streams(seen, &ftl.device, &mut self.to);
+        }
+        ftl.counters.victims_by_valid[survivors] += 1;
+    }
+
+    /// The number among the survivors of the next one to be copied, and the survivor. Those that
+    /// the host has written or trimmed since are passed over.
+    #[inline]
+    pub fn next<P: Placement, V: Victim>(
+        &mut self,
+        ftl: &PageMapped<P, V>,
+    ) -> Option<(usize, Survivor)> {
+        while self.next < self.lpns.len() {
+            let survivor = self.survivor(self.next);
+            if ftl.is_valid(survivor.from) {
+                return Some((self.next, survivor));
+            }
+            self.next += 1;
+        }
+        None
+    }
+
+    /// The copies of so many survivors, from the next on, begin.
+    #[inline]
+    pub fn take(&mut self, count: usize) {
+        self.next += count;
+        self.under_way += count;
+    }
+
+    /// A survivor by its number.
+    #[inline]
+    #[must_use]
+    pub fn survivor(&self, number: usize) -> Survivor {
+        Survivor {
+            lpn: Lpn(self.lpns[number]),
+            from: Ppn(self.first + u32::from(self.offsets[number])),
+            to: self.to[number],
+        }
+    }
+
+    /// Survivors from this one on that lie side by side, at most `most`, as far as they fulfil a
+    /// condition.
+    pub fn neighbours(
+        &self,
+        number: usize,
+        most: usize,
+        is_good: impl Fn(usize, Survivor) -> bool,
+    ) -> usize {
+        let start = usize::from(self.offsets[number]);
+        let follows = |count: &usize| {
+            let other = number + count;
+            self.offsets.get(other).is_some_and(|&offset| usize::from(offset) == start + count)
+                && is_good(*count, self.survivor(other))
+        };
+        1 + (1..most).take_while(follows).count()
+    }
+
+    /// The copy of a survivor has been read: its new place; none if it has died meanwhile.
+    ///
+    /// # Panics
+    /// If no copy is under way, or there is no room in the whole lane.
+    #[inline]
+    pub fn relocate<P: Placement, V: Victim>(
+        &mut self,
+        number: usize,
+        ftl: &mut PageMapped<P, V>,
+    ) -> Option<Ppn> {
+        assert!(self.under_way > 0, "a copy is under way");
+        self.under_way -= 1;
+        let Survivor { lpn, from, to } = self.survivor(number);
+        ftl.is_valid(from).then(|| ftl.relocate(from, lpn, to, self.lane))
+    }
+
+    /// Whether all survivors have left, so that the victim can be erased.
+    #[must_use]
+    pub fn is_done<P: Placement, V: Victim>(&mut self, ftl: &PageMapped<P, V>) -> bool {
+        self.under_way == 0 && self.next(ftl).is_none()
+    }
+
+    /// Takes all steps up to the erase at once. As nothing can happen between them, the victim's
+    /// bookkeeping is done once for all its pages.
+    pub(super) fn copy_all<P: Placement, V: Victim>(&mut self, ftl: &mut PageMapped<P, V>) {
+        let victim = self.victim.expect("a victim is cleaned");
+        ftl.empty(victim, self.lane, self.lpns.len() as u32);
+        for (&lpn, &to) in self.lpns.iter().zip(&self.to) {
+            let to = ftl.stream_with_room(to, self.lane);
+            ftl.place(to, self.lane, lpn);
+        }
+        ftl.counters.relocated_pages += self.lpns.len() as u64;
+        self.next = self.lpns.len();
+    }
+
+    /// Ends the cleaning: the victim, which may be erased and [reclaimed](PageMapped::reclaim) now.
+    ///
+    /// # Panics
+    /// If no victim is cleaned, or a survivor has not left.
+    pub fn end(&mut self) -> EraseBlockId {
+        assert!(self.under_way == 0 && self.next == self.lpns.len(), "all survivors have left");
+        self.victim.take().expect("a victim is cleaned")
+    }
+}

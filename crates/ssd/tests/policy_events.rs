@@ -1,0 +1,283 @@
+//! What policies may ask for beyond the published ones: to hear of each death, to choose victims
+//! with what they know, and to close an erase block early. A policy that uses all of it, in the
+//! counting FTL, by steps over flash, and in the timed drive.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests that fail the test")]
+
+mod drive;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use placement::{Block, BuildError, Death, Device, Placement, Previous, Survivors, build_victim};
+use registry::{Info, Spec};
+use ssd::drive::device::{Drive, Submission};
+use ssd::drive::media::Media;
+use ssd::drive::schemes::Scheme;
+use ssd::drive::schemes::page_mapped::{INFO, PageMappedScheme, Settings};
+use ssd::ftl::PageMapped;
+use units::{EraseBlockId, Geometry, IoOp, Lpn, StreamId};
+
+use drive::SplitMix;
+
+/// What the policy was asked and told.
+#[derive(Debug, Default)]
+struct Heard {
+    deaths: Vec<Death>,
+    victims: u64,
+    /// Valid pages of its victims.
+    moved: u64,
+    closed: BTreeMap<u32, usize>,
+}
+
+/// Pages that died young go to one stream, others to a second; the second is closed every so often.
+/// The victim is the erase block with the fewest valid pages among those that had a death lately,
+/// else among all.
+struct Watcher {
+    heard: Arc<Mutex<Heard>>,
+    /// Clock of each page's last death.
+    died_at: Vec<u64>,
+    last_death: Vec<u64>,
+    closings: u32,
+}
+
+impl Watcher {
+    fn new(geometry: Geometry, heard: &Arc<Mutex<Heard>>) -> Self {
+        let (pages, blocks) = (geometry.logical_pages as usize, geometry.erase_blocks as usize);
+        Self {
+            heard: heard.clone(),
+            died_at: vec![0; pages],
+            last_death: vec![0; blocks],
+            closings: 0,
+        }
+    }
+}
+
+impl Placement for Watcher {
+    const PER_STREAM: bool = false;
+    const USES_PREVIOUS: bool = false;
+    const WATCHES_DEATHS: bool = true;
+    const CHOOSES_VICTIMS: bool = true;
+
+    fn streams(&self) -> usize {
+        2
+    }
+
+    fn host_stream(&mut self, lpn: Lpn, _previous: Option<Previous>, device: &Device) -> StreamId {
+        StreamId(u32::from(device.clock - self.died_at[lpn.index()] > 200))
+    }
+
+    fn relocation_streams(
+        &mut self,
+        _survivors: Survivors<'_>,
+        _device: &Device,
+        to: &mut [StreamId],
+    ) {
+        to.fill(StreamId(1));
+    }
+
+    fn page_died(&mut self, death: Death, device: &Device) {
+        self.died_at[death.lpn.index()] = device.clock;
+        self.last_death[death.block.index()] = device.clock;
+        self.heard.lock().unwrap().deaths.push(death);
+    }
+
+    fn stream_to_close(&mut self, _device: &Device) -> Option<StreamId> {
+        self.closings += 1;
+        self.closings.is_multiple_of(16).then_some(StreamId(1))
+    }
+
+    fn block_closed(&mut self, block: EraseBlockId, domain: usize, _device: &Device) {
+        assert_eq!(
+            self.heard.lock().unwrap().closed.insert(block.0, domain),
+            None,
+            "it was not closed yet"
+        );
+    }
+
+    fn choose_victim(&mut self, domain: usize, device: &Device) -> Option<EraseBlockId> {
+        let mut heard = self.heard.lock().unwrap();
+        let of_domain = |(block, of): (&u32, &usize)| (*of == domain).then_some(*block);
+        let rank = |block: &u32| {
+            let Block { valid, .. } = device.blocks[*block as usize];
+            (valid, device.clock - self.last_death[*block as usize] > 1000, *block)
+        };
+        let victim = heard.closed.iter().filter_map(of_domain).min_by_key(rank)?;
+        heard.closed.remove(&victim);
+        heard.victims += 1;
+        heard.moved += u64::from(device.blocks[victim as usize].valid);
+        Some(EraseBlockId(victim))
+    }
+
+    fn victim_removed(&mut self, block: EraseBlockId, _domain: usize, _device: &Device) {
+        assert!(self.heard.lock().unwrap().closed.remove(&block.0).is_some(), "it was closed");
+    }
+}
+
+/// Three of four pages are of the first tenth.
+fn skewed(dice: &mut SplitMix, pages: u32) -> u32 {
+    let among = if dice.below(4) > 0 { pages / 10 } else { pages };
+    dice.below(among)
+}
+
+fn geometry() -> Geometry {
+    Geometry::with_over_provisioning(4096, 16, 4000, 0.3).unwrap()
+}
+
+fn own(geometry: Geometry, policy: &impl Placement, domains: usize) -> placement::AnyVictim {
+    let context = placement::Context { geometry, seed: 1, page_weights: None };
+    assert!(policy.streams() > 0);
+    build_victim(&Spec::parse("own").unwrap(), &context, domains).unwrap()
+}
+
+#[test]
+fn every_death_is_heard_once_and_the_policy_chooses_and_closes() {
+    let heard = Arc::new(Mutex::new(Heard::default()));
+    let policy = Watcher::new(geometry(), &heard);
+    let victims = own(geometry(), &policy, 1);
+    let mut ftl = PageMapped::new(geometry(), "watcher", policy, victims).unwrap();
+    let mut dice = SplitMix(7);
+    let mut expected = Vec::new();
+    for number in 0..60_000_u32 {
+        let lpn = Lpn(if number < 4000 { number } else { skewed(&mut dice, 4000) });
+        let before = ftl.lookup(lpn);
+        let is_trimmed = number >= 4000 && dice.below(50) == 0;
+        if is_trimmed {
+            ftl.trim(lpn);
+        } else {
+            ftl.write(lpn, 0);
+        }
+        expected.extend(before.map(|_| (lpn, is_trimmed)));
+        if number % 5000 == 0 {
+            ftl.audit().unwrap();
+        }
+    }
+    ftl.audit().unwrap();
+    let heard = heard.lock().unwrap();
+    assert_eq!(
+        heard.deaths.iter().map(|death| (death.lpn, death.is_trimmed)).collect::<Vec<_>>(),
+        expected
+    );
+    let counters = ftl.counters();
+    assert_eq!(
+        (heard.victims, heard.moved, counters.rescues),
+        (counters.erases, counters.relocated_pages, 0)
+    );
+    assert!(heard.victims > 1000 && counters.unused_pages > 0, "{counters:?}");
+}
+
+/// Where a death is told to have been is where the page lay.
+#[test]
+fn a_death_names_the_place_and_the_stream() {
+    let heard = Arc::new(Mutex::new(Heard::default()));
+    let policy = Watcher::new(geometry(), &heard);
+    let victims = own(geometry(), &policy, 1);
+    let mut ftl = PageMapped::new(geometry(), "watcher", policy, victims).unwrap();
+    (0..100).for_each(|lpn| ftl.write(Lpn(lpn), 0));
+    let at = ftl.lookup(Lpn(37)).unwrap().0;
+    ftl.trim(Lpn(37));
+    let stream = StreamId(u32::from(ftl.device().blocks[at as usize / 16].stream));
+    let expected = Death {
+        lpn: Lpn(37),
+        block: EraseBlockId(at / 16),
+        offset: (at % 16) as u16,
+        stream,
+        is_trimmed: true,
+    };
+    assert_eq!(heard.lock().unwrap().deaths, [expected]);
+}
+
+#[test]
+fn an_erase_block_that_is_closed_early_is_a_victim_like_others() {
+    let heard = Arc::new(Mutex::new(Heard::default()));
+    let policy = Watcher::new(geometry(), &heard);
+    let victims = own(geometry(), &policy, 1);
+    let mut ftl = PageMapped::new(geometry(), "watcher", policy, victims).unwrap();
+    (0..5).for_each(|lpn| ftl.write(Lpn(lpn), 0));
+    let stream = StreamId(u32::from(ftl.device().blocks[0].stream));
+    ftl.close(stream, 0);
+    assert_eq!((ftl.counters().unused_pages, heard.lock().unwrap().closed.len()), (11, 1));
+    ftl.close(stream, 0);
+    assert_eq!(ftl.counters().unused_pages, 11, "there is nothing left to close");
+    ftl.write(Lpn(5), 0);
+    assert_ne!(ftl.lookup(Lpn(5)).unwrap().0 / 16, ftl.lookup(Lpn(0)).unwrap().0 / 16);
+    ftl.audit().unwrap();
+}
+
+#[test]
+fn the_own_choice_is_refused_where_the_policy_has_none() {
+    let context = placement::Context { geometry: geometry(), seed: 1, page_weights: None };
+    let victims = build_victim(&Spec::parse("own").unwrap(), &context, 1).unwrap();
+    let refused =
+        PageMapped::new(geometry(), "none", placement::policies::none::NoPlacement, victims)
+            .unwrap_err();
+    assert_eq!(refused, BuildError::NoOwnVictims("none".to_owned()));
+    assert!(refused.to_string().contains("take another victim policy"), "{refused}");
+}
+
+/// The same policy on four planes, with time: the host writes while erase blocks are cleaned and
+/// closed early.
+#[test]
+fn the_timed_drive_asks_and_tells_the_same() {
+    let profile = drive::profile(&[
+        ("media.planes_per_die", "2"),
+        ("media.channels", "2"),
+        ("media.erase_blocks_per_plane", "64"),
+    ]);
+    let layout = profile.layout();
+    let geometry = layout.geometry(profile.logical_pages());
+    let heard = Arc::new(Mutex::new(Heard::default()));
+    let policy = Watcher::new(geometry, &heard);
+    let victims = own(geometry, &policy, layout.planes() as usize);
+    let info: &Info = &INFO;
+    let args = info.accept(&Spec::parse("page_mapped").unwrap()).unwrap();
+    let settings = Settings {
+        args: &args,
+        layout: &layout,
+        logical_pages: geometry.logical_pages,
+        cleaning: &profile.cleaning,
+        wear_levelling: &profile.wear_levelling,
+        copy_back: false,
+        endurance: Vec::new(),
+    };
+    let scheme = PageMappedScheme::new(settings, "watcher", policy, victims).unwrap();
+    let mut drive = Drive::new(&profile, scheme, Media::new(&profile.media));
+    let (mut dice, mut done, mut written) =
+        (SplitMix(3), Vec::new(), vec![0_u32; geometry.logical_pages as usize]);
+    for number in 0..12_000_u32 {
+        let pages = geometry.logical_pages;
+        let lpn = if number < pages { number } else { skewed(&mut dice, pages) };
+        written[lpn as usize] += 1;
+        let at = drive.now();
+        let submission = Submission {
+            op: IoOp::Write,
+            offset: u64::from(lpn) * 4096,
+            length: 4096,
+            queue: 0,
+            is_fua: false,
+            handle: number,
+        };
+        drive.submit(at, submission, &mut done);
+        while drive.outstanding() >= 8 {
+            let next = drive.next_time().unwrap();
+            drive.step_at(next, &mut done);
+        }
+    }
+    while let Some(next) = drive.next_time() {
+        drive.step_at(next, &mut done);
+    }
+    assert_eq!(done.len(), 12_000);
+    drive.scheme().audit().unwrap();
+    let heard = heard.lock().unwrap();
+    let counters = drive.scheme().counters();
+    assert_eq!((heard.victims, heard.moved >= counters.relocated_pages), (counters.erases, true));
+    assert!(
+        heard.victims > 200 && drive.scheme().ftl().counters().unused_pages > 0,
+        "{counters:?}"
+    );
+    // Without a write buffer each write of a page that was written before is a death, unless that
+    // version still waited for room.
+    let again: u32 = written.iter().map(|writes| writes.saturating_sub(1)).sum();
+    let heard = heard.deaths.len() as u32;
+    assert!((again * 19 / 20..=again).contains(&heard), "{heard} of {again}");
+}

@@ -3,7 +3,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::{Options, Subject, Tally, Wrong, live};
+use units::IoOp;
+
+use crate::{ErrorPlan, Options, Subject, Tally, Wrong, live};
 
 /// A fault that was found.
 #[derive(Clone, Debug)]
@@ -65,6 +67,39 @@ pub fn campaign(
         }
     }
     Ok(tally)
+}
+
+/// Episodes in each of which one command fails: every one that the device is sent, and every one that
+/// a layer sends to the layer below it, once alone and once with all that follow; until an episode
+/// ends before the command would come. How many commands failed.
+///
+/// # Errors
+/// The first [`Fault`].
+pub fn each_command_fails(
+    subject: &Subject,
+    options: &Options,
+    seed: u64,
+    layers: usize,
+) -> Result<u64, Box<Fault>> {
+    let mut failed = 0;
+    for level in 0..layers.max(1) {
+        for (op, is_lasting) in IoOp::ALL.into_iter().flat_map(|op| [(op, false), (op, true)]) {
+            for at in 0.. {
+                let plan = Some(ErrorPlan { at, op: Some(op), is_lasting, level });
+                let planned = Options { plan, ..*options };
+                let mut tally = Tally::default();
+                try_episode(subject, &planned, seed, &mut tally).map_err(|wrong| {
+                    let what = format!("{} ({plan:?})", wrong.0);
+                    Box::new(Fault { what, seed, options: planned, cuts: tally.cuts })
+                })?;
+                if tally.errors == 0 {
+                    break;
+                }
+                failed += 1;
+            }
+        }
+    }
+    Ok(failed)
 }
 
 /// The options of the episode of this seed.

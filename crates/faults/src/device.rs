@@ -60,6 +60,8 @@ pub struct ErrorPlan {
     pub op: Option<IoOp>,
     /// All after it fail, too, reads apart.
     pub is_lasting: bool,
+    /// Where: 0 for the device, else above so many layers, counted from the bottom.
+    pub level: usize,
 }
 
 /// What a device does beyond what all do.

@@ -10,6 +10,7 @@ use layers::{Driver, Stack};
 use rustc_hash::FxHashSet;
 use units::IoOp;
 
+use crate::failing::{Failing, HasFailed};
 use crate::workload::{Act, Workload};
 use crate::{CrashDevice, Dice, ErrorPlan, Manners, Media, Oracle, Subject, Value, Wrong};
 
@@ -114,6 +115,8 @@ struct Run<'a> {
     dice: Dice,
     seed: u64,
     driver: Driver<CrashDevice>,
+    /// Whether something failed between layers.
+    between: Option<HasFailed>,
     spare: Option<CrashDevice>,
     oracle: Oracle,
     workload: Workload,
@@ -211,6 +214,7 @@ fn live_volume(
         tally,
         seed,
         driver: Driver::new(device, stack),
+        between: None,
         spare: None,
         oracle: Oracle::new(&values),
         workload: Workload::new(values.len(), sector_bytes, most.min(values.len() / 3).max(1)),
@@ -280,6 +284,8 @@ fn read_all(
 
 impl Run<'_> {
     fn live(mut self) -> Result<(CrashDevice, u64), Wrong> {
+        let (device, stack) = self.take_parts();
+        self.drive(device, stack);
         for _ in 0..self.options.links {
             let lived = self.link().and_then(|()| self.end_link());
             lived.map_err(|wrong| {
@@ -330,10 +336,7 @@ impl Run<'_> {
                 self.wait()?;
             }
         }
-        if self.options.with_signals
-            && !self.is_out
-            && !self.device().has_failed()
-            && self.dice.chance(0.3)
+        if self.options.with_signals && !self.is_out && !self.has_failed() && self.dice.chance(0.3)
         {
             self.drain()?;
         }
@@ -371,7 +374,7 @@ impl Run<'_> {
         (self.is_out, self.is_poisoned) = (false, false);
         self.must_fail.clear();
         self.flights.clear();
-        self.device().fail(options.plan);
+        self.device().fail(options.plan.filter(|plan| plan.level == 0));
         if options.with_errors && options.plan.is_none() {
             let within = self.dice.pick(&[2, 8, 30, 100]);
             let at = self.dice.below(within) as u64;
@@ -384,7 +387,7 @@ impl Run<'_> {
                 Some(IoOp::Trim),
             ]);
             let is_lasting = self.dice.chance(0.3);
-            self.device().fail(Some(ErrorPlan { at, op, is_lasting }));
+            self.device().fail(Some(ErrorPlan { at, op, is_lasting, level: 0 }));
         }
     }
 
@@ -449,6 +452,35 @@ impl Run<'_> {
         }
         self.tally.host_commands += 1;
         self.driver.accept(Command { id, op, offset, length, is_fua, data });
+    }
+
+    /// Lets a stack work on a device; something may be going to fail between its layers.
+    fn drive(&mut self, device: CrashDevice, mut stack: Stack) {
+        let layers = stack.layers().len();
+        let plan = self.options.plan.filter(|plan| (1..layers).contains(&plan.level));
+        self.between = plan.map(|plan| {
+            let limits = stack.layers()[layers - plan.level].limits();
+            let (failing, has_failed) = Failing::new(plan, limits);
+            stack.insert_above(plan.level, Box::new(failing));
+            has_failed
+        });
+        self.driver = Driver::new(device, stack);
+    }
+
+    /// The device and its layers, while nothing drives them.
+    fn take_parts(&mut self) -> (CrashDevice, Stack) {
+        let nothing = CrashDevice::nothing();
+        let limits = nothing.info().limits;
+        let driver = Driver::new(nothing, Stack::new(limits));
+        std::mem::replace(&mut self.driver, driver).into_parts()
+    }
+
+    fn has_failed(&mut self) -> bool {
+        self.device().has_failed() || self.has_failed_between()
+    }
+
+    fn has_failed_between(&self) -> bool {
+        self.between.as_ref().is_some_and(HasFailed::get)
     }
 
     /// The device below the layers.
@@ -531,7 +563,7 @@ impl Run<'_> {
                 Ok(op == IoOp::Flush || is_fua)
             }
             Err(failure) => {
-                if !self.device().has_failed() {
+                if !self.has_failed() {
                     return Err(Wrong(format!("fails though nothing failed below: {failure}")));
                 }
                 self.is_poisoned |= matches!(failure, Failure::Poisoned { .. });

@@ -13,6 +13,7 @@ mod content;
 mod device;
 mod dice;
 mod episode;
+mod failing;
 pub mod fuzz;
 mod loss;
 mod media;
@@ -21,7 +22,7 @@ mod planted;
 mod subject;
 mod workload;
 
-pub use campaign::{Fault, campaign, shrink, try_episode, vary};
+pub use campaign::{Fault, campaign, each_command_fails, shrink, try_episode, vary};
 pub use content::Value;
 pub use device::{CrashDevice, ErrorPlan, Manners};
 pub use dice::Dice;

@@ -31,7 +31,15 @@ impl Stack {
 
     /// Puts a layer on top.
     pub fn push(&mut self, layer: Box<dyn Layer>) {
-        self.layers.insert(0, layer);
+        self.insert_above(self.layers.len(), layer);
+    }
+
+    /// Puts a layer above so many others, counted from the bottom.
+    ///
+    /// # Panics
+    /// If there are not as many.
+    pub fn insert_above(&mut self, others: usize, layer: Box<dyn Layer>) {
+        self.layers.insert(self.layers.len() - others, layer);
     }
 
     /// The layers, from the top to the bottom.

@@ -1,11 +1,10 @@
 //! How a link of an episode ends, and what is tried meanwhile as if it ended: the power goes, or
 //! the process is killed.
 
-use layers::{Driver, Stack};
+use layers::Stack;
 
 use super::{MOST_READS, Run, read_all};
 use crate::{CrashDevice, ErrorPlan, Wrong};
-use block::BlockDevice as _;
 
 impl Run<'_> {
     /// Tries what a power cut now would leave, and goes on as if nothing had happened; or it is for
@@ -61,7 +60,12 @@ impl Run<'_> {
             self.tally.cuts += 1;
             if self.options.with_errors && self.dice.chance(0.3) {
                 let at = self.dice.below(12) as u64;
-                device.fail(Some(ErrorPlan { at, op: None, is_lasting: self.dice.chance(0.3) }));
+                device.fail(Some(ErrorPlan {
+                    at,
+                    op: None,
+                    is_lasting: self.dice.chance(0.3),
+                    level: 0,
+                }));
             }
             let is_stopped = self.recovery_writes > 0 && self.dice.chance(0.3);
             let stop =
@@ -106,8 +110,8 @@ impl Run<'_> {
 
     /// The power goes, the volume is recovered, and goes on from what is there.
     pub(super) fn cut_for_good(&mut self) -> Result<(), Wrong> {
-        let mut device = self.take_device();
-        self.tally.errors += u64::from(device.has_failed());
+        let (mut device, _) = self.take_parts();
+        self.tally.errors += u64::from(device.has_failed() || self.has_failed_between());
         self.tally.device_writes += device.writes;
         let loss = device.draw_loss();
         device.cut(&loss);
@@ -124,21 +128,14 @@ impl Run<'_> {
         self.tally.lasting_cuts += 1;
         let stack = judged
             .map_err(|wrong| Wrong(format!("{}\n  the cut, for good, left {loss:?}", wrong.0)))?;
-        self.driver = Driver::new(device, stack);
+        self.drive(device, stack);
         Ok(())
-    }
-
-    /// The device, while the layers over it are gone.
-    fn take_device(&mut self) -> CrashDevice {
-        let nothing = CrashDevice::nothing();
-        let limits = nothing.info().limits;
-        std::mem::replace(&mut self.driver, Driver::new(nothing, Stack::new(limits))).into_parts().0
     }
 
     /// Not after a fault: what a flush covers is another matter then, and no layer can tell by
     /// reading.
     fn may_be_killed(&mut self) -> bool {
-        self.options.with_kills && !self.device().has_failed()
+        self.options.with_kills && !self.has_failed()
     }
 
     /// How a link ends.
@@ -218,7 +215,7 @@ impl Run<'_> {
 
     /// The process is killed, and the volume goes on from what is in the device and its cache.
     fn kill_for_good(&mut self) -> Result<(), Wrong> {
-        let mut device = self.take_device();
+        let (mut device, _) = self.take_parts();
         device.kill();
         self.tally.kills += 1;
         self.tally.lasting_kills += 1;
@@ -240,7 +237,7 @@ impl Run<'_> {
         self.first = first;
         let stack = judged
             .map_err(|wrong| Wrong(format!("{}\n  the process was killed, for good", wrong.0)))?;
-        self.driver = Driver::new(device, stack);
+        self.drive(device, stack);
         Ok(())
     }
 }

@@ -112,7 +112,7 @@ def test_dependencies_point_down_the_road() -> None:
 
 def drawn(text: str) -> dict[str, set[str]]:
     """Crate -> crates that it may depend on, as the table of ARCHITECTURE.md has it."""
-    table = text.split("## Crates")[1].split("\n## ")[0]
+    table = text.split("## Crates")[1].split("\n## ", maxsplit=1)[0]
     rows = re.findall(r"^\| `(\w+)` \|.*\| ([^|]+) \|$", table, re.MULTILINE)
     everything = {name for name, _ in rows}
     words = {"nothing": set(), "all of the above": everything}

@@ -99,7 +99,8 @@ pub trait Placement: Send {
     }
 
     /// A stream whose open erase block is to be closed though it is not full, as nothing more shall
-    /// be written there: asked before each cleaning until there is none.
+    /// be written there: asked before a cleaning until there is none, but only once between two
+    /// writes of the host. Each plane closes its own before the next cleaning there.
     fn stream_to_close(&mut self, device: &Device) -> Option<StreamId> {
         let _ = device;
         None

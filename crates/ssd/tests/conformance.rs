@@ -8,9 +8,11 @@ use placement::{
     visit_placement,
 };
 use proptest::prelude::*;
+use rand::SeedableRng as _;
+use rand_pcg::Pcg64Mcg;
 use registry::Spec;
 use ssd::ftl::{Cleaning, FtlCounters, PageMapped};
-use units::{EraseBlockId, Geometry, Lpn, Ppn};
+use units::{EraseBlockId, Geometry, Lpn, Ppn, StreamId};
 
 /// Flash that holds data, and that cannot be overwritten.
 struct Flash {
@@ -234,4 +236,118 @@ fn an_oracle_without_knowledge_says_so() {
     let check = Check { context, victim: "lru", operations: &[], by_steps: true };
     let outcome = visit_placement(&Spec::parse("multi_log_optimal").unwrap(), &context, check);
     assert!(matches!(outcome, Err(BuildError::NeedsWeights(_))));
+}
+
+/// What a survivor's copy that is under way holds.
+type Copy = (usize, u64);
+
+/// A cleaning whose steps the host's writes and trims come between, with several copies under way
+/// that end in any order.
+struct Interleaved<'a> {
+    context: Context<'a>,
+    victim: &'a str,
+    seed: u64,
+}
+
+/// Survivors that died before their turn, and while their copies were under way.
+#[derive(Debug, Default)]
+struct Dead {
+    waiting: u64,
+    under_way: u64,
+}
+
+impl PlacementVisitor for Interleaved<'_> {
+    type Output = Result<Dead, BuildError>;
+
+    fn visit<P: Placement + 'static>(self, policy: P) -> Self::Output {
+        let geometry = self.context.geometry;
+        let victims = build_victim(&Spec::parse(self.victim)?, &self.context, policy.domains())?;
+        let pages_per_erase_block = geometry.pages_per_erase_block;
+        let mut flash =
+            Flash { pages: vec![None; geometry.physical_pages() as usize], pages_per_erase_block };
+        let mut ftl = PageMapped::new(geometry, "checked", policy, victims)?;
+        let mut oracle = vec![None; geometry.logical_pages as usize];
+        let mut random = Pcg64Mcg::seed_from_u64(self.seed);
+        let (mut cleaning, mut under_way) = (Cleaning::default(), Vec::<Copy>::new());
+        let (mut dead, mut taken, mut last) = (Dead::default(), 0, StreamId(0));
+        let mut version = 0;
+        while version < 20_000 {
+            if let Some(victim) = cleaning.victim() {
+                if let Some((number, survivor)) = cleaning.next(&ftl)
+                    && under_way.len() < 4
+                {
+                    cleaning.take(1);
+                    taken += 1;
+                    under_way.push((number, flash.read(survivor.from)));
+                } else if !under_way.is_empty() {
+                    let (number, data) = under_way.remove(random.random_range(0..under_way.len()));
+                    match cleaning.relocate(number, &mut ftl) {
+                        Some(to) => flash.program(to, data),
+                        None => dead.under_way += 1,
+                    }
+                }
+                if cleaning.is_done(&ftl) {
+                    dead.waiting += u64::from(cleaning.survivors()) - taken;
+                    assert_eq!(cleaning.end(), victim);
+                    flash.erase(victim);
+                    ftl.reclaim(victim, 0);
+                }
+            } else if ftl.free_blocks(0) <= ftl.reserve() + 2 {
+                cleaning.begin(ftl.choose_victim(last, 0), 0, &mut ftl);
+                taken = 0;
+            }
+            let lpn = Lpn(if version < oracle.len() as u64 {
+                version as u32
+            } else {
+                // Often a page that is about to move, so that many die meanwhile.
+                match under_way.first().map(|&(number, _)| cleaning.survivor(number).lpn) {
+                    Some(lpn) if random.random_range(0..8) == 0 => lpn.0,
+                    _ => random.random_range(0..geometry.logical_pages),
+                }
+            });
+            last = ftl.host_stream(lpn);
+            if random.random_range(0..30) == 0 {
+                ftl.trim(lpn);
+                oracle[lpn.index()] = None;
+            } else if ftl.make_room(last, 0) {
+                version += 1;
+                flash.program(ftl.place_for_host(lpn, last, 0), version);
+                oracle[lpn.index()] = Some(version);
+            }
+            if version % 509 == 0 {
+                ftl.audit().unwrap();
+            }
+        }
+        ftl.audit().unwrap();
+        for (lpn, expected) in (0..).zip(oracle) {
+            let read = ftl.lookup(Lpn(lpn)).map(|ppn| flash.read(ppn));
+            assert_eq!(read, expected, "logical page {lpn}");
+        }
+        Ok(dead)
+    }
+}
+
+/// What the host writes or trims before or while it is copied is not moved, and nothing else is
+/// lost.
+#[test]
+fn survivors_that_die_between_the_steps_are_left_behind() {
+    let geometry = Geometry::with_over_provisioning(4096, 16, 3000, 0.6).unwrap();
+    let weights = || (0..geometry.logical_pages).map(|lpn| 1.0 / f64::from(1 + lpn % 97)).collect();
+    let mut all = Dead::default();
+    for placement in PLACEMENTS {
+        for seed in 0..3 {
+            let context = Context { geometry, seed, page_weights: Some(&weights) };
+            let spec = Spec::parse(placement.info.name).unwrap();
+            let check = Interleaved { context, victim: placement.victim, seed };
+            match visit_placement(&spec, &context, check).unwrap() {
+                Ok(dead) => {
+                    all.waiting += dead.waiting;
+                    all.under_way += dead.under_way;
+                }
+                Err(BuildError::TooSmall { .. }) => {}
+                Err(error) => panic!("{}: {error}", placement.info.name),
+            }
+        }
+    }
+    assert!(all.waiting > 100 && all.under_way > 100, "{all:?}");
 }

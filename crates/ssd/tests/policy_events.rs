@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use placement::{Block, BuildError, Death, Device, Placement, Previous, Survivors, build_victim};
-use registry::{Info, Spec};
+use registry::Spec;
 use ssd::drive::device::{Drive, Submission};
 use ssd::drive::media::Media;
 use ssd::drive::schemes::Scheme;
@@ -215,24 +215,25 @@ fn the_own_choice_is_refused_where_the_policy_has_none() {
     assert!(refused.to_string().contains("take another victim policy"), "{refused}");
 }
 
-/// The same policy on four planes, with time: the host writes while erase blocks are cleaned and
-/// closed early.
-#[test]
-fn the_timed_drive_asks_and_tells_the_same() {
+/// A drive with two planes a channel, each of which wrote 3000 skewed pages; how often it wrote
+/// each page.
+fn written_drive<P: Placement>(
+    policy: impl FnOnce(Geometry) -> P,
+    victim: &str,
+    channels: &str,
+) -> (Drive<PageMappedScheme<P>>, Vec<u32>) {
     let profile = drive::profile(&[
         ("media.planes_per_die", "2"),
-        ("media.channels", "2"),
+        ("media.channels", channels),
         ("media.erase_blocks_per_plane", "64"),
     ]);
     let layout = profile.layout();
     let geometry = layout.geometry(profile.logical_pages());
-    let heard = Arc::new(Mutex::new(Heard::default()));
-    let policy = Watcher::new(geometry, &heard);
-    let victims = own(geometry, &policy, layout.planes() as usize);
-    let info: &Info = &INFO;
-    let args = info.accept(&Spec::parse("page_mapped").unwrap()).unwrap();
+    let context = placement::Context { geometry, seed: 1, page_weights: None };
+    let planes = layout.planes() as usize;
+    let victims = build_victim(&Spec::parse(victim).unwrap(), &context, planes).unwrap();
     let settings = Settings {
-        args: &args,
+        args: &INFO.accept(&Spec::parse("page_mapped").unwrap()).unwrap(),
         layout: &layout,
         logical_pages: geometry.logical_pages,
         cleaning: &profile.cleaning,
@@ -240,11 +241,12 @@ fn the_timed_drive_asks_and_tells_the_same() {
         copy_back: false,
         endurance: Vec::new(),
     };
-    let scheme = PageMappedScheme::new(settings, "watcher", policy, victims).unwrap();
+    let scheme = PageMappedScheme::new(settings, "tested", policy(geometry), victims).unwrap();
     let mut drive = Drive::new(&profile, scheme, Media::new(&profile.media));
-    let (mut dice, mut done, mut written) =
-        (SplitMix(3), Vec::new(), vec![0_u32; geometry.logical_pages as usize]);
-    for number in 0..12_000_u32 {
+    let (mut dice, mut done) = (SplitMix(3), Vec::new());
+    let mut written = vec![0_u32; geometry.logical_pages as usize];
+    let writes = 3000 * layout.planes();
+    for number in 0..writes {
         let pages = geometry.logical_pages;
         let lpn = if number < pages { number } else { skewed(&mut dice, pages) };
         written[lpn as usize] += 1;
@@ -258,7 +260,7 @@ fn the_timed_drive_asks_and_tells_the_same() {
             handle: number,
         };
         drive.submit(at, submission, &mut done);
-        while drive.outstanding() >= 8 {
+        while drive.outstanding() >= 2 * layout.planes() {
             let next = drive.next_time().unwrap();
             drive.step_at(next, &mut done);
         }
@@ -266,8 +268,18 @@ fn the_timed_drive_asks_and_tells_the_same() {
     while let Some(next) = drive.next_time() {
         drive.step_at(next, &mut done);
     }
-    assert_eq!(done.len(), 12_000);
+    assert_eq!(done.len(), writes as usize);
     drive.scheme().audit().unwrap();
+    assert_eq!(drive.scheme().worn_out(), None, "no erase block has a limit");
+    (drive, written)
+}
+
+/// The same policy on four planes, with time: the host writes while erase blocks are cleaned and
+/// closed early.
+#[test]
+fn the_timed_drive_asks_and_tells_the_same() {
+    let heard = Arc::new(Mutex::new(Heard::default()));
+    let (drive, written) = written_drive(|geometry| Watcher::new(geometry, &heard), "own", "2");
     let heard = heard.lock().unwrap();
     let counters = drive.scheme().counters();
     assert_eq!((heard.victims, heard.moved >= counters.relocated_pages), (counters.erases, true));
@@ -280,4 +292,74 @@ fn the_timed_drive_asks_and_tells_the_same() {
     let again: u32 = written.iter().map(|writes| writes.saturating_sub(1)).sum();
     let heard = heard.deaths.len() as u32;
     assert!((again * 19 / 20..=again).contains(&heard), "{heard} of {again}");
+}
+
+/// Wants an erase block of each of its streams closed whenever it is asked: more than any policy
+/// gains from, and no reason to fail.
+struct Closer {
+    /// Whether it asks only once between two writes of the host.
+    is_patient: bool,
+    to_close: u32,
+    /// How often it was asked since the host wrote last.
+    asked: (u64, u32),
+}
+
+impl Closer {
+    const fn new(is_patient: bool) -> Self {
+        Self { is_patient, to_close: 0, asked: (0, 0) }
+    }
+}
+
+impl Placement for Closer {
+    const PER_STREAM: bool = false;
+    const USES_PREVIOUS: bool = false;
+
+    fn streams(&self) -> usize {
+        2
+    }
+
+    fn host_stream(
+        &mut self,
+        _lpn: Lpn,
+        _previous: Option<Previous>,
+        _device: &Device,
+    ) -> StreamId {
+        StreamId(0)
+    }
+
+    fn relocation_streams(&mut self, _: Survivors<'_>, _: &Device, to: &mut [StreamId]) {
+        to.fill(StreamId(1));
+    }
+
+    fn stream_to_close(&mut self, device: &Device) -> Option<StreamId> {
+        let (at, times) = self.asked;
+        self.asked = (device.clock, if at == device.clock { times + 1 } else { 1 });
+        if self.is_patient && self.asked.1 > 3 {
+            return None;
+        }
+        assert!(self.asked.1 < 1000, "cleaning goes on for ever, as closing undoes what it gains");
+        self.to_close = (self.to_close + 1) % 3;
+        self.to_close.checked_sub(1).map(StreamId)
+    }
+}
+
+#[test]
+fn closing_whatever_is_open_does_not_stop_cleaning() {
+    let context = placement::Context { geometry: geometry(), seed: 1, page_weights: None };
+    let victims = build_victim(&Spec::parse("greedy").unwrap(), &context, 1).unwrap();
+    let mut ftl = PageMapped::new(geometry(), "closer", Closer::new(false), victims).unwrap();
+    let mut dice = SplitMix(7);
+    (0..4000).for_each(|lpn| ftl.write(Lpn(lpn), 0));
+    (0..20_000).for_each(|_| ftl.write(Lpn(skewed(&mut dice, 4000)), 0));
+    ftl.audit().unwrap();
+    assert!(ftl.counters().unused_pages > 1000, "{:?}", ftl.counters());
+}
+
+/// What is closed on one plane is room that survivors on another may need: there each closes only
+/// before a cleaning of its own.
+#[test]
+fn closing_does_not_take_the_room_of_a_cleaning_that_is_under_way() {
+    let (drive, _) = written_drive(|_| Closer::new(true), "greedy", "8");
+    let counters = drive.scheme().ftl().counters();
+    assert!(counters.unused_pages > 100, "{counters:?}");
 }

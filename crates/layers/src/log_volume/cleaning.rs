@@ -202,11 +202,11 @@ impl<P: Placement> LogVolume<P> {
         // Where nothing is free, there is as much room at the frontiers as the segment has valid
         // pages whose cleaning was cut short: recovery goes on in each stream where it found the
         // last page.
-        while let Some(stream) = self.ftl.stream_to_close() {
+        let has_free = self.ftl.free_blocks(0) > 0;
+        while has_free && let Some(stream) = self.ftl.stream_to_close(0) {
             self.send_run(stream, actions);
             self.ftl.close(stream, 0);
         }
-        let has_free = self.ftl.free_blocks(0) > 0;
         let victim = if has_free {
             self.ftl.choose_victim(self.host.last_stream(), 0)
         } else {

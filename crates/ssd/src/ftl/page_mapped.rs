@@ -76,6 +76,10 @@ pub struct PageMapped<P, V> {
     cleaning: Cleaning,
     /// Erase blocks that were emptied and are not erased yet: no victims.
     pub(super) emptied: Vec<EraseBlockId>,
+    /// Frontiers that are to be closed early; empty until a policy wants one closed.
+    to_close: Vec<bool>,
+    /// When the policy was last asked what to close.
+    asked_at: Option<u64>,
 }
 
 pub(super) const UNMAPPED: u32 = u32::MAX;
@@ -155,6 +159,8 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
             },
             cleaning: Cleaning::default(),
             emptied: Vec::new(),
+            to_close: Vec::new(),
+            asked_at: None,
         })
     }
 
@@ -369,15 +375,35 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
         }
     }
 
-    /// The next stream whose open erase block the policy wants closed early.
-    pub fn stream_to_close(&mut self) -> Option<StreamId> {
-        self.placement.stream_to_close(&self.device)
+    /// The next stream whose open erase block in a lane is to be [closed](Self::close) early: asked
+    /// before a cleaning begins there.
+    ///
+    /// The policy is asked once between two writes of the host, or closing could undo what each
+    /// cleaning gains. What it wants is done in each lane before the next cleaning there: one that
+    /// is under way may need the room.
+    pub fn stream_to_close(&mut self, lane: u32) -> Option<StreamId> {
+        if self.asked_at != Some(self.device.clock) {
+            self.asked_at = Some(self.device.clock);
+            while let Some(stream) = self.placement.stream_to_close(&self.device) {
+                self.to_close.resize(self.frontiers.len(), false);
+                for lane in 0..self.lanes.count() {
+                    let place = self.lanes.of_stream(stream, lane);
+                    self.to_close[place] = self.has_room(stream, lane);
+                }
+            }
+        }
+        if self.to_close.is_empty() {
+            return None;
+        }
+        let mut streams = (0..self.device.streams.len() as u32).map(StreamId);
+        streams.find(|&stream| self.to_close[self.lanes.of_stream(stream, lane)])
     }
 
     /// Closes a stream's open erase block in a lane, if there is one. What is left of it stays
     /// unwritten until it is erased.
     pub fn close(&mut self, stream: StreamId, lane: u32) {
         let place = self.lanes.of_stream(stream, lane);
+        self.close_no_more(place);
         let Frontier { next, end } = self.frontiers[place];
         if next < end {
             self.counters.unused_pages += u64::from(end - next);
@@ -387,10 +413,17 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
         }
     }
 
-    /// Closes what the policy wants closed early, in every lane.
-    pub fn close_early(&mut self) {
-        while let Some(stream) = self.stream_to_close() {
-            (0..self.lanes.count()).for_each(|lane| self.close(stream, lane));
+    /// The erase block that was to be closed is closed.
+    fn close_no_more(&mut self, place: usize) {
+        if let Some(to_close) = self.to_close.get_mut(place) {
+            *to_close = false;
+        }
+    }
+
+    /// Closes what the policy wants closed early in a lane, before a cleaning begins there.
+    pub fn close_early(&mut self, lane: u32) {
+        while let Some(stream) = self.stream_to_close(lane) {
+            self.close(stream, lane);
         }
     }
 
@@ -399,8 +432,9 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
         self.device.blocks[block as usize] =
             Block { valid: 0, stream: stream.0 as u16, opened_at: self.device.clock as u32 };
         self.device.streams[stream.index()].erase_blocks += 1;
-        self.frontiers[self.lanes.of_stream(stream, lane)] =
-            Frontier { next: block * pages, end: (block + 1) * pages };
+        let place = self.lanes.of_stream(stream, lane);
+        self.frontiers[place] = Frontier { next: block * pages, end: (block + 1) * pages };
+        self.close_no_more(place);
     }
 
     /// Relocation may open an erase block for this very stream. Then the reserve is enough, but it
@@ -408,7 +442,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
     #[cold]
     fn clean_until_room(&mut self, stream: StreamId, lane: u32) {
         while !self.make_room(stream, lane) {
-            self.close_early();
+            self.close_early(lane);
             let victim = self.choose_victim(stream, lane);
             self.clean(victim, lane);
         }

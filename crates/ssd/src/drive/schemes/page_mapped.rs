@@ -371,7 +371,7 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
             self.wears_out(lane);
             return;
         }
-        self.ftl.close_early();
+        self.ftl.close_early(lane);
         let needy = match self.lanes[lane as usize].waiting.front() {
             Some(waiting) => self.ftl.host_stream(waiting.lpn),
             None => StreamId(0),

@@ -3,7 +3,7 @@
 
 use units::Lpn;
 
-use super::lists::{Lists, NONE};
+use crate::drive::lists::{Lists, NONE};
 
 /// The order of BPLRU (Kim and Ahn, FAST 2008) without its page padding, which would be reads, and
 /// without its rule that an erase block written in sequence goes first.

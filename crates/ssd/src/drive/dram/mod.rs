@@ -5,7 +5,6 @@
 //! four bytes a logical page, which exists only if they do.
 
 mod erase_block_order;
-pub(super) mod lists;
 mod read_ahead;
 mod read_cache;
 mod write_buffer;

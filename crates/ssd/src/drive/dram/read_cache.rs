@@ -2,7 +2,7 @@
 
 use units::Lpn;
 
-use super::lists::{Lists, NONE};
+use crate::drive::lists::{Lists, NONE};
 
 /// Where a page stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

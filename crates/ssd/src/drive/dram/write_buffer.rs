@@ -3,7 +3,7 @@
 use units::Lpn;
 
 use super::erase_block_order::EraseBlockOrder;
-use super::lists::{Lists, NONE};
+use crate::drive::lists::{Lists, NONE};
 use crate::drive::profile::{FlushOrder, FlushRule, WriteBufferConfig};
 
 #[cfg(test)]

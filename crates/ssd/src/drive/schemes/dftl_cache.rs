@@ -1,7 +1,7 @@
 //! The cached mapping table of DFTL: which entries of the map are in DRAM, and which of them the
 //! flash does not know yet.
 
-use crate::drive::dram::lists::{Lists, NONE};
+use crate::drive::lists::{Lists, NONE};
 use crate::ftl::Divider;
 
 /// Lists by recency.

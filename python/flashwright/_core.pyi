@@ -234,6 +234,12 @@ def patterns() -> list[dict[str, Any]]:
 def schemes() -> list[dict[str, Any]]:
     """Every FTL scheme that a profile may name, as dicts like those of `registry`."""
 
+def causes() -> list[tuple[str, str]]:
+    """Every cause that the dies work for: its name in results, and what belongs to it."""
+
+def delays() -> list[str]:
+    """Names of what may delay a request, in the order of tables."""
+
 class Requests:
     """Reads and writes by address, that can be played any number of times.
 

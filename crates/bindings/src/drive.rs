@@ -4,6 +4,8 @@ use placement::PLACEMENTS;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use ssd::drive::load::{Job, Pace};
+use ssd::drive::measure::Delay;
+use ssd::drive::media::Cause;
 use ssd::drive::profile::{self, PROFILES, Profile};
 use ssd::drive::run::{Outcome, RunError, Settings, simulate_jobs};
 use ssd::drive::schemes::SCHEMES;
@@ -128,6 +130,18 @@ fn pattern_dicts(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
 #[pyfunction(name = "schemes")]
 fn scheme_dicts(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     info_dicts(py, SCHEMES.iter().copied())
+}
+
+/// Every cause that the dies work for: its name in results, and what belongs to it.
+#[pyfunction]
+fn causes() -> Vec<(&'static str, &'static str)> {
+    Cause::ALL.iter().map(|cause| (cause.name(), cause.summary())).collect()
+}
+
+/// Names of what may delay a request, in the order of tables.
+#[pyfunction]
+fn delays() -> Vec<&'static str> {
+    Delay::ALL.iter().map(|delay| delay.name()).collect()
 }
 
 /// `pages` are those that the requests touch.
@@ -318,5 +332,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(profile_summary, module)?)?;
     module.add_function(wrap_pyfunction!(pattern_dicts, module)?)?;
     module.add_function(wrap_pyfunction!(scheme_dicts, module)?)?;
+    module.add_function(wrap_pyfunction!(causes, module)?)?;
+    module.add_function(wrap_pyfunction!(delays, module)?)?;
     module.add_function(wrap_pyfunction!(simulate_drive, module)?)
 }

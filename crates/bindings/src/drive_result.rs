@@ -98,7 +98,7 @@ fn latency_dict<'py>(py: Python<'py>, latency: &LatencySummary) -> PyResult<Boun
 
 fn delays_dict<'py>(py: Python<'py>, summary: &OpSummary) -> PyResult<Bound<'py, PyDict>> {
     let all = PyDict::new(py);
-    for (delay, found) in Delay::ALL.into_iter().zip(summary.delays.into_array()) {
+    for (delay, found) in Delay::ALL.into_iter().zip(summary.delays.0) {
         let DelaySummary {
             delayed,
             share_of_requests,
@@ -125,11 +125,9 @@ fn delays_dict<'py>(py: Python<'py>, summary: &OpSummary) -> PyResult<Bound<'py,
 
 fn die_share_dict<'py>(py: Python<'py>, share: &DieShare) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    dict.set_item("host", share.host)?;
-    dict.set_item("mapping", share.mapping)?;
-    dict.set_item("cleaning", share.cleaning)?;
-    dict.set_item("wear_levelling", share.wear_levelling)?;
-    dict.set_item("idle", share.idle)?;
+    for (name, part) in share.named() {
+        dict.set_item(name, part)?;
+    }
     Ok(dict)
 }
 
@@ -146,22 +144,14 @@ fn counters<'py>(py: Python<'py>, dict: &Bound<'py, PyDict>, outcome: &Outcome) 
     dict.set_item("transferred_bytes", outcome.media.bytes_transferred)?;
     dict.set_item("multi_plane_commands", outcome.media.multi_plane_commands)?;
     dict.set_item("suspensions", outcome.media.suspensions)?;
-    let scheme = &outcome.scheme;
-    dict.set_item("host_page_writes", scheme.host_page_writes)?;
-    dict.set_item("relocated_pages", scheme.relocated_pages)?;
-    dict.set_item("wear_moved_pages", scheme.wear_moved_pages)?;
-    dict.set_item("mapping_page_writes", scheme.mapping_page_writes)?;
-    dict.set_item("mapping_hits", scheme.mapping_hits)?;
-    dict.set_item("mapping_misses", scheme.mapping_misses)?;
-    dict.set_item("trimmed_pages", scheme.trimmed_pages)?;
     let merges = PyDict::new(py);
-    merges.set_item("switch", scheme.switch_merges)?;
-    merges.set_item("partial", scheme.partial_merges)?;
-    merges.set_item("full", scheme.full_merges)?;
+    for (name, count) in outcome.scheme.named() {
+        match name.strip_suffix("_merges") {
+            Some(kind) => merges.set_item(kind, count)?,
+            None => dict.set_item(name, count)?,
+        }
+    }
     dict.set_item("merges", merges)?;
-    dict.set_item("erases", scheme.erases)?;
-    dict.set_item("wear_moves", scheme.wear_moves)?;
-    dict.set_item("retired_blocks", scheme.retired_blocks)?;
     dict.set_item("erases_mean", outcome.wear.erases_mean)?;
     dict.set_item("erases_stddev", outcome.wear.erases_stddev)?;
     dict.set_item("erases_min", outcome.wear.erases_min)?;
@@ -216,9 +206,9 @@ fn timeline(outcome: &Outcome) -> PyResult<Option<String>> {
 }
 
 /// A table: its columns as a dict of arrays.
-fn table<'py, const N: usize>(
+fn table<'py>(
     py: Python<'py>,
-    columns: [(&str, Bound<'py, PyAny>); N],
+    columns: impl IntoIterator<Item = (&'static str, Bound<'py, PyAny>)>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for (name, column) in columns {
@@ -345,16 +335,13 @@ fn die_table<'py>(
     let shares: Vec<DieShare> =
         outcome.dies.iter().map(|busy| DieShare::of(busy, outcome.elapsed)).collect();
     let dies = 0..outcome.dies.len() as u32;
-    table(
-        py,
-        [
-            ("die", array(py, dies.clone())),
-            ("channel", array(py, dies.map(|die| layout.channel_of_die(die)))),
-            ("host", array(py, shares.iter().map(|share| share.host))),
-            ("mapping", array(py, shares.iter().map(|share| share.mapping))),
-            ("cleaning", array(py, shares.iter().map(|share| share.cleaning))),
-            ("wear_levelling", array(py, shares.iter().map(|share| share.wear_levelling))),
-            ("idle", array(py, shares.iter().map(|share| share.idle))),
-        ],
-    )
+    let places = [
+        ("die", array(py, dies.clone())),
+        ("channel", array(py, dies.map(|die| layout.channel_of_die(die)))),
+    ];
+    let of_cause = |cause: Cause| {
+        (cause.name(), array(py, shares.iter().map(move |share| share.by_cause[cause as usize])))
+    };
+    let idle = ("idle", array(py, shares.iter().map(|share| share.idle)));
+    table(py, places.into_iter().chain(Cause::ALL.map(of_cause)).chain([idle]))
 }

@@ -1,7 +1,9 @@
 //! Speed of the simulated drive on the drive that simulators are compared on (profile `a16`):
 //! random reads, random writes under cleaning, and the making of a large full drive.
 //!
-//! Prints one line a case. Wall time on a shared machine drifts: compare lines of one run.
+//! Prints one line a case. Wall time on a shared machine drifts: compare lines of one run. With
+//! `OP REQUESTS` it runs one case, once, so that instructions can be counted (callgrind): those of
+//! two lengths, subtracted, leave the preparation out.
 
 use std::time::Instant;
 
@@ -85,6 +87,17 @@ fn show(name: &str, outcome: &Outcome) {
 
 fn main() {
     let a16 = profile::load("a16").expect("the profile is built in");
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [op, requests, ..] = &arguments[..]
+        && let Ok(requests) = requests.parse()
+    {
+        let (op, state) = if op == "read" {
+            (IoOp::Read, State::Filled)
+        } else {
+            (IoOp::Write, State::Aged { overwrites: 0.5 })
+        };
+        return show("a16, one case", &run(&a16, op, requests, state));
+    }
     for _ in 0..3 {
         show("a16 random reads, filled", &run(&a16, IoOp::Read, 10_000_000, State::Filled));
         show(

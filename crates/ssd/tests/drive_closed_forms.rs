@@ -48,12 +48,7 @@ fn times(media: &mut Media, commands: &[(Picos, Command)]) -> Vec<Picos> {
             for done in done.drain(..) {
                 ends[done.command.tag.number() as usize] = media.now();
                 let delays = done.delays;
-                let sum = delays.die_busy
-                    + delays.cleaning
-                    + delays.wear_levelling
-                    + delays.erase
-                    + delays.channel
-                    + delays.service;
+                let sum = delays.total();
                 assert_eq!(
                     sum,
                     if done.command.cause == Cause::Host {

@@ -112,7 +112,10 @@ def _greatest_delay(result: dict[str, Any]) -> str | None:
         "buffer": f"Requests spend {share} of their time waiting for room in the write buffer.",
         "service": f"Requests spend {share} of their time in the flash itself, which even an idle "
         "drive takes.",
-    }[delay]
+    }.get(
+        delay,
+        f"Requests spend {share} of their time waiting for dies at work on {words.DELAYS[delay]}.",
+    )
 
 
 def facts(result: dict[str, Any]) -> list[Fact]:

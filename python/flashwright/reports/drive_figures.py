@@ -32,6 +32,8 @@ CAUSE_COLOURS = {
     "wear_levelling": "@c3",
     "idle": "@grid",
 }
+# Of a cause or delay that has none above.
+OTHER_COLOUR = "@c8"
 MOST_DIES_DRAWN = 256
 
 # Steps of a curve closer than this, in decades, are left out: nobody sees them.
@@ -125,7 +127,7 @@ def delay_bars(
                 "x": shares,
                 "customdata": [short_time(found[delay]["mean"]) for found in delays.values()],
                 "hovertemplate": "%{customdata} (%{x:.1%})<extra>" + name + "</extra>",
-                "marker": {"color": DELAY_COLOURS[delay]},
+                "marker": {"color": DELAY_COLOURS.get(delay, OTHER_COLOUR)},
             }
         )
     layout = axes(
@@ -151,7 +153,7 @@ def share_bars(labels: Sequence[str], shares: Columns) -> tuple[list[Any], dict[
             "y": list(labels),
             "x": list(shares[cause]),
             "hovertemplate": "%{y}: %{x:.1%}<extra>" + name + "</extra>",
-            "marker": {"color": CAUSE_COLOURS[cause]},
+            "marker": {"color": CAUSE_COLOURS.get(cause, OTHER_COLOUR)},
         }
         for number, (cause, name) in enumerate(CAUSES.items())
         if any(shares[cause])
@@ -185,7 +187,7 @@ def dies_figure(columns: Columns) -> Figure:
             "x": places,
             "y": causes[cause],
             "hovertemplate": what + " %{x}: %{y:.1%}<extra>" + name + "</extra>",
-            "marker": {"color": CAUSE_COLOURS[cause]},
+            "marker": {"color": CAUSE_COLOURS.get(cause, OTHER_COLOUR)},
         }
         for number, (cause, name) in enumerate(CAUSES.items())
         if any(causes[cause])

@@ -8,18 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from flashwright import _core
 from flashwright._text import alpha, count, percent, short_count, significant, size, span
 
-DELAYS = {
-    "queue": "queue",
-    "channel": "channel",
-    "die_busy": "die busy",
-    "cleaning": "cleaning",
-    "wear_levelling": "wear levelling",
-    "erase": "erase",
-    "service": "flash itself",
-    "buffer": "buffer full",
-}
+_NAMES = {"service": "flash itself", "buffer": "buffer full"}
+DELAYS = {delay: _NAMES.get(delay, delay.replace("_", " ")) for delay in _core.delays()}
 DELAYS_EXPLAINED = (
     "Queue is everything outside the flash: the host's queue, controller, link. Buffer full: "
     "waited for room in the write buffer behind other pages. Channel: waited for it. Die busy: the "
@@ -27,11 +20,7 @@ DELAYS_EXPLAINED = (
     "drive itself. Flash itself is what an idle drive would take, too."
 )
 CAUSES = {
-    "host": "host",
-    "mapping": "mapping",
-    "cleaning": "cleaning",
-    "wear_levelling": "wear levelling",
-    "idle": "idle",
+    cause: cause.replace("_", " ") for cause in (*(name for name, _ in _core.causes()), "idle")
 }
 LATENCY_KEYS = ("mean", "p50", "p99", "p999", "max")
 LATENCY_NAMES = ("mean", "median", "99 %", "99.9 %", "longest")
@@ -75,7 +64,7 @@ def operations(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def internal(share: Mapping[str, float]) -> float:
     """Give the share of the dies' time that the drive spends on itself."""
-    return share["mapping"] + share["cleaning"] + share["wear_levelling"]
+    return sum(share[cause] for cause in CAUSES if cause not in {"host", "idle"})
 
 
 def pace(result: Mapping[str, Any]) -> str:

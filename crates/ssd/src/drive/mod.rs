@@ -5,8 +5,10 @@
 //! plays requests on it at a [`load::Pace`], and [`measure`]s.
 
 mod build;
+mod counters;
 pub mod device;
 pub mod dram;
+mod layout;
 pub mod load;
 pub mod measure;
 pub mod media;
@@ -15,5 +17,6 @@ pub mod run;
 pub mod schemes;
 pub mod state;
 pub mod time;
+pub mod timers;
 
 pub use build::{DriveError, DriveVisitor, visit_drive};

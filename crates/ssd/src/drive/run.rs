@@ -325,7 +325,7 @@ impl Meter {
         Self {
             latencies: Latencies::new(),
             jobs: vec![JobOutcome::default(); jobs],
-            over_time: OverTime::new(drive.now(), OverTime::FIRST_LENGTH, counters.clone()),
+            over_time: OverTime::new(drive.now(), OverTime::FIRST_LENGTH, counters),
             from: drive.now(),
             scheme: counters,
             media: *drive.media().counters(),

@@ -17,9 +17,10 @@ pub use contents::{Contents, Found};
 
 use self::host::{Host, Line};
 use self::ops::{Op, OpKind, Ops};
+use crate::drive::counters::counters;
 use crate::drive::dram::{ReadAhead, ReadCache, WriteBuffer};
 use crate::drive::measure::RequestDelays;
-use crate::drive::media::{Delays, Done, Media, Tag};
+use crate::drive::media::{Class, Delays, Done, Media, Tag};
 use crate::drive::profile::Profile;
 use crate::drive::schemes::{Scheme, WornOut};
 use crate::drive::time::{Picos, picos_of_micros};
@@ -85,32 +86,19 @@ type Slot = u32;
 /// slower; 32 KiB take 0.1 ms on SATA.
 const PART_BYTES: u32 = 32 * 1024;
 
-/// What a drive did besides flash operations.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DriveCounters {
-    /// Pages of host reads answered from the write-back buffer or the controller's memory.
-    pub pages_from_memory: u64,
-    /// Pages of host reads that held no data.
-    pub unmapped_pages: u64,
-    /// Pages read because the host wrote only a part of them.
-    pub filled_pages: u64,
-    /// Bytes that the host read.
-    pub read_bytes: u64,
-    /// Bytes that the host wrote.
-    pub written_bytes: u64,
-}
-
-impl DriveCounters {
-    /// What was counted since then.
-    #[must_use]
-    pub fn since(&self, before: &Self) -> Self {
-        Self {
-            pages_from_memory: self.pages_from_memory - before.pages_from_memory,
-            unmapped_pages: self.unmapped_pages - before.unmapped_pages,
-            filled_pages: self.filled_pages - before.filled_pages,
-            read_bytes: self.read_bytes - before.read_bytes,
-            written_bytes: self.written_bytes - before.written_bytes,
-        }
+counters! {
+    /// What a drive did besides flash operations.
+    pub struct DriveCounters {
+        /// Pages of host reads answered from the write-back buffer or the controller's memory.
+        pages_from_memory,
+        /// Pages of host reads that held no data.
+        unmapped_pages,
+        /// Pages read because the host wrote only a part of them.
+        filled_pages,
+        /// Bytes that the host read.
+        read_bytes,
+        /// Bytes that the host wrote.
+        written_bytes,
     }
 }
 
@@ -426,10 +414,10 @@ impl<S: Scheme> Drive<S> {
         if held_back > 0 {
             match op.kind {
                 // A scheme holds a write back only until cleaning has made room,
-                OpKind::Write | OpKind::Flush => delays.cleaning += held_back,
+                OpKind::Write | OpKind::Flush => delays.die[Class::Cleaning as usize] += held_back,
                 // and a read until it knows where the page lies.
                 OpKind::Read | OpKind::Fill | OpKind::FlushFill | OpKind::Ahead => {
-                    delays.die_busy += held_back;
+                    delays.die[Class::DieBusy as usize] += held_back;
                 }
             }
         }

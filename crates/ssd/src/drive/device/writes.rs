@@ -361,18 +361,14 @@ impl<S: Scheme> Drive<S> {
 /// What a write waited for while the buffer was full: the page that made room tells, as far back as
 /// the write had waited. The rest of that page's time lies before the write.
 fn scaled(delays: &Delays, waited: Picos) -> Delays {
-    let &Delays { die_busy, cleaning, wear_levelling, erase, channel, service } = delays;
-    let total = die_busy + cleaning + wear_levelling + erase + channel + service;
+    let total = delays.total();
     if total <= waited {
         return *delays;
     }
     let part = |time: Picos| (u128::from(time) * u128::from(waited) / u128::from(total)) as Picos;
     Delays {
-        die_busy: part(die_busy),
-        cleaning: part(cleaning),
-        wear_levelling: part(wear_levelling),
-        erase: part(erase),
-        channel: part(channel),
-        service: part(service),
+        die: delays.die.map(part),
+        channel: part(delays.channel),
+        service: part(delays.service),
     }
 }

@@ -1,7 +1,5 @@
 //! What the dies spent their time on.
 
-use serde::Serialize;
-
 use crate::drive::media::{Cause, FlashOp};
 use crate::drive::time::Picos;
 
@@ -10,16 +8,10 @@ use crate::drive::time::Picos;
 pub type BusyTime = [[Picos; Cause::ALL.len()]; FlashOp::ALL.len()];
 
 /// Shares of the time of a die, or of all dies, 0 ... 1, which add up to 1.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DieShare {
-    /// Work for the host.
-    pub host: f64,
-    /// Translation pages.
-    pub mapping: f64,
-    /// Relocation, merges, erases.
-    pub cleaning: f64,
-    /// Moves that even out wear.
-    pub wear_levelling: f64,
+    /// Work, in the order of [`Cause::ALL`].
+    pub by_cause: [f64; Cause::ALL.len()],
     /// Nothing to do.
     pub idle: f64,
 }
@@ -54,11 +46,10 @@ impl DieShare {
         }
         let all = u128::from(elapsed) * dies.len() as u128;
         if all == 0 {
-            return Self { host: 0.0, mapping: 0.0, cleaning: 0.0, wear_levelling: 0.0, idle: 1.0 };
+            return Self { by_cause: [0.0; Cause::ALL.len()], idle: 1.0 };
         }
-        let [host, mapping, cleaning, wear_levelling] = by_cause.map(|sum| sum as f64 / all as f64);
         let idle = (all - by_cause.iter().sum::<u128>()) as f64 / all as f64;
-        let share = Self { host, mapping, cleaning, wear_levelling, idle };
+        let share = Self { by_cause: by_cause.map(|sum| sum as f64 / all as f64), idle };
         assert!(
             (share.busy() + idle - 1.0).abs() < 1e-9,
             "the shares of the dies' time do not add up: {share:?}"
@@ -66,16 +57,25 @@ impl DieShare {
         share
     }
 
+    /// By name: of each cause, and idle.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        Cause::ALL.iter().map(|cause| cause.name()).zip(self.by_cause).chain([("idle", self.idle)])
+    }
+
     /// All but idle.
     #[must_use]
     pub fn busy(&self) -> f64 {
-        self.host + self.internal()
+        self.by_cause.iter().sum()
     }
 
     /// What the host did not ask for.
     #[must_use]
     pub fn internal(&self) -> f64 {
-        self.mapping + self.cleaning + self.wear_levelling
+        Cause::ALL
+            .into_iter()
+            .filter(|&cause| cause != Cause::Host)
+            .map(|cause| self.by_cause[cause as usize])
+            .sum()
     }
 }
 
@@ -98,18 +98,12 @@ mod tests {
         die[FlashOp::Erase as usize][Cause::Cleaning as usize] = 125;
         die[FlashOp::CopyBack as usize][Cause::WearLevelling as usize] = 25;
         die[FlashOp::Read as usize][Cause::Mapping as usize] = 100;
-        let expected = DieShare {
-            host: 0.25,
-            mapping: 0.1,
-            cleaning: 0.125,
-            wear_levelling: 0.025,
-            idle: 0.5,
-        };
+        let expected = DieShare { by_cause: [0.25, 0.1, 0.125, 0.025], idle: 0.5 };
         let found = DieShare::of(&die, 1000);
         assert_eq!(found, expected);
         assert!((found.busy() - 0.5).abs() < 1e-12 && (found.internal() - 0.25).abs() < 1e-12);
         let total = DieShare::total(&[die, BusyTime::default()], 1000);
-        assert_eq!((total.host, total.idle), (0.125, 0.75));
+        assert_eq!((total.by_cause[Cause::Host as usize], total.idle), (0.125, 0.75));
     }
 
     #[test]

@@ -1,47 +1,61 @@
 //! Latencies of requests, by operation and by what delayed them.
 
+use std::ops::{Index, IndexMut};
+
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use units::{IoOp, Nanos};
 
-use crate::drive::media::Delays;
+use crate::drive::media::{Class, Delays};
 use crate::drive::time::{PICOS_PER_NANO, Picos, nanos_of};
 
 /// Where the time of a request may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
 pub enum Delay {
     /// Everything outside the flash: the host's queue, the controller, the link.
-    Queue = 0,
+    Queue,
     /// Waited for the channel.
-    Channel = 1,
-    /// Waited while the die worked for the host or on mapping pages.
-    DieBusy = 2,
-    /// Waited while the die read or programmed for cleaning.
-    Cleaning = 3,
-    /// Waited while the die moved data to even out wear.
-    WearLevelling = 4,
-    /// Waited while the die erased, for whatever cause.
-    Erase = 5,
+    Channel,
+    /// Waited while the die was busy with this.
+    Die(Class),
     /// The flash commands' own time: what an idle drive would take, too.
-    Service = 6,
+    Service,
     /// Waited for room in the write-back buffer behind other pages that were on their way to flash:
     /// the page that made room in the end tells the other causes.
-    Buffer = 7,
+    Buffer,
 }
 
 impl Delay {
+    /// How many there are.
+    pub const COUNT: usize = Class::COUNT + 4;
+
     /// All, in the order of their numbers.
-    pub const ALL: [Self; 8] = [
-        Self::Queue,
-        Self::Channel,
-        Self::DieBusy,
-        Self::Cleaning,
-        Self::WearLevelling,
-        Self::Erase,
-        Self::Service,
-        Self::Buffer,
-    ];
+    pub const ALL: [Self; Self::COUNT] = {
+        let mut all = [Self::Queue; Self::COUNT];
+        all[Self::Channel.number()] = Self::Channel;
+        let mut class = 0;
+        while class < Class::COUNT {
+            let delay = Self::Die(Class::ALL[class]);
+            all[delay.number()] = delay;
+            class += 1;
+        }
+        all[Self::Service.number()] = Self::Service;
+        all[Self::Buffer.number()] = Self::Buffer;
+        all
+    };
+
+    /// Its place in [`Delay::ALL`].
+    #[inline]
+    #[must_use]
+    pub const fn number(self) -> usize {
+        match self {
+            Self::Queue => 0,
+            Self::Channel => 1,
+            Self::Die(class) => 2 + class as usize,
+            Self::Service => 2 + Class::COUNT,
+            Self::Buffer => 3 + Class::COUNT,
+        }
+    }
 
     /// The name in tables and files.
     #[must_use]
@@ -49,60 +63,36 @@ impl Delay {
         match self {
             Self::Queue => "queue",
             Self::Channel => "channel",
-            Self::DieBusy => "die_busy",
-            Self::Cleaning => "cleaning",
-            Self::WearLevelling => "wear_levelling",
-            Self::Erase => "erase",
+            Self::Die(class) => class.name(),
             Self::Service => "service",
             Self::Buffer => "buffer",
         }
     }
 }
 
-/// Something for each [`Delay`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct ByDelay<T> {
-    /// Of [`Delay::Queue`].
-    pub queue: T,
-    /// Of [`Delay::Channel`].
-    pub channel: T,
-    /// Of [`Delay::DieBusy`].
-    pub die_busy: T,
-    /// Of [`Delay::Cleaning`].
-    pub cleaning: T,
-    /// Of [`Delay::WearLevelling`].
-    pub wear_levelling: T,
-    /// Of [`Delay::Erase`].
-    pub erase: T,
-    /// Of [`Delay::Service`].
-    pub service: T,
-    /// Of [`Delay::Buffer`].
-    pub buffer: T,
+/// Something for each [`Delay`], in the order of [`Delay::ALL`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ByDelay<T>(pub [T; Delay::COUNT]);
+
+impl<T> Index<Delay> for ByDelay<T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, delay: Delay) -> &T {
+        &self.0[delay.number()]
+    }
 }
 
-impl<T> ByDelay<T> {
-    /// In the order of [`Delay::ALL`].
+impl<T> IndexMut<Delay> for ByDelay<T> {
     #[inline]
-    #[must_use]
-    pub fn into_array(self) -> [T; 8] {
-        [
-            self.queue,
-            self.channel,
-            self.die_busy,
-            self.cleaning,
-            self.wear_levelling,
-            self.erase,
-            self.service,
-            self.buffer,
-        ]
+    fn index_mut(&mut self, delay: Delay) -> &mut T {
+        &mut self.0[delay.number()]
     }
+}
 
-    /// From the order of [`Delay::ALL`].
-    #[must_use]
-    pub fn from_array(
-        [queue, channel, die_busy, cleaning, wear_levelling, erase, service, buffer]: [T; 8],
-    ) -> Self {
-        Self { queue, channel, die_busy, cleaning, wear_levelling, erase, service, buffer }
+impl<T: Serialize> Serialize for ByDelay<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(Delay::ALL.iter().map(|delay| delay.name()).zip(&self.0))
     }
 }
 
@@ -115,7 +105,7 @@ impl RequestDelays {
     #[inline]
     #[must_use]
     pub fn total(&self) -> Picos {
-        self.into_array().iter().sum()
+        self.0.iter().sum()
     }
 
     /// Of a request that took `latency` and ended with a flash command that took `flash`: all the
@@ -129,20 +119,18 @@ impl RequestDelays {
     #[inline]
     #[must_use]
     pub fn around(latency: Picos, flash: &Delays, stalled: Picos) -> Self {
-        let &Delays { die_busy, cleaning, wear_levelling, erase, channel, service } = flash;
-        let mut inside = Self {
-            queue: 0,
-            channel,
-            die_busy,
-            cleaning,
-            wear_levelling,
-            erase,
-            service,
-            buffer: 0,
-        };
-        inside.buffer = stalled.saturating_sub(inside.total());
-        let queue = latency.checked_sub(inside.total());
-        Self { queue: queue.expect("a flash command lies within its request"), ..inside }
+        let in_flash = flash.total();
+        let inside = in_flash.max(stalled);
+        let mut delays = Self::default();
+        let queue = latency.checked_sub(inside);
+        delays[Delay::Queue] = queue.expect("a flash command lies within its request");
+        delays[Delay::Channel] = flash.channel;
+        for class in Class::ALL {
+            delays[Delay::Die(class)] = flash.die[class as usize];
+        }
+        delays[Delay::Service] = flash.service;
+        delays[Delay::Buffer] = inside - in_flash;
+        delays
     }
 }
 
@@ -228,7 +216,7 @@ impl Latencies {
         );
         let found = &mut self.by_op[op as usize];
         found.latency.add(latency);
-        for (distribution, picos) in found.delays.iter_mut().zip(delays.into_array()) {
+        for (distribution, picos) in found.delays.iter_mut().zip(delays.0) {
             // Most requests are spared most delays: they are told from the number of requests, and
             // cost nothing here.
             if picos > 0 {
@@ -269,14 +257,14 @@ impl Latencies {
     /// that it delayed.
     #[must_use]
     pub fn delay_rows(&self, op: IoOp, delay: Delay) -> Vec<(Nanos, u64)> {
-        self.by_op[op as usize].delays[delay as usize].rows()
+        self.by_op[op as usize].delays[delay.number()].rows()
     }
 }
 
 #[derive(Clone, Debug)]
 struct OpLatencies {
     latency: Distribution,
-    delays: [Distribution; Delay::ALL.len()],
+    delays: [Distribution; Delay::COUNT],
 }
 
 impl OpLatencies {
@@ -310,7 +298,7 @@ impl OpLatencies {
             p999: delay.quantile(0.999),
             max: nanos_of(delay.max),
         };
-        OpSummary { latency, delays: ByDelay::from_array(self.delays.each_ref().map(of_delay)) }
+        OpSummary { latency, delays: ByDelay(self.delays.each_ref().map(of_delay)) }
     }
 }
 
@@ -379,21 +367,28 @@ mod tests {
     use super::*;
 
     fn delays(queue: Picos, cleaning: Picos, service: Picos) -> RequestDelays {
-        RequestDelays { queue, cleaning, service, ..RequestDelays::default() }
+        ByDelay([queue, 0, 0, cleaning, 0, 0, service, 0])
     }
 
     #[test]
     fn names_and_order_agree() {
-        let json = serde_json::to_string(&ByDelay::from_array([0, 1, 2, 3, 4, 5, 6, 7])).unwrap();
+        let json = serde_json::to_string(&ByDelay([0, 1, 2, 3, 4, 5, 6, 7])).unwrap();
         let expected: Vec<_> = Delay::ALL
             .iter()
-            .map(|delay| format!("\"{}\":{}", delay.name(), *delay as u8))
+            .map(|delay| format!("\"{}\":{}", delay.name(), delay.number()))
             .collect();
         assert_eq!(json, format!("{{{}}}", expected.join(",")));
-        assert_eq!(
-            ByDelay::from_array([0, 1, 2, 3, 4, 5, 6, 7]).into_array(),
-            [0, 1, 2, 3, 4, 5, 6, 7]
-        );
+        let names = [
+            "queue",
+            "channel",
+            "die_busy",
+            "cleaning",
+            "wear_levelling",
+            "erase",
+            "service",
+            "buffer",
+        ];
+        assert_eq!(Delay::ALL.map(Delay::name), names);
     }
 
     #[test]
@@ -403,7 +398,7 @@ mod tests {
         assert_eq!(latencies.all(), OpSummary::default());
         assert_eq!(latencies.of(IoOp::Read), OpSummary::default());
         assert!(latencies.latency_rows(IoOp::Read).is_empty());
-        assert!(latencies.delay_rows(IoOp::Write, Delay::Erase).is_empty());
+        assert!(latencies.delay_rows(IoOp::Write, Delay::Die(Class::Erase)).is_empty());
     }
 
     #[test]
@@ -426,47 +421,37 @@ mod tests {
         assert!((read.latency.mean - 87.9165).abs() < 1e-9);
         assert_eq!((read.latency.p50, read.latency.max), (76, 100));
         assert_eq!(
-            (read.delays.cleaning.delayed, read.delays.cleaning.share_of_requests),
+            (
+                read.delays[Delay::Die(Class::Cleaning)].delayed,
+                read.delays[Delay::Die(Class::Cleaning)].share_of_requests
+            ),
             (1, 0.5)
         );
-        assert!((read.delays.cleaning.mean - 12.25).abs() < 1e-9);
-        assert!((read.delays.cleaning.share_of_latency - 24_500.0 / 175_833.0).abs() < 1e-12);
-        assert_eq!(read.delays.erase, DelaySummary::default());
+        assert!((read.delays[Delay::Die(Class::Cleaning)].mean - 12.25).abs() < 1e-9);
+        assert!(
+            (read.delays[Delay::Die(Class::Cleaning)].share_of_latency - 24_500.0 / 175_833.0)
+                .abs()
+                < 1e-12
+        );
+        assert_eq!(read.delays[Delay::Die(Class::Erase)], DelaySummary::default());
         let all = latencies.all();
-        assert_eq!((all.latency.count, all.latency.max, all.delays.queue.delayed), (3, 900, 2));
+        assert_eq!(
+            (all.latency.count, all.latency.max, all.delays[Delay::Queue].delayed),
+            (3, 900, 2)
+        );
         assert_eq!(latencies.requests(), 3);
         assert_eq!(latencies.of(IoOp::Flush), OpSummary::default());
     }
 
     #[test]
     fn the_rest_around_a_flash_command_is_queue() {
-        let flash = Delays {
-            die_busy: 1,
-            cleaning: 2,
-            wear_levelling: 3,
-            erase: 4,
-            channel: 5,
-            service: 6,
-        };
+        let flash = Delays { die: [1, 2, 3, 4], channel: 5, service: 6 };
         let found = RequestDelays::around(30, &flash, 0);
-        let expected = RequestDelays {
-            queue: 9,
-            channel: 5,
-            die_busy: 1,
-            cleaning: 2,
-            wear_levelling: 3,
-            erase: 4,
-            service: 6,
-            buffer: 0,
-        };
-        assert_eq!(
-            RequestDelays::around(30, &flash, 25),
-            RequestDelays { queue: 5, buffer: 4, ..expected }
-        );
-        assert_eq!(found, expected);
+        assert_eq!(RequestDelays::around(30, &flash, 25), ByDelay([5, 5, 1, 2, 3, 4, 6, 4]));
+        assert_eq!(found, ByDelay([9, 5, 1, 2, 3, 4, 6, 0]));
         assert_eq!(
             RequestDelays::around(30, &Delays::default(), 0),
-            RequestDelays { queue: 30, ..RequestDelays::default() }
+            ByDelay([30, 0, 0, 0, 0, 0, 0, 0])
         );
     }
 
@@ -535,9 +520,8 @@ mod tests {
                 prop_assert_eq!(found.latency.max, nanos_of(whole.iter().copied().max().unwrap()));
                 let mean = whole.iter().sum::<u64>() as f64 / 1e3 / whole.len() as f64;
                 prop_assert!((found.latency.mean - mean).abs() <= mean * 1e-12);
-                let shares: f64 =
-                    found.delays.into_array().iter().map(|delay| delay.share_of_latency).sum();
-                let means: f64 = found.delays.into_array().iter().map(|delay| delay.mean).sum();
+                let shares: f64 = found.delays.0.iter().map(|delay| delay.share_of_latency).sum();
+                let means: f64 = found.delays.0.iter().map(|delay| delay.mean).sum();
                 prop_assert!((shares - 1.0).abs() < 1e-12 && (means - mean).abs() <= mean * 1e-12);
                 let rows = latencies.latency_rows(op);
                 prop_assert!(rows.is_sorted_by(|a, b| a.0 < b.0));

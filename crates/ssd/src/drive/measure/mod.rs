@@ -6,16 +6,14 @@
 
 mod die_share;
 mod energy;
-mod event_hash;
 mod latency;
 mod over_time;
-mod timeline;
 
 pub use die_share::{BusyTime, DieShare};
 pub use energy::Energy;
-pub use event_hash::EventHash;
 pub use latency::{
     ByDelay, Delay, DelaySummary, Latencies, LatencySummary, OpSummary, RequestDelays,
 };
 pub use over_time::{OverTime, Window};
-pub use timeline::Timeline;
+
+pub use crate::drive::media::{EventHash, Timeline};

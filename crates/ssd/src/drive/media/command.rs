@@ -2,6 +2,7 @@
 
 use units::Ppn;
 
+use super::causes::{Cause, Class};
 use crate::drive::time::Picos;
 
 /// What a die does for a command.
@@ -30,36 +31,6 @@ impl FlashOp {
             Self::Program => "program",
             Self::Erase => "erase",
             Self::CopyBack => "copy_back",
-        }
-    }
-}
-
-/// For what a command is given: its time on a die is accounted under this.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Cause {
-    /// A page that the host reads or writes, read-ahead included.
-    Host = 0,
-    /// Translation pages of a mapping that does not fit into DRAM (DFTL).
-    Mapping = 1,
-    /// Relocation, merges, and the erases after them.
-    Cleaning = 2,
-    /// Moves that only even out wear.
-    WearLevelling = 3,
-}
-
-impl Cause {
-    /// All, in the order of their numbers.
-    pub const ALL: [Self; 4] = [Self::Host, Self::Mapping, Self::Cleaning, Self::WearLevelling];
-
-    /// The name in tables and files.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Host => "host",
-            Self::Mapping => "mapping",
-            Self::Cleaning => "cleaning",
-            Self::WearLevelling => "wear_levelling",
         }
     }
 }
@@ -124,18 +95,21 @@ pub struct Command {
 /// Where the time of a command went, in picoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delays {
-    /// Waited while the die worked for the host or on mapping pages.
-    pub die_busy: Picos,
-    /// Waited while the die read or programmed for cleaning.
-    pub cleaning: Picos,
-    /// Waited while the die moved data to even out wear.
-    pub wear_levelling: Picos,
-    /// Waited while the die erased, for whatever cause.
-    pub erase: Picos,
+    /// Waited while the die was busy with this, in the order of [`Class::ALL`].
+    pub die: [Picos; Class::COUNT],
     /// Waited for the channel.
     pub channel: Picos,
     /// The command's own time: commands, array and transfer.
     pub service: Picos,
+}
+
+impl Delays {
+    /// The whole time.
+    #[inline]
+    #[must_use]
+    pub fn total(&self) -> Picos {
+        self.die.iter().sum::<Picos>() + self.channel + self.service
+    }
 }
 
 /// A command that is done.

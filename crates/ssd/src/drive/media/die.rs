@@ -1,7 +1,8 @@
 //! One die: what it is doing, what waits for it, and where its time went.
 
-use super::command::{Cause, FlashOp};
-use super::slots::{Class, Group, Queue};
+use super::causes::{Cause, Class};
+use super::command::FlashOp;
+use super::slots::{Group, Queue, Slots};
 use crate::drive::time::Picos;
 
 /// Kinds of activity that a die's time is accounted under: operation x cause, and idle.
@@ -24,6 +25,24 @@ pub(super) enum Transfer {
     Out,
     /// Data of the next program arrives while the array is busy with the last (cache mode).
     In,
+}
+
+/// What a die is doing, for a scheme that chooses where to read or write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DieState {
+    /// The operation at hand and its cause; `None` if the die rests.
+    pub work: Option<(FlashOp, Cause)>,
+    /// When that began.
+    pub since: Picos,
+    /// When it ends as far as is known: of a read first the array, then each page's transfer; in
+    /// cache mode the later of the two. `None` if the die rests.
+    pub until: Option<Picos>,
+    /// The program or erase that reads interrupted, and its time that is left.
+    pub suspended: Option<(FlashOp, Cause, Picos)>,
+    /// Reads for the host that wait where these overtake.
+    pub waiting_first: u32,
+    /// All other commands that wait.
+    pub waiting: u32,
 }
 
 /// A program or erase that reads interrupted.
@@ -92,6 +111,21 @@ impl Die {
 
     pub fn idle_since(&self) -> Option<Picos> {
         self.is_idle().then_some(self.since)
+    }
+
+    /// What it does, with the queues counted: as many steps as commands wait.
+    pub fn state(&self, until: Option<Picos>, slots: &Slots) -> DieState {
+        let count = |queue: Queue| slots.from(queue.first()).count() as u32;
+        DieState {
+            work: self.activity().map(|(op, cause, _)| (op, cause)),
+            since: self.since,
+            until,
+            suspended: self
+                .suspended
+                .map(|suspended| (suspended.group.op, suspended.group.cause, suspended.left)),
+            waiting_first: count(self.urgent),
+            waiting: count(self.queue),
+        }
     }
 
     /// From `now` on the die works on this.

@@ -1,9 +1,10 @@
 //! What a die does next.
 
-use super::command::{Cause, Command, Done, FlashOp};
+use super::causes::{Cause, Class};
+use super::command::{Command, Done, FlashOp};
 use super::die::{Array, Suspended, Transfer};
 use super::events::NEVER;
-use super::slots::{Class, Group, MOST_PLANES, NONE, Slot};
+use super::slots::{Group, MOST_PLANES, NONE, Slot};
 use super::{Layout, Media};
 use crate::drive::time::Picos;
 
@@ -331,7 +332,7 @@ impl Media {
             die.transfer = Transfer::Idle;
             let group = die.transfer_group;
             if die.array == Array::Idle {
-                self.begin_loaded(number, group, self.now, Class::Host);
+                self.begin_loaded(number, group, self.now, Class::DieBusy);
             } else {
                 die.loaded = Some((group, self.now));
             }
@@ -395,7 +396,7 @@ impl Media {
         let Some(Suspended { group, left, since, interruptions }) = die.suspended.take() else {
             return;
         };
-        self.slots.change(group, |entry| entry.waited[Class::Host as usize] += now - since);
+        self.slots.change(group, |entry| entry.waited[Class::DieBusy as usize] += now - since);
         let die = &mut self.dies[number as usize];
         die.array = Array::Busy;
         die.array_group = group;

@@ -6,27 +6,37 @@
 //! is all that has to be kept, and no event is needed for it. So a read takes two events, a program
 //! or an erase one.
 
+mod causes;
 mod command;
 mod die;
 mod engine;
+mod event_hash;
 mod events;
-mod layout;
+mod owners;
+#[cfg(test)]
+mod owners_tests;
 mod slots;
+mod timeline;
 mod timing;
 mod witness;
 
 use units::{EraseBlockId, Ppn};
 
-pub use command::{Cause, Command, Delays, Done, FlashOp, Tag};
+pub use causes::{Cause, Class};
+pub use command::{Command, Delays, Done, FlashOp, Tag};
+pub use die::DieState;
+pub use event_hash::EventHash;
 pub(crate) use events::{Events, NEVER};
-pub use layout::Layout;
+pub use owners::{CommandId, Loser, Stage};
+pub use timeline::Timeline;
 pub use witness::{Carried, Content, INITIAL, NOTHING, TRANSLATION, Witness};
 
+pub use crate::drive::layout::Layout;
+
 use die::{Array, Die};
-use slots::{Class, Slots};
+use slots::Slots;
 use timing::{Noise, Timing};
 
-use crate::drive::measure::{EventHash, Timeline};
 use crate::drive::profile::{CommandOrder, MediaConfig};
 use crate::drive::time::Picos;
 
@@ -34,13 +44,17 @@ use crate::drive::time::Picos;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MediaCounters {
     /// By operation and cause, in the order of [`FlashOp::ALL`] and [`Cause::ALL`].
-    pub operations: [[u64; 4]; 4],
+    pub operations: [[u64; Cause::ALL.len()]; FlashOp::ALL.len()],
     /// Bytes sent over channels.
     pub bytes_transferred: u64,
     /// Commands that shared their time with another on a second plane.
     pub multi_plane_commands: u64,
     /// Times that a program or erase was interrupted.
     pub suspensions: u64,
+    /// Of the operations, those whose owner had given them up while they ran.
+    pub in_vain: [[u64; Cause::ALL.len()]; FlashOp::ALL.len()],
+    /// Commands that were given up before they began: they are no operations.
+    pub vanished: u64,
 }
 
 impl MediaCounters {
@@ -54,12 +68,15 @@ impl MediaCounters {
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         let mut since = *self;
-        since
-            .operations
-            .iter_mut()
-            .flatten()
-            .zip(before.operations.iter().flatten())
-            .for_each(|(now, before)| *now -= before);
+        for (now, before) in
+            [(&mut since.operations, &before.operations), (&mut since.in_vain, &before.in_vain)]
+        {
+            now.iter_mut()
+                .flatten()
+                .zip(before.iter().flatten())
+                .for_each(|(now, before)| *now -= before);
+        }
+        since.vanished -= before.vanished;
         since.bytes_transferred -= before.bytes_transferred;
         since.multi_plane_commands -= before.multi_plane_commands;
         since.suspensions -= before.suspensions;
@@ -104,6 +121,10 @@ pub struct Media {
     /// Pages of each erase block that are programmed, or passed over.
     programmed: Vec<u16>,
     under_way: u32,
+    /// Commands that were given up, or race.
+    apart: Vec<owners::Apart>,
+    /// Races so far.
+    races: u32,
     counters: MediaCounters,
     hash: EventHash,
     timeline: Option<Box<Timeline>>,
@@ -141,6 +162,8 @@ impl Media {
             slots: Slots::new(),
             programmed: vec![0; layout.erase_blocks() as usize],
             under_way: 0,
+            apart: Vec::new(),
+            races: 0,
             counters: MediaCounters::default(),
             hash: EventHash::default(),
             timeline: None,
@@ -283,6 +306,15 @@ impl Media {
         self.dies[die as usize].idle_since()
     }
 
+    /// What a die is doing, until when, and how much waits for it. Costs only who asks.
+    #[must_use]
+    pub fn die_state(&self, die: u32) -> DieState {
+        let at = |part: u32| Some(self.events.time_of(part)).filter(|&at| at != NEVER);
+        let transfer =
+            if self.features.cache_mode { at(die + self.dies.len() as u32) } else { None };
+        self.dies[die as usize].state(at(die).max(transfer), &self.slots)
+    }
+
     /// Time that a die spent on an operation for a cause, up to now.
     #[must_use]
     pub fn time_on(&self, die: u32, op: FlashOp, cause: Cause) -> Picos {
@@ -304,6 +336,19 @@ impl Media {
     /// Gives a command to its die. It begins at once if the die is free, otherwise it waits.
     #[inline]
     pub fn submit(&mut self, command: Command) {
+        self.enqueue(command);
+    }
+
+    /// As [`Media::submit`], for an owner who may give the command up or let it race: returns its
+    /// name.
+    #[must_use]
+    pub fn submit_named(&mut self, command: Command) -> CommandId {
+        let slot = self.enqueue(command);
+        CommandId { slot, issued_at: self.now }
+    }
+
+    #[inline(always)]
+    fn enqueue(&mut self, command: Command) -> slots::Slot {
         let (block, place) = self.layout.split(command.page);
         let plane = self.layout.plane_of(block);
         let number = self.layout.die_of_plane(plane);
@@ -325,6 +370,7 @@ impl Media {
         if overtakes && self.features.suspend {
             self.interrupt(number);
         }
+        slot
     }
 
     /// Carries out the next event and puts the commands that it ends into `done`.
@@ -358,16 +404,16 @@ impl Media {
         self.hash.mix(self.now);
         self.hash
             .mix(u64::from(command.page.0) << 8 | (command.op as u64) << 4 | command.cause as u64);
+        if !self.apart.is_empty() && self.ends_in_vain(slot, &entry) {
+            return;
+        }
         if let Some(witness) = &mut self.witness {
             witness.done(&command, &self.layout, entry.issued_at, self.now);
         }
         let delays = if command.cause == Cause::Host {
             let waited: Picos = entry.waited.iter().sum();
             Delays {
-                die_busy: entry.waited[Class::Host as usize],
-                cleaning: entry.waited[Class::Cleaning as usize],
-                wear_levelling: entry.waited[Class::WearLevelling as usize],
-                erase: entry.waited[Class::Erase as usize],
+                die: entry.waited,
                 channel: entry.channel_wait,
                 service: self.now - entry.issued_at - waited - entry.channel_wait,
             }

@@ -1,7 +1,8 @@
 //! Commands under way, and the queues in which they wait.
 
 use super::Command;
-use super::command::{Cause, FlashOp, Tag};
+use super::causes::{Cause, Class};
+use super::command::{FlashOp, Tag};
 use crate::drive::time::Picos;
 use units::Ppn;
 
@@ -10,30 +11,6 @@ pub(super) type Slot = u32;
 
 /// No command.
 pub(super) const NONE: Slot = Slot::MAX;
-
-/// What a die may be busy with, as far as those who wait for it care.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(super) enum Class {
-    Host = 0,
-    Cleaning = 1,
-    WearLevelling = 2,
-    Erase = 3,
-}
-
-impl Class {
-    pub const COUNT: usize = 4;
-
-    #[inline]
-    pub fn of(op: FlashOp, cause: Cause) -> Self {
-        match (op, cause) {
-            (FlashOp::Erase, _) => Self::Erase,
-            (_, Cause::Host | Cause::Mapping) => Self::Host,
-            (_, Cause::Cleaning) => Self::Cleaning,
-            (_, Cause::WearLevelling) => Self::WearLevelling,
-        }
-    }
-}
 
 /// A command under way.
 #[derive(Clone, Copy, Debug)]
@@ -140,6 +117,31 @@ impl Queue {
     }
 }
 
+impl Queue {
+    /// Takes a command out of the middle, if it is there.
+    pub fn remove(&mut self, slot: Slot, slots: &mut Slots) -> bool {
+        let mut before = NONE;
+        let mut at = self.head;
+        while at != slot {
+            if at == NONE {
+                return false;
+            }
+            before = at;
+            at = slots.get(at).next;
+        }
+        let next = slots.get(slot).next;
+        if before == NONE {
+            self.head = next;
+        } else {
+            slots.get_mut(before).next = next;
+        }
+        if self.tail == slot {
+            self.tail = before;
+        }
+        true
+    }
+}
+
 /// Planes that one command can work on at once at most.
 pub(super) const MOST_PLANES: u32 = 8;
 
@@ -178,6 +180,15 @@ impl Group {
 }
 
 impl Slots {
+    /// A command and those linked behind it: of a group, or of a queue.
+    pub fn from(&self, mut slot: Slot) -> impl Iterator<Item = Slot> {
+        std::iter::from_fn(move || {
+            let this = (slot != NONE).then_some(slot)?;
+            slot = self.get(this).next;
+            Some(this)
+        })
+    }
+
     /// The commands of a group.
     #[inline]
     pub fn of(&self, group: Group) -> impl Iterator<Item = &Entry> {

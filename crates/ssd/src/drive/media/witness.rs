@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use units::{EraseBlockId, Ppn};
 
 use super::command::{Command, FlashOp};
-use super::layout::Layout;
+use crate::drive::layout::Layout;
 use crate::drive::time::Picos;
 
 /// What a page holds, as a number that means something only to whoever gave it.
@@ -44,6 +44,8 @@ pub struct Witness {
     pages: Vec<Content>,
     /// What programs bring, by tag.
     brought: BTreeMap<u32, Content>,
+    /// What programs bring that have no owner any more, or another one, by page.
+    left: BTreeMap<u32, Content>,
     /// What the scheme has read, by page.
     read: BTreeMap<u32, Content>,
     commands: Vec<Carried>,
@@ -57,6 +59,7 @@ impl Witness {
         Self {
             pages: vec![NOTHING; layout.physical_pages() as usize],
             brought: BTreeMap::new(),
+            left: BTreeMap::new(),
             read: BTreeMap::new(),
             commands: Vec::new(),
             most_commands,
@@ -91,6 +94,27 @@ impl Witness {
         self.pages[first..first + pages as usize].fill(INITIAL);
     }
 
+    /// A command was given up by its owner, who may use the tag again.
+    pub(super) fn lost_owner(&mut self, command: &Command, is_running: bool) {
+        if let Some(content) = Self::host_tag(command).and_then(|tag| self.brought.remove(&tag))
+            && is_running
+        {
+            self.left.insert(command.page.0, content);
+        }
+    }
+
+    /// Another command with the same tag is done: this one brings the same under another tag, or
+    /// none.
+    pub(super) fn lost_race(&mut self, command: &Command) {
+        if let Some(&content) = Self::host_tag(command).and_then(|tag| self.brought.get(&tag)) {
+            self.left.insert(command.page.0, content);
+        }
+    }
+
+    fn host_tag(command: &Command) -> Option<u32> {
+        (command.op == FlashOp::Program && !command.tag.is_scheme()).then(|| command.tag.number())
+    }
+
     /// A command is done.
     ///
     /// # Panics
@@ -113,7 +137,9 @@ impl Witness {
                 self.pages[page]
             }
             FlashOp::Program => {
-                let content = if !command.tag.is_scheme() {
+                let content = if let Some(content) = self.left.remove(&command.page.0) {
+                    content
+                } else if !command.tag.is_scheme() {
                     self.brought
                         .remove(&command.tag.number())
                         .expect("a program for the host brings something")

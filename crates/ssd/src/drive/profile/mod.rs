@@ -12,7 +12,7 @@ mod tests;
 pub use error::ProfileError;
 pub use schema::*;
 
-use crate::drive::media::Layout;
+use crate::drive::layout::Layout;
 
 /// A profile that comes with the program.
 #[derive(Clone, Copy, Debug)]

@@ -279,7 +279,7 @@ impl<R: Rules> Scheme for Hybrid<R> {
     }
 
     fn counters(&self) -> SchemeCounters {
-        self.core.blocks.counters.clone()
+        self.core.blocks.counters
     }
 
     fn erase_counts(&self) -> &[u32] {

@@ -24,6 +24,7 @@ mod wear;
 use registry::Info;
 use units::Lpn;
 
+use crate::drive::counters::counters;
 use crate::drive::media::{Done, Media, Tag};
 use crate::drive::time::Picos;
 
@@ -42,56 +43,35 @@ pub enum ReadPath {
     Unmapped,
 }
 
-/// Counts that every scheme keeps.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SchemeCounters {
-    /// Pages written for the host.
-    pub host_page_writes: u64,
-    /// Valid pages that cleaning, merges and wear levelling moved.
-    pub relocated_pages: u64,
-    /// Of them, moved only to even out wear.
-    pub wear_moved_pages: u64,
-    /// Translation pages written (DFTL).
-    pub mapping_page_writes: u64,
-    /// Translations that were in the cache of the map (DFTL).
-    pub mapping_hits: u64,
-    /// Translations that were not, or that were still being read.
-    pub mapping_misses: u64,
-    /// Pages trimmed that held data.
-    pub trimmed_pages: u64,
-    /// Erases.
-    pub erases: u64,
-    /// Merges of the hybrid schemes: switch, partial, full.
-    pub switch_merges: u64,
-    /// A log block that was filled in part, in order: the rest is copied to it.
-    pub partial_merges: u64,
-    /// Newest pages gathered from data and log into a new block.
-    pub full_merges: u64,
-    /// Erase blocks taken out of use.
-    pub retired_blocks: u64,
-    /// Erase blocks relocated to even out wear.
-    pub wear_moves: u64,
-}
-
-impl SchemeCounters {
-    /// What was counted since then.
-    #[must_use]
-    pub fn since(&self, before: &Self) -> Self {
-        Self {
-            host_page_writes: self.host_page_writes - before.host_page_writes,
-            relocated_pages: self.relocated_pages - before.relocated_pages,
-            wear_moved_pages: self.wear_moved_pages - before.wear_moved_pages,
-            mapping_page_writes: self.mapping_page_writes - before.mapping_page_writes,
-            mapping_hits: self.mapping_hits - before.mapping_hits,
-            mapping_misses: self.mapping_misses - before.mapping_misses,
-            trimmed_pages: self.trimmed_pages - before.trimmed_pages,
-            erases: self.erases - before.erases,
-            switch_merges: self.switch_merges - before.switch_merges,
-            partial_merges: self.partial_merges - before.partial_merges,
-            full_merges: self.full_merges - before.full_merges,
-            retired_blocks: self.retired_blocks - before.retired_blocks,
-            wear_moves: self.wear_moves - before.wear_moves,
-        }
+counters! {
+    /// Counts that every scheme keeps.
+    pub struct SchemeCounters {
+        /// Pages written for the host.
+        host_page_writes,
+        /// Valid pages that cleaning, merges and wear levelling moved.
+        relocated_pages,
+        /// Of them, moved only to even out wear.
+        wear_moved_pages,
+        /// Translation pages written (DFTL).
+        mapping_page_writes,
+        /// Translations that were in the cache of the map (DFTL).
+        mapping_hits,
+        /// Translations that were not, or that were still being read.
+        mapping_misses,
+        /// Pages trimmed that held data.
+        trimmed_pages,
+        /// Erases.
+        erases,
+        /// Merges of the hybrid schemes: switch, partial, full.
+        switch_merges,
+        /// A log block that was filled in part, in order: the rest is copied to it.
+        partial_merges,
+        /// Newest pages gathered from data and log into a new block.
+        full_merges,
+        /// Erase blocks taken out of use.
+        retired_blocks,
+        /// Erase blocks relocated to even out wear.
+        wear_moves,
     }
 }
 

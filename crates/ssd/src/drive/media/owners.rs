@@ -1,0 +1,232 @@
+//! Commands whose owner changes its mind: it gives one up, or lets several race for the same end.
+//!
+//! Neither costs a command anything that has a plain owner: [`Media::finish`] looks here only while
+//! the list is not empty.
+
+use super::Media;
+use super::command::{Command, FlashOp, Tag};
+use super::slots::{Entry, Group, NONE, Slot};
+use crate::drive::time::Picos;
+
+/// Names a command that was given to the media.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommandId {
+    pub(super) slot: Slot,
+    // A slot is used again only after its command is done, which is later.
+    pub(super) issued_at: Picos,
+}
+
+/// How far a command has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// It waits for its die.
+    Waiting,
+    /// The die is at it, or was interrupted.
+    Running,
+    /// It is done or was given up.
+    Ended,
+}
+
+/// What becomes of a command that loses a race.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loser {
+    /// It is given up, as by [`Media::give_up`].
+    IsGivenUp,
+    /// It goes on, and its end is reported under this tag.
+    GoesOn(Tag),
+}
+
+/// A command that is not simply reported to its owner.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Apart {
+    slot: Slot,
+    role: Role,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Role {
+    /// It runs, and nobody hears of its end.
+    GivenUp,
+    /// It races with the others of this number.
+    Rival { race: u32, loser: Loser },
+}
+
+impl Media {
+    /// How far a command has come.
+    #[must_use]
+    pub fn stage(&self, id: CommandId) -> Stage {
+        let entry = self.slots.get(id.slot);
+        if entry.issued_at != id.issued_at {
+            return Stage::Ended;
+        }
+        let die = &self.dies[self.layout.die_of(entry.command.page) as usize];
+        let is_in = |first: Slot| self.slots.from(first).any(|slot| slot == id.slot);
+        if is_in(die.urgent.first()) || is_in(die.queue.first()) {
+            return Stage::Waiting;
+        }
+        let is_given_up = self
+            .apart
+            .iter()
+            .any(|apart| apart.slot == id.slot && matches!(apart.role, Role::GivenUp));
+        if !is_given_up && die.groups().any(|group| is_in(group.unsent().unwrap_or(NONE))) {
+            return Stage::Running;
+        }
+        Stage::Ended
+    }
+
+    /// The owner of a command does not want it any more, and will not hear of its end. Returns how
+    /// far it had come: one that waited vanishes, at no cost; one that runs goes on, takes the
+    /// die's time, and is counted in [`super::MediaCounters::in_vain`]; of one that has ended the
+    /// owner hears, or has heard.
+    ///
+    /// The page of a program that vanishes stays erased, but is passed over as soon as a later page
+    /// of its erase block is programmed.
+    ///
+    /// # Panics
+    /// If it is an erase that is not done: the tables of a scheme count on it.
+    pub fn give_up(&mut self, id: CommandId) -> Stage {
+        let stage = self.stage(id);
+        if stage == Stage::Ended {
+            return stage;
+        }
+        let command = self.slots.get(id.slot).command;
+        assert!(command.op != FlashOp::Erase, "an erase is not given up");
+        if let Some(Role::Rival { race, .. }) = self.take_apart(id.slot) {
+            self.end_race_of_one(race);
+        } else if let Some(witness) = &mut self.witness {
+            witness.lost_owner(&command, stage == Stage::Running);
+        }
+        self.drop_command(id.slot);
+        stage
+    }
+
+    /// Gives a command that races with one under way: whichever is done first is reported, under
+    /// the tag that both have. `first_loses` and `loses` say what becomes of the other. Any number
+    /// may race, each new one with any of those before it.
+    ///
+    /// If the first has ended already, the command is given alone: the owner has to have an eye on
+    /// [`Media::stage`].
+    ///
+    /// # Panics
+    /// If the tags differ, or one is an erase.
+    pub fn submit_rival(
+        &mut self,
+        of: CommandId,
+        first_loses: Loser,
+        command: Command,
+        loses: Loser,
+    ) -> CommandId {
+        let is_under_way = self.stage(of) != Stage::Ended;
+        let first = self.slots.get(of.slot).command;
+        let id = self.submit_named(command);
+        if !is_under_way {
+            return id;
+        }
+        assert!(
+            first.tag == command.tag,
+            "commands race for the same end: {:?} is not {:?}",
+            command.tag,
+            first.tag
+        );
+        assert!(
+            first.op != FlashOp::Erase && command.op != FlashOp::Erase,
+            "an erase does not race"
+        );
+        let known = self.apart.iter().find_map(|apart| match apart.role {
+            Role::Rival { race, .. } if apart.slot == of.slot => Some(race),
+            _ => None,
+        });
+        let race = known.unwrap_or_else(|| {
+            self.races = self.races.wrapping_add(1);
+            self.apart.push(Apart {
+                slot: of.slot,
+                role: Role::Rival { race: self.races, loser: first_loses },
+            });
+            self.races
+        });
+        self.apart.push(Apart { slot: id.slot, role: Role::Rival { race, loser: loses } });
+        id
+    }
+
+    /// A command is done that may be apart. Whether nobody hears of it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn ends_in_vain(&mut self, slot: Slot, entry: &Entry) -> bool {
+        match self.take_apart(slot) {
+            None => false,
+            Some(Role::Rival { race, .. }) => {
+                self.end_race(race);
+                false
+            }
+            Some(Role::GivenUp) => {
+                let command = entry.command;
+                self.counters.in_vain[command.op as usize][command.cause as usize] += 1;
+                if let Some(witness) = &mut self.witness {
+                    witness.done(&command, &self.layout, entry.issued_at, self.now);
+                }
+                true
+            }
+        }
+    }
+
+    /// One is done first: what becomes of the others.
+    fn end_race(&mut self, race: u32) {
+        while let Some((loser, of_loser)) = self.rival_of(race) {
+            self.take_apart(loser);
+            if let Some(witness) = &mut self.witness {
+                witness.lost_race(&self.slots.get(loser).command);
+            }
+            match of_loser {
+                Loser::IsGivenUp => self.drop_command(loser),
+                Loser::GoesOn(tag) => self.slots.get_mut(loser).command.tag = tag,
+            }
+        }
+    }
+
+    fn rival_of(&self, race: u32) -> Option<(Slot, Loser)> {
+        self.apart.iter().find_map(|apart| match apart.role {
+            Role::Rival { race: of, loser } if of == race => Some((apart.slot, loser)),
+            _ => None,
+        })
+    }
+
+    /// A race that only one is left in is none.
+    fn end_race_of_one(&mut self, race: u32) {
+        let is_of =
+            |apart: &Apart| matches!(apart.role, Role::Rival { race: of, .. } if of == race);
+        if self.apart.iter().filter(|apart| is_of(apart)).count() == 1 {
+            self.apart.retain(|apart| !is_of(apart));
+        }
+    }
+
+    fn take_apart(&mut self, slot: Slot) -> Option<Role> {
+        let place = self.apart.iter().position(|apart| apart.slot == slot)?;
+        Some(self.apart.swap_remove(place).role)
+    }
+
+    /// Takes a waiting command out of its queue; of a running one nobody hears. What waited behind
+    /// it begins at the die's next event.
+    fn drop_command(&mut self, slot: Slot) {
+        let command = self.slots.get(slot).command;
+        let die = &mut self.dies[self.layout.die_of(command.page) as usize];
+        if die.urgent.remove(slot, &mut self.slots) || die.queue.remove(slot, &mut self.slots) {
+            self.slots.give_back(slot);
+            self.under_way -= 1;
+            self.counters.vanished += 1;
+        } else {
+            self.apart.push(Apart { slot, role: Role::GivenUp });
+        }
+    }
+}
+
+impl super::die::Die {
+    /// The commands that it is at, or was interrupted in.
+    fn groups(&self) -> impl Iterator<Item = Group> {
+        use super::die::{Array, Transfer};
+        let array = (self.array != Array::Idle).then_some(self.array_group);
+        let transfer = (self.transfer != Transfer::Idle).then_some(self.transfer_group);
+        let loaded = self.loaded.map(|(group, _)| group);
+        let suspended = self.suspended.map(|suspended| suspended.group);
+        [array, transfer, loaded, suspended].into_iter().flatten()
+    }
+}

@@ -17,7 +17,7 @@ from flashwright._core import InputError
 from flashwright._text import count, size
 from flashwright.probing import safety
 from flashwright.probing.targets import Region
-from flashwright.runs import RECORDING, Run, table
+from flashwright.runs import RECORDING, Job, Run, table
 from flashwright.sources import PATTERN, STANDARD_INPUT, SYNTHETIC, Reading, check_source, file_name
 
 if TYPE_CHECKING:
@@ -269,7 +269,7 @@ def make_run(
     region: Region,
     plan: Plan,
     outcome: dict[str, Any],
-    came_from: Mapping[str, Any],
+    job: Job,
 ) -> Run:
     """Give what came of a replay as a run."""
     tables = {name: table(columns) for name, columns in outcome.pop("tables").items()}
@@ -288,9 +288,8 @@ def make_run(
         if about_trace["has_times"]
         else None,
         **outcome,
-        "provenance": dict(came_from),
     }
-    return Run(COMMAND, result, {name: found for name, found in tables.items() if found.num_rows})
+    return job.run(result, {name: found for name, found in tables.items() if found.num_rows})
 
 
 def identity(

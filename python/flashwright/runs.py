@@ -11,6 +11,7 @@ import json
 import math
 import resource
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
@@ -47,6 +48,8 @@ class Run:
     texts: dict[str, str] = field(default_factory=dict)
     table_files: dict[str, Path] = field(default_factory=dict)
     """Tables that are too large for memory: Parquet files, which `write` moves into the folder."""
+    job: Job | None = None
+    """What was asked for; None of a run that was read back."""
 
     def document(self) -> dict[str, Any]:
         """Give the JSON document of the run: the result, the names of its tables, and `command`."""
@@ -253,9 +256,79 @@ def provenance(
     }
 
 
-def default_folder(command: str, identity: Any) -> Path:
-    """Name the run folder by what goes into the run: the same inputs give the same folder."""
-    digest = hashlib.sha256(
-        json.dumps(plain([__version__, identity]), sort_keys=True).encode()
-    ).hexdigest()
-    return Path("runs") / f"{command.replace(' ', '-')}-{digest[:12]}"
+def command_line() -> list[str]:
+    """Give the command as it was typed, the program by its plain name."""
+    return ["flashwright", *sys.argv[1:]]
+
+
+@dataclass(frozen=True)
+class Job:
+    """Work that was asked for.
+
+    Which command, all that decides on its result, and where that is from. The same work has the
+    same identity, and so the same run folder: it goes on from what is there, or takes its place.
+    """
+
+    command: str
+    identity: Any
+    """All that decides on the result, as values that JSON holds: contents of inputs and not their
+    names.
+    """
+    inputs: Sequence[Mapping[str, Any]] = ()
+    seed: int | None = None
+
+    @property
+    def folder(self) -> Path:
+        """The run folder, if no other is asked for."""
+        digest = hashlib.sha256(
+            json.dumps(plain([__version__, self.identity]), sort_keys=True).encode()
+        ).hexdigest()
+        return Path("runs") / f"{self.command.replace(' ', '-')}-{digest[:12]}"
+
+    def run(
+        self,
+        result: Mapping[str, Any],
+        tables: Mapping[str, pa.Table] | None = None,
+        texts: Mapping[str, str] | None = None,
+    ) -> Run:
+        """Give what came of it as a run, with its provenance."""
+        came_from = provenance(command_line(), self.inputs, self.seed)
+        return Run(
+            self.command,
+            {**result, "provenance": came_from},
+            dict(tables or {}),
+            dict(texts or {}),
+            job=self,
+        )
+
+    def is_begun(self, folder: Path) -> bool:
+        """Tell whether the folder holds a run of this work, to go on from.
+
+        Only where results keep their `identity`.
+
+        Raises InputError if it holds other work, or something that is no run.
+        """
+        if not (folder / RESULT_FILE).is_file():
+            if folder.is_dir() and any(folder.iterdir()):
+                raise InputError(
+                    f"{folder}: the folder is not empty and no run folder; choose another --out"
+                )
+            return False
+        run = Run.read_result(folder)
+        if run.command != self.command:
+            raise InputError(f"{folder}: it holds a run of `{run.command}`; choose another --out")
+        found = run.result.get("identity", {})
+        for key, asked in self.identity.items():
+            if found.get(key) != asked:
+                raise InputError(
+                    f"{folder}: it holds a {self.command} with another {key}: "
+                    f"{_differing(found.get(key), asked)}; choose another --out"
+                )
+        return True
+
+
+def _differing(found: Any, asked: Any) -> str:
+    if isinstance(found, Mapping) and isinstance(asked, Mapping):
+        changed = [key for key in asked if found.get(key) != asked[key]]
+        return ", ".join(f"{key} {found.get(key)} there, {asked[key]} asked for" for key in changed)
+    return f"{found} there, {asked} asked for"

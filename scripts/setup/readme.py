@@ -21,7 +21,7 @@ def main() -> None:
         f"list {kind}": markdown_table(kind, entries) for kind, entries in everything().items()
     }
     replace(ROOT / "README.md", tables)
-    replace(ROOT / "docs" / "paths.md", tables)
+    replace(ROOT / "docs" / "path.md", tables)
     replace(ROOT / "docs" / "probing.md", {"experiments": experiments_in_full()})
     replace(ROOT / "docs" / "layers.md", {"layers": layers_in_full()})
 

@@ -24,11 +24,11 @@ from browsing import check_report
 from flashwright import InputError
 from flashwright.cli.listing import markdown_table
 from flashwright.devices import Device
-from flashwright.paths import registry
-from flashwright.paths.drive import DrivePlan
-from flashwright.paths.life import SECONDS_IN_YEAR, life_figures, years_by_guarantee
-from flashwright.paths.measure import layer_figures
-from flashwright.paths.summary import cells, pairs
+from flashwright.path import registry
+from flashwright.path.drive import DrivePlan
+from flashwright.path.life import SECONDS_IN_YEAR, life_figures, years_by_guarantee
+from flashwright.path.measure import layer_figures
+from flashwright.path.summary import cells, pairs
 from flashwright.recording import file_systems
 from flashwright.recording.volume import VolumePlan
 from flashwright.workloads import registry as workloads
@@ -408,17 +408,17 @@ def test_recordings_of_an_earlier_study_are_not_mixed_with_others(cli: Cli, tmp_
 
 
 def test_every_study_is_listed_and_has_levels(cli_json: Any) -> None:
-    listed = {entry["name"] for entry in cli_json("list", "studies")["studies"]}
+    listed = {entry["name"] for entry in cli_json("list", "study")["study"]}
     assert listed == set(registry.STUDIES)
 
 
 def test_the_table_of_studies_in_the_docs_is_up_to_date() -> None:
     shown = (
-        (ROOT / "docs/paths.md").read_text(encoding="utf-8").partition("<!-- list studies -->\n")[2]
+        (ROOT / "docs/path.md").read_text(encoding="utf-8").partition("<!-- list study -->\n")[2]
     )
-    assert shown.partition("\n<!-- end of list studies -->")[0] == markdown_table(
-        "studies", registry.listing()
-    ), "docs/paths.md is out of date: run `make readme`"
+    assert shown.partition("\n<!-- end of list study -->")[0] == markdown_table(
+        "study", registry.listing()
+    ), "docs/path.md is out of date: run `make readme`"
 
 
 def a_plan(database: str = "sqlite") -> Plan:

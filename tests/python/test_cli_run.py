@@ -203,9 +203,12 @@ def test_an_inconsistent_database_ends_with_1(tmp_path: Path, place: Path) -> No
 
 
 def test_listing_has_workloads_and_presets(cli: Cli) -> None:
-    told = cli("list", "workloads").stdout + cli("list", "preset").stdout
+    told = cli("list", "benchmark").stdout + cli("list", "preset").stdout
     for name in (*TINY, "scheduler_7_2", "replication_5_1", "read_intensive"):
         assert name in told
+    assert cli("list", "workloads").stdout == cli("list", "benchmark").stdout, (
+        "what scripts may still ask for"
+    )
 
 
 def _command(database: str, place: Path, workload: str) -> list[str]:

@@ -13,15 +13,14 @@ from flashwright.cli.drive import DriveOptions, check_patterns, check_use, is_gi
 from flashwright.cli.drive_comparison import compare_drives
 from flashwright.cli.layers import stack_option
 from flashwright.cli.options import (
-    Fractions,
-    device_options,
-    drive_options,
-    lifetime_options,
-    output_options,
+    Flash,
+    Life,
+    WorkloadReading,
+    over_provisionings_option,
     split_names,
-    workload_options,
+    takes,
 )
-from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say
+from flashwright.cli.output import Output, print_table, say
 from flashwright.cli.stack_comparison import compare_stacks_on_drives
 
 if TYPE_CHECKING:
@@ -40,17 +39,10 @@ if TYPE_CHECKING:
     help="Victim policies, each with each placement.  [default: the one of the placement's "
     "authors; all for `none` if --placements is all]",
 )
-@click.option(
-    "--op",
-    "over_provisionings",
-    type=Fractions(),
-    default="0.1,0.2,0.3",
-    show_default=True,
-    help="Over-provisionings.",
-)
-@workload_options
-@device_options
-@lifetime_options
+@over_provisionings_option()
+@takes(WorkloadReading, "how")
+@takes(Flash, "flash")
+@takes(Life, "life")
 @click.option(
     "--device",
     "profiles",
@@ -60,34 +52,27 @@ if TYPE_CHECKING:
     "file. Again for each drive.",
 )
 @stack_option
-@drive_options
+@takes(DriveOptions, "drive")
 @click.option(
     "--jobs",
     type=click.IntRange(1),
     metavar="N",
     help="Simulations at a time.  [default: one a core]",
 )
-@output_options
+@takes(Output, "output")
 def compare(
     source_names: tuple[str, ...],
     placements: str,
     victims: str | None,
     over_provisionings: tuple[float, ...],
-    page_size: int,
-    format_name: str | None,
-    skip_bad: int,
-    seed: int,
-    repeat: int,
-    pages_per_erase_block: int,
-    start: str,
-    endurance: float,
-    writes_per_day: float | str,
+    how: WorkloadReading,
+    flash: Flash,
+    life: Life,
+    drive: DriveOptions,
+    output: Output,
     jobs: int | None,
     profiles: tuple[str, ...],
     stacks: tuple[str, ...],
-    json_path: str | None,
-    out: Path | None,
-    **drive: Any,
 ) -> None:
     """Compare placement policies on each SOURCE, at each over-provisioning, with the bound beside
     them.
@@ -132,26 +117,24 @@ def compare(
         check_patterns(source_names)
         over = over_provisionings if is_given("over_provisionings") else (None,)
         changes = _policy_changes(named, chosen_victims)
-        how = sources.Reading(page_size, format_name, skip_bad, seed, repeat)
-        options = DriveOptions(**drive)
-        to: dict[str, Any] = {"json_path": json_path, "out": out}
+        reading = how.reading()
         if stacks:
             compare_stacks_on_drives(
-                options, profiles, source_names, stacks, changes, over, how, jobs, **to
+                drive, profiles, source_names, stacks, changes, over, reading, jobs, output
             )
             return
-        cycles = endurance if is_given("endurance") else None
+        cycles = life.endurance if is_given("endurance") else None
         compare_drives(
-            options,
+            drive,
             profiles,
-            list(source_names),
+            source_names,
             changes,
             over,
-            how,
+            reading,
             cycles,
-            writes_per_day,
+            life.writes_per_day,
             jobs,
-            **to,
+            output,
         )
         return
     policies = choose(named, chosen_victims)
@@ -159,17 +142,17 @@ def compare(
         sources=[sources.check_source(source) for source in source_names],
         policies=policies,
         over_provisionings=list(over_provisionings),
-        reading=sources.Reading(page_size, format_name, skip_bad, seed, repeat),
-        device=Device(pages_per_erase_block, start, seed),
-        endurance=endurance,
-        writes_per_day=writes_per_day,
+        reading=how.reading(),
+        device=Device(**vars(flash), seed=how.seed),
+        endurance=life.endurance,
+        writes_per_day=life.writes_per_day,
         threads=jobs or os.cpu_count() or 1,
     )
     comparison, stopped = run_plan(plan)
-    run = comparison.run("compare", command_line())
-    if not prints_only_json(json_path):
+    run = comparison.run("compare")
+    if not output.is_only_json:
         print_comparison(comparison, run)
-    folder = finish(run, out=out, json_path=json_path, identity=plan.identity(comparison.workloads))
+    folder = output.finish(run)
     if stopped is not None:
         kept = f"{len(comparison.rows)} of {comparison.planned} simulations are kept" + (
             f" in {folder}" if folder else ""

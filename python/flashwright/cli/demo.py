@@ -10,8 +10,9 @@ from pathlib import Path
 import click
 
 from flashwright._core import InputError, RunError
-from flashwright.cli.options import Fractions, Number, output_options
-from flashwright.cli.output import command_line, finish, prints_only_json, say
+from flashwright.cli.options import Number, over_provisionings_option, takes
+from flashwright.cli.output import Json, Output, say
+from flashwright.runs import command_line
 from flashwright.sweeps.grid import Device
 
 RECORDED = Path(__file__).resolve().parents[3] / "data" / "traces"
@@ -25,14 +26,7 @@ once.
 
 
 @click.command(short_help="From a real database trace to a report, in one go.")
-@click.option(
-    "--op",
-    "over_provisionings",
-    type=Fractions(),
-    default="0.07,0.15,0.28,0.5",
-    show_default=True,
-    help="Over-provisionings.",
-)
+@over_provisionings_option("0.07,0.15,0.28,0.5")
 @click.option(
     "--seconds",
     type=Number(1),
@@ -47,14 +41,9 @@ once.
     help="Record nothing: take the trace of the source tree, TPC-C on PostgreSQL, recorded for 19 "
     "minutes.",
 )
-@output_options
+@takes(Output, "output")
 def demo(
-    over_provisionings: tuple[float, ...],
-    seconds: float,
-    json_path: str | None,
-    out: Path | None,
-    *,
-    shipped: bool,
+    over_provisionings: tuple[float, ...], seconds: float, output: Output, *, shipped: bool
 ) -> None:
     """Record a database at work, and tell what its writes do to flash.
 
@@ -76,9 +65,7 @@ def demo(
     from flashwright.sweeps.comparison import Plan
     from flashwright.sweeps.policies import choose
 
-    source, data_pages, told = (
-        _shipped(json_path) if shipped else _live_or_shipped(seconds, json_path)
-    )
+    source, data_pages, told = _shipped(output) if shipped else _live_or_shipped(seconds, output)
     scalars, tables = statistics(source, 4096, None, 0, 1)
     played = [*data_pages, source]
     once = work(
@@ -101,11 +88,11 @@ def demo(
         threads=os.cpu_count() or 1,
     )
     comparison, stopped = run_plan(plan)
-    run = comparison.run("demo", command_line())
+    run = comparison.run("demo")
     run.result["trace"] = scalars
     run.result["about"] = told
     run.tables |= {f"trace_{name}": found for name, found in tables.items()}
-    if not prints_only_json(json_path):
+    if not output.is_only_json:
         results = Results(run)
         times = f", played {repeat} times over" if repeat > 1 else ""
         if run.result["about"]:
@@ -116,14 +103,13 @@ def demo(
                 f"{count(workload.logical_pages)} pages{times}."
             )
             say(headline(results, name, lead=False))
-    folder = finish(run, out=out, json_path=json_path, identity=plan.identity(comparison.workloads))
+    folder = output.finish(run)
     if stopped is not None:
         raise StoppedError(stopped.done, stopped.total, stopped.unit, None)
     if folder is not None:
-        say(
+        output.say(
             f"Next:   flashwright compare {shlex.quote(source)} --op 0.1,0.2,0.3, or a trace of "
-            "your own",
-            json_path=json_path,
+            "your own"
         )
     fail_if_any_failed(comparison)
 
@@ -143,7 +129,7 @@ Chosen = tuple[str, list[str], str]
 """The trace, its part without the database's log (or none), and what it is, in a sentence."""
 
 
-def _live_or_shipped(seconds: float, json_path: str | None) -> Chosen:
+def _live_or_shipped(seconds: float, to: Json) -> Chosen:
     from flashwright.cli import demo_live
 
     reason = demo_live.why_not()
@@ -153,15 +139,12 @@ def _live_or_shipped(seconds: float, json_path: str | None) -> Chosen:
             return str(folder / "requests.parquet"), [str(demo_live.write_data_pages(folder))], told
         except (InputError, RunError) as error:
             reason = str(error)
-    say(
-        f"Nothing can be recorded here: {reason}. Taking the trace that was recorded before.",
-        json_path=json_path,
-    )
-    return _shipped(json_path)
+    to.say(f"Nothing can be recorded here: {reason}. Taking the trace that was recorded before.")
+    return _shipped(to)
 
 
-def _shipped(json_path: str | None) -> Chosen:
-    source = recorded_trace(json_path)
+def _shipped(to: Json) -> Chosen:
+    source = recorded_trace(to)
     return source, data_pages_of(source), about(source)
 
 
@@ -203,17 +186,14 @@ def data_pages_of(source: str) -> list[str]:
         raise InputError(f"{output}: cannot write the data pages: {error.strerror}") from error
 
 
-def recorded_trace(json_path: str | None = None) -> str:
+def recorded_trace(to: Json = Json()) -> str:
     """Give the path of the recorded trace, as short as it can be written from here.
 
     The synthetic one where there is none.
     """
     found = sorted(RECORDED.glob("*.parquet"))
     if not found:
-        say(
-            "The recorded trace is not here (it is in the source tree): taking a synthetic one.",
-            json_path=json_path,
-        )
+        to.say("The recorded trace is not here (it is in the source tree): taking a synthetic one.")
         return FALLBACK
     path = found[0]
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

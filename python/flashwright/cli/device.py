@@ -7,23 +7,21 @@ from pathlib import Path
 import click
 
 from flashwright._core import InputError
-from flashwright.cli.options import json_option, set_option
-from flashwright.cli.output import print_table, prints_only_json, say, write_json
+from flashwright.cli.options import Overrides, takes
+from flashwright.cli.output import Json, print_table, say
 
 
 @click.command(short_help="A drive's profile, and what it comes to.")
 @click.argument("profile")
-@set_option
+@takes(Overrides, "changes")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
     help="Write the profile there, with its changes, to go on from.",
 )
-@json_option
-def device(
-    profile: str, *, overrides: tuple[str, ...], out: Path | None, json_path: str | None
-) -> None:
+@takes(Json, "to")
+def device(profile: str, changes: Overrides, out: Path | None, to: Json) -> None:
     """Print PROFILE, a built-in name or the path of a TOML file, and what it comes to.
 
     \b
@@ -39,17 +37,17 @@ def device(
     from flashwright.reports.drive_words import device_rows, fitted
     from flashwright.sources import check_target
 
-    found = Device.load(profile, overrides)
+    found = Device.load(profile, changes.overrides)
     # Only the file as it is has the comments that say where a value is from.
-    text = found.toml if overrides else profile_text(profile)[0]
+    text = found.toml if changes.overrides else profile_text(profile)[0]
     if out is not None:
         check_target(out)
         try:
             out.write_text(text, encoding="utf-8")
         except OSError as error:
             raise InputError(f"{out}: cannot write the profile: {error.strerror}") from error
-    write_json({**found.document(), "keys": found.profile}, json_path)
-    if prints_only_json(json_path):
+    to.write({**found.document(), "keys": found.profile})
+    if to.is_only_json:
         return
     if out is None:
         say(text.rstrip())

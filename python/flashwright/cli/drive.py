@@ -6,34 +6,19 @@ Their options, one run on a simulated drive, and its tables for people.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from flashwright._core import InputError
-from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say
+from flashwright.cli.options import Count, Number, Overrides, at_most_one, option
+from flashwright.cli.output import Output, print_table, say
 
 if TYPE_CHECKING:
     from flashwright.devices import Device, Load
     from flashwright.sources import Reading
 
-# Parameters of each kind by the names that they have in Python.
-ONLY_WITH_DEVICE = (
-    "overrides",
-    "depth",
-    "open_loop",
-    "one_by_one",
-    "think_time_us",
-    "state",
-    "overwrites",
-    "most_requests",
-    "most_seconds",
-    "warm_up_requests",
-    "fold",
-    "timeline_spans",
-)
 INSTEAD_OF = {
     "pages_per_erase_block": "--set media.pages_per_erase_block=N",
     "start": "--state",
@@ -42,20 +27,55 @@ INSTEAD_OF = {
 
 
 @dataclass(frozen=True)
-class DriveOptions:
-    """The values of `options.drive_options`."""
+class DriveOptions(Overrides):
+    """How a source is played on a simulated drive.
 
-    overrides: tuple[str, ...]
-    depth: int | None
-    open_loop: bool
-    one_by_one: bool
-    think_time_us: float
-    state: str
-    overwrites: float | None
-    most_requests: int | None
-    most_seconds: float | None
-    warm_up_requests: int
-    fold: bool
+    Options of `simulate` and `compare` with `--device`.
+    """
+
+    depth: int | None = option(
+        "Keep so many requests outstanding.  [default: 32]", type=click.IntRange(1, 65_535)
+    )
+    open_loop: bool = option(
+        "Send each request at its time in the trace, however late the drive is."
+    )
+    one_by_one: bool = option("Send a request when the one before it is done: --depth 1.")
+    think_time_us: float = option(
+        "Microseconds between the end of a request and the next in its place.",
+        "--think-time",
+        type=Number(0),
+        default=0.0,
+        metavar="US",
+    )
+    state: str = option(
+        "The drive before the first request: erased; only what SOURCE touches written; every page "
+        "written once, in order; then overwritten at random.",
+        type=click.Choice(["fresh", "loaded", "filled", "aged"]),
+        default="filled",
+    )
+    overwrites: float | None = option(
+        "With --state aged: random page writes, in capacities of the drive.  [default: 2]",
+        type=Number(0, 1000),
+        metavar="X",
+    )
+    most_requests: int | None = option(
+        "Stop after so many requests.  [default: all; 1M of a source without end]",
+        "--requests",
+        type=Count(),
+    )
+    most_seconds: float | None = option(
+        "Stop after so much simulated time.",
+        "--seconds",
+        type=Number(0, min_open=True),
+        metavar="S",
+    )
+    warm_up_requests: int = option(
+        "Leave the first N requests out of what is measured.", "--warm-up", type=Count(), default=0
+    )
+    fold: bool = option(
+        "Let a trace that is larger than the drive begin again at its start (addresses modulo "
+        "capacity)."
+    )
 
     def load(self, seed: int) -> Load:
         """Give the load that they ask for.
@@ -64,19 +84,12 @@ class DriveOptions:
         """
         from flashwright.devices import Load
 
-        paces = [
-            name
-            for name, given in (
-                ("--depth", self.depth is not None),
-                ("--open-loop", self.open_loop),
-                ("--one-by-one", self.one_by_one),
-            )
-            if given
-        ]
-        if len(paces) > 1:
-            raise click.UsageError(
-                f"{' and '.join(paces)}: a run has one pace, so give one of them"
-            )
+        paces = {
+            "--depth": self.depth,
+            "--open-loop": self.open_loop,
+            "--one-by-one": self.one_by_one,
+        }
+        at_most_one(paces, "a run has one pace, so give one of them")
         if self.open_loop and self.think_time_us:
             raise click.UsageError(
                 "--think-time: with --open-loop requests are sent at the times of the trace"
@@ -108,6 +121,7 @@ class DriveOptions:
         )
 
 
+ONLY_WITH_DEVICE = (*(one.name for one in fields(DriveOptions)), "timeline_spans")
 OF_A_FILE = ("page_size", "format_name", "skip_bad", "fold")
 """Parameters that say how a trace file is read."""
 
@@ -185,11 +199,11 @@ def policy_overrides(
         ),
     }
     added = []
-    for key, (option, value) in own.items():
+    for key, (name, value) in own.items():
         if value is None:
             continue
         if key in keys:
-            raise click.UsageError(f"{option}: --set {key} says the same thing; give one of them")
+            raise click.UsageError(f"{name}: --set {key} says the same thing; give one of them")
         added.append(f"{key}={value}")
     return (*overrides, *added)
 
@@ -217,20 +231,13 @@ def preparing(load: Load, what: str) -> str | None:
     )
 
 
-def simulate_drive(
-    profile: str,
-    overrides: Sequence[str],
-    asked: DriveRun,
-    *,
-    json_path: str | None,
-    out: Path | None,
-) -> None:
+def simulate_drive(profile: str, overrides: Sequence[str], asked: DriveRun, output: Output) -> None:
     """Play the source on the drive, print what came of it, and write the run folder."""
     from flashwright import devices
     from flashwright.cli.progress import work
-    from flashwright.runs import PROFILE_FILE, TIMELINE_FILE, Run, table
+    from flashwright.runs import PROFILE_FILE, TIMELINE_FILE, Job, table
 
-    if asked.timeline_spans and prints_only_json(json_path) and out is None:
+    if asked.timeline_spans and output.is_only_json and output.out is None:
         raise InputError("--timeline: it is a file of the run folder; with --json - give --out DIR")
     asked = replace(asked, source=devices.check_load_source(asked.source))
     source, load = asked.source, asked.load
@@ -268,14 +275,15 @@ def simulate_drive(
     if timeline is not None:
         texts[TIMELINE_FILE] = timeline
         result["timeline"] = TIMELINE_FILE
-    if not prints_only_json(json_path):
+    if not output.is_only_json:
         print_result(result)
     identity = [
         devices.identity(device, requests, load),
         asked.timeline_spans,
         result["lifetime"],
     ]
-    finish(Run("simulate", result, tables, texts), out=out, json_path=json_path, identity=identity)
+    inputs = [devices.describe(asked.source, requests)]
+    output.finish(Job("simulate", identity, inputs, load.seed).run(result, tables, texts))
 
 
 def result_of(
@@ -283,7 +291,7 @@ def result_of(
 ) -> dict[str, Any]:
     """Give the result of a run: its figures, and what they are of."""
     from flashwright import devices
-    from flashwright.runs import peak_rss_bytes, provenance
+    from flashwright.runs import peak_rss_bytes
 
     return {
         **outcome,
@@ -294,9 +302,6 @@ def result_of(
         "seed": asked.load.seed,
         "workload": devices.summary(devices.name_of(asked.source), requests),
         "peak_rss_bytes": peak_rss_bytes(),
-        "provenance": provenance(
-            command_line(), [devices.describe(asked.source, requests)], asked.load.seed
-        ),
     }
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flashwright._core import RunError
 from flashwright.cli.drive import DriveOptions, policy_overrides, preparing
-from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say
+from flashwright.cli.output import Output, print_table, say
 
 if TYPE_CHECKING:
     from flashwright.sources import Reading
@@ -18,16 +17,14 @@ if TYPE_CHECKING:
 def compare_drives(
     options: DriveOptions,
     profiles: Sequence[str],
-    source_names: list[str],
+    source_names: Sequence[str],
     policies: Sequence[tuple[str | None, str | None]],
     over_provisionings: Sequence[float | None],
     reading: Reading,
     endurance: float | None,
     writes_per_day: float | str,
     jobs: int | None,
-    *,
-    json_path: str | None,
-    out: Path | None,
+    output: Output,
 ) -> None:
     """Play each source on each drive, print the figures side by side, and write the run folder."""
     from flashwright import devices
@@ -67,10 +64,10 @@ def compare_drives(
             raise
         stopped, ended = stop, stop.result
     comparison.take(ended)
-    run = comparison.run(command_line())
-    if not prints_only_json(json_path):
+    run = comparison.run()
+    if not output.is_only_json:
         print_drives(run.result)
-    folder = finish(run, out=out, json_path=json_path, identity=comparison.identity())
+    folder = output.finish(run)
     if stopped is not None:
         kept = f"{len(comparison.rows)} of {comparison.planned} simulations are kept" + (
             f" in {folder}" if folder else ""

@@ -14,16 +14,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flashwright._core import InputError, RunError
-from flashwright.cli.options import Number, output_options, read_options
-from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say
-from flashwright.cli.target_options import check_targets, target_options
-from flashwright.cli.trace_options import (
-    ONE_BY_ONE,
-    pace_options,
-    part_options,
-    plan_of,
-    reading_of,
-)
+from flashwright.cli.options import Number, TraceReading, option, takes
+from flashwright.cli.output import Output, print_table, say
+from flashwright.cli.target_options import TargetOptions
+from flashwright.cli.trace_options import DEFAULT, ONE_BY_ONE, TraceOptions
 
 if TYPE_CHECKING:
     from flashwright._core import ReplayTrace
@@ -45,72 +39,64 @@ stack_option = click.option(
 )
 
 
+@dataclass(frozen=True)
+class Layering:
+    """How stacks of layers are played beside each other."""
+
+    no_direct: bool = option("Leave out the device alone, which else is the first of the stacks.")
+    facts_given: str | None = option(
+        "What layers know of the device: the run folder of a probe; measured on a second simulated "
+        "drive of the same profile, once; or nothing.  [default: measure if it is simulated, else "
+        "none]",
+        "--facts",
+        metavar="DIR|measure|none",
+    )
+    checkpoint_every: float | None = option(
+        "Let a checkpoint of the database end each so many seconds of the trace.",
+        type=Number(0, min_open=True),
+        metavar="S",
+    )
+    checkpoints: str | None = option(
+        "Let checkpoints begin and end where the recording marked them.",
+        type=click.Choice(["marks"]),
+    )
+    checkpoints_as: str = option(
+        "How a checkpoint's end is told: by a flush among the requests, or to the layers alone.",
+        type=click.Choice(["flush", "signal"]),
+        default="flush",
+    )
+    drop_flushes: bool = option(
+        "Leave out the flushes of the trace, as the papers do: what was acknowledged may then be "
+        "lost with the power.  [default: keep]",
+        "--drop-flushes/--keep-flushes",
+    )
+    no_drain: bool = option(
+        "Do not let layers write back what they hold at the end, after the last request."
+    )
+    threads: int | None = option(
+        "Stacks at a time, on simulated drives.  [default: one a core]", type=click.IntRange(1)
+    )
+
+
 @click.command(short_help="Play a trace on layers over any device, beside the device alone.")
 @click.argument("trace")
 @click.option("--device", metavar="DEVICE", required=True, help="What the layers lie on.")
 @stack_option
-@click.option(
-    "--no-direct",
-    is_flag=True,
-    help="Leave out the device alone, which else is the first of the stacks.",
-)
-@click.option(
-    "--facts",
-    "facts_given",
-    metavar="DIR|measure|none",
-    help="What layers know of the device: the run folder of a probe; measured on a second "
-    "simulated drive of the same profile, once; or nothing.  [default: measure if it is simulated, "
-    "else none]",
-)
-@click.option(
-    "--checkpoint-every",
-    type=Number(0, min_open=True),
-    metavar="S",
-    help="Let a checkpoint of the database end each so many seconds of the trace.",
-)
-@click.option(
-    "--checkpoints",
-    "checkpoints_given",
-    type=click.Choice(["marks"]),
-    help="Let checkpoints begin and end where the recording marked them.",
-)
-@click.option(
-    "--checkpoints-as",
-    type=click.Choice(["flush", "signal"]),
-    default="flush",
-    show_default=True,
-    help="How a checkpoint's end is told: by a flush among the requests, or to the layers alone.",
-)
-@click.option(
-    "--drop-flushes/--keep-flushes",
-    help="Leave out the flushes of the trace, as the papers do: what was acknowledged may then be "
-    "lost with the power.  [default: keep]",
-)
-@click.option(
-    "--no-drain",
-    is_flag=True,
-    help="Do not let layers write back what they hold at the end, after the last request.",
-)
-@click.option(
-    "--threads",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Stacks at a time, on simulated drives.  [default: one a core]",
-)
-@pace_options(ONE_BY_ONE)
-@part_options
-@target_options
-@read_options
-@output_options
+@takes(Layering, "layering")
+@takes(TraceOptions, "playing", DEFAULT[ONE_BY_ONE])
+@takes(TargetOptions, "on")
+@takes(TraceReading, "how")
+@takes(Output, "output")
 def layers(
     trace: str,
     *,
     device: str,
     stacks: tuple[str, ...],
-    no_direct: bool,
-    json_path: str | None,
-    out: Path | None,
-    **more: Any,
+    layering: Layering,
+    playing: TraceOptions,
+    on: TargetOptions,
+    how: TraceReading,
+    output: Output,
 ) -> None:
     """Play TRACE on each STACK of layers over a device, and tell what is gained and lost against
     the device alone.
@@ -138,34 +124,19 @@ def layers(
     the stacks that are done. What layers are and do is in docs/layers.md.
     """  # noqa: D205
     from flashwright import replays
-    from flashwright.cli import probe_runs
-    from flashwright.probing.targets import Target
+    from flashwright.layering.comparison import stacks_of
 
-    asked = asked_of(stacks, more, with_direct=not no_direct)
-    check_targets(
-        (device,),
-        more["destroy_data"],
-        write=more["write"],
-        state=more["state"],
-        overwrites=more["overwrites"],
-    )
+    if layering.checkpoint_every is not None and layering.checkpoints is not None:
+        raise click.UsageError(
+            "--checkpoint-every and --checkpoints: both say when checkpoints end; give one of them"
+        )
+    played = stacks_of(stacks, with_direct=not layering.no_direct)
+    plan = playing.plan(ONE_BY_ONE, on.region, drop_flushes=layering.drop_flushes)
+    asked = Asked(played, plan, how.reading(), layering, on.endurance_tbw)
+    on.check(device)
     path = replays.trace_path(trace)
-    if more["create"] is not None:
-        probe_runs.create(device, more["create"])
-    target = Target.find(
-        device, more["overrides"], state=more["state"], overwrites=more["overwrites"]
-    )
-    access = (
-        "destroy_data"
-        if device in more["destroy_data"]
-        else "write"
-        if more["write"]
-        else "read_only"
-    )
-    target = target.opened_by(
-        access, more["seed"], region=asked.plan.region, is_polled=more["polled"]
-    )
-    compare_stacks(asked, path, [(target.name, target)], "layers", json_path=json_path, out=out)
+    target = on.target(device)
+    compare_stacks(asked, path, [(target.name, target)], "layers", output)
 
 
 @dataclass(frozen=True)
@@ -175,38 +146,8 @@ class Asked:
     stacks: tuple[str, ...]
     plan: Plan
     reading: Reading
-    facts: str | None = None
-    checkpoint_every: float | None = None
-    checkpoints: str | None = None
-    checkpoints_as: str = "flush"
-    drain: bool = True
-    threads: int | None = None
+    layering: Layering
     endurance_tbw: float | None = None
-
-
-def asked_of(stacks: Sequence[str], more: dict[str, Any], *, with_direct: bool) -> Asked:
-    """Read the options.
-
-    Raises click.UsageError or InputError if they contradict each other.
-    """
-    from flashwright.layering.comparison import stacks_of
-
-    if more["checkpoint_every"] is not None and more["checkpoints_given"] is not None:
-        raise click.UsageError(
-            "--checkpoint-every and --checkpoints: both say when checkpoints end; give one of them"
-        )
-    return Asked(
-        stacks_of(stacks, with_direct=with_direct),
-        plan_of(more, ONE_BY_ONE),
-        reading_of(more),
-        more["facts_given"],
-        more["checkpoint_every"],
-        more["checkpoints_given"],
-        more["checkpoints_as"],
-        not more["no_drain"],
-        more["threads"],
-        more["endurance_tbw"],
-    )
 
 
 def compare_stacks(
@@ -214,9 +155,7 @@ def compare_stacks(
     path: Path,
     targets: Sequence[tuple[str, Target]],
     command: str,
-    *,
-    json_path: str | None,
-    out: Path | None,
+    output: Output,
 ) -> None:
     """Play the trace on each stack over each device (label, device).
 
@@ -234,10 +173,12 @@ def compare_stacks(
         "bytes",
         lambda progress: replays.load(path, asked.reading, asked.plan, progress),
     )
-    threads = asked.threads or os.cpu_count() or 1
+    threads = asked.layering.threads or os.cpu_count() or 1
     checkpoints = _checkpoints(asked, path, trace)
     checkpoints.check(asked.stacks)
-    plan = LayersPlan(path, asked.stacks, asked.plan, checkpoints, asked.drain, threads)
+    plan = LayersPlan(
+        path, asked.stacks, asked.plan, checkpoints, not asked.layering.no_drain, threads
+    )
     comparison = LayersComparison(
         plan, trace, [_place(label, target, asked, trace, plan) for label, target in targets]
     )
@@ -255,10 +196,10 @@ def compare_stacks(
             raise
         stopped, ended = stop, stop.result
     comparison.take(ended)
-    run = comparison.run(command_line(), command)
-    if not prints_only_json(json_path):
+    run = comparison.run(command)
+    if not output.is_only_json:
         print_run(run)
-    folder = finish(run, out=out, json_path=json_path, identity=comparison.identity())
+    folder = output.finish(run)
     if stopped is not None:
         kept = f"{len(comparison.rows)} of {comparison.planned} stacks are kept" + (
             f" in {folder}" if folder else ""
@@ -270,11 +211,12 @@ def compare_stacks(
 def _checkpoints(asked: Asked, path: Path, trace: ReplayTrace) -> Checkpoints:
     from flashwright.layering import checkpoints
 
-    if asked.checkpoint_every is not None:
-        return checkpoints.every(asked.checkpoint_every, trace, asked.checkpoints_as)
-    if asked.checkpoints is not None:
-        return checkpoints.marked(path, asked.plan.part, asked.checkpoints_as)
-    return checkpoints.Checkpoints(told_as=asked.checkpoints_as)
+    how = asked.layering
+    if how.checkpoint_every is not None:
+        return checkpoints.every(how.checkpoint_every, trace, how.checkpoints_as)
+    if how.checkpoints is not None:
+        return checkpoints.marked(path, asked.plan.part, how.checkpoints_as)
+    return checkpoints.Checkpoints(told_as=how.checkpoints_as)
 
 
 def _place(label: str, target: Target, asked: Asked, trace: ReplayTrace, plan: LayersPlan) -> Place:
@@ -316,7 +258,7 @@ def facts_for(target: Target, asked: Asked) -> Facts:
     from flashwright.cli.progress import follow, work
     from flashwright.layering import comparison, facts
 
-    given = asked.facts or ("measure" if target.is_simulated else "none")
+    given = asked.layering.facts_given or ("measure" if target.is_simulated else "none")
     if given == "none" or not comparison.has_layers(asked.stacks):
         return facts.Facts()
     if given != "measure":

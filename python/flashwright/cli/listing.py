@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from flashwright._core import InputError, experiments, registry
-from flashwright.cli.options import json_option
-from flashwright.cli.output import print_table, prints_only_json, write_json
+from flashwright.cli.options import takes
+from flashwright.cli.output import Json, print_table
 
 # One and many of each kind.
 WORDS = {
@@ -20,13 +20,15 @@ WORDS = {
     "scheme": ("FTL scheme", "FTL schemes of simulated drives"),
     "pattern": ("request pattern", "request patterns (io:...)"),
     "layer": ("layer", "layers between a database and a device"),
-    "workloads": ("database workload", "database workloads of `run`"),
+    "benchmark": ("benchmark", "benchmarks of `run`, on a database"),
     "preset": ("preset", "presets of `run`: the papers' set-ups"),
-    "studies": ("study", "studies of `path`"),
+    "study": ("study", "studies of `path`"),
     "experiment": ("experiment", "experiments of `probe`"),
 }
 
 
+FORMERLY = {"workloads": "benchmark", "studies": "study"}
+"""What kinds were called, and what they are called: scripts may still ask so."""
 IN_FULL = ("experiment", "layer")
 """Kinds whose parameters are many, and have a page of their own."""
 
@@ -36,8 +38,8 @@ IN_FULL = ("experiment", "layer")
 )
 @click.argument("kind", required=False)
 @click.option("--markdown", is_flag=True, help="As tables for the docs.")
-@json_option
-def listing(kind: str | None, *, markdown: bool, json_path: str | None) -> None:
+@takes(Json, "to")
+def listing(kind: str | None, *, markdown: bool, to: Json) -> None:
     """List what can be named on the command line: all of it, or one KIND.
 
     \b
@@ -48,11 +50,12 @@ def listing(kind: str | None, *, markdown: bool, json_path: str | None) -> None:
       flashwright list --json - | jq '.victim[].name'
     """
     known = everything()
+    kind = FORMERLY.get(kind or "", kind)
     if kind is not None and kind not in known:
         raise InputError(f"unknown kind `{kind}`; known are: {', '.join(known)}")
     chosen = known if kind is None else {kind: known[kind]}
-    write_json(chosen, json_path)
-    if prints_only_json(json_path):
+    to.write(chosen)
+    if to.is_only_json:
         return
     if markdown:
         click.echo("\n\n".join(markdown_table(name, entries) for name, entries in chosen.items()))
@@ -64,14 +67,14 @@ def listing(kind: str | None, *, markdown: bool, json_path: str | None) -> None:
 def everything() -> dict[str, list[dict[str, Any]]]:
     """Give all that can be named: kind -> entries as `registry()` has them."""
     from flashwright.devices import listing as of_drives
-    from flashwright.paths import registry as studies
+    from flashwright.path import registry as studies
     from flashwright.workloads import presets
     from flashwright.workloads import registry as workloads
 
     of_runs = {
-        "workloads": workloads.listing(),
+        "benchmark": workloads.listing(),
         "preset": presets.listing(),
-        "studies": studies.listing(),
+        "study": studies.listing(),
     }
     return {**registry(), **of_drives(), "experiment": experiments(), **of_runs}
 

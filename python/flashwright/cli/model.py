@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from flashwright.cli.options import Fractions, lifetime_options, output_options, workload_options
-from flashwright.cli.output import command_line, finish, print_table, prints_only_json
+from flashwright.cli.options import Life, WorkloadReading, over_provisionings_option, takes
+from flashwright.cli.output import Output, print_table
 
 OVER_PROVISIONINGS = "0.07,0.1,0.15,0.2,0.3,0.5,0.7,1.0"
 
@@ -27,29 +25,16 @@ def model() -> None:
 
 @model.command(short_help="The least write amplification for independent updates.")
 @click.argument("source")
-@click.option(
-    "--op",
-    "over_provisionings",
-    type=Fractions(),
-    default="0.1,0.2,0.3",
-    show_default=True,
-    help="Over-provisionings.",
-)
-@workload_options
-@lifetime_options
-@output_options
+@over_provisionings_option()
+@takes(WorkloadReading, "how")
+@takes(Life, "life")
+@takes(Output, "output")
 def bound(
     source: str,
     over_provisionings: tuple[float, ...],
-    page_size: int,
-    format_name: str | None,
-    skip_bad: int,
-    seed: int,
-    repeat: int,
-    endurance: float,
-    writes_per_day: float | str,
-    json_path: str | None,
-    out: Path | None,
+    how: WorkloadReading,
+    life: Life,
+    output: Output,
 ) -> None:
     """Find the least write amplification that placement by update frequency can reach (MULTILOG
     Algorithm 1).
@@ -66,17 +51,16 @@ def bound(
     from flashwright._text import alpha, percent, significant
     from flashwright.cli.progress import work
     from flashwright.lifetime import lifetime_of
-    from flashwright.runs import Run, provenance, table
+    from flashwright.runs import Job, table
 
-    reading = sources.Reading(page_size, format_name, skip_bad, seed, repeat)
+    reading = how.reading()
     source = sources.check_source(source)
     workload = work(
         f"Reading {source}", "page writes", lambda progress: sources.load(source, reading, progress)
     )
     [name] = sources.names([source])
-    lifetime = lifetime_of(
-        name, sources.recorded_writes_per_day(workload, repeat), endurance, writes_per_day
-    )
+    recorded = sources.recorded_writes_per_day(workload, how.repeat)
+    lifetime = lifetime_of(name, recorded, life.endurance, life.writes_per_day)
     found = work(
         "Finding the bound", "pages", lambda _: sources.bounds(workload, over_provisionings)
     )
@@ -96,9 +80,8 @@ def bound(
         "bounds": rows,
         "lifetime": lifetime.document(),
         "workload": sources.summary(name, workload, reading),
-        "provenance": provenance(command_line(), [sources.describe(source, workload)], seed),
     }
-    if not prints_only_json(json_path):
+    if not output.is_only_json:
         headings = [
             ("over-provisioning", "right"),
             ("bound", "right"),
@@ -117,28 +100,15 @@ def bound(
             for row in rows
         ]
         print_table(headings, cells, name)
-    run = Run(
-        "model bound",
-        result,
-        {"bounds": table({key: [row[key] for row in rows] for key in rows[0]})},
-    )
-    finish(
-        run,
-        out=out,
-        json_path=json_path,
-        identity=[over_provisionings, reading, lifetime.document(), workload.content_hash],
+    identity = [over_provisionings, reading, lifetime.document(), workload.content_hash]
+    job = Job("model bound", identity, [sources.describe(source, workload)], how.seed)
+    output.finish(
+        job.run(result, {"bounds": table({key: [row[key] for row in rows] for key in rows[0]})})
     )
 
 
 @model.command(short_help="Uniform updates: equations and mean field.")
-@click.option(
-    "--op",
-    "over_provisionings",
-    type=Fractions(),
-    default=OVER_PROVISIONINGS,
-    show_default=True,
-    help="Over-provisionings.",
-)
+@over_provisionings_option(OVER_PROVISIONINGS)
 @click.option(
     "--pages-per-erase-block",
     type=click.IntRange(2, 4096),
@@ -163,14 +133,13 @@ def bound(
     metavar="SHARE",
     help="Window of Window-Greedy, as a share of all erase blocks.",
 )
-@output_options
+@takes(Output, "output")
 def pgc(
     over_provisionings: tuple[float, ...],
     pages_per_erase_block: int,
     choices: int,
     window: float,
-    json_path: str | None,
-    out: Path | None,
+    output: Output,
 ) -> None:
     """Give p_gc, the share of valid pages in a victim, under uniform updates, for each victim
     policy that has a model.
@@ -183,7 +152,7 @@ def pgc(
     from flashwright import _core
     from flashwright._text import alpha, percent
     from flashwright.reports.model import MODELS
-    from flashwright.runs import Run, provenance, table
+    from flashwright.runs import Job, table
 
     alphas = list(over_provisionings)
     columns: dict[str, list[float]] = {
@@ -204,9 +173,8 @@ def pgc(
         "pages_per_erase_block": pages_per_erase_block,
         "choices": choices,
         "window": window,
-        "provenance": provenance(command_line(), [], None),
     }
-    if not prints_only_json(json_path):
+    if not output.is_only_json:
         headings = [("over-provisioning", "right")] + [
             (MODELS.get(name, name), "right") for name in list(columns)[1:]
         ]
@@ -221,15 +189,13 @@ def pgc(
             ],
             "p_gc under uniform updates",
         )
-    run = Run("model pgc", result, {"p_gc": table(columns)})
-    finish(
-        run, out=out, json_path=json_path, identity=[alphas, pages_per_erase_block, choices, window]
-    )
+    job = Job("model pgc", [alphas, pages_per_erase_block, choices, window])
+    output.finish(job.run(result, {"p_gc": table(columns)}))
 
 
 @model.command(short_help="Figures 1-3 of MULTILOG, computed here.")
-@output_options
-def figures(json_path: str | None, out: Path | None) -> None:
+@takes(Output, "output")
+def figures(output: Output) -> None:
     """Compute figures 1 to 3 of MULTILOG, and the polynomial fit of its section 4.2.2, from the
     models.
 
@@ -239,4 +205,4 @@ def figures(json_path: str | None, out: Path | None) -> None:
     """  # noqa: D205
     from flashwright.cli.model_figures import run_figures
 
-    run_figures(json_path, out)
+    run_figures(output)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import plotly.graph_objects as go
 
-from flashwright.cli.output import command_line, finish, print_table, prints_only_json
+from flashwright.cli.output import Output, print_table
 from flashwright.cli.progress import work
 from flashwright.reproduce import multilog_models
-from flashwright.runs import Run, provenance
+from flashwright.runs import Job
 
 
-def run_figures(json_path: str | None, out: Path | None) -> None:
+def run_figures(output: Output) -> None:
     """Compute the figures and their tables, and print what they are.
 
     Writes the run folder and the JSON.
@@ -24,8 +23,7 @@ def run_figures(json_path: str | None, out: Path | None) -> None:
         lambda _: (multilog_models.tables(), multilog_models.figures()),
     )
     drawn = [_plain(figure) for figure in figures]
-    result = {"figures": drawn, "provenance": provenance(command_line(), [], None)}
-    if not prints_only_json(json_path):
+    if not output.is_only_json:
         rows = [(re.sub(r"<[^>]+>", "", str(figure["title"])),) for figure in drawn]
         print_table([("figure", "left")], rows)
         table_rows = [
@@ -33,7 +31,7 @@ def run_figures(json_path: str | None, out: Path | None) -> None:
             for name, table in tables.items()
         ]
         print_table([("table", "left"), ("rows", "right"), ("columns", "left")], table_rows)
-    finish(Run("model figures", result, tables), out=out, json_path=json_path, identity=["figures"])
+    output.finish(Job("model figures", ["figures"]).run({"figures": drawn}, tables))
 
 
 def _plain(figure: go.Figure) -> dict[str, object]:

@@ -2,16 +2,64 @@
 
 from __future__ import annotations
 
+import functools
 import math
-import os
 import re
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import click
 
+if TYPE_CHECKING:
+    from flashwright.sources import Reading
+
 Command = TypeVar("Command", bound=Callable[..., Any])
+_OPTION = "option"
+
+
+def option(help_text: str, *names: str, **how: Any) -> Any:
+    """Declare a field of a class of options: what `click.option` takes, with the help first.
+
+    The option is named as the field unless `names` says otherwise; a `bool` is a flag, and a
+    default is shown.
+    """
+    return field(
+        default=how.get("default"), metadata={_OPTION: (names, {"help": help_text, **how})}
+    )
+
+
+def takes(
+    kind: type, parameter: str, notes: Mapping[str, str] | None = None
+) -> Callable[[Command], Command]:
+    """Let a command take all options of a class of options, and get them as one instance of it.
+
+    `notes` are added to the help of fields, for what differs from command to command.
+    """
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def with_instance(*given: Any, **values: Any) -> Any:
+            made = kind(**{one.name: values.pop(one.name) for one in fields(kind)})
+            return command(*given, **values, **{parameter: made})
+
+        for one in reversed(fields(kind)):
+            names, how = one.metadata[_OPTION]
+            # Annotations are texts in all modules of this package.
+            shown: dict[str, Any] = (
+                {"is_flag": True}
+                if one.type == "bool" and not names
+                else {"show_default": "default" in how}
+            )
+            if isinstance(how.get("type"), click.IntRange):
+                shown["metavar"] = "N"
+            how = {**shown, **how, "help": how["help"] + (notes or {}).get(one.name, "")}
+            with_instance = click.option(
+                *(names or (f"--{one.name.replace('_', '-')}",)), one.name, **how
+            )(with_instance)
+        return with_instance  # type: ignore[return-value]
+
+    return decorate
 
 
 class Fractions(click.ParamType[tuple[float, ...]]):
@@ -146,256 +194,123 @@ def split_names(text: str) -> list[str]:
     return [name for name in (part.strip() for part in re.split(r",(?![^(]*\))", text)) if name]
 
 
-def apply_options(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Make one decorator of many options, in this order."""
-
-    def decorate(command: Command) -> Command:
-        for decorator in reversed(decorators):
-            command = decorator(command)
-        return command
-
-    return decorate
+SEED: dict[str, Any] = {"type": click.IntRange(0, 2**64 - 1), "default": 1}
+"""Of the option of a seed."""
 
 
-def _json_target(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
-    """Give the path back if a file can be written there.
-
-    Nobody shall learn otherwise after an hour of simulating.
-    """
-    if value is not None and value != "-":
-        _check_folder(Path(value).parent, value, option, context)
-        if Path(value).is_dir():
-            raise click.BadParameter(
-                f"'{value}' is a folder: name a file, or - for standard output", context, option
-            )
-    return value
-
-
-def _run_folder(context: click.Context, option: click.Parameter, value: Path | None) -> Path | None:
-    """Give the folder back if it can be made.
-
-    Its nearest parent that exists has to be a folder that is writable.
-    """
-    if value is not None:
-        existing = next(
-            path for path in (value.absolute(), *value.absolute().parents) if path.exists()
-        )
-        _check_folder(existing, str(value), option, context)
-        if (value / "result.json").is_file():
-            from flashwright.runs import refuse_recording
-
-            refuse_recording(value)
-    return value
-
-
-def _check_folder(
-    folder: Path, value: str, option: click.Parameter, context: click.Context
-) -> None:
-    if not folder.exists():
-        raise click.BadParameter(
-            f"'{value}' cannot be written: there is no folder '{folder}'", context, option
-        )
-    if not folder.is_dir():
-        raise click.BadParameter(
-            f"'{value}' cannot be written: '{folder}' is not a folder", context, option
-        )
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise click.BadParameter(
-            f"'{value}' cannot be written: no permission for '{folder}'", context, option
-        )
-
-
-def _json_option(help_text: str) -> Callable[[Command], Command]:
+def over_provisionings_option(default: str = "0.1,0.2,0.3") -> Callable[[Command], Command]:
+    """Give the option of a list of over-provisionings."""
     return click.option(
-        "--json", "json_path", metavar="PATH|-", callback=_json_target, help=help_text
-    )
-
-
-json_option = _json_option(
-    "Write the result as JSON there. `-` prints nothing but JSON, on standard output."
-)
-out_option = click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    callback=_run_folder,
-    metavar="DIR",
-    help="The run folder: result.json, tables as Parquet, report.html.  [default: "
-    "runs/COMMAND-HASH of what goes in]",
-)
-output_options = apply_options(
-    _json_option(
-        "Write the result as JSON there. `-` prints nothing but JSON, on standard output, and "
-        "writes a run folder only with --out."
-    ),
-    out_option,
-)
-
-
-def seed_option(help_text: str, *, bits: int = 64) -> Callable[[Command], Command]:
-    """Give the option of a seed of so many bits."""
-    return click.option(
-        "--seed",
-        type=click.IntRange(0, 2**bits - 1),
-        default=1,
+        "--op",
+        "over_provisionings",
+        type=Fractions(),
+        default=default,
         show_default=True,
-        metavar="N",
-        help=help_text,
+        help="Over-provisionings.",
     )
 
 
-skip_bad_option = click.option(
-    "--skip-bad",
-    type=click.IntRange(0),
-    default=0,
-    metavar="N",
-    help="Allow so many malformed lines, and count them.",
-    show_default=True,
-)
-read_options = apply_options(
-    click.option(
-        "--format",
-        "format_name",
-        metavar="NAME",
-        help="Format of the trace, if its content does not tell (see `flashwright list`).",
-    ),
-    skip_bad_option,
-)
+def at_most_one(given: Mapping[str, object], why: str) -> None:
+    """Raise click.UsageError if more than one of these options was given.
 
-workload_options = apply_options(
-    click.option(
-        "--page-size",
+    `why` says what is wrong with that.
+    """
+    names = [name for name, value in given.items() if value]
+    if len(names) > 1:
+        raise click.UsageError(f"{' and '.join(names)}: {why}")
+
+
+def seed_option(help_text: str) -> Callable[[Command], Command]:
+    """Give the option of a seed of 64 bits."""
+    return click.option("--seed", **SEED, show_default=True, metavar="N", help=help_text)
+
+
+@dataclass(frozen=True)
+class SkipBad:
+    """How many lines of a trace may be malformed."""
+
+    skip_bad: int = option(
+        "Allow so many malformed lines, and count them.", type=click.IntRange(0), default=0
+    )
+
+
+@dataclass(frozen=True)
+class TraceReading(SkipBad):
+    """How a trace is read."""
+
+    format_name: str | None = option(
+        "Format of the trace, if its content does not tell (see `flashwright list`).",
+        "--format",
+        metavar="NAME",
+    )
+
+    def reading(self) -> Reading:
+        """Give it as those who read take it."""
+        from flashwright.sources import Reading
+
+        return Reading(format=self.format_name, skip_bad=self.skip_bad)
+
+
+@dataclass(frozen=True)
+class WorkloadReading(TraceReading):
+    """How a workload is read, and how often it is played."""
+
+    page_size: int = option(
+        "Bytes in a flash page; with --device, of a page of `synth:` and .u32, and --set "
+        "media.page_bytes for the drive's.",
         type=Size(),
         default=4096,
-        show_default=True,
-        help="Bytes in a flash page; with --device, of a page of `synth:` and .u32, and --set "
-        "media.page_bytes for the drive's.",
-    ),
-    read_options,
-    seed_option("Seed of everything random."),
-    click.option(
-        "--repeat",
-        type=click.IntRange(1),
-        default=1,
-        show_default=True,
-        metavar="K",
-        help="Play the source so many times.",
-    ),
-)
+    )
+    seed: int = option("Seed of everything random.", **SEED)
+    repeat: int = option(
+        "Play the source so many times.", type=click.IntRange(1), default=1, metavar="K"
+    )
 
-device_options = apply_options(
-    click.option(
-        "--pages-per-erase-block",
-        type=click.IntRange(2, 4096),
-        default=64,
-        show_default=True,
-        metavar="N",
-        help="Pages that are erased together.",
-    ),
-    click.option(
-        "--start",
+    def reading(self) -> Reading:
+        """Give it as those who read take it."""
+        return replace(
+            super().reading(), page_size=self.page_size, seed=self.seed, repeat=self.repeat
+        )
+
+
+@dataclass(frozen=True)
+class Flash:
+    """The flash of the counting simulator."""
+
+    pages_per_erase_block: int = option(
+        "Pages that are erased together.", type=click.IntRange(2, 4096), default=64
+    )
+    start: str = option(
+        "filled: every page of the footprint is written once, in order, before the trace, and left "
+        "out of the steady state.",
         type=click.Choice(["filled", "fresh"]),
         default="filled",
-        show_default=True,
-        help="filled: every page of the footprint is written once, in order, before the trace, and "
-        "left out of the steady state.",
-    ),
-)
+    )
 
-lifetime_options = apply_options(
-    click.option(
-        "--endurance",
-        type=Number(1),
-        default=3000,
-        show_default=True,
-        metavar="CYCLES",
-        help="Times that an erase block can be erased.",
-    ),
-    click.option(
-        "--writes-per-day",
+
+@dataclass(frozen=True)
+class Life:
+    """What a flash device has to stand."""
+
+    endurance: float = option(
+        "Times that an erase block can be erased.", type=Number(1), default=3000, metavar="CYCLES"
+    )
+    writes_per_day: float | str = option(
+        "How often a day the host writes the logical capacity once over; `trace`: as fast as "
+        "recorded.",
         type=WritesPerDay(),
         default=1.0,
-        show_default=True,
         metavar="N|trace",
-        help="How often a day the host writes the logical capacity once over; `trace`: as fast as "
-        "recorded.",
-    ),
-)
+    )
 
-set_option = click.option(
-    "--set",
-    "overrides",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Change a key of the profile, such as ftl.over_provisioning=28%. Again for each key.",
-)
 
-drive_options = apply_options(
-    set_option,
-    click.option(
-        "--depth",
-        type=click.IntRange(1, 65_535),
-        metavar="N",
-        help="Keep so many requests outstanding.  [default: 32]",
-    ),
-    click.option(
-        "--open-loop",
-        is_flag=True,
-        help="Send each request at its time in the trace, however late the drive is.",
-    ),
-    click.option(
-        "--one-by-one",
-        is_flag=True,
-        help="Send a request when the one before it is done: --depth 1.",
-    ),
-    click.option(
-        "--think-time",
-        "think_time_us",
-        type=Number(0),
-        default=0.0,
-        metavar="US",
-        help="Microseconds between the end of a request and the next in its place.",
-    ),
-    click.option(
-        "--state",
-        type=click.Choice(["fresh", "loaded", "filled", "aged"]),
-        default="filled",
-        show_default=True,
-        help="The drive before the first request: erased; only what SOURCE touches written; every "
-        "page written once, in order; then overwritten at random.",
-    ),
-    click.option(
-        "--overwrites",
-        type=Number(0, 1000),
-        metavar="X",
-        help="With --state aged: random page writes, in capacities of the drive.  [default: 2]",
-    ),
-    click.option(
-        "--requests",
-        "most_requests",
-        type=Count(),
-        metavar="N",
-        help="Stop after so many requests.  [default: all; 1M of a source without end]",
-    ),
-    click.option(
-        "--seconds",
-        "most_seconds",
-        type=Number(0, min_open=True),
-        metavar="S",
-        help="Stop after so much simulated time.",
-    ),
-    click.option(
-        "--warm-up",
-        "warm_up_requests",
-        type=Count(),
-        default=0,
-        metavar="N",
-        help="Leave the first N requests out of what is measured.",
-    ),
-    click.option(
-        "--fold",
-        is_flag=True,
-        help="Let a trace that is larger than the drive begin again at its start (addresses modulo "
-        "capacity).",
-    ),
-)
-"""Of `simulate` and `compare` with `--device`."""
+@dataclass(frozen=True)
+class Overrides:
+    """Changes of a profile."""
+
+    overrides: tuple[str, ...] = option(
+        "Change a key of the profile, such as ftl.over_provisioning=28%. Again for each key.",
+        "--set",
+        multiple=True,
+        metavar="KEY=VALUE",
+    )

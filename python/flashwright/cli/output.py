@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,26 +16,11 @@ from rich.console import Console
 from rich.table import Table
 
 from flashwright._core import InputError
-from flashwright.runs import REPORT_FILE, Run, default_folder, dump_json
+from flashwright.cli.options import option
+from flashwright.runs import REPORT_FILE, Job, Run, dump_json, refuse_recording
 
 _PADDING = 2
 """Between two columns."""
-
-
-def command_line() -> list[str]:
-    """Give the command as it was typed, the program by its plain name."""
-    return ["flashwright", *sys.argv[1:]]
-
-
-def prints_only_json(json_path: str | None) -> bool:
-    """Tell whether standard output belongs to the JSON alone."""
-    return json_path == "-"
-
-
-def say(line: str = "", *, json_path: str | None = None) -> None:
-    """Print a line for people, unless standard output belongs to the JSON."""
-    if not prints_only_json(json_path):
-        click.echo(line)
 
 
 def write_json(document: Any, json_path: str | None) -> None:
@@ -43,7 +30,7 @@ def write_json(document: Any, json_path: str | None) -> None:
     """
     if json_path is None:
         return
-    if prints_only_json(json_path):
+    if json_path == "-":
         sys.stdout.write(dump_json(document))
         sys.stdout.flush()
         return
@@ -53,30 +40,124 @@ def write_json(document: Any, json_path: str | None) -> None:
         raise InputError(f"{json_path}: cannot write the JSON: {error.strerror}") from error
 
 
-def finish(run: Run, *, out: Path | None, json_path: str | None, identity: Any) -> Path | None:
-    """Write the run folder with its report, and the JSON; give the folder, if one was written."""
-    folder = keep(run, out=out, json_path=json_path, identity=identity)
-    tell_finished(run, folder, json_path=json_path)
-    return folder
+def _json_target(context: click.Context, given: click.Parameter, value: str | None) -> str | None:
+    """Give the path back if a file can be written there.
+
+    Nobody shall learn otherwise after an hour of simulating.
+    """
+    if value is not None and value != "-":
+        _check_folder(Path(value).parent, value, given, context)
+        if Path(value).is_dir():
+            raise click.BadParameter(
+                f"'{value}' is a folder: name a file, or - for standard output", context, given
+            )
+    return value
 
 
-def keep(run: Run, *, out: Path | None, json_path: str | None, identity: Any) -> Path | None:
-    """Write the run folder with its report; give it, if one was written."""
-    from flashwright.reports import write_report
+def _run_folder(context: click.Context, given: click.Parameter, value: Path | None) -> Path | None:
+    """Give the folder back if it can be made.
 
-    if out is None and prints_only_json(json_path):
-        return None
-    folder = out or default_folder(run.command, identity)
-    run.write(folder)
-    write_report(folder)
-    return folder
+    Its nearest parent that exists has to be a folder that is writable.
+    """
+    if value is not None:
+        existing = next(
+            path for path in (value.absolute(), *value.absolute().parents) if path.exists()
+        )
+        _check_folder(existing, str(value), given, context)
+        if (value / "result.json").is_file():
+            refuse_recording(value)
+    return value
 
 
-def tell_finished(run: Run, folder: Path | None, *, json_path: str | None) -> None:
-    """Write the JSON, and say where the report is."""
-    write_json(run.document(), json_path)
-    if folder is not None:
-        say(f"\nReport: {folder / REPORT_FILE}", json_path=json_path)
+def _check_folder(folder: Path, value: str, given: click.Parameter, context: click.Context) -> None:
+    if not folder.exists():
+        raise click.BadParameter(
+            f"'{value}' cannot be written: there is no folder '{folder}'", context, given
+        )
+    if not folder.is_dir():
+        raise click.BadParameter(
+            f"'{value}' cannot be written: '{folder}' is not a folder", context, given
+        )
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise click.BadParameter(
+            f"'{value}' cannot be written: no permission for '{folder}'", context, given
+        )
+
+
+@dataclass(frozen=True)
+class Json:
+    """Where the JSON of a result goes, beside what is printed for people."""
+
+    json_path: str | None = option(
+        "Write the result as JSON there. `-` prints nothing but JSON, on standard output.",
+        "--json",
+        metavar="PATH|-",
+        callback=_json_target,
+    )
+
+    @property
+    def is_only_json(self) -> bool:
+        """Whether standard output belongs to the JSON alone."""
+        return self.json_path == "-"
+
+    def say(self, line: str = "") -> None:
+        """Print a line for people, unless standard output belongs to the JSON."""
+        if not self.is_only_json:
+            click.echo(line)
+
+    def write(self, document: Any) -> None:
+        """Write the document where `--json` says, if it was given.
+
+        Raises InputError if the file cannot be written.
+        """
+        write_json(document, self.json_path)
+
+
+@dataclass(frozen=True)
+class Output(Json):
+    """Where the result of a run goes: the JSON, and the run folder."""
+
+    out: Path | None = option(
+        "The run folder: result.json, tables as Parquet, report.html; with --json - there is none "
+        "without it.  [default: runs/COMMAND-HASH of what goes in]",
+        type=click.Path(path_type=Path, file_okay=False),
+        callback=_run_folder,
+        metavar="DIR",
+    )
+
+    def folder(self, job: Job | None) -> Path | None:
+        """Name the run folder of a job; None if none is to be written."""
+        return self.out or (None if job is None or self.is_only_json else job.folder)
+
+    def finish(self, run: Run) -> Path | None:
+        """Write the run folder with its report, and the JSON.
+
+        Give the folder, if one was written.
+        """
+        folder = self.keep(run)
+        self.tell_finished(run, folder)
+        return folder
+
+    def keep(self, run: Run) -> Path | None:
+        """Write the run folder with its report; give it, if one was written."""
+        from flashwright.reports import write_report
+
+        folder = self.folder(run.job)
+        if folder is not None:
+            run.write(folder)
+            write_report(folder)
+        return folder
+
+    def tell_finished(self, run: Run, folder: Path | None) -> None:
+        """Write the JSON, and say where the report is."""
+        self.write(run.document())
+        if folder is not None:
+            self.say(f"\nReport: {folder / REPORT_FILE}")
+
+
+def say(line: str = "") -> None:
+    """Print a line for people."""
+    click.echo(line)
 
 
 def print_table(

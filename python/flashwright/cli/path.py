@@ -17,18 +17,66 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flashwright._core import InputError, RunError
-from flashwright.cli.options import Number, output_options, split_names
-from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say
-from flashwright.cli.run_plan import bench_options, document_of, plan_of
-from flashwright.cli.run_recorded import volume_options
+from flashwright.cli.options import Number, option, split_names, takes
+from flashwright.cli.output import Output, print_table, say
+from flashwright.cli.run_plan import BenchOptions, RunOptions, document_of, lasting, plan_of
+from flashwright.cli.run_recorded import RecordOptions, VolumeOptions
+from flashwright.runs import command_line
 
 if TYPE_CHECKING:
-    from flashwright.paths.base import Study, Variant
-    from flashwright.paths.session import Asked, Outcome, StudySession
-    from flashwright.runs import Run
+    from flashwright.path.base import Study, Variant
+    from flashwright.path.session import Asked, Outcome, StudySession
+    from flashwright.runs import Job, Run
 
 DEFAULT_SECONDS = 15.0
 _TERABYTE = 1e12
+
+
+@dataclass(frozen=True)
+class StudyOptions:
+    """What a study varies, and what its recordings are played on."""
+
+    file_systems: str | None = option(
+        "Run on these.  [default: file_systems takes all there are; the others one in place and "
+        "one out of place]",
+        metavar="LIST",
+    )
+    levels: str | None = option(
+        "What the study varies, such as 1M,16M for buffers.  [default: see docs/path.md]",
+        metavar="LIST",
+    )
+    repeat: int = option(
+        "Run everything so often, each time in the other order; figures are medians, with their "
+        "range.",
+        type=click.IntRange(1, 100),
+        default=1,
+    )
+    profile: str | None = option(
+        "Play each recording on a simulated drive: a profile of `flashwright list profile`, or the "
+        "path of a TOML file.",
+        "--device",
+        metavar="PROFILE",
+    )
+    whole_drive: bool = option(
+        "With --device: the profile at its own size. Without, it has so many erase blocks as hold "
+        "the volume."
+    )
+    drive_state: str = option(
+        "With --device: the drive before the first request.",
+        type=click.Choice(["fresh", "loaded", "filled", "aged"]),
+        default="filled",
+    )
+    endurance: float | None = option(
+        "Erases that a block stands.  [default: the profile's]", type=Number(1), metavar="CYCLES"
+    )
+    guaranteed_terabytes: float | None = option(
+        "Terabytes (10^12 bytes) that a drive's maker lets be written to it, such as the 2000 of "
+        "SCHEDULER table 5.3.",
+        "--endurance-tbw",
+        type=Number(0, min_open=True),
+        metavar="TB",
+    )
+    keep: bool = option("Keep each run's recording, in DIR/recordings.")
 
 
 @click.command(
@@ -36,71 +84,22 @@ _TERABYTE = 1e12
 )
 @click.argument("study")
 @click.argument("workload", default="tpcc")
-@click.option(
-    "--file-systems",
-    metavar="LIST",
-    help="Run on these.  [default: file_systems takes all there are; the others one in place and "
-    "one out of place]",
-)
-@click.option(
-    "--levels",
-    metavar="LIST",
-    help="What the study varies, such as 1M,16M for buffers.  [default: see docs/paths.md]",
-)
-@click.option(
-    "--repeat",
-    type=click.IntRange(1, 100),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Run everything so often, each time in the other order; figures are medians, with their "
-    "range.",
-)
-@click.option(
-    "--device",
-    "profile",
-    metavar="PROFILE",
-    help="Play each recording on a simulated drive: a profile of `flashwright list profile`, or "
-    "the path of a TOML file.",
-)
-@click.option(
-    "--whole-drive",
-    is_flag=True,
-    help="With --device: the profile at its own size. Without, it has so many erase blocks as hold "
-    "the volume.",
-)
-@click.option(
-    "--drive-state",
-    type=click.Choice(["fresh", "loaded", "filled", "aged"]),
-    default="filled",
-    show_default=True,
-    help="With --device: the drive before the first request.",
-)
-@click.option(
-    "--endurance",
-    type=Number(1),
-    metavar="CYCLES",
-    help="Erases that a block stands.  [default: the profile's]",
-)
-@click.option(
-    "--endurance-tbw",
-    "guaranteed_terabytes",
-    type=Number(0, min_open=True),
-    metavar="TB",
-    help="Terabytes (10^12 bytes) that a drive's maker lets be written to it, such as the 2000 of "
-    "SCHEDULER table 5.3.",
-)
-@click.option("--keep", is_flag=True, help="Keep each run's recording, in DIR/recordings.")
-@bench_options(DEFAULT_SECONDS)
-@volume_options
-@output_options
+@takes(StudyOptions, "options")
+@takes(BenchOptions, "bench", lasting(DEFAULT_SECONDS))
+@takes(VolumeOptions, "volume")
+@takes(Output, "output")
 def path(
-    study: str, workload: str, *, json_path: str | None, out: Path | None, **options: Any
+    study: str,
+    workload: str,
+    options: StudyOptions,
+    bench: BenchOptions,
+    volume: VolumeOptions,
+    output: Output,
 ) -> None:
     """Run WORKLOAD once for each level of STUDY, on a volume of its own each time, record it, and
     compare.
 
-    STUDY is one of `flashwright list studies`; WORKLOAD is as for `flashwright run`. Measured are
+    STUDY is one of `flashwright list study`; WORKLOAD is as for `flashwright run`. Measured are
     transactions, response times, and what the file system queues and the device gets, by the
     kernel's tracer. Needs root. With --device, a simulated drive tells what flash would have to
     write, and how long it would live.
@@ -117,33 +116,31 @@ def path(
     Ctrl-C gives up the run that goes on, and keeps those before it.
     """  # noqa: D205
     from flashwright.cli.progress import StoppedError, follow
-    from flashwright.paths.session import StudySession
-    from flashwright.runs import default_folder
+    from flashwright.path.session import StudySession
+    from flashwright.runs import Job
     from flashwright.workloads.supervisor import Supervisor
 
-    if options["keep"] and prints_only_json(json_path) and out is None:
+    if options.keep and output.is_only_json and output.out is None:
         raise InputError("--keep: recordings need a run folder; with --json - give --out DIR")
-    asked_for = _Request.read(study, workload, options)
-    identity = [
+    asked_for = _Request.read(study, workload, options, bench, volume)
+    about = [
         study,
         asked_for.about(),
-        options["repeat"],
-        options["profile"],
+        options.repeat,
+        options.profile,
         [one.label for one in asked_for.variants],
     ]
-    folder = (
-        None
-        if prints_only_json(json_path) and out is None
-        else out or default_folder("path", identity)
-    )
-    if options["keep"] and folder is not None and any((folder / "recordings").glob("*")):
+    drive = asked_for.asked.drive
+    job = Job("path", about, seed=None if drive is None else drive.seed)
+    folder = output.folder(job)
+    if options.keep and folder is not None and any((folder / "recordings").glob("*")):
         raise InputError(
             f"{folder / 'recordings'} holds the recordings of an earlier study; choose another "
             "--out, or remove it"
         )
-    keeper = _Keeper(asked_for, folder)
+    keeper = _Keeper(asked_for, job, folder)
     with ExitStack() as stack:
-        if options["keep"] and folder is not None:
+        if options.keep and folder is not None:
             keeper.begin()
             recordings = folder / "recordings"
             recordings.mkdir(exist_ok=True)
@@ -162,9 +159,9 @@ def path(
                 raise
             outcome = stop.result
     run = keeper.document(outcome)
-    if not prints_only_json(json_path):
+    if not output.is_only_json:
         _print(run)
-    folder = finish(run, out=folder, json_path=json_path, identity=identity)
+    output.finish(run)
     _tell_end(session, outcome, folder)
 
 
@@ -192,26 +189,24 @@ class _Request:
     remarks: list[str]
 
     @staticmethod
-    def read(study_name: str, workload: str, options: dict[str, Any]) -> _Request:
-        from flashwright.paths import registry
+    def read(
+        study_name: str,
+        workload: str,
+        options: StudyOptions,
+        bench: BenchOptions,
+        volume: VolumeOptions,
+    ) -> _Request:
+        from flashwright.path import registry
         from flashwright.recording.tools import need_root
 
         study = registry.find(study_name)
-        chosen, remarks = registry.file_systems_of(
-            study, split_names(options["file_systems"] or "")
-        )
-        for_plan = {
-            **options,
-            "record_to": None,
-            "keep": False,
-            "wal_on": None,
-            "log_transactions": False,
-            "file_system": chosen[0],
-        }
-        plan, _, of_plan = plan_of(workload, for_plan, DEFAULT_SECONDS)
+        chosen, remarks = registry.file_systems_of(study, split_names(options.file_systems or ""))
+        single = RunOptions(**vars(bench), keep=False, wal_on=None, log_transactions=False)
+        recorded = RecordOptions(**vars(volume), file_system=chosen[0])
+        plan, _, of_plan = plan_of(workload, single, recorded, DEFAULT_SECONDS)
         need_root("flashwright path")
-        variants = registry.variants_of(study, plan, chosen, split_names(options["levels"] or ""))
-        asked = _asked(study, options)
+        variants = registry.variants_of(study, plan, chosen, split_names(options.levels or ""))
+        asked = _asked(study, options, volume, bench.seed)
         if asked.drive is not None:
             _check_drive(asked, variants)
         intervals = {one.plan.settings.checkpoint_seconds for one in variants} - {
@@ -231,15 +226,15 @@ class _Request:
         }
 
 
-def _asked(study: Study, options: dict[str, Any]) -> Asked:
+def _asked(study: Study, options: StudyOptions, volume: VolumeOptions, seed: int) -> Asked:
     from flashwright.devices import Device
-    from flashwright.paths.drive import DrivePlan
-    from flashwright.paths.session import Asked
+    from flashwright.path.drive import DrivePlan
+    from flashwright.path.session import Asked
 
-    profile, guaranteed = options["profile"], options["guaranteed_terabytes"]
+    profile, guaranteed = options.profile, options.guaranteed_terabytes
     if profile is None:
         for name in ("whole_drive", "endurance"):
-            if options[name]:
+            if getattr(options, name):
                 raise InputError(
                     f"--{name.replace('_', '-')}: it is of a simulated drive, so give --device "
                     "PROFILE too"
@@ -251,23 +246,21 @@ def _asked(study: Study, options: dict[str, Any]) -> Asked:
             )
         drive = None
     else:
-        drive = DrivePlan(
-            Device.load(profile), options["whole_drive"], options["drive_state"], options["seed"]
-        )
+        drive = DrivePlan(Device.load(profile), options.whole_drive, options.drive_state, seed)
     return Asked(
-        repeats=options["repeat"],
+        repeats=options.repeat,
         command=command_line(),
-        buffer_kib=max(1, options["trace_buffer_bytes"] // 1024),
+        buffer_kib=volume.buffer_kib,
         drive=drive,
-        endurance_cycles=options["endurance"],
+        endurance_cycles=options.endurance,
         guaranteed_bytes=None if guaranteed is None else guaranteed * _TERABYTE,
-        keep=_keep if options["keep"] else None,
+        keep=_keep if options.keep else None,
     )
 
 
 def _check_drive(asked: Asked, variants: list[Variant]) -> None:
     """Refuse a volume that is larger than the drive before hours of running."""
-    from flashwright.paths.registry import volume_bytes_of
+    from flashwright.path.registry import volume_bytes_of
 
     if asked.drive is not None:
         for one in variants:
@@ -296,12 +289,12 @@ def _keep(recording: Run, folder: Path) -> None:
 class _Keeper:
     """Puts together the run folder, after each run anew: what was measured outlives us."""
 
-    def __init__(self, request: _Request, folder: Path | None) -> None:
-        self._request, self._folder = request, folder
+    def __init__(self, request: _Request, job: Job, folder: Path | None) -> None:
+        self._request, self._job, self._folder = request, job, folder
         self._begun = time.time()
 
     def begin(self) -> None:
-        from flashwright.paths.session import Outcome
+        from flashwright.path.session import Outcome
 
         if self._folder is not None:
             self.document(Outcome()).write(self._folder)
@@ -322,8 +315,7 @@ class _Keeper:
     def document(self, outcome: Outcome) -> Run:
         import pyarrow as pa
 
-        from flashwright.paths.summary import cells
-        from flashwright.runs import Run, provenance
+        from flashwright.path.summary import cells
         from flashwright.workloads.session import versions
 
         request, total = self._request, self._request.asked.repeats * len(self._request.variants)
@@ -355,7 +347,6 @@ class _Keeper:
             "machine": machine(),
             "remarks": request.remarks,
             "versions": versions(),
-            "provenance": provenance(command_line(), [], asked.drive.seed if asked.drive else None),
         }
         tables = {}
         if outcome.rows:
@@ -364,7 +355,7 @@ class _Keeper:
                 {name: pa.array([row.get(name) for row in outcome.rows]) for name in names}
             )
             tables["windows"] = pa.concat_tables(outcome.windows, promote_options="permissive")
-        return Run("path", result, tables)
+        return self._job.run(result, tables)
 
 
 def machine() -> dict[str, Any]:

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flashwright._core import InputError, RunError
-from flashwright.cli.output import command_line, print_table, prints_only_json, say, write_json
+from flashwright.cli.options import Number, option
+from flashwright.cli.output import Output, print_table, say
 from flashwright.cli.progress import StoppedError
+from flashwright.cli.target_options import TargetOptions
 
 if TYPE_CHECKING:
     from flashwright import _core
@@ -31,32 +33,29 @@ Ended = Exception | None
 
 
 @dataclass(frozen=True)
-class Asked:
+class ProbeOptions:
     """How drives are to be probed."""
 
-    set_name: str
-    only: tuple[str, ...]
-    minutes: float | None
-    region: Region
-    seed: int
-    write: bool
-    destroy_data: tuple[str, ...]
-    endurance_tbw: float | None
-    again: bool
-
-    is_polled: bool
-    effort: int
-
-    def opened(self, target: Target) -> Target:
-        """Give the device with what may be done to it, if it is a real one."""
-        access = (
-            "destroy_data"
-            if target.given in self.destroy_data
-            else "write"
-            if self.write
-            else "read_only"
-        )
-        return target.opened_by(access, self.seed, region=self.region, is_polled=self.is_polled)
+    quick: bool = option("The quick set, 2 minutes of the device's time.  [default]")
+    full: bool = option("All experiments, 30 minutes of the device's time.")
+    only: tuple[str, ...] = option(
+        "This experiment alone, of `flashwright list experiment`. Again for each.",
+        multiple=True,
+        metavar="NAME[(KEY=VALUE,...)]",
+    )
+    minutes: float | None = option(
+        "Device time of all experiments together.  [default: of the set]",
+        type=Number(0, min_open=True),
+        metavar="M",
+    )
+    effort: int = option(
+        "Search for a profile that behaves as the device does by simulating it N times at most; 0 "
+        "for none. A profile that the run folder has of the same findings is kept.",
+        "--fit",
+        type=click.IntRange(0),
+        default=240,
+    )
+    again: bool = option("Measure and fit anew what the run folder holds already.")
 
 
 def create(given: str, size_bytes: int) -> None:
@@ -91,7 +90,7 @@ def is_run_folder(given: str) -> bool:
     return (Path(given) / RESULT_FILE).is_file()
 
 
-def other(given: str, asked: Asked) -> Run | Target:
+def other(given: str, on: TargetOptions) -> Run | Target:
     """Find what `--against` names: a probe that was made, or a device that is to be probed.
 
     Raises InputError if it is neither.
@@ -106,11 +105,11 @@ def other(given: str, asked: Asked) -> Run | Target:
             f"--against {given}: a folder without a result.json; name a run folder of `probe`, or "
             "a device"
         )
-    return asked.opened(Target.find(given))
+    return on.opened(Target.find(given))
 
 
 def probe(
-    target: Target, asked: Asked, *, out: Path | None, json_path: str | None
+    target: Target, asked: ProbeOptions, on: TargetOptions, output: Output
 ) -> tuple[Run, Path | None, Ended]:
     """Probe one device.
 
@@ -121,56 +120,60 @@ def probe(
     from flashwright.probing import profile, result, safety
     from flashwright.probing.session import Session
     from flashwright.probing.store import Store
-    from flashwright.runs import default_folder
+    from flashwright.runs import Job
 
-    plan = plans.make(asked.set_name, asked.only, asked.minutes, may_write=target.may_write)
+    plan = plans.make(
+        plans.FULL if asked.full else plans.QUICK,
+        asked.only,
+        asked.minutes,
+        may_write=target.may_write,
+    )
     device = work(*target.opening, target.open)
     about = target.document(device.info)
-    region = asked.region.on(device.info)
-    store = None
-    if out is not None or not prints_only_json(json_path):
-        identity = result.identity(about, region, asked.seed)
-        store = Store(out or default_folder(result.COMMAND, identity))
-        store.check(identity)
+    region = on.region.on(device.info)
+    content = None if target.drive is None else target.drive.profile_hash
+    inputs = [{"source": target.given, "sha256": None, "content_hash": content}]
+    job = Job(result.COMMAND, result.identity(about, region, on.seed), inputs, on.seed)
+    folder = output.folder(job)
+    store = None if folder is None else Store(folder)
+    is_begun = folder is not None and job.is_begun(folder)
     may_write = target.may_write
     session = Session(
-        device, region, plan, seed=asked.seed, may_write=may_write, store=store, again=asked.again
+        device, region, plan, seed=on.seed, may_write=may_write, store=store, again=asked.again
     )
-    came_from = _provenance(target, asked.seed)
 
     def run_of(outcome: Outcome) -> Run:
-        return result.make_run(
-            about, region, plan, outcome, seed=asked.seed, may_write=may_write, provenance=came_from
-        )
+        return result.make_run(about, region, plan, outcome, job=job, may_write=may_write)
 
     earlier = None
     if store is not None:
         earlier = profile.read(store.folder)
-        if not store.is_run_folder:
+        if not is_begun:
             # From now on it is one, whatever happens. What is there already stays until all of this
             # run is known.
             session.outcome.missing = [step.label for step in session.steps]
             run_of(session.outcome).write(store.folder)
-    _tell_before(target, device, region, session, asked, store)
+    _tell_before(target, device, region, session, on, store)
     outcome, ended = _follow(session)
     run = run_of(outcome)
-    ended = _add_profile(run, outcome, about, asked, earlier, ended)
+    ended = _add_profile(run, outcome, about, asked, on.seed, earlier, ended)
     if ended is not None:
         ended = _kept(ended, outcome, plan, store)
     if target.is_real and may_write:
         written, share = run.result["written_bytes"], safety.share_of_life
         _tell(
             f"{target.given}: {_size(written)} were written in all, "
-            f"{share(written, about, asked.endurance_tbw)}."
+            f"{share(written, about, on.endurance_tbw)}."
         )
-    return run, None if store is None else store.folder, ended
+    return run, folder, ended
 
 
 def _add_profile(
     run: Run,
     outcome: Outcome,
     about: dict[str, Any],
-    asked: Asked,
+    asked: ProbeOptions,
+    seed: int,
     earlier: tuple[dict[str, Any], str] | None,
     ended: Ended,
 ) -> Ended:
@@ -188,7 +191,7 @@ def _add_profile(
     reason = profile.why_not(findings)
     if reason is None and is_due:
         is_there = earlier is not None and profile.is_enough(
-            earlier[0], findings, asked.seed, asked.effort
+            earlier[0], findings, seed, asked.effort
         )
         is_due = asked.again or not is_there
     if reason is None and is_due:
@@ -197,7 +200,7 @@ def _add_profile(
                 f"Fitting a profile to {about['name']}",
                 "cells",
                 lambda progress: profile.make(
-                    findings, about, seed=asked.seed, effort=asked.effort, progress=progress
+                    findings, about, seed=seed, effort=asked.effort, progress=progress
                 ),
             )
         except StoppedError as stop:
@@ -207,7 +210,7 @@ def _add_profile(
             run.texts.update({} if toml is None else {PROFILE_FILE: toml})
             return None
     if earlier is not None:
-        run.result["profile"] = profile.outdated(earlier[0], findings, asked.seed)
+        run.result["profile"] = profile.outdated(earlier[0], findings, seed)
         run.texts[PROFILE_FILE] = earlier[1]
     elif not was_ended:
         run.result["profile"] = {"why_not": reason or "--fit 0"}
@@ -250,7 +253,7 @@ def _tell_before(
     device: _core.Device,
     region: Region,
     session: Session,
-    asked: Asked,
+    on: TargetOptions,
     store: Store | None,
 ) -> None:
     """Say what is left out, what was done before, and what is going to be destroyed."""
@@ -265,7 +268,7 @@ def _tell_before(
                 "on it."
             )
     if target.is_real and any(step.writes for step in session.steps):
-        _tell(safety.warning(target, device, region, session, asked.endurance_tbw))
+        _tell(safety.warning(target, device, region, session, on.endurance_tbw))
 
 
 def _tell(line: str) -> None:
@@ -279,17 +282,8 @@ def _size(value: float) -> str:
     return size(value)
 
 
-def _provenance(target: Target, seed: int) -> dict[str, Any]:
-    from flashwright.runs import provenance
-
-    content = None if target.drive is None else target.drive.profile_hash
-    return provenance(
-        command_line(), [{"source": target.given, "sha256": None, "content_hash": content}], seed
-    )
-
-
 def beside(
-    run: Run, other: Run | Target, asked: Asked, place: Path | None, *, json_path: str | None
+    run: Run, other: Run | Target, asked: ProbeOptions, on: TargetOptions, output: Output
 ) -> tuple[Run, Ended]:
     """Lay another drive over this one: probed now, if it has not been.
 
@@ -301,7 +295,7 @@ def beside(
 
     if not isinstance(other, Target):
         return result.overlay(run, other), None
-    theirs, folder, ended = probe(other, asked, out=place, json_path=json_path)
+    theirs, folder, ended = probe(other, asked, on, output)
     if folder is not None:
         theirs.write(folder)
         write_report(folder)
@@ -378,11 +372,11 @@ def _shortened(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     return kept
 
 
-def print_experiments(json_path: str | None) -> None:
+def print_experiments(output: Output) -> None:
     """Print what `flashwright list experiment` prints."""
     from flashwright.cli.listing import everything, print_kind
 
     chosen = {"experiment": everything()["experiment"]}
-    write_json(chosen, json_path)
-    if not prints_only_json(json_path):
+    output.write(chosen)
+    if not output.is_only_json:
         print_kind("experiment", chosen["experiment"])

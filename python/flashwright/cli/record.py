@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flashwright._core import InputError, RunError
-from flashwright.cli.options import Number, Size, json_option
-from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say
+from flashwright.cli.options import Number, Size, takes
+from flashwright.cli.output import Json, Output, print_table, say
+from flashwright.runs import command_line
 
 if TYPE_CHECKING:
     from flashwright.recording.recorder import Recorder
@@ -94,7 +95,7 @@ def default_folder() -> Path:
     metavar="DIR",
     help="Make the tables of a recording that was killed.",
 )
-@json_option
+@takes(Json, "to")
 def record(
     target: Path | None,
     command: tuple[str, ...],
@@ -106,7 +107,7 @@ def record(
     keep_raw: bool,
     check: bool,
     to_finish: Path | None,
-    json_path: str | None,
+    to: Json,
 ) -> None:
     """Record the requests of TARGET: a block device, or a folder, of which the device below its
     file system is taken.
@@ -127,7 +128,7 @@ def record(
     if to_finish is not None:
         if target is not None:
             raise InputError("--finish takes a recording that is there: give no TARGET")
-        conclude(to_finish, keep_raw=keep_raw, check=check, json_path=json_path)
+        conclude(to_finish, keep_raw=keep_raw, check=check, to=to)
         return
     if target is None:
         raise InputError(
@@ -142,7 +143,7 @@ def record(
         folder,
         {"tracer": tracer, "buffer_kib": max(1, buffer_bytes // 1024)},
     )
-    conclude(folder, keep_raw=keep_raw, check=check, json_path=json_path)
+    conclude(folder, keep_raw=keep_raw, check=check, to=to)
     if code:
         raise RunError(
             f"`{shlex.join(command)}` ended with exit code {code}; what it did is recorded in "
@@ -273,7 +274,7 @@ class _Watch:
         self._stopped = True
 
 
-def conclude(folder: Path, *, keep_raw: bool, check: bool, json_path: str | None) -> Run:
+def conclude(folder: Path, *, keep_raw: bool, check: bool, to: Json) -> Run:
     """Make the tables and the report of a recording, and tell what it holds."""
     from flashwright.recording.finish import drop_raw
     from flashwright.recording.recorder import RAW
@@ -281,14 +282,14 @@ def conclude(folder: Path, *, keep_raw: bool, check: bool, json_path: str | None
 
     run = tables_of(folder)
     differs = _differs(run, folder) if check else None
-    if not prints_only_json(json_path):
+    if not to.is_only_json:
         print_table(
             [("", "left"), ("", "right")],
             rows(run.result),
             f"{run.result['recording']['device']['name']}",
         )
         say(headline(run.result))
-    finish(run, out=folder, json_path=json_path, identity=None)
+    Output(to.json_path, folder).finish(run)
     if differs is not None:
         raise RunError(f"{differs}; the stream is kept in {folder / RAW}")
     if not keep_raw:
@@ -296,7 +297,7 @@ def conclude(folder: Path, *, keep_raw: bool, check: bool, json_path: str | None
     following = f"waterfall {shlex.quote(str(folder))}"
     if "path" not in run.result:
         following = f"simulate {shlex.quote(str(folder))}"
-    say(f"Next:   flashwright {following} --device nvme-tlc", json_path=json_path)
+    to.say(f"Next:   flashwright {following} --device nvme-tlc")
     return run
 
 

@@ -12,17 +12,10 @@ import click
 
 from flashwright._core import RunError
 from flashwright.cli import replay_recorded
-from flashwright.cli.options import Size, output_options, read_options
-from flashwright.cli.output import (
-    command_line,
-    finish,
-    print_table,
-    prints_only_json,
-    say,
-    write_json,
-)
-from flashwright.cli.target_options import check_targets, target_options
-from flashwright.cli.trace_options import OPEN_LOOP, pace_options, part_options, plan_of, reading_of
+from flashwright.cli.options import Size, TraceReading, option, takes
+from flashwright.cli.output import Json, Output, print_table, say
+from flashwright.cli.target_options import TargetOptions
+from flashwright.cli.trace_options import DEFAULT, OPEN_LOOP, TraceOptions
 
 if TYPE_CHECKING:
     from flashwright.probing.targets import Target
@@ -31,50 +24,50 @@ if TYPE_CHECKING:
     from flashwright.sources import Reading
 
 
+@dataclass(frozen=True)
+class ReplayOptions:
+    """What is done beside playing."""
+
+    keep_going: bool = option("Count requests that fail, instead of stopping at the first.")
+    dry_run: bool = option("Say what would be done, and send nothing.")
+    record_to: Path | None = option(
+        "Record what the device gets meanwhile, and hold it against the trace: of a block device "
+        "as `flashwright record` does, which needs root; of any other by a layer of our own above "
+        "it.",
+        "--record",
+        type=click.Path(path_type=Path, file_okay=False),
+        metavar="DIR",
+    )
+    trace_buffer_bytes: int = option(
+        "With --record: the kernel's buffer for events, for each processor.",
+        "--trace-buffer",
+        type=Size(),
+        default="64M",
+    )
+    against: Path | None = option(
+        "Lay another replay beside it, or a recording: its folder.",
+        type=click.Path(path_type=Path, file_okay=False),
+        metavar="DIR",
+    )
+
+
 @click.command(short_help="Play a recorded trace on any device, and measure its answers.")
 @click.argument("trace")
 @click.option("--device", metavar="DEVICE", required=True, help="What it is played on.")
-@pace_options(OPEN_LOOP)
-@part_options
-@click.option(
-    "--keep-going", is_flag=True, help="Count requests that fail, instead of stopping at the first."
-)
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and send nothing.")
-@click.option(
-    "--record",
-    "record_to",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Record what the device gets meanwhile, and hold it against the trace: of a block device "
-    "as `flashwright record` does, which needs root; of any other by a layer of our own above it.",
-)
-@click.option(
-    "--trace-buffer",
-    "trace_buffer_bytes",
-    type=Size(),
-    default="64M",
-    show_default=True,
-    metavar="BYTES",
-    help="With --record: the kernel's buffer for events, for each processor.",
-)
-@click.option(
-    "--against",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Lay another replay beside it, or a recording: its folder.",
-)
-@target_options
-@read_options
-@output_options
+@takes(TraceOptions, "playing", DEFAULT[OPEN_LOOP])
+@takes(ReplayOptions, "options")
+@takes(TargetOptions, "on")
+@takes(TraceReading, "how")
+@takes(Output, "output")
 def replay(
     trace: str,
     *,
     device: str,
-    record_to: Path | None,
-    against: Path | None,
-    json_path: str | None,
-    out: Path | None,
-    **more: Any,
+    playing: TraceOptions,
+    options: ReplayOptions,
+    on: TargetOptions,
+    how: TraceReading,
+    output: Output,
 ) -> None:
     """Play TRACE, a trace file or the folder of a recording, on a device, and measure its answers
     and the lateness.
@@ -100,66 +93,54 @@ def replay(
     How paces are defined, and what is kept of a trace, is in docs/replay.md.
     """  # noqa: D205
     from flashwright import replays
-    from flashwright.cli import probe_runs
-    from flashwright.probing.targets import Target
     from flashwright.recording.recorder import check_folder
 
-    plan = plan_of(more, OPEN_LOOP)
-    other = None if against is None else replays.read(against)
-    check_targets(
-        (device,),
-        more["destroy_data"],
-        write=more["write"],
-        state=more["state"],
-        overwrites=more["overwrites"],
-    )
+    plan = playing.plan(OPEN_LOOP, on.region, keep_going=options.keep_going)
+    other = None if options.against is None else replays.read(options.against)
+    on.check(device)
     path = replays.trace_path(trace)
-    if more["create"] is not None:
-        probe_runs.create(device, more["create"])
-    target = Target.find(
-        device, more["overrides"], state=more["state"], overwrites=more["overwrites"]
-    )
-    access = (
-        "destroy_data"
-        if device in more["destroy_data"]
-        else "write"
-        if more["write"]
-        else "read_only"
-    )
-    target = target.opened_by(access, more["seed"], region=plan.region, is_polled=more["polled"])
+    target = on.target(device)
     asked = Asked(
-        path, reading_of(more), plan, target, more["endurance_tbw"], more["dry_run"], json_path
+        path,
+        how.reading(),
+        plan,
+        target,
+        on.endurance_tbw,
+        options.dry_run,
+        output,
+        against=options.against,
     )
     recording = None
+    record_to = options.record_to
     if record_to is not None:
-        check_folder(record_to, trace=path.parent, run=out)
+        check_folder(record_to, trace=path.parent, run=output.out)
         if replay_recorded.is_recorded_by_us(target):
             asked = replace(asked, record_to=replay_recorded.file_in(record_to))
         else:
-            recording = _recording(target, record_to, more, json_path)
-    run, identity, ended = replay_on(asked, recording)
+            recording = _recording(target, record_to, options, output)
+    run, ended = replay_on(asked, recording)
     if run is None:
         return
     if record_to is not None:
         _add_recording(run, asked, record_to)
     if other is not None:
         run = replays.beside(run, other)
-    if not prints_only_json(json_path):
+    if not output.is_only_json:
         print_run(run)
-    finish(run, out=out, json_path=json_path, identity=[identity, str(against)])
+    output.finish(run)
     if ended is not None:
         raise ended
 
 
 def _recording(
-    target: Target, folder: Path, more: dict[str, Any], json_path: str | None
+    target: Target, folder: Path, options: ReplayOptions, output: Output
 ) -> AbstractContextManager[None] | None:
-    if prints_only_json(json_path):
+    if output.is_only_json:
         raise click.UsageError("--record: it prints what it recorded; give --json a path")
     replay_recorded.check()
-    if more["dry_run"]:
+    if options.dry_run:
         return None
-    return replay_recorded.recorded(target, folder, max(1, more["trace_buffer_bytes"] // 1024))
+    return replay_recorded.recorded(target, folder, max(1, options.trace_buffer_bytes // 1024))
 
 
 def _add_recording(run: Run, asked: Asked, folder: Path) -> None:
@@ -169,7 +150,7 @@ def _add_recording(run: Run, asked: Asked, folder: Path) -> None:
 
     shift_bytes = asked.plan.region.offset
     if asked.record_to is None:
-        conclude(folder, keep_raw=False, check=False, json_path=None)
+        conclude(folder, keep_raw=False, check=False, to=Json())
     recorded = folder / sources.REQUESTS_FILE
     compared = replays.compare(asked.path, asked.reading, run, recorded, shift_bytes)
     run.result["recorded"] = {"folder": str(folder), **compared}
@@ -185,24 +166,26 @@ class Asked:
     target: Target
     endurance_tbw: float | None = None
     dry_run: bool = False
-    json_path: str | None = None
+    output: Json = Json()
     is_silent: bool = False
     """Whether it is known already what is going to be written."""
     record_to: Path | None = None
     """Where a layer of ours writes what the device is sent."""
+    against: Path | None = None
+    """What it is to be laid beside."""
 
 
 def replay_on(
     asked: Asked, recording: AbstractContextManager[object] | None = None
-) -> tuple[Run | None, list[Any], Exception | None]:
+) -> tuple[Run | None, Exception | None]:
     """Read the trace, open the device, tell what is going to be written, and play.
 
-    Within `recording` if one is given. Gives the run (None if nothing was to be sent), what went
-    into it, and what ended it early.
+    Within `recording` if one is given. Gives the run (None if nothing was to be sent), and what
+    ended it early.
     """
     from flashwright import replays
     from flashwright.cli.progress import StoppedError, work
-    from flashwright.runs import provenance
+    from flashwright.runs import Job
 
     plan = asked.plan
     trace = work(
@@ -217,7 +200,6 @@ def replay_on(
         replays.trace_document(asked.path, trace, plan),
         target.document(device.info),
     )
-    came_from = provenance(command_line(), replays.inputs(asked.path, trace), target.seed)
     if target.is_real and replays.changes(trace) and not asked.is_silent:
         # Standard output may belong to the JSON alone.
         click.echo(
@@ -233,7 +215,7 @@ def replay_on(
             },
             asked,
         )
-        return None, [], None
+        return None, None
     ended: Exception | None = None
     with recording or nullcontext():
         try:
@@ -252,10 +234,16 @@ def replay_on(
         ended = RunError(
             f"{outcome['error']}; {sum(outcome['requests'].values())} requests before it are kept"
         )
-    run = replays.make_run(about_trace, about_device, region, plan, outcome, came_from)
     # What a real device does is never the same again: no two replays on it share a folder.
     when_ns = [time.time_ns()] if target.is_real else []
-    return run, replays.identity(about_trace, about_device, region, plan) + when_ns, ended
+    identity = [*replays.identity(about_trace, about_device, region, plan), *when_ns]
+    job = Job(
+        replays.COMMAND,
+        [identity, str(asked.against)],
+        replays.inputs(asked.path, trace),
+        target.seed,
+    )
+    return replays.make_run(about_trace, about_device, region, plan, outcome, job), ended
 
 
 def _tell_dry(found: dict[str, Any], asked: Asked) -> None:
@@ -265,8 +253,8 @@ def _tell_dry(found: dict[str, Any], asked: Asked) -> None:
         f"{words.trace_line(found['trace'])}, on {found['device']['name']}, "
         f"{words.pace(found['pace'])}"
     )
-    say(f"{line}: not played, as asked.", json_path=asked.json_path)
-    write_json(found, asked.json_path)
+    asked.output.say(f"{line}: not played, as asked.")
+    asked.output.write(found)
 
 
 def print_run(run: Run) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flashwright._core import InputError
-from flashwright.cli.output import command_line
+from flashwright.runs import command_line
 from flashwright.sources import REQUESTS_FILE
 
 if TYPE_CHECKING:

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import click
 
-from flashwright.cli.options import json_option
-from flashwright.cli.output import prints_only_json, say, write_json
+from flashwright.cli.options import takes
+from flashwright.cli.output import Json
 
 
 @click.command(short_help="Make the report of a run folder again.")
 @click.argument("run_folder", type=click.Path(path_type=Path))
-@json_option
-def report(run_folder: Path, *, json_path: str | None) -> None:
+@takes(Json, "to")
+def report(run_folder: Path, to: Json) -> None:
     """Make report.html of RUN_FOLDER again, from the files in it alone.
 
     \b
@@ -24,6 +24,5 @@ def report(run_folder: Path, *, json_path: str | None) -> None:
     from flashwright.runs import Run
 
     path = write_report(run_folder)
-    write_json(Run.read(run_folder).document(), json_path)
-    if not prints_only_json(json_path):
-        say(f"Report: {path}")
+    to.write(Run.read(run_folder).document())
+    to.say(f"Report: {path}")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from flashwright._core import RunError
-from flashwright.cli.options import output_options
-from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say
-from flashwright.cli.run_plan import bench_options, document_of, plan_of
-from flashwright.cli.run_recorded import record_options, recorder_of
+from flashwright.cli.options import takes
+from flashwright.cli.output import Output, print_table, say
+from flashwright.cli.run_plan import RunOptions, document_of, lasting, plan_of
+from flashwright.cli.run_recorded import RecordOptions, recorder_of
+from flashwright.runs import command_line
 
 if TYPE_CHECKING:
     from flashwright.workloads.presets import Preset
@@ -22,31 +22,15 @@ DEFAULT_SECONDS = 60.0
 
 @click.command(short_help="A benchmark on a real database: TPC-C, TPC-B, TATP, YCSB.")
 @click.argument("workload")
-@bench_options(DEFAULT_SECONDS)
-@click.option(
-    "--keep",
-    is_flag=True,
-    help="The database goes into DIR itself, which is to be empty, and stays.",
-)
-@click.option(
-    "--wal-on",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
-    metavar="DIR",
-    help="PostgreSQL: the log in a folder there.",
-)
-@click.option(
-    "--log-transactions",
-    is_flag=True,
-    help="Keep begin and end of every transaction: transactions.parquet.",
-)
-@record_options
-@output_options
-def run(workload: str, *, json_path: str | None, out: Path | None, **options: Any) -> None:
-    """Run WORKLOAD on a database: fill it, warm up, measure, check that it is consistent, and
-    remove it.
+@takes(RunOptions, "options", lasting(DEFAULT_SECONDS))
+@takes(RecordOptions, "recording")
+@takes(Output, "output")
+def run(workload: str, options: RunOptions, recording: RecordOptions, output: Output) -> None:
+    """Run WORKLOAD on a database.
 
-    WORKLOAD is tpcc, tpcb, tatp or ycsb, also with parameters: `tpcc(warehouses=2,items=1000)`.
-    `flashwright list workloads` has their parameters and mixes.
+    Fill it, warm up, measure, check that it is consistent, and remove it. WORKLOAD is tpcc, tpcb,
+    tatp or ycsb, also with parameters: `tpcc(warehouses=2,items=1000)`.
+    `flashwright list benchmark` has their parameters and mixes.
 
     \b
     Examples:
@@ -61,14 +45,14 @@ def run(workload: str, *, json_path: str | None, out: Path | None, **options: An
 
     Ctrl-C ends the run, and keeps what was measured so far. The exit code is 1 if the database is
     not consistent at the end.
-    """  # noqa: D205
+    """
     from flashwright.cli.progress import StoppedError
     from flashwright.cli.run_progress import follow_session
-    from flashwright.runs import Run
+    from flashwright.runs import Job
     from flashwright.workloads.session import Session
 
-    plan, preset, remarks = plan_of(workload, options, DEFAULT_SECONDS)
-    recorder = recorder_of(options, command_line(), out)
+    plan, preset, remarks = plan_of(workload, options, recording, DEFAULT_SECONDS)
+    recorder = recorder_of(recording, command_line(), output.out)
     session = Session(plan, recorder)
     stopped: StoppedError[Any] | None = None
     try:
@@ -77,27 +61,22 @@ def run(workload: str, *, json_path: str | None, out: Path | None, **options: An
         if stop.result is None:
             raise
         stopped, finding = stop, stop.result
-    result, tables = _document(plan, preset, remarks, finding, log=options["log_transactions"])
-    if not prints_only_json(json_path):
+    result, tables = _document(plan, preset, remarks, finding, log=options.log_transactions)
+    if not output.is_only_json:
         _print(result)
     identity = [plan.workload.name, result["workload"], result["settings"], str(plan.on)]
-    folder = finish(Run("run", result, tables), out=out, json_path=json_path, identity=identity)
+    folder = output.finish(Job("run", identity, seed=plan.config.seed).run(result, tables))
     if recorder is not None:
         from flashwright.cli.record import conclude
 
         recorder.tell(finding.result.transactions_log, finding.checkpoints)
         try:
-            conclude(
-                recorder.folder,
-                keep_raw=options["keep_raw"],
-                check=options["check"],
-                json_path=json_path,
-            )
+            conclude(recorder.folder, keep_raw=recording.keep_raw, check=recording.check, to=output)
         except RunError as error:
             if stopped is None:
                 raise
             # Stopped before it was measured, mostly: it stays a run that was stopped.
-            say(f"The recording: {error}", json_path=json_path)
+            output.say(f"The recording: {error}")
     if stopped is not None:
         kept = f", and is kept in {folder}" if folder else ""
         raise StoppedError(
@@ -110,7 +89,7 @@ def run(workload: str, *, json_path: str | None, out: Path | None, **options: An
 def _document(
     plan: Plan, preset: Preset | None, remarks: list[str], finding: Finding, *, log: bool
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    from flashwright.runs import provenance, table
+    from flashwright.runs import table
     from flashwright.workloads.measure import LOG_COLUMNS
     from flashwright.workloads.session import versions
 
@@ -127,7 +106,7 @@ def _document(
             {name: measured.transactions_log[name] for name in LOG_COLUMNS}
         )
     broken = finding.violations
-    load, config = plan.load, plan.config
+    load = plan.load
     total = sum(load.mix.weights.values())
     result = {
         **measured.as_dict(),
@@ -153,7 +132,6 @@ def _document(
         },
         "versions": versions(),
         "kept_in": None if finding.kept_in is None else str(finding.kept_in),
-        "provenance": provenance(command_line(), [], config.seed),
     }
     return result, tables
 

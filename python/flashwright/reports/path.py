@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flashwright._text import count, percent, short_count, short_time, significant, size
-from flashwright.paths.summary import median, pairs
+from flashwright.path.summary import median, pairs
 from flashwright.reports import path_figures as figures
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flashwright._text import significant
-from flashwright.paths.summary import median, pairs
+from flashwright.path.summary import median, pairs
 from flashwright.reports.figures import Colours, axes, log_axis, time_axis, title
 from flashwright.reports.page import Figure
 from flashwright.runs import Run

@@ -120,7 +120,7 @@ def lateness(trace: Path, device: str, runs: int, patience_seconds: float) -> li
         wait_until_idle(patience_seconds)
         target = Target.find(device).opened_by("destroy_data", 1)
         processors = Processors()
-        run, _, ended = replay_on(Asked(trace, Reading(), replays.Plan(), target, is_silent=True))
+        run, ended = replay_on(Asked(trace, Reading(), replays.Plan(), target, is_silent=True))
         if run is None or ended is not None:
             raise ended or AssertionError("nothing was played")
         told = run.result["lateness_ns"]
@@ -140,7 +140,7 @@ def sequences(trace: Path, device: str, folder: Path) -> list[dict[str, Any]]:
         target = Target.find(device).opened_by("destroy_data", 1)
         again = folder / f"again-{number}"
         asked = Asked(trace, Reading(), plan, target, is_silent=True)
-        run, _, ended = replay_on(asked, recorded(target, again, BUFFER_KIB))
+        run, ended = replay_on(asked, recorded(target, again, BUFFER_KIB))
         if run is None or ended is not None:
             raise ended or AssertionError("nothing was played")
         recording = finish(again)

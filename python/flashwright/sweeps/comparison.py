@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from flashwright import sources
+from flashwright import runs, sources
 from flashwright.lifetime import lifetime_of
-from flashwright.runs import Run, peak_rss_bytes, provenance, stack, table
+from flashwright.runs import Run, peak_rss_bytes, stack, table
 from flashwright.sources import Reading
 from flashwright.sweeps.grid import Device, Job, Outcome
 from flashwright.sweeps.policies import Policy
@@ -183,7 +183,7 @@ class Comparison:
             ),
         )
 
-    def run(self, command: str, command_line: Sequence[str]) -> Run:
+    def run(self, command: str) -> Run:
         """Give the run: JSON rows, and tables for Parquet."""
         inputs = [
             sources.describe(source, workload)
@@ -203,9 +203,9 @@ class Comparison:
             "device": asdict(self.plan.device),
             "repeat": self.plan.reading.repeat,
             "peak_rss_bytes": peak_rss_bytes(),
-            "provenance": provenance(command_line, inputs, self.plan.reading.seed),
         }
-        return Run(command, result, self._tables())
+        job = runs.Job(command, self.plan.identity(self.workloads), inputs, self.plan.reading.seed)
+        return job.run(result, self._tables())
 
     def _tables(self) -> dict[str, Any]:
         keys = dict.fromkeys(key for row in self.rows for key in row)

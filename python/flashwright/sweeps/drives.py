@@ -11,7 +11,7 @@ from flashwright import devices
 from flashwright._core import InputError, Progress
 from flashwright._text import alpha
 from flashwright.devices import Device, Load
-from flashwright.runs import Run, peak_rss_bytes, provenance, stack, table
+from flashwright.runs import Job, Run, peak_rss_bytes, stack, table
 from flashwright.sources import Reading
 from flashwright.sweeps.pool import Ended, Pool
 
@@ -167,7 +167,7 @@ class DriveComparison:
         begun = {"state": load.state_document(), "pace": load.pace_document()}
         return {**row, **result, **begun, "life_years": life, "lifetime": lifetime}
 
-    def identity(self) -> Any:
+    def _identity(self) -> Any:
         """Give what decides on the numbers: the same identity, the same numbers."""
         plan = self.plan
         runs = [
@@ -176,7 +176,7 @@ class DriveComparison:
         ]
         return ["drives", runs, plan.endurance, plan.writes_per_day]
 
-    def run(self, command_line: Sequence[str]) -> Run:
+    def run(self) -> Run:
         """Give the run: JSON rows, and tables for Parquet."""
         plan = self.plan
         result = {
@@ -192,13 +192,9 @@ class DriveComparison:
             "limits": plan.load.limits_document(),
             "seed": plan.load.seed,
             "peak_rss_bytes": peak_rss_bytes(),
-            "provenance": provenance(
-                command_line,
-                [devices.describe(source, requests) for source, requests in self._requests.items()],
-                plan.load.seed,
-            ),
         }
-        return Run("compare", result, self._tables())
+        inputs = [devices.describe(source, requests) for source, requests in self._requests.items()]
+        return Job("compare", self._identity(), inputs, plan.load.seed).run(result, self._tables())
 
     def _tables(self) -> dict[str, Any]:
         rows = [_flat(row) for row in self.rows]

@@ -536,7 +536,7 @@ def test_stopping_keeps_the_stacks_that_are_done(tmp_path: Path) -> None:
     made.pool.cancel()
     worker.join(60)
     made.take(found)
-    run = made.run(["flashwright", "layers"])
+    run = made.run()
     assert [row["stack"] for row in run.result["results"]] == ["direct"]
     assert run.result["complete"] is False
     assert "2 of 3 runs are missing" in run.result["remarks"][0]
@@ -548,7 +548,7 @@ def test_a_stack_that_fails_does_not_cost_the_others_their_results(tmp_path: Pat
     made.pool.run()
     ended = made.pool.run()
     made.take([ended[0], type(ended[1])(1, None, "it broke")])
-    run = made.run(["flashwright", "layers"])
+    run = made.run()
     assert [row["error"] for row in run.result["results"]] == [None, "it broke"]
     assert [row["stack"] for row in made.failures] == [STACK]
     assert f"{STACK} on the drive failed: it broke." in layer_words.remarks(run.result)

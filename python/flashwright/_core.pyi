@@ -315,7 +315,7 @@ def load_requests(
 
 def simulate_drive(
     profile: str,
-    jobs: Sequence[tuple[Requests, str, int, float]],
+    flows: Sequence[dict[str, Any]],
     *,
     state: str = "filled",
     overwrites: float = 2.0,
@@ -327,9 +327,10 @@ def simulate_drive(
     audit: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Play requests on a simulated drive.
+    """Play flows of requests on a simulated drive.
 
-    Each job is (requests, "closed" or "open", depth, think_us).
+    Each is a dict with `requests` and, if they are to differ, pace ("closed" or "open"), depth,
+    think_us, priority, offset, length, beside.
     """
 
 # Block devices, and experiments on them
@@ -362,6 +363,7 @@ def open_device(
     most_bytes: int = 1 << 20,
     region_offset: int = 0,
     region_bytes: int | None = None,
+    data: bool = False,
     progress: Progress | None = None,
 ) -> Device:
     """Open the path of a block device or file, or `memory(bytes=1Gi,sector=512)`.
@@ -377,6 +379,7 @@ def simulated_device(
     state: str = "filled",
     overwrites: float = 2.0,
     seed: int = 1,
+    data: bool = False,
     progress: Progress | None = None,
 ) -> Device:
     """Make a simulated drive of the TOML of a device profile.
@@ -494,6 +497,8 @@ def replay(
     region_bytes: int | None = None,
     keep_going: bool = False,
     record_to: _Path | None = None,
+    beside: Sequence[dict[str, Any]] = (),
+    priority: int = 0,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Replay a trace on a device; gives the figures with `tables`, and what ended it early."""
@@ -536,6 +541,7 @@ def replay_layers(
     begins_ns: Sequence[int] | None = None,
     checkpoints_as: str = "flush",
     drain: bool = True,
+    data: str | None = None,
     sample_every_ns: int = 1_000_000,
     progress: Progress | None = None,
 ) -> dict[str, Any]:

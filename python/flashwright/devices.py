@@ -29,6 +29,7 @@ from flashwright.sources import (
 
 if TYPE_CHECKING:
     from flashwright._core import Progress, Requests
+    from flashwright.flows import Flow
 
 ENDLESS_REQUESTS = 1_000_000
 """What is played of a source without end if no limit is given."""
@@ -208,6 +209,8 @@ class Load:
     warm_up_requests: int = 0
     seed: int = 1
     fold: bool = False
+    priority: int = 0
+    beside: tuple[Flow, ...] = ()
 
     def pace_document(self) -> dict[str, Any]:
         """Tell the pace for a result."""
@@ -319,18 +322,31 @@ def run(
     requests: Requests,
     load: Load,
     *,
+    beside: Sequence[dict[str, Any]] = (),
     timeline_spans: int = 0,
     audit: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Play requests on a drive; gives the figures with `tables` and `timeline`."""
+    """Play requests on a drive; gives the figures with `tables` and `timeline`.
+
+    `beside` are further flows, as `flows.load` gives them.
+    """
     most = load.most_requests
     if most is None and load.most_seconds is None and requests.requests is None:
         most = ENDLESS_REQUESTS
     check_load(device, requests, load)
     outcome: dict[str, Any] = _core.simulate_drive(
         device.toml,
-        [(requests, load.pace, load.depth, load.think_time_us)],
+        [
+            {
+                "requests": requests,
+                "pace": load.pace,
+                "depth": load.depth,
+                "think_us": load.think_time_us,
+                "priority": load.priority,
+            },
+            *beside,
+        ],
         state=load.state,
         overwrites=2.0 if load.overwrites is None else load.overwrites,
         seed=load.seed,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from flashwright.sources import PATTERN, STANDARD_INPUT, SYNTHETIC, Reading, che
 
 if TYPE_CHECKING:
     from flashwright._core import Device, Progress, ReplayTrace
+    from flashwright.flows import Flow
     from flashwright.probing.targets import Target
 
 COMMAND = "replay"
@@ -81,6 +82,8 @@ class Plan:
     remap: str = REMAPS[0]
     region: Region = field(default_factory=Region)
     keep_going: bool = False
+    beside: tuple[Flow, ...] = ()
+    priority: int = 0
 
 
 def trace_path(given: str) -> Path:
@@ -163,13 +166,20 @@ def target_for(target: Target, trace: ReplayTrace, plan: Plan) -> Target:
 
     Raises InputError if the trace writes, and the device is a real one that may only be read.
     """
+    if not target.may_write and plan.beside:
+        raise InputError(
+            f"{target.given}: what is played --beside may write to it; add --write if what is on "
+            "the device may go"
+        )
     if not target.may_write and changes(trace):
         totals = trace.totals
         raise InputError(
             f"{target.given}: {_changed(totals)} by the trace; add --write if what is on the "
             "device may go, or --reads-only"
         )
-    depth = OPEN_OUTSTANDING if plan.pace.kind == "open_loop" else plan.pace.depth
+    is_open = "open_loop" in (plan.pace.kind, *(flow.document()["pace"] for flow in plan.beside))
+    depths = plan.pace.depth + sum(flow.depth for flow in plan.beside)
+    depth = OPEN_OUTSTANDING if is_open else depths
     most = max(_MIB, 1 << (max(trace.totals["longest_bytes"], 1) - 1).bit_length())
     return target.taking(depth, min(most, _MOST_REQUEST_BYTES))
 
@@ -221,9 +231,11 @@ def play(
     plan: Plan,
     progress: Progress | None = None,
     record_to: Path | None = None,
+    beside: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
     """Play the trace; gives the figures with `tables`, and how it ended.
 
+    `beside` are further flows, as `flows.load` gives them.
     `record_to`: the Parquet file that a layer of ours above the device writes what it is sent into.
     """
     pace = plan.pace
@@ -239,6 +251,8 @@ def play(
         region_bytes=region.length,
         keep_going=plan.keep_going,
         record_to=record_to,
+        beside=beside,
+        priority=plan.priority,
         progress=progress,
     )
 
@@ -281,6 +295,8 @@ def make_run(
         "remap": plan.remap,
         "pace": pace.document(),
         "keep_going": plan.keep_going,
+        "beside": [flow.document() for flow in plan.beside],
+        "priority": plan.priority,
         "complete": outcome["ended"] is None,
         # At another speed where there is one: what the replay would take if it kept to the trace's
         # clock.

@@ -43,9 +43,11 @@ def trace(tmp_path: Path) -> str:
 def run(
     profile: str, source: str, pace: str = "closed", depth: int = 8, **options: Any
 ) -> dict[str, Any]:
-    """Play one job."""
+    """Play one flow."""
     return _core.simulate_drive(
-        profile, [(_core.load_requests(source), pace, depth, 0.0)], **options
+        profile,
+        [{"requests": _core.load_requests(source), "pace": pace, "depth": depth}],
+        **options,
     )
 
 
@@ -143,7 +145,9 @@ def test_the_same_run_twice_is_the_same_on_two_threads_too(profile: str) -> None
     def work() -> None:
         results.append(
             without_wall(
-                _core.simulate_drive(profile, [(requests, "closed", 16, 2.0)], state="aged")
+                _core.simulate_drive(
+                    profile, [{"requests": requests, "depth": 16, "think_us": 2.0}], state="aged"
+                )
             )
         )
 
@@ -175,7 +179,7 @@ def test_a_drive_begins_in_its_state(profile: str, state: str) -> None:
 def test_a_loaded_drive_holds_what_is_read_and_no_more(profile: str, trace: str) -> None:
     requests = _core.load_requests(trace)
     assert requests.footprint_bytes is not None
-    found = _core.simulate_drive(profile, [(requests, "closed", 1, 0.0)], state="loaded")
+    found = _core.simulate_drive(profile, [{"requests": requests}], state="loaded")
     assert found["state"] == "loaded"
     assert found["unmapped_pages"] == 0
     # Every page that a trim names held data, or was written: the trace trims its first MiB.
@@ -183,22 +187,24 @@ def test_a_loaded_drive_holds_what_is_read_and_no_more(profile: str, trace: str)
     assert found["erases_mean"] == 0
 
 
-def test_jobs_have_figures_of_their_own(profile: str) -> None:
+def test_flows_have_figures_of_their_own(profile: str) -> None:
     reads = _core.load_requests("io:random(reads=1)")
     writes = _core.load_requests("io:sequential(size=64Ki)")
-    alone = _core.simulate_drive(profile, [(reads, "closed", 1, 0.0)], most_seconds=0.2)
+    alone = _core.simulate_drive(profile, [{"requests": reads}], most_seconds=0.2)
     both = _core.simulate_drive(
-        profile, [(reads, "closed", 1, 0.0), (writes, "closed", 1, 0.0)], most_seconds=0.2
+        profile, [{"requests": reads}, {"requests": writes}], most_seconds=0.2
     )
-    assert [job["name"] for job in both["jobs"]] == [reads.name, writes.name]
-    assert sum(job["requests"] for job in both["jobs"]) == both["requests"]
-    assert both["jobs"][0]["bytes"] == both["read_bytes"] == both["jobs"][0]["requests"] * 4096
-    assert both["jobs"][1]["written_bytes"] == both["written_bytes"]
-    assert both["jobs"][0]["latency_ns"]["mean"] == pytest.approx(
+    assert [flow["name"] for flow in both["flows"]] == [reads.name, writes.name]
+    assert sum(flow["requests"] for flow in both["flows"]) == both["requests"]
+    assert both["flows"][0]["bytes"] == both["read_bytes"] == both["flows"][0]["requests"] * 4096
+    assert both["flows"][1]["written_bytes"] == both["written_bytes"]
+    assert both["flows"][0]["latency_ns"]["mean"] == pytest.approx(
         both["latency_ns"]["read"]["mean"]
     )
     assert (
-        both["jobs"][0]["iops"] < alone["jobs"][0]["iops"] == pytest.approx(alone["iops"], rel=1e-6)
+        both["flows"][0]["iops"]
+        < alone["flows"][0]["iops"]
+        == pytest.approx(alone["iops"], rel=1e-6)
     )
 
 
@@ -217,18 +223,21 @@ def test_a_trace_is_fitted_to_the_drive(profile: str, trace: str) -> None:
     assert requests.duration_ns == 90_100_000
     assert requests.footprint_bytes is not None
     assert requests.footprint_bytes < 15 << 20
-    found = _core.simulate_drive(profile, [(requests, "open", 1, 0.0)])
+    found = _core.simulate_drive(profile, [{"requests": requests, "pace": "open"}])
     assert list(found["latency_ns"]) == ["all", *OPS]
     assert found["requests"] == 202
     assert found["simulated_seconds"] == pytest.approx(0.0901, rel=0.1)
-    assert found["jobs"][0]["folded"] is False
+    assert found["flows"][0]["folded"] is False
     twice = _core.load_requests(trace, repeat=2)
-    assert _core.simulate_drive(profile, [(twice, "open", 1, 0.0)])["simulated_seconds"] > 0.18
+    assert (
+        _core.simulate_drive(profile, [{"requests": twice, "pace": "open"}])["simulated_seconds"]
+        > 0.18
+    )
     part = _core.load_requests(trace, start=10, limit=20)
     assert part.requests == 20
     assert part.content_hash == f"{requests.content_hash} from request 10, 20 of them"
     from_file = _core.load_requests(trace, memory_limit_bytes=0)
-    again = _core.simulate_drive(profile, [(from_file, "open", 1, 0.0)])
+    again = _core.simulate_drive(profile, [{"requests": from_file, "pace": "open"}])
     assert again["event_hash"] == found["event_hash"]
 
 
@@ -245,13 +254,13 @@ def test_a_drive_that_is_too_small_is_told_or_folded_onto(trace: str) -> None:
     ):
         run(toml, trace)
     folded = _core.load_requests(trace, fold=True)
-    found = _core.simulate_drive(toml, [(folded, "closed", 1, 0.0)])
+    found = _core.simulate_drive(toml, [{"requests": folded}])
     assert found["requests"] == 202
-    assert found["jobs"][0]["folded"] is True
+    assert found["flows"][0]["folded"] is True
     with pytest.raises(_core.InputError, match=r"`pages` of at most \d+"):
         run(toml, "synth:uniform?pages=16Ki&updates=1x")
     synthetic = _core.load_requests("synth:uniform?pages=16Ki&updates=1x", fold=True)
-    assert _core.simulate_drive(toml, [(synthetic, "closed", 1, 0.0)])["host_page_writes"] == 16384
+    assert _core.simulate_drive(toml, [{"requests": synthetic}])["host_page_writes"] == 16384
 
 
 def test_an_oracle_is_told_how_often_pages_are_written(profile: str, trace: str) -> None:
@@ -310,7 +319,7 @@ def test_wrong_profiles_say_where(profile: str) -> None:
         _core.check_profile("channels = 3", "my.toml")
     with pytest.raises(_core.InputError, match=r"media\.channels = 0: must be from 1 to 64"):
         _core.check_profile(profile, "a16", ["media.channels=0"])
-    with pytest.raises(_core.InputError, match="no jobs"):
+    with pytest.raises(_core.InputError, match="no flows"):
         _core.simulate_drive(profile, [])
     with pytest.raises(_core.InputError, match="cannot be repeated"):
         _core.load_requests("io:random", repeat=2)

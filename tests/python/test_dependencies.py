@@ -20,7 +20,7 @@ from support import ROOT, find_program
 STEPS = (
     {"units", "registry"},
     {"traces", "models", "block"},
-    {"placement"},
+    {"placement", "player"},
     {"ssd"},
     {"layers", "devices"},
     {"prober", "replay", "faults"},
@@ -30,7 +30,7 @@ STEPS = (
 MAY_BE_UNSAFE = {"devices", "servers", "prober"}
 # Kinds of I/O, clocks and unseeded randomness that a crate of pure computation has no business
 # with.
-PURE = {"units", "registry", "block", "models", "placement", "ssd", "layers"}
+PURE = {"units", "registry", "block", "models", "placement", "player", "ssd", "layers"}
 IMPURE = re.compile(
     r"\b(std::fs|std::net|std::process|SystemTime|thread_rng|rand::rng\(\)|from_os_rng)\b"
 )

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use ::block::{BlockDevice, DeviceInfo, Limits};
+use ::block::{BlockDevice, DeviceInfo, Limits, WithData};
 use ::devices::{Access, DeviceError, Opening, Simulated, SimulatedSettings};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -48,7 +48,7 @@ impl Device {
 #[pymethods]
 impl Device {
     /// What it is: name, model, kind (block_device, file, memory, simulated), capacity_bytes,
-    /// sector_bytes, queue_depth, most_bytes, is_read_only, has_trim, is_virtual.
+    /// sector_bytes, queue_depth, most_bytes, is_read_only, has_trim, is_virtual, holds_data.
     #[getter]
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let DeviceInfo { name, model, kind, limits, queue_depth, .. } = &self.info;
@@ -64,6 +64,7 @@ impl Device {
         dict.set_item("is_read_only", self.info.is_read_only)?;
         dict.set_item("has_trim", self.info.has_trim)?;
         dict.set_item("is_virtual", self.info.is_virtual)?;
+        dict.set_item("holds_data", self.info.holds_data)?;
         Ok(dict)
     }
 
@@ -84,12 +85,16 @@ pub fn device_error(error: DeviceError) -> PyErr {
     }
 }
 
-/// Makes a simulated drive of the TOML of a device profile. `name` is what it is called in results;
+/// Makes a simulated drive of the TOML of a device profile, with `data` one that brings what was
+/// written, from memory. `name` is what it is called in results;
 /// `state` is the drive before the first request: "fresh", "filled", or "aged" (filled, then
 /// `overwrites` times its pages written at random). Progress counts page writes of getting there.
 /// Raises InputError, Cancelled.
 #[pyfunction]
-#[pyo3(signature = (profile, *, name=None, state="filled", overwrites=2.0, seed=1, progress=None))]
+#[pyo3(signature = (
+    profile, *, name=None, state="filled", overwrites=2.0, seed=1, data=false, progress=None
+))]
+#[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 fn simulated_device(
     py: Python<'_>,
     profile: &str,
@@ -97,6 +102,7 @@ fn simulated_device(
     state: &str,
     overwrites: f64,
     seed: u64,
+    data: bool,
     progress: Option<&Bound<'_, Progress>>,
 ) -> PyResult<Device> {
     if state == "loaded" {
@@ -109,7 +115,8 @@ fn simulated_device(
     let name = name.unwrap_or(&profile.name);
     let progress = progress::shared(progress);
     let made = py.detach(|| Simulated::new(name, &profile, settings, &progress));
-    Ok(Device::new(Box::new(made.map_err(device_error)?)))
+    let made = made.map_err(device_error)?;
+    Ok(Device::new(if data { Box::new(WithData::new(made)) } else { Box::new(made) }))
 }
 
 /// Opens a device by its spec: the path of a block device or file, or
@@ -119,13 +126,14 @@ fn simulated_device(
 /// holds data; or "destroy_data", which is refused only if it is in use. Data is looked for in the
 /// region of `region_bytes` (to the device's end if left out) at `region_offset`: nothing else may
 /// be written then. `polled` asks for completions instead of waiting for interrupts, where the
-/// kernel allows it; the model says if not. At most `queue_depth` requests, 1 ... 4096, of at most
+/// kernel allows it; the model says if not. With `data` writes bring bytes and reads give them back;
+/// otherwise the device is only measured. At most `queue_depth` requests, 1 ... 4096, of at most
 /// `most_bytes`, up to 64 MiB, are outstanding. Progress counts bytes in which data was looked for.
 /// Raises InputError, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (
     spec, *, access="read_only", polled=false, queue_depth=256, most_bytes=1 << 20, region_offset=0,
-    region_bytes=None, progress=None
+    region_bytes=None, data=false, progress=None
 ))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 fn open_device(
@@ -137,6 +145,7 @@ fn open_device(
     most_bytes: u32,
     region_offset: u64,
     region_bytes: Option<u64>,
+    data: bool,
     progress: Option<&Bound<'_, Progress>>,
 ) -> PyResult<Device> {
     let access = match access {
@@ -152,7 +161,14 @@ fn open_device(
     let region = Some(
         region_offset..region_bytes.map_or(u64::MAX, |length| region_offset.saturating_add(length)),
     );
-    let opening = Opening { polled, queue_depth, most_bytes, region, ..Opening::new(spec, access) };
+    let opening = Opening {
+        polled,
+        queue_depth,
+        most_bytes,
+        region,
+        holds_data: data,
+        ..Opening::new(spec, access)
+    };
     let progress = progress::shared(progress);
     let opened = py.detach(|| ::devices::open_watched(&opening, &progress));
     Ok(Device::new(opened.map_err(device_error)?))

@@ -1,26 +1,27 @@
 //! The simulated drive: its profiles, and runs on it.
 
 use placement::PLACEMENTS;
+use player::{Flow, Shifted};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use ssd::drive::load::{Job, Pace};
+use ssd::drive::load::{Pace, flow};
 use ssd::drive::measure::Delay;
 use ssd::drive::media::Cause;
 use ssd::drive::profile::{self, PROFILES, Profile};
-use ssd::drive::run::{Outcome, RunError, Settings, simulate_jobs};
+use ssd::drive::run::{Outcome, RunError, Settings, simulate_flows};
 use ssd::drive::schemes::SCHEMES;
 use ssd::drive::state::State;
-use ssd::drive::time::{PICOS_PER_SECOND, Picos, picos_of_micros};
+use ssd::drive::time::{PICOS_PER_SECOND, Picos};
 use traces::synth::patterns;
 use units::RequestSource;
 
-use crate::drive_result::result;
+use crate::drive_result::{ToldFlow, result};
 use crate::errors;
 use crate::progress::{self, Progress};
 use crate::registry::info_dicts;
 use crate::requests::Requests;
 
-/// Most requests of one job that are outstanding: each queue of NVMe takes 2^16 - 1.
+/// Most requests of one flow that are outstanding: each queue of NVMe takes 2^16 - 1.
 const MOST_DEPTH: u32 = 1 << 20;
 
 fn parse(toml: &str) -> PyResult<Profile> {
@@ -160,10 +161,65 @@ pub fn state_of(state: &str, overwrites: f64, pages: u32) -> PyResult<State> {
     }
 }
 
-fn pace_of(requests: &Requests, pace: &str, depth: u32, think_us: f64) -> PyResult<Pace> {
+/// One flow of a run. Without a length its addresses are those to the drive's end.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct GivenFlow {
+    requests: Py<Requests>,
+    #[pyo3(default = "closed".to_owned())]
+    pace: String,
+    #[pyo3(default = 1)]
+    depth: u32,
+    #[pyo3(default)]
+    think_us: f64,
+    #[pyo3(default)]
+    pub priority: u8,
+    #[pyo3(default)]
+    pub offset: u64,
+    #[pyo3(default)]
+    pub length: Option<u64>,
+    #[pyo3(default)]
+    beside: bool,
+}
+
+impl GivenFlow {
+    pub fn requests(&self) -> &Requests {
+        self.requests.get()
+    }
+
+    /// First byte and length of its addresses on a drive.
+    pub fn region(&self, capacity: u64) -> PyResult<(u64, u64)> {
+        let length = self.length.unwrap_or(capacity.saturating_sub(self.offset));
+        if length == 0 || self.offset.checked_add(length).is_none_or(|end| end > capacity) {
+            return Err(errors::input_error(format!(
+                "{}: a region of {length} bytes from byte {} on: it must lie within the drive's \
+                 {capacity} bytes",
+                self.requests().name(),
+                self.offset
+            )));
+        }
+        Ok((self.offset, length))
+    }
+
+    /// A flow of these requests with all that is not theirs.
+    pub fn marked<S>(&self, flow: Flow<S>) -> Flow<S> {
+        let flow = flow.with_priority(self.priority);
+        if self.beside { flow.beside() } else { flow }
+    }
+
+    pub fn source(&self, capacity: u64) -> PyResult<Box<dyn RequestSource>> {
+        let (offset, length) = self.region(capacity)?;
+        let source = self.requests().source(length)?;
+        Ok(if offset == 0 { source } else { Box::new(Shifted::new(source, offset)) })
+    }
+}
+
+pub fn pace_of(given: &GivenFlow) -> PyResult<Pace> {
+    let GivenFlow { pace, depth, think_us, .. } = given;
+    let (requests, depth, think_us) = (given.requests(), *depth, *think_us);
     let name = requests.name();
-    match pace {
-        "open" if requests.is_timed() => Ok(Pace::Open),
+    match pace.as_str() {
+        "open" if requests.is_timed() => Ok(Pace::OPEN),
         "open" => Err(errors::input_error(format!(
             "{name} has no times at which its requests could be sent: right would be a closed \
              pace, with some requests outstanding{}",
@@ -175,7 +231,7 @@ fn pace_of(requests: &Requests, pace: &str, depth: u32, think_us: f64) -> PyResu
         "closed" if !(0.0..=1e12).contains(&think_us) => Err(errors::input_error(format!(
             "{name}: think_us is {think_us}: it must be a number from 0 to 1e12"
         ))),
-        "closed" => Ok(Pace::Closed { depth, think: picos_of_micros(think_us) }),
+        "closed" => Ok(Pace::Closed { depth, think: (think_us * 1e3).round() as u64 }),
         other => Err(errors::input_error(format!(
             "{name}: pace is `{other}`: it must be closed or open"
         ))),
@@ -202,10 +258,11 @@ fn run_failed(error: RunError) -> PyErr {
 }
 
 /// Requests that a run will send, if that is known; otherwise 0.
-fn total(jobs: &[(Py<Requests>, String, u32, f64)], most: u64) -> u64 {
-    let all = jobs
+fn total(flows: &[GivenFlow], most: u64) -> u64 {
+    let all = flows
         .iter()
-        .map(|(requests, ..)| requests.get().count())
+        .filter(|flow| !flow.beside)
+        .map(|flow| flow.requests().count())
         .try_fold(0_u64, |sum, count| Some(sum.saturating_add(count?)));
     all.map_or(if most == u64::MAX { 0 } else { most }, |all| all.min(most))
 }
@@ -214,12 +271,9 @@ fn total(jobs: &[(Py<Requests>, String, u32, f64)], most: u64) -> u64 {
 fn run(
     settings: &Settings,
     requests: &[&Requests],
-    sources: Vec<Box<dyn RequestSource>>,
-    paces: &[Pace],
+    flows: Vec<Flow>,
     progress: &units::Progress,
 ) -> PyResult<Outcome> {
-    let jobs =
-        sources.into_iter().zip(paces).map(|(source, &pace)| Job::new(source, pace)).collect();
     // Only an oracle asks, and a file that cannot be read is told afterwards: the question has no
     // way to fail.
     let failed = std::cell::RefCell::new(None);
@@ -231,7 +285,7 @@ fn run(
         })
     };
     let is_known = requests.len() == 1 && requests[0].has_weights();
-    let outcome = simulate_jobs(settings, is_known.then_some(&weights), jobs, progress);
+    let outcome = simulate_flows(settings, is_known.then_some(&weights), flows, progress);
     match failed.take() {
         Some(error) => Err(errors::input_error(error)),
         None => outcome.map_err(run_failed),
@@ -240,22 +294,26 @@ fn run(
 
 /// Plays requests on a simulated drive.
 ///
-/// `profile` is the TOML of a device profile. Each of `jobs` is (requests, pace, depth, think_us):
-/// with the pace "closed", `depth` requests are outstanding, each followed `think_us` microseconds
-/// after its end by the next; with "open", they are sent at their own times, however late the drive
-/// is. `state` is the drive before the first request: "fresh" (erased), "loaded" (erased but for
+/// `profile` is the TOML of a device profile. Each of `flows` is a dict with `requests` and, if they
+/// are to differ, `pace` ("closed"), `depth` (1), `think_us` (0), `priority` (0 ... 255, 0), `offset`
+/// (0) and `length` (to the end), in bytes. With the pace "closed", `depth` requests are outstanding,
+/// each followed `think_us` microseconds after its end by the next; with "open", they are sent at
+/// their own times, however late the drive is. Of requests that wait for room in the host's queue
+/// those of the highest priority go first. A flow touches only its `length` bytes from `offset` on.
+/// One that is `beside` others ends with the last of those that are not.
+/// `state` is the drive before the first request: "fresh" (erased), "loaded" (erased but for
 /// the pages that the requests touch, which were written once, in order), "filled" (each page
 /// written once, in order), or "aged" (filled, then `overwrites` times its pages written at
-/// random); getting there takes no virtual time. A run ends with the jobs, after `most_requests`,
+/// random); getting there takes no virtual time. A run ends with the flows, after `most_requests`,
 /// or at `most_seconds` of virtual time; the first `warm_up_requests` are left out of every figure
 /// but wear, event_hash and timeline. `timeline_spans` is how much of the dies' work is written
 /// down; `audit` checks the drive's tables at the end. Progress counts requests.
 ///
-/// Returns a dict: figures by name, jobs, tables of arrays, and timeline (Chrome trace events as
+/// Returns a dict: figures by name, flows, tables of arrays, and timeline (Chrome trace events as
 /// JSON, or None). Raises InputError, RunError, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (
-    profile, jobs, *, state="filled", overwrites=2.0, seed=1, most_requests=None, most_seconds=None,
+    profile, flows, *, state="filled", overwrites=2.0, seed=1, most_requests=None, most_seconds=None,
     warm_up_requests=0, timeline_spans=0, audit=false, progress=None
 ))]
 #[allow(
@@ -266,7 +324,7 @@ fn run(
 fn simulate_drive<'py>(
     py: Python<'py>,
     profile: &str,
-    jobs: Vec<(Py<Requests>, String, u32, f64)>,
+    flows: Vec<GivenFlow>,
     state: &str,
     overwrites: f64,
     seed: u64,
@@ -277,20 +335,23 @@ fn simulate_drive<'py>(
     audit: bool,
     progress: Option<&Bound<'_, Progress>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    if jobs.is_empty() {
-        return Err(errors::input_error("there are no jobs: a run needs at least one"));
+    if flows.is_empty() {
+        return Err(errors::input_error("there are no flows: a run needs at least one"));
     }
     let profile = parse(profile)?;
-    let touched =
-        jobs.iter().map(|(requests, ..)| requests.get().touched_bytes()).max().unwrap_or(u64::MAX);
+    let touched = flows
+        .iter()
+        .map(|flow| flow.offset.saturating_add(flow.requests().touched_bytes()))
+        .max()
+        .unwrap_or(u64::MAX);
     let pages = touched
         .div_ceil(u64::from(profile.media.page_bytes))
         .min(u64::from(profile.logical_pages())) as u32;
     let settings = Settings {
         state: state_of(state, overwrites, pages)?,
         profile,
-        // Each job has its own.
-        pace: Pace::Open,
+        // Each flow has its own.
+        pace: Pace::OPEN,
         seed,
         most_requests: most_requests.unwrap_or(u64::MAX),
         most_time: picos_of_seconds(most_seconds)?,
@@ -298,12 +359,8 @@ fn simulate_drive<'py>(
         timeline_spans,
         audit,
     };
-    let requests: Vec<&Requests> = jobs.iter().map(|(requests, ..)| requests.get()).collect();
-    let paces = jobs
-        .iter()
-        .map(|(requests, pace, depth, think)| pace_of(requests.get(), pace, *depth, *think))
-        .collect::<PyResult<Vec<_>>>()?;
-    let is_endless = requests.iter().any(|requests| requests.count().is_none());
+    let requests: Vec<&Requests> = flows.iter().map(GivenFlow::requests).collect();
+    let is_endless = flows.iter().any(|flow| !flow.beside && flow.requests().count().is_none());
     if is_endless && most_requests.is_none() && most_seconds.is_none() {
         return Err(errors::input_error(
             "the requests have no end: right would be `requests` in the pattern, or a limit of \
@@ -311,14 +368,30 @@ fn simulate_drive<'py>(
         ));
     }
     let capacity = settings.profile.capacity_bytes();
-    let sources =
-        requests.iter().map(|requests| requests.source(capacity)).collect::<PyResult<Vec<_>>>()?;
+    let played = flows
+        .iter()
+        .map(|given| {
+            let (pace, source) = (pace_of(given)?, given.source(capacity)?);
+            Ok(given.marked(flow(source, pace)))
+        })
+        .collect::<PyResult<Vec<_>>>()?;
     let progress = progress::shared(progress);
-    progress.set_total(total(&jobs, settings.most_requests));
-    let outcome = py.detach(|| run(&settings, &requests, sources, &paces, &progress))?;
-    let names: Vec<(&str, bool)> =
-        requests.iter().map(|requests| (requests.name(), requests.is_folded(capacity))).collect();
-    result(py, &settings, &names, &outcome)
+    progress.set_total(total(&flows, settings.most_requests));
+    let outcome = py.detach(|| run(&settings, &requests, played, &progress))?;
+    let told = flows
+        .iter()
+        .map(|flow| {
+            let (offset, length) = flow.region(capacity)?;
+            let is_folded = flow.requests().is_folded(length);
+            Ok(ToldFlow {
+                name: flow.requests().name(),
+                priority: flow.priority,
+                offset,
+                is_folded,
+            })
+        })
+        .collect::<PyResult<Vec<_>>>()?;
+    result(py, &settings, &told, &outcome)
 }
 
 /// Adds the functions to the module.

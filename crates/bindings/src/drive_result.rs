@@ -1,6 +1,7 @@
 //! The result of a run on the simulated drive, as Python has it.
 
 use numpy::IntoPyArray as _;
+use player::FlowFigures;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use ssd::counting::erase_histogram;
@@ -13,12 +14,19 @@ use units::IoOp;
 
 use crate::errors;
 
-/// All figures and tables of a run. `jobs` are their names, and whether their addresses were
-/// folded.
+/// What a result says of a flow beside what it did.
+pub struct ToldFlow<'a> {
+    pub name: &'a str,
+    pub priority: u8,
+    pub offset: u64,
+    pub is_folded: bool,
+}
+
+/// All figures and tables of a run.
 pub fn result<'py>(
     py: Python<'py>,
     settings: &Settings,
-    jobs: &[(&str, bool)],
+    flows: &[ToldFlow<'_>],
     outcome: &Outcome,
 ) -> PyResult<Bound<'py, PyDict>> {
     let wall = outcome.wall_seconds.max(1e-9);
@@ -49,7 +57,7 @@ pub fn result<'py>(
     dict.set_item("energy_joules", energy_dict(py, outcome)?)?;
     dict.set_item("event_hash", format!("{:016x}", outcome.event_hash))?;
     dict.set_item("table_bytes_per_page", outcome.table_bytes_per_page)?;
-    dict.set_item("jobs", job_dicts(py, jobs, outcome)?)?;
+    dict.set_item("flows", flow_dicts(py, flows, &outcome.flows, PICOS_PER_SECOND)?)?;
     dict.set_item("tables", tables(py, settings, outcome)?)?;
     dict.set_item("timeline", timeline(outcome)?)?;
     Ok(dict)
@@ -174,24 +182,28 @@ fn energy_dict<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Option<Bound
     Ok(Some(dict))
 }
 
-fn job_dicts<'py>(
+/// What each flow did, in ticks of which so many are a second.
+pub fn flow_dicts<'py>(
     py: Python<'py>,
-    names: &[(&str, bool)],
-    outcome: &Outcome,
+    told: &[ToldFlow<'_>],
+    flows: &[FlowFigures],
+    ticks: u64,
 ) -> PyResult<Vec<Bound<'py, PyDict>>> {
-    let dicts = names.iter().zip(&outcome.jobs).map(|((name, folded), job)| {
+    let dicts = told.iter().zip(flows).map(|(told, flow)| {
         let latency = PyDict::new(py);
-        latency.set_item("mean", job.mean_latency_ns())?;
+        latency.set_item("mean", flow.mean_latency() * 1e9 / ticks as f64)?;
         let dict = PyDict::new(py);
-        dict.set_item("name", name)?;
-        dict.set_item("folded", folded)?;
-        dict.set_item("requests", job.requests)?;
-        dict.set_item("bytes", job.read_bytes + job.written_bytes)?;
-        dict.set_item("read_bytes", job.read_bytes)?;
-        dict.set_item("written_bytes", job.written_bytes)?;
-        dict.set_item("simulated_seconds", job.elapsed as f64 / PICOS_PER_SECOND as f64)?;
-        dict.set_item("iops", job.iops())?;
-        dict.set_item("bytes_per_second", job.bytes_per_second())?;
+        dict.set_item("name", told.name)?;
+        dict.set_item("priority", told.priority)?;
+        dict.set_item("offset", told.offset)?;
+        dict.set_item("folded", told.is_folded)?;
+        dict.set_item("requests", flow.requests)?;
+        dict.set_item("bytes", flow.bytes())?;
+        dict.set_item("read_bytes", flow.read_bytes)?;
+        dict.set_item("written_bytes", flow.written_bytes)?;
+        dict.set_item("seconds", flow.elapsed as f64 / ticks as f64)?;
+        dict.set_item("iops", flow.iops(ticks))?;
+        dict.set_item("bytes_per_second", flow.bytes_per_second(ticks))?;
         dict.set_item("latency_ns", latency)?;
         Ok(dict)
     });

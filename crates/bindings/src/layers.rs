@@ -3,12 +3,15 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use ::block::{BlockDevice, BlockError, DeviceInfo, FlashWork, Immediate, Limits, Part, Signal};
+use ::block::{
+    BlockDevice, BlockError, DeviceInfo, FlashWork, Immediate, Limits, Part, Signal, Store,
+};
 use ::layers::{
     Driver, Facts, LAYERS, LayerError, Meter, PatternTimes, Piece, Sample, Sent, Stack, Thresholds,
 };
 use ::replay::{
-    Ahead, Fit, Fitted, FittedCounts, Flushing, Played, Region, ReplayError, Settings, play_with,
+    Ending, Fit, Fitted, FittedCounts, Flushing, Found, Keeping, Kept, Pace, Played, Playing,
+    Region, ReplayError, flow, play,
 };
 use numpy::IntoPyArray as _;
 use pyo3::prelude::*;
@@ -162,12 +165,20 @@ fn clock_ns() -> u64 {
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64
 }
 
+/// Layers over a device that holds data.
+struct WithBytes<'a> {
+    stack: &'a str,
+    facts: &'a Facts,
+    seed: u64,
+    ending: Ending,
+}
+
 /// How a stack is measured.
 struct Measuring<'a> {
-    stack: Stack,
+    bytes: Option<WithBytes<'a>>,
     fit: Fit,
     checkpoints: Checkpoints,
-    settings: Settings,
+    pace: Pace,
     drains: bool,
     sample_every: Nanos,
     progress: &'a Progress,
@@ -186,41 +197,47 @@ struct Outcome {
     capacity_bytes: u64,
     work: Option<FlashWork>,
     layers: Vec<&'static str>,
+    kept: Option<Recovered>,
+}
+
+/// What was found of the data when the device was opened again.
+struct Recovered {
+    ending: Ending,
+    found: Found,
+    recovery_ns: Nanos,
 }
 
 impl Measuring<'_> {
+    /// Plays a trace through a stack that is as just formatted.
     fn run(
-        self,
+        &self,
+        stack: Stack,
         device: &mut dyn BlockDevice,
         trace: &LoadedTrace,
-    ) -> Result<Outcome, ReplayError> {
+    ) -> PyResult<Outcome> {
+        let stack = match &self.bytes {
+            None => stack,
+            Some(bytes) => bytes.begin(device).map_err(layer_error)?,
+        };
         let before = device.flash_work();
-        let mut driver =
-            Driver::watched(device, self.stack, Meter::new(self.sample_every, clock_ns));
-        let fitted = Fitted::new(trace.0.source()?, self.fit);
+        let meter = Meter::new(self.sample_every, clock_ns);
+        let mut driver = Driver::watched(&mut *device, stack, meter);
+        let source = trace.0.source().map_err(replay_error)?;
+        let fitted = Fitted::new(source, self.fit);
         let counts = fitted.counts();
-        let mut requests = Ahead::new(self.checkpoints.among(Box::new(fitted)));
-        let mut played = play_with(
-            &mut driver,
-            &mut requests,
-            &self.checkpoints.signals(),
-            self.settings,
-            self.progress,
-        );
+        let (mut played, kept) = self.play(&mut driver, Box::new(fitted))?;
         let ended_at = driver.now();
-        if self.drains && played.ended.is_none() {
-            let progress = self.progress;
-            let drained = driver.drain(&mut || progress.advance(0).is_ok());
-            let failed = driver
-                .failure()
-                .cloned()
-                .map(|failure| BlockError::Failed { name: driver.info().name.clone(), failure });
-            played.ended = drained.err().or(failed).map(ReplayError::Device);
+        let drains = match &self.bytes {
+            None => self.drains,
+            Some(bytes) => bytes.ending == Ending::Drained,
+        };
+        if drains && played.ended.is_none() {
+            played.ended = self.drain(&mut driver).err().map(ReplayError::Device);
         }
         let now = driver.now();
         driver.sample(now);
         let meter = driver.watch();
-        Ok(Outcome {
+        let mut outcome = Outcome {
             played,
             fitted: counts(),
             below: *meter.below(),
@@ -236,7 +253,88 @@ impl Measuring<'_> {
                 erases: now.erases - before.erases,
             }),
             layers: driver.stack().layers().iter().map(|layer| layer.name()).collect(),
-        })
+            kept: None,
+        };
+        if let (Some(bytes), Some(kept)) = (&self.bytes, kept)
+            && outcome.played.ended.is_none()
+        {
+            if bytes.ending == Ending::Drained {
+                Store::new(&mut driver).flush().map_err(errors::run_error)?;
+            }
+            drop(driver);
+            outcome.kept = Some(bytes.open_again(device, &kept)?);
+        }
+        Ok(outcome)
+    }
+
+    /// Plays the trace, with bytes for its writes where the device holds data.
+    fn play(
+        &self,
+        driver: &mut dyn BlockDevice,
+        source: Box<dyn RequestSource>,
+    ) -> PyResult<(Played, Option<Kept>)> {
+        let playing = Playing {
+            signals: &self.checkpoints.signals(),
+            keeps_going: false,
+            progress: self.progress,
+        };
+        let flows = vec![flow(self.checkpoints.among(source), self.pace)];
+        let Some(bytes) = &self.bytes else { return Ok((play(driver, flows, &playing), None)) };
+        let mut keeping = Keeping::new(driver, bytes.seed);
+        let played = play(&mut keeping, flows, &playing);
+        let kept = keeping.into_kept();
+        Ok((played, Some(kept.map_err(|wrong| bytes.is_wrong("a read", &wrong))?)))
+    }
+
+    fn drain<D: BlockDevice>(
+        &self,
+        driver: &mut Driver<D, Stack, Meter>,
+    ) -> Result<(), BlockError> {
+        driver.drain(&mut || self.progress.advance(0).is_ok())?;
+        let name = driver.info().name.clone();
+        match driver.failure().cloned() {
+            Some(failure) => Err(BlockError::Failed { name, failure }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl WithBytes<'_> {
+    fn begin(&self, device: &mut dyn BlockDevice) -> Result<Stack, LayerError> {
+        ::layers::format(self.stack, self.facts, self.seed, device)?;
+        ::layers::open(self.stack, self.facts, self.seed, device)
+    }
+
+    fn is_wrong(&self, place: &str, wrong: &dyn std::fmt::Display) -> PyErr {
+        errors::run_error(format!("data through `{}`: {place}: {wrong}", self.stack))
+    }
+
+    /// What a process does that comes after the one that was stopped.
+    fn open_again(&self, device: &mut dyn BlockDevice, kept: &Kept) -> PyResult<Recovered> {
+        let mut dropped = Vec::new();
+        while device.outstanding() > 0 {
+            device.wait(Nanos::MAX, &mut dropped).map_err(errors::run_error)?;
+        }
+        let since = device.now();
+        let stack = ::layers::open(self.stack, self.facts, self.seed, device);
+        let stack = stack.map_err(|error| self.is_wrong("when it was opened again", &error))?;
+        let recovery_ns = device.now() - since;
+        let mut driver = Driver::new(device, stack);
+        let found = kept
+            .check(&mut Store::new(&mut driver), self.ending)
+            .map_err(|error| self.is_wrong("when it was opened again", &error))?;
+        Ok(Recovered { ending: self.ending, found, recovery_ns })
+    }
+}
+
+/// How a run with data ends, by its word.
+fn ending_of(data: &str) -> PyResult<Ending> {
+    match data {
+        "drained" => Ok(Ending::Drained),
+        "killed" => Ok(Ending::Killed),
+        other => {
+            Err(errors::input_error(format!("data is `{other}`: it must be drained or killed")))
+        }
     }
 }
 
@@ -249,7 +347,11 @@ impl Measuring<'_> {
 /// requests then. At `checkpoints_ns`, times of the trace, a checkpoint of the database ends: a
 /// flush among the requests, or a signal to the layers, as `checkpoints_as` says; at `begins_ns`
 /// one begins, which layers are always told by a signal. With `drain` layers write back what they
-/// hold at the end, after what is measured of requests. Counters are sampled every
+/// hold at the end, after what is measured of requests. With `data`, of a device that holds data,
+/// the stack is formatted there, writes carry bytes, and reads are checked; the run then ends
+/// "drained" (written back and flushed) or "killed" (whatever layers still hold is dropped), and the
+/// stack is opened again, recovers, and all data is checked against what that ending may lose.
+/// Counters are sampled every
 /// `sample_every_ns` of the device's time, or less often if that is too many.
 ///
 /// Gives the figures of `replay` and `layers`: capacity_bytes (above), below (what the device was
@@ -257,12 +359,13 @@ impl Measuring<'_> {
 /// something to do, with `reads` and with `changes`, all else: what overlaps counts once), flash
 /// (what its flash did: page_bytes, page_reads, page_programs, erases; None if nobody can tell),
 /// computing_seconds (time of this machine's processor in the layers), drain_seconds, counters (one
-/// dict a layer), and `tables.samples`. Raises InputError before the first request.
+/// dict a layer), kept (with `data`: ending, sectors, newest, recovery_seconds), and `tables.samples`. Raises InputError before the first request.
 #[pyfunction]
 #[pyo3(signature = (
     device, trace, stack, *, facts=None, seed=1, pace="closed", factor=1.0, depth=1, waiting=false,
     remap="refuse", region_offset=0, region_bytes=None, above_bytes=None, checkpoints_ns=None,
-    begins_ns=None, checkpoints_as="flush", drain=true, sample_every_ns=1_000_000, progress=None
+    begins_ns=None, checkpoints_as="flush", drain=true, data=None, sample_every_ns=1_000_000,
+    progress=None
 ))]
 #[allow(
     clippy::too_many_arguments,
@@ -288,6 +391,7 @@ fn replay_layers<'py>(
     begins_ns: Option<Vec<Nanos>>,
     checkpoints_as: &str,
     drain: bool,
+    data: Option<&str>,
     sample_every_ns: Nanos,
     progress: Option<&Bound<'py, progress::Progress>>,
 ) -> PyResult<Bound<'py, PyDict>> {
@@ -305,6 +409,16 @@ fn replay_layers<'py>(
         )));
     }
     let facts = facts_of(facts)?;
+    let ending = data.map(ending_of).transpose()?;
+    if ending.is_some() != about.holds_data {
+        let right =
+            if about.holds_data { "`data`" } else { "a device that was opened with `data`" };
+        return Err(errors::input_error(format!(
+            "{}: data goes with a device that holds it; right would be {right}",
+            about.name
+        )));
+    }
+    let text = stack;
     let stack = open_blank(stack, &facts, seed, about)?;
     let mut above = about.clone();
     above.limits.capacity_bytes = stack.limits().capacity_bytes;
@@ -322,17 +436,16 @@ fn replay_layers<'py>(
     progress.set_total(trace.0.totals.requests());
     let mut held = device.lock()?;
     let mut part = Part::new(&mut **held, region_offset, about.limits.capacity_bytes);
-    let settings = Settings { pace, keeps_going: false };
     let measuring = Measuring {
-        stack,
+        bytes: ending.map(|ending| WithBytes { stack: text, facts: &facts, seed, ending }),
         fit,
         checkpoints,
-        settings,
+        pace,
         drains: drain,
         sample_every: sample_every_ns,
         progress: &progress,
     };
-    let outcome = py.detach(|| measuring.run(&mut part, trace)).map_err(replay_error)?;
+    let outcome = py.detach(|| measuring.run(stack, &mut part, trace))?;
     let dict = figures(py, &outcome.played.measured, &outcome.fitted, pace)?;
     ended(&dict, outcome.played.ended.as_ref())?;
     dict.set_item("layers", layers_dict(py, &outcome)?)?;
@@ -409,6 +522,16 @@ fn counters(layers: &[&'static str]) -> impl Iterator<Item = (usize, &'static st
     all.into_iter()
 }
 
+fn kept_dict<'py>(py: Python<'py>, kept: &Recovered) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    let ending = if kept.ending == Ending::Drained { "drained" } else { "killed" };
+    dict.set_item("ending", ending)?;
+    dict.set_item("sectors", kept.found.sectors)?;
+    dict.set_item("newest", kept.found.newest)?;
+    dict.set_item("recovery_seconds", kept.recovery_ns as f64 / 1e9)?;
+    Ok(dict)
+}
+
 fn layers_dict<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
     let (dict, below) = (PyDict::new(py), PyDict::new(py));
     for (op, sent) in
@@ -437,6 +560,7 @@ fn layers_dict<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, P
     dict.set_item("flash", flash.transpose()?)?;
     dict.set_item("computing_seconds", outcome.computing_ns as f64 / 1e9)?;
     dict.set_item("drain_seconds", outcome.drained_ns as f64 / 1e9)?;
+    dict.set_item("kept", outcome.kept.as_ref().map(|kept| kept_dict(py, kept)).transpose()?)?;
     let each: Vec<_> = outcome.layers.iter().map(|name| (name, PyDict::new(py))).collect();
     if let Some(last) = outcome.samples.last() {
         for ((level, name), value) in counters(&outcome.layers).zip(&last.counts) {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use ::block::BlockDevice;
 use ::registry::Spec;
 use ::replay::{
-    Ahead, Fit, Fitted, FittedCounts, Measured, OpMeasured, Pace, Played, Recorded, Region, Remap,
-    ReplayError, ReplayTrace, Selection, Settings, play,
+    Fit, Fitted, FittedCounts, Measured, OpMeasured, Pace, Played, Playing, Recorded, Region,
+    Remap, ReplayError, ReplayTrace, Selection, Totals, flow, play,
 };
 use hdrhistogram::Histogram;
 use numpy::IntoPyArray as _;
@@ -16,6 +16,8 @@ use traces::{OpenOptions, TraceError};
 use units::{IoOp, Nanos};
 
 use crate::devices::Device;
+use crate::drive::{self, GivenFlow};
+use crate::drive_result::{ToldFlow, flow_dicts};
 use crate::errors;
 use crate::progress::{self, Progress};
 use crate::traces::{source_dicts, trace_error};
@@ -167,7 +169,8 @@ pub fn pace_of(
     }
     match pace {
         "open" => Ok(Pace::Open { factor }),
-        "closed" => Ok(Pace::Closed { depth, waiting: waiting.then_some(factor) }),
+        "closed" if waiting => Ok(Pace::Intervals { depth, factor }),
+        "closed" => Ok(Pace::closed(depth)),
         other => Err(errors::input_error(format!("pace is `{other}`: it must be open or closed"))),
     }
 }
@@ -191,7 +194,9 @@ pub fn remap_of(remap: &str) -> PyResult<Remap> {
 /// `depth` outstanding, with `waiting` not before the trace's interval divided by `factor` has
 /// passed since the request before was sent. `remap` says what becomes of addresses that the region
 /// does not have: "refuse", "fold" or "scale". With `keep_going` a request that fails is only
-/// counted. `record_to` is the Parquet file of a trace of what the device was sent, as told by a
+/// counted. Each flow of `beside`, as `simulate_drive` has them, is played beside the trace until it
+/// ends; where requests wait for room on the device, those of the highest priority go first, of the
+/// trace `priority`. `record_to` is the Parquet file of a trace of what the device was sent, as told by a
 /// layer above it.
 ///
 /// Gives the figures with `tables`. A replay that is stopped or fails gives what it measured:
@@ -200,7 +205,8 @@ pub fn remap_of(remap: &str) -> PyResult<Remap> {
 #[pyfunction]
 #[pyo3(name = "replay", signature = (
     device, trace, *, pace="open", factor=1.0, depth=1, waiting=false, remap="refuse",
-    region_offset=0, region_bytes=None, keep_going=false, record_to=None, progress=None
+    region_offset=0, region_bytes=None, keep_going=false, record_to=None, beside=vec![], priority=0,
+    progress=None
 ))]
 #[allow(
     clippy::too_many_arguments,
@@ -220,6 +226,8 @@ fn replay_on<'py>(
     region_bytes: Option<u64>,
     keep_going: bool,
     record_to: Option<PathBuf>,
+    beside: Vec<GivenFlow>,
+    priority: u8,
     progress: Option<&Bound<'py, Progress>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let about = device.about();
@@ -239,16 +247,28 @@ fn replay_on<'py>(
     progress.set_total(trace.0.totals.requests());
     let mut held = device.lock()?;
     let held = &mut **held;
-    let settings = Settings { pace, keeps_going: keep_going };
-    let mut requests = Ahead::new(Box::new(source));
+    let playing = Playing { signals: &[], keeps_going: keep_going, progress: &progress };
+    let name = trace.0.path.display().to_string();
+    let mut flows = vec![flow(Box::new(source), pace).with_priority(priority)];
+    let mut told =
+        vec![ToldFlow { name: &name, priority, offset: region_offset, is_folded: false }];
+    for given in &beside {
+        let (offset, length) = given.region(about.limits.capacity_bytes)?;
+        let region = Region { offset, length };
+        let fit = Fit::new(&Totals::default(), about, region, Remap::Refuse);
+        let fitted = Fitted::new(given.requests().source(length)?, fit.map_err(replay_error)?);
+        flows.push(given.marked(flow(Box::new(fitted), drive::pace_of(given)?)));
+        let requests = given.requests();
+        let (priority, is_folded) = (given.priority, requests.is_folded(length));
+        told.push(ToldFlow { name: requests.name(), priority, offset, is_folded });
+    }
     let played = py.detach(|| match &record_to {
-        None => Ok(play(held, &mut requests, settings, &progress)),
-        Some(path) => {
-            recorded(held, path, |device| play(device, &mut requests, settings, &progress))
-        }
+        None => Ok(play(held, flows, &playing)),
+        Some(path) => recorded(held, path, |device| play(device, flows, &playing)),
     });
     let played = played.map_err(trace_error)?;
     let dict = figures(py, &played.measured, &counts(), pace)?;
+    dict.set_item("flows", flow_dicts(py, &told, &played.measured.flows, 1_000_000_000)?)?;
     ended(&dict, played.ended.as_ref())?;
     Ok(dict)
 }
@@ -304,9 +324,9 @@ pub fn figures<'py>(
     dict.set_item("iops", measured.iops())?;
     dict.set_item("bytes_per_second", measured.bytes_per_second())?;
     dict.set_item("seconds", measured.elapsed as f64 / 1e9)?;
-    dict.set_item("most_outstanding", measured.most_outstanding)?;
-    dict.set_item("starved", measured.starved)?;
-    dict.set_item("starved_seconds", measured.starved_ns as f64 / 1e9)?;
+    dict.set_item("most_outstanding", measured.timekeeping.most_outstanding)?;
+    dict.set_item("starved", measured.timekeeping.starved)?;
+    dict.set_item("starved_seconds", measured.timekeeping.starved_ns as f64 / 1e9)?;
     dict.set_item("fitted", fitted_dict(py, fitted)?)?;
     let failures = measured.failures.iter().map(|((op, reason), failure)| {
         let dict = PyDict::new(py);

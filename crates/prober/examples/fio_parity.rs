@@ -22,7 +22,7 @@ use std::process::{Command, ExitCode};
 use block::BlockDevice;
 
 use devices::{Access, Opening, create_file};
-use prober::{Bench, Job, Limit, Region, Settings};
+use prober::{Bench, Limit, Region, Settings, closed};
 use units::Progress;
 
 type Failed = Box<dyn std::error::Error>;
@@ -240,8 +240,8 @@ fn run_ours(options: &Options, path: &str, op: &str, depth: u32) -> Result<Run, 
     let mut bench = Bench::new(&mut *device as &mut dyn BlockDevice, settings, &progress);
     let source = bench.pattern(&format!("random(size=4Ki,reads={})", u32::from(op == "read")))?;
     let before = processor_ns();
-    let measured = bench
-        .play(vec![Job::closed(source, depth)], Limit::time(settings.budget).precision(0.0))?;
+    let measured =
+        bench.play(vec![closed(source, depth)], Limit::time(settings.budget).precision(0.0))?;
     let after = processor_ns();
     let used = |part: usize| (after[part] - before[part]) as f64;
     Ok(Run {

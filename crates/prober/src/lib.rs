@@ -1,7 +1,7 @@
 //! Experiments that find out what a drive does and how it is made, from outside: by the times of
 //! requests alone.
 //!
-//! An [`Experiment`] runs on a [`Bench`], which plays [`Job`]s on a [`block::BlockDevice`] and
+//! An [`Experiment`] runs on a [`Bench`], which plays flows on a [`block::BlockDevice`] and
 //! measures them, and gives a [`Finding`]: curves, and values each with what is to be believed of
 //! it. Experiments cannot tell a real device from a simulated one. What one finds, later ones use
 //! ([`Known`]). [`analysis`] holds the statistics, free of devices.
@@ -16,7 +16,7 @@ mod known;
 pub mod matrix;
 pub mod matrix_set;
 
-pub use bench::{Bench, Job, Limit, Measured, Pace, Region, Settings};
+pub use bench::{Bench, Flow, Limit, Measured, Pace, Region, Settings, closed, flow};
 pub use error::ProbeError;
 pub use experiments::{EXPERIMENTS, Experiment, Group, find};
 pub use finding::{Axis, Chart, Finding, Mark, Point, Series, Value, Verdict};

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use units::Nanos;
 
-use crate::bench::{Bench, Job, Limit, Measured};
+use crate::bench::{Bench, Limit, Measured, closed};
 use crate::error::ProbeError;
 
 /// In which order addresses are asked for.
@@ -125,7 +125,7 @@ fn play_cell(
     let source = bench.pattern(&cell.pattern_within(0, range))?;
     let requests = if keep_samples { MOST_SAMPLES } else { u64::MAX };
     bench.play(
-        vec![Job::closed(source, cell.depth)],
+        vec![closed(source, cell.depth)],
         Limit { keep_samples, requests, ..limit(cell, budget) },
     )
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use block::BlockError;
 use hdrhistogram::Histogram;
-use units::{IoOp, IoRequest, Nanos};
+use player::{Ended, FlowFigures, Timekeeping};
+use units::{IoOp, Nanos};
 
 use crate::windows::Windows;
 
@@ -48,18 +49,16 @@ pub struct Measured {
     pub sent: u64,
     /// From the start to the last end, in nanoseconds.
     pub elapsed: Nanos,
-    /// Most requests outstanding.
-    pub most_outstanding: u32,
-    /// How often the next request was not read in time, so that it was waited for.
-    pub starved: u64,
-    /// How long it was waited for it, in nanoseconds.
-    pub starved_ns: Nanos,
+    /// How the clock was kept.
+    pub timekeeping: Timekeeping,
+    /// Each flow.
+    pub flows: Vec<FlowFigures>,
     /// Requests that failed, by operation and reason.
     pub failures: BTreeMap<(&'static str, String), Failure>,
 }
 
 impl Measured {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(flows: usize) -> Self {
         let histogram = || Histogram::new(3).expect("three digits are allowed");
         let op =
             || OpMeasured { requests: 0, bytes: 0, latency: histogram(), response: histogram() };
@@ -70,22 +69,19 @@ impl Measured {
             windows: Windows::new(),
             sent: 0,
             elapsed: 0,
-            most_outstanding: 0,
-            starved: 0,
-            starved_ns: 0,
+            timekeeping: Timekeeping::default(),
+            flows: vec![FlowFigures::default(); flows],
             failures: BTreeMap::new(),
         }
     }
 
-    /// A request ended. Times are from the start; `due` is `None` where there are no times.
-    pub(crate) fn ended(
-        &mut self,
-        request: &IoRequest,
-        due: Option<Nanos>,
-        sent: Nanos,
-        ended: Nanos,
-    ) {
+    /// A request ended of a replay that began at `start`.
+    pub(crate) fn ended(&mut self, of: &Ended, start: Nanos) {
+        let since_start = |time: Nanos| time.saturating_sub(start);
+        let (sent, ended) = (since_start(of.sent), since_start(of.ended));
+        let (request, due) = (&of.request, of.due.map(since_start));
         let (number, latency) = (request.op as usize, ended - sent);
+        self.flows[of.flow as usize].add(request.op, request.length, latency, ended);
         let op = &mut self.by_op[number];
         op.requests += 1;
         op.bytes += u64::from(request.length);

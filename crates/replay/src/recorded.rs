@@ -172,7 +172,7 @@ mod tests {
     use traces::OpenOptions;
     use units::{IoOp, VecRequests};
 
-    use crate::{Ahead, Pace, Settings, play};
+    use crate::{Pace, Playing, flow, play};
 
     #[test]
     fn what_was_sent_stands_in_the_trace_in_order_with_latencies() {
@@ -190,14 +190,10 @@ mod tests {
             .collect();
         let mut device = devices::open(&Opening::new("memory(bytes=4Mi)", Access::Write)).unwrap();
         let mut recorded = Recorded::new(&mut *device, &path).unwrap();
-        let settings =
-            Settings { pace: Pace::Closed { depth: 8, waiting: None }, keeps_going: false };
-        let played = play(
-            &mut recorded,
-            &mut Ahead::new(Box::new(VecRequests::new(sent.clone().into()))),
-            settings,
-            &units::Progress::default(),
-        );
+        let source = Box::new(VecRequests::new(sent.clone().into()));
+        let playing =
+            Playing { signals: &[], keeps_going: false, progress: &units::Progress::default() };
+        let played = play(&mut recorded, vec![flow(source, Pace::closed(8))], &playing);
         assert!(played.ended.is_none());
         assert_eq!(recorded.finish().unwrap().requests, 10_000);
         let mut trace = traces::open(&path, &OpenOptions::default()).unwrap();

@@ -6,8 +6,8 @@
 mod support;
 
 use proptest::prelude::*;
-use replay::{Pace, ReplayError, Settings};
-use support::{Fixed, Watched, drive, played, request};
+use replay::{Pace, ReplayError};
+use support::{Fixed, Settings, Watched, drive, played, request};
 use units::{IoOp, IoRequest, Nanos, Progress};
 
 /// Requests with growing times.
@@ -30,8 +30,8 @@ fn pace() -> impl Strategy<Value = Pace> {
     let factor = prop::sample::select(vec![0.25, 1.0, 3.0]);
     prop_oneof![
         factor.clone().prop_map(|factor| Pace::Open { factor }),
-        (1_u32..9, prop::option::of(factor))
-            .prop_map(|(depth, waiting)| Pace::Closed { depth, waiting }),
+        (1_u32..9).prop_map(Pace::closed),
+        (1_u32..9, factor).prop_map(|(depth, factor)| Pace::Intervals { depth, factor }),
     ]
 }
 
@@ -54,7 +54,7 @@ proptest! {
             (found.requests(), found.sent, device.ended.len()),
             (all.len() as u64, all.len() as u64, all.len())
         );
-        prop_assert_eq!(found.most_outstanding, device.most);
+        prop_assert_eq!(found.timekeeping.most_outstanding, device.most);
         let windows: u64 =
             found.windows.all.iter().map(|window| window.requests.iter().sum::<u64>()).sum();
         prop_assert_eq!(windows, all.len() as u64);
@@ -71,15 +71,19 @@ proptest! {
                     (all.len() as u64, 0, 0)
                 );
             }
-            Pace::Closed { depth, waiting } => {
+            Pace::Closed { depth, .. } => {
+                prop_assert!(device.most <= depth);
+                prop_assert_eq!(found.lateness.len(), 0);
+            }
+            Pace::Intervals { depth, factor } => {
                 prop_assert!(device.most <= depth);
                 for (times, pair) in sent.windows(2).zip(all.windows(2)) {
-                    let least = waiting
-                        .map_or(0, |factor| scaled(pair[1].time_ns - pair[0].time_ns, factor));
+                    let least = scaled(pair[1].time_ns - pair[0].time_ns, factor);
                     prop_assert!(times[1] - times[0] >= least);
                 }
-                prop_assert_eq!(found.lateness.len(), waiting.map_or(0, |_| all.len() as u64));
+                prop_assert_eq!(found.lateness.len(), all.len() as u64);
             }
+            Pace::Bursts { .. } => unreachable!("no replay sends bursts"),
         }
     }
 
@@ -94,11 +98,11 @@ proptest! {
         let done = played(
             &mut device,
             &all,
-            Settings { pace: Pace::Closed { depth, waiting: None }, keeps_going: false },
+            Settings { pace: Pace::closed(depth), keeps_going: false },
             &Progress::default(),
         );
         prop_assert_eq!(done.measured.elapsed, count.div_ceil(u64::from(depth)) * takes);
-        prop_assert_eq!(u64::from(done.measured.most_outstanding), count.min(u64::from(depth)));
+        prop_assert_eq!(u64::from(done.measured.timekeeping.most_outstanding), count.min(u64::from(depth)));
     }
 }
 
@@ -111,7 +115,7 @@ fn nothing_follows_a_flush_in_a_closed_loop_before_its_end() {
         (0..50).map(|number| request(number, op(number), 0, length(number))).collect();
     for depth in [1, 4, 16] {
         let mut device = Watched::new(Fixed::new(1000, 64));
-        let settings = Settings { pace: Pace::Closed { depth, waiting: None }, keeps_going: false };
+        let settings = Settings { pace: Pace::closed(depth), keeps_going: false };
         let done = played(&mut device, &all, settings, &Progress::default());
         assert_eq!((done.measured.requests(), device.sent.len()), (50, 50));
         for pair in device.sent.windows(2).filter(|pair| pair[0].1.op == IoOp::Flush) {
@@ -119,7 +123,7 @@ fn nothing_follows_a_flush_in_a_closed_loop_before_its_end() {
         }
     }
     let mut device = Watched::new(Fixed::new(1000, 64));
-    let settings = Settings { pace: Pace::Open { factor: 1.0 }, keeps_going: false };
+    let settings = Settings { pace: Pace::OPEN, keeps_going: false };
     played(&mut device, &all, settings, &Progress::default());
     assert!(
         device.sent.windows(2).all(|pair| pair[1].0 == pair[0].0 + 1),
@@ -134,7 +138,7 @@ fn what_comes_late_in_an_open_loop_is_told_by_how_much_and_why() {
     let all: Vec<IoRequest> =
         (0..40).map(|number| request(number * 100, IoOp::Write, number * 512, 512)).collect();
     let mut device = Watched::new(Fixed::new(1000, 4));
-    let settings = Settings { pace: Pace::Open { factor: 1.0 }, keeps_going: false };
+    let settings = Settings { pace: Pace::OPEN, keeps_going: false };
     let done = played(&mut device, &all, settings, &Progress::default());
     // Four at 0, 100, 200, 300; then four every 1000.
     let late: Vec<Nanos> =
@@ -160,10 +164,8 @@ fn what_comes_late_in_an_open_loop_is_told_by_how_much_and_why() {
 fn waiting_keeps_intervals_and_not_the_clock() {
     let all: Vec<IoRequest> =
         (0..5).map(|number| request(number * 1000, IoOp::Read, 0, 512)).collect();
-    let settings = |factor| Settings {
-        pace: Pace::Closed { depth: 1, waiting: Some(factor) },
-        keeps_going: false,
-    };
+    let settings =
+        |factor| Settings { pace: Pace::Intervals { depth: 1, factor }, keeps_going: false };
     for (takes, factor, elapsed) in [
         (10, 1.0, 4_010),
         (1_000, 1.0, 5_000),
@@ -190,7 +192,7 @@ fn a_request_that_fails_ends_a_replay_or_is_counted() {
     for (keeps_going, depth) in [(false, 1), (true, 1), (true, 4)] {
         let mut device = Fixed::new(100, 64);
         device.fails_each = 3;
-        let settings = Settings { pace: Pace::Closed { depth, waiting: None }, keeps_going };
+        let settings = Settings { pace: Pace::closed(depth), keeps_going };
         let done = played(&mut device, &all, settings, &Progress::default());
         let failed: u64 = done.measured.failures.values().map(|failure| failure.requests).sum();
         if keeps_going {
@@ -215,7 +217,7 @@ fn a_replay_that_is_stopped_keeps_what_it_measured() {
     let progress = Progress::default();
     progress.cancel();
     let mut device = drive();
-    let settings = Settings { pace: Pace::Closed { depth: 4, waiting: None }, keeps_going: false };
+    let settings = Settings { pace: Pace::closed(4), keeps_going: false };
     let done = played(&mut device, &all, settings, &progress);
     assert!(matches!(done.ended, Some(ReplayError::Cancelled(_))));
     assert_eq!(done.measured.requests(), done.measured.sent);

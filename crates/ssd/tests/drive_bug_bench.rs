@@ -463,7 +463,7 @@ fn short_runs_show_no_infinity() {
                 for pace in [
                     Pace::Closed { depth: 4, think: 0 },
                     Pace::Closed { depth: 1, think: 5 },
-                    Pace::Open,
+                    Pace::OPEN,
                 ] {
                     for state in [State::Fresh, State::Filled] {
                         let mut settings = settings(&profile, state, 1, requests);

@@ -36,13 +36,13 @@ fn requests_that_end_together_with_the_warm_up_are_not_lost() {
         Settings { warm_up_requests: 3, ..settings(&profile(&[]), State::Filled, 32, u64::MAX) };
     let outcome = run(&warm_up, all_at_once((0..20).map(|_| IoOp::Trim)));
     assert_eq!(outcome.requests, 17);
-    assert_eq!(outcome.jobs[0].requests, 17);
+    assert_eq!(outcome.flows[0].requests, 17);
 }
 
 #[test]
 fn any_number_of_requests_may_wait_behind_a_slow_command() {
     let slow = profile(&[("controller.read_command_us", "1000")]);
-    let open = Settings { pace: Pace::Open, ..settings(&slow, State::Filled, 1, u64::MAX) };
+    let open = Settings { pace: Pace::OPEN, ..settings(&slow, State::Filled, 1, u64::MAX) };
     let ops = std::iter::once(IoOp::Read).chain((0..300_000).map(|_| IoOp::Trim));
     assert_eq!(run(&open, all_at_once(ops)).requests, 300_001);
 }

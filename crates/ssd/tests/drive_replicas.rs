@@ -160,6 +160,7 @@ fn read(pages: std::ops::Range<u64>) -> Submission {
         offset: pages.start * 4096,
         length,
         queue: 0,
+        priority: 0,
         is_fua: false,
         handle: 0,
     }

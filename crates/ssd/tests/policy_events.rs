@@ -256,6 +256,7 @@ fn written_drive<P: Placement>(
             offset: u64::from(lpn) * 4096,
             length: 4096,
             queue: 0,
+            priority: 0,
             is_fua: false,
             handle: number,
         };

@@ -15,4 +15,4 @@ pub use ids::{EraseBlockId, Lpn, Ppn, StreamId};
 pub use pages::{PageOp, PageSource, SourceError, VecSource, held_fractions};
 pub use progress::{Cancelled, Progress};
 pub use request::{IoOp, IoRequest, Nanos};
-pub use requests::{Lookahead, RequestSource, VecRequests};
+pub use requests::{RequestSource, VecRequests};

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flashwright._core import InputError
+from flashwright.cli.flow_options import FlowOptions
 from flashwright.cli.options import Count, Number, Overrides, at_most_one, option
 from flashwright.cli.output import Output, print_table, say
 
@@ -121,7 +122,10 @@ class DriveOptions(Overrides):
         )
 
 
-ONLY_WITH_DEVICE = (*(one.name for one in fields(DriveOptions)), "timeline_spans")
+ONLY_WITH_DEVICE = (
+    *(one.name for one in (*fields(DriveOptions), *fields(FlowOptions))),
+    "timeline_spans",
+)
 OF_A_FILE = ("page_size", "format_name", "skip_bad", "fold")
 """Parameters that say how a trace file is read."""
 
@@ -233,7 +237,7 @@ def preparing(load: Load, what: str) -> str | None:
 
 def simulate_drive(profile: str, overrides: Sequence[str], asked: DriveRun, output: Output) -> None:
     """Play the source on the drive, print what came of it, and write the run folder."""
-    from flashwright import devices
+    from flashwright import devices, flows
     from flashwright.cli.progress import work
     from flashwright.runs import PROFILE_FILE, TIMELINE_FILE, Job, table
 
@@ -248,6 +252,11 @@ def simulate_drive(profile: str, overrides: Sequence[str], asked: DriveRun, outp
         lambda progress: devices.load_requests(source, load, asked.reading, progress),
     )
     devices.check_load(device, requests, load)
+    beside = work(
+        "Reading what is played beside it",
+        "bytes",
+        lambda progress: flows.load(load.beside, replace(asked.reading, seed=load.seed), progress),
+    )
     rate = devices.writes_per_day_of(device, requests, asked.writes_per_day)
     outcome = work(
         f"Simulating {device.name}",
@@ -256,6 +265,7 @@ def simulate_drive(profile: str, overrides: Sequence[str], asked: DriveRun, outp
             device,
             requests,
             load,
+            beside=beside,
             timeline_spans=asked.timeline_spans,
             audit=asked.audit,
             progress=progress,
@@ -279,10 +289,14 @@ def simulate_drive(profile: str, overrides: Sequence[str], asked: DriveRun, outp
         print_result(result)
     identity = [
         devices.identity(device, requests, load),
+        [flow["requests"].content_hash for flow in beside],
         asked.timeline_spans,
         result["lifetime"],
     ]
-    inputs = [devices.describe(asked.source, requests)]
+    inputs = [devices.describe(asked.source, requests)] + [
+        devices.describe(flow.source, given["requests"])
+        for flow, given in zip(load.beside, beside, strict=True)
+    ]
     output.finish(Job("simulate", identity, inputs, load.seed).run(result, tables, texts))
 
 
@@ -297,6 +311,8 @@ def result_of(
         **outcome,
         "device": device.document(),
         "pace": asked.load.pace_document(),
+        "priority": asked.load.priority,
+        "beside": [flow.document() for flow in asked.load.beside],
         "state": asked.load.state_document(),
         "limits": asked.load.limits_document(),
         "seed": asked.load.seed,
@@ -331,6 +347,8 @@ def print_result(result: dict[str, Any]) -> None:
     print_table(
         [("share of latency", left), *((name, right) for name in words.DELAYS.values())], delays
     )
+    if len(result["flows"]) > 1:
+        print_table(words.FLOW_HEADINGS, words.flow_rows(result["flows"]), "Flows")
     shares = [tuple(percent(result["die_share"][cause], 3) for cause in words.CAUSES)]
     print_table([(name, right) for name in words.CAUSES.values()], shares, "Time of the dies")
     for line in caveats(result):

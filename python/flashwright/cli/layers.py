@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +73,12 @@ class Layering:
     no_drain: bool = option(
         "Do not let layers write back what they hold at the end, after the last request."
     )
+    data: str | None = option(
+        "Format the stack on the device, give each write bytes, check each read; at the end write "
+        "back and flush, or drop what layers hold as a killed process would; then open the stack "
+        "again, let it recover, and check all that was written.  [default: no data]",
+        type=click.Choice(["drained", "killed"]),
+    )
     threads: int | None = option(
         "Stacks at a time, on simulated drives.  [default: one a core]", type=click.IntRange(1)
     )
@@ -115,6 +121,8 @@ def layers(
           --stack 'scheduler(defer,coalesce)'
       flashwright layers my.parquet --device usb-stick --remap fold \\
           --stack 'stable_buffer(patterns=incremental)' --depth 8
+      flashwright layers my.parquet --device /dev/sdb --write --data killed \\
+          --stack log_volume
       flashwright layers my.parquet --device /dev/sdb --write \\
           --facts runs/probe-1f2e3d4c5b6a --stack 'stable_buffer'
 
@@ -126,6 +134,8 @@ def layers(
     from flashwright import replays
     from flashwright.layering.comparison import stacks_of
 
+    if layering.data is not None and layering.no_drain:
+        raise click.UsageError("--no-drain: --data says how a run ends; leave one of them out")
     if layering.checkpoint_every is not None and layering.checkpoints is not None:
         raise click.UsageError(
             "--checkpoint-every and --checkpoints: both say when checkpoints end; give one of them"
@@ -176,8 +186,9 @@ def compare_stacks(
     threads = asked.layering.threads or os.cpu_count() or 1
     checkpoints = _checkpoints(asked, path, trace)
     checkpoints.check(asked.stacks)
+    how = asked.layering
     plan = LayersPlan(
-        path, asked.stacks, asked.plan, checkpoints, not asked.layering.no_drain, threads
+        path, asked.stacks, asked.plan, checkpoints, not how.no_drain, threads, how.data
     )
     comparison = LayersComparison(
         plan, trace, [_place(label, target, asked, trace, plan) for label, target in targets]
@@ -258,6 +269,7 @@ def facts_for(target: Target, asked: Asked) -> Facts:
     from flashwright.cli.progress import follow, work
     from flashwright.layering import comparison, facts
 
+    target = replace(target, holds_data=False)
     given = asked.layering.facts_given or ("measure" if target.is_simulated else "none")
     if given == "none" or not comparison.has_layers(asked.stacks):
         return facts.Facts()

@@ -12,6 +12,7 @@ import click
 
 from flashwright._core import RunError
 from flashwright.cli import replay_recorded
+from flashwright.cli.flow_options import FlowOptions
 from flashwright.cli.options import Size, TraceReading, option, takes
 from flashwright.cli.output import Json, Output, print_table, say
 from flashwright.cli.target_options import TargetOptions
@@ -56,6 +57,7 @@ class ReplayOptions:
 @click.option("--device", metavar="DEVICE", required=True, help="What it is played on.")
 @takes(TraceOptions, "playing", DEFAULT[OPEN_LOOP])
 @takes(ReplayOptions, "options")
+@takes(FlowOptions, "flows")
 @takes(TargetOptions, "on")
 @takes(TraceReading, "how")
 @takes(Output, "output")
@@ -65,6 +67,7 @@ def replay(
     device: str,
     playing: TraceOptions,
     options: ReplayOptions,
+    flows: FlowOptions,
     on: TargetOptions,
     how: TraceReading,
     output: Output,
@@ -88,6 +91,8 @@ def replay(
       flashwright replay my.parquet --device intel-x25m --against runs/replay-1f2e3d4c5b6a
       flashwright replay runs/tpcc --device intel-x25m --against runs/tpcc
           beside the device that it was recorded on
+      flashwright replay my.parquet --device nvme-tlc \\
+          --beside 'io:random(reads=1);depth=8;priority=1'
       flashwright replay my.parquet --device /dev/sdb --write --depth 8 --record runs/again
 
     How paces are defined, and what is kept of a trace, is in docs/replay.md.
@@ -95,7 +100,7 @@ def replay(
     from flashwright import replays
     from flashwright.recording.recorder import check_folder
 
-    plan = playing.plan(OPEN_LOOP, on.region, keep_going=options.keep_going)
+    plan = replace(playing.plan(OPEN_LOOP, on.region, keep_going=options.keep_going), **vars(flows))
     other = None if options.against is None else replays.read(options.against)
     on.check(device)
     path = replays.trace_path(trace)
@@ -183,7 +188,7 @@ def replay_on(
     Within `recording` if one is given. Gives the run (None if nothing was to be sent), and what
     ended it early.
     """
-    from flashwright import replays
+    from flashwright import flows, replays
     from flashwright.cli.progress import StoppedError, work
     from flashwright.runs import Job
 
@@ -217,13 +222,20 @@ def replay_on(
         )
         return None, None
     ended: Exception | None = None
+    beside = work(
+        "Reading what is played beside it",
+        "bytes",
+        lambda progress: flows.load(
+            plan.beside, replace(asked.reading, seed=target.seed), progress
+        ),
+    )
     with recording or nullcontext():
         try:
             outcome = work(
                 f"Replaying {asked.path.name} on {target.name}",
                 "requests",
                 lambda progress: replays.play(
-                    device, trace, region, plan, progress, asked.record_to
+                    device, trace, region, plan, progress, asked.record_to, beside
                 ),
             )
         except StoppedError as stop:
@@ -259,11 +271,14 @@ def _tell_dry(found: dict[str, Any], asked: Asked) -> None:
 
 def print_run(run: Run) -> None:
     """Print the tables of a replay."""
+    from flashwright.reports import drive_words
     from flashwright.reports import replay_words as words
 
     result = run.result
     print_table([("", "left"), ("", "right")], words.figures(result), words.title(result))
     print_table(words.LATENCY_HEADINGS, words.latency_rows(result))
+    if result["beside"]:
+        print_table(drive_words.FLOW_HEADINGS, drive_words.flow_rows(result["flows"]), "Flows")
     if "against" in result:
         print_table(
             words.comparison_headings(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -15,6 +16,7 @@ from flashwright.cli.drive import (
     policy_overrides,
     simulate_drive,
 )
+from flashwright.cli.flow_options import FlowOptions
 from flashwright.cli.options import Count, Flash, Fraction, Life, WorkloadReading, takes
 from flashwright.cli.output import Output, print_table, say
 
@@ -66,6 +68,7 @@ def _one_device(
     "or the path of a TOML file.",
 )
 @takes(DriveOptions, "drive")
+@takes(FlowOptions, "flows")
 @click.option(
     "--timeline",
     "timeline_spans",
@@ -89,6 +92,7 @@ def simulate(
     flash: Flash,
     life: Life,
     drive: DriveOptions,
+    flows: FlowOptions,
     output: Output,
     *,
     device: str | None,
@@ -107,6 +111,8 @@ def simulate(
       flashwright simulate tpcc.parquet --placement multi_log --op 0.1 --repeat 5
       flashwright simulate tpcc.parquet --victim 'window_greedy(window=0.1)' --json -
       flashwright simulate 'io:random(reads=1)' --device intel-x25e --depth 32
+      flashwright simulate tpcc.parquet --device intel-x25e --open-loop \\
+          --beside 'io:sequential(size=256Ki);region=8Gi'
       flashwright simulate my.blktrace.0 --device nvme-tlc --open-loop --state aged --timeline 100k
 
     `flashwright list` names policies, profiles, schemes and patterns, with their parameters.
@@ -127,7 +133,7 @@ def simulate(
             drive.overrides,
         )
         known_endurance = life.endurance if is_given("endurance") else None
-        load = drive.load(how.seed)
+        load = replace(drive.load(how.seed), **vars(flows))
         asked = DriveRun(
             source, reading, load, timeline_spans, audit, known_endurance, life.writes_per_day
         )

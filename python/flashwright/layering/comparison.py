@@ -59,6 +59,8 @@ class LayersPlan:
     checkpoints: Checkpoints
     drain: bool = True
     threads: int = 1
+    data: str | None = None
+    """How a run with data ends before it is opened again: `drained` or `killed`; None without."""
 
 
 def stacks_of(given: Sequence[str], *, with_direct: bool) -> tuple[str, ...]:
@@ -94,7 +96,8 @@ def target_for(target: Target, trace: ReplayTrace, plan: LayersPlan) -> Target:
         raise InputError(
             f"{target.given}: layers write to it; add --write if what is on the device may go"
         )
-    return found.taking(max(found.queue_depth, OUTSTANDING), found.most_bytes)
+    taking = found.taking(max(found.queue_depth, OUTSTANDING), found.most_bytes)
+    return replace(taking, holds_data=plan.data is not None)
 
 
 def describing(target: Target) -> Target:
@@ -174,6 +177,7 @@ class LayersComparison:
             else place.region,
             "above_bytes": self._above[number],
             "drain": plan.drain,
+            "data": plan.data,
             "progress": progress,
         }
         if place.target.is_simulated:
@@ -222,6 +226,7 @@ class LayersComparison:
             "seconds_with_drain": outcome["seconds"] + layers["drain_seconds"],
             "counters": layers["counters"],
             "flash": layers["flash"],
+            "kept": layers["kept"],
         }
 
     def _identity(self) -> list[Any]:
@@ -240,6 +245,7 @@ class LayersComparison:
             list(plan.stacks),
             asdict(plan.checkpoints),
             plan.drain,
+            *([plan.data] if plan.data else []),
         ]
 
     def run(self, command: str = COMMAND) -> Run:
@@ -263,6 +269,7 @@ class LayersComparison:
             "remap": plan.plan.remap,
             "checkpoints": plan.checkpoints.document(),
             "drain": plan.drain,
+            "data": plan.data,
             "results": self.rows,
             "remarks": self._remarks(),
         }

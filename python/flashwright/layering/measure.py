@@ -68,6 +68,7 @@ def measure(
     region: Region | None = None,
     above_bytes: int | None = None,
     drain: bool = True,
+    data: str | None = None,
     sample_every_ns: int = SAMPLE_EVERY_NS,
     progress: Progress | None = None,
 ) -> Measured:
@@ -76,7 +77,8 @@ def measure(
     A simulated drive is a new one each time, in the same state. `facts` is what is known of the
     device, for parameters that are `auto` (the keys of `_core.replay_layers`). The target's seed is
     that of the layers' policies, too. The layers have `region` of the device, and of what they
-    offer the first `above_bytes` are used: all if they are left out.
+    offer the first `above_bytes` are used: all if they are left out. With `data` ("drained" or
+    "killed"), of a target that holds data, writes carry bytes, and the stack is opened again.
 
     Raises InputError if the stack cannot be made on this device, or the trace does not fit.
     """
@@ -93,6 +95,7 @@ def measure(
         region=region,
         above_bytes=above_bytes,
         drain=drain,
+        data=data,
         sample_every_ns=sample_every_ns,
         progress=progress,
     )
@@ -111,6 +114,7 @@ def measure_on(
     region: Region | None = None,
     above_bytes: int | None = None,
     drain: bool = True,
+    data: str | None = None,
     sample_every_ns: int = SAMPLE_EVERY_NS,
     progress: Progress | None = None,
 ) -> Measured:
@@ -137,6 +141,7 @@ def measure_on(
         begins_ns=list(told.begins_ns),
         checkpoints_as=told.told_as,
         drain=drain,
+        data=data,
         sample_every_ns=sample_every_ns,
         progress=progress,
     )

@@ -86,6 +86,8 @@ class Target:
     """Most requests outstanding on a real device."""
     most_bytes: int = 1 << 20
     """Longest request to a real device, in bytes."""
+    holds_data: bool = False
+    """Whether writes bring bytes and reads give them back; else it is only measured."""
 
     @staticmethod
     def find(
@@ -176,6 +178,10 @@ class Target:
         """What it is called in results."""
         return self.given if self.drive is None else self.drive.name
 
+    def with_data(self) -> Target:
+        """Give the same device as one that holds data."""
+        return replace(self, holds_data=True)
+
     def open(self, progress: Progress | None = None) -> _core.Device:
         """Open the device.
 
@@ -194,6 +200,7 @@ class Target:
             state=self.state,
             overwrites=overwrites,
             seed=self.seed,
+            data=self.holds_data,
             progress=progress,
         )
 
@@ -208,6 +215,7 @@ class Target:
                 most_bytes=self.most_bytes,
                 region_offset=self.region.offset,
                 region_bytes=self.region.length,
+                data=self.holds_data,
                 progress=progress,
             )
         except InputError as error:

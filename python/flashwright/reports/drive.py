@@ -51,6 +51,7 @@ def page(run: Run) -> Page:
                 "All figures",
                 [
                     latency_table(result),
+                    *([flow_table(result)] if len(result.get("flows", ())) > 1 else []),
                     delay_table(result),
                     figures_table(result),
                     drive_table(result),
@@ -354,6 +355,11 @@ def delay_table(result: dict[str, Any]) -> Table:
         f"{words.DELAYS_EXPLAINED}"
     )
     return Table("What delayed requests", columns, rows, note, folded=True)
+
+
+def flow_table(result: dict[str, Any]) -> Table:
+    """Tell what each of several flows did: until its own last request."""
+    return Table("Flows", words.FLOW_HEADINGS, words.flow_rows(result["flows"]))
 
 
 def figures_table(result: dict[str, Any]) -> Table:

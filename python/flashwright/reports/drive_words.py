@@ -5,11 +5,20 @@ The same on the terminal and in reports.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flashwright import _core
-from flashwright._text import alpha, count, percent, short_count, significant, size, span
+from flashwright._text import (
+    alpha,
+    count,
+    percent,
+    short_count,
+    short_time,
+    significant,
+    size,
+    span,
+)
 
 _NAMES = {"service": "flash itself", "buffer": "buffer full"}
 DELAYS = {delay: _NAMES.get(delay, delay.replace("_", " ")) for delay in _core.delays()}
@@ -128,6 +137,31 @@ def energy(result: Mapping[str, Any]) -> str:
         f"{significant(found['total'])} J, {significant(found['mean_watts'])} W on average (an "
         "estimate)"
     )
+
+
+FLOW_HEADINGS = (
+    ("flow", "left"),
+    ("priority", "right"),
+    ("requests", "right"),
+    ("requests/s", "right"),
+    ("throughput", "right"),
+    ("mean latency", "right"),
+)
+
+
+def flow_rows(flows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
+    """Give a row for each flow of a run that had several."""
+    return [
+        (
+            flow["name"],
+            count(flow["priority"]),
+            count(flow["requests"]),
+            iops(flow["iops"]),
+            rate(flow["bytes_per_second"]),
+            short_time(flow["latency_ns"]["mean"]),
+        )
+        for flow in flows
+    ]
 
 
 def figures(result: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -195,7 +195,8 @@ def remarks(result: Mapping[str, Any]) -> list[str]:
     ]
     if any(stack != DIRECT for stack in result["stacks"]):
         told += [known(device) for device in result["devices"]]
-    told += [line for row in result["results"] if (line := unmapped_line(row)) is not None]
+    for line in (unmapped_line, kept_line):
+        told += [said for row in result["results"] if (said := line(row)) is not None]
     done = next((row for row in result["results"] if row["error"] is None), None)
     if done is not None:
         as_replay = {
@@ -218,6 +219,28 @@ def unmapped_line(row: Mapping[str, Any]) -> str | None:
         f"{row['stack']} on {row['drive']}: {several(pages, 'page')} that were read had not been "
         "written before, and cost nothing; with log_volume(filled=yes) all are on the device from "
         "the start, as on a volume in use."
+    )
+
+
+def kept_line(row: Mapping[str, Any]) -> str | None:
+    """Say what was found of the data when the stack was opened again."""
+    kept = row.get("kept")
+    if not kept:
+        return None
+    ended = {
+        "drained": "written back and flushed",
+        "killed": "killed with what its layers still held",
+    }[kept["ending"]]
+    told = (
+        f"{row['stack']} on {row['drive']}: {ended}, and opened again in "
+        f"{span(kept['recovery_seconds'])} of the device's time; all "
+        f"{several(kept['sectors'], 'sector')} that were written hold what they have to"
+    )
+    older = kept["sectors"] - kept["newest"]
+    return (
+        f"{told}, {count(older)} an older version that no flush came after."
+        if older
+        else f"{told}."
     )
 
 

@@ -1,6 +1,7 @@
-//! What was measured while jobs played.
+//! What was measured while flows played.
 
 use hdrhistogram::Histogram;
+use player::FlowFigures;
 use units::{IoOp, Nanos};
 
 /// A request that was measured.
@@ -14,27 +15,8 @@ pub struct Sample {
     pub offset: u64,
     /// What it did.
     pub op: IoOp,
-    /// Its job, in the order in which they were given.
-    pub job: u32,
-}
-
-/// What one job did in the measured part.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct JobMeasured {
-    /// Requests completed.
-    pub requests: u64,
-    /// Bytes read and written.
-    pub bytes: u64,
-    /// Sum of the latencies in nanoseconds.
-    pub latency_ns: u128,
-}
-
-impl JobMeasured {
-    /// Mean latency in nanoseconds; 0 without requests.
-    #[must_use]
-    pub fn mean_latency_ns(&self) -> f64 {
-        if self.requests == 0 { 0.0 } else { self.latency_ns as f64 / self.requests as f64 }
-    }
+    /// Its flow, in the order in which they were given.
+    pub flow: u32,
 }
 
 /// What was measured.
@@ -48,22 +30,22 @@ pub struct Measured {
     pub elapsed: Nanos,
     /// Latencies in nanoseconds, by the operation's number.
     pub latencies: [Histogram<u64>; 4],
-    /// Each job.
-    pub jobs: Vec<JobMeasured>,
+    /// Each flow.
+    pub flows: Vec<FlowFigures>,
     /// Every request in the order of their ends, if they were kept.
     pub samples: Vec<Sample>,
     pub(super) batches: Batches,
 }
 
 impl Measured {
-    pub(super) fn new(jobs: usize, batch_requests: u64) -> Self {
+    pub(super) fn new(flows: usize, batch_requests: u64) -> Self {
         let histogram = || Histogram::new(3).expect("three digits are allowed");
         Self {
             requests: 0,
             bytes: 0,
             elapsed: 0,
             latencies: [histogram(), histogram(), histogram(), histogram()],
-            jobs: vec![JobMeasured::default(); jobs],
+            flows: vec![FlowFigures::default(); flows],
             samples: Vec::new(),
             batches: Batches::new(batch_requests),
         }
@@ -88,7 +70,7 @@ impl Measured {
     /// Mean latency of all requests in nanoseconds; 0 without any.
     #[must_use]
     pub fn mean_latency_ns(&self) -> f64 {
-        let sum: u128 = self.jobs.iter().map(|job| job.latency_ns).sum();
+        let sum: u128 = self.flows.iter().map(|flow| flow.latency).sum();
         if self.requests == 0 { 0.0 } else { sum as f64 / self.requests as f64 }
     }
 

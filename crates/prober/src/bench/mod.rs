@@ -1,6 +1,5 @@
-//! Plays jobs on a device and measures them.
+//! Plays flows on a device and measures them.
 
-mod job;
 mod measured;
 mod play;
 #[cfg(test)]
@@ -11,8 +10,10 @@ use registry::SpecError;
 use traces::synth::patterns::Pattern;
 use units::{IoOp, IoRequest, Nanos, Progress, RequestSource, SourceError};
 
-pub use job::{Job, Pace};
-pub use measured::{JobMeasured, Measured, Sample};
+pub use self::play::{closed, flow};
+pub use measured::{Measured, Sample};
+use player::Shifted;
+pub use player::{Flow, Pace};
 
 use crate::error::ProbeError;
 
@@ -255,7 +256,7 @@ impl<'a> Bench<'a> {
         let Region { offset, length } = self.settings.region;
         let source =
             Pattern::parse(text, seed)?.source(length, self.device.info().limits.sector_bytes)?;
-        Ok(Box::new(Shifted { source, by: offset }))
+        Ok(Box::new(Shifted::new(source, offset)))
     }
 
     /// Requests at these offsets within the region, `length` bytes each, in this order, again and
@@ -314,7 +315,7 @@ impl<'a> Bench<'a> {
                     "sequential(size={size},offset={offset},range={length},requests={})",
                     length / size
                 ))?;
-                self.play(vec![Job::closed(source, 1)], Limit::requests(u64::MAX).after(0))?;
+                self.play(vec![closed(source, 1)], Limit::requests(u64::MAX).after(0))?;
             }
         }
         self.flush()?;
@@ -343,29 +344,7 @@ impl<'a> Bench<'a> {
             latency_ns: None,
         };
         let source = Box::new(units::VecRequests::new([flush].into()));
-        Ok(self.play(vec![Job::closed(source, 1)], Limit::requests(1).after(0))?.elapsed)
-    }
-}
-
-/// A source whose offsets are moved.
-struct Shifted {
-    source: Box<dyn RequestSource>,
-    by: u64,
-}
-
-impl RequestSource for Shifted {
-    fn requests(&self) -> Option<u64> {
-        self.source.requests()
-    }
-
-    fn fill(&mut self, buffer: &mut [IoRequest]) -> Result<usize, SourceError> {
-        let count = self.source.fill(buffer)?;
-        buffer[..count].iter_mut().for_each(|request| request.offset += self.by);
-        Ok(count)
-    }
-
-    fn rewind(&mut self) -> Result<(), SourceError> {
-        self.source.rewind()
+        Ok(self.play(vec![closed(source, 1)], Limit::requests(1).after(0))?.elapsed)
     }
 }
 

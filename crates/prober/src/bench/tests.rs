@@ -35,7 +35,7 @@ fn throughput_is_depth_over_latency() {
     let mut bench = Bench::new(&mut device, settings, &progress);
     for depth in [1, 2, 8] {
         let reads = bench.pattern("random(size=4Ki,reads=1)").unwrap();
-        let measured = bench.play(vec![Job::closed(reads, depth)], Limit::requests(2_000)).unwrap();
+        let measured = bench.play(vec![closed(reads, depth)], Limit::requests(2_000)).unwrap();
         assert_eq!(measured.requests, 2_000);
         let little = measured.iops() * measured.mean_latency_ns() / 1e9;
         assert!((little / f64::from(depth) - 1.0).abs() < 0.02, "depth {depth}: {little}");
@@ -48,9 +48,8 @@ fn a_measurement_ends_when_it_is_precise() {
     let (settings, progress) = (settings(&device), Progress::default());
     let mut bench = Bench::new(&mut device, settings, &progress);
     let reads = bench.pattern("random(size=4Ki,reads=1)").unwrap();
-    let measured = bench
-        .play(vec![Job::closed(reads, 4)], Limit::time(60_000_000_000).precision(0.02))
-        .unwrap();
+    let measured =
+        bench.play(vec![closed(reads, 4)], Limit::time(60_000_000_000).precision(0.02)).unwrap();
     assert!(
         measured.elapsed < 1_000_000_000 && measured.relative_error() <= 0.02,
         "{}",
@@ -58,7 +57,7 @@ fn a_measurement_ends_when_it_is_precise() {
     );
     let reads = bench.pattern("random(size=4Ki,reads=1)").unwrap();
     let measured =
-        bench.play(vec![Job::closed(reads, 4)], Limit::time(50_000_000).precision(0.0)).unwrap();
+        bench.play(vec![closed(reads, 4)], Limit::time(50_000_000).precision(0.0)).unwrap();
     assert!((measured.elapsed as f64 / 50e6 - 1.0).abs() < 0.02, "{}", measured.elapsed);
 }
 
@@ -71,13 +70,12 @@ fn jobs_are_told_apart_and_what_was_sent_is_counted() {
     assert_eq!(bench.sent(), Sent { requests: 5, read_bytes: 0, written_bytes: 1 << 20 });
     let reads = bench.at_offsets(IoOp::Read, vec![0, 8192], 4096);
     let writes = bench.pattern("sequential(size=8Ki)").unwrap();
-    let jobs =
-        vec![Job::closed(reads, 1), Job::new(writes, Pace::Closed { depth: 1, think: 1_000_000 })];
+    let jobs = vec![closed(reads, 1), flow(writes, Pace::Closed { depth: 1, think: 1_000_000 })];
     let measured = bench.play(jobs, Limit::requests(500).with_samples()).unwrap();
     assert_eq!(measured.samples.len(), 500);
-    assert_eq!(measured.jobs[0].requests + measured.jobs[1].requests, 500);
-    assert!(measured.jobs[0].requests > measured.jobs[1].requests);
-    assert_eq!(measured.of(IoOp::Write).len(), measured.jobs[1].requests);
+    assert_eq!(measured.flows[0].requests + measured.flows[1].requests, 500);
+    assert!(measured.flows[0].requests > measured.flows[1].requests);
+    assert_eq!(measured.of(IoOp::Write).len(), measured.flows[1].requests);
 }
 
 #[test]
@@ -88,7 +86,7 @@ fn requests_at_their_own_times_are_measured_from_when_they_were_due() {
     let bursts =
         bench.pattern("random(size=4Ki,reads=1,requests=40,burst=4,pause_us=10000)").unwrap();
     let measured =
-        bench.play(vec![Job::new(bursts, Pace::Open)], Limit::requests(u64::MAX).after(0)).unwrap();
+        bench.play(vec![flow(bursts, Pace::OPEN)], Limit::requests(u64::MAX).after(0)).unwrap();
     assert_eq!(measured.requests, 40);
     assert!(
         measured.elapsed > 90_000_000 && measured.elapsed < 100_000_000,
@@ -105,14 +103,14 @@ fn a_device_is_free_again_after_a_run_that_was_stopped() {
     stopped.cancel();
     let mut bench = Bench::new(&mut device, settings, &stopped);
     let reads = bench.pattern("random(size=4Ki,reads=1)").unwrap();
-    let played = bench.play(vec![Job::closed(reads, 8)], Limit::time(1_000_000_000).precision(0.0));
+    let played = bench.play(vec![closed(reads, 8)], Limit::time(1_000_000_000).precision(0.0));
     assert!(matches!(played, Err(ProbeError::Cancelled(_))));
     assert_eq!(device.outstanding(), 0);
     let progress = Progress::default();
     let mut bench = Bench::new(&mut device, settings, &progress);
     let reads = bench.pattern("random(size=4Ki,reads=1)").unwrap();
     assert_eq!(
-        bench.play(vec![Job::closed(reads, 1)], Limit::requests(10).after(0)).unwrap().requests,
+        bench.play(vec![closed(reads, 1)], Limit::requests(10).after(0)).unwrap().requests,
         10
     );
 }
@@ -162,7 +160,7 @@ fn a_request_to_stop_is_heard_while_nothing_is_completed() {
         &stopped,
     );
     let reads = bench.pattern("random(size=4Ki,reads=1)").unwrap();
-    let played = bench.play(vec![Job::closed(reads, 8)], Limit::requests(10));
+    let played = bench.play(vec![closed(reads, 8)], Limit::requests(10));
     assert!(matches!(played, Err(ProbeError::Cancelled(_))));
     assert!(device.now < 10_000_000_000, "{}", device.now);
 }
@@ -232,7 +230,7 @@ fn reads_of_a_burst_are_sent_after_their_lags() {
     let source = bench.once(lags.iter().enumerate().map(of).collect());
     let measured = bench
         .play(
-            vec![Job::new(source, Pace::Bursts { size: 3 })],
+            vec![flow(source, Pace::Bursts { size: 3 })],
             Limit::requests(6).after(0).with_samples(),
         )
         .unwrap();

@@ -127,7 +127,7 @@ impl Plan {
             }
             None => format!("sequential(size={size},range={range},shift={shift})"),
         };
-        let pace = Pace::Closed { depth, think: 0 };
+        let pace = Pace::closed(depth);
         Ok(writes::response_of(bench, effort, pace, |bench| Ok(bench.pattern(&pattern)?))?.us)
     }
 

@@ -12,7 +12,7 @@ use super::writes;
 use super::{Experiment, Group};
 use crate::analysis::estimate::{Estimate, mean};
 use crate::analysis::steps;
-use crate::bench::{Bench, Job, Limit};
+use crate::bench::{Bench, Limit, closed};
 use crate::error::ProbeError;
 use crate::finding::{Axis, Finding, Mark, Value};
 use crate::known::Known;
@@ -78,11 +78,8 @@ fn body(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeE
         for _ in 0..ROUNDS {
             bench.pause(pause)?;
             let source = bench.pattern(&format!("random(size={size},range={range})"))?;
-            let latencies = writes::latencies_us(
-                bench,
-                Job::closed(source, 1),
-                Limit::requests(length).after(0),
-            )?;
+            let latencies =
+                writes::latencies_us(bench, closed(source, 1), Limit::requests(length).after(0))?;
             means.push(mean(&latencies));
         }
         points.push(((length * size) as f64, Estimate::of(&means)));

@@ -22,7 +22,7 @@ use super::writes;
 use super::{Experiment, Group};
 use crate::analysis::estimate::mean;
 use crate::analysis::steps;
-use crate::bench::{Bench, Job, Limit};
+use crate::bench::{Bench, Limit, closed};
 use crate::error::ProbeError;
 use crate::finding::{Axis, Chart, Finding, Mark, Series, Value};
 use crate::known::Known;
@@ -103,7 +103,7 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
         let random =
             bench.pattern(&format!("random(size={size},range={filled},requests={window})"))?;
         let measured =
-            bench.play(vec![Job::closed(random, depth)], Limit::requests(u64::MAX).after(0))?;
+            bench.play(vec![closed(random, depth)], Limit::requests(u64::MAX).after(0))?;
         if left_out < skipped {
             left_out += window;
             continue;
@@ -166,7 +166,7 @@ fn fill(bench: &mut Bench<'_>, least: u64, depth: u32) -> Result<u64, ProbeError
         let source = bench.pattern(&format!(
             "sequential(size={unit},offset={filled},range={part},requests={requests})"
         ))?;
-        bench.play(vec![Job::closed(source, depth)], Limit::requests(u64::MAX).after(0))?;
+        bench.play(vec![closed(source, depth)], Limit::requests(u64::MAX).after(0))?;
         filled += part;
     }
     bench.flush()?;

@@ -8,7 +8,7 @@ use units::IoOp;
 use super::common::{self, Purse};
 use super::{Experiment, Group, lists};
 use crate::analysis::estimate::Estimate;
-use crate::bench::{Bench, Job, Limit};
+use crate::bench::{Bench, Limit, closed};
 use crate::error::ProbeError;
 use crate::finding::{Axis, Chart, Finding, Series, Value};
 use crate::known::Known;
@@ -153,7 +153,7 @@ fn run(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pro
             let offsets = layout.offsets(bench, in_one);
             let reads = bench.at_offsets(IoOp::Read, offsets, layout.size as u32);
             let measured = bench.play(
-                vec![Job::closed(reads, depth as u32)],
+                vec![closed(reads, depth as u32)],
                 Limit::time(time).after(4 * depth).at_least(1_000),
             )?;
             Ok(common::mean_us(&measured))

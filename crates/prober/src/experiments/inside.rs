@@ -8,7 +8,7 @@ use units::{IoOp, IoRequest, Nanos};
 
 use super::common;
 use crate::analysis::cells::Cells;
-use crate::bench::{Bench, Job, Limit, Pace, Sample};
+use crate::bench::{Bench, Limit, Pace, Sample, closed, flow};
 use crate::error::ProbeError;
 use crate::finding::Series;
 
@@ -64,7 +64,7 @@ pub(super) fn calm_down(bench: &mut Bench<'_>, area: &Area, most: Nanos) -> Resu
         bench.pause(STEP.min(most))?;
         let reads =
             bench.pattern(&format!("random(size={sector},reads=1,range={})", area.bytes))?;
-        let measured = bench.play(vec![Job::closed(reads, 1)], Limit::requests(400).after(0))?;
+        let measured = bench.play(vec![closed(reads, 1)], Limit::requests(400).after(0))?;
         let latencies = measured.of(IoOp::Read);
         // One in a hundred may be late for other reasons.
         if latencies.value_at_quantile(0.99) < 3 * latencies.value_at_quantile(0.5)
@@ -117,7 +117,7 @@ pub(super) fn sample_round<const J: usize>(
     let count = offsets.len() as u64;
     let source = bench.at_offsets(IoOp::Read, offsets, length as u32);
     let limit = Limit::requests(count).after(0).with_samples();
-    let measured = bench.play(vec![Job::new(source, Pace::Bursts { size: J as u32 })], limit)?;
+    let measured = bench.play(vec![flow(source, Pace::Bursts { size: J as u32 })], limit)?;
     let latencies = measured
         .samples
         .chunks(J)
@@ -155,7 +155,7 @@ pub(super) fn sample_lagged<const J: usize>(
     let limit = Limit::requests(requests.len() as u64).after(0).with_samples();
     let source = bench.once(requests);
     let base = bench.region().offset;
-    let measured = bench.play(vec![Job::new(source, Pace::Bursts { size: J as u32 })], limit)?;
+    let measured = bench.play(vec![flow(source, Pace::Bursts { size: J as u32 })], limit)?;
     let latency = |samples: &[Sample], read: &Lagged| {
         let sample = samples.iter().find(|sample| sample.offset == base + read.offset);
         sample.expect("each read of a group has its offset and its end").latency_ns as f64
@@ -256,7 +256,7 @@ pub(super) fn strides(
             }
             let source = bench.at_offsets(IoOp::Read, offsets, chunk as u32);
             let measured =
-                bench.play(vec![Job::closed(source, jobs)], Limit::requests(READS).after(0))?;
+                bench.play(vec![closed(source, jobs)], Limit::requests(READS).after(0))?;
             values.push((turn, measured.bytes_per_second() / 1e6));
         }
         cells.add_round(&values);

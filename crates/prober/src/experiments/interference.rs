@@ -5,7 +5,7 @@ use registry::{Args, Info, Param};
 use super::common::{self, Purse};
 use super::{Experiment, Group};
 use crate::analysis::estimate::Estimate;
-use crate::bench::{Bench, Job, Limit};
+use crate::bench::{Bench, Limit, closed};
 use crate::error::ProbeError;
 use crate::finding::{Axis, Chart, Finding, Series, Value};
 use crate::known::Known;
@@ -92,13 +92,14 @@ fn play(
     for (access, share, offset) in [(reads, 1.0, 0), (writes, 0.0, space)] {
         if let Some(access) = access {
             let pattern = common::one_by_one(access, share, size).pattern_within(offset, space);
-            jobs.push(Job::closed(bench.pattern(&pattern)?, 1));
+            jobs.push(closed(bench.pattern(&pattern)?, 1));
         }
     }
     let measured = bench.play(jobs, limit)?;
     let seconds = (measured.elapsed as f64 / 1e9).max(1e-9);
-    let of =
-        |job: Option<usize>| job.map_or(0.0, |job| measured.jobs[job].bytes as f64 / 1e6 / seconds);
+    let of = |job: Option<usize>| {
+        job.map_or(0.0, |job| measured.flows[job].bytes() as f64 / 1e6 / seconds)
+    };
     Ok(Pair {
         reads,
         writes,

@@ -14,7 +14,7 @@ use super::{Experiment, Group};
 use crate::analysis::cells::Cells;
 use crate::analysis::estimate::Estimate;
 use crate::analysis::periods::{self, CLEAR, Levels, gcd, proper_divisors};
-use crate::bench::{Bench, Job, Limit};
+use crate::bench::{Bench, Limit, closed};
 use crate::error::ProbeError;
 use crate::finding::{Axis, Chart, Finding, Mark, Series, Value};
 use crate::known::Known;
@@ -604,8 +604,7 @@ fn measure_page_reads(
     let source = bench.pattern(&format!("random(size={size},reads=1,range={})", area.bytes))?;
     let depth = bench.device().queue_depth.min(64);
     let throughput =
-        bench.play(vec![Job::closed(source, depth)], Limit::requests(1500))?.bytes_per_second()
-            / 1e9;
+        bench.play(vec![closed(source, depth)], Limit::requests(1500))?.bytes_per_second() / 1e9;
     let bytes = (page - sector) as f64;
     let is_cached =
         of_page.minus(&page_again).in_errors() > 10.0 && page_again.mean < 0.8 * of_page.mean;

@@ -19,7 +19,7 @@ use super::writes::{self, Cheap, Effort, Swept};
 use super::{Experiment, Group};
 use crate::analysis::estimate::mean;
 use crate::analysis::steps;
-use crate::bench::{Bench, Job, Limit, Pace};
+use crate::bench::{Bench, Limit, Pace, closed};
 use crate::error::ProbeError;
 use crate::finding::{Axis, Finding, Mark, Series, Value};
 use crate::known::Known;
@@ -85,7 +85,7 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
     for (order, in_order) in [("any_order", false), ("ascending", true)] {
         let mut swept = Swept::new();
         let found = writes::cheap_up_to(&mut swept, most, LEAST_RATIO, |count| {
-            let closed = Pace::Closed { depth: 1, think: 0 };
+            let closed = Pace::closed(1);
             writes::response_of(bench, effort, closed, |bench| {
                 let offsets = spots.offsets(bench.seed(), count, in_order);
                 Ok(bench.at_offsets(IoOp::Write, offsets, size as u32))
@@ -203,7 +203,7 @@ fn common_logs(
     let random = bench.pattern(&format!("random(size={size},range={range})"))?;
     let limit =
         Limit { requests: 2 * range / size, ..Limit::time(bench.part_of_budget(4)).precision(0.0) };
-    let latencies = writes::latencies_us(bench, Job::closed(random, 1), limit)?;
+    let latencies = writes::latencies_us(bench, closed(random, 1), limit)?;
     let each = (latencies.len() / 200).max(1);
     let groups: Vec<f64> = latencies.chunks_exact(each).map(mean).collect();
     let step = (each as u64 * size) as f64;

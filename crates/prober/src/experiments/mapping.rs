@@ -13,7 +13,7 @@ use super::{Experiment, Group};
 use crate::analysis::cells::Cells;
 use crate::analysis::estimate::Estimate;
 use crate::analysis::periods::gcd;
-use crate::bench::{Bench, Job, Limit};
+use crate::bench::{Bench, Limit, closed};
 use crate::error::ProbeError;
 use crate::finding::{Axis, Chart, Finding, Value};
 use crate::known::Known;
@@ -206,7 +206,7 @@ fn write_at_random(
 fn write(bench: &mut Bench<'_>, offsets: Vec<u64>, length: u64) -> Result<(), ProbeError> {
     let count = offsets.len() as u64;
     let source = bench.at_offsets(IoOp::Write, offsets, length as u32);
-    bench.play(vec![Job::closed(source, 1)], Limit::requests(count).after(0))?;
+    bench.play(vec![closed(source, 1)], Limit::requests(count).after(0))?;
     bench.flush()
 }
 

@@ -26,7 +26,7 @@ use super::common;
 use super::writes;
 use super::{Experiment, Group};
 use crate::analysis::steps;
-use crate::bench::{Bench, Job, Limit};
+use crate::bench::{Bench, Limit, closed};
 use crate::error::ProbeError;
 use crate::finding::{Axis, Chart, Finding, Mark, Series, Value};
 use crate::known::Known;
@@ -86,7 +86,7 @@ impl Prober<'_, '_> {
     fn read(&mut self, offsets: Vec<u64>) -> Result<Vec<f64>, ProbeError> {
         let count = offsets.len() as u64;
         let source = self.bench.at_offsets(IoOp::Read, offsets, self.size as u32);
-        writes::latencies_us(self.bench, Job::closed(source, 1), Limit::requests(count).after(0))
+        writes::latencies_us(self.bench, closed(source, 1), Limit::requests(count).after(0))
     }
 
     /// Reads some, waits, and reads others, of which it gives the times.

@@ -13,7 +13,7 @@ use super::common;
 use super::writes;
 use super::{Experiment, Group};
 use crate::analysis::estimate::Estimate;
-use crate::bench::{Bench, Job, Limit};
+use crate::bench::{Bench, Flow, Limit, closed};
 use crate::error::ProbeError;
 use crate::finding::{Axis, Chart, Finding, Series, Value};
 use crate::known::Known;
@@ -73,16 +73,16 @@ impl Streams {
         let start = bench.now();
         for stream in 0..2 {
             let source = bench.pattern(&self.pattern(stream, requests))?;
-            bench.play(vec![Job::closed(source, 1)], Limit::requests(u64::MAX).after(0))?;
+            bench.play(vec![closed(source, 1)], Limit::requests(u64::MAX).after(0))?;
         }
         Ok((bench.now() - start) as f64)
     }
 
     fn parallel(&self, bench: &mut Bench<'_>, requests: u64) -> Result<f64, ProbeError> {
         let start = bench.now();
-        let jobs = (0..2)
-            .map(|stream| Ok(Job::closed(bench.pattern(&self.pattern(stream, requests))?, 1)));
-        let jobs = jobs.collect::<Result<Vec<Job>, ProbeError>>()?;
+        let jobs =
+            (0..2).map(|stream| Ok(closed(bench.pattern(&self.pattern(stream, requests))?, 1)));
+        let jobs = jobs.collect::<Result<Vec<Flow>, ProbeError>>()?;
         bench.play(jobs, Limit::requests(u64::MAX).after(0))?;
         Ok((bench.now() - start) as f64)
     }

@@ -16,7 +16,7 @@ use super::common;
 use super::writes;
 use super::{Experiment, Group};
 use crate::analysis::estimate::{Estimate, mean};
-use crate::bench::{Bench, Job, Limit};
+use crate::bench::{Bench, Limit, closed};
 use crate::error::ProbeError;
 use crate::finding::{Axis, Chart, Finding, Mark, Series, Value};
 use crate::known::Known;
@@ -69,11 +69,10 @@ fn body(bench: &mut Bench<'_>, args: &Args, _: &Known) -> Result<Finding, ProbeE
         let random = bench.pattern(&format!("random(size={size},range={filled})"))?;
         // Sixteen requests at least, however slow they are: a round without any tells nothing.
         let limit = Limit::time(time).precision(0.0).after(0);
-        let mut measured = bench.play(vec![Job::closed(random, depth)], limit)?;
+        let mut measured = bench.play(vec![closed(random, depth)], limit)?;
         if measured.requests < 16 {
             let random = bench.pattern(&format!("random(size={size},range={filled})"))?;
-            measured =
-                bench.play(vec![Job::closed(random, depth)], Limit::requests(16).after(0))?;
+            measured = bench.play(vec![closed(random, depth)], Limit::requests(16).after(0))?;
         }
         rounds.push(measured.iops());
         written.push(bench.sent().written_bytes - after_fill);

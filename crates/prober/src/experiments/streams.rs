@@ -9,7 +9,7 @@ use units::Nanos;
 
 use super::common::{self, Purse};
 use super::{Experiment, Group, lists};
-use crate::bench::{Bench, Job, Limit};
+use crate::bench::{Bench, Limit, closed};
 use crate::error::ProbeError;
 use crate::finding::{Axis, Chart, Finding, Series, Value};
 use crate::known::Known;
@@ -150,7 +150,7 @@ fn measure(
             let skipped = random.random_range(0..=(space / size - 1) / 2) * size;
             let pattern = common::one_by_one(Access::Sequential, 1.0, size)
                 .pattern_within(number * space + skipped, space - skipped);
-            jobs.push(Job::closed(bench.pattern(&pattern)?, 1));
+            jobs.push(closed(bench.pattern(&pattern)?, 1));
         }
         let limit = Limit::time(time / Runs::COUNT as u64).fewest(4 * count).after(4 * count);
         *run = bench

@@ -20,7 +20,7 @@ use super::writes::{self, Effort};
 use super::{Experiment, Group};
 use crate::analysis::estimate::Estimate;
 use crate::analysis::steps;
-use crate::bench::{Bench, Job, Limit};
+use crate::bench::{Bench, Limit, closed};
 use crate::error::ProbeError;
 use crate::finding::{Axis, Finding, Mark, Value};
 use crate::known::Known;
@@ -161,7 +161,7 @@ fn measure(bench: &mut Bench<'_>, bytes: u64, range: u64, time: u64) -> Result<S
         Limit { requests: 4000, ..Limit::time(time).precision(0.0) },
     ] {
         let random = bench.pattern(&format!("random(size={bytes},range={range})"))?;
-        latencies.extend(writes::latencies_us(bench, Job::closed(random, 1), limit.after(0))?);
+        latencies.extend(writes::latencies_us(bench, closed(random, 1), limit.after(0))?);
     }
     let steady = &latencies[steps::transient(&latencies)..];
     let longest: Vec<f64> =

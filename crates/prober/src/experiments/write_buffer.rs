@@ -19,7 +19,7 @@ use super::writes;
 use super::{Experiment, Group};
 use crate::analysis::estimate::mean;
 use crate::analysis::steps;
-use crate::bench::{Bench, Job, Limit};
+use crate::bench::{Bench, Limit, closed};
 use crate::error::ProbeError;
 use crate::finding::{Axis, Chart, Finding, Mark, Series, Value};
 use crate::known::Known;
@@ -151,7 +151,7 @@ fn buffered(bench: &mut Bench<'_>, range: u64, size: u64) -> Result<Value, Probe
         idle.push(bench.flush_time()? as f64 / 1e3);
         bench.pause(REST)?;
         let source = bench.pattern(&format!("random(size={size},range={range})"))?;
-        bench.play(vec![Job::closed(source, 1)], Limit::requests(1).after(0))?;
+        bench.play(vec![closed(source, 1)], Limit::requests(1).after(0))?;
         after.push(bench.flush_time()? as f64 / 1e3);
     }
     idle.sort_by(f64::total_cmp);
@@ -231,7 +231,7 @@ fn burst(
     bench.pause(REST)?;
     let source = bench.pattern(&format!("random(size={size},range={range})"))?;
     let limit = Limit { requests, ..Limit::time(time.max(1)).precision(0.0) };
-    let samples = bench.play(vec![Job::closed(source, depth)], limit.with_samples())?.samples;
+    let samples = bench.play(vec![closed(source, depth)], limit.with_samples())?.samples;
     Ok(Burst {
         ends: samples
             .iter()

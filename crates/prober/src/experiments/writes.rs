@@ -10,7 +10,7 @@ use units::{IoOp, Nanos, RequestSource};
 use super::common;
 use crate::analysis::estimate::Estimate;
 use crate::analysis::steps;
-use crate::bench::{Bench, Job, Limit, Pace};
+use crate::bench::{Bench, Flow, Limit, Pace, closed, flow};
 use crate::error::ProbeError;
 use crate::finding::{Axis, Chart, Series};
 
@@ -102,7 +102,7 @@ pub(super) fn purge(bench: &mut Bench<'_>) -> Result<(), ProbeError> {
         if length > 0 {
             let requests = offsets.len() as u64;
             let trims = bench.at_offsets(IoOp::Trim, offsets, length as u32);
-            match bench.play(vec![Job::closed(trims, 1)], Limit::requests(requests).after(0)) {
+            match bench.play(vec![closed(trims, 1)], Limit::requests(requests).after(0)) {
                 // If more is wrong with the device than this, the flush tells.
                 Err(ProbeError::Device(BlockError::Failed {
                     failure: Failure::Io { op: IoOp::Trim, .. },
@@ -131,7 +131,7 @@ pub(super) fn prepare_used(
     let limit =
         Limit { requests: range / size, ..Limit::time(bench.part_of_budget(10)).precision(0.0) };
     let random = bench.pattern(&format!("random(size={size},range={range})"))?;
-    bench.play(vec![Job::closed(random, 1)], limit)?;
+    bench.play(vec![closed(random, 1)], limit)?;
     Ok(range)
 }
 
@@ -161,9 +161,7 @@ pub(super) fn response(
     pattern: &str,
     effort: Effort,
 ) -> Result<Response, ProbeError> {
-    response_of(bench, effort, Pace::Closed { depth: 1, think: 0 }, |bench| {
-        Ok(bench.pattern(pattern)?)
-    })
+    response_of(bench, effort, Pace::closed(1), |bench| Ok(bench.pattern(pattern)?))
 }
 
 /// The same of requests from a source that is made anew when they are begun again, at a pace.
@@ -179,8 +177,7 @@ pub(super) fn response_of(
     let start = bench.now();
     let least = LEAST.min(effort.requests);
     let first = source(bench)?;
-    let mut latencies =
-        latencies_us(bench, Job::new(first, pace), Limit::requests(least).after(0))?;
+    let mut latencies = latencies_us(bench, flow(first, pace), Limit::requests(least).after(0))?;
     let spent = bench.now() - start;
     if spent < effort.time && effort.requests > least {
         let rest = source(bench)?;
@@ -188,7 +185,7 @@ pub(super) fn response_of(
             requests: effort.requests - least,
             ..Limit::time(effort.time - spent).precision(0.0)
         };
-        latencies.extend(latencies_us(bench, Job::new(rest, pace), limit)?);
+        latencies.extend(latencies_us(bench, flow(rest, pace), limit)?);
     }
     let steady = &latencies[steps::transient(&latencies)..];
     Ok(Response { us: Estimate::of_batches(steady), requests: steady.len() as u64 })
@@ -200,10 +197,10 @@ pub(super) fn response_of(
 /// Those of [`Bench::play`].
 pub(super) fn latencies_us(
     bench: &mut Bench<'_>,
-    job: Job,
+    flow: Flow,
     limit: Limit,
 ) -> Result<Vec<f64>, ProbeError> {
-    let mut samples = bench.play(vec![job], limit.with_samples())?.samples;
+    let mut samples = bench.play(vec![flow], limit.with_samples())?.samples;
     samples.sort_by_key(|sample| sample.sent_ns);
     Ok(samples.iter().map(|sample| sample.latency_ns as f64 / 1e3).collect())
 }

@@ -5,7 +5,7 @@ use traces::synth::patterns::Pattern;
 use units::Nanos;
 
 use super::{CellMeasured, Matrix, Protocol};
-use crate::bench::{Bench, Job, Limit, Measured};
+use crate::bench::{Bench, Limit, Measured, closed};
 use crate::error::ProbeError;
 use crate::matrix::{Access, Cell};
 
@@ -263,7 +263,7 @@ impl Measuring {
         let size = u64::from(cell.size_bytes);
         let offset = if cell.access == Access::Random { 0 } else { self.behind(requests * size) };
         let source = self.source(bench, cell, part, offset)?;
-        let measured = bench.play(vec![Job::closed(source, cell.depth)], limit)?;
+        let measured = bench.play(vec![closed(source, cell.depth)], limit)?;
         if cell.access != Access::Random {
             let sent = measured.requests + limit.warm_up_requests + u64::from(cell.depth);
             let touched = sent * size % (self.protocol.area_bytes - offset);
@@ -281,7 +281,7 @@ impl Measuring {
         let source = self.pattern(bench, &format!("random(size={BYTES}"), 0, 0)?;
         let requests = self.protocol.condition_bytes / BYTES;
         let limit = most(requests, time);
-        bench.play(vec![Job::closed(source, DEPTH)], limit)?;
+        bench.play(vec![closed(source, DEPTH)], limit)?;
         bench.flush()?;
         bench.pause(QUIET)
     }

@@ -12,7 +12,7 @@ use block::{
     BlockDevice, BlockError, Command, Completion, Data, DeviceInfo, DeviceKind, Limits, Reply,
 };
 use devices::{Simulated, SimulatedSettings};
-use replay::{Ahead, Fit, Fitted, Played, Region, Remap, Settings, Totals, play};
+use replay::{Fit, Fitted, Pace, Played, Playing, Region, Remap, Totals, flow, play};
 use ssd::drive::profile;
 use ssd::drive::state::State;
 use units::{IoOp, IoRequest, Nanos, Progress, VecRequests};
@@ -173,6 +173,13 @@ pub fn totals(all: &[IoRequest]) -> Totals {
     Totals { end_bytes, unit_bytes: 512, by_op: [0, 1, 0, 0], ..Totals::default() }
 }
 
+/// How [`played`] plays.
+#[derive(Clone, Copy)]
+pub struct Settings {
+    pub pace: Pace,
+    pub keeps_going: bool,
+}
+
 /// Plays requests on all of a device.
 pub fn played(
     device: &mut dyn BlockDevice,
@@ -183,5 +190,10 @@ pub fn played(
     let region = Region { offset: 0, length: device.info().limits.capacity_bytes };
     let fit = Fit::new(&totals(all), device.info(), region, Remap::Fold).unwrap();
     let source = Fitted::new(Box::new(VecRequests::new(all.to_vec().into())), fit);
-    play(device, &mut Ahead::new(Box::new(source)), settings, progress)
+    let Settings { pace, keeps_going } = settings;
+    play(
+        device,
+        vec![flow(Box::new(source), pace)],
+        &Playing { signals: &[], keeps_going, progress },
+    )
 }

@@ -1,166 +1,95 @@
-//! Who sends requests to a drive, and when.
+//! Flows of requests on a drive, in virtual time.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
-use units::{IoRequest, Lookahead, RequestSource, SourceError};
+use player::{Flow, Flows, Turn};
+use units::{IoRequest, RequestSource, SourceError};
 
 use super::device::{Completion, Drive, Submission};
 use super::schemes::Scheme;
 use super::time::{PICOS_PER_NANO, Picos};
 
-/// When a job sends its requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
-    /// So many outstanding, each followed by the next after some time to think, in picoseconds. 1
-    /// outstanding is "one by one".
-    Closed {
-        /// Requests outstanding at all times, at least 1.
-        depth: u32,
-        /// Time between the end of a request and the start of the next in its place.
-        think: Picos,
-    },
-    /// At the times in the trace, however late the drive is.
-    Open,
-}
-
-/// One sequence of requests, sent at its own pace, beside those of other jobs.
-pub struct Job {
-    requests: Lookahead,
-    pace: Pace,
-    /// When a job at the trace's pace sends its next request.
-    due: Picos,
-    start: Picos,
-    base_ns: Option<u64>,
-}
+pub use player::Lookahead;
+pub use player::Pace;
 
 /// Requests fetched from a source at a time.
 const CHUNK: usize = 4096;
 
-impl Job {
-    /// A job.
-    #[must_use]
-    pub fn new(source: Box<dyn RequestSource>, pace: Pace) -> Self {
-        Self {
-            requests: Lookahead::new(source, CHUNK),
-            pace,
-            due: Picos::MAX,
-            start: 0,
-            base_ns: None,
-        }
-    }
-
-    /// The time of the next request of a job at the trace's pace, counted from its first.
-    fn schedule(&mut self) -> Result<(), SourceError> {
-        self.due = match self.requests.peek()? {
-            Some(request) => {
-                let base = *self.base_ns.get_or_insert(request.time_ns);
-                // A trace whose clock goes back sends at once what it should have sent before.
-                self.start.saturating_add(
-                    request.time_ns.saturating_sub(base).saturating_mul(PICOS_PER_NANO),
-                )
-            }
-            None => Picos::MAX,
-        };
-        Ok(())
-    }
+/// One sequence of requests beside others, at its own pace.
+#[must_use]
+pub fn flow(source: Box<dyn RequestSource>, pace: Pace) -> Flow {
+    Flow::new(Lookahead::new(source, CHUNK), pace)
 }
 
-/// All jobs of a run.
+/// All flows of a run.
 pub struct Load {
-    jobs: Vec<Job>,
-    thinking: BinaryHeap<Reverse<(Picos, u32)>>,
+    flows: Flows<Lookahead, PICOS_PER_NANO>,
     completed: Vec<Completion>,
-    open_due: Picos,
-    sent: u64,
-    outstanding: u64,
-    most: u64,
-    until: Picos,
 }
 
 impl Load {
-    /// Jobs that together send `most` requests at most, the last of them before `until`, and in any
-    /// case within the first 106 days: what is under way then still ends before the clock does.
+    /// Flows that together send `most` requests at most, the last of them before `until`, and in
+    /// any case within the first 106 days: what is under way then still ends before the clock does.
     #[must_use]
-    pub fn new(jobs: Vec<Job>, most: u64, until: Picos) -> Self {
-        let until = until.min(Picos::MAX / 2);
-        Self {
-            jobs,
-            thinking: BinaryHeap::new(),
-            completed: Vec::with_capacity(64),
-            open_due: Picos::MAX,
-            sent: 0,
-            outstanding: 0,
-            most,
-            until,
-        }
+    pub fn new(flows: Vec<Flow>, most: u64, until: Picos) -> Self {
+        let flows = Flows::new(flows, most, until.min(Picos::MAX / 2));
+        Self { flows, completed: Vec::with_capacity(64) }
     }
 
     /// Requests sent so far.
     #[must_use]
     pub fn sent(&self) -> u64 {
-        self.sent
+        self.flows.sent()
     }
 
     /// Requests sent and not completed.
     #[must_use]
     pub fn outstanding(&self) -> u64 {
-        self.outstanding
+        self.flows.outstanding()
     }
 
-    /// Sends the first requests of every job.
+    /// Sends the first requests of every flow.
     ///
     /// # Errors
     /// If a source cannot be read on.
     pub fn start<S: Scheme>(&mut self, drive: &mut Drive<S>) -> Result<(), SourceError> {
         let now = drive.now();
-        for job in 0..self.jobs.len() as u32 {
-            match self.jobs[job as usize].pace {
-                Pace::Closed { depth, .. } => {
-                    for _ in 0..depth {
-                        self.send(drive, job, now)?;
-                    }
-                }
-                Pace::Open => {
-                    self.jobs[job as usize].start = now;
-                    self.jobs[job as usize].schedule()?;
-                }
-            }
-        }
-        self.find_due();
-        Ok(())
+        self.flows.start(now)?;
+        self.send_ready(drive, now)
     }
 
-    /// Requests after the end are not waited for: nothing happens at their time.
-    fn find_due(&mut self) {
-        self.open_due = self
-            .jobs
-            .iter()
-            .map(|job| job.due)
-            .filter(|&due| due < self.until)
-            .min()
-            .unwrap_or(Picos::MAX);
+    /// Sends what waits for no time.
+    #[inline]
+    fn send_ready<S: Scheme>(
+        &mut self,
+        drive: &mut Drive<S>,
+        now: Picos,
+    ) -> Result<(), SourceError> {
+        while self.flows.is_ready() {
+            let Turn::Send(flow, request, _) = self.flows.next_ready(now, true, true)? else {
+                break;
+            };
+            self.send(drive, now, flow, &request);
+        }
+        Ok(())
     }
 
     #[inline]
     fn send<S: Scheme>(
         &mut self,
         drive: &mut Drive<S>,
-        number: u32,
         now: Picos,
-    ) -> Result<(), SourceError> {
-        if self.sent >= self.most || now >= self.until {
-            return Ok(());
-        }
-        let job = &mut self.jobs[number as usize];
-        let Some(request) = job.requests.take()? else { return Ok(()) };
-        self.sent += 1;
-        self.outstanding += 1;
-        let IoRequest { op, offset, length, stream, .. } = request;
-        let submission =
-            Submission { op, offset, length, queue: stream, is_fua: false, handle: number };
+        flow: u32,
+        request: &IoRequest,
+    ) {
+        let submission = Submission {
+            op: request.op,
+            offset: request.offset,
+            length: request.length,
+            queue: request.stream,
+            priority: self.flows.priority(flow),
+            is_fua: false,
+            handle: flow,
+        };
         drive.submit(now, submission, &mut self.completed);
-        Ok(())
     }
 
     /// When something happens next, in the drive or here; [`Picos::MAX`] if all is done. What the
@@ -172,17 +101,11 @@ impl Load {
         if !self.completed.is_empty() {
             return drive.now();
         }
-        let ours = self.ours();
-        if self.outstanding == 0 && ours == Picos::MAX {
+        let ours = self.flows.next_due();
+        if self.flows.outstanding() == 0 && ours == Picos::MAX {
             return Picos::MAX;
         }
         drive.next_time().unwrap_or(Picos::MAX).min(ours)
-    }
-
-    /// When the next request is to be sent that waits for its time.
-    #[inline]
-    fn ours(&self) -> Picos {
-        self.open_due.min(self.thinking.peek().map_or(Picos::MAX, |&Reverse((at, _))| at))
     }
 
     /// Lets the next thing happen; `each` is told of every request that is done.
@@ -198,49 +121,28 @@ impl Load {
     ) -> Result<(), SourceError> {
         if !self.completed.is_empty() {
             // The first requests may have been done at once, when nobody was there to be told.
-        } else if self.ours() > next || drive.next_time() == Some(next) {
+        } else if self.flows.next_due() > next || drive.next_time() == Some(next) {
             drive.step_at(next, &mut self.completed);
-        } else if self.open_due == next {
-            self.send_due(drive, next)?;
         } else {
-            let Reverse((_, job)) = self.thinking.pop().expect("a job has thought");
-            self.send(drive, job, next)?;
+            self.flows.fall_due(next);
+            self.send_ready(drive, next)?;
         }
         // Sending may complete a request at once, so that the list grows while it is gone through.
         let mut index = 0;
         while index < self.completed.len() {
             let completion = self.completed[index];
             index += 1;
-            self.outstanding -= 1;
             each(drive, &completion);
-            let job = completion.submission.handle;
-            if let Pace::Closed { think, .. } = self.jobs[job as usize].pace {
-                if think == 0 {
-                    self.send(drive, job, completion.completed_at)?;
-                } else if completion.completed_at.saturating_add(think) < self.until {
-                    self.thinking.push(Reverse((completion.completed_at + think, job)));
-                }
+            let Submission { op, handle, .. } = completion.submission;
+            let now = completion.completed_at;
+            if let Some(request) = self.flows.followed(handle, now)? {
+                self.send(drive, now, handle, &request);
+            } else {
+                self.flows.ended(handle, op, now)?;
+                self.send_ready(drive, now)?;
             }
         }
         self.completed.clear();
-        Ok(())
-    }
-
-    fn send_due<S: Scheme>(&mut self, drive: &mut Drive<S>, now: Picos) -> Result<(), SourceError> {
-        for number in 0..self.jobs.len() as u32 {
-            if self.jobs[number as usize].due <= now {
-                self.send(drive, number, now)?;
-                let job = &mut self.jobs[number as usize];
-                if self.sent >= self.most || now >= self.until {
-                    job.due = Picos::MAX;
-                } else {
-                    job.schedule()?;
-                    // The time of the trace may lie in the past.
-                    job.due = job.due.max(now);
-                }
-            }
-        }
-        self.find_due();
         Ok(())
     }
 }
@@ -249,11 +151,12 @@ impl Load {
 mod tests {
     use std::sync::Arc;
 
+    use player::FlowFigures;
     use units::{IoOp, Progress, VecRequests};
 
     use super::*;
     use crate::drive::profile::{self, Profile};
-    use crate::drive::run::{JobOutcome, Outcome, Settings, simulate_jobs};
+    use crate::drive::run::{Outcome, Settings, simulate_flows};
     use crate::drive::state::State;
     use crate::drive::time::PICOS_PER_SECOND;
 
@@ -267,11 +170,11 @@ mod tests {
         profile::load("a16").unwrap().with_overrides(&changes).unwrap()
     }
 
-    fn play(jobs: Vec<Job>, most_time: Picos) -> Outcome {
+    fn play(jobs: Vec<Flow>, most_time: Picos) -> Outcome {
         let settings = Settings {
             profile: small(),
             state: State::Filled,
-            pace: Pace::Open,
+            pace: Pace::OPEN,
             seed: 1,
             most_requests: u64::MAX,
             most_time,
@@ -279,16 +182,16 @@ mod tests {
             timeline_spans: 0,
             audit: true,
         };
-        simulate_jobs(&settings, None, jobs, &Progress::default()).unwrap()
+        simulate_flows(&settings, None, jobs, &Progress::default()).unwrap()
     }
 
-    fn job(requests: &[(u64, IoOp)], pace: Pace) -> Job {
+    fn job(requests: &[(u64, IoOp)], pace: Pace) -> Flow {
         let request = |&(time_ns, op): &(u64, IoOp)| {
             let length = if op == IoOp::Flush { 0 } else { 4096 };
             IoRequest { time_ns, op, offset: 0, length, stream: 0, latency_ns: None }
         };
         let requests: Arc<[IoRequest]> = requests.iter().map(request).collect();
-        Job::new(Box::new(VecRequests::new(requests)), pace)
+        flow(Box::new(VecRequests::new(requests)), pace)
     }
 
     /// A flush of a drive that has nothing to write takes no time on this profile, so that nothing
@@ -309,11 +212,9 @@ mod tests {
     fn what_lies_behind_the_end_is_not_waited_for() {
         let jobs = || {
             let an_hour = 3_600_000_000_000;
-            let open = job(&[(0, IoOp::Read), (an_hour, IoOp::Read)], Pace::Open);
-            let thinking = job(
-                &[(0, IoOp::Read); 5],
-                Pace::Closed { depth: 1, think: 3_600 * PICOS_PER_SECOND },
-            );
+            let open = job(&[(0, IoOp::Read), (an_hour, IoOp::Read)], Pace::OPEN);
+            let thinking =
+                job(&[(0, IoOp::Read); 5], Pace::Closed { depth: 1, think: 3_600_000_000_000 });
             vec![open, thinking]
         };
         let short = play(jobs(), PICOS_PER_SECOND);
@@ -329,7 +230,7 @@ mod tests {
     #[test]
     fn times_beyond_the_clock_are_not_sent() {
         let requests = [(0, IoOp::Read), (u64::MAX, IoOp::Read)];
-        assert_eq!(play(vec![job(&requests, Pace::Open)], Picos::MAX).requests, 1);
+        assert_eq!(play(vec![job(&requests, Pace::OPEN)], Picos::MAX).requests, 1);
     }
 
     #[test]
@@ -339,18 +240,21 @@ mod tests {
             &[(0, IoOp::Write), (0, IoOp::Trim), (0, IoOp::Flush), (0, IoOp::Write)],
             Pace::Closed { depth: 1, think: 0 },
         );
-        let outcome = play(vec![reads, writes, job(&[], Pace::Open)], Picos::MAX);
-        let [reads, writes, nothing] = outcome.jobs[..] else { panic!("three jobs") };
+        let outcome = play(vec![reads, writes, job(&[], Pace::OPEN)], Picos::MAX);
+        let [reads, writes, nothing] = outcome.flows[..] else { panic!("three jobs") };
         assert_eq!((reads.requests, reads.read_bytes, reads.written_bytes), (3, 3 * 4096, 0));
         assert_eq!((writes.requests, writes.read_bytes, writes.written_bytes), (4, 0, 2 * 4096));
         assert_eq!(
-            (nothing, nothing.iops(), nothing.mean_latency_ns()),
-            (JobOutcome::default(), 0.0, 0.0)
+            (nothing, nothing.iops(PICOS_PER_SECOND), nothing.mean_latency()),
+            (FlowFigures::default(), 0.0, 0.0)
         );
         let sum = outcome.latencies.all().latency.mean * outcome.requests as f64;
-        let jobs_sum = reads.mean_latency_ns() * 3.0 + writes.mean_latency_ns() * 4.0;
+        let jobs_sum = (reads.latency + writes.latency) as f64 / PICOS_PER_NANO as f64;
         assert!((sum - jobs_sum).abs() < 1e-6 * sum);
-        assert!(reads.elapsed.max(writes.elapsed) <= outcome.elapsed && reads.iops() > 0.0);
+        assert!(
+            reads.elapsed.max(writes.elapsed) <= outcome.elapsed
+                && reads.iops(PICOS_PER_SECOND) > 0.0
+        );
     }
 
     /// What the drive still does for itself takes long, here for ever as far as the requests are
@@ -361,7 +265,7 @@ mod tests {
         let settings = Settings {
             profile: small().with_overrides(&changes).unwrap(),
             state: State::Aged { overwrites: 1.0 },
-            pace: Pace::Open,
+            pace: Pace::OPEN,
             seed: 1,
             most_requests: u64::MAX,
             most_time: Picos::MAX,
@@ -370,13 +274,13 @@ mod tests {
             audit: true,
         };
         let writes = job(&[(0, IoOp::Write); 5], Pace::Closed { depth: 1, think: 0 });
-        let outcome = simulate_jobs(&settings, None, vec![writes], &Progress::default()).unwrap();
+        let outcome = simulate_flows(&settings, None, vec![writes], &Progress::default()).unwrap();
         let requests = outcome.latencies.all().latency.mean * 5.0 * PICOS_PER_NANO as f64;
         assert!(
             (outcome.elapsed as f64 - requests).abs() < 10.0,
             "{} ps, of which requests took {requests}",
             outcome.elapsed
         );
-        assert_eq!(outcome.jobs[0].elapsed, outcome.elapsed);
+        assert_eq!(outcome.flows[0].elapsed, outcome.elapsed);
     }
 }

@@ -3,18 +3,19 @@
 use std::time::Instant;
 
 use placement::BuildError;
+use player::{Flow, FlowFigures};
 use thiserror::Error;
-use units::{Cancelled, IoOp, Lpn, Progress, RequestSource, SourceError};
+use units::{Cancelled, Lpn, Progress, RequestSource, SourceError};
 
 use super::build::{DriveError, DriveVisitor, visit_drive};
-use super::device::{Completion, Drive, DriveCounters};
-use super::load::{Job, Load, Pace};
+use super::device::{Drive, DriveCounters};
+use super::load::{Load, Pace, flow};
 use super::measure::{BusyTime, DieShare, Energy, Latencies, OverTime, Timeline, Window};
 use super::media::{Cause, FlashOp, MediaCounters};
 use super::profile::Profile;
 use super::schemes::{Scheme, SchemeCounters, WornOut};
 use super::state::{State, prepare};
-use super::time::{PICOS_PER_NANO, PICOS_PER_SECOND, Picos};
+use super::time::{PICOS_PER_SECOND, Picos};
 use crate::counting::Wear;
 
 /// What to run.
@@ -71,8 +72,8 @@ pub struct Outcome {
     pub requests: u64,
     /// Latencies by operation and delay.
     pub latencies: Latencies,
-    /// What each job did, in the order in which they were given.
-    pub jobs: Vec<JobOutcome>,
+    /// What each flow did, in picoseconds, in the order in which they were given.
+    pub flows: Vec<FlowFigures>,
     /// Windows of virtual time, oldest first.
     pub windows: Vec<Window>,
     /// Virtual time, in picoseconds.
@@ -111,67 +112,6 @@ pub struct Outcome {
     pub wall_seconds: f64,
 }
 
-/// What one job of a run did in the measured part.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct JobOutcome {
-    /// Requests completed.
-    pub requests: u64,
-    /// Bytes that it read.
-    pub read_bytes: u64,
-    /// Bytes that it wrote.
-    pub written_bytes: u64,
-    /// Sum of the latencies, in picoseconds.
-    pub latency: u128,
-    /// From the start of the measured part to the end of its last request, in picoseconds: a job
-    /// may end before others.
-    pub elapsed: Picos,
-}
-
-impl JobOutcome {
-    #[inline]
-    fn add(&mut self, completion: &Completion, from: Picos) {
-        let length = u64::from(completion.submission.length);
-        match completion.submission.op {
-            IoOp::Read => self.read_bytes += length,
-            IoOp::Write => self.written_bytes += length,
-            IoOp::Trim | IoOp::Flush => {}
-        }
-        self.requests += 1;
-        self.latency += u128::from(completion.completed_at - completion.submitted_at);
-        self.elapsed = completion.completed_at - from;
-    }
-
-    /// Requests a second, until its last one was done; 0 if that took no time.
-    #[must_use]
-    pub fn iops(&self) -> f64 {
-        self.per_second(self.requests)
-    }
-
-    /// Bytes read and written a second, until its last request was done.
-    #[must_use]
-    pub fn bytes_per_second(&self) -> f64 {
-        self.per_second(self.read_bytes + self.written_bytes)
-    }
-
-    /// Mean latency in nanoseconds; 0 without requests.
-    #[must_use]
-    pub fn mean_latency_ns(&self) -> f64 {
-        if self.requests == 0 {
-            0.0
-        } else {
-            self.latency as f64 / self.requests as f64 / PICOS_PER_NANO as f64
-        }
-    }
-
-    fn per_second(&self, count: u64) -> f64 {
-        if self.elapsed == 0 {
-            0.0
-        } else {
-            count as f64 * (PICOS_PER_SECOND as f64 / self.elapsed as f64)
-        }
-    }
-}
-
 /// Events between two looks at the progress.
 const EVENTS_PER_LOOK: u32 = 1 << 14;
 
@@ -185,30 +125,30 @@ pub fn simulate(
     source: Box<dyn RequestSource>,
     progress: &Progress,
 ) -> Result<Outcome, RunError> {
-    simulate_jobs(settings, page_weights, vec![Job::new(source, settings.pace)], progress)
+    simulate_flows(settings, page_weights, vec![flow(source, settings.pace)], progress)
 }
 
-/// Plays several jobs on a drive at once, each at its own pace.
+/// Plays several flows on a drive at once, each at its own pace.
 ///
 /// # Errors
 /// [`RunError`].
-pub fn simulate_jobs(
+pub fn simulate_flows(
     settings: &Settings,
     page_weights: Option<&dyn Fn() -> Vec<f64>>,
-    jobs: Vec<Job>,
+    flows: Vec<Flow>,
     progress: &Progress,
 ) -> Result<Outcome, RunError> {
     visit_drive(
         &settings.profile,
         settings.seed,
         page_weights,
-        Runner { settings, jobs, progress },
+        Runner { settings, flows, progress },
     )?
 }
 
 struct Runner<'a> {
     settings: &'a Settings,
-    jobs: Vec<Job>,
+    flows: Vec<Flow>,
     progress: &'a Progress,
 }
 
@@ -223,10 +163,10 @@ impl DriveVisitor for Runner<'_> {
         if settings.timeline_spans > 0 {
             drive.media_mut().watch(Timeline::new(settings.timeline_spans));
         }
-        let jobs = self.jobs.len();
-        let mut load = Load::new(self.jobs, settings.most_requests, settings.most_time);
+        let flows = self.flows.len();
+        let mut load = Load::new(self.flows, settings.most_requests, settings.most_time);
         let started = Instant::now();
-        let mut meter = Meter::new(&drive, jobs);
+        let mut meter = Meter::new(&drive, flows);
         load.start(&mut drive).map_err(RunError::Source)?;
         let worn_out = play(&mut drive, &mut load, &mut meter, settings, self.progress)?;
         let wall_seconds = started.elapsed().as_secs_f64();
@@ -271,7 +211,7 @@ fn play<S: Scheme>(
                     warm_up -= 1;
                     if warm_up == 0 {
                         // At once: the same step may end further requests.
-                        *meter = Meter::new(drive, meter.jobs.len());
+                        *meter = Meter::new(drive, meter.flows.len());
                     }
                     return;
                 }
@@ -279,7 +219,13 @@ fn play<S: Scheme>(
                 let submission = &completion.submission;
                 meter.latencies.record(submission.op, latency, &completion.delays);
                 meter.over_time.request(next, submission.op, submission.length, latency);
-                meter.jobs[submission.handle as usize].add(completion, meter.from);
+                let at = completion.completed_at - meter.from;
+                meter.flows[submission.handle as usize].add(
+                    submission.op,
+                    submission.length,
+                    latency,
+                    at,
+                );
             })
             .map_err(RunError::Source)?;
         }
@@ -309,7 +255,7 @@ fn come_to_rest<S: Scheme>(drive: &mut Drive<S>, progress: &Progress) -> Result<
 /// What is measured from some time on.
 struct Meter {
     latencies: Latencies,
-    jobs: Vec<JobOutcome>,
+    flows: Vec<FlowFigures>,
     over_time: OverTime,
     from: Picos,
     scheme: SchemeCounters,
@@ -320,11 +266,11 @@ struct Meter {
 }
 
 impl Meter {
-    fn new<S: Scheme>(drive: &Drive<S>, jobs: usize) -> Self {
+    fn new<S: Scheme>(drive: &Drive<S>, flows: usize) -> Self {
         let counters = drive.scheme().counters();
         Self {
             latencies: Latencies::new(),
-            jobs: vec![JobOutcome::default(); jobs],
+            flows: vec![FlowFigures::default(); flows],
             over_time: OverTime::new(drive.now(), OverTime::FIRST_LENGTH, counters),
             from: drive.now(),
             scheme: counters,
@@ -363,7 +309,7 @@ impl Meter {
         Outcome {
             requests: self.latencies.requests(),
             latencies: self.latencies,
-            jobs: self.jobs,
+            flows: self.flows,
             windows,
             elapsed,
             die_share: DieShare::total(&dies, elapsed),

@@ -128,7 +128,11 @@ impl Log {
         self.outstanding += 1;
         self.last_sent = at;
         let Ask { op, offset, length, is_fua, queue, .. } = ask;
-        drive.submit(at, Submission { op, offset, length, queue, is_fua, handle }, &mut self.new);
+        drive.submit(
+            at,
+            Submission { op, offset, length, queue, priority: 0, is_fua, handle },
+            &mut self.new,
+        );
         self.take_completions(drive);
     }
 

@@ -36,7 +36,7 @@ def run(state: State) -> dict[str, Any]:
     requests = _core.load_requests(str(TPCC), seed=SEED)
     return _core.simulate_drive(
         table_2.profile,
-        [(requests, "closed", CLIENTS, 0.0)],
+        [{"requests": requests, "depth": CLIENTS}],
         state=state.name,
         overwrites=state.overwrites,
         seed=SEED,

@@ -28,18 +28,18 @@ class Drive:
     def run(
         self, patterns: Sequence[str], requests: int, warm_up: int = 0, **options: Any
     ) -> dict[str, Any]:
-        """Play patterns side by side, each by a job with one request outstanding.
+        """Play patterns side by side, each by a flow with one request outstanding.
 
         As PARALLELISM's "jobs" are.
         """
-        # Each job draws numbers of its own.
-        jobs = [
-            (_requests(pattern, SEED + number), "closed", 1, 0.0)
+        # Each flow draws numbers of its own.
+        flows = [
+            {"requests": _requests(pattern, SEED + number)}
             for number, pattern in enumerate(patterns)
         ]
         return _core.simulate_drive(
             self.profile,
-            jobs,
+            flows,
             state=self.state,
             seed=SEED,
             most_requests=requests + warm_up,

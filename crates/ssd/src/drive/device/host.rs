@@ -64,8 +64,9 @@ struct Queue {
     taken: u32,
     /// Requests that the drive may take now.
     ready: VecDeque<Slot>,
-    /// Requests beyond the queue's depth: they wait in the host.
-    beyond: VecDeque<Slot>,
+    /// Requests beyond the queue's depth, with their priority: they wait in the host, the highest
+    /// at the front.
+    beyond: VecDeque<(u8, Slot)>,
 }
 
 /// A part of a request's data on its way to the host.
@@ -164,11 +165,12 @@ impl Host {
 
     /// A request comes from the host. Whether the controller can begin with a command now.
     #[inline]
-    pub fn arrive(&mut self, slot: Slot, queue: u32, _now: Picos) -> bool {
+    pub fn arrive(&mut self, slot: Slot, queue: u32, priority: u8, _now: Picos) -> bool {
         let count = self.queues.len();
         let queue = &mut self.queues[queue as usize % count];
         if queue.taken == self.depth {
-            queue.beyond.push_back(slot);
+            let behind = queue.beyond.iter().rposition(|&(other, _)| other >= priority);
+            queue.beyond.insert(behind.map_or(0, |place| place + 1), (priority, slot));
             return false;
         }
         queue.taken += 1;
@@ -182,7 +184,7 @@ impl Host {
     pub fn left(&mut self, queue: u32, _now: Picos) -> bool {
         let count = self.queues.len();
         let queue = &mut self.queues[queue as usize % count];
-        if let Some(slot) = queue.beyond.pop_front() {
+        if let Some((_, slot)) = queue.beyond.pop_front() {
             queue.ready.push_back(slot);
             self.ready += 1;
             return self.at_hand.is_none();

@@ -36,6 +36,8 @@ pub struct Submission {
     pub length: u32,
     /// Which queue of the host it comes through: taken modulo the profile's queues.
     pub queue: u32,
+    /// Of requests that wait in the host for room in a queue, the one with the highest goes first.
+    pub priority: u8,
     /// A write is done only when it is on flash (FUA).
     pub is_fua: bool,
     /// Given back with the completion.
@@ -312,7 +314,7 @@ impl<S: Scheme> Drive<S> {
             (self.requests.len() - 1) as Slot
         };
         self.outstanding += 1;
-        if self.host.arrive(slot, submission.queue, at) {
+        if self.host.arrive(slot, submission.queue, submission.priority, at) {
             self.take_commands(completed);
         }
     }

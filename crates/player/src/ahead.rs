@@ -1,11 +1,14 @@
-//! Requests are read ahead in a thread of its own: decoding a trace must not hold up sending.
+//! Where flows have their requests from: sources that are looked at, or read ahead in a thread of
+//! its own, where decoding a trace must not hold up sending.
 
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::JoinHandle;
 
 use units::{IoOp, IoRequest, RequestSource, SourceError};
 
-/// Where a replay has its requests from, in order.
+use crate::lookahead::Lookahead;
+
+/// Where a flow has its requests from, in order.
 pub trait ReadAhead {
     /// The next request, if it is there; with `patiently` it is waited for.
     ///
@@ -17,7 +20,19 @@ pub trait ReadAhead {
     fn advance(&mut self);
 }
 
-/// The next request of a trace.
+impl ReadAhead for Lookahead {
+    #[inline]
+    fn peek(&mut self, _: bool) -> Result<Next, SourceError> {
+        Ok(Self::peek(self)?.map_or(Next::End, Next::Request))
+    }
+
+    #[inline]
+    fn advance(&mut self) {
+        Self::advance(self);
+    }
+}
+
+/// The next request of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// There it is.
@@ -94,7 +109,7 @@ fn read(mut source: Box<dyn RequestSource>, sender: &SyncSender<Batch>) {
             batch.truncate(count);
             batch
         });
-        // Nobody listens any more once the replay has ended.
+        // Nobody listens any more once the play has ended.
         if sender.send(batch).is_err() || is_last {
             return;
         }

@@ -1,0 +1,487 @@
+//! Whose turn it is, and when.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use units::{IoOp, IoRequest, Nanos, SourceError};
+
+use crate::ahead::{Next, ReadAhead};
+use crate::lookahead::Lookahead;
+use crate::pace::{Pace, scaled};
+
+/// One sequence of requests beside others.
+pub struct Flow<S = Lookahead> {
+    source: S,
+    pace: Pace,
+    priority: u8,
+    waits_for_flushes: bool,
+    is_beside: bool,
+}
+
+impl<S> Flow<S> {
+    /// A flow.
+    ///
+    /// # Panics
+    /// If the pace has a factor that is not above 0, or a depth of 0.
+    #[must_use]
+    pub fn new(source: S, pace: Pace) -> Self {
+        pace.check();
+        Self { source, pace, priority: 0, waits_for_flushes: false, is_beside: false }
+    }
+
+    /// When it sends its requests.
+    #[must_use]
+    pub fn pace(&self) -> Pace {
+        self.pace
+    }
+
+    /// The same, with another priority than 0: where several flows could send and there is not room
+    /// for all, the highest goes first, and within one whoever could send first.
+    #[must_use]
+    pub fn with_priority(mut self, priority: u8) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// The same, but only beside others: it sends nothing more once all that is not beside others
+    /// has ended.
+    #[must_use]
+    pub fn beside(mut self) -> Self {
+        self.is_beside = true;
+        self
+    }
+
+    /// The same, but what follows a flush waits for its end: the kernel makes one of flushes that
+    /// are outstanding together, and has them overtaken by what follows, so that the device would
+    /// get another sequence than the source's.
+    #[must_use]
+    pub fn waiting_for_flushes(mut self) -> Self {
+        self.waits_for_flushes = true;
+        self
+    }
+}
+
+/// Where a flow stands.
+struct Stand<S> {
+    flow: Flow<S>,
+    outstanding: u32,
+    /// When the last request was sent, and its time in the source.
+    before: Option<(u64, Nanos)>,
+    /// Of the burst under way: when it began, and requests sent.
+    burst_start: u64,
+    burst_sent: u32,
+    /// A flush is outstanding that holds back what follows.
+    is_flushing: bool,
+    /// Requests that may be sent once another has ended.
+    held_back: u32,
+    /// Requests that may be sent once they were read.
+    unread: u32,
+}
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Turn {
+    /// A flow sends a request that was due at a time, if its pace says one.
+    Send(u32, IoRequest, Option<u64>),
+    /// Nothing before a time; [`u64::MAX`] if only the end of a request brings something.
+    Wait {
+        /// That time.
+        until: u64,
+        /// A request could be sent, and there is no room for it.
+        is_full: bool,
+        /// A request could be sent, and was not read yet.
+        is_unread: bool,
+    },
+}
+
+/// Flows that send beside each other. Times are ticks of whoever plays them, `PER_NANO` to the
+/// nanosecond.
+pub struct Flows<S = Lookahead, const PER_NANO: u64 = 1> {
+    stands: Vec<Stand<S>>,
+    /// Flows that may send now, once for each request, by priority.
+    ready: Vec<VecDeque<u32>>,
+    /// How many are in `ready`.
+    waiting: u32,
+    /// Those that may send at a time.
+    later: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Place of each flow in `ready`.
+    rank: Vec<u32>,
+    start: u64,
+    sent: u64,
+    outstanding: u64,
+    /// Of all flows.
+    unread: u32,
+    /// Flows that are not beside others, and have not ended.
+    leading: u32,
+    most: u64,
+    until: u64,
+}
+
+impl<S: ReadAhead, const PER_NANO: u64> Flows<S, PER_NANO> {
+    /// Flows that together send `most` requests at most, all of them before `until`.
+    #[must_use]
+    pub fn new(flows: Vec<Flow<S>>, most: u64, until: u64) -> Self {
+        let mut priorities: Vec<u8> = flows.iter().map(|flow| flow.priority).collect();
+        priorities.sort_unstable_by_key(|&priority| Reverse(priority));
+        priorities.dedup();
+        let rank = |flow: &Flow<S>| {
+            priorities.iter().position(|&priority| priority == flow.priority).unwrap_or(0) as u32
+        };
+        let rank = flows.iter().map(rank).collect();
+        let stand = |flow| Stand {
+            flow,
+            outstanding: 0,
+            before: None,
+            burst_start: 0,
+            burst_sent: 0,
+            is_flushing: false,
+            held_back: 0,
+            unread: 0,
+        };
+        Self {
+            stands: flows.into_iter().map(stand).collect(),
+            ready: vec![VecDeque::new(); priorities.len()],
+            waiting: 0,
+            later: BinaryHeap::new(),
+            rank,
+            start: 0,
+            sent: 0,
+            outstanding: 0,
+            unread: 0,
+            leading: 0,
+            most,
+            until,
+        }
+    }
+
+    /// The priority of a flow.
+    #[inline]
+    #[must_use]
+    pub fn priority(&self, flow: u32) -> u8 {
+        self.stands[flow as usize].flow.priority
+    }
+
+    /// Requests sent so far.
+    #[must_use]
+    pub fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Requests sent and not ended.
+    #[must_use]
+    pub fn outstanding(&self) -> u64 {
+        self.outstanding
+    }
+
+    /// Reads the first request of each flow, however long that takes.
+    ///
+    /// # Errors
+    /// If a source cannot be read.
+    pub fn prepare(&mut self) -> Result<(), SourceError> {
+        self.stands.iter_mut().try_for_each(|stand| stand.flow.source.peek(true).map(|_| ()))
+    }
+
+    /// The clock of all flows begins.
+    ///
+    /// # Errors
+    /// If a source cannot be read.
+    pub fn start(&mut self, now: u64) -> Result<(), SourceError> {
+        self.start = now;
+        for stand in &mut self.stands {
+            let is_leading = !stand.flow.is_beside && stand.flow.source.peek(true)? != Next::End;
+            self.leading += u32::from(is_leading);
+        }
+        if self.leading == 0 {
+            self.stop();
+            return Ok(());
+        }
+        for number in 0..self.stands.len() as u32 {
+            match self.stands[number as usize].flow.pace {
+                Pace::Closed { depth, .. } => (0..depth).for_each(|_| self.may_send(number)),
+                Pace::Bursts { .. } => self.begin_burst(number, now),
+                Pace::Open { .. } | Pace::Intervals { .. } => self.arm(number)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing more is sent.
+    pub fn stop(&mut self) {
+        self.most = self.sent;
+        self.ready.iter_mut().for_each(VecDeque::clear);
+        self.waiting = 0;
+        self.later.clear();
+        self.stands.iter_mut().for_each(|stand| (stand.held_back, stand.unread) = (0, 0));
+        self.unread = 0;
+    }
+
+    #[inline]
+    fn may_send(&mut self, flow: u32) {
+        self.ready[self.rank[flow as usize] as usize].push_back(flow);
+        self.waiting += 1;
+    }
+
+    /// A flow may send at a time. Requests after the end are not waited for: nothing happens then.
+    #[inline]
+    fn may_send_at(&mut self, time: u64, flow: u32) {
+        if time < self.until {
+            self.later.push(Reverse((time, flow)));
+        }
+    }
+
+    /// A flow whose requests are due at times may send its next one then.
+    fn arm(&mut self, number: u32) -> Result<(), SourceError> {
+        match self.stands[number as usize].flow.source.peek(false)? {
+            Next::Request(request) => {
+                let due = self.due(number, &request).unwrap_or(self.start);
+                self.may_send_at(due, number);
+            }
+            Next::NotYet => self.is_unread(number),
+            Next::End => {}
+        }
+        Ok(())
+    }
+
+    fn is_unread(&mut self, number: u32) {
+        self.stands[number as usize].unread += 1;
+        self.unread += 1;
+    }
+
+    /// When a request is due, if its pace says it. A clock of the source that goes back sends at
+    /// once what it should have sent before.
+    fn due(&self, number: u32, request: &IoRequest) -> Option<u64> {
+        let stand = &self.stands[number as usize];
+        let ticks = |time: Nanos| time.saturating_mul(PER_NANO);
+        match stand.flow.pace {
+            Pace::Open { factor } => {
+                Some(self.start.saturating_add(ticks(scaled(request.time_ns, factor))))
+            }
+            Pace::Intervals { factor, .. } => {
+                let (sent, time) = stand.before.unwrap_or((self.start, request.time_ns));
+                let interval = request.time_ns.saturating_sub(time);
+                Some(sent.saturating_add(ticks(scaled(interval, factor))))
+            }
+            Pace::Closed { .. } | Pace::Bursts { .. } => None,
+        }
+    }
+
+    fn begin_burst(&mut self, number: u32, now: u64) {
+        let stand = &mut self.stands[number as usize];
+        (stand.burst_start, stand.burst_sent) = (now, 0);
+        self.may_send_at(now, number);
+    }
+
+    /// When something is due next of what waits for a time.
+    #[inline]
+    #[must_use]
+    pub fn next_due(&self) -> u64 {
+        self.later.peek().map_or(u64::MAX, |&Reverse((time, _))| time)
+    }
+
+    /// What comes next, of what may be sent at once or is due by `now`. Requests that were not read
+    /// yet are waited for if `patiently`.
+    ///
+    /// # Errors
+    /// If a source cannot be read on.
+    #[inline]
+    pub fn next(&mut self, now: u64, has_room: bool, patiently: bool) -> Result<Turn, SourceError> {
+        self.fall_due(now);
+        self.next_ready(now, has_room, patiently)
+    }
+
+    /// What is due by `now` may be sent at once.
+    #[inline]
+    pub fn fall_due(&mut self, now: u64) {
+        while self.next_due() <= now
+            && let Some(Reverse((_, flow))) = self.later.pop()
+        {
+            self.may_send(flow);
+        }
+    }
+
+    /// As [`Flows::next`], but only of what may be sent without waiting for a time.
+    ///
+    /// # Errors
+    /// If a source cannot be read on.
+    #[inline]
+    pub fn next_ready(
+        &mut self,
+        now: u64,
+        has_room: bool,
+        patiently: bool,
+    ) -> Result<Turn, SourceError> {
+        if self.unread > 0 {
+            self.look_again(patiently)?;
+        }
+        let mut rank = 0;
+        while self.waiting > 0 {
+            let Some(&number) = self.ready[rank].front() else {
+                rank += 1;
+                continue;
+            };
+            if self.sent >= self.most || now >= self.until {
+                self.stop();
+                break;
+            }
+            let stand = &mut self.stands[number as usize];
+            if stand.is_held_back() {
+                stand.held_back += 1;
+            } else {
+                match stand.flow.source.peek(patiently)? {
+                    Next::Request(_) if !has_room => return Ok(self.wait(true)),
+                    Next::Request(request) => {
+                        self.ready[rank].pop_front();
+                        self.waiting -= 1;
+                        return self.send(number, request, now);
+                    }
+                    Next::NotYet => self.is_unread(number),
+                    Next::End => {}
+                }
+            }
+            self.ready[rank].pop_front();
+            self.waiting -= 1;
+        }
+        Ok(self.wait(false))
+    }
+
+    /// Whether something may be sent without waiting for a time.
+    #[inline]
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.waiting > 0
+    }
+
+    fn wait(&self, is_full: bool) -> Turn {
+        Turn::Wait { until: self.next_due(), is_full, is_unread: self.unread > 0 }
+    }
+
+    /// Requests that were not there may be there now.
+    #[cold]
+    fn look_again(&mut self, patiently: bool) -> Result<(), SourceError> {
+        for number in 0..self.stands.len() as u32 {
+            let stand = &mut self.stands[number as usize];
+            if stand.unread == 0 || stand.flow.source.peek(patiently)? == Next::NotYet {
+                continue;
+            }
+            let unread = std::mem::take(&mut stand.unread);
+            self.unread -= unread;
+            for _ in 0..unread {
+                if self.stands[number as usize].flow.pace.is_timed() {
+                    self.arm(number)?;
+                } else {
+                    self.may_send(number);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn send(&mut self, number: u32, request: IoRequest, now: u64) -> Result<Turn, SourceError> {
+        let due = self.due(number, &request);
+        let stand = &mut self.stands[number as usize];
+        stand.flow.source.advance();
+        stand.outstanding += 1;
+        stand.is_flushing |= stand.flow.waits_for_flushes && request.op == IoOp::Flush;
+        self.sent += 1;
+        self.outstanding += 1;
+        match stand.flow.pace {
+            Pace::Closed { .. } => {}
+            Pace::Open { .. } | Pace::Intervals { .. } => {
+                stand.before = Some((now, request.time_ns));
+                self.arm(number)?;
+            }
+            Pace::Bursts { size } => {
+                stand.burst_sent += 1;
+                if stand.burst_sent < size
+                    && let Next::Request(next) = stand.flow.source.peek(true)?
+                {
+                    let after = next.time_ns.saturating_mul(PER_NANO);
+                    let time = stand.burst_start.saturating_add(after);
+                    self.may_send_at(time, number);
+                }
+            }
+        }
+        Ok(Turn::Send(number, request, due))
+    }
+
+    /// A request of a flow has ended.
+    ///
+    /// # Errors
+    /// If a source cannot be read on.
+    #[inline]
+    pub fn ended(&mut self, number: u32, op: IoOp, at: u64) -> Result<(), SourceError> {
+        self.outstanding -= 1;
+        let stand = &mut self.stands[number as usize];
+        stand.outstanding -= 1;
+        if op == IoOp::Flush {
+            stand.is_flushing = false;
+        }
+        if self.sent >= self.most {
+            return Ok(());
+        }
+        if self.stands.len() > 1 && self.ends_all(number)? {
+            self.stop();
+            return Ok(());
+        }
+        let stand = &mut self.stands[number as usize];
+        match stand.flow.pace {
+            Pace::Closed { think: 0, .. } => self.may_send(number),
+            Pace::Closed { think, .. } => {
+                self.may_send_at(at.saturating_add(think.saturating_mul(PER_NANO)), number);
+            }
+            Pace::Bursts { size } => {
+                if stand.outstanding == 0 && stand.burst_sent == size {
+                    self.begin_burst(number, at);
+                }
+            }
+            Pace::Open { .. } | Pace::Intervals { .. } => {}
+        }
+        if self.stands[number as usize].held_back > 0 {
+            let held_back = std::mem::take(&mut self.stands[number as usize].held_back);
+            (0..held_back).for_each(|_| self.may_send(number));
+        }
+        Ok(())
+    }
+
+    /// As [`Flows::ended`] where the request that follows can be sent at once, and nobody else can
+    /// send: gives that request. `None`, with nothing done, if it is not as simple as that.
+    ///
+    /// # Errors
+    /// If the source cannot be read on.
+    #[inline(always)]
+    pub fn followed(&mut self, number: u32, at: u64) -> Result<Option<IoRequest>, SourceError> {
+        let [stand] = &mut self.stands[..] else { return Ok(None) };
+        let is_simple = matches!(stand.flow.pace, Pace::Closed { think: 0, .. })
+            && !stand.flow.waits_for_flushes
+            && number == 0
+            && self.waiting == 0
+            && self.sent < self.most
+            && at < self.until;
+        if !is_simple {
+            return Ok(None);
+        }
+        let Next::Request(request) = stand.flow.source.peek(false)? else { return Ok(None) };
+        stand.flow.source.advance();
+        self.sent += 1;
+        Ok(Some(request))
+    }
+
+    /// Whether with the last request of this flow all has ended that is not beside others.
+    fn ends_all(&mut self, number: u32) -> Result<bool, SourceError> {
+        let stand = &mut self.stands[number as usize];
+        let has_ended = stand.outstanding == 0
+            && !stand.flow.is_beside
+            && stand.flow.source.peek(true)? == Next::End;
+        self.leading -= u32::from(has_ended);
+        Ok(self.leading == 0)
+    }
+}
+
+impl<S> Stand<S> {
+    #[inline]
+    fn is_held_back(&self) -> bool {
+        self.is_flushing
+            || matches!(self.flow.pace, Pace::Intervals { depth, .. } if self.outstanding >= depth)
+    }
+}

@@ -58,7 +58,7 @@ kills: build ## Kill recorded benchmarks 50 times at random points: nothing may 
 	@$(BIN)/python tests/python/kill_recording.py --kills 50
 
 power-cuts: $(STAMPS)/tools ## Cut the power below every stack of layers a million times, and hand recovery mutilated images (minutes; docs/layers.md has the last)
-	cargo run --release -p flashwright-faults --example campaign -- cuts=1000000
+	cargo run --release -p flashwright-faults --example campaign -- cuts=1000000 fails=8
 	cargo run --release -p flashwright-faults --example fuzz -- images=300000
 
 check: build ## Format, clippy, ruff and mypy, warnings denied

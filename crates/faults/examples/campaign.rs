@@ -5,7 +5,8 @@
 //! ```
 //!
 //! `stack` (a stack's text, `planted:BUG`, or `all`: every stack of `faults::subjects`), `cuts` (in
-//! all, divided among them; 10,000), `seed` (1), `device`, `sector`, `most` and `tail` (bytes: of
+//! all, divided among them; 10,000), `fails` (episodes of each stack in which each command fails
+//! once, at the device and between its layers; 0), `seed` (1), `device`, `sector`, `most` and `tail` (bytes: of
 //! the device, a sector, the longest command, the end of a sector that stays zero), `errors`,
 //! `kills`, `trims`, `fua`, `signals`, `orderly` (`yes`, `no`), `operations`, `links`, `volumes`,
 //! `depth` (of [`faults::Options`]), `told` (commands and replies that are told with a fault),
@@ -15,12 +16,16 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use faults::{Bug, Fault, Kind, Options, Subject, Tally, campaign, shrink, subjects, try_episode};
+use faults::{
+    Bug, Fault, Kind, Options, Subject, Tally, campaign, each_command_fails, shrink, subjects,
+    try_episode,
+};
 
 struct Arguments {
     subjects: Vec<Subject>,
     options: Options,
     cuts: u64,
+    fails: u64,
     seed: u64,
     is_exact: bool,
     tries: u64,
@@ -52,6 +57,7 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
         subjects: subjects(),
         options: Options { with_errors: true, ..Options::default() },
         cuts: 10_000,
+        fails: 0,
         seed: 1,
         is_exact: false,
         tries: 40,
@@ -81,6 +87,7 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
             }
             "only" => parsed.subjects.retain(|subject| subject.to_string().contains(value)),
             "cuts" => parsed.cuts = number(key, value)?,
+            "fails" => parsed.fails = number(key, value)?,
             "seed" => parsed.seed = number(key, value)?,
             "shrink" => parsed.tries = number(key, value)?,
             "device" => device = Some(number(key, value)?),
@@ -167,9 +174,44 @@ fn tell(subject: &Subject, fault: &Fault, tries: u64) {
     }
 }
 
+/// The campaign of one subject, or the very episode that is asked for.
+fn cut(arguments: &Arguments, subject: &Subject, share: u64) -> Result<Tally, Box<Fault>> {
+    let Arguments { options, seed, is_exact, .. } = *arguments;
+    if is_exact {
+        let mut tally = Tally::default();
+        let fault = |what, cuts| Box::new(Fault { what, seed, options, cuts });
+        return try_episode(subject, &options, seed, &mut tally)
+            .map_err(|wrong| fault(wrong.0, tally.cuts))
+            .map(|()| tally);
+    }
+    let (start, mut told) = (Instant::now(), Instant::now());
+    campaign(subject, &options, seed, share, &mut |tally, seed| {
+        if told.elapsed().as_secs() >= 10 {
+            told = Instant::now();
+            eprintln!(
+                "  {subject}: {} of {share} cuts, {:.0} s, seed {seed}",
+                tally.cuts,
+                start.elapsed().as_secs_f64()
+            );
+        }
+        true
+    })
+}
+
+/// Each command of a stack fails, in small episodes: how many did.
+fn fail(arguments: &Arguments, subject: &Subject) -> Result<u64, Box<Fault>> {
+    let Kind::Registered(text) = &subject.kind else { return Ok(0) };
+    let layers = layers::parse(text).map_or(1, |layers| layers.len());
+    let options =
+        Options { operations: 24, links: 1, volumes: 1, cut_share: 0.02, ..Options::default() };
+    (0..arguments.fails)
+        .map(|episode| each_command_fails(subject, &options, arguments.seed + episode, layers))
+        .sum()
+}
+
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let Arguments { subjects, options, cuts, seed, is_exact, tries } = match parse(&arguments) {
+    let given: Vec<String> = std::env::args().skip(1).collect();
+    let arguments = match parse(&given) {
         Ok(parsed) => parsed,
         Err(error) => {
             eprintln!("{error}");
@@ -177,33 +219,14 @@ fn main() -> ExitCode {
         }
     };
     // A panic is told as a fault, with the command that shows it.
-    if tries > 0 {
+    if arguments.tries > 0 {
         std::panic::set_hook(Box::new(|_| {}));
     }
-    let (began, mut all, mut faults) = (Instant::now(), Tally::default(), 0);
-    let share = cuts.div_ceil(subjects.len().max(1) as u64);
-    for subject in &subjects {
-        let (start, mut told) = (Instant::now(), Instant::now());
-        let outcome = if is_exact {
-            let mut tally = Tally::default();
-            let fault = |what, cuts| Box::new(Fault { what, seed, options, cuts });
-            try_episode(subject, &options, seed, &mut tally)
-                .map_err(|wrong| fault(wrong.0, tally.cuts))
-                .map(|()| tally)
-        } else {
-            campaign(subject, &options, seed, share, &mut |tally, seed| {
-                if told.elapsed().as_secs() >= 10 {
-                    told = Instant::now();
-                    eprintln!(
-                        "  {subject}: {} of {share} cuts, {:.0} s, seed {seed}",
-                        tally.cuts,
-                        start.elapsed().as_secs_f64()
-                    );
-                }
-                true
-            })
-        };
-        match outcome {
+    let (began, mut all, mut failed, mut faults) = (Instant::now(), Tally::default(), 0, 0);
+    let share = arguments.cuts.div_ceil(arguments.subjects.len().max(1) as u64);
+    for subject in &arguments.subjects {
+        let start = Instant::now();
+        match cut(&arguments, subject, share) {
             Ok(tally) => {
                 all.add(&tally);
                 println!(
@@ -226,15 +249,23 @@ fn main() -> ExitCode {
             }
             Err(fault) => {
                 faults += 1;
-                tell(subject, &fault, tries);
+                tell(subject, &fault, arguments.tries);
+            }
+        }
+        match fail(&arguments, subject) {
+            Ok(commands) => failed += commands,
+            Err(fault) => {
+                faults += 1;
+                println!("FAULT in {subject}: {}\n  seed {}, with fails=1", fault.what, fault.seed);
             }
         }
     }
     println!(
-        "{} cuts and {} kills over {} stacks in {:.0} s: {faults} with faults",
+        "{} cuts, {} kills and {failed} commands that failed over {} stacks in {:.0} s: {faults} \
+         with faults",
         all.cuts,
         all.kills,
-        subjects.len(),
+        arguments.subjects.len(),
         began.elapsed().as_secs_f64()
     );
     if faults == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -8,7 +8,7 @@ use ssd::drive::load::{Pace, flow};
 use ssd::drive::measure::Delay;
 use ssd::drive::media::Cause;
 use ssd::drive::profile::{self, PROFILES, Profile};
-use ssd::drive::run::{Outcome, RunError, Settings, simulate_flows};
+use ssd::drive::run::{Outcome, RunError, RunSettings, simulate_flows};
 use ssd::drive::schemes::SCHEMES;
 use ssd::drive::state::State;
 use ssd::drive::time::{PICOS_PER_SECOND, Picos};
@@ -269,7 +269,7 @@ fn total(flows: &[GivenFlow], most: u64) -> u64 {
 
 /// Runs it without the GIL.
 fn run(
-    settings: &Settings,
+    settings: &RunSettings,
     requests: &[&Requests],
     flows: Vec<Flow>,
     progress: &units::Progress,
@@ -347,7 +347,7 @@ fn simulate_drive<'py>(
     let pages = touched
         .div_ceil(u64::from(profile.media.page_bytes))
         .min(u64::from(profile.logical_pages())) as u32;
-    let settings = Settings {
+    let settings = RunSettings {
         state: state_of(state, overwrites, pages)?,
         profile,
         // Each flow has its own.

@@ -5,9 +5,9 @@ use player::FlowFigures;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use ssd::counting::erase_histogram;
-use ssd::drive::measure::{Delay, DelaySummary, DieShare, LatencySummary, OpSummary, Window};
+use ssd::drive::measure::{Delay, DelaySummary, DieShare, LatencySummary, OpSummary, TimeWindow};
 use ssd::drive::media::{Cause, FlashOp};
-use ssd::drive::run::{Outcome, Settings};
+use ssd::drive::run::{Outcome, RunSettings};
 use ssd::drive::state::State;
 use ssd::drive::time::PICOS_PER_SECOND;
 use units::IoOp;
@@ -25,7 +25,7 @@ pub struct ToldFlow<'a> {
 /// All figures and tables of a run.
 pub fn result<'py>(
     py: Python<'py>,
-    settings: &Settings,
+    settings: &RunSettings,
     flows: &[ToldFlow<'_>],
     outcome: &Outcome,
 ) -> PyResult<Bound<'py, PyDict>> {
@@ -245,7 +245,7 @@ fn texts<'py>(
 
 fn tables<'py>(
     py: Python<'py>,
-    settings: &Settings,
+    settings: &RunSettings,
     outcome: &Outcome,
 ) -> PyResult<Bound<'py, PyDict>> {
     let erases = erase_histogram(&outcome.erase_counts);
@@ -312,19 +312,19 @@ fn delay_table<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, P
 }
 
 /// A figure that a window without such requests does not have is not a number.
-fn over_time_table<'py>(py: Python<'py>, windows: &[Window]) -> PyResult<Bound<'py, PyDict>> {
+fn over_time_table<'py>(py: Python<'py>, windows: &[TimeWindow]) -> PyResult<Bound<'py, PyDict>> {
     let start = windows.first().map_or(0, |window| window.start);
     let seconds = |picos: u64| picos as f64 / PICOS_PER_SECOND as f64;
-    let numbers = |of: &dyn Fn(&Window) -> f64| array(py, windows.iter().map(of));
-    let counts = |of: &dyn Fn(&Window) -> u64| array(py, windows.iter().map(of));
+    let numbers = |of: &dyn Fn(&TimeWindow) -> f64| array(py, windows.iter().map(of));
+    let counts = |of: &dyn Fn(&TimeWindow) -> u64| array(py, windows.iter().map(of));
     table(
         py,
         [
             ("seconds", numbers(&|w| seconds(w.start + w.length - start))),
             ("length_seconds", numbers(&|w| seconds(w.length))),
-            ("iops", numbers(&Window::iops)),
-            ("read_bytes_per_second", numbers(&Window::read_bytes_per_second)),
-            ("written_bytes_per_second", numbers(&Window::written_bytes_per_second)),
+            ("iops", numbers(&TimeWindow::iops)),
+            ("read_bytes_per_second", numbers(&TimeWindow::read_bytes_per_second)),
+            ("written_bytes_per_second", numbers(&TimeWindow::written_bytes_per_second)),
             ("write_amplification", numbers(&|w| w.write_amplification().unwrap_or(f64::NAN))),
             ("mean_read_ns", numbers(&|w| w.mean_read_ns().unwrap_or(f64::NAN))),
             ("mean_write_ns", numbers(&|w| w.mean_write_ns().unwrap_or(f64::NAN))),
@@ -340,7 +340,7 @@ fn over_time_table<'py>(py: Python<'py>, windows: &[Window]) -> PyResult<Bound<'
 
 fn die_table<'py>(
     py: Python<'py>,
-    settings: &Settings,
+    settings: &RunSettings,
     outcome: &Outcome,
 ) -> PyResult<Bound<'py, PyDict>> {
     let layout = settings.profile.layout();

@@ -7,7 +7,8 @@ use ::block::{
     BlockDevice, BlockError, DeviceInfo, FlashWork, Immediate, Limits, Part, Signal, Store,
 };
 use ::layers::{
-    Driver, Facts, LAYERS, LayerError, Meter, PatternTimes, Piece, Sample, Sent, Stack, Thresholds,
+    Driver, EquationPiece, Facts, LAYERS, LayerError, Meter, PatternTimes, Sample, Sent, Stack,
+    Thresholds,
 };
 use ::replay::{
     Ending, Fit, Fitted, FittedCounts, Flushing, Found, Keeping, Kept, Pace, Played, Playing,
@@ -91,9 +92,10 @@ pub fn facts_of(given: Option<&Bound<'_, PyDict>>) -> PyResult<Facts> {
         Ok(given.get_item(key)?.filter(|value| !value.is_none()))
     };
     let number = |key: &str| item(key)?.map(|value| value.extract::<u64>()).transpose();
-    let pieces = |key: &str| -> PyResult<Vec<Piece>> {
+    let pieces = |key: &str| -> PyResult<Vec<EquationPiece>> {
         let all = item(key)?.map(|value| value.extract::<Vec<(u64, f64, f64)>>()).transpose()?;
-        let piece = |(to_bytes, intercept_ns, slope_ns)| Piece { to_bytes, intercept_ns, slope_ns };
+        let piece =
+            |(to_bytes, intercept_ns, slope_ns)| EquationPiece { to_bytes, intercept_ns, slope_ns };
         Ok(all.unwrap_or_default().into_iter().map(piece).collect())
     };
     Ok(Facts {

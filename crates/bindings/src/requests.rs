@@ -21,10 +21,10 @@ pub struct Requests {
     name: String,
     repeat: u32,
     fold: bool,
-    kind: Kind,
+    kind: RequestsKind,
 }
 
-enum Kind {
+enum RequestsKind {
     Trace(Box<LoadedRequests>),
     Synthetic { workload: synth::Workload, page_bytes: u32 },
     Pattern(Pattern),
@@ -34,11 +34,13 @@ impl Requests {
     /// The requests from the first on, at addresses of a drive of `capacity_bytes`.
     pub fn source(&self, capacity_bytes: u64) -> PyResult<Box<dyn RequestSource>> {
         let once = match &self.kind {
-            Kind::Trace(trace) => trace.source(capacity_bytes, self.fold).map_err(trace_error)?,
-            Kind::Pattern(pattern) => {
+            RequestsKind::Trace(trace) => {
+                trace.source(capacity_bytes, self.fold).map_err(trace_error)?
+            }
+            RequestsKind::Pattern(pattern) => {
                 pattern.source(capacity_bytes, SECTOR_BYTES).map_err(errors::input_error)?
             }
-            Kind::Synthetic { workload, page_bytes } => {
+            RequestsKind::Synthetic { workload, page_bytes } => {
                 let source: Box<dyn RequestSource> =
                     Box::new(synth::Requests::new(workload.synthetic(), *page_bytes));
                 if !self.is_folded(capacity_bytes) {
@@ -87,25 +89,25 @@ impl Requests {
     /// Whether each request has a time at which it is to be sent.
     pub fn is_timed(&self) -> bool {
         match &self.kind {
-            Kind::Trace(trace) => !trace.facts.timeless,
-            Kind::Synthetic { .. } => false,
-            Kind::Pattern(pattern) => pattern.has_times(),
+            RequestsKind::Trace(trace) => !trace.facts.timeless,
+            RequestsKind::Synthetic { .. } => false,
+            RequestsKind::Pattern(pattern) => pattern.has_times(),
         }
     }
 
     /// Requests of all passes; `None` if there is no end.
     pub fn count(&self) -> Option<u64> {
         let once = match &self.kind {
-            Kind::Trace(trace) => Some(trace.counts.requests()),
-            Kind::Synthetic { workload, .. } => Some(workload.operations()),
-            Kind::Pattern(pattern) => pattern.requests(),
+            RequestsKind::Trace(trace) => Some(trace.counts.requests()),
+            RequestsKind::Synthetic { workload, .. } => Some(workload.operations()),
+            RequestsKind::Pattern(pattern) => pattern.requests(),
         };
         Some(once?.saturating_mul(u64::from(self.repeat)))
     }
 
     /// Whether it is known how often each page is updated: of a pattern it is not.
     pub fn has_weights(&self) -> bool {
-        !matches!(self.kind, Kind::Pattern(_))
+        !matches!(self.kind, RequestsKind::Pattern(_))
     }
 
     /// How often each page of a drive is written, in any unit; exact probabilities of a synthetic
@@ -117,7 +119,7 @@ impl Requests {
             let last = (offset + u64::from(length) - 1) / page;
             (offset / page..=last).for_each(|number| weights[(number % pages) as usize] += weight);
         };
-        if let Kind::Synthetic { workload, page_bytes } = &self.kind {
+        if let RequestsKind::Synthetic { workload, page_bytes } = &self.kind {
             let shares = workload.page_weights().per_page;
             (0_u64..).zip(shares).for_each(|(number, share)| {
                 add(number * u64::from(*page_bytes), *page_bytes, share);
@@ -148,19 +150,19 @@ impl Requests {
 
     fn footprint(&self) -> Option<u64> {
         match &self.kind {
-            Kind::Trace(trace) => Some(trace.footprint_bytes),
-            Kind::Synthetic { workload, page_bytes } => {
+            RequestsKind::Trace(trace) => Some(trace.footprint_bytes),
+            RequestsKind::Synthetic { workload, page_bytes } => {
                 Some(u64::from(workload.logical_pages()) * u64::from(*page_bytes))
             }
-            Kind::Pattern(_) => None,
+            RequestsKind::Pattern(_) => None,
         }
     }
 
     fn duration(&self) -> Option<u64> {
         match &self.kind {
-            Kind::Trace(trace) => (!trace.facts.timeless).then_some(trace.duration_ns),
-            Kind::Synthetic { .. } => None,
-            Kind::Pattern(pattern) => pattern.duration_ns(),
+            RequestsKind::Trace(trace) => (!trace.facts.timeless).then_some(trace.duration_ns),
+            RequestsKind::Synthetic { .. } => None,
+            RequestsKind::Pattern(pattern) => pattern.duration_ns(),
         }
     }
 }
@@ -184,7 +186,7 @@ impl Requests {
     /// no bytes). None for what is made up.
     #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let Kind::Trace(trace) = &self.kind else { return Ok(None) };
+        let RequestsKind::Trace(trace) = &self.kind else { return Ok(None) };
         let dict = PyDict::new(py);
         for op in IoOp::ALL {
             dict.set_item(op.name(), trace.counts.by_op[op as usize])?;
@@ -230,13 +232,13 @@ impl Requests {
     /// The trace format that was read; None for what is made up.
     #[getter]
     fn format(&self) -> Option<&'static str> {
-        if let Kind::Trace(trace) = &self.kind { Some(trace.format) } else { None }
+        if let RequestsKind::Trace(trace) = &self.kind { Some(trace.format) } else { None }
     }
 
     /// Malformed records that were passed over.
     #[getter]
     fn skipped(&self) -> u64 {
-        if let Kind::Trace(trace) = &self.kind { trace.facts.skipped } else { 0 }
+        if let RequestsKind::Trace(trace) = &self.kind { trace.facts.skipped } else { 0 }
     }
 
     /// What tells these requests from any others: the files' hashes, or the spec with all its
@@ -249,7 +251,7 @@ impl Requests {
             format!("{kind}:{}?{} seed {seed}", info.name, args.join("&"))
         };
         match &self.kind {
-            Kind::Trace(trace) => {
+            RequestsKind::Trace(trace) => {
                 let files = trace
                     .sources
                     .iter()
@@ -262,13 +264,15 @@ impl Requests {
                     (start, limit) => format!("{files} from request {start}, {limit} of them"),
                 }
             }
-            Kind::Synthetic { workload, page_bytes } => {
+            RequestsKind::Synthetic { workload, page_bytes } => {
                 format!(
                     "{} pages of {page_bytes} bytes",
                     spec("synth", workload.info(), workload.args(), workload.seed())
                 )
             }
-            Kind::Pattern(pattern) => spec("io", pattern.info(), pattern.args(), pattern.seed()),
+            RequestsKind::Pattern(pattern) => {
+                spec("io", pattern.info(), pattern.args(), pattern.seed())
+            }
         }
     }
 }
@@ -309,9 +313,9 @@ fn load_requests(
     let kind = if source.starts_with("synth:") {
         let workload =
             py.detach(|| synth::Workload::parse(source, seed)).map_err(errors::input_error)?;
-        Kind::Synthetic { workload, page_bytes: page_size }
+        RequestsKind::Synthetic { workload, page_bytes: page_size }
     } else if source.starts_with("io:") {
-        Kind::Pattern(Pattern::parse(source, seed).map_err(errors::input_error)?)
+        RequestsKind::Pattern(Pattern::parse(source, seed).map_err(errors::input_error)?)
     } else {
         let format = format.map(Spec::parse).transpose().map_err(errors::input_error)?;
         let options = LoadOptions {
@@ -322,7 +326,7 @@ fn load_requests(
             limit: limit.unwrap_or(u64::MAX),
         };
         let progress = progress::shared(progress);
-        Kind::Trace(Box::new(
+        RequestsKind::Trace(Box::new(
             py.detach(|| load(Path::new(source), &options, &progress)).map_err(trace_error)?,
         ))
     };

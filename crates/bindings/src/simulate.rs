@@ -5,7 +5,7 @@ use numpy::IntoPyArray as _;
 use placement::PLACEMENTS;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use ssd::counting::{Outcome, RunError, Settings, Start, simulate as run};
+use ssd::counting::{CountingSettings, Outcome, RunError, Start, simulate as run};
 use units::Geometry;
 
 use crate::errors;
@@ -82,7 +82,7 @@ fn simulate<'py>(
         over_provisioning,
     )
     .map_err(errors::input_error)?;
-    let settings = Settings {
+    let settings = CountingSettings {
         geometry,
         placement,
         victim,
@@ -106,7 +106,7 @@ fn simulate<'py>(
 
 fn result<'py>(
     py: Python<'py>,
-    settings: &Settings,
+    settings: &CountingSettings,
     outcome: &Outcome,
 ) -> PyResult<Bound<'py, PyDict>> {
     let counters = &outcome.counters;
@@ -147,7 +147,7 @@ fn result<'py>(
 
 fn tables<'py>(
     py: Python<'py>,
-    settings: &Settings,
+    settings: &CountingSettings,
     outcome: &Outcome,
 ) -> PyResult<Bound<'py, PyDict>> {
     let windows = &outcome.windows;

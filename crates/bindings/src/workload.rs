@@ -21,10 +21,10 @@ pub struct Workload {
     repeat: u32,
     seed: u64,
     page_size: u32,
-    kind: Kind,
+    kind: WorkloadKind,
 }
 
-enum Kind {
+enum WorkloadKind {
     Trace(Box<LoadedTrace>),
     Synthetic(synth::Workload),
 }
@@ -33,8 +33,8 @@ impl Workload {
     /// A source at its first operation.
     pub fn source(&self) -> Box<dyn PageSource> {
         match &self.kind {
-            Kind::Trace(trace) => trace.source(),
-            Kind::Synthetic(workload) => workload.source(),
+            WorkloadKind::Trace(trace) => trace.source(),
+            WorkloadKind::Synthetic(workload) => workload.source(),
         }
     }
 
@@ -51,8 +51,8 @@ impl Workload {
     /// Logical pages.
     pub fn pages(&self) -> u32 {
         match &self.kind {
-            Kind::Trace(trace) => trace.logical_pages,
-            Kind::Synthetic(workload) => workload.logical_pages(),
+            WorkloadKind::Trace(trace) => trace.logical_pages,
+            WorkloadKind::Synthetic(workload) => workload.logical_pages(),
         }
     }
 
@@ -60,8 +60,10 @@ impl Workload {
     /// trace.
     pub fn weights(&self) -> Vec<f64> {
         match &self.kind {
-            Kind::Trace(trace) => trace.updates.iter().map(|&count| f64::from(count)).collect(),
-            Kind::Synthetic(workload) => workload.page_weights().per_page,
+            WorkloadKind::Trace(trace) => {
+                trace.updates.iter().map(|&count| f64::from(count)).collect()
+            }
+            WorkloadKind::Synthetic(workload) => workload.page_weights().per_page,
         }
     }
 }
@@ -84,8 +86,8 @@ impl Workload {
     #[getter]
     fn page_writes(&self) -> u64 {
         let once = match &self.kind {
-            Kind::Trace(trace) => trace.page_writes,
-            Kind::Synthetic(workload) => workload.operations(),
+            WorkloadKind::Trace(trace) => trace.page_writes,
+            WorkloadKind::Synthetic(workload) => workload.operations(),
         };
         once * u64::from(self.repeat)
     }
@@ -94,8 +96,8 @@ impl Workload {
     #[getter]
     fn page_trims(&self) -> u64 {
         match &self.kind {
-            Kind::Trace(trace) => trace.page_trims * u64::from(self.repeat),
-            Kind::Synthetic(_) => 0,
+            WorkloadKind::Trace(trace) => trace.page_trims * u64::from(self.repeat),
+            WorkloadKind::Synthetic(_) => 0,
         }
     }
 
@@ -103,8 +105,8 @@ impl Workload {
     #[getter]
     fn format(&self) -> Option<&'static str> {
         match &self.kind {
-            Kind::Trace(trace) => Some(trace.format),
-            Kind::Synthetic(_) => None,
+            WorkloadKind::Trace(trace) => Some(trace.format),
+            WorkloadKind::Synthetic(_) => None,
         }
     }
 
@@ -112,8 +114,8 @@ impl Workload {
     #[getter]
     fn skipped(&self) -> u64 {
         match &self.kind {
-            Kind::Trace(trace) => trace.facts.skipped,
-            Kind::Synthetic(_) => 0,
+            WorkloadKind::Trace(trace) => trace.facts.skipped,
+            WorkloadKind::Synthetic(_) => 0,
         }
     }
 
@@ -122,13 +124,13 @@ impl Workload {
     #[getter]
     fn content_hash(&self) -> String {
         match &self.kind {
-            Kind::Trace(trace) => trace
+            WorkloadKind::Trace(trace) => trace
                 .sources
                 .iter()
                 .map(|file| format!("{}:{}", file.name, file.sha256))
                 .collect::<Vec<_>>()
                 .join(" "),
-            Kind::Synthetic(workload) => {
+            WorkloadKind::Synthetic(workload) => {
                 let args: Vec<String> =
                     workload.args().iter().map(|(name, value)| format!("{name}={value}")).collect();
                 format!("synth:{}?{} seed {}", workload.info().name, args.join("&"), self.seed)
@@ -140,8 +142,8 @@ impl Workload {
     #[getter]
     fn duration_ns(&self) -> Option<u64> {
         match &self.kind {
-            Kind::Trace(trace) => (!trace.facts.timeless).then_some(trace.duration_ns),
-            Kind::Synthetic(_) => None,
+            WorkloadKind::Trace(trace) => (!trace.facts.timeless).then_some(trace.duration_ns),
+            WorkloadKind::Synthetic(_) => None,
         }
     }
 
@@ -150,10 +152,12 @@ impl Workload {
     /// if the trace cannot be read again.
     fn held_fractions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let found = py.detach(|| match &self.kind {
-            Kind::Trace(trace) if trace.page_trims > 0 => {
+            WorkloadKind::Trace(trace) if trace.page_trims > 0 => {
                 units::held_fractions(self.source().as_mut(), self.repeat.min(2))
             }
-            Kind::Trace(_) | Kind::Synthetic(_) => Ok(vec![1.0; self.pages() as usize]),
+            WorkloadKind::Trace(_) | WorkloadKind::Synthetic(_) => {
+                Ok(vec![1.0; self.pages() as usize])
+            }
         });
         Ok(found.map_err(errors::input_error)?.into_pyarray(py))
     }
@@ -191,7 +195,7 @@ fn load_workload(
         return Err(errors::input_error("repeat is 0: it must be at least 1"));
     }
     let kind = if source.starts_with("synth:") {
-        Kind::Synthetic(
+        WorkloadKind::Synthetic(
             py.detach(|| synth::Workload::parse(source, seed)).map_err(errors::input_error)?,
         )
     } else {
@@ -200,7 +204,7 @@ fn load_workload(
         let progress = progress::shared(progress);
         let trace =
             py.detach(|| load(Path::new(source), &options, &progress)).map_err(trace_error)?;
-        Kind::Trace(Box::new(trace))
+        WorkloadKind::Trace(Box::new(trace))
     };
     Ok(Workload { name: source.to_owned(), repeat, seed, page_size, kind })
 }

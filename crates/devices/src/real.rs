@@ -50,7 +50,7 @@ pub(crate) struct Opened {
 }
 
 #[derive(Clone, Debug)]
-struct Slot {
+struct InFlight {
     command: Command,
     submitted_at: Nanos,
 }
@@ -67,7 +67,7 @@ pub(crate) struct Real {
     thread: ThreadId,
     /// None only while it is dropped. It must not go before the ring.
     pool: Option<Pool>,
-    slots: Vec<Slot>,
+    slots: Vec<InFlight>,
     free: Vec<u32>,
     /// Done by calls that block, or refused.
     done: Vec<Completion>,
@@ -94,7 +94,7 @@ impl Real {
         let mut pool = Pool::new(info.queue_depth, info.limits.most_bytes, seed)
             .map_err(|error| failed("getting memory for its requests", error))?;
         pool.forget_registered(ring.io());
-        let nothing = Slot { command: Command::new(0, IoOp::Flush, 0, 0), submitted_at: 0 };
+        let nothing = InFlight { command: Command::new(0, IoOp::Flush, 0, 0), submitted_at: 0 };
         let depth = info.queue_depth as usize;
         Ok(Self {
             health: Health::new(
@@ -247,7 +247,7 @@ impl Real {
             self.push(number);
             return;
         }
-        let Slot { command, submitted_at } = self.slots[number as usize].clone();
+        let InFlight { command, submitted_at } = self.slots[number as usize].clone();
         self.in_ring -= 1;
         self.free.push(number);
         if command.op == IoOp::Trim
@@ -351,7 +351,7 @@ impl BlockDevice for Real {
             }
         }
         let number = self.free.pop().expect("there is a slot for each command");
-        self.slots[number as usize] = Slot { command, submitted_at };
+        self.slots[number as usize] = InFlight { command, submitted_at };
         self.in_ring += 1;
         self.push(number);
         if is_alone {

@@ -17,8 +17,8 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use faults::{
-    Bug, Fault, Kind, Options, Subject, Tally, campaign, each_command_fails, shrink, subjects,
-    try_episode,
+    Bug, Fault, Options, Subject, SubjectKind, Tally, campaign, each_command_fails, shrink,
+    subjects, try_episode,
 };
 
 struct Arguments {
@@ -134,13 +134,13 @@ fn command(subject: &Subject, fault: &Fault) -> String {
         ..
     } = fault.options;
     let size = match subject.kind {
-        Kind::Registered(_) => {
+        SubjectKind::Registered(_) => {
             let Subject { device_bytes, sector_bytes, most_bytes, tail_bytes, .. } = subject;
             format!(
                 " device={device_bytes} sector={sector_bytes} most={most_bytes} tail={tail_bytes}"
             )
         }
-        Kind::Planted(_) => String::new(),
+        SubjectKind::Planted(_) => String::new(),
     };
     format!(
         "cargo run --release -p flashwright-faults --example campaign -- 'stack={subject}'{size} \
@@ -200,7 +200,7 @@ fn cut(arguments: &Arguments, subject: &Subject, share: u64) -> Result<Tally, Bo
 
 /// Each command of a stack fails, in small episodes: how many did.
 fn fail(arguments: &Arguments, subject: &Subject) -> Result<u64, Box<Fault>> {
-    let Kind::Registered(text) = &subject.kind else { return Ok(0) };
+    let SubjectKind::Registered(text) = &subject.kind else { return Ok(0) };
     let layers = layers::parse(text).map_or(1, |layers| layers.len());
     let options =
         Options { operations: 24, links: 1, volumes: 1, cut_share: 0.02, ..Options::default() };

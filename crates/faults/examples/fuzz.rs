@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use faults::fuzz::{Images, Outcomes};
-use faults::{Dice, Kind, subjects};
+use faults::{Dice, SubjectKind, subjects};
 
 fn main() -> ExitCode {
     let (mut count, mut seed, mut only) = (100_000, 1, String::new());
@@ -29,7 +29,7 @@ fn main() -> ExitCode {
         }
     }
     let is_tried = |subject: &faults::Subject| {
-        matches!(subject.kind, Kind::Registered(_)) && subject.to_string().contains(&only)
+        matches!(subject.kind, SubjectKind::Registered(_)) && subject.to_string().contains(&only)
     };
     // Stacks without a form on the device have nothing to recover.
     let has_form = |subject: &faults::Subject| {

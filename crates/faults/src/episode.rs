@@ -108,7 +108,7 @@ impl Tally {
 pub(crate) const MOST_READS: u64 = 32;
 
 /// Whoever runs a volume.
-struct Run<'a> {
+struct Running<'a> {
     subject: &'a Subject,
     options: &'a Options,
     tally: &'a mut Tally,
@@ -208,7 +208,7 @@ fn live_volume(
     let sector_bytes = subject.sector_bytes;
     let most = (stack.limits().most_bytes / sector_bytes) as usize;
     device.pass(1 << 40);
-    let run = Run {
+    let run = Running {
         subject,
         options,
         tally,
@@ -282,7 +282,7 @@ fn read_all(
     Ok(())
 }
 
-impl Run<'_> {
+impl Running<'_> {
     fn live(mut self) -> Result<(CrashDevice, u64), Wrong> {
         let (device, stack) = self.take_parts();
         self.drive(device, stack);

@@ -31,5 +31,5 @@ pub use loss::Loss;
 pub use media::Media;
 pub use oracle::{Oracle, Wrong};
 pub use planted::Bug;
-pub use subject::{Kind, Subject, facts, subjects};
+pub use subject::{Subject, SubjectKind, facts, subjects};
 pub use workload::{Act, Workload};

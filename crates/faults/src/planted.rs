@@ -66,13 +66,13 @@ const FLUSH_ID: u32 = u32::MAX;
 
 /// Sizes on a device with these limits.
 #[derive(Clone, Copy, Debug)]
-struct Layout {
+struct Sizes {
     sector: usize,
     pages: usize,
     below: Limits,
 }
 
-impl Layout {
+impl Sizes {
     const fn of(below: Limits) -> Self {
         let sector = below.sector_bytes as usize;
         Self { sector, pages: below.capacity_bytes as usize / sector / (2 * SLOT_SECTORS), below }
@@ -117,7 +117,7 @@ impl Layout {
 /// tests.
 struct Twin {
     bug: Bug,
-    layout: Layout,
+    layout: Sizes,
     identity: u64,
     content: Vec<u8>,
     /// By page: the slot of its newest version, and whether that is durable.
@@ -136,7 +136,7 @@ struct Twin {
 /// # Errors
 /// [`LayerError`] of the device.
 pub fn format(bug: Bug, seed: u64, below: &mut Store<'_>) -> Result<(), LayerError> {
-    let layout = Layout::of(below.limits());
+    let layout = Sizes::of(below.limits());
     let zeros = vec![0; layout.page_bytes()];
     for page in 0..layout.pages {
         below.write(layout.slot_at(page, 0), &layout.slot(seed, page, 0, &zeros))?;
@@ -156,7 +156,7 @@ pub fn open(bug: Bug, seed: u64, below: &mut Store<'_>) -> Result<Stack, LayerEr
     if bug != Bug::TrustsCache {
         below.flush()?;
     }
-    let layout = Layout::of(below.limits());
+    let layout = Sizes::of(below.limits());
     let mut twin = Twin {
         bug,
         layout,

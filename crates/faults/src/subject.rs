@@ -1,13 +1,13 @@
 //! What is tried: a stack by its text, on a device of a size.
 
 use block::{BlockDevice, Limits, Store};
-use layers::{Facts, LayerError, PatternTimes, Piece, Stack, Thresholds};
+use layers::{EquationPiece, Facts, LayerError, PatternTimes, Stack, Thresholds};
 
 use crate::{Bug, Dice, planted};
 
 /// Whose layers.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Kind {
+pub enum SubjectKind {
     /// Those of the registry.
     Registered(String),
     /// The small one of this crate, with a bug or without.
@@ -21,7 +21,7 @@ const MOST_BYTES: u32 = 64 * 1024;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Subject {
     /// The stack.
-    pub kind: Kind,
+    pub kind: SubjectKind,
     /// Bytes of the device.
     pub device_bytes: u64,
     /// Bytes of a sector.
@@ -39,7 +39,7 @@ impl Subject {
         // The layout that keeps headers in pages wants their last bytes zero.
         let tail_bytes = if stack.contains("layout=embedded") { 64 } else { 0 };
         Self {
-            kind: Kind::Registered(stack.to_owned()),
+            kind: SubjectKind::Registered(stack.to_owned()),
             device_bytes,
             sector_bytes,
             most_bytes: MOST_BYTES,
@@ -51,7 +51,7 @@ impl Subject {
     #[must_use]
     pub const fn planted(bug: Bug) -> Self {
         Self {
-            kind: Kind::Planted(bug),
+            kind: SubjectKind::Planted(bug),
             device_bytes: 192 * 512,
             sector_bytes: 512,
             most_bytes: MOST_BYTES,
@@ -73,7 +73,7 @@ impl Subject {
     /// StableBuffer's writes are unless it is told otherwise.
     #[must_use]
     pub fn acknowledges_what_is_durable(&self) -> bool {
-        let Kind::Registered(stack) = &self.kind else { return false };
+        let SubjectKind::Registered(stack) = &self.kind else { return false };
         let top = stack.split('|').next().unwrap_or_default();
         top.starts_with("stable_buffer") && !top.contains("ack=written")
     }
@@ -81,7 +81,11 @@ impl Subject {
     /// A seed to open it with: not always that with which it was formatted, where the volume itself
     /// tells whose it is.
     pub fn seed_of_opening(&self, seed: u64, dice: &mut Dice) -> u64 {
-        if matches!(self.kind, Kind::Planted(_)) || dice.chance(0.5) { seed } else { dice.seed() }
+        if matches!(self.kind, SubjectKind::Planted(_)) || dice.chance(0.5) {
+            seed
+        } else {
+            dice.seed()
+        }
     }
 
     /// Makes its empty form.
@@ -90,8 +94,8 @@ impl Subject {
     /// [`LayerError`].
     pub fn format(&self, seed: u64, device: &mut dyn BlockDevice) -> Result<(), LayerError> {
         match &self.kind {
-            Kind::Registered(stack) => layers::format(stack, &facts(), seed, device),
-            Kind::Planted(bug) => planted::format(*bug, seed, &mut Store::new(device)),
+            SubjectKind::Registered(stack) => layers::format(stack, &facts(), seed, device),
+            SubjectKind::Planted(bug) => planted::format(*bug, seed, &mut Store::new(device)),
         }
     }
 
@@ -101,8 +105,8 @@ impl Subject {
     /// [`LayerError`].
     pub fn open(&self, seed: u64, device: &mut dyn BlockDevice) -> Result<Stack, LayerError> {
         match &self.kind {
-            Kind::Registered(stack) => layers::open(stack, &facts(), seed, device),
-            Kind::Planted(bug) => planted::open(*bug, seed, &mut Store::new(device)),
+            SubjectKind::Registered(stack) => layers::open(stack, &facts(), seed, device),
+            SubjectKind::Planted(bug) => planted::open(*bug, seed, &mut Store::new(device)),
         }
     }
 }
@@ -110,8 +114,8 @@ impl Subject {
 impl std::fmt::Display for Subject {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.kind {
-            Kind::Registered(stack) => write!(to, "{stack}"),
-            Kind::Planted(bug) => write!(to, "planted:{bug:?}"),
+            SubjectKind::Registered(stack) => write!(to, "{stack}"),
+            SubjectKind::Planted(bug) => write!(to, "planted:{bug:?}"),
         }
     }
 }
@@ -119,8 +123,9 @@ impl std::fmt::Display for Subject {
 /// A device on which everything is known and small.
 #[must_use]
 pub fn facts() -> Facts {
-    let piece =
-        |intercept_ns: f64| vec![Piece { to_bytes: u64::MAX, intercept_ns, slope_ns: 10.0 }];
+    let piece = |intercept_ns: f64| {
+        vec![EquationPiece { to_bytes: u64::MAX, intercept_ns, slope_ns: 10.0 }]
+    };
     Facts {
         write_bytes: Some(8192),
         erase_block_bytes: Some(32 * 1024),

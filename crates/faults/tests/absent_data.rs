@@ -2,7 +2,7 @@
 //! the same order, and the same replies.
 
 use block::{Command, Data, Immediate, Reply, Serve as _, Sparse};
-use faults::{Act, Dice, Kind, Subject, Value, Workload, subjects};
+use faults::{Act, Dice, Subject, SubjectKind, Value, Workload, subjects};
 use layers::{Actions, Stack};
 use units::IoOp;
 
@@ -131,7 +131,9 @@ fn run(subject: &Subject, seed: u64, with_data: bool) -> Seen {
 
 #[test]
 fn layers_do_the_same_without_bytes() {
-    for subject in subjects().iter().filter(|subject| matches!(subject.kind, Kind::Registered(_))) {
+    for subject in
+        subjects().iter().filter(|subject| matches!(subject.kind, SubjectKind::Registered(_)))
+    {
         for seed in 1..6 {
             let (with, without) = (run(subject, seed, true), run(subject, seed, false));
             let differs =

@@ -1,7 +1,7 @@
 //! Each kind of command of the device fails once, at every place: the host hears of it, or nothing
 //! was lost.
 
-use faults::{ErrorPlan, Kind, Options, Tally, each_command_fails, subjects, try_episode};
+use faults::{ErrorPlan, Options, SubjectKind, Tally, each_command_fails, subjects, try_episode};
 use units::IoOp;
 
 #[test]
@@ -38,7 +38,7 @@ fn each_command_between_the_layers_of_a_stack_fails_once() {
         Options { operations: 24, links: 1, volumes: 1, cut_share: 0.02, ..Options::default() };
     let mut failed = 0;
     for subject in subjects() {
-        let Kind::Registered(text) = &subject.kind else { continue };
+        let SubjectKind::Registered(text) = &subject.kind else { continue };
         let layers = layers::parse(text).unwrap().len();
         if layers > 1 {
             match each_command_fails(&subject, &options, 7, layers) {

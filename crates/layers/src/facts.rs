@@ -21,9 +21,9 @@ pub struct Facts {
     pub thresholds: Option<Thresholds>,
     /// Time of a write by its length, sequential ones: pieces by ascending length (SCHEDULER 4.3.4,
     /// eq. 4.3).
-    pub sequential_write: Vec<Piece>,
+    pub sequential_write: Vec<EquationPiece>,
     /// The same of random ones (SCHEDULER eq. 4.4).
-    pub random_write: Vec<Piece>,
+    pub random_write: Vec<EquationPiece>,
 }
 
 /// Mean time of a page's write, in nanoseconds.
@@ -50,7 +50,7 @@ pub struct Thresholds {
 
 /// A performance equation on a range of lengths: `time = intercept + slope * length`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Piece {
+pub struct EquationPiece {
     /// Longest length to which it applies, in bytes; the last piece applies beyond, too.
     pub to_bytes: u64,
     /// Nanoseconds of a write whatever its length.
@@ -62,7 +62,7 @@ pub struct Piece {
 impl Facts {
     /// Time of one write of this length by the equations; none if there are none.
     #[must_use]
-    pub fn write_time(pieces: &[Piece], length: u64) -> Option<Nanos> {
+    pub fn write_time(pieces: &[EquationPiece], length: u64) -> Option<Nanos> {
         let piece = pieces.iter().find(|piece| length <= piece.to_bytes).or(pieces.last())?;
         Some((piece.intercept_ns + piece.slope_ns * length as f64).max(0.0).round() as Nanos)
     }
@@ -75,7 +75,7 @@ mod tests {
     /// SCHEDULER eq. 4.4, in sectors of 512 bytes and microseconds.
     #[test]
     fn equations_apply_piece_by_piece() {
-        let piece = |sectors: u64, us: f64, slope: f64| Piece {
+        let piece = |sectors: u64, us: f64, slope: f64| EquationPiece {
             to_bytes: sectors * 512,
             intercept_ns: us * 1000.0,
             slope_ns: slope * 1000.0 / 512.0,

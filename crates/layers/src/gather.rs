@@ -22,7 +22,7 @@ struct Parent {
 
 /// One place in the data of a parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct ParentPart {
     parent: u32,
     place: u32,
 }
@@ -39,8 +39,8 @@ impl Gather {
 
     /// A place of a parent, counted from 0.
     #[must_use]
-    pub const fn part(parent: u32, place: u32) -> Part {
-        Part { parent, place }
+    pub const fn part(parent: u32, place: u32) -> ParentPart {
+        ParentPart { parent, place }
     }
 
     /// One of its replies came. The last one ends the command: with all data in the order of their
@@ -48,7 +48,12 @@ impl Gather {
     ///
     /// # Panics
     /// If the place had its reply before.
-    pub fn ended(&mut self, part: Part, outcome: Result<Data, Failure>, actions: &mut Actions) {
+    pub fn ended(
+        &mut self,
+        part: ParentPart,
+        outcome: Result<Data, Failure>,
+        actions: &mut Actions,
+    ) {
         let parent = &mut self.parents[part.parent as usize];
         match outcome {
             Ok(Data::Absent) => {}

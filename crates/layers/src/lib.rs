@@ -25,8 +25,8 @@ mod time;
 
 pub use driver::{Driver, Watch};
 pub use error::LayerError;
-pub use facts::{Facts, PatternTimes, Piece, Thresholds};
-pub use gather::{Gather, Part};
+pub use facts::{EquationPiece, Facts, PatternTimes, Thresholds};
+pub use gather::{Gather, ParentPart};
 pub use layer::{Actions, Layer};
 pub use meter::{Meter, Sample, Sent};
 pub use registered::{Counter, Entry, LAYERS, Making, Opened, format, open, parse};

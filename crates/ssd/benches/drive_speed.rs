@@ -11,7 +11,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 use ssd::drive::load::Pace;
 use ssd::drive::profile::{self, Profile};
-use ssd::drive::run::{Outcome, Settings, simulate};
+use ssd::drive::run::{Outcome, RunSettings, simulate};
 use ssd::drive::state::State;
 use ssd::drive::time::Picos;
 use units::{IoOp, IoRequest, Progress, RequestSource, SourceError};
@@ -56,7 +56,7 @@ fn run(profile: &Profile, op: IoOp, requests: u64, state: State) -> Outcome {
         page_bytes: profile.media.page_bytes,
         op,
     };
-    let settings = Settings {
+    let settings = RunSettings {
         profile: profile.clone(),
         state,
         pace: Pace::Closed { depth: 32, think: 0 },

@@ -9,7 +9,7 @@
 use rand::{RngExt as _, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use registry::Spec;
-use ssd::counting::{Settings, Start, simulate};
+use ssd::counting::{CountingSettings, Start, simulate};
 use units::{Geometry, Lpn, PageOp, PageSource, Progress, SourceError};
 
 /// Uniform updates, or 80 % of them to the first 20 % of the pages.
@@ -63,7 +63,7 @@ fn measure(
     let updates = (f64::from(pages) * updates_per_page) as u64;
     let mut source =
         Updates { skewed, pages, updates, left: updates, random: Pcg64Mcg::seed_from_u64(1) };
-    let settings = Settings {
+    let settings = CountingSettings {
         geometry: Geometry::with_over_provisioning(
             4096,
             pages_per_erase_block,

@@ -609,7 +609,7 @@ fn timed_write_amplification(profile: &Profile, expected: f64) -> f64 {
 
 fn counted_write_amplification(profile: &Profile) -> f64 {
     let geometry = profile.layout().geometry(profile.logical_pages());
-    let settings = counting::Settings {
+    let settings = counting::CountingSettings {
         geometry,
         placement: Spec::parse("none").unwrap(),
         victim: Spec::parse(&profile.ftl.victim).unwrap(),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use drive::{Endless, profile, run, settings};
 use ssd::drive::load::Pace;
 use ssd::drive::profile::{Profile, parse};
-use ssd::drive::run::{Settings, simulate};
+use ssd::drive::run::{RunSettings, simulate};
 use ssd::drive::state::State;
 use units::{IoOp, IoRequest, Progress, VecRequests};
 
@@ -33,7 +33,7 @@ fn four_planes(changes: &[(&str, &str)]) -> Profile {
 fn requests_that_end_together_with_the_warm_up_are_not_lost() {
     // A trim takes no time here, so that all of them end in one step.
     let warm_up =
-        Settings { warm_up_requests: 3, ..settings(&profile(&[]), State::Filled, 32, u64::MAX) };
+        RunSettings { warm_up_requests: 3, ..settings(&profile(&[]), State::Filled, 32, u64::MAX) };
     let outcome = run(&warm_up, all_at_once((0..20).map(|_| IoOp::Trim)));
     assert_eq!(outcome.requests, 17);
     assert_eq!(outcome.flows[0].requests, 17);
@@ -42,7 +42,7 @@ fn requests_that_end_together_with_the_warm_up_are_not_lost() {
 #[test]
 fn any_number_of_requests_may_wait_behind_a_slow_command() {
     let slow = profile(&[("controller.read_command_us", "1000")]);
-    let open = Settings { pace: Pace::OPEN, ..settings(&slow, State::Filled, 1, u64::MAX) };
+    let open = RunSettings { pace: Pace::OPEN, ..settings(&slow, State::Filled, 1, u64::MAX) };
     let ops = std::iter::once(IoOp::Read).chain((0..300_000).map(|_| IoOp::Trim));
     assert_eq!(run(&open, all_at_once(ops)).requests, 300_001);
 }
@@ -111,7 +111,7 @@ fn a_plane_whose_erase_blocks_have_all_retired_wears_the_drive_out() {
     .to_toml();
     let drive = parse(&text, "the test").unwrap();
     for seed in 0..200 {
-        let worn = Settings { seed, ..settings(&drive, State::Fresh, 8, 100_000) };
+        let worn = RunSettings { seed, ..settings(&drive, State::Fresh, 8, 100_000) };
         let outcome = run(&worn, Endless::random(IoOp::Write, &drive, seed));
         assert!(outcome.worn_out.is_some(), "seed {seed}: {} requests", outcome.requests);
     }

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use placement::{PLACEMENTS, VICTIMS};
 use registry::Spec;
-use ssd::counting::{Settings, Start, simulate};
+use ssd::counting::{CountingSettings, Start, simulate};
 use units::{Geometry, Lpn, PageOp, Progress, VecSource};
 
 const PAGES: u32 = 4000;
@@ -72,7 +72,7 @@ fn pairs() -> BTreeSet<Pair> {
 }
 
 fn measured(operations: &[PageOp], (placement, victim): &Pair) -> (u64, u64) {
-    let settings = Settings {
+    let settings = CountingSettings {
         geometry: Geometry::with_over_provisioning(4096, 8, u64::from(PAGES), 0.4).unwrap(),
         placement: Spec::parse(placement).unwrap(),
         victim: Spec::parse(victim).unwrap(),

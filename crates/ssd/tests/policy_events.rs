@@ -14,7 +14,7 @@ use registry::Spec;
 use ssd::drive::device::{Drive, Submission};
 use ssd::drive::media::Media;
 use ssd::drive::schemes::Scheme;
-use ssd::drive::schemes::page_mapped::{INFO, PageMappedScheme, Settings};
+use ssd::drive::schemes::page_mapped::{INFO, PageMappedScheme, SchemeSettings};
 use ssd::ftl::PageMapped;
 use units::{EraseBlockId, Geometry, IoOp, Lpn, StreamId};
 
@@ -232,7 +232,7 @@ fn written_drive<P: Placement>(
     let context = placement::Context { geometry, seed: 1, page_weights: None };
     let planes = layout.planes() as usize;
     let victims = build_victim(&Spec::parse(victim).unwrap(), &context, planes).unwrap();
-    let settings = Settings {
+    let settings = SchemeSettings {
         args: &INFO.accept(&Spec::parse("page_mapped").unwrap()).unwrap(),
         layout: &layout,
         logical_pages: geometry.logical_pages,

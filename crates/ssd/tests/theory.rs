@@ -6,7 +6,7 @@ use models::{Binning, UpdateSets};
 use rand::{RngExt as _, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use registry::Spec;
-use ssd::counting::{Outcome, Settings, Start, simulate};
+use ssd::counting::{CountingSettings, Outcome, Start, simulate};
 use units::{Geometry, Lpn, PageOp, Progress, VecSource};
 
 const PAGES: u32 = 1 << 17;
@@ -33,7 +33,7 @@ fn k_modal(sets: &[(f64, f64)], updates: usize) -> VecSource {
 }
 
 fn run(sets: &[(f64, f64)], over_provisioning: f64, placement: &str, victim: &str) -> Outcome {
-    let settings = Settings {
+    let settings = CountingSettings {
         geometry: Geometry::with_over_provisioning(4096, 64, u64::from(PAGES), over_provisioning)
             .unwrap(),
         placement: Spec::parse(placement).unwrap(),

@@ -3,10 +3,10 @@
 
 use layers::Stack;
 
-use super::{MOST_READS, Run, read_all};
+use super::{MOST_READS, Running, read_all};
 use crate::{CrashDevice, ErrorPlan, Wrong};
 
-impl Run<'_> {
+impl Running<'_> {
     /// Tries what a power cut now would leave, and goes on as if nothing had happened; or it is for
     /// good.
     pub(super) fn try_cut(&mut self) -> Result<(), Wrong> {

@@ -5,20 +5,20 @@ use std::collections::VecDeque;
 use slab::Slab;
 use units::IoOp;
 
-use super::gathered::Run;
-use crate::{Actions, Command, Data, Limits, Part};
+use super::gathered::FrontierRun;
+use crate::{Actions, Command, Data, Limits, ParentPart};
 
 /// What a command below is for.
 #[derive(Debug)]
 pub(super) enum Op {
     /// A part of what the host reads.
-    Read { part: Part, segment: u32 },
+    Read { part: ParentPart, segment: u32 },
     /// A page of which the host writes a part.
     Fill { write: usize, lpn: u32, ppn: u32 },
     /// Survivors of a victim, from this one on.
     Move { number: usize, pages: usize, tries: u32 },
     /// Pages of data.
-    Pages { run: Run, turn: u8 },
+    Pages { run: FrontierRun, turn: u8 },
     /// A trim of a segment that is durably empty.
     Trim { segment: u32 },
     /// Summaries or tables.
@@ -116,7 +116,7 @@ impl Below {
     }
 
     /// Pages of data that are under way or wait.
-    pub fn runs(&self) -> impl Iterator<Item = &Run> {
+    pub fn runs(&self) -> impl Iterator<Item = &FrontierRun> {
         self.ops
             .iter()
             .filter_map(|(_, op)| if let Op::Pages { run, .. } = op { Some(run) } else { None })

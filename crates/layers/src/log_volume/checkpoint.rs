@@ -13,8 +13,8 @@ use units::{IoOp, Lpn};
 
 use super::below::Op;
 use super::disk::{NOWHERE, Root, make_table};
-use super::layout::Layout;
-use super::settings::Settings;
+use super::layout::VolumeLayout;
+use super::settings::VolumeSettings;
 use super::volume::LogVolume;
 use crate::{Actions, Data};
 
@@ -51,7 +51,7 @@ pub(super) struct Checkpoint {
 }
 
 impl Checkpoint {
-    pub fn new(layout: &Layout, settings: &Settings, root: Root) -> Self {
+    pub fn new(layout: &VolumeLayout, settings: &VolumeSettings, root: Root) -> Self {
         let auto = (64 * u64::from(layout.tables) * u64::from(layout.page_bytes)).max(64 << 20);
         Self {
             root,
@@ -65,12 +65,12 @@ impl Checkpoint {
     }
 
     #[inline]
-    pub fn page_changed(&mut self, layout: &Layout, lpn: u32) {
+    pub fn page_changed(&mut self, layout: &VolumeLayout, lpn: u32) {
         self.changed[(lpn / layout.lpns_per_table()) as usize] = true;
     }
 
     #[inline]
-    pub fn segment_changed(&mut self, layout: &Layout, segment: u32) {
+    pub fn segment_changed(&mut self, layout: &VolumeLayout, segment: u32) {
         self.changed[(layout.map_tables + segment / layout.segments_per_table()) as usize] = true;
     }
 

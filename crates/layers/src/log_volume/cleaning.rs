@@ -9,8 +9,8 @@ use ssd::ftl::{Cleaning, PageMapped};
 use units::{EraseBlockId, IoOp, Ppn};
 
 use super::below::Op;
-use super::layout::Layout;
-use super::settings::Settings;
+use super::layout::VolumeLayout;
+use super::settings::VolumeSettings;
 use super::volume::LogVolume;
 use crate::{Actions, Data, Failure, Limits};
 
@@ -45,8 +45,8 @@ pub(super) struct Cleaner {
 
 impl Cleaner {
     pub fn new<P: Placement>(
-        layout: &Layout,
-        settings: &Settings,
+        layout: &VolumeLayout,
+        settings: &VolumeSettings,
         ftl: &PageMapped<P, AnyVictim>,
         below: Limits,
     ) -> Self {

@@ -13,7 +13,7 @@ use units::{EraseBlockId, IoOp, StreamId};
 
 use super::below::Op;
 use super::disk::{Entry, Root, SummaryHead, encode_summary};
-use super::layout::Layout;
+use super::layout::VolumeLayout;
 use super::volume::LogVolume;
 use crate::{Actions, Data};
 
@@ -52,7 +52,7 @@ pub(super) struct Log {
 }
 
 impl Log {
-    pub fn new(layout: &Layout, root: &Root) -> Self {
+    pub fn new(layout: &VolumeLayout, root: &Root) -> Self {
         Self {
             entries: Vec::new(),
             next: root.durable,

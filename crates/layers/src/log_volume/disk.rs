@@ -5,7 +5,7 @@
 use bytes::{Buf, BufMut};
 use twox_hash::XxHash3_64;
 
-use super::layout::Layout;
+use super::layout::VolumeLayout;
 
 pub(super) const SUPERBLOCK_BYTES: usize = 64;
 pub(super) const ROOT_HEADER_BYTES: usize = 72;
@@ -318,7 +318,7 @@ impl Segment {
 
 /// The page `index` of the tables of a map and segments, made by asking for each.
 pub(super) fn make_table(
-    layout: &Layout,
+    layout: &VolumeLayout,
     volume: u64,
     number: u64,
     index: u32,

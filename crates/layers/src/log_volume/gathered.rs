@@ -4,13 +4,13 @@ use placement::Placement;
 use units::{EraseBlockId, StreamId};
 
 use super::below::Op;
-use super::layout::Layout;
+use super::layout::VolumeLayout;
 use super::volume::LogVolume;
 use crate::{Actions, Data};
 
 /// Pages that follow each other at the frontier of a stream.
 #[derive(Debug, Default)]
-pub(super) struct Run {
+pub(super) struct FrontierRun {
     first: u32,
     pages: u32,
     data: Data,
@@ -18,7 +18,7 @@ pub(super) struct Run {
     write: Option<usize>,
 }
 
-impl Run {
+impl FrontierRun {
     pub const fn first(&self) -> u32 {
         self.first
     }
@@ -39,7 +39,7 @@ impl Run {
 /// Pages gathered for the frontier of each stream.
 #[derive(Debug)]
 pub(super) struct Gathered {
-    runs: Vec<Run>,
+    runs: Vec<FrontierRun>,
     /// Streams with gathered pages that the present step began or added to.
     touched: Vec<u16>,
     /// What writes are aligned to, in bytes; without, a step sends what it gathered.
@@ -49,7 +49,7 @@ pub(super) struct Gathered {
 
 impl Gathered {
     pub fn new(streams: usize, align_bytes: Option<u32>, most_bytes: u32) -> Self {
-        let runs = (0..streams).map(|_| Run::default()).collect();
+        let runs = (0..streams).map(|_| FrontierRun::default()).collect();
         Self { runs, touched: Vec::new(), align_bytes, most_bytes }
     }
 
@@ -70,7 +70,7 @@ impl Gathered {
     /// run is whole now.
     fn add(
         &mut self,
-        layout: &Layout,
+        layout: &VolumeLayout,
         stream: StreamId,
         ppn: u32,
         data: Data,
@@ -79,7 +79,7 @@ impl Gathered {
         let run = &mut self.runs[stream.index()];
         let is_first = run.pages == 0;
         if is_first {
-            *run = Run { first: ppn, pages: 1, data, write };
+            *run = FrontierRun { first: ppn, pages: 1, data, write };
             self.touched.push(stream.0 as u16);
         } else {
             assert!(
@@ -99,7 +99,7 @@ impl Gathered {
         (is_first, is_last_of_segment || is_longest || is_aligned)
     }
 
-    fn take(&mut self, stream: StreamId) -> Option<Run> {
+    fn take(&mut self, stream: StreamId) -> Option<FrontierRun> {
         let run = std::mem::take(&mut self.runs[stream.index()]);
         (run.pages > 0).then_some(run)
     }

@@ -11,7 +11,7 @@ use super::below::Op;
 use super::commit::Waiter;
 use super::disk::{Entry, NOWHERE, checksum};
 use super::volume::LogVolume;
-use crate::{Actions, Command, Data, Failure, Gather, Part};
+use crate::{Actions, Command, Data, Failure, Gather, ParentPart};
 
 /// A command that waits for room.
 #[derive(Debug)]
@@ -126,7 +126,7 @@ impl Host {
     /// A read of the host, or a part of it, has ended.
     pub fn read_ended(
         &mut self,
-        part: Part,
+        part: ParentPart,
         outcome: Result<Data, Failure>,
         actions: &mut Actions,
     ) {
@@ -148,7 +148,7 @@ impl Host {
 }
 
 /// A piece of what the host reads.
-enum Piece {
+enum ReadPiece {
     Here(Data),
     Below { ppn: u32, offset: u64, length: u32 },
 }
@@ -158,23 +158,24 @@ impl<P: Placement> LogVolume<P> {
     /// below.
     pub fn read(&mut self, command: &Command, actions: &mut Actions) {
         let bytes = command.offset..command.end();
-        let mut pieces: Vec<Piece> = Vec::new();
+        let mut pieces: Vec<ReadPiece> = Vec::new();
         for lpn in self.layout.pages_of(&bytes) {
             let within = self.layout.within(&bytes, lpn);
             let length = within.end - within.start;
             let Some(ppn) = self.ftl.lookup(Lpn(lpn)) else {
                 self.counted.unmapped_reads += 1;
-                pieces.push(Piece::Here(self.zeros(length)));
+                pieces.push(ReadPiece::Here(self.zeros(length)));
                 continue;
             };
             if let Some(data) = self.in_memory(ppn.0) {
-                pieces.push(Piece::Here(data.slice(within.start as usize..within.end as usize)));
+                pieces
+                    .push(ReadPiece::Here(data.slice(within.start as usize..within.end as usize)));
                 continue;
             }
             let at = self.layout.page(ppn.0) + within.start;
             match pieces.last_mut() {
                 // Not beyond the segment, for which the read is counted.
-                Some(Piece::Below { ppn: first, offset, length: before })
+                Some(ReadPiece::Below { ppn: first, offset, length: before })
                     if *offset + u64::from(*before) == at
                         && *first / self.layout.pages_per_segment
                             == ppn.0 / self.layout.pages_per_segment
@@ -183,15 +184,17 @@ impl<P: Placement> LogVolume<P> {
                 {
                     *before += length as u32;
                 }
-                _ => pieces.push(Piece::Below { ppn: ppn.0, offset: at, length: length as u32 }),
+                _ => {
+                    pieces.push(ReadPiece::Below { ppn: ppn.0, offset: at, length: length as u32 });
+                }
             }
         }
         let parent = self.host.reads.begin(command.id, pieces.len() as u32);
         for (place, piece) in (0..).zip(pieces) {
             let part = Gather::part(parent, place);
             match piece {
-                Piece::Here(data) => self.host.reads.ended(part, Ok(data), actions),
-                Piece::Below { ppn, offset, length } => {
+                ReadPiece::Here(data) => self.host.reads.ended(part, Ok(data), actions),
+                ReadPiece::Below { ppn, offset, length } => {
                     let segment = self.layout.segment_of(ppn);
                     self.segments.pin(segment);
                     self.below.send(
@@ -495,9 +498,9 @@ mod tests {
     use ssd::ftl::PageMapped;
     use units::EraseBlockId;
 
-    use super::super::layout::Layout;
+    use super::super::layout::VolumeLayout;
     use super::super::recovery::Recovered;
-    use super::super::settings::Settings;
+    use super::super::settings::VolumeSettings;
     use super::*;
     use crate::{Facts, Layer, Limits, Reply};
 
@@ -508,9 +511,9 @@ mod tests {
             Spec::parse("log_volume(page=1Ki,segment=4Ki,over_provisioning=60%,summary_pages=8)")
                 .unwrap();
         let args = super::super::ENTRY.info.accept(&spec).unwrap();
-        let settings = Settings::read(&args, &Facts::default()).unwrap();
+        let settings = VolumeSettings::read(&args, &Facts::default()).unwrap();
         let below = Limits { capacity_bytes: 64 << 10, sector_bytes: 512, most_bytes: 16 << 10 };
-        let layout = Layout::plan(&settings, below).unwrap();
+        let layout = VolumeLayout::plan(&settings, below).unwrap();
         let context = Context { geometry: layout.geometry(), seed: 1, page_weights: None };
         let victims =
             placement::build_victim(&Spec::parse("greedy").unwrap(), &context, 1).unwrap();

@@ -9,7 +9,7 @@ use super::disk::{
     MAP_ENTRY_BYTES, ROOT_HEADER_BYTES, SEGMENT_ENTRY_BYTES, SUMMARY_ENTRY_BYTES,
     SUMMARY_HEADER_BYTES, TABLE_HEADER_BYTES,
 };
-use super::settings::Settings;
+use super::settings::VolumeSettings;
 use crate::{LayerError, Limits};
 
 /// Page numbers have the highest bit for other purposes, and a few values there are words.
@@ -19,7 +19,7 @@ const MOST_PAGES_PER_SEGMENT: u64 = 32_768;
 /// The sizes that a superblock tells, and what follows from them. Offsets are in bytes from the
 /// start of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct VolumeLayout {
     pub page_bytes: u32,
     pub pages_per_segment: u32,
     pub segments: u32,
@@ -38,7 +38,7 @@ pub(super) struct Layout {
     pub data_at: u64,
 }
 
-impl Layout {
+impl VolumeLayout {
     /// What follows from the sizes. All are above 0 and within their limits.
     pub fn of(
         page_bytes: u32,
@@ -75,7 +75,7 @@ impl Layout {
     }
 
     /// The largest volume that a device holds.
-    pub fn plan(settings: &Settings, below: Limits) -> Result<Self, LayerError> {
+    pub fn plan(settings: &VolumeSettings, below: Limits) -> Result<Self, LayerError> {
         let page = u64::from(settings.page_bytes);
         let refused = |reason: String| LayerError::Refused { layer: NAME, reason };
         if !page.is_multiple_of(u64::from(below.sector_bytes))

@@ -50,9 +50,9 @@ use placement::{BuildError, Context, Placement, PlacementVisitor, build_victim, 
 use registry::{Info, Spec, find};
 use ssd::ftl::{PageMapped, Remains};
 
-use self::layout::Layout;
+use self::layout::VolumeLayout;
 use self::recovery::Recovered;
-use self::settings::{PARAMS, Settings};
+use self::settings::{PARAMS, VolumeSettings};
 use self::volume::LogVolume;
 use crate::{Counter, Entry, Layer, LayerError, Limits, Making, Opened, Store};
 
@@ -102,8 +102,8 @@ pub(super) static ENTRY: Entry = Entry {
 };
 
 fn format(making: &Making<'_>, store: &mut Store<'_>) -> Result<(), LayerError> {
-    let settings = Settings::read(making.args, making.facts)?;
-    let layout = Layout::plan(&settings, store.limits())?;
+    let settings = VolumeSettings::read(making.args, making.facts)?;
+    let layout = VolumeLayout::plan(&settings, store.limits())?;
     // Whether the policies fit is known before anything is written.
     let empty = Recovered::empty(layout);
     make(empty, &settings, making.seed, store.limits())?;
@@ -111,12 +111,12 @@ fn format(making: &Making<'_>, store: &mut Store<'_>) -> Result<(), LayerError> 
 }
 
 fn open(making: &Making<'_>, store: &mut Store<'_>) -> Opened {
-    let settings = Settings::read(making.args, making.facts)?;
+    let settings = VolumeSettings::read(making.args, making.facts)?;
     let recovered = recovery::recover(store)?;
     make(recovered, &settings, making.seed, store.limits())
 }
 
-fn make(recovered: Recovered, settings: &Settings, seed: u64, below: Limits) -> Opened {
+fn make(recovered: Recovered, settings: &VolumeSettings, seed: u64, below: Limits) -> Opened {
     let refused = |error: BuildError| match error {
         BuildError::Spec(error) => LayerError::Spec(error),
         error => LayerError::Refused {
@@ -132,7 +132,7 @@ fn make(recovered: Recovered, settings: &Settings, seed: u64, below: Limits) -> 
 /// Makes the volume for the placement policy that was asked for.
 struct MakeVolume<'a> {
     recovered: Recovered,
-    settings: &'a Settings,
+    settings: &'a VolumeSettings,
     context: Context<'a>,
     below: Limits,
 }

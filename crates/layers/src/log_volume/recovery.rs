@@ -9,8 +9,8 @@ use super::disk::{
     Entry, NOWHERE, Root, SUPERBLOCK_BYTES, Segment, Superblock, checksum, decode_summary,
     decode_table, make_table,
 };
-use super::layout::Layout;
-use super::settings::Settings;
+use super::layout::VolumeLayout;
+use super::settings::VolumeSettings;
 use crate::{LayerError, Store};
 
 /// Pages that are read or written at once.
@@ -18,7 +18,7 @@ const AT_ONCE: usize = 64;
 
 /// All that is known of a volume that was opened.
 pub(super) struct Recovered {
-    pub layout: Layout,
+    pub layout: VolumeLayout,
     pub volume: u64,
     /// The root that opens this life; it is durable.
     pub root: Root,
@@ -32,7 +32,7 @@ pub(super) struct Recovered {
 
 impl Recovered {
     /// A volume that holds nothing.
-    pub fn empty(layout: Layout) -> Self {
+    pub fn empty(layout: VolumeLayout) -> Self {
         let root = Root {
             number: 1,
             epoch: 0,
@@ -62,8 +62,8 @@ impl Recovered {
 
 /// Writes an empty volume.
 pub(super) fn format(
-    settings: &Settings,
-    layout: &Layout,
+    settings: &VolumeSettings,
+    layout: &VolumeLayout,
     seed: u64,
     store: &mut Store<'_>,
 ) -> Result<(), LayerError> {
@@ -101,7 +101,8 @@ pub(super) fn format(
     };
     write_root(layout, volume, &root, store)?;
     let mut page = vec![0; layout.page_bytes as usize];
-    let Layout { page_bytes, pages_per_segment, segments, logical_pages, ring_pages, .. } = *layout;
+    let VolumeLayout { page_bytes, pages_per_segment, segments, logical_pages, ring_pages, .. } =
+        *layout;
     Superblock { volume, page_bytes, pages_per_segment, segments, logical_pages, ring_pages }
         .encode(&mut page);
     store.write(0, &page)?;
@@ -111,7 +112,7 @@ pub(super) fn format(
 
 #[allow(clippy::too_many_arguments)]
 fn write_tables(
-    layout: &Layout,
+    layout: &VolumeLayout,
     volume: u64,
     number: u64,
     indices: &[u32],
@@ -135,7 +136,7 @@ fn write_tables(
 }
 
 fn write_root(
-    layout: &Layout,
+    layout: &VolumeLayout,
     volume: u64,
     root: &Root,
     store: &mut Store<'_>,
@@ -163,14 +164,21 @@ pub(super) fn recover(store: &mut Store<'_>) -> Result<Recovered, LayerError> {
     let found = Superblock::decode(&bytes).map_err(unformatted)?;
     let Superblock { volume, page_bytes, pages_per_segment, segments, logical_pages, ring_pages } =
         found;
-    if !Layout::is_sound(page_bytes, pages_per_segment, segments, logical_pages, ring_pages, limits)
-    {
+    if !VolumeLayout::is_sound(
+        page_bytes,
+        pages_per_segment,
+        segments,
+        logical_pages,
+        ring_pages,
+        limits,
+    ) {
         return Err(unformatted(format!(
             "its superblock tells of a volume that is none, or does not fit {} bytes",
             limits.capacity_bytes
         )));
     }
-    let layout = Layout::of(page_bytes, pages_per_segment, segments, logical_pages, ring_pages);
+    let layout =
+        VolumeLayout::of(page_bytes, pages_per_segment, segments, logical_pages, ring_pages);
     let old = newest_root(&layout, volume, store)?;
     let mut replay = Replay::from(&layout, volume, &old, store)?;
     replay.run(&old, store)?;
@@ -202,7 +210,11 @@ pub(super) fn recover(store: &mut Store<'_>) -> Result<Recovered, LayerError> {
     Ok(Recovered { layout, volume, root, map, segments, clock, lost_pages: lost })
 }
 
-fn newest_root(layout: &Layout, volume: u64, store: &mut Store<'_>) -> Result<Root, LayerError> {
+fn newest_root(
+    layout: &VolumeLayout,
+    volume: u64,
+    store: &mut Store<'_>,
+) -> Result<Root, LayerError> {
     let mut newest: Option<Root> = None;
     let mut bytes = vec![0; layout.root_bytes()];
     for slot in 0..2 {
@@ -224,7 +236,7 @@ fn newest_root(layout: &Layout, volume: u64, store: &mut Store<'_>) -> Result<Ro
 
 /// The state at a checkpoint, and what is made of it entry by entry.
 struct Replay<'a> {
-    layout: &'a Layout,
+    layout: &'a VolumeLayout,
     volume: u64,
     map: Vec<u32>,
     segments: Vec<Segment>,
@@ -242,7 +254,7 @@ struct Replay<'a> {
 
 impl<'a> Replay<'a> {
     fn from(
-        layout: &'a Layout,
+        layout: &'a VolumeLayout,
         volume: u64,
         root: &Root,
         store: &mut Store<'_>,

@@ -104,7 +104,7 @@ pub(super) const PARAMS: &[Param] = &[
 
 /// The parameters, read.
 #[derive(Clone, Debug)]
-pub(super) struct Settings {
+pub(super) struct VolumeSettings {
     pub page_bytes: u32,
     pub segment_bytes: u64,
     pub over_provisioning: f64,
@@ -126,7 +126,7 @@ pub(super) struct Settings {
     pub is_filled: bool,
 }
 
-impl Settings {
+impl VolumeSettings {
     pub fn read(args: &Args, facts: &Facts) -> Result<Self, LayerError> {
         let page_bytes = args.integer("page") as u32;
         if !page_bytes.is_power_of_two() {

@@ -11,10 +11,10 @@ use super::cleaning::Cleaner;
 use super::commit::{Commit, Log};
 use super::gathered::Gathered;
 use super::intake::Host;
-use super::layout::Layout;
+use super::layout::VolumeLayout;
 use super::recovery::Recovered;
 use super::segments::Segments;
-use super::settings::Settings;
+use super::settings::VolumeSettings;
 use crate::{Actions, Command, Data, Failure, Layer, Limits, Reply, Signal};
 
 /// What was counted, in the order of [`super::COUNTERS`].
@@ -60,10 +60,10 @@ impl Activity {
 
 /// A log-structured volume with a placement policy: its parts, each of which keeps what is its own.
 pub(super) struct LogVolume<P> {
-    pub layout: Layout,
+    pub layout: VolumeLayout,
     /// The identity, which all checksums begin with.
     pub volume: u64,
-    pub settings: Settings,
+    pub settings: VolumeSettings,
     pub ftl: PageMapped<P, AnyVictim>,
     pub segments: Segments,
     pub host: Host,
@@ -83,7 +83,7 @@ pub(super) struct LogVolume<P> {
 impl<P: Placement> LogVolume<P> {
     pub fn new(
         recovered: Recovered,
-        settings: Settings,
+        settings: VolumeSettings,
         below: Limits,
         ftl: PageMapped<P, AnyVictim>,
     ) -> Self {

@@ -11,7 +11,7 @@ const AHEAD: usize = 16;
 
 /// Sectors of a held write that are to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct HeldPart {
     /// First sector.
     pub start: u64,
     /// The one behind the last.
@@ -24,7 +24,7 @@ pub struct Part {
 
 /// One command of the batch: a part, some of one, or several that lie side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct BatchCommand {
     /// First sector.
     pub start: u64,
     /// The one behind the last.
@@ -35,7 +35,7 @@ pub struct Piece {
     last: u32,
 }
 
-impl Piece {
+impl BatchCommand {
     /// Whether it shares sectors with a range.
     pub const fn overlaps(&self, start: u64, end: u64) -> bool {
         self.start < end && start < self.end
@@ -52,9 +52,9 @@ pub struct Batch {
     /// Number of the last command that it covers.
     pub sealed: u64,
     /// Commands below that were not replied to.
-    pub outstanding: Vec<Piece>,
+    pub outstanding: Vec<BatchCommand>,
     /// What is to be written.
-    pub parts: Vec<Part>,
+    pub parts: Vec<HeldPart>,
     /// The part that comes next, and the first of its sectors that does; 0 is its first.
     next: usize,
     at: u64,
@@ -91,7 +91,7 @@ impl Batch {
 
     /// The next command, not yet taken. What newer commands went past is left out on the way;
     /// `void` counts its sectors.
-    pub fn peek(&mut self, held: &mut Held, cuts: &Cuts, void: &mut u64) -> Option<Piece> {
+    pub fn peek(&mut self, held: &mut Held, cuts: &Cuts, void: &mut u64) -> Option<BatchCommand> {
         if self.next >= self.loaded {
             self.loaded = (self.next + AHEAD).min(self.parts.len());
             held.load_parts(&self.parts[self.next..self.loaded]);
@@ -109,7 +109,7 @@ impl Batch {
                 (self.next, self.at) = (self.next + 1, 0);
                 continue;
             }
-            let mut piece = Piece {
+            let mut piece = BatchCommand {
                 start,
                 end: end.min(start + self.most_sectors),
                 first: self.next as u32,
@@ -122,7 +122,7 @@ impl Batch {
         }
     }
 
-    fn lengthen(&self, piece: &mut Piece, held: &Held, cuts: &Cuts) {
+    fn lengthen(&self, piece: &mut BatchCommand, held: &Held, cuts: &Cuts) {
         let furthest = piece.start + self.most_sectors;
         while piece.end == self.parts[piece.last as usize].end && piece.end < furthest {
             let Some(part) =
@@ -140,7 +140,7 @@ impl Batch {
     }
 
     /// The command is sent.
-    pub fn take(&mut self, piece: Piece) {
+    pub fn take(&mut self, piece: BatchCommand) {
         (self.next, self.at) = (piece.last as usize, piece.end);
         if self.parts[self.next].end == piece.end {
             (self.next, self.at) = (self.next + 1, 0);
@@ -149,7 +149,7 @@ impl Batch {
     }
 
     /// What it writes.
-    pub fn data(&self, piece: Piece, held: &Held) -> Data {
+    pub fn data(&self, piece: BatchCommand, held: &Held) -> Data {
         let mut data = Data::Absent;
         for part in &self.parts[piece.first as usize..=piece.last as usize] {
             data.append(held.data(
@@ -162,7 +162,7 @@ impl Batch {
     }
 
     /// It is written below: what it held is read there from now on.
-    pub fn written(&mut self, piece: Piece, held: &mut Held) {
+    pub fn written(&mut self, piece: BatchCommand, held: &mut Held) {
         self.outstanding.retain(|other| *other != piece);
         for number in piece.first as usize..=piece.last as usize {
             let part = self.parts[number];

@@ -3,7 +3,7 @@
 use units::Nanos;
 
 use crate::Facts;
-use crate::facts::Piece;
+use crate::facts::EquationPiece;
 
 /// Time of a write by its length.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,7 +13,7 @@ pub enum Estimate {
     /// Any write takes as long.
     Constant(Nanos),
     /// By a performance equation.
-    Equation(Vec<Piece>),
+    Equation(Vec<EquationPiece>),
     /// Its share of a write of a fixed length, into which it is gathered.
     Share {
         /// Time of that write over its bytes.
@@ -23,12 +23,12 @@ pub enum Estimate {
 
 impl Estimate {
     /// Writes that are sent as they are.
-    pub fn of_writes(pieces: &[Piece]) -> Self {
+    pub fn of_writes(pieces: &[EquationPiece]) -> Self {
         if pieces.is_empty() { Self::Unknown } else { Self::Equation(pieces.to_vec()) }
     }
 
     /// Writes that are gathered into ones of `gathered_bytes`.
-    pub fn of_gathered(pieces: &[Piece], gathered_bytes: u32) -> Self {
+    pub fn of_gathered(pieces: &[EquationPiece], gathered_bytes: u32) -> Self {
         Facts::write_time(pieces, u64::from(gathered_bytes)).map_or(Self::Unknown, |time_ns| {
             Self::Share { byte_ns: time_ns as f64 / f64::from(gathered_bytes) }
         })

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use slab::Slab;
 use units::Nanos;
 
-use super::batch::Part;
+use super::batch::HeldPart;
 use super::blocks::{Blocks, NONE};
 use super::estimate::Estimate;
 use super::records::{Record, Records};
@@ -30,14 +30,14 @@ pub enum Order {
 
 /// The newest writes of a block's sectors, where they are not all of one.
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct BlockWrites {
     block: u64,
     newest: [u32; BLOCK as usize],
 }
 
 /// Sectors in a row that are in one held write, or in none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct SectorRun {
     /// First sector.
     pub start: u64,
     /// The one behind the last.
@@ -57,14 +57,14 @@ pub struct Held {
     estimate: Option<Estimate>,
     /// Each block of which something is held.
     blocks: Blocks,
-    slots: Slab<Slot>,
+    slots: Slab<BlockWrites>,
     /// Blocks of the window, where writes are merged: some more than once, and some of which
     /// nothing is held any more.
     listed: Vec<u64>,
     /// How many of these there may be.
     stale: usize,
     /// Writes of the window in their order, where they are not.
-    window: Vec<Part>,
+    window: Vec<HeldPart>,
     order: Option<Order>,
     /// Merged writes that lie side by side come out together.
     joins: bool,
@@ -76,7 +76,7 @@ pub struct Held {
     sectors: u64,
     merged_sectors: u64,
     /// For putting a batch in order.
-    scratch: Vec<Part>,
+    scratch: Vec<HeldPart>,
 }
 
 impl Held {
@@ -148,7 +148,7 @@ impl Held {
         self.sectors += u64::from(sectors);
         self.cost_ns += self.cost_ns_of(length);
         if self.order.is_none() {
-            self.window.push(Part {
+            self.window.push(HeldPart {
                 start,
                 end: start + u64::from(sectors),
                 left: sectors,
@@ -186,7 +186,7 @@ impl Held {
         } else {
             let mut newest = before;
             newest[from..to].fill(record);
-            let slot = self.slots.insert(Slot { block, newest }) as u32;
+            let slot = self.slots.insert(BlockWrites { block, newest }) as u32;
             self.blocks.set(place, block, slot | MIXED);
         }
         let mut at = from;
@@ -275,10 +275,10 @@ impl Held {
     }
 
     /// Where sectors are: runs in ascending order.
-    pub fn find(&self, start: u64, end: u64, runs: &mut Vec<Run>) {
+    pub fn find(&self, start: u64, end: u64, runs: &mut Vec<SectorRun>) {
         runs.clear();
         if self.blocks.is_empty() {
-            runs.push(Run { start, end, record: None });
+            runs.push(SectorRun { start, end, record: None });
             return;
         }
         for block in start / BLOCK..end.div_ceil(BLOCK) {
@@ -289,7 +289,7 @@ impl Held {
                     (block * BLOCK + place as u64, (*record != NONE).then_some(*record));
                 match runs.last_mut() {
                     Some(run) if run.record == record => run.end = sector + 1,
-                    _ => runs.push(Run { start: sector, end: sector + 1, record }),
+                    _ => runs.push(SectorRun { start: sector, end: sector + 1, record }),
                 }
             }
         }
@@ -397,7 +397,7 @@ impl Held {
         } else if value & MIXED != 0 {
             self.slots[(value & !MIXED) as usize].newest = newest;
         } else if newest != [value; BLOCK as usize] {
-            let slot = self.slots.insert(Slot { block, newest }) as u32;
+            let slot = self.slots.insert(BlockWrites { block, newest }) as u32;
             self.blocks.set(place, block, slot | MIXED);
         }
     }
@@ -422,7 +422,7 @@ impl Held {
     /// Closes the window after command `number`, and gives its writes in the order in which they
     /// are to be written: as they came, or merged and in the order that is set. No batch is being
     /// written.
-    pub fn seal(&mut self, number: u64, parts: &mut Vec<Part>) {
+    pub fn seal(&mut self, number: u64, parts: &mut Vec<HeldPart>) {
         parts.clear();
         self.sealed = number;
         self.cost_ns = 0;
@@ -449,7 +449,7 @@ impl Held {
         }
     }
 
-    fn seal_mixed(&mut self, block: u64, value: u32, parts: &mut Vec<Part>) {
+    fn seal_mixed(&mut self, block: u64, value: u32, parts: &mut Vec<HeldPart>) {
         let newest = self.newest(value);
         let mut at = 0;
         while at < newest.len() {
@@ -463,7 +463,7 @@ impl Held {
 
     /// Puts sectors of a write behind the batch.
     #[inline]
-    fn seal_run(&mut self, start: u64, sectors: u32, record: u32, parts: &mut Vec<Part>) {
+    fn seal_run(&mut self, start: u64, sectors: u32, record: u32, parts: &mut Vec<HeldPart>) {
         match parts.last_mut() {
             Some(part) if part.record == record && part.end == start => {
                 part.end += u64::from(sectors);
@@ -471,7 +471,12 @@ impl Held {
             }
             _ => {
                 self.records[record].uses += 1;
-                parts.push(Part { start, end: start + u64::from(sectors), left: sectors, record });
+                parts.push(HeldPart {
+                    start,
+                    end: start + u64::from(sectors),
+                    left: sectors,
+                    record,
+                });
             }
         }
     }
@@ -491,7 +496,7 @@ impl Held {
     }
 
     /// The same for parts of a batch that come next.
-    pub fn load_parts(&self, parts: &[Part]) {
+    pub fn load_parts(&self, parts: &[HeldPart]) {
         let mut sum = 0;
         for part in parts {
             sum ^= self.blocks.touch(part.start / BLOCK);
@@ -501,8 +506,8 @@ impl Held {
     }
 
     /// Parts that are joined stay together, at the place of the first write among them.
-    fn order_by_arrival(&mut self, parts: &mut Vec<Part>) {
-        let mut rows: Vec<(u64, &[Part])> = parts
+    fn order_by_arrival(&mut self, parts: &mut Vec<HeldPart>) {
+        let mut rows: Vec<(u64, &[HeldPart])> = parts
             .chunk_by(|one, next| self.joins && one.end == next.start)
             .map(|row| {
                 (row.iter().map(|part| self.records[part.record].first).min().unwrap_or(0), row)

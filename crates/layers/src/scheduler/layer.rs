@@ -7,11 +7,11 @@ use slab::Slab;
 use units::{IoOp, Nanos};
 
 use super::INFO;
-use super::batch::{Batch, Piece};
+use super::batch::{Batch, BatchCommand};
 use super::cuts::Cuts;
-use super::held::{Held, Run};
-use super::methods::{Settings, Window};
-use crate::{Actions, Command, Data, Failure, Gather, Layer, Limits, Part, Reply, Signal};
+use super::held::{Held, SectorRun};
+use super::methods::{SchedulerSettings, WindowEnd};
+use crate::{Actions, Command, Data, Failure, Gather, Layer, Limits, ParentPart, Reply, Signal};
 
 /// A command of the layer's own, below.
 #[derive(Debug)]
@@ -19,9 +19,9 @@ enum Own {
     /// A read from above as it is: its id.
     Read(u32),
     /// A part of a read.
-    ReadPart(Part),
+    ReadPart(ParentPart),
     /// Of the batch.
-    Piece(Piece),
+    BatchCommand(BatchCommand),
     /// A write with FUA or a trim: its key among those.
     Passing(u32),
     /// A flush for these flushes from above.
@@ -78,7 +78,7 @@ struct Counts {
 
 /// See the module's description.
 pub struct Scheduler {
-    settings: Settings,
+    settings: SchedulerSettings,
     limits: Limits,
     /// Sector of a byte: `byte >> shift`.
     shift: u32,
@@ -91,7 +91,7 @@ pub struct Scheduler {
     waiting: VecDeque<Command>,
     own: Slab<Own>,
     gather: Gather,
-    runs: Vec<Run>,
+    runs: Vec<SectorRun>,
     /// Number of the last command.
     number: u64,
     /// All up to this number is written below.
@@ -110,7 +110,7 @@ pub struct Scheduler {
 
 impl Scheduler {
     /// Holds nothing.
-    pub fn new(settings: Settings, limits: Limits) -> Self {
+    pub fn new(settings: SchedulerSettings, limits: Limits) -> Self {
         let shift = limits.sector_bytes.trailing_zeros();
         Self {
             held: Held::new(
@@ -181,7 +181,7 @@ impl Scheduler {
                 runs.iter().filter(|run| run.record.is_some()).map(|run| run.end - run.start).sum();
             self.counts.memory_read_bytes += sectors << self.shift;
         }
-        let held = |run: &Run, held: &super::held::Held| {
+        let held = |run: &SectorRun, held: &super::held::Held| {
             run.record.map(|record| held.data(record, run.start, run.end))
         };
         match (below, runs.len()) {
@@ -404,7 +404,7 @@ impl Scheduler {
             self.estimated_ns += self.settings.estimate.time_ns(length);
             let data = self.batch.data(piece, &self.held);
             self.batch.take(piece);
-            self.send_range(Own::Piece(piece), IoOp::Write, (start, end), data, actions);
+            self.send_range(Own::BatchCommand(piece), IoOp::Write, (start, end), data, actions);
         }
     }
 
@@ -490,14 +490,14 @@ impl Layer for Scheduler {
             (Own::Read(id), outcome) => actions.reply(id, outcome),
             (Own::ReadPart(part), outcome) => self.gather.ended(part, outcome, actions),
             (Own::Passing(key), outcome) => self.passed(key, outcome, now, actions),
-            (Own::Piece(piece), Ok(_)) => {
+            (Own::BatchCommand(piece), Ok(_)) => {
                 if self.poisoned.is_none() {
                     self.batch.written(piece, &mut self.held);
                     self.pass_waiting(actions);
                     self.run(now, actions);
                 }
             }
-            (Own::Piece(_), Err(failure)) => self.poison(&failure, actions),
+            (Own::BatchCommand(_), Err(failure)) => self.poison(&failure, actions),
             (Own::Flush(above), outcome) => {
                 above.into_iter().for_each(|id| actions.reply(id, outcome.clone()));
                 if let Err(failure) = outcome {
@@ -509,8 +509,8 @@ impl Layer for Scheduler {
 
     fn signal(&mut self, signal: Signal, now: Nanos, actions: &mut Actions) {
         match (signal, self.settings.window) {
-            (Signal::CheckpointBegins, Window::CheckpointBegin)
-            | (Signal::CheckpointEnds, Window::CheckpointEnd) => {
+            (Signal::CheckpointBegins, WindowEnd::CheckpointBegin)
+            | (Signal::CheckpointEnds, WindowEnd::CheckpointEnd) => {
                 self.close(Reason::Checkpoint, now, actions);
             }
             (Signal::Drain, _) => self.close(Reason::Drain, now, actions),

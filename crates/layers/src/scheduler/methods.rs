@@ -32,13 +32,13 @@ pub enum Expansion {
 
 /// What a scheduler is told.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct SchedulerSettings {
     /// If overlapping writes of a window are merged: in which order they are written out.
     pub merging: Option<Order>,
     /// Merged writes that lie side by side become one command.
     pub joins: bool,
     /// What closes the window.
-    pub window: Window,
+    pub window: WindowEnd,
     /// Most bytes held; none if any number may be.
     pub buffer_bytes: Option<u64>,
     /// Longest estimated time of writing out a window.
@@ -53,7 +53,7 @@ pub struct Settings {
 
 /// What closes the window beside FLUSH and the limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Window {
+pub enum WindowEnd {
     /// The end of a checkpoint.
     CheckpointEnd,
     /// The beginning of one.
@@ -146,7 +146,7 @@ pub fn expand(args: &Args) -> Result<Expansion, SpecError> {
 /// # Errors
 /// [`LayerError`] for values that cannot be read, and for a limit of time without anything to
 /// estimate by.
-pub fn settings(making: &Making<'_>) -> Result<Settings, LayerError> {
+pub fn settings(making: &Making<'_>) -> Result<SchedulerSettings, LayerError> {
     let args = making.args;
     let methods = Methods::parse(args.text("methods"))?;
     let time = |key: &str, none: &str| parse_time(INFO.name, key, args.text(key), none);
@@ -162,15 +162,15 @@ pub fn settings(making: &Making<'_>) -> Result<Settings, LayerError> {
             parameter: "write_time",
         });
     }
-    Ok(Settings {
+    Ok(SchedulerSettings {
         merging: methods.coalesces.then(|| {
             if args.text("order") == "arrival" { Order::Arrival } else { Order::Ascending }
         }),
         joins: methods.coalesces && args.text("join") == "yes",
         window: match args.text("window") {
-            "checkpoint_begin" => Window::CheckpointBegin,
-            "flush" => Window::Flush,
-            _ => Window::CheckpointEnd,
+            "checkpoint_begin" => WindowEnd::CheckpointBegin,
+            "flush" => WindowEnd::Flush,
+            _ => WindowEnd::CheckpointEnd,
         },
         buffer_bytes: buffer(args)?,
         flush_time,
@@ -303,8 +303,11 @@ mod tests {
             let error = made(text, &none).unwrap_err();
             assert!(error.contains(part), "{text}: {error}");
         }
-        let piece =
-            |intercept_ns| crate::facts::Piece { to_bytes: 1 << 20, intercept_ns, slope_ns: 1.0 };
+        let piece = |intercept_ns| crate::facts::EquationPiece {
+            to_bytes: 1 << 20,
+            intercept_ns,
+            slope_ns: 1.0,
+        };
         let facts = Facts {
             random_write: vec![piece(8e6)],
             sequential_write: vec![piece(1e5)],

@@ -21,7 +21,7 @@ const LAST_SEQUENCE: u64 = u64::MAX >> 1;
 
 /// Where a slot's header is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
+pub enum HeaderPlace {
     /// In a sector of its own before the page.
     Beside,
     /// In the last bytes of the page, which whoever writes it leaves zero (STABLEBUFFER 2.2).
@@ -38,7 +38,7 @@ pub struct Geometry {
     /// Slots.
     pub slots: u32,
     /// Where a slot's header is.
-    pub layout: Layout,
+    pub layout: HeaderPlace,
     /// First byte of the area, behind the last page that can be addressed from above.
     pub area_offset: u64,
 }
@@ -52,7 +52,7 @@ impl Geometry {
         limits: Limits,
         page_bytes: u32,
         slots: u32,
-        layout: Layout,
+        layout: HeaderPlace,
     ) -> Result<Self, LayerError> {
         let mut geometry =
             Self { sector_bytes: limits.sector_bytes, page_bytes, slots, layout, area_offset: 0 };
@@ -82,8 +82,8 @@ impl Geometry {
     /// Bytes of a slot before its page.
     const fn header_bytes_before(&self) -> u32 {
         match self.layout {
-            Layout::Beside => self.sector_bytes,
-            Layout::Embedded => 0,
+            HeaderPlace::Beside => self.sector_bytes,
+            HeaderPlace::Embedded => 0,
         }
     }
 
@@ -100,8 +100,8 @@ impl Geometry {
     /// Bytes at the end of each page that whoever writes it leaves zero.
     pub const fn reserved_bytes(&self) -> usize {
         match self.layout {
-            Layout::Beside => 0,
-            Layout::Embedded => HEADER_BYTES,
+            HeaderPlace::Beside => 0,
+            HeaderPlace::Embedded => HEADER_BYTES,
         }
     }
 
@@ -123,7 +123,7 @@ impl Geometry {
             return Data::Absent;
         }
         match self.layout {
-            Layout::Beside => {
+            HeaderPlace::Beside => {
                 let mut sector = BytesMut::with_capacity(self.sector_bytes as usize);
                 header.put(XxHash3_64::oneshot(&page.joined().unwrap_or_default()), &mut sector);
                 sector.resize(self.sector_bytes as usize, 0);
@@ -131,7 +131,7 @@ impl Geometry {
                 data.append(page.clone());
                 data
             }
-            Layout::Embedded => {
+            HeaderPlace::Embedded => {
                 let bytes = page.slice(0..self.page_bytes as usize - HEADER_BYTES);
                 let mut whole = BytesMut::with_capacity(self.page_bytes as usize);
                 bytes.pieces().iter().for_each(|piece| whole.extend_from_slice(piece));
@@ -145,8 +145,8 @@ impl Geometry {
     /// The sector of a slot in which its header is.
     pub fn header_sector(&self, slot: u32) -> u64 {
         match self.layout {
-            Layout::Beside => self.slot_offset(slot),
-            Layout::Embedded => {
+            HeaderPlace::Beside => self.slot_offset(slot),
+            HeaderPlace::Embedded => {
                 self.slot_offset(slot) + self.slot_bytes() - u64::from(self.sector_bytes)
             }
         }
@@ -155,8 +155,8 @@ impl Geometry {
     /// What the bytes of a slot hold.
     pub fn slot_content(&self, identity: u64, slot: &[u8]) -> Content {
         let (header, page) = match self.layout {
-            Layout::Beside => (&slot[..HEADER_BYTES], &slot[self.sector_bytes as usize..]),
-            Layout::Embedded => {
+            HeaderPlace::Beside => (&slot[..HEADER_BYTES], &slot[self.sector_bytes as usize..]),
+            HeaderPlace::Embedded => {
                 let (page, header) = slot.split_at(slot.len() - HEADER_BYTES);
                 (header, page)
             }
@@ -258,7 +258,7 @@ impl Superblock {
         let mut sector = Vec::with_capacity(sector_bytes as usize);
         sector.put_slice(&SUPERBLOCK_MAGIC);
         sector.put_u16_le(VERSION);
-        sector.put_u16_le(u16::from(layout == Layout::Embedded));
+        sector.put_u16_le(u16::from(layout == HeaderPlace::Embedded));
         sector.put_u32_le(sector_bytes);
         sector.put_u32_le(page_bytes);
         sector.put_u32_le(slots);
@@ -290,7 +290,8 @@ impl Superblock {
         if after.get_u64_le() != XxHash3_64::oneshot(covered) {
             return Err("its checksum is wrong".to_owned());
         }
-        let layout = if from.get_u16_le() == 0 { Layout::Beside } else { Layout::Embedded };
+        let layout =
+            if from.get_u16_le() == 0 { HeaderPlace::Beside } else { HeaderPlace::Embedded };
         let (sector_bytes, page_bytes, slots) =
             (from.get_u32_le(), from.get_u32_le(), from.get_u32_le());
         let (area_offset, identity) = (from.get_u64_le(), from.get_u64_le());
@@ -321,13 +322,13 @@ mod tests {
     const LIMITS: Limits =
         Limits { capacity_bytes: 1 << 20, sector_bytes: 512, most_bytes: 1 << 16 };
 
-    fn geometry(layout: Layout) -> Geometry {
+    fn geometry(layout: HeaderPlace) -> Geometry {
         Geometry::at_end(LIMITS, 4096, 16, layout).unwrap()
     }
 
     #[test]
     fn a_superblock_is_read_as_it_was_written_and_not_if_a_bit_differs() {
-        for layout in [Layout::Beside, Layout::Embedded] {
+        for layout in [HeaderPlace::Beside, HeaderPlace::Embedded] {
             let superblock = Superblock { identity: 77, geometry: geometry(layout) };
             let sector = superblock.to_sector();
             assert_eq!(Superblock::from_sector(&sector, LIMITS), Ok(superblock));
@@ -346,7 +347,7 @@ mod tests {
 
     #[test]
     fn a_slot_is_read_as_it_was_written_and_not_if_torn_or_of_another_volume() {
-        for layout in [Layout::Beside, Layout::Embedded] {
+        for layout in [HeaderPlace::Beside, HeaderPlace::Embedded] {
             let geometry = geometry(layout);
             let mut page = vec![7; 4096];
             page[4096 - HEADER_BYTES..].fill(0);
@@ -378,14 +379,14 @@ mod tests {
 
     #[test]
     fn the_area_lies_at_the_end_and_pages_before_it() {
-        for layout in [Layout::Beside, Layout::Embedded] {
+        for layout in [HeaderPlace::Beside, HeaderPlace::Embedded] {
             let geometry = geometry(layout);
             assert!(geometry.area_offset.is_multiple_of(4096));
             let end = geometry.slot_offset(15) + geometry.slot_bytes() + 512;
             assert!(end <= LIMITS.capacity_bytes && end + 4096 > LIMITS.capacity_bytes);
         }
         assert!(matches!(
-            Geometry::at_end(LIMITS, 4096, 256, Layout::Embedded),
+            Geometry::at_end(LIMITS, 4096, 256, HeaderPlace::Embedded),
             Err(LayerError::TooSmall { .. })
         ));
     }

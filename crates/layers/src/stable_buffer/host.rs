@@ -3,7 +3,7 @@
 
 use units::IoOp;
 
-use super::layer::{Piece, Sent, StableBuffer};
+use super::layer::{PagePart, Sent, StableBuffer};
 use super::settings::Ack;
 use super::table::NONE;
 use crate::{Actions, Command, Data, Failure, Gather};
@@ -96,7 +96,7 @@ impl StableBuffer {
             } else {
                 let (page, from) = (begin / self.page_bytes(), (begin % self.page_bytes()) as u32);
                 let length = (end - begin) as u32;
-                self.pending.push_back(Piece {
+                self.pending.push_back(PagePart {
                     part,
                     page,
                     from,
@@ -113,7 +113,7 @@ impl StableBuffer {
 
     fn write_past(
         &mut self,
-        part: crate::Part,
+        part: crate::ParentPart,
         range: (u64, u64),
         is_fua: bool,
         data: Data,

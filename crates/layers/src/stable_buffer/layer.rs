@@ -12,14 +12,14 @@ use super::disk::Superblock;
 use super::flusher::Flusher;
 use super::patterns::{Incremental, OnDemand, Recognition};
 use super::sequential::Sequential;
-use super::settings::{Ack, Settings};
+use super::settings::{Ack, BufferSettings};
 use super::table::{NONE, Table};
-use crate::{Actions, Command, Data, Failure, Gather, Layer, Limits, Part, Reply, Signal};
+use crate::{Actions, Command, Data, Failure, Gather, Layer, Limits, ParentPart, Reply, Signal};
 
 /// The part of a host's write that lies in one page.
 #[derive(Debug)]
-pub(super) struct Piece {
-    pub part: Part,
+pub(super) struct PagePart {
+    pub part: ParentPart,
     /// Number of the page on the device.
     pub page: u64,
     /// First byte within the page.
@@ -32,7 +32,7 @@ pub(super) struct Piece {
 /// A piece that waits for its page.
 #[derive(Debug)]
 struct Waiting {
-    piece: Piece,
+    piece: PagePart,
     next: u32,
 }
 
@@ -40,16 +40,16 @@ struct Waiting {
 #[derive(Debug)]
 pub(super) enum Sent {
     /// A host's read, or its trim, of what is not in the buffer.
-    Destination { part: Part },
+    Destination { part: ParentPart },
     /// A host's read of a page in a slot, from byte `from` of the page on.
-    Slot { part: Part, slot: u32, from: u32 },
+    Slot { part: ParentPart, slot: u32, from: u32 },
     /// The page of which a piece replaces a part, from its slot (none if from its destination), to
     /// be written to `slot`.
-    Base { piece: Piece, page: u32, from_slot: u32, slot: u32 },
+    Base { piece: PagePart, page: u32, from_slot: u32, slot: u32 },
     /// A page's write to its slot.
-    Write { part: Part, page: u32, slot: u32, is_fua: bool },
+    Write { part: ParentPart, page: u32, slot: u32, is_fua: bool },
     /// A host's write that goes past the buffer, of the pages from `first` to `last`.
-    Past { part: Part, first: u64, last: u64, is_fua: bool },
+    Past { part: ParentPart, first: u64, last: u64, is_fua: bool },
     /// A flush, and which of those under way it is.
     Flush { cover: u32 },
     /// A page to be flushed is read from its slot.
@@ -65,14 +65,14 @@ pub(super) enum Sent {
 struct Cover {
     slots: Vec<u32>,
     /// Replied to when it is.
-    parts: Vec<Part>,
+    parts: Vec<ParentPart>,
     /// It is the last step of flushing an instance.
     ends_instance: bool,
 }
 
 /// A StableBuffer that was opened.
 pub struct StableBuffer {
-    pub(super) settings: Settings,
+    pub(super) settings: BufferSettings,
     pub(super) superblock: Superblock,
     pub(super) below: Limits,
     pub(super) table: Table,
@@ -86,12 +86,12 @@ pub struct StableBuffer {
     pub(super) gather: Gather,
     sent: Slab<Sent>,
     /// Pieces that wait for a slot, in order.
-    pub(super) pending: VecDeque<Piece>,
+    pub(super) pending: VecDeque<PagePart>,
     waiting: Slab<Waiting>,
     /// Slots whose write was replied to and that no flush covers yet.
     volatile: Vec<u32>,
     /// Writes that are replied to after the next flush.
-    unacknowledged: Vec<Part>,
+    unacknowledged: Vec<ParentPart>,
     covers: Slab<Cover>,
     /// Vectors of covers that ended, to be used again.
     spare: Vec<Cover>,
@@ -103,7 +103,7 @@ pub struct StableBuffer {
 
 impl StableBuffer {
     /// Nothing is in the buffer.
-    pub(super) fn new(settings: Settings, superblock: Superblock, below: Limits) -> Self {
+    pub(super) fn new(settings: BufferSettings, superblock: Superblock, below: Limits) -> Self {
         let slots = superblock.geometry.slots;
         let recognition = if settings.is_incremental {
             Recognition::Incremental(Box::new(Incremental::new(slots, &settings.tuning)))
@@ -157,7 +157,7 @@ impl StableBuffer {
     /// Sends a flush, which covers what was replied to by now.
     pub(super) fn send_flush(
         &mut self,
-        host: Option<Part>,
+        host: Option<ParentPart>,
         ends_instance: bool,
         actions: &mut Actions,
     ) {
@@ -226,7 +226,7 @@ impl StableBuffer {
         }
     }
 
-    fn wait_for_page(&mut self, piece: Piece, page: u32) {
+    fn wait_for_page(&mut self, piece: PagePart, page: u32) {
         let waiting = self.waiting.insert(Waiting { piece, next: NONE }) as u32;
         let page = self.table.page_mut(page);
         match std::mem::replace(&mut page.last_waiting, waiting) {
@@ -252,7 +252,7 @@ impl StableBuffer {
     }
 
     /// A piece has a slot: the rest of its page is read, if there is one, and the whole written.
-    fn begin_write(&mut self, piece: Piece, slot: u32, actions: &mut Actions) {
+    fn begin_write(&mut self, piece: PagePart, slot: u32, actions: &mut Actions) {
         let page = self.table.find_or_add(piece.page);
         self.table.page_mut(page).is_locked = true;
         let from_slot = self.table.page(page).slot;
@@ -284,7 +284,7 @@ impl StableBuffer {
     /// The page of which a piece replaces a part was read.
     fn base_ended(
         &mut self,
-        base: (Piece, u32, u32, u32),
+        base: (PagePart, u32, u32, u32),
         outcome: Result<Data, Failure>,
         actions: &mut Actions,
     ) {
@@ -310,7 +310,7 @@ impl StableBuffer {
         }
     }
 
-    fn write_slot(&mut self, piece: Piece, page: u32, slot: u32, actions: &mut Actions) {
+    fn write_slot(&mut self, piece: PagePart, page: u32, slot: u32, actions: &mut Actions) {
         let header = self.superblock.header(piece.page, self.sequence);
         self.sequence += 1;
         self.table.sent(slot, page);
@@ -336,7 +336,7 @@ impl StableBuffer {
 
     fn write_ended(
         &mut self,
-        write: (Part, u32, u32, bool),
+        write: (ParentPart, u32, u32, bool),
         outcome: Result<Data, Failure>,
         actions: &mut Actions,
     ) {
@@ -360,7 +360,7 @@ impl StableBuffer {
     }
 
     /// Replies to a write that was carried out, now or after the next flush.
-    fn acknowledge(&mut self, part: Part, is_durable: bool, actions: &mut Actions) {
+    fn acknowledge(&mut self, part: ParentPart, is_durable: bool, actions: &mut Actions) {
         if self.settings.ack == Ack::Flush && !is_durable {
             self.unacknowledged.push(part);
         } else {
@@ -370,7 +370,7 @@ impl StableBuffer {
 
     fn past_ended(
         &mut self,
-        past: (Part, u64, u64, bool),
+        past: (ParentPart, u64, u64, bool),
         outcome: Result<Data, Failure>,
         actions: &mut Actions,
     ) {

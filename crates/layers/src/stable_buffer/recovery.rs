@@ -4,9 +4,9 @@
 use twox_hash::XxHash3_64;
 
 use super::NAME;
-use super::disk::{Content, Geometry, Header, Layout, Superblock};
+use super::disk::{Content, Geometry, Header, HeaderPlace, Superblock};
 use super::layer::StableBuffer;
-use super::settings::Settings;
+use super::settings::BufferSettings;
 use crate::{LayerError, Making, Opened, Store};
 
 /// Bytes that are read or written at a time.
@@ -24,7 +24,7 @@ fn last_sector(store: &Store<'_>) -> u64 {
 /// [`LayerError`].
 pub fn format(making: &Making<'_>, store: &mut Store<'_>) -> Result<(), LayerError> {
     let limits = store.limits();
-    let settings = Settings::new(making, limits)?;
+    let settings = BufferSettings::new(making, limits)?;
     let geometry = Geometry::at_end(limits, settings.page_bytes, settings.slots, settings.layout)?;
     // What was there decides, too: no two volumes on a device have one identity.
     let mut previous = vec![0; limits.sector_bytes as usize];
@@ -51,7 +51,7 @@ pub fn format(making: &Making<'_>, store: &mut Store<'_>) -> Result<(), LayerErr
 /// [`LayerError`].
 pub fn open(making: &Making<'_>, store: &mut Store<'_>) -> Opened {
     let limits = store.limits();
-    let mut settings = Settings::new(making, limits)?;
+    let mut settings = BufferSettings::new(making, limits)?;
     // What a process that was killed had written may still be volatile: what is found has to stay.
     store.flush()?;
     let superblock = read_superblock(&settings, store)?;
@@ -62,7 +62,10 @@ pub fn open(making: &Making<'_>, store: &mut Store<'_>) -> Opened {
     Ok(Box::new(buffer))
 }
 
-fn read_superblock(settings: &Settings, store: &mut Store<'_>) -> Result<Superblock, LayerError> {
+fn read_superblock(
+    settings: &BufferSettings,
+    store: &mut Store<'_>,
+) -> Result<Superblock, LayerError> {
     let limits = store.limits();
     let offset = last_sector(store);
     let mut sector = vec![0; limits.sector_bytes as usize];
@@ -82,7 +85,7 @@ fn read_superblock(settings: &Settings, store: &mut Store<'_>) -> Result<Superbl
         }
     };
     let Geometry { page_bytes, slots, layout, .. } = superblock.geometry;
-    let word = |layout| if layout == Layout::Beside { "beside" } else { "embedded" };
+    let word = |layout| if layout == HeaderPlace::Beside { "beside" } else { "embedded" };
     let is_as_asked = page_bytes == settings.page_bytes
         && layout == settings.layout
         && (slots == settings.slots || !settings.is_size_given);

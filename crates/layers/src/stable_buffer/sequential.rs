@@ -4,7 +4,7 @@
 const RUNS: usize = 16;
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Run {
+struct SequentialRun {
     end: u64,
     bytes: u64,
     used: u64,
@@ -14,14 +14,18 @@ struct Run {
 #[derive(Debug)]
 pub struct Sequential {
     least_bytes: u64,
-    runs: [Run; RUNS],
+    runs: [SequentialRun; RUNS],
     writes: u64,
 }
 
 impl Sequential {
     /// Runs count from this many bytes on.
     pub fn new(least_bytes: u64) -> Self {
-        Self { least_bytes, runs: [Run { end: u64::MAX, bytes: 0, used: 0 }; RUNS], writes: 0 }
+        Self {
+            least_bytes,
+            runs: [SequentialRun { end: u64::MAX, bytes: 0, used: 0 }; RUNS],
+            writes: 0,
+        }
     }
 
     /// A write comes: whether its run is long enough with it.
@@ -33,7 +37,7 @@ impl Sequential {
             oldest
         });
         let run = &mut self.runs[place];
-        *run = Run {
+        *run = SequentialRun {
             end: offset + u64::from(length),
             bytes: run.bytes + u64::from(length),
             used: self.writes,

@@ -3,7 +3,7 @@
 use registry::{Args, Param, ParamKind, parse_integer, parse_number};
 
 use super::NAME;
-use super::disk::{HEADER_BYTES, Layout};
+use super::disk::{HEADER_BYTES, HeaderPlace};
 use super::patterns::Tuning;
 use crate::{LayerError, Limits, Making};
 
@@ -160,7 +160,7 @@ pub enum Ack {
 
 /// What the parameters say.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct BufferSettings {
     /// Bytes of a page.
     pub page_bytes: u32,
     /// Slots.
@@ -168,7 +168,7 @@ pub struct Settings {
     /// Whether the slots are as given, not what a default says.
     pub is_size_given: bool,
     /// Where a slot's header is.
-    pub layout: Layout,
+    pub layout: HeaderPlace,
     /// Patterns are kept up with each page.
     pub is_incremental: bool,
     /// Instances are flushed before there is need.
@@ -213,7 +213,7 @@ fn number(args: &Args, name: &'static str, known: Option<f64>) -> Result<Option<
         .ok_or_else(|| refused(format!("{name}={given} is no number above 0, and not auto")))
 }
 
-impl Settings {
+impl BufferSettings {
     /// What the parameters say over a device of these limits.
     ///
     /// # Errors
@@ -221,8 +221,11 @@ impl Settings {
     pub fn new(making: &Making<'_>, limits: Limits) -> Result<Self, LayerError> {
         let Making { args, facts, .. } = making;
         let page_bytes = args.integer("page") as u32;
-        let layout =
-            if args.text("layout") == "embedded" { Layout::Embedded } else { Layout::Beside };
+        let layout = if args.text("layout") == "embedded" {
+            HeaderPlace::Embedded
+        } else {
+            HeaderPlace::Beside
+        };
         let (sector, page) = (limits.sector_bytes, u64::from(page_bytes));
         if page_bytes < sector
             || !page_bytes.is_multiple_of(sector)
@@ -338,7 +341,7 @@ mod tests {
         let entry = LAYERS.iter().find(|entry| entry.info.name == NAME).unwrap();
         let args = entry.info.accept(&Spec::parse(text).unwrap()).unwrap();
         let limits = Limits { capacity_bytes: 1 << 30, sector_bytes: 512, most_bytes: 1 << 20 };
-        Settings::new(&Making { args: &args, facts, seed: 1 }, limits).unwrap().tuning
+        BufferSettings::new(&Making { args: &args, facts, seed: 1 }, limits).unwrap().tuning
     }
 
     /// STABLEBUFFER 3.2, the Mtron: times of 1 : 1.5 : 2 and 8 pages make 8, 12 and 16.

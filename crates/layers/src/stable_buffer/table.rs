@@ -30,7 +30,7 @@ enum State {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct TableSlot {
     state: State,
     /// Which of its two versions is the one that it was written with last.
     now: u32,
@@ -79,7 +79,7 @@ pub struct Page {
 pub struct Table {
     pages: Slab<Page>,
     by_number: FxHashMap<u64, u32>,
-    slots: Vec<Slot>,
+    slots: Vec<TableSlot>,
     versions: Vec<Version>,
     /// A bit a slot: it may be taken.
     takeable: Vec<u64>,
@@ -92,8 +92,13 @@ pub struct Table {
 impl Table {
     /// All slots are free and hold nothing.
     pub fn new(slots: u32) -> Self {
-        let slot =
-            Slot { state: State::Free, now: 0, is_flushing: false, is_flushed: false, readers: 0 };
+        let slot = TableSlot {
+            state: State::Free,
+            now: 0,
+            is_flushing: false,
+            is_flushed: false,
+            readers: 0,
+        };
         let version = Version { page: NONE, newer: NONE, older: NONE, is_superseded: false };
         let mut takeable = vec![u64::MAX; slots.div_ceil(64) as usize];
         if !slots.is_multiple_of(64) {
@@ -322,7 +327,7 @@ impl Table {
     }
 
     fn free_if_unneeded(&mut self, slot: u32) {
-        let Slot { state, is_flushing, is_flushed, readers, .. } = self.slots[slot as usize];
+        let TableSlot { state, is_flushing, is_flushed, readers, .. } = self.slots[slot as usize];
         let is_superseded = self.versions[self.version_of(slot) as usize].is_superseded;
         if state == State::Durable && readers == 0 && !is_flushing && (is_flushed || is_superseded)
         {

@@ -4,6 +4,6 @@ mod run;
 mod steady;
 mod wear;
 
-pub use run::{Outcome, RunError, Settings, Start, StreamOutcome, Window, simulate};
+pub use run::{CountedWindow, CountingSettings, Outcome, RunError, Start, StreamOutcome, simulate};
 pub use steady::{SteadyState, steady_state};
 pub use wear::{Wear, histogram as erase_histogram};

@@ -24,7 +24,7 @@ pub enum Start {
 
 /// What to run.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct CountingSettings {
     /// Sizes.
     pub geometry: Geometry,
     /// Placement policy.
@@ -65,7 +65,7 @@ pub enum RunError {
 
 /// A stretch of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
+pub struct CountedWindow {
     /// Host page writes since the run began, at the window's end.
     pub host_page_writes: u64,
     /// Pages relocated within it.
@@ -93,7 +93,7 @@ pub struct Outcome {
     /// All counters of the run.
     pub counters: FtlCounters,
     /// Windows of equal length, the last one possibly shorter; oldest first.
-    pub windows: Vec<Window>,
+    pub windows: Vec<CountedWindow>,
     /// The steady part, as an index into the windows.
     pub steady: SteadyState,
     /// The first host page write of the steady part.
@@ -126,7 +126,7 @@ const CHUNK: usize = 1 << 13;
 /// # Errors
 /// [`RunError`].
 pub fn simulate(
-    settings: &Settings,
+    settings: &CountingSettings,
     page_weights: &dyn Fn() -> Vec<f64>,
     source: &mut dyn PageSource,
     progress: &Progress,
@@ -140,7 +140,7 @@ pub fn simulate(
 }
 
 struct Runner<'a> {
-    settings: &'a Settings,
+    settings: &'a CountingSettings,
     source: &'a mut dyn PageSource,
     progress: &'a Progress,
     context: Context<'a>,
@@ -188,7 +188,7 @@ impl Runner<'_> {
         self,
         ftl: &mut PageMapped<P, V>,
         before: &FtlCounters,
-    ) -> Result<Vec<Window>, RunError> {
+    ) -> Result<Vec<CountedWindow>, RunError> {
         let repeat = u64::from(self.settings.repeat);
         let total = self.source.operations().map_or(0, |operations| operations * repeat);
         let window = (total / WINDOWS).max(1024);
@@ -228,11 +228,11 @@ impl Runner<'_> {
         ftl: &PageMapped<P, V>,
         before: &FtlCounters,
         last: &mut FtlCounters,
-        windows: &mut Vec<Window>,
+        windows: &mut Vec<CountedWindow>,
     ) -> Result<(), RunError> {
         let now = ftl.counters();
         let host_page_writes = now.host_page_writes - before.host_page_writes;
-        windows.push(Window {
+        windows.push(CountedWindow {
             host_page_writes,
             relocated_pages: now.relocated_pages - last.relocated_pages,
             written_pages: now.host_page_writes - last.host_page_writes,
@@ -257,12 +257,12 @@ impl Runner<'_> {
 fn outcome<P: Placement, V: Victim>(
     ftl: &PageMapped<P, V>,
     before: &FtlCounters,
-    windows: Vec<Window>,
+    windows: Vec<CountedWindow>,
     wall_seconds: f64,
 ) -> Outcome {
     let after = ftl.counters();
     let geometry = ftl.device().geometry;
-    let cost = |w: &Window| w.relocated_pages as f64 / w.written_pages as f64;
+    let cost = |w: &CountedWindow| w.relocated_pages as f64 / w.written_pages as f64;
     // The last window may be short, and short windows are noisy.
     let whole = windows.iter().take_while(|w| w.written_pages == windows[0].written_pages).count();
     let mut steady = steady_state(&windows[..whole].iter().map(cost).collect::<Vec<_>>());

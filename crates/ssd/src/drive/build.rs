@@ -14,7 +14,7 @@ use super::device::Drive;
 use super::media::{Layout, Media};
 use super::profile::{MediaConfig, Profile};
 use super::schemes::dftl::{DftlScheme, MapSize};
-use super::schemes::page_mapped::{PageMappedScheme, Settings};
+use super::schemes::page_mapped::{PageMappedScheme, SchemeSettings};
 use super::schemes::{SCHEMES, Scheme, SchemeError, bast, block_mapped, dftl, fast, page_mapped};
 
 /// Why a drive cannot be made.
@@ -183,9 +183,9 @@ impl<V: DriveVisitor> PageMappedBuilder<'_, '_, V> {
             .map_err(|error| self.builder.of_policy(error))
     }
 
-    fn settings(&self, logical_pages: u32) -> Settings<'_> {
+    fn settings(&self, logical_pages: u32) -> SchemeSettings<'_> {
         let Builder { profile, layout, args, seed, .. } = &self.builder;
-        Settings {
+        SchemeSettings {
             args,
             layout,
             logical_pages,

@@ -156,7 +156,7 @@ mod tests {
 
     use super::*;
     use crate::drive::profile::{self, Profile};
-    use crate::drive::run::{Outcome, Settings, simulate_flows};
+    use crate::drive::run::{Outcome, RunSettings, simulate_flows};
     use crate::drive::state::State;
     use crate::drive::time::PICOS_PER_SECOND;
 
@@ -171,7 +171,7 @@ mod tests {
     }
 
     fn play(jobs: Vec<Flow>, most_time: Picos) -> Outcome {
-        let settings = Settings {
+        let settings = RunSettings {
             profile: small(),
             state: State::Filled,
             pace: Pace::OPEN,
@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn a_run_ends_with_its_last_request_whatever_the_drive_still_does() {
         let changes = ["cleaning.background_below_free=0.9", "cleaning.idle_us=50"];
-        let settings = Settings {
+        let settings = RunSettings {
             profile: small().with_overrides(&changes).unwrap(),
             state: State::Aged { overwrites: 1.0 },
             pace: Pace::OPEN,

@@ -10,7 +10,7 @@ use units::{Cancelled, Lpn, Progress, RequestSource, SourceError};
 use super::build::{DriveError, DriveVisitor, visit_drive};
 use super::device::{Drive, DriveCounters};
 use super::load::{Load, Pace, flow};
-use super::measure::{BusyTime, DieShare, Energy, Latencies, OverTime, Timeline, Window};
+use super::measure::{BusyTime, DieShare, Energy, Latencies, OverTime, TimeWindow, Timeline};
 use super::media::{Cause, FlashOp, MediaCounters};
 use super::profile::Profile;
 use super::schemes::{Scheme, SchemeCounters, WornOut};
@@ -20,7 +20,7 @@ use crate::counting::Wear;
 
 /// What to run.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct RunSettings {
     /// The drive.
     pub profile: Profile,
     /// How it looks before the first request.
@@ -75,7 +75,7 @@ pub struct Outcome {
     /// What each flow did, in picoseconds, in the order in which they were given.
     pub flows: Vec<FlowFigures>,
     /// Windows of virtual time, oldest first.
-    pub windows: Vec<Window>,
+    pub windows: Vec<TimeWindow>,
     /// Virtual time, in picoseconds.
     pub elapsed: Picos,
     /// What each die did.
@@ -120,7 +120,7 @@ const EVENTS_PER_LOOK: u32 = 1 << 14;
 /// # Errors
 /// [`RunError`].
 pub fn simulate(
-    settings: &Settings,
+    settings: &RunSettings,
     page_weights: Option<&dyn Fn() -> Vec<f64>>,
     source: Box<dyn RequestSource>,
     progress: &Progress,
@@ -133,7 +133,7 @@ pub fn simulate(
 /// # Errors
 /// [`RunError`].
 pub fn simulate_flows(
-    settings: &Settings,
+    settings: &RunSettings,
     page_weights: Option<&dyn Fn() -> Vec<f64>>,
     flows: Vec<Flow>,
     progress: &Progress,
@@ -147,7 +147,7 @@ pub fn simulate_flows(
 }
 
 struct Runner<'a> {
-    settings: &'a Settings,
+    settings: &'a RunSettings,
     flows: Vec<Flow>,
     progress: &'a Progress,
 }
@@ -184,7 +184,7 @@ fn play<S: Scheme>(
     drive: &mut Drive<S>,
     load: &mut Load,
     meter: &mut Meter,
-    settings: &Settings,
+    settings: &RunSettings,
     progress: &Progress,
 ) -> Result<Option<WornOut>, RunError> {
     let mut warm_up = settings.warm_up_requests;
@@ -284,7 +284,7 @@ impl Meter {
     fn outcome<S: Scheme>(
         self,
         drive: &Drive<S>,
-        settings: &Settings,
+        settings: &RunSettings,
         worn_out: Option<WornOut>,
         wall: [f64; 2],
     ) -> Outcome {

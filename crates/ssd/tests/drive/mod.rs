@@ -12,7 +12,7 @@ pub mod player;
 
 use ssd::drive::load::Pace;
 use ssd::drive::profile::{Profile, parse};
-use ssd::drive::run::{Outcome, Settings, simulate};
+use ssd::drive::run::{Outcome, RunSettings, simulate};
 use ssd::drive::schemes::SCHEMES;
 use ssd::drive::state::State;
 use ssd::drive::time::Picos;
@@ -131,8 +131,8 @@ impl RequestSource for Endless {
 }
 
 /// A run in a closed loop, audited.
-pub fn settings(profile: &Profile, state: State, depth: u32, requests: u64) -> Settings {
-    Settings {
+pub fn settings(profile: &Profile, state: State, depth: u32, requests: u64) -> RunSettings {
+    RunSettings {
         profile: profile.clone(),
         state,
         pace: Pace::Closed { depth, think: 0 },
@@ -145,7 +145,7 @@ pub fn settings(profile: &Profile, state: State, depth: u32, requests: u64) -> S
     }
 }
 
-pub fn run(settings: &Settings, source: impl RequestSource + 'static) -> Outcome {
+pub fn run(settings: &RunSettings, source: impl RequestSource + 'static) -> Outcome {
     simulate(settings, None, Box::new(source), &Progress::default()).unwrap()
 }
 

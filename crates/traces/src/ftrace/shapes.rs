@@ -155,13 +155,13 @@ pub(super) enum What {
 
 /// Where in an event's data to look.
 struct Shape {
-    kind: Kind,
+    kind: ShapeKind,
     thread: Field,
     fields: Vec<Field>,
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum ShapeKind {
     Enter(Call),
     Exit(Call),
     RingSubmit,
@@ -202,12 +202,12 @@ impl Shapes {
         }
         let [first, second, ..] = arguments;
         let what = match shape.kind {
-            Kind::Enter(call) => What::Enter { call, arguments },
-            Kind::Exit(call) => What::Exit { call, result: first as i64 },
-            Kind::RingSubmit => What::RingSubmit { request: first, opcode: second as u8 },
-            Kind::RingFile => What::RingFile { request: first, fd: second },
-            Kind::RingComplete => What::RingComplete { request: first, result: second as i64 },
-            Kind::Fork => What::Fork { child: first as u32 },
+            ShapeKind::Enter(call) => What::Enter { call, arguments },
+            ShapeKind::Exit(call) => What::Exit { call, result: first as i64 },
+            ShapeKind::RingSubmit => What::RingSubmit { request: first, opcode: second as u8 },
+            ShapeKind::RingFile => What::RingFile { request: first, fd: second },
+            ShapeKind::RingComplete => What::RingComplete { request: first, result: second as i64 },
+            ShapeKind::Fork => What::Fork { child: first as u32 },
         };
         Ok(Some((thread, what)))
     }
@@ -226,23 +226,23 @@ fn shape(format: &EventFormat) -> Result<Option<Shape>, Bad> {
                 .map(|number| Call::Control(number as u8))
         })
     };
-    let (kind, names): (Kind, Vec<&str>) =
+    let (kind, names): (ShapeKind, Vec<&str>) =
         if let Some(name) = format.name.strip_prefix("sys_enter_") {
             let Some(call) = found(name) else { return Ok(None) };
             let names = match call {
                 Call::File(number) => enter_fields(&CALLS[usize::from(number)]),
                 Call::Control(number) => CONTROLS[usize::from(number)].2.to_vec(),
             };
-            (Kind::Enter(call), names)
+            (ShapeKind::Enter(call), names)
         } else if let Some(name) = format.name.strip_prefix("sys_exit_") {
             let Some(call) = found(name) else { return Ok(None) };
-            (Kind::Exit(call), vec!["ret"])
+            (ShapeKind::Exit(call), vec!["ret"])
         } else {
             match format.name.as_str() {
-                "io_uring_submit_req" => (Kind::RingSubmit, vec!["req", "opcode"]),
-                "io_uring_file_get" => (Kind::RingFile, vec!["req", "fd"]),
-                "io_uring_complete" => (Kind::RingComplete, vec!["req", "res"]),
-                "sched_process_fork" => (Kind::Fork, vec!["child_pid"]),
+                "io_uring_submit_req" => (ShapeKind::RingSubmit, vec!["req", "opcode"]),
+                "io_uring_file_get" => (ShapeKind::RingFile, vec!["req", "fd"]),
+                "io_uring_complete" => (ShapeKind::RingComplete, vec!["req", "res"]),
+                "sched_process_fork" => (ShapeKind::Fork, vec!["child_pid"]),
                 _ => return Ok(None),
             }
         };

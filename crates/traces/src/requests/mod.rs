@@ -29,7 +29,7 @@ use crate::pages::table::Cursor;
 use crate::reader::Facts;
 use crate::writer::SourceFile;
 use extents::{Extents, Placed};
-use source::{FileRequests, MemoryRequests, Packed, Window};
+use source::{FileRequests, MemoryRequests, Packed, Selected};
 
 pub use recorded::Recorded;
 pub use source::{Folded, Repeated};
@@ -224,7 +224,7 @@ pub fn load(
         let counts = place_all(&mut requests, &extents, facts.streams_are_volumes);
         (counts, Kept::InMemory(Arc::new(requests)))
     } else if trace.can_reopen() {
-        let window = Window::new(options.start, options.limit);
+        let window = Selected::new(options.start, options.limit);
         let mut file = FileRequests::new(path, how, window, extents, gathered.base_ns.unwrap_or(0));
         let counts = file.count(progress)?;
         (counts, Kept::InFile(Box::new(Mutex::new(file))))
@@ -257,7 +257,7 @@ fn gather(
     progress: &Progress,
 ) -> Result<(), TraceError> {
     let mut batch = Vec::with_capacity(BATCH_REQUESTS);
-    let mut window = Window::new(options.start, options.limit);
+    let mut window = Selected::new(options.start, options.limit);
     while !window.is_over() && trace.read_batch(&mut batch, BATCH_REQUESTS)? > 0 {
         let by_volume = trace.facts().streams_are_volumes;
         let taken = &batch[window.next(batch.len())];

@@ -15,12 +15,12 @@ use crate::pages::table::Cursor;
 
 /// The part of a trace that is taken, by the number of requests.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Window {
+pub(super) struct Selected {
     skip: u64,
     left: u64,
 }
 
-impl Window {
+impl Selected {
     pub(super) fn new(start: u64, limit: u64) -> Self {
         Self { skip: start, left: limit }
     }
@@ -109,7 +109,7 @@ impl RequestSource for MemoryRequests {
 pub(super) struct FileRequests {
     path: PathBuf,
     how: OpenOptions,
-    window: Window,
+    window: Selected,
     extents: Arc<Extents>,
     base_ns: u64,
     /// `None` until they were counted.
@@ -123,7 +123,7 @@ struct Pass {
     batch: Vec<IoRequest>,
     /// Of the batch, what is still to come.
     rest: Range<usize>,
-    window: Window,
+    window: Selected,
     cursor: Cursor,
     given: u64,
     left_out: u64,
@@ -133,7 +133,7 @@ impl FileRequests {
     pub(super) fn new(
         path: &Path,
         how: OpenOptions,
-        window: Window,
+        window: Selected,
         extents: Arc<Extents>,
         base_ns: u64,
     ) -> Self {

@@ -9,7 +9,7 @@ const WIDTHS: usize = 64;
 
 /// What is counted in one window.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Window {
+pub(super) struct CountedWindow {
     /// Requests of each kind, as `IoOp` numbers them.
     pub(super) requests: [u64; 4],
     /// Bytes of each kind.
@@ -20,9 +20,10 @@ pub(super) struct Window {
     pub(super) first_touches: [u64; WIDTHS],
 }
 
-const EMPTY: Window = Window { requests: [0; 4], bytes: [0; 4], first_touches: [0; WIDTHS] };
+const EMPTY: CountedWindow =
+    CountedWindow { requests: [0; 4], bytes: [0; 4], first_touches: [0; WIDTHS] };
 
-impl Window {
+impl CountedWindow {
     fn absorb(&mut self, other: &Self) {
         let add = |to: &mut [u64], from: &[u64]| {
             to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
@@ -38,7 +39,7 @@ impl Window {
 pub(super) struct OverTime {
     /// Windows are 2^shift nanoseconds wide.
     pub(super) shift: u32,
-    pub(super) windows: Vec<Window>,
+    pub(super) windows: Vec<CountedWindow>,
     pub(super) picture: Picture,
 }
 

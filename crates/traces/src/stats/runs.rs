@@ -15,7 +15,7 @@ use super::histogram::Octaves;
 #[derive(Debug)]
 pub(super) struct Runs {
     numbers: HashMap<u32, u32, FxBuildHasher>,
-    streams: Vec<[Run; 2]>,
+    streams: Vec<[SequentialRun; 2]>,
     last: (u32, u32),
     /// Requests that continue the one before, reads and writes.
     pub(super) continuing: [u64; 2],
@@ -24,7 +24,7 @@ pub(super) struct Runs {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Run {
+struct SequentialRun {
     end: u64,
     requests: u64,
 }
@@ -47,7 +47,7 @@ impl Runs {
             let next = self.streams.len() as u32;
             let number = *self.numbers.entry(stream).or_insert(next);
             if number == next {
-                self.streams.push([Run::default(); 2]);
+                self.streams.push([SequentialRun::default(); 2]);
             }
             self.last = (stream, number);
         }
@@ -77,7 +77,7 @@ impl Runs {
                 runs.iter_mut().zip(&mut self.lengths).filter(|(run, _)| run.requests > 0)
             {
                 lengths.add(run.requests);
-                *run = Run::default();
+                *run = SequentialRun::default();
             }
         }
     }

@@ -6,7 +6,7 @@ use units::IoOp;
 use self::world::{World, made};
 use super::ENTRY;
 use crate::driver::through;
-use crate::{Actions, Command, Data, Facts, Failure, Layer, Limits, Piece, Reply, Signal};
+use crate::{Actions, Command, Data, EquationPiece, Facts, Failure, Layer, Limits, Reply, Signal};
 
 const VARIANTS: [&str; 11] = [
     "scheduler(dfr,buffer=off)",
@@ -421,7 +421,7 @@ fn memory_does_not_grow_with_the_run() {
 /// combination.
 #[test]
 fn all_combinations_of_the_paper_are_stacks() {
-    let piece = Piece { to_bytes: 1 << 20, intercept_ns: 1e5, slope_ns: 1.0 };
+    let piece = EquationPiece { to_bytes: 1 << 20, intercept_ns: 1e5, slope_ns: 1.0 };
     let facts = Facts {
         write_bytes: Some(16 << 10),
         random_write: vec![piece],

@@ -9,14 +9,14 @@ use super::sizes::Sizes;
 
 /// Pages in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct PageRun {
     /// The first.
     pub start: u64,
     /// How many.
     pub length: u32,
 }
 
-impl Run {
+impl PageRun {
     const fn end(&self) -> u64 {
         self.start + self.length as u64
     }
@@ -26,7 +26,7 @@ impl Run {
 #[derive(Debug)]
 pub struct Runs {
     by_start: BTreeMap<u64, u32>,
-    runs: Slab<Run>,
+    runs: Slab<PageRun>,
     by_length: Sizes,
 }
 
@@ -40,7 +40,7 @@ impl Runs {
         }
     }
 
-    fn add(&mut self, run: Run) {
+    fn add(&mut self, run: PageRun) {
         let index = self.runs.insert(run) as u32;
         self.by_start.insert(run.start, index);
         self.by_length.insert(index, run.length);
@@ -61,7 +61,7 @@ impl Runs {
     }
 
     /// The last run that begins at this page or before it.
-    fn at_or_before(&self, page: u64) -> Option<(u32, Run)> {
+    fn at_or_before(&self, page: u64) -> Option<(u32, PageRun)> {
         self.by_start
             .range(..=page)
             .next_back()
@@ -69,10 +69,10 @@ impl Runs {
     }
 
     /// A page that is in no run comes. Gives the run that it is part of.
-    pub fn insert(&mut self, page: u64) -> Run {
+    pub fn insert(&mut self, page: u64) -> PageRun {
         let before = self.at_or_before(page).filter(|(_, run)| run.end() == page);
         let after = self.by_start.get(&(page + 1)).map(|&index| (index, self.runs[index as usize]));
-        let run = Run {
+        let run = PageRun {
             start: before.map_or(page, |(_, run)| run.start),
             length: before.map_or(0, |(_, run)| run.length)
                 + 1
@@ -104,7 +104,7 @@ impl Runs {
             self.resize(index, before);
         }
         if run.length > before + 1 {
-            self.add(Run { start: page + 1, length: run.length - before - 1 });
+            self.add(PageRun { start: page + 1, length: run.length - before - 1 });
         }
     }
 
@@ -168,7 +168,7 @@ impl Runs {
 
     /// All runs, by ascending address.
     #[cfg(test)]
-    pub fn iter(&self) -> impl Iterator<Item = Run> {
+    pub fn iter(&self) -> impl Iterator<Item = PageRun> {
         self.by_start.values().map(|&index| self.runs[index as usize])
     }
 }

@@ -43,7 +43,7 @@ struct Host {
     is_fua: bool,
 }
 
-struct Run {
+struct Running {
     text: String,
     device: Immediate<Device>,
     stack: Stack,
@@ -56,7 +56,7 @@ struct Run {
     fails: bool,
 }
 
-impl Run {
+impl Running {
     fn new(text: &str, seed: u64, pages: u64) -> Self {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let mut device =
@@ -282,7 +282,7 @@ fn what_is_read_was_written_and_nothing_is_lost_in_cuts() {
     for text in stacks() {
         for seed in seeds() {
             let _told = Told(&text, seed);
-            let mut run = Run::new(&text, seed, 40);
+            let mut run = Running::new(&text, seed, 40);
             for _ in 0..6 {
                 let commands = run.random.random_range(1..60);
                 run.go_on(commands);
@@ -304,7 +304,7 @@ fn after_an_error_of_the_device_nothing_that_was_acknowledged_is_lost() {
     for text in stacks() {
         for seed in seeds() {
             let _told = Told(&text, seed);
-            let mut run = Run::new(&text, seed, 40);
+            let mut run = Running::new(&text, seed, 40);
             run.go_on(20);
             run.fails = true;
             run.device.fails_at = Some(run.random.random_range(0..60));

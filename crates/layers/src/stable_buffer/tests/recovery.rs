@@ -7,7 +7,7 @@ use rand_pcg::Pcg64Mcg;
 use super::device::{Device, SECTOR};
 use super::{TIMES, content, limits};
 use crate::driver::through;
-use crate::stable_buffer::disk::{Geometry, Layout};
+use crate::stable_buffer::disk::{Geometry, HeaderPlace};
 use crate::{Facts, LayerError};
 
 const PAGE: usize = 2048;
@@ -50,7 +50,7 @@ fn read(store: &mut Store<'_>, page: u64) -> Vec<u8> {
 /// parts of a later write get there.
 #[test]
 fn a_torn_slot_is_not_completed_by_the_next_torn_write() {
-    for (more, layout) in [("", Layout::Beside), (",layout=embedded", Layout::Embedded)] {
+    for (more, layout) in [("", HeaderPlace::Beside), (",layout=embedded", HeaderPlace::Embedded)] {
         let mut device = formatted(more);
         let geometry = Geometry::at_end(device.limits, PAGE as u32, 2, layout).unwrap();
         opened(more, &mut device, |through| write(through, 3, 7));
@@ -82,7 +82,7 @@ fn nothing_of_an_older_volume_is_taken_for_this_one() {
     opened("", &mut device, |through| (0..2).for_each(|page| write(through, page, 5)));
     let mut old = device.clone();
     crate::format(&text(""), &Facts::default(), 1, &mut device).unwrap();
-    let geometry = Geometry::at_end(device.limits, PAGE as u32, 2, Layout::Beside).unwrap();
+    let geometry = Geometry::at_end(device.limits, PAGE as u32, 2, HeaderPlace::Beside).unwrap();
     let mut slots = vec![0; 2 * geometry.slot_bytes() as usize];
     Store::new(&mut old).read(geometry.slot_offset(0), &mut slots).unwrap();
     Store::new(&mut device).write(geometry.slot_offset(0), &slots).unwrap();
@@ -96,7 +96,8 @@ fn it_is_found_by_its_last_sector_and_by_its_parameters() {
     for lost in [0, 1] {
         let mut device = formatted("");
         opened("", &mut device, |through| write(through, 1, 9));
-        let geometry = Geometry::at_end(device.limits, PAGE as u32, 2, Layout::Beside).unwrap();
+        let geometry =
+            Geometry::at_end(device.limits, PAGE as u32, 2, HeaderPlace::Beside).unwrap();
         let places = [geometry.area_offset, device.limits.capacity_bytes - SECTOR as u64];
         Store::new(&mut device).write(places[lost], &[0; SECTOR]).unwrap();
         opened("", &mut device, |through| assert_eq!(read(through, 1)[..4], [9, 0, 0, 0]));

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use units::{Lpn, Ppn};
 
 use super::ops::{Op, OpKind};
-use super::{Drive, Slot, Submission};
+use super::{Drive, RequestSlot, Submission};
 use crate::drive::dram::Admission;
 use crate::drive::media::{Content, INITIAL, NOTHING, TRANSLATION};
 use crate::drive::schemes::{ReadPath, Scheme};
@@ -65,7 +65,7 @@ pub struct Contents {
     page_bytes: u32,
     /// By content; the first ones stand for what is no version.
     versions: Vec<Version>,
-    arrived: BTreeMap<(Slot, u32), Arrived>,
+    arrived: BTreeMap<(RequestSlot, u32), Arrived>,
     /// In the write-back buffer.
     waiting: BTreeMap<u32, Content>,
     in_flight: BTreeMap<u32, Arrived>,
@@ -73,7 +73,7 @@ pub struct Contents {
     given: BTreeMap<u32, Content>,
     cached: BTreeMap<u32, Content>,
     /// What the buffer held when a read began that needs other sectors of the page too.
-    overlays: BTreeMap<(Slot, u32), Content>,
+    overlays: BTreeMap<(RequestSlot, u32), Content>,
     found: Vec<Found>,
 }
 
@@ -219,7 +219,7 @@ impl<S: Scheme> Drive<S> {
     #[cold]
     pub(super) fn follow_arrival(
         &mut self,
-        slot: Slot,
+        slot: RequestSlot,
         lpn: Lpn,
         submission: &Submission,
         part: (u32, u32),
@@ -326,28 +326,28 @@ impl<S: Scheme> Drive<S> {
 
     /// A read has a page from the buffer.
     #[cold]
-    pub(super) fn follow_buffer_hit(&mut self, slot: Slot, lpn: Lpn) {
+    pub(super) fn follow_buffer_hit(&mut self, slot: RequestSlot, lpn: Lpn) {
         let content = self.followed().in_buffer(lpn).expect("the buffer holds the page");
         self.follow_found(slot, lpn, content);
     }
 
     /// A read needs sectors that the buffer does not know.
     #[cold]
-    pub(super) fn follow_overlay(&mut self, slot: Slot, lpn: Lpn) {
+    pub(super) fn follow_overlay(&mut self, slot: RequestSlot, lpn: Lpn) {
         let contents = self.followed();
         let content = contents.in_buffer(lpn).expect("the buffer holds a part of the page");
         contents.overlays.insert((slot, lpn.0), content);
     }
 
     #[cold]
-    pub(super) fn follow_cache_hit(&mut self, slot: Slot, lpn: Lpn) {
+    pub(super) fn follow_cache_hit(&mut self, slot: RequestSlot, lpn: Lpn) {
         let content = self.followed().cached[&lpn.0];
         self.follow_found(slot, lpn, content);
     }
 
     /// A read that waited for read-ahead has its page.
     #[cold]
-    pub(super) fn follow_expected(&mut self, slot: Slot, lpn: Lpn, page: Option<Ppn>) {
+    pub(super) fn follow_expected(&mut self, slot: RequestSlot, lpn: Lpn, page: Option<Ppn>) {
         let content = match page {
             Some(page) => self.content_on_flash(page),
             None => self.followed().cached[&lpn.0],
@@ -356,12 +356,12 @@ impl<S: Scheme> Drive<S> {
     }
 
     #[cold]
-    pub(super) fn follow_memory(&mut self, slot: Slot, lpn: Lpn, path: ReadPath) {
+    pub(super) fn follow_memory(&mut self, slot: RequestSlot, lpn: Lpn, path: ReadPath) {
         let content = self.held_by_scheme(lpn, path);
         self.follow_found(slot, lpn, content);
     }
 
-    fn follow_found(&mut self, slot: Slot, lpn: Lpn, content: Content) {
+    fn follow_found(&mut self, slot: RequestSlot, lpn: Lpn, content: Content) {
         let handle = self.requests[slot as usize].submission.handle;
         let contents = self.followed();
         let content = match contents.overlays.remove(&(slot, lpn.0)) {

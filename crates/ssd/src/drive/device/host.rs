@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use units::IoOp;
 
-use super::{Completion, Drive, Slot};
+use super::{Completion, Drive, RequestSlot};
 use crate::drive::profile::{InterfaceKind, Profile};
 use crate::drive::schemes::Scheme;
 use crate::drive::time::{Picos, Rate, picos_of_micros};
@@ -63,16 +63,16 @@ struct Queue {
     /// Requests that the drive has taken, and that are not done.
     taken: u32,
     /// Requests that the drive may take now.
-    ready: VecDeque<Slot>,
+    ready: VecDeque<RequestSlot>,
     /// Requests beyond the queue's depth, with their priority: they wait in the host, the highest
     /// at the front.
-    beyond: VecDeque<(u8, Slot)>,
+    beyond: VecDeque<(u8, RequestSlot)>,
 }
 
 /// A part of a request's data on its way to the host.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outgoing {
-    pub slot: Slot,
+    pub slot: RequestSlot,
 }
 
 #[derive(Debug)]
@@ -82,7 +82,7 @@ pub(super) struct Host {
     next_queue: usize,
     ready: u32,
     /// The command that the controller is at, and until when.
-    at_hand: Option<(Picos, Slot)>,
+    at_hand: Option<(Picos, RequestSlot)>,
     /// Commands are being taken: one that is done at once leaves the next to the loop that took it,
     /// as any number may wait.
     is_taking: bool,
@@ -97,7 +97,7 @@ pub(super) struct Host {
     to_drive: Link,
     to_host: Link,
     /// Data of writes, in parts: the request, and how many of its pages have arrived with this one.
-    incoming: Line<(Slot, u32)>,
+    incoming: Line<(RequestSlot, u32)>,
     outgoing: Line<Outgoing>,
     /// Whether writes wait for reads; and what waits.
     pub gate: Gate,
@@ -114,10 +114,10 @@ pub(super) struct Gate {
     /// The write at the front found reads under way.
     had_to_wait: bool,
     /// The write that has it, and until when.
-    holder: Option<(Picos, Slot)>,
+    holder: Option<(Picos, RequestSlot)>,
     /// Read requests past the gate that are not done.
     pub reading: u32,
-    pub waiting: VecDeque<Slot>,
+    pub waiting: VecDeque<RequestSlot>,
 }
 
 impl Host {
@@ -165,7 +165,7 @@ impl Host {
 
     /// A request comes from the host. Whether the controller can begin with a command now.
     #[inline]
-    pub fn arrive(&mut self, slot: Slot, queue: u32, priority: u8, _now: Picos) -> bool {
+    pub fn arrive(&mut self, slot: RequestSlot, queue: u32, priority: u8, _now: Picos) -> bool {
         let count = self.queues.len();
         let queue = &mut self.queues[queue as usize % count];
         if queue.taken == self.depth {
@@ -195,7 +195,7 @@ impl Host {
 
     /// The next command, from the queues in turn.
     #[inline]
-    fn next_command(&mut self) -> Option<Slot> {
+    fn next_command(&mut self) -> Option<RequestSlot> {
         if self.ready == 0 || self.at_hand.is_some() {
             return None;
         }
@@ -274,7 +274,7 @@ impl<S: Scheme> Drive<S> {
     }
 
     /// The controller knows the request: now its data moves.
-    fn dispatch(&mut self, slot: Slot, completed: &mut Vec<Completion>) {
+    fn dispatch(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
         let submission = self.requests[slot as usize].submission;
         match submission.op {
             IoOp::Read => self.pass_gate(slot, completed),
@@ -286,7 +286,7 @@ impl<S: Scheme> Drive<S> {
 
     /// The next part of a write's data comes over the link. One at a time: as long as a part finds
     /// no room in the drive, no more can come.
-    pub(super) fn receive(&mut self, slot: Slot, completed: &mut Vec<Completion>) {
+    pub(super) fn receive(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
         let now = self.media.now();
         let request = self.requests[slot as usize];
         let end = (request.arrived + self.part_pages).min(request.pages);
@@ -301,7 +301,7 @@ impl<S: Scheme> Drive<S> {
     }
 
     /// A part of the data of a write is in the drive.
-    fn data_arrived(&mut self, slot: Slot, pages: u32, completed: &mut Vec<Completion>) {
+    fn data_arrived(&mut self, slot: RequestSlot, pages: u32, completed: &mut Vec<Completion>) {
         let request = &mut self.requests[slot as usize];
         let is_first = request.arrived == 0;
         request.arrived = pages;
@@ -321,7 +321,7 @@ impl<S: Scheme> Drive<S> {
 
     /// Lets a read or a write go on, or makes it wait.
     #[inline]
-    fn pass_gate(&mut self, slot: Slot, completed: &mut Vec<Completion>) {
+    fn pass_gate(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
         if !self.host.gate.is_on {
             self.enter(slot, completed);
             return;
@@ -357,7 +357,7 @@ impl<S: Scheme> Drive<S> {
     }
 
     #[inline]
-    fn enter(&mut self, slot: Slot, completed: &mut Vec<Completion>) {
+    fn enter(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
         if self.requests[slot as usize].submission.op == IoOp::Read {
             self.read(slot, completed);
         } else {
@@ -375,7 +375,12 @@ impl<S: Scheme> Drive<S> {
 
     /// Sends a page's part to the host.
     #[inline]
-    pub(super) fn send_to_host(&mut self, slot: Slot, bytes: u32, completed: &mut Vec<Completion>) {
+    pub(super) fn send_to_host(
+        &mut self,
+        slot: RequestSlot,
+        bytes: u32,
+        completed: &mut Vec<Completion>,
+    ) {
         let now = self.media.now();
         let request = &mut self.requests[slot as usize];
         let is_first = !std::mem::replace(&mut request.has_frames, true);
@@ -388,7 +393,7 @@ impl<S: Scheme> Drive<S> {
     }
 
     #[inline]
-    fn part_arrived(&mut self, slot: Slot, completed: &mut Vec<Completion>) {
+    fn part_arrived(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
         let request = &mut self.requests[slot as usize];
         request.left -= 1;
         if request.left == 0 {

@@ -82,7 +82,7 @@ struct Request {
     has_frames: bool,
 }
 
-type Slot = u32;
+type RequestSlot = u32;
 
 /// Writes come over the link in parts of so many bytes. Smaller ones would be more exact and
 /// slower; 32 KiB take 0.1 ms on SATA.
@@ -111,13 +111,13 @@ pub struct Drive<S> {
     media: Media,
     host: Host,
     requests: Vec<Request>,
-    free_requests: Vec<Slot>,
+    free_requests: Vec<RequestSlot>,
     ops: Ops,
     buffer: WriteBuffer,
     /// Pages in the buffer of which only some sectors are known.
     partial: writes::PartialPages,
     /// Writes that wait for room in the buffer, oldest first.
-    stalled: std::collections::VecDeque<Slot>,
+    stalled: std::collections::VecDeque<RequestSlot>,
     tickets: Vec<writes::Pending>,
     cache: ReadCache,
     /// When pages were last written or trimmed, plus 1; empty without a cache.
@@ -311,7 +311,7 @@ impl<S: Scheme> Drive<S> {
             slot
         } else {
             self.requests.push(request);
-            (self.requests.len() - 1) as Slot
+            (self.requests.len() - 1) as RequestSlot
         };
         self.outstanding += 1;
         if self.host.arrive(slot, submission.queue, submission.priority, at) {
@@ -428,7 +428,7 @@ impl<S: Scheme> Drive<S> {
 
     /// A request is done in the drive.
     #[inline]
-    fn complete(&mut self, slot: Slot, completed: &mut Vec<Completion>) {
+    fn complete(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
         let request = self.requests[slot as usize];
         self.free_requests.push(slot);
         let now = self.media.now();

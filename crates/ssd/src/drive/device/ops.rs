@@ -2,7 +2,7 @@
 
 use units::Lpn;
 
-use super::Slot;
+use super::RequestSlot;
 use crate::drive::time::Picos;
 
 /// For what a page is read or written.
@@ -28,7 +28,7 @@ pub(super) struct Op {
     pub kind: OpKind,
     pub lpn: Lpn,
     /// The request, where there is one.
-    pub request: Slot,
+    pub request: RequestSlot,
     /// When the scheme was asked.
     pub since: Picos,
 }

@@ -4,7 +4,7 @@ use units::Lpn;
 
 use super::ops::{Op, OpKind};
 use super::writes::LAST_CHANGES;
-use super::{Completion, Drive, Slot};
+use super::{Completion, Drive, RequestSlot};
 use crate::drive::dram::Lookup;
 use crate::drive::media::Done;
 use crate::drive::schemes::{ReadPath, Scheme};
@@ -13,14 +13,14 @@ use crate::drive::schemes::{ReadPath, Scheme};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Expecting {
     lpn: Lpn,
-    slot: Slot,
+    slot: RequestSlot,
     bytes: u32,
 }
 
 impl<S: Scheme> Drive<S> {
     /// Begins a read.
     #[inline]
-    pub(super) fn read(&mut self, slot: Slot, completed: &mut Vec<Completion>) {
+    pub(super) fn read(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
         let request = self.requests[slot as usize];
         // Pages that are still to come from flash. Counted beside `left`, which goes on to the
         // host.
@@ -38,7 +38,7 @@ impl<S: Scheme> Drive<S> {
     #[inline]
     fn read_page(
         &mut self,
-        slot: Slot,
+        slot: RequestSlot,
         lpn: Lpn,
         part: (u32, u32),
         completed: &mut Vec<Completion>,
@@ -87,7 +87,7 @@ impl<S: Scheme> Drive<S> {
 
     /// A page of a read is in the drive's memory.
     #[inline]
-    fn page_at_hand(&mut self, slot: Slot, bytes: u32, completed: &mut Vec<Completion>) {
+    fn page_at_hand(&mut self, slot: RequestSlot, bytes: u32, completed: &mut Vec<Completion>) {
         let request = &mut self.requests[slot as usize];
         request.next -= 1;
         let is_last = request.next == 0;

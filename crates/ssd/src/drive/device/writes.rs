@@ -6,7 +6,7 @@ use units::Lpn;
 
 use super::contents::sectors_of;
 use super::ops::{Op, OpKind};
-use super::{Completion, Drive, Slot};
+use super::{Completion, Drive, RequestSlot};
 use crate::drive::dram::{Admission, FlushTicket, PageTicket};
 use crate::drive::media::{Delays, Done};
 use crate::drive::schemes::{ReadPath, Scheme};
@@ -26,7 +26,7 @@ pub(super) enum Stage {
 /// What a request waits for besides its data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pending {
-    slot: Slot,
+    slot: RequestSlot,
     ticket: Ticket,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct PartialPages {
     filling: BTreeMap<u32, u128>,
     /// Without a buffer: pages of writes that wait until such a page is whole. If each read the
     /// rest for itself, the last would undo the others.
-    held_back: VecDeque<(Lpn, Slot)>,
+    held_back: VecDeque<(Lpn, RequestSlot)>,
 }
 
 impl PartialPages {
@@ -79,7 +79,7 @@ pub(super) const LAST_CHANGES: usize = 4096;
 
 impl<S: Scheme> Drive<S> {
     /// The first data of a write is in the drive, and it may go on.
-    pub(super) fn write(&mut self, slot: Slot, completed: &mut Vec<Completion>) {
+    pub(super) fn write(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
         if self.buffer.capacity() == 0 {
             self.write_through(slot);
             return;
@@ -90,7 +90,7 @@ impl<S: Scheme> Drive<S> {
 
     /// Puts what has arrived of a write into the buffer, or makes it wait behind those that wait
     /// for room.
-    pub(super) fn go_on_writing(&mut self, slot: Slot, completed: &mut Vec<Completion>) {
+    pub(super) fn go_on_writing(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
         if self.requests[slot as usize].stage != Stage::Storing {
             return;
         }
@@ -106,7 +106,7 @@ impl<S: Scheme> Drive<S> {
     }
 
     /// Puts the pages of a write that have arrived into the buffer. Whether all of them found room.
-    fn accept(&mut self, slot: Slot) -> bool {
+    fn accept(&mut self, slot: RequestSlot) -> bool {
         let request = self.requests[slot as usize];
         for number in request.next..request.arrived {
             let lpn = Lpn(request.first.0 + number);
@@ -133,7 +133,7 @@ impl<S: Scheme> Drive<S> {
 
     /// What has arrived of a write is in the buffer: if that is all, it is accepted, otherwise more
     /// can come.
-    fn stored(&mut self, slot: Slot, completed: &mut Vec<Completion>) {
+    fn stored(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
         let request = &self.requests[slot as usize];
         if request.next == request.pages {
             self.accepted(slot, completed);
@@ -143,7 +143,7 @@ impl<S: Scheme> Drive<S> {
     }
 
     /// A write is in the buffer: it is done, unless it has to be durable.
-    fn accepted(&mut self, slot: Slot, completed: &mut Vec<Completion>) {
+    fn accepted(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
         let request = self.requests[slot as usize];
         if !request.submission.is_fua {
             self.complete(slot, completed);
@@ -260,7 +260,7 @@ impl<S: Scheme> Drive<S> {
     }
 
     /// Without a buffer: each page goes to flash, and the write is done when all are programmed.
-    fn write_through(&mut self, slot: Slot) {
+    fn write_through(&mut self, slot: RequestSlot) {
         let request = self.requests[slot as usize];
         for number in 0..request.pages {
             let lpn = Lpn(request.first.0 + number);
@@ -275,7 +275,7 @@ impl<S: Scheme> Drive<S> {
         }
     }
 
-    fn write_page_through(&mut self, slot: Slot, lpn: Lpn) {
+    fn write_page_through(&mut self, slot: RequestSlot, lpn: Lpn) {
         let request = self.requests[slot as usize];
         let part = self.part_of(&request, lpn.0 - request.first.0);
         let since = self.media.now();
@@ -324,7 +324,7 @@ impl<S: Scheme> Drive<S> {
     }
 
     /// TRIM: forgets the pages that lie wholly within the range.
-    pub(super) fn trim(&mut self, slot: Slot, completed: &mut Vec<Completion>) {
+    pub(super) fn trim(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
         let request = self.requests[slot as usize];
         for number in 0..request.pages {
             let lpn = Lpn(request.first.0 + number);
@@ -347,7 +347,7 @@ impl<S: Scheme> Drive<S> {
 
     /// FLUSH: done when everything that was acknowledged before is on flash. Without a buffer that
     /// is so at once.
-    pub(super) fn flush(&mut self, slot: Slot, completed: &mut Vec<Completion>) {
+    pub(super) fn flush(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
         if self.buffer.capacity() == 0 {
             self.complete(slot, completed);
             return;

@@ -34,7 +34,7 @@ pub struct ReadCacheCounters {
 
 /// One page.
 #[derive(Clone, Copy, Debug, Default)]
-struct Slot {
+struct CachedPage {
     lpn: u32,
     /// The newest version is here.
     is_present: bool,
@@ -54,7 +54,7 @@ struct Slot {
 pub struct ReadCache {
     capacity: u32,
     slot_of: Vec<u32>,
-    slots: Vec<Slot>,
+    slots: Vec<CachedPage>,
     free: Vec<u32>,
     /// Pages that are here and not on their way, the least recently used first.
     recency: Lists,
@@ -74,7 +74,7 @@ impl ReadCache {
         Self {
             capacity,
             slot_of: if capacity > 0 { vec![NONE; logical_pages as usize] } else { Vec::new() },
-            slots: vec![Slot::default(); capacity as usize],
+            slots: vec![CachedPage::default(); capacity as usize],
             free: (0..capacity).rev().collect(),
             recency: Lists::new(capacity, 1),
             counters: ReadCacheCounters::default(),
@@ -97,7 +97,7 @@ impl ReadCache {
     #[must_use]
     pub fn table_bytes(&self) -> usize {
         (self.slot_of.len() + self.free.capacity()) * size_of::<u32>()
-            + self.slots.len() * size_of::<Slot>()
+            + self.slots.len() * size_of::<CachedPage>()
             + self.recency.bytes()
     }
 
@@ -156,7 +156,8 @@ impl ReadCache {
                 self.recency.move_to_back(0, slot);
             }
         } else if let Some(slot) = self.take_slot(lpn) {
-            self.slots[slot as usize] = Slot { lpn: lpn.0, is_present: true, ..Slot::default() };
+            self.slots[slot as usize] =
+                CachedPage { lpn: lpn.0, is_present: true, ..CachedPage::default() };
             self.recency.push_back(0, slot);
         }
     }
@@ -186,7 +187,7 @@ impl ReadCache {
         }
         let Some(slot) = self.take_slot(lpn) else { return false };
         self.slots[slot as usize] =
-            Slot { lpn: lpn.0, is_fetched: true, is_unused: true, ..Slot::default() };
+            CachedPage { lpn: lpn.0, is_fetched: true, is_unused: true, ..CachedPage::default() };
         self.counters.fetched += 1;
         true
     }
@@ -245,7 +246,7 @@ impl ReadCache {
     }
 }
 
-impl Slot {
+impl CachedPage {
     #[inline]
     const fn is_expected(&self) -> bool {
         self.is_fetched && !self.is_stale && !self.is_present

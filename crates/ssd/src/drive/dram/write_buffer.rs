@@ -57,7 +57,7 @@ enum State {
 
 /// One version of a page.
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct BufferedPage {
     /// Number of its arrival.
     sequence: u64,
     lpn: u32,
@@ -102,7 +102,7 @@ pub struct WriteBuffer {
     capacity: u32,
     /// Slot of a logical page's newest version.
     slot_of: Vec<u32>,
-    slots: Vec<Slot>,
+    slots: Vec<BufferedPage>,
     free: Vec<u32>,
     /// All versions, waiting and in flight, in the order of their arrival.
     age: Lists,
@@ -151,7 +151,7 @@ impl WriteBuffer {
         let most = (u64::from(logical_pages) * 2).min(u64::from(u32::MAX - 2));
         let capacity = (config.bytes / u64::from(page_bytes)).min(most) as u32;
         let is_used = capacity > 0;
-        let free_slot = Slot {
+        let free_slot = BufferedPage {
             sequence: 0,
             lpn: u32::MAX,
             older: NONE,
@@ -215,7 +215,7 @@ impl WriteBuffer {
     #[must_use]
     pub fn table_bytes(&self) -> usize {
         (self.slot_of.len() + self.free.capacity()) * size_of::<u32>()
-            + self.slots.len() * size_of::<Slot>()
+            + self.slots.len() * size_of::<BufferedPage>()
             + self.age.bytes()
             + self.queues.bytes()
             + self.by_erase_block.as_ref().map_or(0, EraseBlockOrder::bytes)
@@ -281,7 +281,7 @@ impl WriteBuffer {
             self.counters.full += 1;
             return Admission::Full;
         };
-        self.slots[slot as usize] = Slot {
+        self.slots[slot as usize] = BufferedPage {
             sequence: self.next_sequence,
             lpn: lpn.0,
             older: newest,
@@ -500,7 +500,7 @@ impl WriteBuffer {
     }
 
     fn stop_waiting(&mut self, slot: u32) {
-        let Slot { lpn, state, .. } = self.slots[slot as usize];
+        let BufferedPage { lpn, state, .. } = self.slots[slot as usize];
         self.queues.remove(if state == State::Urgent { URGENT } else { WAITING }, slot);
         if let Some(order) = &mut self.by_erase_block {
             order.left(Lpn(lpn));

@@ -14,6 +14,6 @@ pub use energy::Energy;
 pub use latency::{
     ByDelay, Delay, DelaySummary, Latencies, LatencySummary, OpSummary, RequestDelays,
 };
-pub use over_time::{OverTime, Window};
+pub use over_time::{OverTime, TimeWindow};
 
 pub use crate::drive::media::{EventHash, Timeline};

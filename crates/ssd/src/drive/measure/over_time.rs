@@ -10,7 +10,7 @@ const MOST_WINDOWS: usize = 512;
 
 /// What happened in a stretch of virtual time: after `start`, up to and including `start + length`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Window {
+pub struct TimeWindow {
     /// When it begins.
     pub start: Picos,
     /// How long it is. 0 only if the whole run took no time.
@@ -39,7 +39,7 @@ pub struct Window {
     pub erases: u64,
 }
 
-impl Window {
+impl TimeWindow {
     /// Reads and writes a second.
     #[must_use]
     pub fn iops(&self) -> f64 {
@@ -119,7 +119,7 @@ pub struct OverTime {
     start: Picos,
     length: Picos,
     end_of_last: Picos,
-    windows: Vec<Window>,
+    windows: Vec<TimeWindow>,
     counters: SchemeCounters,
 }
 
@@ -136,7 +136,7 @@ impl OverTime {
     pub fn new(start: Picos, first_length: Picos, counters: SchemeCounters) -> Self {
         assert!(first_length > 0, "a window takes some time");
         let mut windows = Vec::with_capacity(MOST_WINDOWS);
-        windows.push(Window::default());
+        windows.push(TimeWindow::default());
         Self { start, length: first_length, end_of_last: start + first_length, windows, counters }
     }
 
@@ -165,7 +165,7 @@ impl OverTime {
             }
             self.merge_pairs();
         };
-        self.windows.resize(index + 1, Window::default());
+        self.windows.resize(index + 1, TimeWindow::default());
         self.end_of_last = self.start + (index as u64 + 1) * self.length;
     }
 
@@ -201,7 +201,7 @@ impl OverTime {
     /// one is as long as is left; if that is less than half a window, it is part of the one before,
     /// as a rate over a short time says little. The rates of a run that took no time are 0.
     #[must_use]
-    pub fn rows(&self, end: Picos, counters: &SchemeCounters) -> Vec<Window> {
+    pub fn rows(&self, end: Picos, counters: &SchemeCounters) -> Vec<TimeWindow> {
         let mut run = self.clone();
         run.advance(end, counters);
         let (start, length, mut rows) = (run.start, run.length, run.windows);

@@ -4,7 +4,7 @@ use super::causes::{Cause, Class};
 use super::command::{Command, Done, FlashOp};
 use super::die::{Array, Suspended, Transfer};
 use super::events::NEVER;
-use super::slots::{Group, MOST_PLANES, NONE, Slot};
+use super::slots::{CommandSlot, Group, MOST_PLANES, NONE};
 use super::{Layout, Media};
 use crate::drive::time::Picos;
 
@@ -226,7 +226,7 @@ impl Media {
     }
 
     /// Sends the data of the next command of the group in the register.
-    fn send(&mut self, number: u32, slot: Slot) {
+    fn send(&mut self, number: u32, slot: CommandSlot) {
         let time = self.noisy(self.timing.transfer(self.slots.get(slot).command.bytes));
         let start = self.reserve(number, self.now, time);
         self.slots.get_mut(slot).channel_wait += start - self.now;
@@ -276,7 +276,7 @@ impl Media {
     }
 
     /// The media after a program or an erase.
-    fn settle_pages(&mut self, op: FlashOp, slot: Slot) {
+    fn settle_pages(&mut self, op: FlashOp, slot: CommandSlot) {
         let entry = self.slots.get(slot);
         let block = self.layout.block_of(entry.command.page);
         let programmed = &mut self.programmed[block.index()];

@@ -348,7 +348,7 @@ impl Media {
     }
 
     #[inline(always)]
-    fn enqueue(&mut self, command: Command) -> slots::Slot {
+    fn enqueue(&mut self, command: Command) -> slots::CommandSlot {
         let (block, place) = self.layout.split(command.page);
         let plane = self.layout.plane_of(block);
         let number = self.layout.die_of_plane(plane);
@@ -394,7 +394,7 @@ impl Media {
     }
 
     /// A command is done: tells where its time went.
-    fn finish(&mut self, slot: slots::Slot, done: &mut Vec<Done>) {
+    fn finish(&mut self, slot: slots::CommandSlot, done: &mut Vec<Done>) {
         let entry = *self.slots.get(slot);
         self.slots.give_back(slot);
         self.under_way -= 1;

@@ -5,13 +5,13 @@
 
 use super::Media;
 use super::command::{Command, FlashOp, Tag};
-use super::slots::{Entry, Group, NONE, Slot};
+use super::slots::{CommandSlot, Entry, Group, NONE};
 use crate::drive::time::Picos;
 
 /// Names a command that was given to the media.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandId {
-    pub(super) slot: Slot,
+    pub(super) slot: CommandSlot,
     // A slot is used again only after its command is done, which is later.
     pub(super) issued_at: Picos,
 }
@@ -39,7 +39,7 @@ pub enum Loser {
 /// A command that is not simply reported to its owner.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Apart {
-    slot: Slot,
+    slot: CommandSlot,
     role: Role,
 }
 
@@ -60,7 +60,7 @@ impl Media {
             return Stage::Ended;
         }
         let die = &self.dies[self.layout.die_of(entry.command.page) as usize];
-        let is_in = |first: Slot| self.slots.from(first).any(|slot| slot == id.slot);
+        let is_in = |first: CommandSlot| self.slots.from(first).any(|slot| slot == id.slot);
         if is_in(die.urgent.first()) || is_in(die.queue.first()) {
             return Stage::Waiting;
         }
@@ -151,7 +151,7 @@ impl Media {
     /// A command is done that may be apart. Whether nobody hears of it.
     #[cold]
     #[inline(never)]
-    pub(super) fn ends_in_vain(&mut self, slot: Slot, entry: &Entry) -> bool {
+    pub(super) fn ends_in_vain(&mut self, slot: CommandSlot, entry: &Entry) -> bool {
         match self.take_apart(slot) {
             None => false,
             Some(Role::Rival { race, .. }) => {
@@ -183,7 +183,7 @@ impl Media {
         }
     }
 
-    fn rival_of(&self, race: u32) -> Option<(Slot, Loser)> {
+    fn rival_of(&self, race: u32) -> Option<(CommandSlot, Loser)> {
         self.apart.iter().find_map(|apart| match apart.role {
             Role::Rival { race: of, loser } if of == race => Some((apart.slot, loser)),
             _ => None,
@@ -199,14 +199,14 @@ impl Media {
         }
     }
 
-    fn take_apart(&mut self, slot: Slot) -> Option<Role> {
+    fn take_apart(&mut self, slot: CommandSlot) -> Option<Role> {
         let place = self.apart.iter().position(|apart| apart.slot == slot)?;
         Some(self.apart.swap_remove(place).role)
     }
 
     /// Takes a waiting command out of its queue; of a running one nobody hears. What waited behind
     /// it begins at the die's next event.
-    fn drop_command(&mut self, slot: Slot) {
+    fn drop_command(&mut self, slot: CommandSlot) {
         let command = self.slots.get(slot).command;
         let die = &mut self.dies[self.layout.die_of(command.page) as usize];
         if die.urgent.remove(slot, &mut self.slots) || die.queue.remove(slot, &mut self.slots) {

@@ -7,16 +7,16 @@ use crate::drive::time::Picos;
 use units::Ppn;
 
 /// Number of a command under way.
-pub(super) type Slot = u32;
+pub(super) type CommandSlot = u32;
 
 /// No command.
-pub(super) const NONE: Slot = Slot::MAX;
+pub(super) const NONE: CommandSlot = CommandSlot::MAX;
 
 /// A command under way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub command: Command,
-    pub next: Slot,
+    pub next: CommandSlot,
     pub plane: u32,
     /// Place of the page within its erase block.
     pub place: u32,
@@ -32,7 +32,7 @@ pub(super) struct Entry {
 #[derive(Debug)]
 pub(super) struct Slots {
     entries: Vec<Entry>,
-    free: Slot,
+    free: CommandSlot,
 }
 
 impl Slots {
@@ -41,7 +41,13 @@ impl Slots {
     }
 
     #[inline]
-    pub fn take(&mut self, command: Command, plane: u32, place: u32, issued_at: Picos) -> Slot {
+    pub fn take(
+        &mut self,
+        command: Command,
+        plane: u32,
+        place: u32,
+        issued_at: Picos,
+    ) -> CommandSlot {
         let entry = Entry {
             command,
             next: NONE,
@@ -53,7 +59,7 @@ impl Slots {
         };
         if self.free == NONE {
             self.entries.push(entry);
-            return (self.entries.len() - 1) as Slot;
+            return (self.entries.len() - 1) as CommandSlot;
         }
         let slot = self.free;
         self.free = self.entries[slot as usize].next;
@@ -62,18 +68,18 @@ impl Slots {
     }
 
     #[inline]
-    pub fn give_back(&mut self, slot: Slot) {
+    pub fn give_back(&mut self, slot: CommandSlot) {
         self.entries[slot as usize].next = self.free;
         self.free = slot;
     }
 
     #[inline]
-    pub fn get(&self, slot: Slot) -> &Entry {
+    pub fn get(&self, slot: CommandSlot) -> &Entry {
         &self.entries[slot as usize]
     }
 
     #[inline]
-    pub fn get_mut(&mut self, slot: Slot) -> &mut Entry {
+    pub fn get_mut(&mut self, slot: CommandSlot) -> &mut Entry {
         &mut self.entries[slot as usize]
     }
 }
@@ -81,8 +87,8 @@ impl Slots {
 /// A queue of commands, linked through their entries.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Queue {
-    head: Slot,
-    tail: Slot,
+    head: CommandSlot,
+    tail: CommandSlot,
 }
 
 impl Queue {
@@ -94,12 +100,12 @@ impl Queue {
     }
 
     #[inline]
-    pub fn first(&self) -> Slot {
+    pub fn first(&self) -> CommandSlot {
         self.head
     }
 
     #[inline]
-    pub fn push(&mut self, slot: Slot, slots: &mut Slots) {
+    pub fn push(&mut self, slot: CommandSlot, slots: &mut Slots) {
         if self.head == NONE {
             self.head = slot;
         } else {
@@ -109,7 +115,7 @@ impl Queue {
     }
 
     #[inline]
-    pub fn pop(&mut self, slots: &mut Slots) -> Slot {
+    pub fn pop(&mut self, slots: &mut Slots) -> CommandSlot {
         let slot = self.head;
         self.head = slots.get(slot).next;
         slots.get_mut(slot).next = NONE;
@@ -119,7 +125,7 @@ impl Queue {
 
 impl Queue {
     /// Takes a command out of the middle, if it is there.
-    pub fn remove(&mut self, slot: Slot, slots: &mut Slots) -> bool {
+    pub fn remove(&mut self, slot: CommandSlot, slots: &mut Slots) -> bool {
         let mut before = NONE;
         let mut at = self.head;
         while at != slot {
@@ -149,9 +155,9 @@ pub(super) const MOST_PLANES: u32 = 8;
 /// through their entries, which keeps this small enough to be passed in registers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Group {
-    pub head: Slot,
+    pub head: CommandSlot,
     /// The next one whose data goes out.
-    sending: Slot,
+    sending: CommandSlot,
     pub count: u32,
     pub op: FlashOp,
     pub cause: Cause,
@@ -162,13 +168,13 @@ impl Group {
         Self { head: NONE, sending: NONE, count: 0, op: FlashOp::Read, cause: Cause::Host };
 
     #[inline]
-    pub fn of(slot: Slot, op: FlashOp, cause: Cause) -> Self {
+    pub fn of(slot: CommandSlot, op: FlashOp, cause: Cause) -> Self {
         Self { head: slot, sending: slot, count: 1, op, cause }
     }
 
     /// The command whose data goes out next, if any is left.
     #[inline]
-    pub fn unsent(&self) -> Option<Slot> {
+    pub fn unsent(&self) -> Option<CommandSlot> {
         (self.sending != NONE).then_some(self.sending)
     }
 
@@ -181,7 +187,7 @@ impl Group {
 
 impl Slots {
     /// A command and those linked behind it: of a group, or of a queue.
-    pub fn from(&self, mut slot: Slot) -> impl Iterator<Item = Slot> {
+    pub fn from(&self, mut slot: CommandSlot) -> impl Iterator<Item = CommandSlot> {
         std::iter::from_fn(move || {
             let this = (slot != NONE).then_some(slot)?;
             slot = self.get(this).next;

@@ -21,7 +21,7 @@
 use registry::{Args, Info, Param, ParamKind};
 
 use super::hybrid::{Hybrid, Rules};
-use super::merge::{Core, InPlace, Kind, Work};
+use super::merge::{Core, InPlace, Work, WorkKind};
 use super::superblock::{NONE, Role};
 use super::{SchemeError, log_maps, superblock};
 use crate::drive::media::Layout;
@@ -196,7 +196,7 @@ impl Rules for BastRules {
     }
 
     fn ended(&mut self, _core: &mut Core, work: &Work) {
-        if work.kind == Kind::Merge {
+        if work.kind == WorkKind::Merge {
             self.merging -= 1;
             self.remove(self.log_of[work.logical as usize] as usize);
         }

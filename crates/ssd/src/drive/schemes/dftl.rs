@@ -36,7 +36,7 @@ use units::Lpn;
 use super::dftl_cache::Cached;
 use super::dftl_mapping::{Mapping, NONE, PageState, Waiter};
 use super::dftl_placement::WithTranslation;
-use super::page_mapped::{PageMappedScheme, Place, Settings};
+use super::page_mapped::{PageMappedScheme, Place, SchemeSettings};
 use super::{ReadPath, Scheme, SchemeCounters, SchemeError, WornOut, page_mapped};
 use crate::drive::media::{Cause, Command, Done, FlashOp, Media, Tag};
 use crate::drive::time::Picos;
@@ -131,7 +131,7 @@ impl<P: Placement> DftlScheme<P> {
     /// [`BuildError::TooSmall`] if a plane has too few spare erase blocks for the policy and the
     /// translation pages.
     pub fn new(
-        settings: Settings<'_>,
+        settings: SchemeSettings<'_>,
         size: &MapSize,
         name: &str,
         policy: WithTranslation<P>,

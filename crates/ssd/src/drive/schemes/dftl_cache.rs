@@ -20,7 +20,7 @@ pub(super) struct MappingCache {
     units_per_page: Divider,
     /// By unit: where it is cached.
     slot_of: Vec<u32>,
-    slots: Vec<Slot>,
+    slots: Vec<CachedEntry>,
     most: u32,
     recency: Lists,
     protected: u32,
@@ -30,7 +30,7 @@ pub(super) struct MappingCache {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct CachedEntry {
     unit: u32,
     is_protected: bool,
     /// Its translation page is being read.
@@ -120,7 +120,7 @@ impl MappingCache {
     #[inline]
     pub fn insert(&mut self, unit: u32) -> Option<u32> {
         assert!(self.slot_of[unit as usize] == NONE, "unit {unit} is cached already");
-        let entry = Slot { unit, is_protected: false, is_loading: false };
+        let entry = CachedEntry { unit, is_protected: false, is_loading: false };
         let (slot, evicted) = if self.slots.len() < self.most as usize {
             self.slots.push(entry);
             (self.slots.len() as u32 - 1, None)
@@ -195,7 +195,7 @@ impl MappingCache {
     /// Memory of the tables in bytes.
     pub fn table_bytes(&self) -> usize {
         4 * self.slot_of.len()
-            + size_of::<Slot>() * self.slots.capacity()
+            + size_of::<CachedEntry>() * self.slots.capacity()
             + self.recency.bytes()
             + self.changed.bytes()
     }

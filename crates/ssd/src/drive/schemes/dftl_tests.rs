@@ -8,7 +8,7 @@ use registry::Spec;
 use units::{IoOp, IoRequest, Lpn, Progress, RequestSource, SourceError};
 
 use super::dftl::{self, DftlScheme, MapSize};
-use super::page_mapped::Settings;
+use super::page_mapped::SchemeSettings;
 use super::{ReadPath, Scheme};
 use crate::drive::load::Pace;
 use crate::drive::media::{Cause, Done, FlashOp, Media, Tag};
@@ -71,7 +71,7 @@ impl PlacementVisitor for Build<'_> {
             policy.domains() * layout.planes() as usize,
         )
         .unwrap();
-        let settings = Settings {
+        let settings = SchemeSettings {
             args: &args,
             layout: &layout,
             logical_pages: size.all_pages(),
@@ -611,7 +611,7 @@ impl RequestSource for Uniform {
 
 fn play(profile: Profile, op: IoOp, requests: u64, state: State) -> Outcome {
     let source = Uniform(9, profile.logical_pages(), op);
-    let settings = run::Settings {
+    let settings = run::RunSettings {
         profile,
         state,
         pace: Pace::Closed { depth: 8, think: 0 },

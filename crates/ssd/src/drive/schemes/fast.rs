@@ -23,7 +23,7 @@ use std::collections::VecDeque;
 use registry::{Args, Info, Param, ParamKind};
 
 use super::hybrid::{Hybrid, Rules};
-use super::merge::{Core, InPlace, Kind, Work};
+use super::merge::{Core, InPlace, Work, WorkKind};
 use super::superblock::{NONE, Role};
 use super::{SchemeError, log_maps, superblock};
 use crate::drive::media::Layout;
@@ -229,12 +229,12 @@ impl Rules for FastRules {
 
     fn ended(&mut self, _core: &mut Core, work: &Work) {
         match work.kind {
-            Kind::Merge => {
+            WorkKind::Merge => {
                 if self.sequential.is_some_and(|sw| sw.is_merging && sw.superblock == work.target) {
                     self.sequential = None;
                 }
             }
-            Kind::Reclaim => {
+            WorkKind::Reclaim => {
                 if self.cleaning == Cleaning::Erasing
                     && self.random.front().is_some_and(|log| log.superblock == work.erases[0])
                 {
@@ -245,7 +245,7 @@ impl Rules for FastRules {
                     }
                 }
             }
-            Kind::Fill => {}
+            WorkKind::Fill => {}
         }
     }
 

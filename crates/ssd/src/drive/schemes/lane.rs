@@ -20,7 +20,7 @@ pub(super) struct Waiting {
 
 /// Cleaning in one lane: one erase block at a time.
 #[derive(Debug, Default)]
-pub(super) struct Job {
+pub(super) struct LaneCleaning {
     pub(super) cleaning: Cleaning,
     pub(super) cause: Option<Cause>,
     /// The survivor that is being copied.
@@ -33,7 +33,7 @@ pub(super) struct Job {
 
 #[derive(Debug)]
 pub(super) struct Lane {
-    pub(super) job: Job,
+    pub(super) job: LaneCleaning,
     pub(super) waiting: VecDeque<Waiting>,
     /// When to look whether the die is idle enough for background cleaning.
     pub(super) wake_at: Picos,

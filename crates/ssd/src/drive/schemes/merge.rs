@@ -15,7 +15,7 @@ use crate::drive::media::{Cause, Command, Done, FlashOp, Layout, Media, Tag};
 
 /// What a work is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum WorkKind {
     /// The target becomes the data of the logical superblock.
     Merge,
     /// Only a gap in the target is filled, so that the host can write behind it.
@@ -29,7 +29,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug)]
 pub struct Work {
     /// What for.
-    pub kind: Kind,
+    pub kind: WorkKind,
     /// The logical superblock; [`NONE`] for a reclaim.
     pub logical: u32,
     /// Where the pages go; [`NONE`] for a reclaim.
@@ -45,7 +45,7 @@ pub struct Work {
 impl Work {
     fn reclaim(superblock: u32) -> Self {
         Self {
-            kind: Kind::Reclaim,
+            kind: WorkKind::Reclaim,
             logical: NONE,
             target: NONE,
             start: 0,
@@ -64,7 +64,7 @@ struct Lane {
 
 /// A work under way.
 #[derive(Debug)]
-struct Job {
+struct MergeJob {
     work: Work,
     active: bool,
     lanes: Vec<Lane>,
@@ -79,7 +79,7 @@ struct Job {
 pub struct Core {
     /// Where everything lies.
     pub blocks: Superblocks,
-    jobs: Vec<Job>,
+    jobs: Vec<MergeJob>,
     idle: Vec<u32>,
     /// Works decided and not yet begun.
     fresh: Vec<u32>,
@@ -209,7 +209,7 @@ impl Core {
         }
         let erases = [self.blocks.data(logical), NONE, NONE];
         self.start(Work {
-            kind: Kind::Merge,
+            kind: WorkKind::Merge,
             logical,
             target: log,
             start,
@@ -230,7 +230,7 @@ impl Core {
         self.blocks.counters.full_merges += 1;
         let erases = [self.blocks.data(logical), log, NONE];
         self.start(Work {
-            kind: Kind::Merge,
+            kind: WorkKind::Merge,
             logical,
             target,
             start: 0,
@@ -246,11 +246,18 @@ impl Core {
     /// If no merge may begin.
     pub fn fill(&mut self, logical: u32, log: u32, end: u32) {
         let start = self.blocks.next(log);
-        self.start(Work { kind: Kind::Fill, logical, target: log, start, end, erases: [NONE; 3] });
+        self.start(Work {
+            kind: WorkKind::Fill,
+            logical,
+            target: log,
+            start,
+            end,
+            erases: [NONE; 3],
+        });
     }
 
     fn start(&mut self, work: Work) {
-        if work.kind == Kind::Reclaim {
+        if work.kind == WorkKind::Reclaim {
             self.blocks.set_role(work.erases[0], Role::Leaving);
         } else {
             assert!(
@@ -266,7 +273,7 @@ impl Core {
         self.active += 1;
         let number = self.idle.pop().unwrap_or_else(|| {
             let lanes = vec![Lane { offset: NONE, from: NONE }; self.blocks.interleave() as usize];
-            self.jobs.push(Job {
+            self.jobs.push(MergeJob {
                 work,
                 active: false,
                 lanes,
@@ -294,7 +301,7 @@ impl Core {
     /// go to `ended`.
     pub fn begin(&mut self, media: &mut Media, ended: &mut Vec<Work>) {
         while let Some(number) = self.fresh.pop() {
-            if self.jobs[number as usize].work.kind != Kind::Reclaim {
+            if self.jobs[number as usize].work.kind != WorkKind::Reclaim {
                 for lane in 0..self.blocks.interleave() {
                     self.copy_next(number, lane, media);
                 }
@@ -308,7 +315,7 @@ impl Core {
         while let Some(number) = self.fresh.pop() {
             let work = self.jobs[number as usize].work;
             let first =
-                if work.kind == Kind::Reclaim { 0 } else { work.logical * self.blocks.pages() };
+                if work.kind == WorkKind::Reclaim { 0 } else { work.logical * self.blocks.pages() };
             for offset in work.start..work.end {
                 let lpn = first + offset;
                 let from = self.blocks.place(lpn);
@@ -458,13 +465,13 @@ impl Core {
         let (work, high) = (job.work, job.high);
         self.idle.push(number);
         self.active -= 1;
-        if work.kind != Kind::Reclaim {
+        if work.kind != WorkKind::Reclaim {
             self.merges -= 1;
             self.merging[work.logical as usize] = false;
             self.blocks
-                .set_next(work.target, if work.kind == Kind::Fill { work.end } else { high });
+                .set_next(work.target, if work.kind == WorkKind::Fill { work.end } else { high });
         }
-        if work.kind == Kind::Merge {
+        if work.kind == WorkKind::Merge {
             self.blocks.set_data(work.logical, work.target);
         }
         for superblock in work.erases.into_iter().filter(|&superblock| superblock != NONE) {
@@ -479,7 +486,7 @@ impl Core {
             self.jobs.iter().map(|job| job.lanes.capacity() * size_of::<Lane>()).sum();
         self.blocks.table_bytes()
             + self.merging.len()
-            + self.jobs.capacity() * size_of::<Job>()
+            + self.jobs.capacity() * size_of::<MergeJob>()
             + lanes
     }
 
@@ -490,7 +497,7 @@ impl Core {
     pub fn audit(&self) -> Result<(), String> {
         let under_way = self.jobs.iter().filter(|job| job.active);
         let (merges, all) = under_way.fold((0, 0), |(merges, all), job| {
-            (merges + u32::from(job.work.kind != Kind::Reclaim), all + 1)
+            (merges + u32::from(job.work.kind != WorkKind::Reclaim), all + 1)
         });
         let marked = self.merging.iter().filter(|&&merging| merging).count();
         if merges != self.merges || marked as u32 != merges || all != self.active {

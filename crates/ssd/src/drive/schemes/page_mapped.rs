@@ -8,7 +8,7 @@ use registry::{Args, Info, Param, ParamKind};
 use units::{EraseBlockId, Lpn, Ppn, StreamId};
 
 use super::allocation::Allocation;
-use super::lane::{Job, Lane, Thresholds, Waiting};
+use super::lane::{Lane, LaneCleaning, Thresholds, Waiting};
 use super::watch::Watch;
 use super::wear::StaticWear;
 use super::{ReadPath, Scheme, SchemeCounters, WornOut};
@@ -42,7 +42,7 @@ pub const INFO: Info = Info {
 
 /// What a scheme over page mapping is made from, beside its policies.
 #[derive(Clone, Debug)]
-pub struct Settings<'a> {
+pub struct SchemeSettings<'a> {
     /// The parameters of [`INFO`].
     pub args: &'a Args,
     /// The media.
@@ -96,7 +96,7 @@ impl<P: Placement> PageMappedScheme<P> {
     /// # Errors
     /// [`BuildError::TooSmall`] if a plane has too few spare erase blocks for the policy.
     pub fn new(
-        settings: Settings<'_>,
+        settings: SchemeSettings<'_>,
         name: &str,
         placement: P,
         victims: AnyVictim,
@@ -111,7 +111,7 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
     /// # Errors
     /// As [`PageMappedScheme::new`].
     pub fn watched(
-        settings: Settings<'_>,
+        settings: SchemeSettings<'_>,
         name: &str,
         placement: P,
         victims: AnyVictim,
@@ -128,7 +128,11 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
             ftl.lanes_mut().set_endurance(settings.endurance);
         }
         let share = |share: f64| (share * f64::from(layout.blocks_per_plane)).ceil() as usize;
-        let lane = |_| Lane { job: Job::default(), waiting: VecDeque::new(), wake_at: Picos::MAX };
+        let lane = |_| Lane {
+            job: LaneCleaning::default(),
+            waiting: VecDeque::new(),
+            wake_at: Picos::MAX,
+        };
         let scheme = Self {
             allocation: Allocation::new(settings.args, layout),
             lanes: (0..layout.planes()).map(lane).collect(),

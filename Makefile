@@ -14,10 +14,13 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 # The tests of the extension are in Python: it cannot be linked into a Rust test.
 RUST_TESTS := --workspace --exclude flashwright-bindings
 
-.PHONY: help demo test test-rust test-python bench bars bars-drive bars-recording bars-replay figures-prober figures-layers kills power-cuts check format build packages readme clean
+# Of `python -m flashwright.reproduce list`.
+SETS := validate-placement validate-drive validate-replay validate-recording figures-prober figures-layers
+
+.PHONY: help demo test test-rust test-python bench $(SETS) kills power-cuts check format build packages readme clean
 
 help: ## This list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 27
 
 demo: build ## What a real database trace does to flash: every policy beside the bound, as a report
 	@$(BIN)/flashwright demo
@@ -36,23 +39,14 @@ test-python: build packages
 bench: build ## Measure speed: simulator, trace readers, models
 	cargo bench $(RUST_TESTS)
 
-bars: build ## Measure the bars of the placement study (minutes; docs/bars-placement.md has the last)
-	@$(BIN)/python -m flashwright.reproduce.placement_bars
-
-bars-drive: build ## Measure the simulated drives beside the papers' figures (a minute; docs/bars-drive.md has the last)
-	@$(BIN)/python -m flashwright.reproduce.drive_bars
-
-bars-replay: build ## Measure the bars of replaying: lateness, and what the device gets (root; minutes on an idle machine; docs/replay.md has the last)
-	@$(BIN)/python -m flashwright.reproduce.replay_bars
-
-bars-recording: build ## Measure what recording costs a database (root; minutes on an idle machine; docs/recording.md has the last)
-	@$(BIN)/python -m flashwright.reproduce.recording_bars
-
-figures-prober: build ## Draw the papers' figures with the prober (minutes; docs/figures-prober.md has the last numbers)
-	@$(BIN)/python -m flashwright.reproduce.prober_figures
-
-figures-layers: build ## Draw the papers' figures of StableBuffer and the scheduler (ten minutes on a quiet machine; docs/figures-layers.md has the last numbers)
-	@$(BIN)/python -m flashwright.reproduce.layer_figures
+validate-placement: ## Policies against theory and each other (minutes; docs/validation-placement.md has the last)
+validate-drive: ## The simulated drives beside the papers' figures (a minute; docs/validation-drive.md has the last)
+validate-replay: ## Lateness of a replay, and what the device gets (root; minutes on an idle machine; docs/replay.md has the last)
+validate-recording: ## What recording costs a database (root; minutes on an idle machine; docs/recording.md has the last)
+figures-prober: ## Draw the papers' figures with the prober (minutes; docs/figures-prober.md has the last numbers)
+figures-layers: ## Draw the papers' figures of StableBuffer and the scheduler (ten minutes on a quiet machine; docs/figures-layers.md has the last numbers)
+$(SETS): build
+	@$(BIN)/python -m flashwright.reproduce $@
 
 kills: build ## Kill recorded benchmarks 50 times at random points: nothing may be left behind (root, minutes)
 	@$(BIN)/python tests/python/kill_recording.py --kills 50

@@ -13,15 +13,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from flashwright import replays
+from flashwright import data, replays
 from flashwright.layering.checkpoints import MARKS_FILE, marked
 from flashwright.reproduce.figures import scheduler_layers
 from flashwright.sources import REQUESTS_FILE
 from flashwright.workloads import parts
 
 ROOT = Path(__file__).parents[2]
-TRACES = ROOT / "data/traces"
-EXCERPT = TRACES / "tpcc_postgres_excerpt.blktrace.zst"
+TRACES = data.TRACES
+EXCERPT = ROOT / "tests/data/tpcc_postgres_excerpt.blktrace.zst"
 
 sys.path.insert(0, str(ROOT / "scripts/record_tpcc"))
 import convert  # noqa: E402

@@ -12,10 +12,9 @@ import click
 from flashwright._core import InputError, RunError
 from flashwright.cli.options import Fractions, Number, output_options
 from flashwright.cli.output import command_line, finish, prints_only_json, say
+from flashwright.data import TPCC
 from flashwright.sweeps.grid import Device
 
-RECORDED = Path(__file__).resolve().parents[3] / "data" / "traces"
-FALLBACK = "synth:zipf?s=0.99&pages=256Ki&updates=12x"
 LEAST_SPARE_ERASE_BLOCKS = 40
 """What the policy with the most streams needs, and some."""
 LEAST_PASSES_OVER_FOOTPRINT = 4
@@ -44,7 +43,7 @@ once.
 @click.option(
     "--shipped",
     is_flag=True,
-    help="Record nothing: take the trace of the source tree, TPC-C on PostgreSQL, recorded for 19 "
+    help="Record nothing: take the trace that comes with Flashwright, TPC-C on PostgreSQL for 19 "
     "minutes.",
 )
 @output_options
@@ -76,17 +75,15 @@ def demo(
     from flashwright.sweeps.comparison import Plan
     from flashwright.sweeps.policies import choose
 
-    source, data_pages, told = (
-        _shipped(json_path) if shipped else _live_or_shipped(seconds, json_path)
-    )
+    source, data_pages, told = _shipped() if shipped else _live_or_shipped(seconds, json_path)
     scalars, tables = statistics(source, 4096, None, 0, 1)
-    played = [*data_pages, source]
+    played = [data_pages, source]
     once = work(
         "Reading the trace",
         "page writes",
         lambda progress: sources.load(source, sources.Reading(), progress),
     )
-    smallest = once if not data_pages else sources.load(data_pages[0], sources.Reading())
+    smallest = sources.load(data_pages, sources.Reading())
     repeat = max(1, -(-LEAST_PASSES_OVER_FOOTPRINT * once.logical_pages // once.page_writes))
     plan = Plan(
         sources=played,
@@ -139,8 +136,8 @@ def _erase_block_for(logical_pages: int, over_provisioning: float) -> int:
     return pages
 
 
-Chosen = tuple[str, list[str], str]
-"""The trace, its part without the database's log (or none), and what it is, in a sentence."""
+Chosen = tuple[str, str, str]
+"""The trace, its part without the database's log, and what it is, in a sentence."""
 
 
 def _live_or_shipped(seconds: float, json_path: str | None) -> Chosen:
@@ -150,27 +147,24 @@ def _live_or_shipped(seconds: float, json_path: str | None) -> Chosen:
     if not reason:
         try:
             folder, told = demo_live.record(seconds, command_line())
-            return str(folder / "requests.parquet"), [str(demo_live.write_data_pages(folder))], told
+            return str(folder / "requests.parquet"), str(demo_live.write_data_pages(folder)), told
         except (InputError, RunError) as error:
             reason = str(error)
     say(
         f"Nothing can be recorded here: {reason}. Taking the trace that was recorded before.",
         json_path=json_path,
     )
-    return _shipped(json_path)
+    return _shipped()
 
 
-def _shipped(json_path: str | None) -> Chosen:
-    source = recorded_trace(json_path)
+def _shipped() -> Chosen:
+    source = recorded_trace()
     return source, data_pages_of(source), about(source)
 
 
 def about(source: str) -> str:
-    """Say in a sentence what was recorded; nothing for a source that does not tell."""
-    path = Path(source).with_suffix(".json")
-    if source.startswith("synth:") or not path.exists():
-        return ""
-    told = json.loads(path.read_text())
+    """Say in a sentence what was recorded."""
+    told = json.loads(Path(source).with_suffix(".json").read_text())
     server = (
         told["versions"]["postgres"]
         .removeprefix("postgres ")
@@ -183,37 +177,24 @@ def about(source: str) -> str:
     )
 
 
-def data_pages_of(source: str) -> list[str]:
-    """Write the recorded trace without its log, and give the path as a list.
+def data_pages_of(source: str) -> str:
+    """Write the recorded trace without its log, and give the path.
 
-    Models of independent updates hold there. None for a source that does not tell where its log
-    lies.
+    Models of independent updates hold there.
     """
     from flashwright.workloads.parts import write_without_log
 
     trace = Path(source)
-    if not trace.with_suffix(".json").exists():
-        return []
     output = Path("runs") / "sources" / f"{trace.stem}_data_pages.parquet"
     try:
         # Always anew, since the recording may be another one than last time: it takes less than a
         # second.
-        return [str(write_without_log(trace, output))]
+        return str(write_without_log(trace, output))
     except OSError as error:
         raise InputError(f"{output}: cannot write the data pages: {error.strerror}") from error
 
 
-def recorded_trace(json_path: str | None = None) -> str:
-    """Give the path of the recorded trace, as short as it can be written from here.
-
-    The synthetic one where there is none.
-    """
-    found = sorted(RECORDED.glob("*.parquet"))
-    if not found:
-        say(
-            "The recorded trace is not here (it is in the source tree): taking a synthetic one.",
-            json_path=json_path,
-        )
-        return FALLBACK
-    path = found[0]
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+def recorded_trace() -> str:
+    """Give the path of the recorded trace, as short as it can be written from here."""
+    here = Path.cwd()
+    return str(TPCC.relative_to(here)) if TPCC.is_relative_to(here) else str(TPCC)

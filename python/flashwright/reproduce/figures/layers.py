@@ -1,4 +1,4 @@
-"""The papers' figures of layers: `python -m flashwright.reproduce.layer_figures`.
+"""The papers' figures of layers.
 
 Every stack runs over a simulated drive of the matching profile under the shipped traces of a
 database's data. The report has each figure; the page that is printed has the published numbers
@@ -8,14 +8,11 @@ beside ours. Curves that the papers show as images only are not compared.
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
 from typing import Any
 
+from flashwright import data
 from flashwright.reproduce.figures import scheduler_layers, stable_buffer
-from flashwright.reproduce.figures.book import FAR, Book, Paper, command
-from flashwright.reproduce.figures.layered import TRACE, TRACES
-
-FOLDER = Path("runs") / "figures-layers"
+from flashwright.reproduce.figures.book import FAR, Book, Paper, registered
 
 PAPERS = (
     Paper(
@@ -70,10 +67,10 @@ PAPERS = (
 
 
 def _inputs() -> list[dict[str, Any]]:
-    paths = [TRACE, *map(scheduler_layers.recording, scheduler_layers.INTERVALS)]
+    paths = [data.TPCC_DATA, *map(scheduler_layers.recording, scheduler_layers.INTERVALS)]
     return [
         {
-            "source": str(path.relative_to(TRACES)),
+            "source": str(path.relative_to(data.TRACES)),
             "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
             "content_hash": None,
         }
@@ -82,7 +79,7 @@ def _inputs() -> list[dict[str, Any]]:
 
 
 BOOK = Book(
-    "layer_figures",
+    "figures-layers",
     "The papers' figures of layers",
     PAPERS,
     "All figures but shares of processor time are of virtual time: the same on any machine. An "
@@ -90,10 +87,8 @@ BOOK = Book(
     "(`data/traces/README.md`): no published one is at hand. The report with the figures is made "
     "by the command and not kept here. Curves that the papers show as images only have no numbers "
     "to compare.",
+    "ten minutes",
     _inputs,
 )
 
-main = command(BOOK, FOLDER)
-
-if __name__ == "__main__":
-    main()
+SET = registered(BOOK)

@@ -17,7 +17,7 @@ RUST_TESTS := --workspace --exclude flashwright-bindings
 # Of `python -m flashwright.reproduce list`.
 SETS := validate-placement validate-drive validate-replay validate-recording figures-prober figures-layers
 
-.PHONY: help demo test test-rust test-python bench $(SETS) kills power-cuts check format build packages readme clean
+.PHONY: help demo wheel test test-rust test-python bench $(SETS) kills power-cuts check format build packages readme clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 27
@@ -35,6 +35,9 @@ test-rust: $(STAMPS)/tools packages
 
 test-python: build packages
 	$(BIN)/pytest
+
+wheel: build ## Build the wheel into dist/, with the recorded traces in it
+	@$(BIN)/maturin build --release --quiet --out dist
 
 bench: build ## Measure speed: simulator, trace readers, models
 	cargo bench $(RUST_TESTS)

@@ -339,7 +339,9 @@ def test_the_device_gets_exactly_what_was_recorded(cli: Cli, tmp_path: Path) -> 
 
 
 def test_a_layer_of_ours_records_where_the_kernel_cannot(cli: Cli, tmp_path: Path) -> None:
-    pq.write_table(pl.read_parquet(data.TPCC).head(5000).to_arrow(), tmp_path / "part.parquet")
+    pq.write_table(
+        pl.read_parquet(data.TPCC_REQUESTS).head(5000).to_arrow(), tmp_path / "part.parquet"
+    )
     for number, device in enumerate((["--device", "memory(bytes=4Gi)"], ["--device", "nvme-tlc"])):
         into = f"rec{number}"
         done = cli(

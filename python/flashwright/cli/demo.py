@@ -12,7 +12,6 @@ import click
 from flashwright._core import InputError, RunError
 from flashwright.cli.options import Fractions, Number, output_options
 from flashwright.cli.output import command_line, finish, prints_only_json, say
-from flashwright.data import TPCC
 from flashwright.sweeps.grid import Device
 
 LEAST_SPARE_ERASE_BLOCKS = 40
@@ -158,43 +157,32 @@ def _live_or_shipped(seconds: float, json_path: str | None) -> Chosen:
 
 
 def _shipped() -> Chosen:
-    source = recorded_trace()
-    return source, data_pages_of(source), about(source)
+    from flashwright import data
+    from flashwright.recording.parts import LOGS, write_without
+
+    data_pages = Path("runs") / "sources" / f"{data.TPCC.name}_data_pages.parquet"
+    try:
+        # Always again, since the recording may be another one than last time: it takes less than a
+        # second.
+        data_pages.parent.mkdir(parents=True, exist_ok=True)
+        write_without(data.TPCC, LOGS, data_pages)
+    except OSError as error:
+        raise InputError(f"{data_pages}: cannot write the data pages: {error.strerror}") from error
+    source, here = data.TPCC_REQUESTS, Path.cwd()
+    shown = source.relative_to(here) if source.is_relative_to(here) else source
+    return str(shown), str(data_pages), _about(data.TPCC)
 
 
-def about(source: str) -> str:
+def _about(recording: Path) -> str:
     """Say in a sentence what was recorded."""
-    told = json.loads(Path(source).with_suffix(".json").read_text())
+    about = json.loads((recording / "about.json").read_text())
     server = (
-        told["versions"]["postgres"]
+        about["versions"]["postgres"]
         .removeprefix("postgres ")
         .partition(" (Debian")[0]
         .replace("(PostgreSQL)", "PostgreSQL")
     )
     return (
-        f"TPC-C on {server}, {told['scale']['warehouses']} warehouses and {told['clients']} "
-        f"clients, recorded for {round(told['kept_seconds'] / 60)} minutes below the file system."
+        f"TPC-C on {server}, {about['scale']['warehouses']} warehouses and {about['clients']} "
+        f"clients, recorded for {round(about['kept_seconds'] / 60)} minutes below the file system."
     )
-
-
-def data_pages_of(source: str) -> str:
-    """Write the recorded trace without its log, and give the path.
-
-    Models of independent updates hold there.
-    """
-    from flashwright.workloads.parts import write_without_log
-
-    trace = Path(source)
-    output = Path("runs") / "sources" / f"{trace.stem}_data_pages.parquet"
-    try:
-        # Always anew, since the recording may be another one than last time: it takes less than a
-        # second.
-        return str(write_without_log(trace, output))
-    except OSError as error:
-        raise InputError(f"{output}: cannot write the data pages: {error.strerror}") from error
-
-
-def recorded_trace() -> str:
-    """Give the path of the recorded trace, as short as it can be written from here."""
-    here = Path.cwd()
-    return str(TPCC.relative_to(here)) if TPCC.is_relative_to(here) else str(TPCC)

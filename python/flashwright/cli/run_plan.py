@@ -134,6 +134,14 @@ def bench_options(default_seconds: float) -> Callable[[Command], Command]:
             "small control group.",
         ),
         click.option(
+            "--memory",
+            "memory_bytes",
+            type=Size(),
+            metavar="BYTES",
+            help="Limit the database with its buffers and the page cache of its files, by a "
+            "control group. Needs root.",
+        ),
+        click.option(
             "--checkpoint",
             "checkpoint_seconds",
             type=Number(0.1),
@@ -271,10 +279,11 @@ def _settings(options: dict[str, Any], preset: Preset | None) -> Settings:
     of_preset = {} if preset is None else vars(preset)
     buffer = options if own_buffer else of_preset
     checkpoint = options["checkpoint_seconds"]
-    return Settings(
+    settings = Settings(
         buffer_bytes=buffer.get("buffer_bytes"),
         buffer_share=buffer.get("buffer_share"),
         uncached=options["direct_io"] or of_preset.get("uncached", False),
+        memory_bytes=options["memory_bytes"],
         checkpoint_seconds=of_preset.get("checkpoint_seconds")
         if checkpoint is None
         else checkpoint,
@@ -287,6 +296,8 @@ def _settings(options: dict[str, Any], preset: Preset | None) -> Settings:
         page_bytes=options["page_bytes"],
         extra=options["extra"],
     )
+    settings.check_memory(settings.buffer_bytes or 0)
+    return settings
 
 
 def _told_of(preset: Preset | None) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from flashwright._core import InputError
 from flashwright.cli.options import (
     Size,
     json_option,
@@ -110,6 +111,12 @@ def stats(
 )
 @to_option
 @skip_bad_option
+@click.option(
+    "--compact",
+    is_flag=True,
+    help="To Parquet: as small as it gets, to be kept with code. Times in whole microseconds, no "
+    "latencies.",
+)
 @json_option
 def convert(
     source: Path,
@@ -118,6 +125,8 @@ def convert(
     to_format: str | None,
     skip_bad: int,
     json_path: str | None,
+    *,
+    compact: bool,
 ) -> None:
     """Read the trace SOURCE and write it to TARGET.
 
@@ -127,13 +136,17 @@ def convert(
     Examples:
       flashwright trace convert tpcc.blktrace.0 tpcc.parquet
       flashwright trace convert prxy_0.csv.gz prxy.iolog --to 'fio_iolog(version=3)'
+      flashwright trace convert runs/postgres kept.parquet --compact     a recording
     """
     from flashwright import _core, sources
     from flashwright.cli.progress import work
+    from flashwright.recording.compact import write_compact
     from flashwright.runs import provenance
 
     source = Path(sources.check_source(str(source)))
     sources.check_target(target)
+    if compact and (target.suffix != ".parquet" or to_format not in (None, "parquet")):
+        raise InputError(f"{target}: --compact is for a TARGET that ends in .parquet")
     done = work(
         f"Converting {sources.file_name(source)}",
         "bytes",
@@ -141,6 +154,8 @@ def convert(
             source, target, from_format, to_format, skip_bad, progress
         ),
     )
+    if compact:
+        write_compact(target)
     result = {
         "target": str(target),
         **done,

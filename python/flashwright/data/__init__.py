@@ -3,7 +3,8 @@
 from pathlib import Path
 
 TRACES = Path(__file__).parent / "traces"
-TPCC = TRACES / "tpcc_postgres.parquet"
-"""TPC-C on PostgreSQL, 19 minutes of it, below the file system; `TPCC` with `.json` tells more."""
+TPCC = TRACES / "tpcc_postgres"
+"""TPC-C on PostgreSQL, 19 minutes of it: a recording with its requests and what each is for."""
+TPCC_REQUESTS = TPCC / "requests.parquet"
 TPCC_DATA = TRACES / "tpcc_postgres_data.parquet"
-"""The same load, as the device of the data alone got it: the log lay elsewhere."""
+"""The same kind of load, as the device of the data alone got it: the log lay elsewhere."""

@@ -31,7 +31,7 @@ SUSTAINED = State("aged", 200_000, 3.0)
 def run(state: State) -> dict[str, Any]:
     """Play the load on the drive of table 2 in a state."""
     table_2 = drive("replication-table-2")
-    requests = _core.load_requests(str(data.TPCC), seed=SEED)
+    requests = _core.load_requests(str(data.TPCC_REQUESTS), seed=SEED)
     return _core.simulate_drive(
         table_2.profile,
         [(requests, "closed", CLIENTS, 0.0)],

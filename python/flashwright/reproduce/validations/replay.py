@@ -239,7 +239,12 @@ SET = Set(
     ),
     _make,
     [
-        option("--trace", data.TPCC, click.Path(path_type=Path), "Replayed and recorded again."),
+        option(
+            "--trace",
+            data.TPCC_REQUESTS,
+            click.Path(path_type=Path),
+            "Replayed and recorded again.",
+        ),
         option("--on", Path("/var/tmp"), click.Path(path_type=Path), "Where loop devices lie."),  # noqa: S108
         option("--runs", 5, click.IntRange(1), "Of each device."),
         option("--run-seconds", 10.0, click.FloatRange(0.1), "Length of each run."),

@@ -12,6 +12,7 @@ import numpy as np
 
 from flashwright import data, sources
 from flashwright._text import significant
+from flashwright.recording.parts import LOGS, write_without
 from flashwright.reproduce.pages import made_with, markdown_table
 from flashwright.reproduce.registry import Made, Part, Request, Set
 from flashwright.reproduce.validations.placement.checks import (
@@ -29,7 +30,6 @@ from flashwright.reproduce.validations.placement.checks import (
 )
 from flashwright.reproduce.validations.placement.judged import Row, measure
 from flashwright.reproduce.validations.placement.traces import trace_rows
-from flashwright.workloads.parts import write_without_log
 
 PAPER = "MULTILOG"
 
@@ -43,11 +43,12 @@ class Group(Part):
 
 def tpcc_loads(scale: Scale, folder: Path) -> list[Load]:
     """Give the recorded trace and its data pages alone, by page size and number of passes."""
-    data_pages = write_without_log(data.TPCC, folder / "tpcc_data_pages.parquet")
+    data_pages = folder / "tpcc_data_pages.parquet"
+    write_without(data.TPCC, LOGS, data_pages)
     return [
         Load(f"TPC-C {part}, {size // 1024} KiB pages, played {repeat} x", str(path), size, repeat)
         for part, path in scale.pick(
-            (("whole", data.TPCC), ("data pages", data_pages)), ("data pages", data_pages)
+            (("whole", data.TPCC_REQUESTS), ("data pages", data_pages)), ("data pages", data_pages)
         )
         for size in scale.pick((4096, 8192), 8192)
         for repeat in scale.pick((1, 4), 1)

@@ -58,12 +58,13 @@ power-cuts: $(STAMPS)/tools ## Cut the power below every stack of layers a milli
 	cargo run --release -p flashwright-faults --example campaign -- cuts=1000000
 	cargo run --release -p flashwright-faults --example fuzz -- images=300000
 
-check: build ## Format, clippy, ruff and mypy, warnings denied
+check: build ## Format, clippy, ruff, mypy and the stubs of the core, warnings denied
 	cargo fmt --all --check
 	PYO3_PYTHON="$(CURDIR)/$(BIN)/python" cargo clippy --workspace --all-targets -- -D warnings
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
+	$(BIN)/stubtest flashwright._core --ignore-disjoint-bases --concise --allowlist <(echo flashwright._core.__all__)
 	@echo "make check: clean"
 
 readme: build ## Bring the tables of README.md up to date

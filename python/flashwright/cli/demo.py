@@ -70,7 +70,8 @@ def demo(
     from flashwright.cli.compare import fail_if_any_failed, run_plan
     from flashwright.cli.progress import StoppedError, work
     from flashwright.cli.statistics import statistics
-    from flashwright.reports.comparison import Results, headline
+    from flashwright.reports.comparison import headline
+    from flashwright.reports.comparison_results import Results
     from flashwright.sweeps.comparison import Plan
     from flashwright.sweeps.policies import choose
 

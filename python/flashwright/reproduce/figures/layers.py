@@ -47,13 +47,14 @@ PAPERS = (
         lambda: [scheduler_layers.RUNS],
         "Figure 7.4 needs nilfs2, which few kernels have: a log-structured volume that defers "
         "nothing stands for it. The traces are recorded with the paper's set-up, one for each "
-        "interval (`data/traces/README.md`): 30 warehouses, pages of 4 KiB, a buffer of 80 MB, the "
-        "log elsewhere, and 91,000 to 116,000 writes (theirs 82,000 at most). `join=no`: only "
+        "interval (`python/flashwright/data/traces/README.md`): 30 warehouses, pages of 4 KiB, a "
+        "buffer of 80 MB, the log elsewhere, and 91,000 to 116,000 writes (theirs 82,000 at most). "
+        "`join=no`: only "
         "writes that overlap are merged. The paper's text also has those that lie side by side "
         "concatenated, but its gains over deferring, converting and aligning (7.7, 7.9, 7.11) are "
         "nearly the same, those of the bytes alone; with them concatenated, 7.7 would be 1.14 "
         "times at 30 s here, and 2.42 at 600 s. `join=no` was chosen, and the order in which the "
-        "database writes its checkpoints, after first results were seen (`data/traces/README.md`). "
+        "database writes its checkpoints, after first results were seen (the same page). "
         "What differs, and why. Coalescing spans more: PostgreSQL's buffer holds what is written "
         "often until the next checkpoint, so a window of 30 s has no page twice (1.002 writes a "
         "page), and one of 600 s has 1.51. Converting: by eq. 4.4 and 4.3 a random write of 4 KiB "
@@ -84,8 +85,9 @@ BOOK = Book(
     PAPERS,
     "All figures but shares of processor time are of virtual time: the same on any machine. An "
     f"error is ours / published - 1; beyond {FAR:.0%} it is in bold. The traces are ours "
-    "(`data/traces/README.md`): no published one is at hand. The report with the figures is made "
-    "by the command and not kept here. Curves that the papers show as images only have no numbers "
+    "(`python/flashwright/data/traces/README.md`): no published one is at hand. The report with "
+    "the figures is made by the command and not kept here. Curves that the papers show as "
+    "images only have no numbers "
     "to compare.",
     "ten minutes",
     _inputs,

@@ -8,7 +8,7 @@ the device was sent but reads.
 
 The paper's traces were recorded on the Mtron itself, which takes 137 random writes a second (eq.
 4.4); ours on a faster device, and all times of the load were a sixth of the paper's, so that
-windows hold about as many writes as theirs (`data/traces/README.md`).
+windows hold about as many writes as theirs (the README beside the traces).
 """
 
 from __future__ import annotations

@@ -14,10 +14,13 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 # The tests of the extension are in Python: it cannot be linked into a Rust test.
 RUST_TESTS := --workspace --exclude flashwright-bindings
 
-.PHONY: help demo test test-rust test-python bench bars bars-drive bars-recording bars-replay figures-prober figures-layers kills power-cuts check format build packages readme clean
+# Of `python -m flashwright.reproduce list`.
+SETS := validate-placement validate-drive validate-replay validate-recording figures-prober figures-layers
+
+.PHONY: help demo wheel test test-rust test-python bench $(SETS) kills power-cuts check format build packages readme clean
 
 help: ## This list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 27
 
 demo: build ## What a real database trace does to flash: every policy beside the bound, as a report
 	@$(BIN)/flashwright demo
@@ -33,26 +36,20 @@ test-rust: $(STAMPS)/tools packages
 test-python: build packages
 	$(BIN)/pytest
 
+wheel: build ## Build the wheel into dist/, with the recorded traces in it
+	@$(BIN)/maturin build --release --quiet --out dist
+
 bench: build ## Measure speed: simulator, trace readers, models
 	cargo bench $(RUST_TESTS)
 
-bars: build ## Measure the bars of the placement study (minutes; docs/bars-placement.md has the last)
-	@$(BIN)/python -m flashwright.reproduce.placement_bars
-
-bars-drive: build ## Measure the simulated drives beside the papers' figures (a minute; docs/bars-drive.md has the last)
-	@$(BIN)/python -m flashwright.reproduce.drive_bars
-
-bars-replay: build ## Measure the bars of replaying: lateness, and what the device gets (root; minutes on an idle machine; docs/replay.md has the last)
-	@$(BIN)/python -m flashwright.reproduce.replay_bars
-
-bars-recording: build ## Measure what recording costs a database (root; minutes on an idle machine; docs/recording.md has the last)
-	@$(BIN)/python -m flashwright.reproduce.recording_bars
-
-figures-prober: build ## Draw the papers' figures with the prober (minutes; docs/figures-prober.md has the last numbers)
-	@$(BIN)/python -m flashwright.reproduce.prober_figures
-
-figures-layers: build ## Draw the papers' figures of StableBuffer and the scheduler (ten minutes on a quiet machine; docs/figures-layers.md has the last numbers)
-	@$(BIN)/python -m flashwright.reproduce.layer_figures
+validate-placement: ## Policies against theory and each other (minutes; docs/validation-placement.md has the last)
+validate-drive: ## The simulated drives beside the papers' figures (a minute; docs/validation-drive.md has the last)
+validate-replay: ## Lateness of a replay, and what the device gets (root; minutes on an idle machine; docs/replay.md has the last)
+validate-recording: ## What recording costs a database (root; minutes on an idle machine; docs/recording.md has the last)
+figures-prober: ## Draw the papers' figures with the prober (minutes; docs/figures-prober.md has the last numbers)
+figures-layers: ## Draw the papers' figures of StableBuffer and the scheduler (ten minutes on a quiet machine; docs/figures-layers.md has the last numbers)
+$(SETS): build
+	@$(BIN)/python -m flashwright.reproduce $@
 
 kills: build ## Kill recorded benchmarks 50 times at random points: nothing may be left behind (root, minutes)
 	@$(BIN)/python tests/python/kill_recording.py --kills 50
@@ -61,12 +58,13 @@ power-cuts: $(STAMPS)/tools ## Cut the power below every stack of layers a milli
 	cargo run --release -p flashwright-faults --example campaign -- cuts=1000000 fails=8
 	cargo run --release -p flashwright-faults --example fuzz -- images=300000
 
-check: build ## Format, clippy, ruff and mypy, warnings denied
+check: build ## Format, clippy, ruff, mypy and the stubs of the core, warnings denied
 	cargo fmt --all --check
 	PYO3_PYTHON="$(CURDIR)/$(BIN)/python" cargo clippy --workspace --all-targets -- -D warnings
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
+	$(BIN)/stubtest flashwright._core --ignore-disjoint-bases --concise --allowlist <(echo flashwright._core.__all__)
 	@echo "make check: clean"
 
 readme: build ## Bring the tables of README.md up to date

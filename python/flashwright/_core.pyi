@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from os import PathLike
-from typing import Any, TypeAlias, overload
+from typing import Any, TypeAlias, final, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ class ImpossibleError(RunError):
 class Cancelled(FlashwrightError):  # noqa: N818
     """The work was asked to stop before its end."""
 
+@final
 class Progress:
     """How far long work is, and the way to stop it.
 
@@ -61,6 +62,7 @@ def registry() -> dict[str, list[dict[str, Any]]]:
 
 # Traces
 
+@final
 class Trace:
     """An open trace: an Arrow stream of time_ns, op, offset, length, stream, latency_ns."""
 
@@ -145,6 +147,7 @@ def trace_stats(
 
 # The simulator
 
+@final
 class Workload:
     """Page writes over dense logical pages, that can be played any number of times."""
 
@@ -216,7 +219,7 @@ def profiles() -> list[dict[str, str]]:
 def profile_toml(name: str) -> str:
     """The TOML of a device profile that comes with the program, with its comments."""
 
-def check_profile(toml: str, place: str = "the profile", overrides: Sequence[str] = ()) -> str:
+def check_profile(toml: str, place: str = "the profile", overrides: Sequence[str] = ...) -> str:
     """Read the TOML of a device profile, and give it as TOML with all keys.
 
     Applies `key=value` overrides, and checks it.
@@ -240,6 +243,7 @@ def causes() -> list[tuple[str, str]]:
 def delays() -> list[str]:
     """Names of what may delay a request, in the order of tables."""
 
+@final
 class Requests:
     """Reads and writes by address, that can be played any number of times.
 
@@ -335,6 +339,7 @@ def simulate_drive(
 
 # Block devices, and experiments on them
 
+@final
 class Device:
     """An open block device, for one user at a time."""
 
@@ -447,6 +452,7 @@ def read_bytes_per_second(
 
 # Replays
 
+@final
 class ReplayTrace:
     """A trace that was read once, to be replayed."""
 
@@ -633,6 +639,7 @@ def valid_pages_pdf(pages_per_erase_block: int, p_valid: float) -> _Array:
 def markov_pdf(pdf: _Floats, logical_pages: int, updates: int) -> _Array:
     """The distribution after `updates` steps of MULTILOG's Markov chain."""
 
+@final
 class WindowBenefit:
     """What one choice from a cleaning window of B erase blocks saves over LRU."""
 
@@ -650,6 +657,7 @@ def window_benefit(
 ) -> WindowBenefit:
     """The benefit of a window of `window` erase blocks over LRU (MULTILOG 4.1)."""
 
+@final
 class RandomPlacement:
     """Update sets mixed in one log."""
 
@@ -670,6 +678,7 @@ def kmodal_random(
     MULTILOG eq. 6-9.
     """
 
+@final
 class Division:
     """Spare space divided between logs that each hold one update set."""
 
@@ -691,6 +700,7 @@ def kmodal_separated(sizes: _Floats, shares: _Floats, over_provisioning: float) 
 def separated_cleaning_cost(sizes: _Floats, shares: _Floats, betas: _Floats) -> float:
     """Cleaning cost of sets each in its own log with the spare spaces `betas` (MULTILOG eq. 13)."""
 
+@final
 class Bound:
     """The least cleaning cost of a workload, and how space is divided to reach it.
 
@@ -743,6 +753,7 @@ def cleaning_cost_bound_of_held(
     As where a workload trims.
     """
 
+@final
 class PolynomialFit:
     """A fit of MULTILOG's polynomial for the best beta of two sets (4.2.2)."""
 

@@ -22,7 +22,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from browsing import check_report
-from flashwright import _core, replays
+from flashwright import _core, data, replays
 from flashwright.recording import file_systems
 from flashwright.recording.volume import Volume
 from flashwright.reports import replay_words
@@ -31,7 +31,7 @@ from flashwright.sources import Reading
 from flashwright.workloads.supervisor import Supervisor
 from processes import descendants, is_alive, until
 from recordings import require
-from support import ROOT, Cli, find_program, wait_until_used
+from support import Cli, find_program, wait_until_used
 
 MIB = 1 << 20
 DRIVE = ["--device", "intel-x25e", "--set", "media.erase_blocks_per_plane=64"]
@@ -63,7 +63,6 @@ def trace(tmp_path: Path) -> Path:
     return write_trace(tmp_path / "small.parquet", mixed(500, 100_000))
 
 
-SHIPPED = ROOT / "data" / "traces" / "tpcc_postgres.parquet"
 WRONG_USE = [
     (["small.parquet"], "Missing option '--device'"),
     (["nope.parquet", *MEMORY], "no such file"),
@@ -340,7 +339,9 @@ def test_the_device_gets_exactly_what_was_recorded(cli: Cli, tmp_path: Path) -> 
 
 
 def test_a_layer_of_ours_records_where_the_kernel_cannot(cli: Cli, tmp_path: Path) -> None:
-    pq.write_table(pl.read_parquet(SHIPPED).head(5000).to_arrow(), tmp_path / "part.parquet")
+    pq.write_table(
+        pl.read_parquet(data.TPCC_REQUESTS).head(5000).to_arrow(), tmp_path / "part.parquet"
+    )
     for number, device in enumerate((["--device", "memory(bytes=4Gi)"], ["--device", "nvme-tlc"])):
         into = f"rec{number}"
         done = cli(

@@ -18,6 +18,7 @@ import pytest
 from flashwright.workloads.databases.server import find_binaries, server_account
 from flashwright.workloads.supervisor import Supervisor
 from processes import command_of, descendants, is_alive, processes_of, until
+from recordings import require
 from servers import find_server
 from support import Cli, drawn_on, on_terminal
 
@@ -36,6 +37,20 @@ def place() -> Iterator[Path]:
         folder = supervisor.folder(Path("/var/tmp"), "flashwright-test-", mode=0o777)  # noqa: S108
         yield folder
         assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+def test_the_memory_of_a_database_is_limited(database: str, cli: Cli, tmp_path: Path) -> None:
+    require(os.geteuid() == 0, "control groups need root")
+    if database == "postgres":
+        find_server()
+    cli(
+        "run", TINY["tpcb"], "--db", database, "--buffer", "4M", "--memory", "80M",
+        "--transactions", "10", "--out", "out",
+    )  # fmt: skip
+    result = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert result["settings"]["database"]["memory_bytes"] == 80 << 20
+    assert "limited by a control group" in result["database"]["page_cache"]
 
 
 @pytest.mark.parametrize("name", TINY)
@@ -159,6 +174,7 @@ def test_keep_leaves_the_database(cli: Cli, tmp_path: Path) -> None:
         (["ycsb", "--preset", "stablebuffer"], "not for ycsb"),
         (["tpcc", "--preset", "nonsense"], "unknown preset"),
         (["tpcb", "--buffer", "1M", "--buffer-share", "0.1"], "give one"),
+        (["tpcb", "--buffer", "64M", "--memory", "64M"], "--memory 67108864: it must be more than"),
         (["tpcb", "--full-page-writes", "on"], "is for --db postgres"),
         (["tpcb", "--synchronous", "sometimes"], "SQLite knows"),
         (["tpcb", "--page-size", "1000"], "power of two"),

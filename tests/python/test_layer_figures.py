@@ -9,16 +9,14 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from flashwright.reproduce import layer_figures
-from flashwright.reproduce.figures import book, layered, scheduler_layers, stable_buffer
+from flashwright import data
+from flashwright.reproduce.figures import book, layered, layers, scheduler_layers, stable_buffer
 from flashwright.reproduce.figures.drawing import Drawing
 
 
 def drawing(number: str) -> Drawing:
     """Give a figure by its number."""
-    found = [
-        one for paper in layer_figures.PAPERS for one in paper.drawings() if one.number == number
-    ]
+    found = [one for paper in layers.PAPERS for one in paper.drawings() if one.number == number]
     assert len(found) == 1, number
     return found[0]
 
@@ -41,7 +39,7 @@ def test_the_trace_has_pages_of_the_papers_size() -> None:
     The buffer held half the pages of the paper's.
     """
     recorded, smaller = (pq.read_table(layered.with_pages_of(size)) for size in (8192, 4096))
-    assert layered.with_pages_of(8192) == layered.TRACE
+    assert layered.with_pages_of(8192) == data.TPCC_DATA
     assert smaller.schema == recorded.schema
     assert smaller.select(["time_ns", "op", "stream"]) == recorded.select(
         ["time_ns", "op", "stream"]
@@ -87,12 +85,10 @@ def test_a_figure_is_drawn(number: str, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(layered, "known", lambda _profile: {})
     one = drawing(number)
     paper = next(
-        paper
-        for paper in layer_figures.PAPERS
-        if number in [other.number for other in paper.drawings()]
+        paper for paper in layers.PAPERS if number in [other.number for other in paper.drawings()]
     )
     assert one.figure(paper.name).data
     rows = book.rows_of(paper, [one])
-    text = book.document(layer_figures.BOOK, [(paper, [one], rows)], "command")
+    text = book.document(layers.BOOK, [(paper, [one], rows)], "command")
     assert all(row.what in text for row in rows)
     assert f"| {number} " in text

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from flashwright.reproduce import prober_figures
-from flashwright.reproduce.figures import book, parallelism, scheduler
+from flashwright.reproduce.figures import book, parallelism, prober, scheduler
 from flashwright.reproduce.figures.drawing import Drawing
 
 
 def drawing(number: str) -> Drawing:
     """Give a figure by its number."""
-    found = [
-        one for paper in prober_figures.PAPERS for one in paper.drawings() if one.number == number
-    ]
+    found = [one for paper in prober.PAPERS for one in paper.drawings() if one.number == number]
     assert len(found) == 1, number
     return found[0]
 
@@ -31,7 +28,7 @@ def test_a_figure_is_drawn_with_what_was_published_on_it(number: str) -> None:
     one = drawing(number)
     paper = next(
         paper
-        for paper in prober_figures.PAPERS
+        for paper in prober.PAPERS
         if one.number in [other.number for other in paper.drawings()]
     )
     made = one.figure(paper.name)
@@ -40,5 +37,5 @@ def test_a_figure_is_drawn_with_what_was_published_on_it(number: str) -> None:
     rows = book.rows_of(paper, [one])
     assert rows
     assert not [row.what for row in rows if row.falls_short]
-    text = book.document(prober_figures.BOOK, [(paper, [one], rows)], "command")
+    text = book.document(prober.BOOK, [(paper, [one], rows)], "command")
     assert all(row.what in text for row in rows)

@@ -13,10 +13,10 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from flashwright import InputError
+from flashwright import InputError, data
 from flashwright.reports import write_report
 from flashwright.runs import Run, table
-from support import ROOT, SMALL, Cli
+from support import SMALL, Cli
 
 COMMANDS = {
     "simulate": ["simulate", SMALL, "--placement", "dac"],
@@ -126,8 +126,7 @@ def test_demo_uses_the_recorded_trace(cli: Cli, tmp_path: Path) -> None:
     done = cli("demo", "--shipped", "--op", "0.2", "--json", "demo.json", "--out", "run")
     result = json.loads((tmp_path / "demo.json").read_text())
     data_pages, told = result["provenance"]["inputs"]
-    trace = ROOT / "data" / "traces" / "tpcc_postgres.parquet"
-    assert told["sha256"] == hashlib.sha256(trace.read_bytes()).hexdigest()
+    assert told["sha256"] == hashlib.sha256(data.TPCC_REQUESTS.read_bytes()).hexdigest()
     assert "data_pages" in data_pages["source"]
     without_log, whole = result["workloads"]
     assert whole["page_writes"] % result["trace"]["page_writes"] == 0

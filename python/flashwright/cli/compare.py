@@ -202,7 +202,8 @@ def print_comparison(comparison: Comparison, run: Run) -> None:
     The bound comes first, and then the policies from least to most written.
     """
     from flashwright._text import alpha, percent, significant
-    from flashwright.reports.comparison import Results, headline
+    from flashwright.reports.comparison import headline
+    from flashwright.reports.comparison_results import Results
     from flashwright.sources import caveat
     from flashwright.sweeps.comparison import BOUND
 

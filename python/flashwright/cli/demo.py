@@ -15,8 +15,6 @@ from flashwright.cli.output import Json, Output, say
 from flashwright.runs import command_line
 from flashwright.sweeps.grid import Device
 
-RECORDED = Path(__file__).resolve().parents[3] / "data" / "traces"
-FALLBACK = "synth:zipf?s=0.99&pages=256Ki&updates=12x"
 LEAST_SPARE_ERASE_BLOCKS = 40
 """What the policy with the most streams needs, and some."""
 LEAST_PASSES_OVER_FOOTPRINT = 4
@@ -38,7 +36,7 @@ once.
 @click.option(
     "--shipped",
     is_flag=True,
-    help="Record nothing: take the trace of the source tree, TPC-C on PostgreSQL, recorded for 19 "
+    help="Record nothing: take the trace that comes with Flashwright, TPC-C on PostgreSQL for 19 "
     "minutes.",
 )
 @takes(Output, "output")
@@ -61,19 +59,20 @@ def demo(
     from flashwright.cli.compare import fail_if_any_failed, run_plan
     from flashwright.cli.progress import StoppedError, work
     from flashwright.cli.statistics import statistics
-    from flashwright.reports.comparison import Results, headline
+    from flashwright.reports.comparison import headline
+    from flashwright.reports.comparison_results import Results
     from flashwright.sweeps.comparison import Plan
     from flashwright.sweeps.policies import choose
 
-    source, data_pages, told = _shipped(output) if shipped else _live_or_shipped(seconds, output)
+    source, data_pages, told = _shipped() if shipped else _live_or_shipped(seconds, output)
     scalars, tables = statistics(source, 4096, None, 0, 1)
-    played = [*data_pages, source]
+    played = [data_pages, source]
     once = work(
         "Reading the trace",
         "page writes",
         lambda progress: sources.load(source, sources.Reading(), progress),
     )
-    smallest = once if not data_pages else sources.load(data_pages[0], sources.Reading())
+    smallest = sources.load(data_pages, sources.Reading())
     repeat = max(1, -(-LEAST_PASSES_OVER_FOOTPRINT * once.logical_pages // once.page_writes))
     plan = Plan(
         sources=played,
@@ -125,8 +124,8 @@ def _erase_block_for(logical_pages: int, over_provisioning: float) -> int:
     return pages
 
 
-Chosen = tuple[str, list[str], str]
-"""The trace, its part without the database's log (or none), and what it is, in a sentence."""
+Chosen = tuple[str, str, str]
+"""The trace, its part without the database's log, and what it is, in a sentence."""
 
 
 def _live_or_shipped(seconds: float, to: Json) -> Chosen:
@@ -136,64 +135,40 @@ def _live_or_shipped(seconds: float, to: Json) -> Chosen:
     if not reason:
         try:
             folder, told = demo_live.record(seconds, command_line())
-            return str(folder / "requests.parquet"), [str(demo_live.write_data_pages(folder))], told
+            return str(folder / "requests.parquet"), str(demo_live.write_data_pages(folder)), told
         except (InputError, RunError) as error:
             reason = str(error)
     to.say(f"Nothing can be recorded here: {reason}. Taking the trace that was recorded before.")
-    return _shipped(to)
+    return _shipped()
 
 
-def _shipped(to: Json) -> Chosen:
-    source = recorded_trace(to)
-    return source, data_pages_of(source), about(source)
+def _shipped() -> Chosen:
+    from flashwright import data
+    from flashwright.recording.parts import LOGS, write_without
+
+    data_pages = Path("runs") / "sources" / f"{data.TPCC.name}_data_pages.parquet"
+    try:
+        # Always again, since the recording may be another one than last time: it takes less than a
+        # second.
+        data_pages.parent.mkdir(parents=True, exist_ok=True)
+        write_without(data.TPCC, LOGS, data_pages)
+    except OSError as error:
+        raise InputError(f"{data_pages}: cannot write the data pages: {error.strerror}") from error
+    source, here = data.TPCC_REQUESTS, Path.cwd()
+    shown = source.relative_to(here) if source.is_relative_to(here) else source
+    return str(shown), str(data_pages), _about(data.TPCC)
 
 
-def about(source: str) -> str:
-    """Say in a sentence what was recorded; nothing for a source that does not tell."""
-    path = Path(source).with_suffix(".json")
-    if source.startswith("synth:") or not path.exists():
-        return ""
-    told = json.loads(path.read_text())
+def _about(recording: Path) -> str:
+    """Say in a sentence what was recorded."""
+    about = json.loads((recording / "about.json").read_text())
     server = (
-        told["versions"]["postgres"]
+        about["versions"]["postgres"]
         .removeprefix("postgres ")
         .partition(" (Debian")[0]
         .replace("(PostgreSQL)", "PostgreSQL")
     )
     return (
-        f"TPC-C on {server}, {told['scale']['warehouses']} warehouses and {told['clients']} "
-        f"clients, recorded for {round(told['kept_seconds'] / 60)} minutes below the file system."
+        f"TPC-C on {server}, {about['scale']['warehouses']} warehouses and {about['clients']} "
+        f"clients, recorded for {round(about['kept_seconds'] / 60)} minutes below the file system."
     )
-
-
-def data_pages_of(source: str) -> list[str]:
-    """Write the recorded trace without its log, and give the path as a list.
-
-    Models of independent updates hold there. None for a source that does not tell where its log
-    lies.
-    """
-    from flashwright.workloads.parts import write_without_log
-
-    trace = Path(source)
-    if not trace.with_suffix(".json").exists():
-        return []
-    output = Path("runs") / "sources" / f"{trace.stem}_data_pages.parquet"
-    try:
-        # Always anew, since the recording may be another one than last time: it takes less than a
-        # second.
-        return [str(write_without_log(trace, output))]
-    except OSError as error:
-        raise InputError(f"{output}: cannot write the data pages: {error.strerror}") from error
-
-
-def recorded_trace(to: Json = Json()) -> str:
-    """Give the path of the recorded trace, as short as it can be written from here.
-
-    The synthetic one where there is none.
-    """
-    found = sorted(RECORDED.glob("*.parquet"))
-    if not found:
-        to.say("The recorded trace is not here (it is in the source tree): taking a synthetic one.")
-        return FALLBACK
-    path = found[0]
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

@@ -102,6 +102,12 @@ class BenchOptions:
         "Keep the page cache out: PostgreSQL 16 and newer by direct I/O, all others by a small "
         "control group."
     )
+    memory_bytes: int | None = option(
+        "Limit the database with its buffers and the page cache of its files, by a control group. "
+        "Needs root.",
+        "--memory",
+        type=Size(),
+    )
     checkpoint_seconds: float | None = option(
         "Ask for a full checkpoint so often; the database makes none by itself.",
         "--checkpoint",
@@ -240,10 +246,11 @@ def _settings(options: RunOptions, preset: Preset | None) -> Settings:
     of_preset = {} if preset is None else vars(preset)
     buffer = vars(options) if own_buffer else of_preset
     checkpoint = options.checkpoint_seconds
-    return Settings(
+    settings = Settings(
         buffer_bytes=buffer.get("buffer_bytes"),
         buffer_share=buffer.get("buffer_share"),
         uncached=options.direct_io or of_preset.get("uncached", False),
+        memory_bytes=options.memory_bytes,
         checkpoint_seconds=of_preset.get("checkpoint_seconds")
         if checkpoint is None
         else checkpoint,
@@ -256,6 +263,8 @@ def _settings(options: RunOptions, preset: Preset | None) -> Settings:
         page_bytes=options.page_bytes,
         extra=options.extra,
     )
+    settings.check_memory(settings.buffer_bytes or 0)
+    return settings
 
 
 def _told_of(preset: Preset | None) -> list[str]:

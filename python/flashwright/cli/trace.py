@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from flashwright._core import InputError
 from flashwright.cli.options import Size, SkipBad, TraceReading, seed_option, takes
 from flashwright.cli.output import Json, Output, print_table, say
 from flashwright.runs import command_line
@@ -89,6 +90,12 @@ def stats(
     "--from", "from_format", metavar="NAME", help="Format of SOURCE, if its content does not tell."
 )
 @to_option
+@click.option(
+    "--compact",
+    is_flag=True,
+    help="To Parquet: as small as it gets, to be kept with code. Times in whole microseconds, no "
+    "latencies.",
+)
 @takes(SkipBad, "how")
 @takes(Json, "to")
 def convert(
@@ -98,6 +105,8 @@ def convert(
     to_format: str | None,
     how: SkipBad,
     to: Json,
+    *,
+    compact: bool,
 ) -> None:
     """Read the trace SOURCE and write it to TARGET.
 
@@ -107,13 +116,17 @@ def convert(
     Examples:
       flashwright trace convert tpcc.blktrace.0 tpcc.parquet
       flashwright trace convert prxy_0.csv.gz prxy.iolog --to 'fio_iolog(version=3)'
+      flashwright trace convert runs/postgres kept.parquet --compact     a recording
     """
     from flashwright import _core, sources
     from flashwright.cli.progress import work
+    from flashwright.recording.compact import write_compact
     from flashwright.runs import provenance
 
     source = Path(sources.check_source(str(source)))
     sources.check_target(target)
+    if compact and (target.suffix != ".parquet" or to_format not in (None, "parquet")):
+        raise InputError(f"{target}: --compact is for a TARGET that ends in .parquet")
     done = work(
         f"Converting {sources.file_name(source)}",
         "bytes",
@@ -121,6 +134,8 @@ def convert(
             source, target, from_format, to_format, how.skip_bad, progress
         ),
     )
+    if compact:
+        write_compact(target)
     result = {
         "target": str(target),
         **done,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flashwright.reports import comparison, trace
+from flashwright.reports.comparison_results import Results
 from flashwright.reports.page import Page, Section
 from flashwright.runs import Run
 
@@ -15,7 +16,7 @@ def page(run: Run) -> Page:
 
     The first workload in full, what the flash has to write for the others, the trace.
     """
-    results = comparison.Results(run)
+    results = Results(run)
     figures = run.result["trace"]
     name, *others = [workload["name"] for workload in results.workloads]
     sections = comparison.sections(results, name, "w0", alone=True)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from flashwright._text import alpha, percent, significant
-from flashwright.reports.comparison import years
+from flashwright.reports.comparison_results import years
 from flashwright.reports.figures import (
     AXIS_ALPHA,
     COLOURS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flashwright._text import alpha, count, percent, short_count, significant
-from flashwright.reports.comparison import drive_writes, years
+from flashwright.reports.comparison_results import drive_writes, years
 from flashwright.reports.figures import axes, stream_bars, title
 from flashwright.reports.names import proper
 from flashwright.reports.page import Fact, Figure, Page, Section, Table

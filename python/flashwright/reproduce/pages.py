@@ -1,12 +1,8 @@
-"""What the commands of this package share that print a page.
-
-The command that made it, its tables, and how it ends.
-"""
+"""What the pages of this package share: what made them, tables, and how errors end."""
 
 from __future__ import annotations
 
 import datetime
-import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,11 +11,6 @@ from flashwright import _core
 from flashwright._core import FlashwrightError, InputError
 from flashwright.cli.progress import StoppedError
 from flashwright.runs import git_revision
-
-
-def command_of(module: str) -> str:
-    """Give the command that runs a module of this package as it was run now."""
-    return shlex.join(["python", "-m", f"flashwright.reproduce.{module}", *sys.argv[1:]])
 
 
 def made_with() -> str:
@@ -31,17 +22,14 @@ def made_with() -> str:
 
 
 @contextmanager
-def errors_told(name: str) -> Iterator[None]:
-    """Tell an error in one line that begins with a name, and end with the exit code of its kind."""
+def one_line_errors() -> Iterator[None]:
+    """End with one line on standard error, and with the exit code of its kind."""
     try:
         yield
-    except (FlashwrightError, StoppedError) as error:
-        sys.stderr.write(
-            f"{name}: {'stopped' if isinstance(error, StoppedError) else 'error'}: {error}\n"
-        )
-        sys.exit(
-            2 if isinstance(error, InputError) else 130 if isinstance(error, StoppedError) else 1
-        )
+    except (FlashwrightError, StoppedError, OSError) as error:
+        stopped = isinstance(error, StoppedError)
+        sys.stderr.write(f"reproduce: {'stopped' if stopped else 'error'}: {error}\n")
+        sys.exit(130 if stopped else 2 if isinstance(error, InputError) else 1)
 
 
 def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-from flashwright import _core
+from flashwright import _core, data
 from flashwright.reproduce.drives.experiment import SEED, Point, drive
 
-TPCC = Path(__file__).resolve().parents[4] / "data" / "traces" / "tpcc_postgres.parquet"
 CLIENTS = 10
 """Without thinking time (5.1): as many requests are outstanding."""
 
@@ -33,7 +31,7 @@ SUSTAINED = State("aged", 200_000, 3.0)
 def run(state: State) -> dict[str, Any]:
     """Play the load on the drive of table 2 in a state."""
     table_2 = drive("replication-table-2")
-    requests = _core.load_requests(str(TPCC), seed=SEED)
+    requests = _core.load_requests(str(data.TPCC_REQUESTS), seed=SEED)
     return _core.simulate_drive(
         table_2.profile,
         [{"requests": requests, "depth": CLIENTS}],

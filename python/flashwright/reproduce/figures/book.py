@@ -5,10 +5,11 @@ What papers published beside ours, as a Markdown page, a report with all charts,
 
 from __future__ import annotations
 
-import shlex
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,14 +17,14 @@ import click
 
 from flashwright._core import InputError
 from flashwright._text import significant
-from flashwright.cli.output import write_json
 from flashwright.reports.page import Fact, Page, Section, Table, render
 from flashwright.reproduce.figures.drawing import SEED, Drawing, Published, Shape
-from flashwright.reproduce.pages import command_of, errors_told, made_with, markdown_table
-from flashwright.runs import dump_json, provenance
+from flashwright.reproduce.pages import made_with, markdown_table
+from flashwright.reproduce.registry import Made, Part, Request, Set, option
+from flashwright.runs import dump_json
 
 FAR = 0.2
-"""Deviation beyond which a number is told as one that falls short: bar 2 of the simulated drive."""
+"""Deviation beyond which a number falls short, as in the validation of the simulated drives."""
 
 
 class Spent(Protocol):
@@ -52,16 +53,26 @@ class Paper:
 
 @dataclass(frozen=True)
 class Book:
-    """A set of papers whose figures one command draws."""
+    """A set of papers whose figures are drawn together."""
 
-    module: str
-    """Of this package, that is run."""
+    name: str
+    """Of the set."""
     title: str
     papers: Sequence[Paper]
     introduction: str
     """What stands at the top of the page."""
+    needs: str
+    """See `Set`."""
     inputs: Callable[[], list[dict[str, Any]]] = list
     """Files that went in, for the provenance."""
+
+
+@dataclass(frozen=True)
+class Figured(Part):
+    """A figure of a paper, and how it is drawn."""
+
+    of: Paper
+    drawing: Drawing
 
 
 @dataclass(frozen=True)
@@ -236,75 +247,38 @@ def _json_row(row: Row) -> dict[str, Any]:
     return {**row.__dict__, "deviation": row.deviation, "falls_short": row.falls_short}
 
 
-def command(book: Book, folder: Path) -> click.Command:
-    """Give the command that draws the figures of a book.
-
-    Its report goes to `folder` if nothing else is asked.
-    """
-
-    @click.command(
-        help=f"{book.title}: draw them, and print published numbers beside ours as a Markdown page."
-    )
-    @click.option(
-        "--only",
-        multiple=True,
-        type=click.Choice([paper.name for paper in book.papers]),
-        help="Only this paper; may be given again.",
-    )
-    @click.option(
-        "--figure",
-        "figures",
-        multiple=True,
-        metavar="NUMBER",
-        help="Only this figure (`4.19`); may be given again.",
-    )
-    @click.option(
-        "--out",
-        type=click.Path(path_type=Path),
-        default=folder,
-        show_default=True,
-        help="Folder of the report.",
-    )
-    @click.option(
-        "--json",
-        "json_path",
-        metavar="PATH",
-        help="Write all numbers to PATH; `-` prints only JSON.",
-    )
-    def draw(
-        *, only: tuple[str, ...], figures: tuple[str, ...], out: Path, json_path: str | None
-    ) -> None:
-        with errors_told("figures"):
-            _draw(book, only, figures, out, json_path)
-
-    return draw
+def registered(book: Book) -> Set[Figured]:
+    """Give the figures of a book as a set."""
+    parts = [
+        Figured(_name(paper, drawing), paper.name, drawing.title, paper, drawing)
+        for paper in book.papers
+        for drawing in paper.drawings()
+    ]
+    out = option("--out", Path("runs"), click.Path(path_type=Path), "Folder of the reports.")
+    return Set(book.name, book.title, book.needs, parts, partial(_make, book), [out], book.inputs)
 
 
-def _draw(
-    book: Book, only: Sequence[str], figures: Sequence[str], out: Path, json_path: str | None
-) -> None:
-    command_line = command_of(book.module)
+def _name(paper: Paper, drawing: Drawing) -> str:
+    return re.sub(r"[^a-z0-9.]+", "-", f"{paper.name}-{drawing.number}".lower()).strip("-")
+
+
+def _make(book: Book, request: Request[Figured]) -> Made:
+    out: Path = request.options["out"] / book.name
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{out}: cannot write the report: {error.strerror}") from error
     found: list[Found] = []
     for paper in book.papers:
-        drawings = [
-            drawing for drawing in paper.drawings() if not figures or drawing.number in figures
-        ]
-        if drawings and (not only or paper.name in only):
-            sys.stderr.write(f"figures: {paper.name} ...\n")
+        drawings = [part.drawing for part in request.parts if part.of is paper]
+        if drawings:
+            sys.stderr.write(f"{book.name}: {paper.name} ...\n")
             found.append((paper, drawings, rows_of(paper, drawings)))
-    if not found:
-        raise InputError(
-            f"no figure {', '.join(figures)}: "
-            f"{', '.join(d.number for paper in book.papers for d in paper.drawings())}"
-        )
-    made_by = provenance(shlex.split(command_line), book.inputs(), SEED)
+    made_by = dict(request.provenance)
     rows = [_json_row(row) for _, _, rows in found for row in rows]
-    out.mkdir(parents=True, exist_ok=True)
     (out / "report.html").write_text(render(report(book, found, made_by)), encoding="utf-8")
     (out / "numbers.json").write_text(
         dump_json({"rows": rows, "provenance": made_by}), encoding="utf-8"
     )
-    write_json({"rows": rows, "provenance": made_by}, json_path)
-    sys.stderr.write(f"figures: report in {out / 'report.html'}\n")
-    if json_path != "-":
-        click.echo(document(book, found, command_line), nl=False)
+    sys.stderr.write(f"{book.name}: report in {out / 'report.html'}\n")
+    return Made(document(book, found, request.command), {"rows": rows})

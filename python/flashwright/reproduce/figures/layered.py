@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from flashwright import replays
+from flashwright import data, replays
 from flashwright._core import RunError
 from flashwright.layering import facts as device_facts
 from flashwright.layering.checkpoints import Checkpoints, marked
@@ -32,9 +32,6 @@ from flashwright.sweeps.pool import Pool
 if TYPE_CHECKING:
     from flashwright._core import Progress, ReplayTrace
 
-TRACES = Path(__file__).resolve().parents[4] / "data" / "traces"
-TRACE = TRACES / "tpcc_postgres_data.parquet"
-"""TPC-C on PostgreSQL, what the device of its data alone got: its log lay elsewhere."""
 TRACE_PAGE_BYTES = 8192
 """Bytes of a page of the database in the trace."""
 THREADS = 2
@@ -52,7 +49,7 @@ class Case:
     seconds: float | None = None
     """Of the trace."""
     recording: Path | None = None
-    """Requests to play instead of those of `TRACE`."""
+    """Requests to play instead of those of `data.TPCC_DATA`."""
     closes: bool = False
     """Whether the window of deferring closes where the recording marked the end of a checkpoint."""
     waits: bool = False
@@ -75,8 +72,8 @@ def with_pages_of(page_bytes: int) -> Path:
     touches.
     """
     if page_bytes == TRACE_PAGE_BYTES:
-        return TRACE
-    table = pq.read_table(TRACE)
+        return data.TPCC_DATA
+    table = pq.read_table(data.TPCC_DATA)
     offset, length = (table[name].to_numpy().astype(np.int64) for name in ("offset", "length"))
     first = offset // TRACE_PAGE_BYTES
     pages = np.where(length > 0, (offset + length - 1) // TRACE_PAGE_BYTES - first + 1, 0)
@@ -86,7 +83,7 @@ def with_pages_of(page_bytes: int) -> Path:
         table = table.set_column(column, kind, [values.astype(kind.type.to_pandas_dtype())])
     folder = Path(tempfile.mkdtemp(prefix="flashwright-pages-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    path = folder / TRACE.name
+    path = folder / data.TPCC_DATA.name
     pq.write_table(table, path)
     return path
 
@@ -202,7 +199,7 @@ def axis(label: str, unit: str, *, is_log: bool = False) -> dict[str, Any]:
     return {"label": label, "unit": unit, "is_log": is_log}
 
 
-def named_bars(name: str, y: dict[str, Any], values: dict[str, float]) -> dict[str, Any]:
+def named_values(name: str, y: dict[str, Any], values: dict[str, float]) -> dict[str, Any]:
     """Give a chart of one value for each name."""
     series = [
         {"name": one, "points": [{"x": place, "y": value}]}

@@ -8,7 +8,7 @@ the device was sent but reads.
 
 The paper's traces were recorded on the Mtron itself, which takes 137 random writes a second (eq.
 4.4); ours on a faster device, and all times of the load were a sixth of the paper's, so that
-windows hold about as many writes as theirs (`data/traces/README.md`).
+windows hold about as many writes as theirs (the README beside the traces).
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from flashwright import data
 from flashwright.layering.measure import DIRECT, Measured
 from flashwright.reproduce.figures.drawing import Drawing, Published, Shape
-from flashwright.reproduce.figures.layered import TRACES, Case, Runs, axis, named_bars
+from flashwright.reproduce.figures.layered import Case, Runs, axis, named_values
 from flashwright.sources import REQUESTS_FILE
 
 RUNS = Runs()
@@ -72,7 +73,7 @@ def stack(name: str, *, buffer: str = NO_LIMIT, flush_time: str = NO_LIMIT) -> s
 
 def recording(interval: float) -> Path:
     """Give the requests that were recorded with a checkpoint each so many seconds of the paper."""
-    return TRACES / "tpcc_scheduler" / f"{interval:.0f}s" / REQUESTS_FILE
+    return data.TRACES / "tpcc_scheduler" / f"{interval:.0f}s" / REQUESTS_FILE
 
 
 def static_case(name: str, interval: float) -> Case:
@@ -177,7 +178,7 @@ def slower(name: str, over: str) -> tuple[str, bool | None]:
 
 
 def sixty_times() -> tuple[str, bool | None]:
-    """Tell whether all four techniques gain 60 times and more: bar 2 of the layers."""
+    """Tell whether all four techniques gain 60 times and more, the aim of this project."""
     found = gains("dfr_cls_cnv_aln", "drt")
     return _told(found), min(found.values()) >= 60
 
@@ -205,7 +206,7 @@ def figure_4() -> dict[str, Any]:
         "log: reads": read_time(log),
         "log: writes": write_time(log),
     }
-    return named_bars("figure 7.4", axis("sum of the times", "s", is_log=True), values)
+    return named_values("figure 7.4", axis("sum of the times", "s", is_log=True), values)
 
 
 def log_gain() -> float:
@@ -370,7 +371,7 @@ def _static_drawings() -> list[Drawing]:
             published=_range("all four over direct", 110.30, 156.39, "dfr_cls_cnv_aln", "drt"),
             shapes=[
                 Shape(
-                    "all four over direct", "bar of this project", "60 times and more", sixty_times
+                    "all four over direct", "aim of this project", "60 times and more", sixty_times
                 )
             ],
         ),

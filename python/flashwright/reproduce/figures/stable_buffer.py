@@ -18,7 +18,7 @@ from typing import Any
 from flashwright._text import size
 from flashwright.layering.measure import DIRECT, Measured
 from flashwright.reproduce.figures.drawing import Drawing, Published, Shape, probed, value
-from flashwright.reproduce.figures.layered import Case, Runs, axis, latency_ms, named_bars
+from flashwright.reproduce.figures.layered import Case, Runs, axis, latency_ms, named_values
 
 RUNS = Runs()
 WRITES = 122_150
@@ -133,7 +133,7 @@ def figure_4(device: Device, what: str) -> dict[str, Any]:
     of = {"throughput": throughput, "response": response}[what]
     y = axis("throughput", "writes/s") if what == "throughput" else axis("mean response", "ms")
     runs = cases(device)
-    return named_bars("figure 4", y, {method: of(run) for (method, _), run in runs.items()})
+    return named_values("figure 4", y, {method: of(run) for (method, _), run in runs.items()})
 
 
 def ratio(device: Device, method: str, what: str) -> float:
@@ -210,7 +210,7 @@ def figure_6(device: Device) -> dict[str, Any]:
     """Give the processor's share of the passive methods."""
     methods = [method for method in METHODS if method.endswith("passive")]
     shares = {method: 100 * cpu_share(device, method) for method in methods}
-    return named_bars(
+    return named_values(
         "figure 6",
         axis("share of processor time", "%"),
         {**shares, "published do": device.cpu_share[methods[0]] * 100},

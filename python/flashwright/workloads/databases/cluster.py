@@ -28,6 +28,7 @@ LOAD_SETTINGS = {
     "autovacuum": "off",
 }
 _LEAST_BUFFER_BYTES = 16 * 8192
+_DEFAULT_BUFFER_BYTES = 128 * MIB
 _FIRST_WITH_DIRECT_IO = 16
 
 
@@ -114,23 +115,28 @@ class Cluster:
         if settings.checkpoint_seconds is not None:
             # Ours are asked for; no other shall come between.
             given |= {"checkpoint_timeout": "1d", "max_wal_size": "1TB"}
+        settings.check_memory(buffer or _DEFAULT_BUFFER_BYTES)
+        limit = settings.memory_bytes
         if settings.uncached:
-            given |= self._keep_out_of_page_cache(buffer)
+            given |= self._keep_out_of_page_cache()
+            if self.server.major < _FIRST_WITH_DIRECT_IO and limit is None:
+                limit = 3 * (buffer or _DEFAULT_BUFFER_BYTES) + 64 * MIB
+        if limit is not None:
+            self._group = MemoryGroup(limit, self._supervisor)
+            self._page_cache += (
+                f", limited by a control group ({self._group.limit_file}) of {limit // MIB} MiB "
+                "for the server with its buffers"
+            )
         self.server.start(
             {**given, **settings.extra}, None if self._group is None else self._group.processes_file
         )
         return self._config()
 
-    def _keep_out_of_page_cache(self, buffer: int | None) -> dict[str, str]:
+    def _keep_out_of_page_cache(self) -> dict[str, str]:
         if self.server.major >= _FIRST_WITH_DIRECT_IO:
             self._page_cache = "passed by: debug_io_direct=data,wal"
             return {"debug_io_direct": "data,wal"}
-        limit = 3 * (buffer or 128 * MIB) + 64 * MIB
-        self._group = MemoryGroup(limit, self._supervisor)
-        self._page_cache = (
-            f"limited by a control group ({self._group.limit_file}) of {limit // MIB} MiB for the "
-            f"server with its buffers, since PostgreSQL {self.server.major} has no direct I/O"
-        )
+        self._page_cache = f"kept small, since PostgreSQL {self.server.major} has no direct I/O"
         # What leaves the server's buffers goes to the device soon: otherwise the kernel would hold
         # it until the next checkpoint. One of its pages, whatever their size.
         return {

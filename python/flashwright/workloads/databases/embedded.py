@@ -91,10 +91,13 @@ class Embedded:
             pragmas["cache_size"] = str(-max(1, buffer // clients // 1024))
         if settings.checkpoint_seconds is not None:
             pragmas["wal_autocheckpoint"] = "0"
-        if settings.uncached:
-            self._group = MemoryGroup(
-                (buffer or 2 * MIB * clients) * 2 + (64 + 32 * clients) * MIB, self._supervisor
-            )
+        held = buffer or 2 * MIB * clients
+        settings.check_memory(held)
+        limit = settings.memory_bytes
+        if settings.uncached and limit is None:
+            limit = held * 2 + (64 + 32 * clients) * MIB
+        if limit is not None:
+            self._group = MemoryGroup(limit, self._supervisor)
         self._config = SqliteConfig(
             str(self.path),
             settings.journal_mode or "wal",
@@ -160,10 +163,7 @@ class Embedded:
             connection.close()
         cache = "the kernel's, as on any file"
         if self._group is not None:
-            cache = (
-                f"limited by a control group ({self._group.limit_file}), since SQLite has no "
-                "direct I/O"
-            )
+            cache += f", limited by a control group ({self._group.limit_file}) for the clients"
         return {
             "version": f"SQLite {sqlite3.sqlite_version}",
             "settings": values,

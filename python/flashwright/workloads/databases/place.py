@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from flashwright._core import InputError
+
 from .base import BackendConfig
 
 MIB = 1 << 20
@@ -22,14 +24,16 @@ class Settings:
     """What a run sets in a database; None is the database's own default.
 
     `buffer_share`: of the database's size after the load, above 0. `uncached`: the kernel's page
-    cache shall not help. `checkpoint_seconds`: we ask for a checkpoint so often, and the database
-    makes none by itself. `wal_on`: a folder for the log alone. `extra`: the database's own settings
-    by name.
+    cache shall not help. `memory_bytes`: the most that the database may have, its buffers and the
+    page cache of its files included. `checkpoint_seconds`: we ask for a checkpoint so often, and
+    the database makes none by itself. `wal_on`: a folder for the log alone. `extra`: the database's
+    own settings by name.
     """
 
     buffer_bytes: int | None = None
     buffer_share: float | None = None
     uncached: bool = False
+    memory_bytes: int | None = None
     checkpoint_seconds: float | None = None
     full_page_writes: bool | None = None
     wal_on: Path | None = None
@@ -43,6 +47,14 @@ class Settings:
         if self.buffer_share is not None:
             return round(self.buffer_share * database_bytes)
         return self.buffer_bytes
+
+    def check_memory(self, buffer_bytes: int) -> None:
+        """Raise InputError if buffers of this size do not fit into the memory."""
+        if self.memory_bytes is not None and self.memory_bytes <= buffer_bytes:
+            raise InputError(
+                f"--memory {self.memory_bytes}: it must be more than the database's buffers of "
+                f"{buffer_bytes} bytes"
+            )
 
 
 class Place(Protocol):

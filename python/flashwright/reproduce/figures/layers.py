@@ -1,4 +1,4 @@
-"""The papers' figures of layers: `python -m flashwright.reproduce.layer_figures`.
+"""The papers' figures of layers.
 
 Every stack runs over a simulated drive of the matching profile under the shipped traces of a
 database's data. The report has each figure; the page that is printed has the published numbers
@@ -8,14 +8,11 @@ beside ours. Curves that the papers show as images only are not compared.
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
 from typing import Any
 
+from flashwright import data
 from flashwright.reproduce.figures import scheduler_layers, stable_buffer
-from flashwright.reproduce.figures.book import FAR, Book, Paper, command
-from flashwright.reproduce.figures.layered import TRACE, TRACES
-
-FOLDER = Path("runs") / "figures-layers"
+from flashwright.reproduce.figures.book import FAR, Book, Paper, registered
 
 PAPERS = (
     Paper(
@@ -50,13 +47,14 @@ PAPERS = (
         lambda: [scheduler_layers.RUNS],
         "Figure 7.4 needs nilfs2, which few kernels have: a log-structured volume that defers "
         "nothing stands for it. The traces are recorded with the paper's set-up, one for each "
-        "interval (`data/traces/README.md`): 30 warehouses, pages of 4 KiB, a buffer of 80 MB, the "
-        "log elsewhere, and 91,000 to 116,000 writes (theirs 82,000 at most). `join=no`: only "
+        "interval (`python/flashwright/data/traces/README.md`): 30 warehouses, pages of 4 KiB, a "
+        "buffer of 80 MB, the log elsewhere, and 91,000 to 116,000 writes (theirs 82,000 at most). "
+        "`join=no`: only "
         "writes that overlap are merged. The paper's text also has those that lie side by side "
         "concatenated, but its gains over deferring, converting and aligning (7.7, 7.9, 7.11) are "
         "nearly the same, those of the bytes alone; with them concatenated, 7.7 would be 1.14 "
         "times at 30 s here, and 2.42 at 600 s. `join=no` was chosen, and the order in which the "
-        "database writes its checkpoints, after first results were seen (`data/traces/README.md`). "
+        "database writes its checkpoints, after first results were seen (the same page). "
         "What differs, and why. Coalescing spans more: PostgreSQL's buffer holds what is written "
         "often until the next checkpoint, so a window of 30 s has no page twice (1.002 writes a "
         "page), and one of 600 s has 1.51. Converting: by eq. 4.4 and 4.3 a random write of 4 KiB "
@@ -70,10 +68,10 @@ PAPERS = (
 
 
 def _inputs() -> list[dict[str, Any]]:
-    paths = [TRACE, *map(scheduler_layers.recording, scheduler_layers.INTERVALS)]
+    paths = [data.TPCC_DATA, *map(scheduler_layers.recording, scheduler_layers.INTERVALS)]
     return [
         {
-            "source": str(path.relative_to(TRACES)),
+            "source": str(path.relative_to(data.TRACES)),
             "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
             "content_hash": None,
         }
@@ -82,18 +80,17 @@ def _inputs() -> list[dict[str, Any]]:
 
 
 BOOK = Book(
-    "layer_figures",
+    "figures-layers",
     "The papers' figures of layers",
     PAPERS,
     "All figures but shares of processor time are of virtual time: the same on any machine. An "
     f"error is ours / published - 1; beyond {FAR:.0%} it is in bold. The traces are ours "
-    "(`data/traces/README.md`): no published one is at hand. The report with the figures is made "
-    "by the command and not kept here. Curves that the papers show as images only have no numbers "
+    "(`python/flashwright/data/traces/README.md`): no published one is at hand. The report with "
+    "the figures is made by the command and not kept here. Curves that the papers show as "
+    "images only have no numbers "
     "to compare.",
+    "ten minutes",
     _inputs,
 )
 
-main = command(BOOK, FOLDER)
-
-if __name__ == "__main__":
-    main()
+SET = registered(BOOK)

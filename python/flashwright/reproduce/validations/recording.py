@@ -1,17 +1,13 @@
-"""What recording costs a database: one run, recorded in every other stretch of time, so that both
-have the same database and hour.
+"""What recording costs a database.
 
-    python -m flashwright.reproduce.recording_bars [--scale 10] [--clients 10] [--stretches 24]
-        [--seconds 8]
-
+One run, recorded in every other stretch of time, so that both have the same database and hour:
 TPC-C on PostgreSQL on a volume of its own. Stretches go round: not recorded, the device alone, not
 recorded, the device and the calls. Each recorded one is held against the mean of its two
-neighbours. Needs root.
-"""  # noqa: D205
+neighbours.
+"""
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import tempfile
 import threading
@@ -24,7 +20,10 @@ import click
 from flashwright.recording import device as devices
 from flashwright.recording.path import Names, PathRecorder, processes_of
 from flashwright.recording.recorder import RAW, Recorder
+from flashwright.recording.tools import need_root
 from flashwright.recording.volume import VolumePlan
+from flashwright.reproduce.pages import made_with, markdown_table
+from flashwright.reproduce.registry import Made, Part, Request, Set, option
 from flashwright.workloads import registry
 from flashwright.workloads.databases.place import Place, Settings
 from flashwright.workloads.driver import RunConfig, Unobserved
@@ -123,42 +122,64 @@ def ratios(stretches: list[tuple[str, int, int]], log: dict[str, Any]) -> dict[s
     return found
 
 
-def main() -> None:
-    """Measure, and print a table."""
-    p = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    p.add_argument("--scale", type=int, default=10)
-    p.add_argument("--clients", type=int, default=10)
-    p.add_argument("--stretches", type=int, default=24)
-    p.add_argument("--seconds", type=float, default=8.0)
-    args = p.parse_args()
+def measured(
+    scale: int, clients: int, stretches: int, stretch_seconds: float
+) -> tuple[dict[str, Any], dict[str, list[float]]]:
+    """Run and record; give what ran, and by kind the ratio of each stretch."""
     workload, _ = registry.find("tpcc")
-    load = workload.load({"warehouses": args.scale}, None)
-    total = args.stretches * (args.seconds + SETTLE_S + 2) + 10
-    config = RunConfig(args.clients, total, warm_up_seconds=20, keep_transactions=True)
-    ground = VolumePlan("ext4", round(args.scale * workload.bytes_per_unit * 2) + 2 * GIB)
+    load = workload.load({"warehouses": scale}, None)
+    total = stretches * (stretch_seconds + SETTLE_S + 2) + 10
+    config = RunConfig(clients, total, warm_up_seconds=20, keep_transactions=True)
+    ground = VolumePlan("ext4", round(scale * workload.bytes_per_unit * 2) + 2 * GIB)
     settings = Settings(buffer_bytes=GIB // 8)
-    with tempfile.TemporaryDirectory(prefix="flashwright-bars-") as work:
-        toggling = Toggling(Path(work), args.stretches, args.seconds)
+    with tempfile.TemporaryDirectory(prefix="flashwright-validation-") as work:
+        toggling = Toggling(Path(work), stretches, stretch_seconds)
         on = Path("/var/tmp")  # noqa: S108  (in it, the supervisor makes a folder of its own)
         finding = Session(
             Plan(workload, load, "postgres", settings, config, on, ground=ground), toggling
         ).run()
     if toggling.error is not None:
         raise toggling.error
-    rate = finding.result.transactions / finding.result.seconds
-    click.echo(
-        f"{finding.place['version']}, {args.scale} warehouses, {args.clients} clients: {rate:.0f} "
-        "transactions/s"
-    )
-    for kind, found in ratios(toggling.stretches, finding.result.transactions_log).items():
-        low, median, high = statistics.quantiles(found, n=4)
-        click.echo(
-            f"recording the {kind}: {median:.3f} of the throughput (quartiles "
-            f"{low:.3f}-{high:.3f}, {len(found)} stretches)"
-        )
+    result = finding.result
+    ran = {
+        "database": finding.place["version"],
+        "warehouses": scale,
+        "clients": clients,
+        "transactions_per_second": result.transactions / result.seconds,
+    }
+    return ran, ratios(toggling.stretches, result.transactions_log)
 
 
-if __name__ == "__main__":
-    main()
+def _make(request: Request[Part]) -> Made:
+    need_root("measuring what recording costs")
+    ran, found = measured(**request.options)
+    quartiles = {kind: statistics.quantiles(of_kind, n=4) for kind, of_kind in found.items()}
+    rows = [
+        [kind, f"{median:.3f}", f"{low:.3f}-{high:.3f}", str(len(found[kind]))]
+        for kind, (low, median, high) in quartiles.items()
+    ]
+    page = [
+        "# Validation of recording: what it costs a database",
+        f"    {request.command}",
+        f"{made_with()} {ran['database']}, {ran['warehouses']} warehouses, {ran['clients']} "
+        f"clients: {ran['transactions_per_second']:.0f} transactions/s.",
+        markdown_table(
+            ("recorded", "throughput over not recorded", "quartiles", "stretches"), rows
+        ),
+    ]
+    return Made("\n\n".join(page) + "\n", {**ran, "ratios": found})
+
+
+SET = Set(
+    "validate-recording",
+    "what recording costs a database",
+    "root, PostgreSQL, an idle machine; minutes",
+    (Part("recording-cost", "", "throughput of TPC-C, recorded over not recorded"),),
+    _make,
+    [
+        option("--scale", 10, click.IntRange(1), "Warehouses."),
+        option("--clients", 10, click.IntRange(1), "Of the database."),
+        option("--stretches", 24, click.IntRange(9), "Recorded and not."),
+        option("--stretch-seconds", 8.0, click.FloatRange(0.1), "Length of each stretch."),
+    ],
+)

@@ -1,4 +1,4 @@
-"""The papers' figures, drawn by the prober: `python -m flashwright.reproduce.prober_figures`.
+"""The papers' figures, drawn by the prober.
 
 Every experiment runs on a simulated drive of the matching profile, as it would on a real one. The
 report has each figure with what was published on it; the page that is printed has the published
@@ -7,12 +7,8 @@ numbers beside ours. Curves that the papers show as images only are not compared
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from flashwright.reproduce.figures import parallelism, scheduler
-from flashwright.reproduce.figures.book import FAR, Book, Paper, command
-
-FOLDER = Path("runs") / "figures-prober"
+from flashwright.reproduce.figures.book import FAR, Book, Paper, registered
 
 PAPERS = (
     Paper(
@@ -34,17 +30,15 @@ PAPERS = (
 )
 
 BOOK = Book(
-    "prober_figures",
+    "figures-prober",
     "The papers' figures, drawn by the prober",
     PAPERS,
     "All figures are of virtual time: they are the same on any machine. An error is ours / "
     f"published - 1; beyond {FAR:.0%} it is in bold. The profiles were fitted to some of these "
-    "numbers (`docs/bars-drive.md` says which); the prober knows nothing of the profiles. The "
-    "report with the figures is made by the command and not kept here. Curves that are only images "
-    "in the papers have no numbers to compare.",
+    "numbers (`docs/validation-drive.md` says which); the prober knows nothing of the profiles. "
+    "The report with the figures is made by the command and not kept here. Curves that are only "
+    "images in the papers have no numbers to compare.",
+    "minutes",
 )
 
-main = command(BOOK, FOLDER)
-
-if __name__ == "__main__":
-    main()
+SET = registered(BOOK)

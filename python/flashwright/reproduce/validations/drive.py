@@ -1,43 +1,44 @@
-"""The bars of the simulated drive against the papers, measured.
+"""The simulated drives beside the papers.
 
-`python -m flashwright.reproduce.drive_bars`. Every figure of ours comes from this run, in virtual
-time; what a paper printed stands in the column "published" only. The bars of theory, speed and
-correctness are tests and benches: `cargo test -p flashwright-ssd`, `cargo bench -p flashwright-ssd
---bench drive_speed`.
+Every figure of ours comes from the run, in virtual time; what a paper printed stands in the column
+"published" only. Theory, speed and correctness are held by tests and benches: `cargo test -p
+flashwright-ssd`, `cargo bench -p flashwright-ssd --bench drive_speed`.
 """
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import click
-
 from flashwright._text import significant
-from flashwright.cli.output import write_json
 from flashwright.reproduce.drives import aging, equations, parallelism, patterns
 from flashwright.reproduce.drives.experiment import Found, Point, measure
-from flashwright.reproduce.pages import command_of, errors_told, made_with, markdown_table
-from flashwright.runs import provenance
+from flashwright.reproduce.pages import made_with, markdown_table
+from flashwright.reproduce.registry import Made, Part, Request, Set
 
 
 @dataclass(frozen=True)
-class Group:
+class Group(Part):
     """Points that belong together."""
 
-    name: str
-    bar: str
-    title: str
     points: Callable[[], list[Point]]
-    remark: str = ""
+    remark: str
+
+
+@dataclass(frozen=True)
+class Curves(Part):
+    """What a paper shows as a curve only: ours as a table, not judged."""
+
+    headings: Sequence[str]
+    rows: Callable[[], list[list[str]]]
+    remark: str
 
 
 GROUPS = (
     Group(
         "parallelism",
-        "2",
+        "PARALLELISM",
         "PARALLELISM on SSD-S (`intel-x25e`)",
         parallelism.points,
         "Within 20 %. The profile's values were set by the points marked as fitted; the others "
@@ -45,7 +46,7 @@ GROUPS = (
     ),
     Group(
         "patterns",
-        "3",
+        "STABLEBUFFER",
         "Write patterns of STABLEBUFFER table 1 (`mtron-sata7035`, `samsung-mcbqe32g`)",
         patterns.points,
         "32 KB, one by one, on a drive filled in order. Within 25 %. All four figures of each "
@@ -53,7 +54,7 @@ GROUPS = (
     ),
     Group(
         "equations",
-        "3",
+        "SCHEDULER",
         "SCHEDULER eq. 4.1-4.4 (`mtron-pro-7500`)",
         equations.points,
         "Mean response one by one, by sectors of 512 bytes. Within 15 %. The equations were used "
@@ -61,7 +62,7 @@ GROUPS = (
     ),
     Group(
         "aging",
-        "4",
+        "REPLICATION",
         "REPLICATION 5.2: aging (`replication-table-2`)",
         aging.points,
         "Not judged: shown beside the published.",
@@ -103,83 +104,79 @@ def _met(results: Sequence[Found]) -> str:
     return text if judged else "not judged"
 
 
-def _shapes() -> list[str]:
-    """Give the figures that are shapes: the bathtub and the two belts."""
-    tub = [[pattern, *(_number(value) for value in row)] for pattern, row in equations.bathtub()]
-    belts = [[name, f"{share:.1%}"] for name, share in equations.belts().items()]
-    return [
-        "## bathtub: SCHEDULER figures 4.20 and 4.26 (`mtron-pro-7500`, bar 3)",
+def _bathtub() -> list[list[str]]:
+    return [[pattern, *map(_number, row)] for pattern, row in equations.bathtub()]
+
+
+def _belts() -> list[list[str]]:
+    return [[name, f"{share:.1%}"] for name, share in equations.belts().items()]
+
+
+CURVES = (
+    Curves(
+        "bathtub",
+        "SCHEDULER",
+        "SCHEDULER figures 4.20 and 4.26 (`mtron-pro-7500`)",
+        ("access", *(f"{percent} %" for percent in equations.MIXES)),
+        _bathtub,
         "Bandwidth in MB/s of 4 KB requests by the percentage of reads. Published as curves only: "
         "lowest in the middle for sequential access, and about that of writes alone until nearly "
         "all are reads for random access.",
-        markdown_table(("access", *(f"{percent} %" for percent in equations.MIXES)), tub),
-        "## belts: SCHEDULER figure 4.19 (`mtron-pro-7500`, bar 3)",
+    ),
+    Curves(
+        "belts",
+        "SCHEDULER",
+        "SCHEDULER figure 4.19 (`mtron-pro-7500`)",
+        ("response", "share"),
+        _belts,
         "Shares of 4 KB random writes by response time. Published: most below 100 us, the others "
         "in 10 ... 30 ms.",
-        markdown_table(("response", "share"), belts),
-    ]
+    ),
+)
 
 
 def document(
-    results: Sequence[tuple[Group, list[Found]]], shapes: Sequence[str], command: str
+    results: Sequence[tuple[Group, list[Found]]], curves: Sequence[Curves], command: str
 ) -> str:
     """Give all that was found as a Markdown page."""
     parts = [
-        "# Bars of the simulated drive, measured",
+        "# Validation of the simulated drives",
         f"    {command}",
         f"{made_with()} Seed 1. All figures are of virtual time: they are the same on any machine. "
         "A deviation is ours / published - 1.",
-        markdown_table(
-            ("bar", "group", "what", "met"),
-            [[g.bar, g.name, g.title, _met(found)] for g, found in results],
-        ),
     ]
+    if results:
+        met = [[group.name, group.title, _met(found)] for group, found in results]
+        parts.append(markdown_table(("group", "what", "met"), met))
     for group, found in results:
-        parts += [f"## {group.name}: {group.title} (bar {group.bar})", group.remark]
+        parts += [f"## {group.name}: {group.title}", group.remark]
         parts.append(markdown_table(HEADINGS, list(map(_cells, found))))
-    return "\n\n".join([*parts, *shapes]) + "\n"
+    for curve in curves:
+        parts += [f"## {curve.name}: {curve.title}", curve.remark]
+        parts.append(markdown_table(curve.headings, curve.rows()))
+    return "\n\n".join(parts) + "\n"
 
 
-def _rows(results: Sequence[tuple[Group, list[Found]]]) -> list[dict[str, Any]]:
-    def row(group: Group, found: Found) -> dict[str, Any]:
-        point = asdict(found.point)
-        del point["ours"]
-        return {
-            "group": group.name,
-            "bar": group.bar,
-            **point,
-            "ours": found.ours,
-            "deviation": found.deviation,
-            "met": found.met,
-        }
-
-    return [row(group, found) for group, all_found in results for found in all_found]
+def _row(group: Group, found: Found) -> dict[str, Any]:
+    point = asdict(found.point)
+    del point["ours"]
+    own = {"ours": found.ours, "deviation": found.deviation, "met": found.met}
+    return {"group": group.name, **point, **own}
 
 
-@click.command()
-@click.option(
-    "--only",
-    multiple=True,
-    type=click.Choice([group.name for group in GROUPS]),
-    help="Only this group; may be given again.",
+def _make(request: Request[Group | Curves]) -> Made:
+    results = [(one, measure(one.points())) for one in request.parts if isinstance(one, Group)]
+    curves = [one for one in request.parts if isinstance(one, Curves)]
+    rows = [_row(group, found) for group, all_found in results for found in all_found]
+    return Made(document(results, curves, request.command), {"rows": rows})
+
+
+PARTS: tuple[Group | Curves, ...] = (*GROUPS, *CURVES)
+
+SET = Set(
+    "validate-drive",
+    "simulated drives against the papers' figures",
+    "a minute",
+    PARTS,
+    _make,
 )
-@click.option(
-    "--json", "json_path", metavar="PATH", help="Write all figures to PATH; `-` prints only JSON."
-)
-def main(*, only: tuple[str, ...], json_path: str | None) -> None:
-    """Measure the bars of the simulated drive and print them as a Markdown page."""
-    command = command_of("drive_bars")
-    groups = [group for group in GROUPS if not only or group.name in only]
-    with errors_told("bars"):
-        results = [(group, measure(group.points())) for group in groups]
-        shapes = _shapes() if not only or "equations" in only else []
-        write_json(
-            {"rows": _rows(results), "provenance": provenance(shlex.split(command), [], 1)},
-            json_path,
-        )
-    if json_path != "-":
-        click.echo(document(results, shapes, command), nl=False)
-
-
-if __name__ == "__main__":
-    main()

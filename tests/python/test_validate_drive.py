@@ -1,12 +1,12 @@
-"""The simulated drives against what the papers printed: the bars that take seconds."""
+"""The simulated drives against what the papers printed: those that take seconds."""
 
 from collections.abc import Callable
 
 import pytest
 
-from flashwright.reproduce import drive_bars
 from flashwright.reproduce.drives import aging, equations, parallelism, patterns
 from flashwright.reproduce.drives.experiment import Point, measure
+from flashwright.reproduce.validations import drive
 
 
 @pytest.mark.parametrize(
@@ -53,6 +53,6 @@ def test_a_fragmented_drive_is_much_slower() -> None:
 
 
 def test_the_page_names_every_point() -> None:
-    group = next(group for group in drive_bars.GROUPS if group.name == "patterns")
-    page = drive_bars.document([(group, measure(group.points()))], [], "command")
+    group = next(group for group in drive.GROUPS if group.name == "patterns")
+    page = drive.document([(group, measure(group.points()))], [], "command")
     assert all(point.what in page for point in group.points())

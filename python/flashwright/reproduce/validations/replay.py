@@ -1,14 +1,13 @@
-"""The bars of replaying, measured: `python -m flashwright.reproduce.replay_bars`. Needs root, for
-loop devices and for recording.
-
-How late requests are sent at 20 000 a second, on memory and on a loop device; and whether a device
-gets exactly what was recorded.
+"""How late a replay sends 20,000 requests a second, on memory and on a loop device; and whether a
+device gets exactly what was recorded.
 """  # noqa: D205
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +16,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from flashwright import replays
+from flashwright import data, replays
 from flashwright._core import InputError
 from flashwright._text import count, percent, short_time
-from flashwright.cli.output import write_json
 from flashwright.cli.replay import Asked, replay_on
 from flashwright.cli.replay_recorded import recorded
 from flashwright.probing.targets import Target
 from flashwright.recording.finish import finish
 from flashwright.recording.tools import need_root, tool
 from flashwright.reports.replay_words import pace, recorded_line
-from flashwright.reproduce.pages import command_of, errors_told, made_with, markdown_table
-from flashwright.runs import provenance
+from flashwright.reproduce.pages import made_with, markdown_table
+from flashwright.reproduce.registry import Made, Part, Request, Set, option
 from flashwright.sources import Reading
 from flashwright.workloads.supervisor import Supervisor
 
 REQUESTS_PER_SECOND = 20_000
-BAR_NS = 50_000
-"""Of the lateness, at the 99th percentile, on a machine that does nothing else."""
+LATEST_NS = 50_000
+"""What the lateness should be below, at the 99th percentile, on an idle machine."""
 IDLE_SHARE = 0.05
 """Of the processors' time taken by others, below which a machine does nothing else."""
 DEVICE_BYTES = 64 << 20
@@ -104,7 +102,7 @@ class Processors:
 
 
 def wait_until_idle(patience_seconds: float) -> None:
-    """Wait until others leave the processors alone for a second, at most so long."""
+    """Wait until others leave the processors alone for a second, or patience ends."""
     deadline = time.monotonic() + patience_seconds
     while time.monotonic() < deadline:
         processors = Processors()
@@ -114,7 +112,7 @@ def wait_until_idle(patience_seconds: float) -> None:
 
 
 def lateness(trace: Path, device: str, runs: int, patience_seconds: float) -> list[dict[str, Any]]:
-    """Replay the trace by its clock, so many times, each when nothing else is to be done."""
+    """Replay the trace by its clock in a number of runs, each when the machine is idle."""
     found = []
     for _ in range(runs):
         wait_until_idle(patience_seconds)
@@ -127,7 +125,7 @@ def lateness(trace: Path, device: str, runs: int, patience_seconds: float) -> li
         others = processors.share_of_others()
         kind = run.result["device"]["kind"]
         found.append(
-            {"device": kind, **told, "share_of_others": others, "met": told["p99"] < BAR_NS}
+            {"device": kind, **told, "share_of_others": others, "met": told["p99"] < LATEST_NS}
         )
     return found
 
@@ -152,107 +150,109 @@ def sequences(trace: Path, device: str, folder: Path) -> list[dict[str, Any]]:
     return found
 
 
-def _page(document: dict[str, Any]) -> str:
-    keys = ("mean", "p50", "p90", "p99", "p999", "max")
-    late = [
+def _lateness(
+    request: Request[Any], supervisor: Supervisor, folder: Path
+) -> tuple[list[str], dict[str, Any]]:
+    """Measure the lateness; give its part of the page, and the numbers."""
+    runs, patience = request.options["runs"], request.options["patience"]
+    timed = folder / "timed.parquet"
+    write_timed(timed, request.options["run_seconds"], 1)
+    devices = [
+        f"memory(bytes={DEVICE_BYTES})",
+        loop_device(supervisor, folder, "small", DEVICE_BYTES),
+    ]
+    late = [one for device in devices for one in lateness(timed, device, runs, patience)]
+    keys = {"mean": "mean", "p50": "median", "p90": "90 %", "p99": "99 %", "p999": "99.9 %"}
+    keys["max"] = "longest"
+    rows = [
         [
             one["device"],
             *(short_time(one[key]) for key in keys),
             percent(one["share_of_others"], 2),
             "met" if one["met"] else "**missed**",
         ]
-        for one in document["lateness"]
+        for one in late
     ]
-    headings = (
-        "device",
-        "mean",
-        "median",
-        "90 %",
-        "99 %",
-        "99.9 %",
-        "longest",
-        "processors busy with others",
-        "verdict",
-    )
-    same = [
+    headings = ("device", *keys.values(), "processors busy with others", "verdict")
+    page = [
+        f"## Lateness at {count(REQUESTS_PER_SECOND)} requests a second",
+        f"Reads and writes of 4 KiB as a Poisson process; wanted are {short_time(LATEST_NS)} "
+        "at the 99th percentile on an idle machine. Others' share of the processors holds "
+        "the kernel's own threads, such as those of the loop device.",
+        markdown_table(headings, rows),
+    ]
+    return page, {"lateness": late}
+
+
+def _sequence(
+    request: Request[Any], supervisor: Supervisor, folder: Path
+) -> tuple[list[str], dict[str, Any]]:
+    """Hold what a device gets against the trace; give that part of the page, and the numbers."""
+    trace: Path = request.options["trace"]
+    if not trace.is_file():
+        raise InputError(f"{trace}: no such trace; name one with --trace")
+    one_by_one = replays.Plan(replays.Pace("one_by_one"))
+    end_bytes = replays.load(trace, Reading(), one_by_one).totals["end_bytes"]
+    size_bytes = -(-end_bytes // (1 << 20)) * (1 << 20)
+    found = sequences(trace, loop_device(supervisor, folder, "large", size_bytes), folder)
+    rows = [
         [pace(one["pace"]), count(one["iops"]), count(one["lost_events"]), recorded_line(one)]
-        for one in document["sequences"]
+        for one in ({"folder": "", **one} for one in found)
     ]
-    return "\n\n".join(
-        [
-            "# Bars of replaying",
-            f"Made with `{command_of('replay_bars')}`. {made_with()}",
-            f"## Lateness at {count(REQUESTS_PER_SECOND)} requests a second",
-            "Reads and writes of 4 KiB as a Poisson process; the bar is 50 µs at the 99th "
-            "percentile on a machine that does nothing else. Others' share of the processors holds "
-            "the kernel's own threads, such as those of the loop device.",
-            markdown_table(headings, late),
-            "## The same sequence",
-            f"{Path(document['trace']).name}, replayed on a loop device and recorded meanwhile.",
-            markdown_table(("pace", "requests a second", "events lost", "verdict"), same),
-        ]
+    page = [
+        "## The same sequence",
+        f"{trace.name}, replayed on a loop device and recorded meanwhile.",
+        markdown_table(("pace", "requests a second", "events lost", "verdict"), rows),
+    ]
+    return page, {"trace": str(trace), "sequences": found}
+
+
+@dataclass(frozen=True)
+class Measured(Part):
+    """What is measured of a replay."""
+
+    measure: Callable[[Request[Any], Supervisor, Path], tuple[list[str], dict[str, Any]]] = field(
+        repr=False
     )
 
 
-@click.command(help=__doc__)
-@click.option(
-    "--trace",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=Path("data/traces/tpcc_postgres.parquet"),
-    show_default=True,
-    help="What is held against its recording.",
-)
-@click.option(
-    "--on",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("/var/tmp"),  # noqa: S108
-    show_default=True,
-)
-@click.option(
-    "--runs", type=click.IntRange(1), default=5, show_default=True, help="Of each device."
-)
-@click.option(
-    "--seconds", type=click.FloatRange(0.1), default=10.0, show_default=True, help="Of each run."
-)
-@click.option(
-    "--patience",
-    type=click.FloatRange(0),
-    default=30.0,
-    show_default=True,
-    metavar="S",
-    help="Wait so long for the machine to have nothing else to do, before each.",
-)
-@click.option("--json", "json_path", metavar="PATH|-", help="Write the figures as JSON there.")
-def main(
-    trace: Path, on: Path, runs: int, seconds: float, patience: float, json_path: str | None
-) -> None:
-    """Measure, and print Markdown."""
-    with errors_told("replay_bars"), Supervisor() as supervisor:
-        need_root("measuring the bars of replaying")
-        if not trace.is_file():
-            raise InputError(f"{trace}: no such trace; name one with --trace")
-        folder = supervisor.folder(on, "flashwright-replay-")
-        timed = folder / "timed.parquet"
-        write_timed(timed, seconds, 1)
-        late = lateness(timed, f"memory(bytes={DEVICE_BYTES})", runs, patience)
-        late += lateness(
-            timed, loop_device(supervisor, folder, "small", DEVICE_BYTES), runs, patience
-        )
-        end_bytes = replays.load(trace, Reading(), replays.Plan(replays.Pace("one_by_one"))).totals[
-            "end_bytes"
-        ]
-        size_bytes = -(-end_bytes // (1 << 20)) * (1 << 20)
-        same = sequences(trace, loop_device(supervisor, folder, "large", size_bytes), folder)
-        document = {
-            "trace": str(trace),
-            "lateness": late,
-            "sequences": [{"folder": "", **one} for one in same],
-            "provenance": provenance(["python", "-m", "flashwright.reproduce.replay_bars"], [], 1),
-        }
-        write_json(document, json_path)
-        if json_path != "-":
-            click.echo(_page(document))
+def _make(request: Request[Measured]) -> Made:
+    need_root("the validation of replaying")
+    page = ["# Validation of replaying", f"    {request.command}", made_with()]
+    figures: dict[str, Any] = {}
+    with Supervisor() as supervisor:
+        folder = supervisor.folder(request.options["on"], "flashwright-replay-")
+        for part in request.parts:
+            text, numbers = part.measure(request, supervisor, folder)
+            page += text
+            figures |= numbers
+    return Made("\n\n".join(page) + "\n", figures)
 
 
-if __name__ == "__main__":
-    main()
+SET = Set(
+    "validate-replay",
+    "how late a replay sends requests, and whether the device gets what was recorded",
+    "root, an idle machine; minutes",
+    (
+        Measured("lateness", "", "how late requests are sent at 20,000 a second", _lateness),
+        Measured("sequence", "", "what a device gets of a trace, recorded again", _sequence),
+    ),
+    _make,
+    [
+        option(
+            "--trace",
+            data.TPCC_REQUESTS,
+            click.Path(path_type=Path),
+            "Replayed and recorded again.",
+        ),
+        option("--on", Path("/var/tmp"), click.Path(path_type=Path), "Where loop devices lie."),  # noqa: S108
+        option("--runs", 5, click.IntRange(1), "Of each device."),
+        option("--run-seconds", 10.0, click.FloatRange(0.1), "Length of each run."),
+        option(
+            "--patience",
+            30.0,
+            click.FloatRange(0),
+            "Seconds to wait at most for an idle machine before each run.",
+        ),
+    ],
+)

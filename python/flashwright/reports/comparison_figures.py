@@ -1,0 +1,277 @@
+"""The figures of a comparison: cost, distance to the bound and life, and what happens inside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flashwright._text import alpha, count, percent, significant
+from flashwright.reports.comparison_results import Results, against, drive_writes, years
+from flashwright.reports.figures import (
+    AXIS_ALPHA,
+    axes,
+    bars,
+    bound_line,
+    line,
+    log_axis,
+    stream_bars,
+    title,
+)
+from flashwright.reports.page import Figure
+
+MOST_NOISY_LINES = 4
+
+
+def cost_figure(results: Results, workload: str, key: str) -> Figure | None:
+    """Draw cleaning cost against over-provisioning, one line a policy, the bound dashed.
+
+    As MULTILOG figures 5 and 7.
+    """
+    if len(results.alphas) < 2:
+        return None
+    data = []
+    for policy in results.policies:
+        rows = [row for row in results.of(workload, policy=policy) if row["cleaning_cost"] > 0]
+        if rows:
+            data.append(
+                line(
+                    policy,
+                    [row["over_provisioning"] for row in rows],
+                    [row["cleaning_cost"] for row in rows],
+                    results.colours,
+                    strong=policy in results.told(workload),
+                )
+            )
+    bounds = results.bounds(workload)
+    data.append(
+        bound_line(
+            [row["over_provisioning"] for row in bounds],
+            [row["cleaning_cost"] or None for row in bounds],
+        )
+    )
+    best = results.best(workload)
+    reading = (
+        "Lower is better. Dashed: MULTILOG's bound, the least if updates were independent of each "
+        "other."
+    )
+    if best is not None:
+        ratio = [
+            row["cleaning_cost"]
+            / results.bound(workload, row["over_provisioning"])["cleaning_cost"]
+            for row in results.of(workload, policy=best["policy"])
+            if results.bound(workload, row["over_provisioning"])["cleaning_cost"] > 0
+        ]
+        if ratio:
+            reading += (
+                f" {best['policy']} costs {significant(min(ratio))} to {significant(max(ratio))} "
+                "times the bound."
+            )
+    drawn = [cost for trace in data for cost in trace["y"]]
+    layout = axes(
+        AXIS_ALPHA, log_axis("cleaning cost: pages relocated for each page written", drawn)
+    )
+    return Figure(
+        f"{key}-cost", "Cleaning cost against over-provisioning", reading, data, layout, 520
+    )
+
+
+def gap_figure(results: Results, workload: str, key: str) -> Figure | None:
+    """Draw the write amplification of every policy as bars, with the bound as a line."""
+    ranked = results.ranked(workload)
+    if not ranked:
+        return None
+    bound = results.bound(workload, results.reference)["bound_write_amplification"]
+    data, layout = bars(
+        [row["policy"] for row in ranked],
+        [row["write_amplification"] for row in ranked],
+        [
+            f"{significant(row['write_amplification'])}  ({row['gap_to_bound_percent']:+.0f} %)"
+            for row in ranked
+        ],
+        [results.colours[row["policy"]] for row in ranked],
+        "write amplification",
+    )
+    layout["shapes"] = [
+        {
+            "type": "line",
+            "x0": bound,
+            "x1": bound,
+            "y0": 0,
+            "y1": 1,
+            "yref": "paper",
+            "line": {"color": "@ink", "dash": "dash", "width": 2},
+        }
+    ]
+    first, last = ranked[0], ranked[-1]
+    reading = (
+        f"{first['policy']} writes least, {against(first['gap_to_bound_percent'])} the bound "
+        f"({significant(bound)}, dashed)"
+    )
+    reading += f"; {last['policy']} writes most." if last is not first else "."
+    return Figure(
+        f"{key}-gap",
+        f"Write amplification at {alpha(results.reference)} over-provisioning",
+        reading,
+        data,
+        layout,
+        110 + 34 * len(ranked),
+    )
+
+
+def life_figure(results: Results, workload: str, key: str) -> Figure | None:
+    """Draw the life of the drive against over-provisioning."""
+    if len(results.alphas) < 2:
+        return None
+    data = []
+    for policy in results.policies:
+        rows = results.of(workload, policy=policy)
+        if rows:
+            data.append(
+                line(
+                    policy,
+                    [row["over_provisioning"] for row in rows],
+                    [row["life_years"] for row in rows],
+                    results.colours,
+                    strong=policy in results.told(workload),
+                )
+            )
+    bounds = results.bounds(workload)
+    data.append(
+        bound_line(
+            [row["over_provisioning"] for row in bounds], [row["life_years"] for row in bounds]
+        )
+    )
+    lifetime = next(item["lifetime"] for item in results.workloads if item["name"] == workload)
+    reading = (
+        f"With even wear, {significant(lifetime['endurance_cycles'])} erases for each erase block "
+        f"and {drive_writes(lifetime)}. Dashed: at the bound."
+    )
+    best = results.best(workload)
+    lives = (
+        [row["life_years"] for row in results.of(workload, policy=best["policy"])]
+        if best is not None
+        else []
+    )
+    if best is not None and len(lives) > 1:
+        reading += (
+            f" With {best['policy']} the drive lives {years(lives[0])} at "
+            f"{alpha(results.alphas[0])} over-provisioning, {years(lives[-1])} at "
+            f"{alpha(results.alphas[-1])}."
+        )
+    layout = axes(AXIS_ALPHA, title("life in years", rangemode="tozero"))
+    return Figure(f"{key}-life", "Life of the drive", reading, data, layout, 500)
+
+
+def _inside(results: Results, name: str, workload: str, policy: str) -> dict[str, list[Any]] | None:
+    """Give a table of one run at the reference over-provisioning, as columns."""
+    stacked = results.run.tables.get(name)
+    label = next((row["label"] for row in results.rows if row["policy"] == policy), None)
+    if stacked is None or label is None:
+        return None
+    rows = [
+        row
+        for row in results.table_rows(name)
+        if (row["workload"], row["policy"], row["over_provisioning"])
+        == (workload, label, results.reference)
+    ]
+    return {key: [row[key] for row in rows] for key in rows[0]} if rows else None
+
+
+def _hidden(results: Results, workload: str, policy: str) -> bool:
+    """Tell whether a line waits in the legend.
+
+    More than a few noisy ones on top of each other show nothing.
+    """
+    return len(results.policies) > MOST_NOISY_LINES and policy not in results.told(workload)
+
+
+def _waiting(results: Results, workload: str) -> str:
+    waiting = any(_hidden(results, workload, policy) for policy in results.policies)
+    return " A name in the legend shows or hides its line." if waiting else ""
+
+
+def over_time_figure(results: Results, workload: str, key: str) -> Figure | None:
+    """Draw write amplification over the run."""
+    data = []
+    for policy in results.policies:
+        columns = _inside(results, "over_time", workload, policy)
+        if columns:
+            data.append(
+                line(
+                    policy,
+                    columns["host_page_writes"],
+                    columns["write_amplification"],
+                    results.colours,
+                    markers=False,
+                    strong=policy in results.told(workload),
+                    hidden=_hidden(results, workload, policy),
+                )
+            )
+    if not data:
+        return None
+    best = results.best(workload)
+    reading = "Each point is one stretch of the run; level lines are steady."
+    if best is not None and best.get("steady_from_update"):
+        start = f"page write {count(best['steady_from_update'])}"
+        reading += (
+            f" {best['policy']} is counted from {start} on, where it is steady."
+            if best["steady"]
+            else f" {best['policy']} did not become steady; it is counted from {start} on, the "
+            "last half."
+        )
+    reading += _waiting(results, workload)
+    layout = axes(
+        title("host page writes", rangemode="tozero", exponentformat="SI"),
+        title("write amplification"),
+    )
+    return Figure(f"{key}-time", "Write amplification over the run", reading, data, layout, 460)
+
+
+def histogram_figure(results: Results, workload: str, key: str) -> Figure | None:
+    """Draw how full the victims are."""
+    data = []
+    for policy in results.policies:
+        columns = _inside(results, "p_gc_histogram", workload, policy)
+        if columns:
+            total = sum(columns["victims"]) or 1
+            shares = [victims / total for victims in columns["victims"]]
+            data.append(
+                line(
+                    policy,
+                    columns["valid_pages"],
+                    shares,
+                    results.colours,
+                    markers=False,
+                    strong=policy in results.told(workload),
+                    hidden=_hidden(results, workload, policy),
+                )
+            )
+    if not data:
+        return None
+    told = [row for row in (results.best(workload), results.baseline(workload)) if row is not None]
+    means = ", ".join(f"{percent(row['p_gc'], 2)} with {row['policy']}" for row in told)
+    reading = (
+        f"The further left, the less is relocated. On average a victim's valid pages are {means}."
+        f"{_waiting(results, workload)}"
+    )
+    layout = axes(
+        title("valid pages in the victim", rangemode="tozero"),
+        title("share of victims", tickformat=".0%", rangemode="tozero"),
+    )
+    return Figure(
+        f"{key}-victims", "How full the cleaned erase blocks are", reading, data, layout, 460
+    )
+
+
+def streams_figure(results: Results, workload: str, key: str) -> Figure | None:
+    """Draw the space of the best policy's streams."""
+    best = results.best(workload)
+    columns = _inside(results, "streams", workload, best["policy"]) if best else None
+    if best is None or columns is None or len(columns["stream"]) < 2:
+        return None
+    block = results.run.result["device"]["pages_per_erase_block"]
+    data, layout, height = stream_bars(columns, block, results.colours[best["policy"]])
+    reading = (
+        f"The {len(columns['stream'])} streams of {best['policy']} at the end of the run: "
+        f"the pale part is the spare space that each has."
+    )
+    return Figure(f"{key}-streams", f"Streams of {best['policy']}", reading, data, layout, height)

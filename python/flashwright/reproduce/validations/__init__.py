@@ -1,0 +1,1 @@
+"""What is held against theory, published figures, and what was recorded."""

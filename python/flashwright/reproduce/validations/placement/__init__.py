@@ -1,0 +1,1 @@
+"""Placement policies against models, bounds and each other."""

@@ -1,0 +1,121 @@
+"""The checks of placement, simulated and judged: each simulation once, whatever needs it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from flashwright import sources
+from flashwright._core import Workload
+from flashwright.cli.progress import follow
+from flashwright.reproduce.validations.placement.checks import (
+    PAGES_PER_ERASE_BLOCK,
+    Check,
+    Load,
+    Model,
+    judge,
+    tolerance,
+)
+from flashwright.sweeps.grid import Device, Grid, Job, Outcome
+from flashwright.sweeps.policies import Policy
+
+THREADS = 2
+
+
+@dataclass(frozen=True)
+class Row:
+    """A check and what was found.
+
+    `met` is None for what is only shown, and for runs that failed (`error`).
+    """
+
+    load: str
+    over_provisioning: float | None
+    what: str
+    measured: float | None
+    reference_name: str = ""
+    reference: float | None = None
+    deviation: float | None = None
+    tolerance: str = ""
+    met: bool | None = None
+    beside_name: str = ""
+    beside: float | None = None
+    published: str = ""
+    steady: bool = True
+    error: str | None = None
+
+
+Measured = dict[tuple[Load, Policy, float], Outcome]
+
+
+def measure(checks: Sequence[Check], label: str) -> list[Row]:
+    """Run what the checks need, each simulation once, and judge them.
+
+    Raises InputError for a load that cannot be read.
+    """
+    loads = list(dict.fromkeys(check.load for check in checks))
+    workloads = {
+        load: sources.load(
+            load.source, sources.Reading(page_size=load.page_size, repeat=load.repeat)
+        )
+        for load in loads
+    }
+    jobs: dict[Job, tuple[Load, Policy, float]] = {}
+    for check in checks:
+        for policy in (check.policy, check.reference, check.beside):
+            if isinstance(policy, Policy):
+                job = Job(loads.index(check.load), policy, check.over_provisioning)
+                jobs[job] = (check.load, policy, check.over_provisioning)
+    device = Device(pages_per_erase_block=PAGES_PER_ERASE_BLOCK)
+    grid = Grid([workloads[load] for load in loads], list(jobs), device, THREADS)
+    tell(f"{label}: {len(jobs)} simulations")
+    outcomes = follow(label, "page writes", grid, grid.run)
+    measured = {jobs[outcome.job]: outcome for outcome in outcomes}
+    return [row(check, workloads[check.load], measured) for check in checks]
+
+
+def _value(
+    of: Model | Policy | None, check: Check, workload: Workload, measured: Measured
+) -> tuple[str, float | None, bool, str | None]:
+    """Give name, value, whether it is a steady one, and why there is none."""
+    if of is None:
+        return "", None, True, None
+    if isinstance(of, Model):
+        return of.name, of.value(workload, check.over_provisioning), True, None
+    outcome = measured[check.load, of, check.over_provisioning]
+    if outcome.result is None:
+        return of.label, None, True, outcome.error
+    return of.label, float(outcome.result[check.quantity]), bool(outcome.result["steady"]), None
+
+
+def row(check: Check, workload: Workload, measured: Measured) -> Row:
+    """Judge a check by what was measured."""
+    name, value, steady, error = _value(check.policy, check, workload, measured)
+    other, reference, other_steady, other_error = _value(check.reference, check, workload, measured)
+    beside_name, beside, _, _ = _value(check.beside, check, workload, measured)
+    deviation = value / reference - 1 if value is not None and reference else None
+    return Row(
+        load=check.load.name,
+        over_provisioning=check.over_provisioning,
+        what=f"{name}: {check.quantity}",
+        measured=value,
+        reference_name=other,
+        reference=reference,
+        deviation=deviation,
+        tolerance=tolerance(check.least, check.most),
+        met=None
+        if deviation is None or not tolerance(check.least, check.most)
+        else judge(deviation, check.least, check.most),
+        beside_name=beside_name,
+        beside=beside,
+        published=check.published,
+        steady=steady and other_steady,
+        error=error or other_error,
+    )
+
+
+def tell(line: str) -> None:
+    """Say on standard error how far it is."""
+    sys.stderr.write(f"validate-placement: {line}\n")
+    sys.stderr.flush()

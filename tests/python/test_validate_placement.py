@@ -1,0 +1,168 @@
+"""The validation of placement.
+
+That they are judged rightly, and that the command measures them.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from flashwright import _core, sources
+from flashwright.reproduce.validations.placement import checks, judged, study
+from flashwright.sweeps.grid import Job, Outcome
+from flashwright.sweeps.policies import Policy
+from support import ROOT
+
+LOAD = checks.Load("small", "synth:kmodal?sets=0.2:0.8,0.8:0.2&pages=4Ki&updates=4x")
+
+
+def outcome(policy: Policy, cost: float, *, steady: bool = True) -> Outcome:
+    return Outcome(Job(0, policy, 0.2), {"cleaning_cost": cost, "steady": steady})
+
+
+def judge(cost: float, other: float, tolerance: tuple[float, float]) -> judged.Row:
+    check = checks.Check(LOAD, 0.2, checks.MULTI_LOG, "cleaning_cost", checks.ENVY, *tolerance)
+    measured = {
+        (LOAD, checks.MULTI_LOG, 0.2): outcome(checks.MULTI_LOG, cost),
+        (LOAD, checks.ENVY, 0.2): outcome(checks.ENVY, other),
+    }
+    return judged.row(check, sources.load(LOAD.source, sources.Reading()), measured)
+
+
+@pytest.mark.parametrize(
+    ("cost", "tolerance", "met"),
+    [
+        (1.049, checks.WITHIN[5], True),
+        (1.051, checks.WITHIN[5], False),
+        (0.949, checks.WITHIN[5], False),
+        (1.0, checks.NEVER_ABOVE, True),
+        (1.001, checks.NEVER_ABOVE, False),
+        (1.0, checks.BELOW, False),
+        (0.999, checks.BELOW, True),
+        (0.81, checks.FIFTH_BELOW, False),
+        (0.79, checks.FIFTH_BELOW, True),
+    ],
+)
+def test_a_check_is_met_within_its_tolerance_only(
+    cost: float, tolerance: tuple[float, float], met: bool
+) -> None:
+    found = judge(cost, 1.0, tolerance)
+    assert found.met is met
+    assert found.deviation == pytest.approx(cost - 1)
+
+
+def test_tolerances_are_given_in_words() -> None:
+    told = [
+        checks.tolerance(*given)
+        for given in (checks.WITHIN[0.5], checks.NEVER_ABOVE, checks.BELOW, checks.FIFTH_BELOW)
+    ]
+    assert told == ["within 0.5 %", "never above", "below", "at least 20 % below"]
+    assert checks.tolerance(0.0, np.inf) == "at least as much"
+    assert checks.tolerance(*checks.SHOWN) == ""
+    assert judge(2.0, 1.0, checks.SHOWN).met is None
+
+
+def test_a_run_that_failed_or_drifts_is_reported_and_not_judged_as_met() -> None:
+    check = checks.Check(LOAD, 0.2, checks.MULTI_LOG, "cleaning_cost", checks.ENVY, *checks.BELOW)
+    workload = sources.load(LOAD.source, sources.Reading())
+    measured = {(LOAD, checks.MULTI_LOG, 0.2): outcome(checks.MULTI_LOG, 1.0, steady=False)}
+    failed = measured | {
+        (LOAD, checks.ENVY, 0.2): Outcome(Job(0, checks.ENVY, 0.2), None, "the device is too small")
+    }
+    found = judged.row(check, workload, failed)
+    assert found.met is None
+    drifting = judged.row(
+        check, workload, measured | {(LOAD, checks.ENVY, 0.2): outcome(checks.ENVY, 2.0)}
+    )
+    page = study.document([(study.GROUPS[0], [found, drifting])], "the command")
+    assert "no result: the device is too small" in page
+    assert "met, drifts" in page
+    assert "| 1 of 1" in page, "what failed is counted neither as met nor as missed"
+
+
+def test_every_reference_is_computed_for_the_load_at_hand() -> None:
+    workload = sources.load(LOAD.source, sources.Reading())
+    sizes, shares = (0.2, 0.8), (0.8, 0.2)
+    assert checks.BOUND.value(workload, 0.2) == pytest.approx(
+        _core.kmodal_separated(sizes, shares, 0.2).write_amplification, rel=1e-3
+    )
+    for check in (
+        *checks.uniform_checks(checks.QUICK),
+        *checks.random_checks(checks.QUICK),
+        *checks.bound_checks(checks.QUICK),
+    ):
+        if isinstance(check.reference, checks.Model):
+            small = sources.load(check.load.source.replace("128Ki", "4Ki"), sources.Reading())
+            value = check.reference.value(small, check.over_provisioning)
+            assert value != check.reference.value(small, check.over_provisioning / 2)
+
+
+def test_all_checks_of_the_study_are_asked_in_full() -> None:
+    full = checks.Scale()
+    alphas = {check.over_provisioning for check in checks.uniform_checks(full)}
+    assert alphas == {0.07, 0.1, 0.2, 0.3, 0.5, 1.0}
+    others = {check.reference for check in checks.skewed_checks(full)}
+    assert len(others) == 6
+    assert {check.load.name.split(" ")[0] for check in checks.bound_checks(full)} == {
+        "2-modal", "3-modal", "4-modal", "5-modal", "Zipf", "80/20",
+    }  # fmt: skip
+
+
+def command(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-m", "flashwright.reproduce", *arguments]
+    return subprocess.run(
+        words, cwd=folder, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def test_quick_checks_are_measured(tmp_path: Path) -> None:
+    done = command("validate-placement", "--quick", "--json", "found.json", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows: list[dict[str, Any]] = json.loads((tmp_path / "found.json").read_text())[
+        "validate-placement"
+    ]["rows"]
+    assert {row["group"] for row in rows} == {group.name for group in study.GROUPS}
+    assert all(row["measured"] is not None and row["error"] is None for row in rows)
+    # What a device of this size must show: speed and the recorded trace are judged by the full run
+    # alone.
+    theory = [
+        row
+        for row in rows
+        if row["group"] == "random" or (row["group"] == "uniform" and row["what"] == "lru: p_gc")
+    ]
+    assert len(theory) >= 4
+    assert all(row["met"] for row in theory)
+    for group in study.GROUPS:
+        assert f"## {group.name}: " in done.stdout
+        assert not done.stdout.startswith("{")
+
+
+def test_the_same_command_gives_the_same_figures(tmp_path: Path) -> None:
+    runs = [
+        command("multi_log_uniform", "--quick", "--json", "-", folder=tmp_path) for _ in range(2)
+    ]
+    assert runs[0].stdout == runs[1].stdout
+    rows = json.loads(runs[0].stdout)["validate-placement"]["rows"]
+    assert {row["group"] for row in rows} == {"multi_log_uniform"}
+
+
+def test_the_measured_page_is_of_this_command() -> None:
+    page = (ROOT / "docs" / "validation-placement.md").read_text(encoding="utf-8")
+    assert page.startswith(
+        "# Validation of placement\n\n    python -m flashwright.reproduce validate-placement\n"
+    )
+    for group in study.GROUPS:
+        assert f"## {group.name}: " in page
+
+
+def test_the_example_of_adding_a_policy_is_the_policy_that_was_added() -> None:
+    page = (ROOT / "docs" / "adding-a-policy.md").read_text(encoding="utf-8")
+    source = (ROOT / "crates/placement/src/victims/lfs_cost_benefit.rs").read_text(encoding="utf-8")
+    assert "".join(f"+{line}\n" for line in source.splitlines()) in page

@@ -1,0 +1,78 @@
+"""An installed wheel, outside the source tree: it has all that README's first commands need."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support import ROOT, find_program
+
+BLOCK = re.compile(
+    r"<!-- first commands -->\n```sh\n(.*?)```\n<!-- end of first commands -->", re.S
+)
+
+
+def run(*command: str | Path, cwd: Path, **environment: str) -> str:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    done = subprocess.run(
+        [*map(str, command)],
+        cwd=cwd,
+        env=clean | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command}: {done.stderr or done.stdout}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the wheel of the extension that is there, install it, and give its programs."""
+    folder = tmp_path_factory.mktemp("wheel")
+    maturin = Path(sys.executable).parent / "maturin"
+    find_program("cargo")
+    run(
+        maturin, "build", "--release", "--quiet", "--out", folder,
+        cwd=ROOT, VIRTUAL_ENV=str(maturin.parents[1]),
+    )  # fmt: skip
+    run(sys.executable, "-m", "venv", folder / "venv", cwd=folder)
+    programs = folder / "venv" / "bin"
+    wheel = next(folder.glob("*.whl"))
+    run(programs / "pip", "install", "--quiet", "--disable-pip-version-check", wheel, cwd=folder)
+    return programs
+
+
+def test_the_first_commands_of_the_readme_work_in_an_empty_folder(
+    installed: Path, tmp_path: Path
+) -> None:
+    found = BLOCK.search((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert found is not None
+    lines = found.group(1).splitlines()
+    assert len(lines) == 5
+    path = f"{installed}:{os.environ['PATH']}"
+    printed = [run("sh", "-c", line, cwd=tmp_path, PATH=path) for line in lines]
+    demo = printed[0]
+    assert "recorded for 19 minutes" in demo, "the demo plays the recorded trace"
+    result = json.loads(next(tmp_path.glob("runs/demo-*/result.json")).read_text())
+    assert str(ROOT) not in json.dumps(result["provenance"]), "and that of the wheel"
+
+
+def test_what_is_reproduced_finds_its_traces_in_the_wheel(installed: Path, tmp_path: Path) -> None:
+    script = (
+        "import flashwright.reproduce.__main__ as all\n"
+        "for one in all.SETS:\n"
+        "    for file in one.inputs():\n"
+        "        print(file['source'])\n"
+    )
+    listed = run(installed / "python", "-c", script, cwd=tmp_path).split()
+    assert "tpcc_postgres_data.parquet" in listed
+    assert "tpcc_scheduler/600s/requests.parquet" in listed
+    page = run(installed / "python", "-m", "flashwright.reproduce", "tpcc", "--quick", cwd=tmp_path)
+    assert "TPC-C data pages" in page

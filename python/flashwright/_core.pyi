@@ -503,7 +503,7 @@ def replay(
     region_bytes: int | None = None,
     keep_going: bool = False,
     record_to: _Path | None = None,
-    beside: Sequence[dict[str, Any]] = (),
+    beside: Sequence[dict[str, Any]] = ...,
     priority: int = 0,
     progress: Progress | None = None,
 ) -> dict[str, Any]:

@@ -42,9 +42,8 @@ class Opened:
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.goto(path.as_uri())
-        self.page.wait_for_function(
-            "document.documentElement.dataset.plots !== undefined", timeout=60_000
-        )
+        # A function as text would be evaluated, which the page's content security policy forbids.
+        self.page.locator("html[data-plots]").wait_for(state="attached", timeout=60_000)
 
     def background(self) -> str:
         return str(self.page.evaluate("getComputedStyle(document.body).backgroundColor"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from browsing import Opened, check_report
 from support import SMALL, Cli
@@ -39,7 +39,7 @@ def test_theme_follows_the_system_and_the_button(
     dark, dark_text = opened.background(), opened.page.evaluate(text)
     opened.page.locator("#theme").click()
     assert opened.page.locator("#theme").inner_text() == "Theme: light"
-    opened.page.wait_for_function(f"{text} !== '{dark_text}'")
+    expect(opened.page.locator(".plot .xtick text").first).not_to_have_css("fill", dark_text)
     light = opened.background()
     assert light != dark
     opened.page.reload()

@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests that fails the test")]
 
-mod drive;
-
 use std::sync::Arc;
 
-use drive::{Endless, profile, run, settings};
+use crate::drive::{Endless, profile, run, settings};
 use ssd::drive::load::Pace;
 use ssd::drive::profile::{Profile, parse};
 use ssd::drive::run::{RunSettings, simulate};

@@ -4,8 +4,6 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests that fail the test")]
 
-mod drive;
-
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -18,7 +16,7 @@ use ssd::drive::schemes::page_mapped::{INFO, PageMappedScheme, SchemeSettings};
 use ssd::ftl::PageMapped;
 use units::{EraseBlockId, Geometry, IoOp, Lpn, StreamId};
 
-use drive::SplitMix;
+use crate::drive::SplitMix;
 
 /// What the policy was asked and told.
 #[derive(Debug, Default)]
@@ -222,7 +220,7 @@ fn written_drive<P: Placement>(
     victim: &str,
     channels: &str,
 ) -> (Drive<PageMappedScheme<P>>, Vec<u32>) {
-    let profile = drive::profile(&[
+    let profile = crate::drive::profile(&[
         ("media.planes_per_die", "2"),
         ("media.channels", channels),
         ("media.erase_blocks_per_plane", "64"),

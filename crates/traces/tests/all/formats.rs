@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod common;
-
 use std::io::Write;
 
-use common::{
+use crate::common::{
     Blk, FLUSH, WRITE, blk_record, blk_sample, open_bytes, plain, read_all, samples, timed,
 };
 use traces::{OpenOptions, TraceError, formats};
@@ -367,7 +365,7 @@ fn blktrace_finds_the_next_record_after_garbage() {
         read_all(&mut open_bytes("t", &bytes, None, 0).unwrap(), 10).unwrap_err().to_string();
     assert!(error.contains("byte 96: no record starts with `no r`"), "{error}");
     let mut trace = open_bytes("t", &bytes, None, 1).unwrap();
-    assert_eq!(read_all(&mut trace, 10).unwrap(), common::blk_requests());
+    assert_eq!(read_all(&mut trace, 10).unwrap(), crate::common::blk_requests());
     assert_eq!(trace.facts().skipped, 1);
 }
 

@@ -8,12 +8,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests that fails the test")]
 
-mod drive;
-
 use std::fmt;
 
-use drive::player::{Ask, Played, play};
-use drive::{oracle, profile, specs};
+use crate::drive::player::{Ask, Played, play};
+use crate::drive::{oracle, profile, specs};
 use placement::{PLACEMENTS, VICTIMS};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -449,7 +447,7 @@ fn every_registered_scheme_is_among_those_tested() {
     }
     for spec in specs {
         let profile = build(&keys, &[("ftl.scheme", &spec)]);
-        let mut random = drive::SplitMix(1);
+        let mut random = crate::drive::SplitMix(1);
         let pages = profile.logical_pages();
         let writes =
             (0..pages).chain((0..3 * pages).map(|_| random.below(pages))).collect::<Vec<_>>();
@@ -490,7 +488,7 @@ fn a_plane_that_is_full_of_valid_pages_is_not_cleaned_for_ever() {
         Keys(keys.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect());
     let profile = build(&keys, &[("ftl.scheme", "page_mapped(chunk_pages=3)")]);
     for seed in 0..20 {
-        let (mut random, pages) = (drive::SplitMix(seed), profile.logical_pages());
+        let (mut random, pages) = (crate::drive::SplitMix(seed), profile.logical_pages());
         let asks = (0..600).map(|_| {
             let length = 1 + random.below(12);
             Ask::pages(IoOp::Write, random.below(pages - length), length, 512)

@@ -3,11 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod support;
-
+use crate::support::{Fixed, Settings, Watched, drive, played, request};
 use proptest::prelude::*;
 use replay::{Pace, ReplayError};
-use support::{Fixed, Settings, Watched, drive, played, request};
 use units::{IoOp, IoRequest, Nanos, Progress};
 
 /// Requests with growing times.

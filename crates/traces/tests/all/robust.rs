@@ -3,11 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod common;
-
 use std::sync::LazyLock;
 
-use common::{Sample, open_bytes, samples};
+use crate::common::{Sample, open_bytes, samples};
 use proptest::prelude::*;
 use traces::{OpenOptions, TraceError, formats};
 

@@ -4,12 +4,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests that fails the test")]
 
-mod drive;
-
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-use drive::{Endless, SplitMix, assert_within, profile, run, settings};
+use crate::drive::{Endless, SplitMix, assert_within, profile, run, settings};
 use registry::Spec;
 use ssd::counting;
 use ssd::drive::media::{Cause, Command, FlashOp, Media, Tag};

@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod common;
-
 use std::collections::HashMap;
 use std::path::Path;
 
-use common::{read_all, write_with};
+use crate::common::{read_all, write_with};
 use proptest::prelude::*;
 use traces::{OpenOptions, TraceError, convert, formats, open, store};
 use units::{IoOp, IoRequest, Progress};
@@ -176,7 +174,13 @@ fn long_traces_pass_through_the_store_in_pieces() {
     let path = dir.path().join("long.parquet");
     let requests: Vec<IoRequest> = (0..150_000u64)
         .map(|i| {
-            common::plain(i * 3, IoOp::ALL[i as usize % 3], i * 4096 % 999_999, 512, i as u32 % 4)
+            crate::common::plain(
+                i * 3,
+                IoOp::ALL[i as usize % 3],
+                i * 4096 % 999_999,
+                512,
+                i as u32 % 4,
+            )
         })
         .collect();
     write_with("parquet", &path, &requests, false);
@@ -311,7 +315,10 @@ fn tables_of_other_tools_are_read() {
     let read = write(vec!["write", "flush"], vec![512, 0]).unwrap();
     assert_eq!(
         read,
-        [common::plain(0, IoOp::Write, 4096, 512, 0), common::plain(20, IoOp::Flush, 0, 0, 0)]
+        [
+            crate::common::plain(0, IoOp::Write, 4096, 512, 0),
+            crate::common::plain(20, IoOp::Flush, 0, 0, 0)
+        ]
     );
     let errors = [
         write(vec!["write", "wipe"], vec![512, 512]).unwrap_err(),

@@ -3,17 +3,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod support;
-
 use std::fs;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::support::{Loop, Mount, do_one, file_of, folder, has, keep_busy, open, refusal, run};
 use block::DeviceKind;
 use devices::{Access, create_file};
-use support::{Loop, Mount, do_one, file_of, folder, has, keep_busy, open, refusal, run};
 use units::{IoOp, Progress};
 
 const MIB: u64 = 1 << 20;
@@ -69,7 +67,7 @@ fn long_requests_arrive_whole() {
     let Some(loop_device) = Loop::over(&behind, &[]) else { return };
     let opening = devices::Opening {
         most_bytes: 2 << 20,
-        ..support::opening(&loop_device.path, Access::Write)
+        ..crate::support::opening(&loop_device.path, Access::Write)
     };
     let mut device = devices::open(&opening).unwrap();
     let before = counted(&loop_device.path);
@@ -184,7 +182,7 @@ fn a_mebibyte_of_data_in_the_middle_is_found() {
         let region = Some(0..at * MIB);
         devices::open(&devices::Opening {
             region,
-            ..support::opening(&device.path, Access::Write)
+            ..crate::support::opening(&device.path, Access::Write)
         })
         .unwrap();
     }

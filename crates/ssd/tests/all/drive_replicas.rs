@@ -4,9 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests that fails the test")]
 
-mod drive;
-
-use drive::profile;
+use crate::drive::profile;
 use ssd::drive::device::{Completion, Drive, Submission};
 use ssd::drive::media::{Cause, Command, CommandId, Done, FlashOp, Loser, Media, Stage, Tag};
 use ssd::drive::schemes::{ReadPath, Scheme, SchemeCounters};

@@ -2,13 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod support;
-
 use std::fs;
 
+use crate::support::{
+    do_one, file_of, folder, has, keep_busy, open, refusal, request, wait_for_all,
+};
 use block::{Command, Data, DeviceKind, Store};
 use devices::{Access, DeviceError, Opening, create_file};
-use support::{do_one, file_of, folder, has, keep_busy, open, refusal, request, wait_for_all};
 use units::{IoOp, Nanos, Progress};
 
 const MIB: u64 = 1 << 20;
@@ -188,8 +188,11 @@ fn data_is_in_the_way_only_where_it_would_be_written() {
     let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
     file.write_all_at(&vec![0; MIB as usize], MIB).unwrap();
     let within = |region| {
-        devices::open(&Opening { region: Some(region), ..support::opening(&path, Access::Write) })
-            .map(|_| ())
+        devices::open(&Opening {
+            region: Some(region),
+            ..crate::support::opening(&path, Access::Write)
+        })
+        .map(|_| ())
     };
     within(MIB..2 * MIB).unwrap();
     for region in [MIB - 1..2 * MIB, MIB..2 * MIB + 1, 3 * MIB..4 * MIB, 0..u64::MAX] {
@@ -214,11 +217,11 @@ fn looking_for_data_can_be_stopped() {
     let path = folder.path().join("long");
     fs::write(&path, vec![0; 4 * MIB as usize]).unwrap();
     let progress = Progress::default();
-    drop(devices::open_watched(&support::opening(&path, Access::Write), &progress).unwrap());
+    drop(devices::open_watched(&crate::support::opening(&path, Access::Write), &progress).unwrap());
     assert_eq!(progress.state(), (4 * MIB, 4 * MIB));
     progress.cancel();
     assert!(matches!(
-        devices::open_watched(&support::opening(&path, Access::Write), &progress),
+        devices::open_watched(&crate::support::opening(&path, Access::Write), &progress),
         Err(DeviceError::Cancelled(_))
     ));
 }
@@ -329,7 +332,7 @@ fn what_is_no_device_is_told_in_one_line() {
         (1, 5000, "whole sectors"),
     ] {
         let opening =
-            Opening { queue_depth, most_bytes, ..support::opening(&path, Access::ReadOnly) };
+            Opening { queue_depth, most_bytes, ..crate::support::opening(&path, Access::ReadOnly) };
         let Err(error) = devices::open(&opening) else { panic!("{queue_depth} {most_bytes}") };
         assert!(error.to_string().contains(told), "{error}");
     }
@@ -363,7 +366,8 @@ fn polling_that_the_kernel_does_not_do_is_said() {
     let folder = folder();
     let path = file_of(&folder, "polled", MIB);
     let mut device =
-        devices::open(&Opening { polled: true, ..support::opening(&path, Access::Write) }).unwrap();
+        devices::open(&Opening { polled: true, ..crate::support::opening(&path, Access::Write) })
+            .unwrap();
     assert!(device.info().model.contains("polled"), "{}", device.info().model);
     do_one(&mut *device, IoOp::Write, 0, 4096).unwrap();
     do_one(&mut *device, IoOp::Flush, 0, 0).unwrap();
@@ -405,7 +409,7 @@ fn a_device_opened_for_data_holds_what_it_was_given() {
     let file = Opening {
         holds_data: true,
         most_bytes: 64 << 10,
-        ..support::opening(&path, Access::DestroyData)
+        ..crate::support::opening(&path, Access::DestroyData)
     };
     let memory = Opening { holds_data: true, ..Opening::new("memory(bytes=8Mi)", Access::Write) };
     for opening in [file, memory] {

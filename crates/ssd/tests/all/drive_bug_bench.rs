@@ -5,12 +5,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests that fails the test")]
 
-mod drive;
-
 use std::collections::BTreeMap;
 
-use drive::player::{Ask, Played, play, play_and_keep};
-use drive::{Endless, SplitMix, assert_within, oracle, profile, run, settings};
+use crate::drive::player::{Ask, Played, play, play_and_keep};
+use crate::drive::{Endless, SplitMix, assert_within, oracle, profile, run, settings};
 use ssd::counting::{Wear, steady_state};
 use ssd::drive::load::Pace;
 use ssd::drive::media::{Carried, Cause, Command, FlashOp, Media, Tag};

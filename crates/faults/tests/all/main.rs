@@ -1,0 +1,8 @@
+//! All tests of the crate from outside, in one binary.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod absent_data;
+mod errors;
+mod planted;
+mod short_campaign;

@@ -1,0 +1,15 @@
+//! All tests of the crate from outside, in one binary.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod conformance;
+mod drive;
+mod drive_bug_bench;
+mod drive_closed_forms;
+mod drive_determinism;
+mod drive_odd_profiles;
+mod drive_properties;
+mod drive_replicas;
+mod golden;
+mod policy_events;
+mod theory;

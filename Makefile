@@ -9,6 +9,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := target/stamps
+# Tests of Python at a time. Most wait for processes of theirs.
+WORKERS ?= $(shell nproc)
 
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 # The tests of the extension are in Python: it cannot be linked into a Rust test.
@@ -34,7 +36,7 @@ test-rust: $(STAMPS)/tools packages
 	cargo test $(RUST_TESTS) --quiet
 
 test-python: build packages
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses=$(WORKERS)
 
 wheel: build ## Build the wheel into dist/, with the recorded traces in it
 	@$(BIN)/maturin build --release --quiet --out dist

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -16,31 +18,87 @@ from playwright.sync_api import Browser, sync_playwright
 from browsing import FLAGS
 from support import Cli, find_program
 
+WRONG_USE = 2
+"""The exit code of wrong use or wrong input."""
+TRACEFS = Path("/sys/kernel/tracing")
+TRACED = ("test_cli_path", "test_cli_record", "test_cli_replay", "test_cli_run", "test_recording")
+"""Files of tests that use the kernel's tracer, of which there is one: they run in turn."""
 
-@pytest.fixture(scope="session", autouse=True)
-def _tracefs() -> Iterator[None]:
-    """Tracefs where it usually is.
+
+def _is_first_process(config: pytest.Config) -> bool:
+    """Whether it is the only process of a run, or starts the others."""
+    return not hasattr(config, "workerinput")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Mount tracefs where it usually is.
 
     Some machines start without, and tests look there for what recordings leave behind.
     """
-    root = Path("/sys/kernel/tracing")
-    is_ours = os.geteuid() == 0 and root.is_dir() and not (root / "current_tracer").exists()
-    if is_ours:
-        subprocess.run(["mount", "-t", "tracefs", "nodev", root], check=True)
-    yield
-    if is_ours:
-        subprocess.run(["umount", root], check=False)
+    is_missing = (
+        os.geteuid() == 0 and TRACEFS.is_dir() and not (TRACEFS / "current_tracer").exists()
+    )
+    if is_missing and _is_first_process(config):
+        subprocess.run(["mount", "-t", "tracefs", "nodev", TRACEFS], check=True)
+
+        def unmount() -> None:
+            subprocess.run(["umount", TRACEFS], check=False)
+
+        config.add_cleanup(unmount)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests of a file together, for what they share, and those with the tracer.
+
+    Those come first: they take longest.
+    """
+
+    def is_traced(item: pytest.Item) -> bool:
+        return item.path.stem.startswith(TRACED)
+
+    items.sort(key=lambda item: not is_traced(item))
+    for item in items:
+        group = "tracer" if is_traced(item) else item.path.stem
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
+def _in_process(
+    command: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> subprocess.CompletedProcess[str]:
+    """Run the command in this process: for wrong use, which is found before anything is done."""
+    from flashwright.cli import main  # noqa: PLC0415
+
+    out, error, code = io.StringIO(), io.StringIO(), 0
+    with monkeypatch.context() as patch, redirect_stdout(out), redirect_stderr(error):
+        patch.chdir(folder)
+        patch.setattr(sys, "argv", ["flashwright", *command])
+        try:
+            main()
+        except SystemExit as leaving:
+            code = leaving.code if isinstance(leaving.code, int) else 1
+    return subprocess.CompletedProcess(command, code, out.getvalue(), error.getvalue())
 
 
 @pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    """Runs `flashwright` in a folder of the test's own."""
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """Runs `flashwright` in a folder of the test's own.
+
+    In a process of its own, unless wrong use is expected.
+    """
 
     def run(*arguments: str | Path, code: int | None = 0) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "flashwright", *map(str, arguments)]
-        done = subprocess.run(
-            command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
-        )
+        command = [str(argument) for argument in arguments]
+        if code == WRONG_USE:
+            done = _in_process(command, tmp_path, monkeypatch)
+        else:
+            done = subprocess.run(
+                [sys.executable, "-m", "flashwright", *command],
+                cwd=tmp_path,
+                capture_output=True,
+                text=True,
+                timeout=300,
+                check=False,
+            )
         if code is not None:
             assert done.returncode == code, done.stderr or done.stdout
         return done

@@ -21,7 +21,14 @@ from support import Cli, find_program
 WRONG_USE = 2
 """The exit code of wrong use or wrong input."""
 TRACEFS = Path("/sys/kernel/tracing")
-TRACED = ("test_cli_path", "test_cli_record", "test_cli_replay", "test_cli_run", "test_recording")
+TRACED = (
+    "test_cli_path",
+    "test_cli_record",
+    "test_cli_replay",
+    "test_cli_run",
+    "test_recording",
+    "test_wheel",
+)
 """Files of tests that use the kernel's tracer, of which there is one: they run in turn."""
 
 

@@ -39,7 +39,7 @@ _MOST_REQUEST_BYTES = 64 * _MIB
 
 
 @dataclass(frozen=True)
-class Part:
+class TracePart:
     """Which requests of a trace are played."""
 
     skip_seconds: float = 0.0
@@ -74,11 +74,11 @@ class Pace:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ReplayPlan:
     """All that decides on a replay, but for the trace and the device."""
 
     pace: Pace = field(default_factory=Pace)
-    part: Part = field(default_factory=Part)
+    part: TracePart = field(default_factory=TracePart)
     remap: str = REMAPS[0]
     region: Region = field(default_factory=Region)
     keep_going: bool = False
@@ -107,7 +107,9 @@ def trace_path(given: str) -> Path:
     return Path(check_source(given))
 
 
-def load(path: Path, reading: Reading, plan: Plan, progress: Progress | None = None) -> ReplayTrace:
+def load(
+    path: Path, reading: Reading, plan: ReplayPlan, progress: Progress | None = None
+) -> ReplayTrace:
     """Read the trace once.
 
     Raises InputError if it cannot be read, nothing of it is selected, or it cannot be played at
@@ -161,7 +163,7 @@ def _changed(totals: Mapping[str, int]) -> str:
     return " and ".join(told)
 
 
-def target_for(target: Target, trace: ReplayTrace, plan: Plan) -> Target:
+def target_for(target: Target, trace: ReplayTrace, plan: ReplayPlan) -> Target:
     """Give the device so that it takes what the trace sends.
 
     Raises InputError if the trace writes, and the device is a real one that may only be read.
@@ -184,7 +186,7 @@ def target_for(target: Target, trace: ReplayTrace, plan: Plan) -> Target:
     return target.taking(depth, min(most, _MOST_REQUEST_BYTES))
 
 
-def region_of(trace: ReplayTrace, device: Device, plan: Plan) -> Region:
+def region_of(trace: ReplayTrace, device: Device, plan: ReplayPlan) -> Region:
     """Give the region on the device.
 
     Raises InputError if it is not one of the device, or the trace needs more and is not to be
@@ -228,7 +230,7 @@ def play(
     device: Device,
     trace: ReplayTrace,
     region: Region,
-    plan: Plan,
+    plan: ReplayPlan,
     progress: Progress | None = None,
     record_to: Path | None = None,
     beside: Sequence[dict[str, Any]] = (),
@@ -257,7 +259,7 @@ def play(
     )
 
 
-def trace_document(path: Path, trace: ReplayTrace, plan: Plan) -> dict[str, Any]:
+def trace_document(path: Path, trace: ReplayTrace, plan: ReplayPlan) -> dict[str, Any]:
     """Tell the trace for a result."""
     return {
         "name": file_name(path),
@@ -281,7 +283,7 @@ def make_run(
     about_trace: dict[str, Any],
     about_device: Mapping[str, Any],
     region: Region,
-    plan: Plan,
+    plan: ReplayPlan,
     outcome: dict[str, Any],
     job: Job,
 ) -> Run:
@@ -309,7 +311,10 @@ def make_run(
 
 
 def identity(
-    about_trace: Mapping[str, Any], about_device: Mapping[str, Any], region: Region, plan: Plan
+    about_trace: Mapping[str, Any],
+    about_device: Mapping[str, Any],
+    region: Region,
+    plan: ReplayPlan,
 ) -> list[Any]:
     """Give what goes into a replay."""
     return [about_trace["sources"], dict(about_device), region.document(), asdict(plan)]
@@ -326,7 +331,7 @@ def compare(
     result = run.result
     changed = sorted(name for name, number in result["fitted"].items() if number)
     if (
-        result["trace"]["part"] != {**asdict(Part()), "ops": list(OPERATIONS)}
+        result["trace"]["part"] != {**asdict(TracePart()), "ops": list(OPERATIONS)}
         or result["remap"] != "refuse"
         or changed
     ):

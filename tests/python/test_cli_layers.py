@@ -29,7 +29,7 @@ from flashwright.cli.listing import layers_in_full
 from flashwright.layering import checkpoints, comparison, facts, verdict
 from flashwright.layering.measure import measure
 from flashwright.probing.targets import Region, Target
-from flashwright.replays import Pace, Part, Plan
+from flashwright.replays import Pace, ReplayPlan, TracePart
 from flashwright.reports import layer_words
 from flashwright.sources import Reading
 from support import ROOT, Cli, wait_until_used
@@ -302,14 +302,17 @@ def test_a_window_may_close_where_a_checkpoint_begins(
 
 def test_marks_are_counted_from_the_first_request_that_is_taken(tmp_path: Path) -> None:
     path = recording(tmp_path / "recording") / "requests.parquet"
-    assert checkpoints.marked(path, Part()).times_ns == (10_000_000, 30_000_000)
-    assert checkpoints.marked(path, Part(skip_seconds=0.005)).times_ns == (5_000_000, 25_000_000)
+    assert checkpoints.marked(path, TracePart()).times_ns == (10_000_000, 30_000_000)
+    assert checkpoints.marked(path, TracePart(skip_seconds=0.005)).times_ns == (
+        5_000_000,
+        25_000_000,
+    )
     # The first read is the third request.
-    assert checkpoints.marked(path, Part(ops=("read",))).times_ns == (9_800_000, 29_800_000)
-    assert checkpoints.marked(path, Part(seconds=0.02)).times_ns == (10_000_000,)
-    assert checkpoints.marked(path, Part(limit=200)).times_ns == (10_000_000,)
+    assert checkpoints.marked(path, TracePart(ops=("read",))).times_ns == (9_800_000, 29_800_000)
+    assert checkpoints.marked(path, TracePart(seconds=0.02)).times_ns == (10_000_000,)
+    assert checkpoints.marked(path, TracePart(limit=200)).times_ns == (10_000_000,)
     with pytest.raises(_core.InputError, match="none ends within"):
-        checkpoints.marked(path, Part(skip_seconds=0.04))
+        checkpoints.marked(path, TracePart(skip_seconds=0.04))
 
 
 def test_what_layers_know_is_measured_once(cli: Cli, trace: Path, tmp_path: Path) -> None:
@@ -517,7 +520,9 @@ def test_a_verdict_on_a_trace_with_its_times_counts_what_is_late() -> None:
 
 def small_comparison(path: Path, stacks: tuple[str, ...]) -> comparison.LayersComparison:
     target = Target.find(PROFILE, SMALL)
-    plan = comparison.LayersPlan(path, stacks, Plan(Pace("one_by_one")), checkpoints.Checkpoints())
+    plan = comparison.LayersPlan(
+        path, stacks, ReplayPlan(Pace("one_by_one")), checkpoints.Checkpoints()
+    )
     trace = replays.load(path, Reading(), plan.plan)
     device = comparison.describing(target).open()
     place = comparison.place("the drive", target, facts.Facts(), device, trace, plan)
@@ -556,7 +561,7 @@ def test_a_stack_that_fails_does_not_cost_the_others_their_results(tmp_path: Pat
 
 def test_a_part_of_a_device_is_measured_as_a_device(tmp_path: Path) -> None:
     target = Target.find(PROFILE, SMALL)
-    trace = replays.load(write_trace(tmp_path / "small.parquet"), Reading(), Plan())
+    trace = replays.load(write_trace(tmp_path / "small.parquet"), Reading(), ReplayPlan())
     whole = measure(target, trace)
     part = measure(target, trace, region=Region(0, 16 * MIB))
     assert whole.figures["writes_below"] == part.figures["writes_below"]
@@ -568,7 +573,7 @@ def test_a_part_of_a_device_is_measured_as_a_device(tmp_path: Path) -> None:
 
 
 def test_counters_are_those_of_the_end_however_rarely_they_are_sampled(tmp_path: Path) -> None:
-    trace = replays.load(write_trace(tmp_path / "small.parquet"), Reading(), Plan())
+    trace = replays.load(write_trace(tmp_path / "small.parquet"), Reading(), ReplayPlan())
     stack = "scheduler(defer,buffer=off)"
     found = measure(Target.find(PROFILE, SMALL), trace, stack, drain=False, sample_every_ns=10**15)
     (counted,) = found.outcome["layers"]["counters"]

@@ -14,7 +14,7 @@ import pytest
 from flashwright import _core
 from flashwright.layering.measure import measure
 from flashwright.probing.targets import Target
-from flashwright.replays import Pace, Plan, load
+from flashwright.replays import Pace, ReplayPlan, load
 from flashwright.sources import Reading
 from support import Cli
 from test_cli_layers import DRIVE, LAYERS, MIB, write_trace
@@ -88,7 +88,7 @@ def test_what_a_killed_process_may_lose_is_counted(
 
 def test_a_simulated_drive_takes_the_same_time_with_data(trace: Path) -> None:
     target = Target.find("mtron-sata7035", ("media.erase_blocks_per_plane=256",))
-    plan = Plan(pace=Pace("one_by_one"))
+    plan = ReplayPlan(pace=Pace("one_by_one"))
     loaded = load(trace, Reading(), plan)
     times = [
         measure(one, loaded, "direct", data=data, drain=False).figures["seconds"]
@@ -98,7 +98,7 @@ def test_a_simulated_drive_takes_the_same_time_with_data(trace: Path) -> None:
 
 
 def test_data_goes_with_a_device_that_holds_it(trace: Path) -> None:
-    loaded = load(trace, Reading(), Plan(pace=Pace("one_by_one")))
+    loaded = load(trace, Reading(), ReplayPlan(pace=Pace("one_by_one")))
     memory = "memory(bytes=64Mi)"
     for data, opened in (("killed", False), (None, True)):
         on = _core.open_device(memory, access="write", data=opened)

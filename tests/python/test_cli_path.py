@@ -34,7 +34,7 @@ from flashwright.recording.volume import VolumePlan
 from flashwright.workloads import registry as workloads
 from flashwright.workloads.databases.place import Settings
 from flashwright.workloads.driver import RunConfig
-from flashwright.workloads.session import Plan
+from flashwright.workloads.session import BenchPlan
 from flashwright.workloads.supervisor import Supervisor
 from kill_recording import settings
 from processes import until
@@ -421,10 +421,10 @@ def test_the_table_of_studies_in_the_docs_is_up_to_date() -> None:
     ), "docs/path.md is out of date: run `make readme`"
 
 
-def a_plan(database: str = "sqlite") -> Plan:
+def a_plan(database: str = "sqlite") -> BenchPlan:
     workload, given = workloads.find(TINY)
     ground, on = VolumePlan("ext4", 128 * MIB), Path("/var/tmp")  # noqa: S108
-    return Plan(
+    return BenchPlan(
         workload,
         workload.load(given),
         database,

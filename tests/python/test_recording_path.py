@@ -37,7 +37,7 @@ from flashwright.runs import Run
 from flashwright.workloads import registry
 from flashwright.workloads.databases.place import Settings
 from flashwright.workloads.driver import RunConfig
-from flashwright.workloads.session import Plan, Session
+from flashwright.workloads.session import BenchPlan, Session
 from flashwright.workloads.supervisor import Supervisor
 from recordings import require
 from servers import find_server
@@ -436,7 +436,9 @@ def test_a_benchmark_is_recorded_from_its_calls_to_the_device(
         buffer_bytes=MIB, checkpoint_seconds=0.5 if database == "postgres" else None
     )
     config = RunConfig(2, transactions=600, warm_up_seconds=0.3)
-    plan = Plan(workload, load, database, settings, config, volume.mount_point, postgres=binaries)
+    plan = BenchPlan(
+        workload, load, database, settings, config, volume.mount_point, postgres=binaries
+    )
     assert Session(plan, recorder).run().violations == []
     tables, about = finished(tmp_path / "rec")
     calls = about["calls"]

@@ -117,7 +117,9 @@ def test_a_missing_request_is_seen(excerpt: tuple[Path, Path], tmp_path: Path) -
 @pytest.mark.parametrize("interval", scheduler_layers.INTERVALS)
 def test_a_trace_for_the_scheduler_is_as_its_paper_has_it(interval: float) -> None:
     path = scheduler_layers.recording(interval)
-    ends_s = [time / 1e9 for time in marked(path, replays.Part(ops=("read", "write"))).times_ns]
+    ends_s = [
+        time / 1e9 for time in marked(path, replays.TracePart(ops=("read", "write"))).times_ns
+    ]
     # A sixth of the paper's times.
     assert len(ends_s) >= round(600 / interval) - 1
     assert 0 < ends_s[0] < interval / 6 + 1

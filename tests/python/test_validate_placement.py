@@ -16,15 +16,15 @@ import pytest
 
 from flashwright import _core, sources
 from flashwright.reproduce.validations.placement import checks, judged, study
-from flashwright.sweeps.grid import Job, Outcome
+from flashwright.sweeps.grid import GridJob, GridOutcome
 from flashwright.sweeps.policies import Policy
 from support import ROOT
 
 LOAD = checks.Load("small", "synth:kmodal?sets=0.2:0.8,0.8:0.2&pages=4Ki&updates=4x")
 
 
-def outcome(policy: Policy, cost: float, *, steady: bool = True) -> Outcome:
-    return Outcome(Job(0, policy, 0.2), {"cleaning_cost": cost, "steady": steady})
+def outcome(policy: Policy, cost: float, *, steady: bool = True) -> GridOutcome:
+    return GridOutcome(GridJob(0, policy, 0.2), {"cleaning_cost": cost, "steady": steady})
 
 
 def judge(cost: float, other: float, tolerance: tuple[float, float]) -> judged.Row:
@@ -74,7 +74,9 @@ def test_a_run_that_failed_or_drifts_is_reported_and_not_judged_as_met() -> None
     workload = sources.load(LOAD.source, sources.Reading())
     measured = {(LOAD, checks.MULTI_LOG, 0.2): outcome(checks.MULTI_LOG, 1.0, steady=False)}
     failed = measured | {
-        (LOAD, checks.ENVY, 0.2): Outcome(Job(0, checks.ENVY, 0.2), None, "the device is too small")
+        (LOAD, checks.ENVY, 0.2): GridOutcome(
+            GridJob(0, checks.ENVY, 0.2), None, "the device is too small"
+        )
     }
     found = judged.row(check, workload, failed)
     assert found.met is None

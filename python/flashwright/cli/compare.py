@@ -101,7 +101,7 @@ def compare(
     """  # noqa: D205
     from flashwright import sources
     from flashwright.cli.progress import StoppedError
-    from flashwright.sweeps.comparison import Plan
+    from flashwright.sweeps.comparison import SweepPlan
     from flashwright.sweeps.grid import Device
     from flashwright.sweeps.policies import choose
 
@@ -138,7 +138,7 @@ def compare(
         )
         return
     policies = choose(named, chosen_victims)
-    plan = Plan(
+    plan = SweepPlan(
         sources=[sources.check_source(source) for source in source_names],
         policies=policies,
         over_provisionings=list(over_provisionings),

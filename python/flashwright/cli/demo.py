@@ -61,7 +61,7 @@ def demo(
     from flashwright.cli.statistics import statistics
     from flashwright.reports.comparison import headline
     from flashwright.reports.comparison_results import Results
-    from flashwright.sweeps.comparison import Plan
+    from flashwright.sweeps.comparison import SweepPlan
     from flashwright.sweeps.policies import choose
 
     source, data_pages, told = _shipped() if shipped else _live_or_shipped(seconds, output)
@@ -74,7 +74,7 @@ def demo(
     )
     smallest = sources.load(data_pages, sources.Reading())
     repeat = max(1, -(-LEAST_PASSES_OVER_FOOTPRINT * once.logical_pages // once.page_writes))
-    plan = Plan(
+    plan = SweepPlan(
         sources=played,
         policies=choose(None, None),
         over_provisionings=list(over_provisionings),

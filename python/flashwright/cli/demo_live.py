@@ -57,7 +57,7 @@ def record(seconds: float, command: list[str]) -> tuple[Path, str]:
     from flashwright.workloads import registry
     from flashwright.workloads.databases.place import Settings
     from flashwright.workloads.driver import RunConfig
-    from flashwright.workloads.session import Plan, Session
+    from flashwright.workloads.session import BenchPlan, Session
 
     workload, given = registry.find(f"tpcc(warehouses={_WAREHOUSES})")
     load = workload.load(given, None)
@@ -65,7 +65,8 @@ def record(seconds: float, command: list[str]) -> tuple[Path, str]:
     ground = VolumePlan("ext4", _VOLUME_BYTES)
     recorder = RunRecorder(FOLDER, command, _BUFFER_KIB, may_replace=True)
     session = Session(
-        Plan(workload, load, "sqlite", Settings(), config, DEFAULT_FOLDER, ground=ground), recorder
+        BenchPlan(workload, load, "sqlite", Settings(), config, DEFAULT_FOLDER, ground=ground),
+        recorder,
     )
     finding = follow_session(session)
     if finding.violations:

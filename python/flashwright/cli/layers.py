@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from flashwright.layering.comparison import LayersComparison, LayersPlan, Place
     from flashwright.layering.facts import Facts
     from flashwright.probing.targets import Target
-    from flashwright.replays import Plan
+    from flashwright.replays import ReplayPlan
     from flashwright.runs import Run
     from flashwright.sources import Reading
 
@@ -142,7 +142,7 @@ def layers(
         )
     played = stacks_of(stacks, with_direct=not layering.no_direct)
     plan = playing.plan(ONE_BY_ONE, on.region, drop_flushes=layering.drop_flushes)
-    asked = Asked(played, plan, how.reading(), layering, on.endurance_tbw)
+    asked = AskedStacks(played, plan, how.reading(), layering, on.endurance_tbw)
     on.check(device)
     path = replays.trace_path(trace)
     target = on.target(device)
@@ -150,18 +150,18 @@ def layers(
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedStacks:
     """Stacks that are to be compared, and how."""
 
     stacks: tuple[str, ...]
-    plan: Plan
+    plan: ReplayPlan
     reading: Reading
     layering: Layering
     endurance_tbw: float | None = None
 
 
 def compare_stacks(
-    asked: Asked,
+    asked: AskedStacks,
     path: Path,
     targets: Sequence[tuple[str, Target]],
     command: str,
@@ -219,7 +219,7 @@ def compare_stacks(
     _fail_if_any_failed(comparison)
 
 
-def _checkpoints(asked: Asked, path: Path, trace: ReplayTrace) -> Checkpoints:
+def _checkpoints(asked: AskedStacks, path: Path, trace: ReplayTrace) -> Checkpoints:
     from flashwright.layering import checkpoints
 
     how = asked.layering
@@ -230,7 +230,9 @@ def _checkpoints(asked: Asked, path: Path, trace: ReplayTrace) -> Checkpoints:
     return checkpoints.Checkpoints(told_as=how.checkpoints_as)
 
 
-def _place(label: str, target: Target, asked: Asked, trace: ReplayTrace, plan: LayersPlan) -> Place:
+def _place(
+    label: str, target: Target, asked: AskedStacks, trace: ReplayTrace, plan: LayersPlan
+) -> Place:
     from flashwright.cli.progress import work
     from flashwright.layering import comparison
 
@@ -243,7 +245,7 @@ def _place(label: str, target: Target, asked: Asked, trace: ReplayTrace, plan: L
     return found
 
 
-def _warning(target: Target, trace: ReplayTrace, found: Place, asked: Asked) -> str:
+def _warning(target: Target, trace: ReplayTrace, found: Place, asked: AskedStacks) -> str:
     """Say what is going to be written to a real device."""
     from flashwright import replays
 
@@ -261,7 +263,7 @@ def _warning(target: Target, trace: ReplayTrace, found: Place, asked: Asked) -> 
     )
 
 
-def facts_for(target: Target, asked: Asked) -> Facts:
+def facts_for(target: Target, asked: AskedStacks) -> Facts:
     """Find out what is to be known of a device.
 
     Raises InputError if the folder that was given has nothing of it, or nothing can be measured.

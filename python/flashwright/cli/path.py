@@ -25,7 +25,7 @@ from flashwright.runs import command_line
 
 if TYPE_CHECKING:
     from flashwright.path.base import Study, Variant
-    from flashwright.path.session import Asked, Outcome, StudySession
+    from flashwright.path.session import AskedStudy, StudyOutcome, StudySession
     from flashwright.runs import Job, Run
 
 DEFAULT_SECONDS = 15.0
@@ -165,7 +165,7 @@ def path(
     _tell_end(session, outcome, folder)
 
 
-def _tell_end(session: StudySession, outcome: Outcome, folder: Path | None) -> None:
+def _tell_end(session: StudySession, outcome: StudyOutcome, folder: Path | None) -> None:
     """Raise what ended the study before its end, or what is wrong with what it ran."""
     from flashwright.cli.progress import StoppedError
 
@@ -184,7 +184,7 @@ class _Request:
 
     study: Study
     variants: list[Variant]
-    asked: Asked
+    asked: AskedStudy
     base: dict[str, Any]
     remarks: list[str]
 
@@ -226,10 +226,10 @@ class _Request:
         }
 
 
-def _asked(study: Study, options: StudyOptions, volume: VolumeOptions, seed: int) -> Asked:
+def _asked(study: Study, options: StudyOptions, volume: VolumeOptions, seed: int) -> AskedStudy:
     from flashwright.devices import Device
     from flashwright.path.drive import DrivePlan
-    from flashwright.path.session import Asked
+    from flashwright.path.session import AskedStudy
 
     profile, guaranteed = options.profile, options.guaranteed_terabytes
     if profile is None:
@@ -247,7 +247,7 @@ def _asked(study: Study, options: StudyOptions, volume: VolumeOptions, seed: int
         drive = None
     else:
         drive = DrivePlan(Device.load(profile), options.whole_drive, options.drive_state, seed)
-    return Asked(
+    return AskedStudy(
         repeats=options.repeat,
         command=command_line(),
         buffer_kib=volume.buffer_kib,
@@ -258,7 +258,7 @@ def _asked(study: Study, options: StudyOptions, volume: VolumeOptions, seed: int
     )
 
 
-def _check_drive(asked: Asked, variants: list[Variant]) -> None:
+def _check_drive(asked: AskedStudy, variants: list[Variant]) -> None:
     """Refuse a volume that is larger than the drive before hours of running."""
     from flashwright.path.registry import volume_bytes_of
 
@@ -294,12 +294,12 @@ class _Keeper:
         self._begun = time.time()
 
     def begin(self) -> None:
-        from flashwright.path.session import Outcome
+        from flashwright.path.session import StudyOutcome
 
         if self._folder is not None:
-            self.document(Outcome()).write(self._folder)
+            self.document(StudyOutcome()).write(self._folder)
 
-    def after(self, outcome: Outcome) -> None:
+    def after(self, outcome: StudyOutcome) -> None:
         row = outcome.rows[-1]
         if not sys.stderr.isatty():
             total = self._request.asked.repeats * len(self._request.variants)
@@ -312,7 +312,7 @@ class _Keeper:
         if self._folder is not None:
             self.document(outcome).write(self._folder)
 
-    def document(self, outcome: Outcome) -> Run:
+    def document(self, outcome: StudyOutcome) -> Run:
         import pyarrow as pa
 
         from flashwright.path.summary import cells

@@ -22,8 +22,8 @@ from flashwright.cli.target_options import TargetOptions
 
 if TYPE_CHECKING:
     from flashwright import _core
-    from flashwright.probing.plan import Plan
-    from flashwright.probing.session import Outcome, Session
+    from flashwright.probing.plan import ProbePlan
+    from flashwright.probing.session import ProbeOutcome, Session
     from flashwright.probing.store import Store
     from flashwright.probing.targets import Region, Target
     from flashwright.runs import Run
@@ -142,7 +142,7 @@ def probe(
         device, region, plan, seed=on.seed, may_write=may_write, store=store, again=asked.again
     )
 
-    def run_of(outcome: Outcome) -> Run:
+    def run_of(outcome: ProbeOutcome) -> Run:
         return result.make_run(about, region, plan, outcome, job=job, may_write=may_write)
 
     earlier = None
@@ -170,7 +170,7 @@ def probe(
 
 def _add_profile(
     run: Run,
-    outcome: Outcome,
+    outcome: ProbeOutcome,
     about: dict[str, Any],
     asked: ProbeOptions,
     seed: int,
@@ -217,7 +217,7 @@ def _add_profile(
     return ended
 
 
-def _follow(session: Session) -> tuple[Outcome, Ended]:
+def _follow(session: Session) -> tuple[ProbeOutcome, Ended]:
     """Run what is to be run, with a bar of its progress."""
     from flashwright.cli.progress import follow
 
@@ -233,7 +233,9 @@ def _follow(session: Session) -> tuple[Outcome, Ended]:
     return outcome, InputError(outcome.error) if outcome.is_wrong_use else RunError(outcome.error)
 
 
-def _kept(ended: Exception, outcome: Outcome, plan: Plan, store: Store | None) -> Exception:
+def _kept(
+    ended: Exception, outcome: ProbeOutcome, plan: ProbePlan, store: Store | None
+) -> Exception:
     """Give the error with what is kept all the same."""
     count = len(plan.steps) - len(outcome.missing)
     where = "" if store is None else f" in {store.folder}; the same command goes on from there"

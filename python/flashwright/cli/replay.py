@@ -20,7 +20,7 @@ from flashwright.cli.trace_options import DEFAULT, OPEN_LOOP, TraceOptions
 
 if TYPE_CHECKING:
     from flashwright.probing.targets import Target
-    from flashwright.replays import Plan
+    from flashwright.replays import ReplayPlan
     from flashwright.runs import Run
     from flashwright.sources import Reading
 
@@ -105,7 +105,7 @@ def replay(
     on.check(device)
     path = replays.trace_path(trace)
     target = on.target(device)
-    asked = Asked(
+    asked = AskedReplay(
         path,
         how.reading(),
         plan,
@@ -148,7 +148,7 @@ def _recording(
     return replay_recorded.recorded(target, folder, max(1, options.trace_buffer_bytes // 1024))
 
 
-def _add_recording(run: Run, asked: Asked, folder: Path) -> None:
+def _add_recording(run: Run, asked: AskedReplay, folder: Path) -> None:
     """Make the recording's tables, and hold them against the trace."""
     from flashwright import replays, sources
     from flashwright.cli.record import conclude
@@ -162,12 +162,12 @@ def _add_recording(run: Run, asked: Asked, folder: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedReplay:
     """A replay that is to be made."""
 
     path: Path
     reading: Reading
-    plan: Plan
+    plan: ReplayPlan
     target: Target
     endurance_tbw: float | None = None
     dry_run: bool = False
@@ -181,7 +181,7 @@ class Asked:
 
 
 def replay_on(
-    asked: Asked, recording: AbstractContextManager[object] | None = None
+    asked: AskedReplay, recording: AbstractContextManager[object] | None = None
 ) -> tuple[Run | None, Exception | None]:
     """Read the trace, open the device, tell what is going to be written, and play.
 
@@ -258,7 +258,7 @@ def replay_on(
     return replays.make_run(about_trace, about_device, region, plan, outcome, job), ended
 
 
-def _tell_dry(found: dict[str, Any], asked: Asked) -> None:
+def _tell_dry(found: dict[str, Any], asked: AskedReplay) -> None:
     from flashwright.reports import replay_words as words
 
     line = (

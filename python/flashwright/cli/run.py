@@ -15,7 +15,7 @@ from flashwright.runs import command_line
 
 if TYPE_CHECKING:
     from flashwright.workloads.presets import Preset
-    from flashwright.workloads.session import Finding, Plan
+    from flashwright.workloads.session import BenchPlan, Finding
 
 DEFAULT_SECONDS = 60.0
 
@@ -87,7 +87,7 @@ def run(workload: str, options: RunOptions, recording: RecordOptions, output: Ou
 
 
 def _document(
-    plan: Plan, preset: Preset | None, remarks: list[str], finding: Finding, *, log: bool
+    plan: BenchPlan, preset: Preset | None, remarks: list[str], finding: Finding, *, log: bool
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     from flashwright.runs import table
     from flashwright.workloads.measure import LOG_COLUMNS

@@ -18,7 +18,7 @@ from flashwright.cli.run_recorded import RecordOptions, volume_of
 if TYPE_CHECKING:
     from flashwright.workloads.databases.place import Settings
     from flashwright.workloads.presets import Preset
-    from flashwright.workloads.session import Plan
+    from flashwright.workloads.session import BenchPlan
 
 # In it, we make a folder of our own, with a random name.
 DEFAULT_FOLDER = Path("/var/tmp")  # noqa: S108
@@ -162,7 +162,7 @@ def lasting(seconds: float) -> dict[str, str]:
 
 def plan_of(
     spec: str, options: RunOptions, recording: RecordOptions, default_seconds: float
-) -> tuple[Plan, Preset | None, list[str]]:
+) -> tuple[BenchPlan, Preset | None, list[str]]:
     """Put together what is to be run, and what to tell about it.
 
     An option beats the preset, which beats the default.
@@ -172,7 +172,7 @@ def plan_of(
     """
     from flashwright.workloads import presets, registry
     from flashwright.workloads.driver import RunConfig
-    from flashwright.workloads.session import Plan
+    from flashwright.workloads.session import BenchPlan
 
     workload, given = registry.find(spec)
     remarks = []
@@ -222,7 +222,7 @@ def plan_of(
     )
     if on.exists() and not on.is_dir():
         raise InputError(f"{on}: neither a folder nor a block device")
-    plan = Plan(
+    plan = BenchPlan(
         workload,
         load,
         options.database,
@@ -274,7 +274,7 @@ def _told_of(preset: Preset | None) -> list[str]:
     return [f"{preset.name} ({preset.source}), {what}: {text}." for what, text in told if text]
 
 
-def document_of(plan: Plan) -> dict[str, Any]:
+def document_of(plan: BenchPlan) -> dict[str, Any]:
     """Tell what is run, for a result: the workload with its size and mix, and the settings."""
     load = plan.load
     settings = {

@@ -12,7 +12,7 @@ import click
 
 from flashwright._core import InputError
 from flashwright.cli.drive import DriveOptions, is_given, policy_overrides
-from flashwright.cli.layers import Asked, Layering, compare_stacks
+from flashwright.cli.layers import AskedStacks, Layering, compare_stacks
 from flashwright.cli.output import Output
 
 if TYPE_CHECKING:
@@ -69,9 +69,9 @@ def compare_stacks_on_drives(
     load = options.load(reading.seed)
     one_by_one = load.pace == "closed" and (load.depth == 1 or options.depth is None)
     kind = "open_loop" if load.pace == "open" else "one_by_one" if one_by_one else "closed_loop"
-    plan = replays.Plan(
+    plan = replays.ReplayPlan(
         replays.Pace(kind, 1 if kind != "closed_loop" else load.depth),
-        replays.Part(limit=load.most_requests),
+        replays.TracePart(limit=load.most_requests),
         "fold" if load.fold else "refuse",
     )
     changes = [Change(*policy, over) for over in over_provisionings for policy in policies]
@@ -89,5 +89,5 @@ def compare_stacks_on_drives(
         )
         for one in found
     ]
-    asked = Asked(stacks_of(stacks, with_direct=True), plan, reading, Layering(threads=jobs))
+    asked = AskedStacks(stacks_of(stacks, with_direct=True), plan, reading, Layering(threads=jobs))
     compare_stacks(asked, path, targets, "compare", output)

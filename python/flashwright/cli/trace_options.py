@@ -14,7 +14,7 @@ from flashwright.cli.options import Count, Number, at_most_one, option
 
 if TYPE_CHECKING:
     from flashwright.probing.targets import Region
-    from flashwright.replays import Pace, Part, Plan
+    from flashwright.replays import Pace, ReplayPlan, TracePart
 
 OPEN_LOOP, ONE_BY_ONE = "open_loop", "one_by_one"
 DEFAULT = {name: {name: "  [default]"} for name in (OPEN_LOOP, ONE_BY_ONE)}
@@ -59,15 +59,15 @@ class TraceOptions:
 
     def plan(
         self, default: str, region: Region, *, keep_going: bool = False, drop_flushes: bool = False
-    ) -> Plan:
+    ) -> ReplayPlan:
         """Give the plan that is asked for; `default` is the pace if none is named.
 
         Raises click.UsageError if options contradict each other.
         """
-        from flashwright.replays import Plan
+        from flashwright.replays import ReplayPlan
 
         pace, part = self._pace(default), self._part(drop_flushes=drop_flushes)
-        return Plan(pace, part, self.remap, region, keep_going)
+        return ReplayPlan(pace, part, self.remap, region, keep_going)
 
     def _pace(self, default: str) -> Pace:
         from flashwright.replays import Pace
@@ -94,8 +94,8 @@ class TraceOptions:
         depth = self.depth or 1
         return Pace("one_by_one" if depth == 1 else "closed_loop", depth, factor, self.waiting)
 
-    def _part(self, *, drop_flushes: bool) -> Part:
-        from flashwright.replays import OPERATIONS, Part
+    def _part(self, *, drop_flushes: bool) -> TracePart:
+        from flashwright.replays import OPERATIONS, TracePart
 
         if self.reads_only and self.writes_only:
             raise click.UsageError("--reads-only and --writes-only: together they leave nothing")
@@ -106,4 +106,4 @@ class TraceOptions:
         )
         if drop_flushes:
             ops = tuple(op for op in ops if op != "flush")
-        return Part(self.skip, self.seconds, self.limit, ops)
+        return TracePart(self.skip, self.seconds, self.limit, ops)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from flashwright._core import ReplayTrace
-    from flashwright.replays import Part
+    from flashwright.replays import TracePart
 
 MARKS = "marks"
 MARKS_FILE = "marks.parquet"
@@ -89,7 +89,7 @@ def every(seconds: float, trace: ReplayTrace, told_as: str = TOLD_AS[0]) -> Chec
     )
 
 
-def marked(trace_path: Path, part: Part, told_as: str = TOLD_AS[0]) -> Checkpoints:
+def marked(trace_path: Path, part: TracePart, told_as: str = TOLD_AS[0]) -> Checkpoints:
     """Take the checkpoints that a recording marked.
 
     Their ends and beginnings within the part that is played.
@@ -124,7 +124,7 @@ def marked(trace_path: Path, part: Part, told_as: str = TOLD_AS[0]) -> Checkpoin
     )
 
 
-def _span(requests: pa.Table, part: Part) -> tuple[int, int]:
+def _span(requests: pa.Table, part: TracePart) -> tuple[int, int]:
     """Give the times of the first and the last request that a selection takes."""
     flush = pc.equal(requests["op"].cast("string"), "flush")
     taken = pc.and_(

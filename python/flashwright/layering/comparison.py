@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from flashwright._core import Device, Progress, ReplayTrace
     from flashwright.layering.facts import Facts
     from flashwright.probing.targets import Target
-    from flashwright.replays import Plan
+    from flashwright.replays import ReplayPlan
 
 COMMAND = "layers"
 OUTSTANDING = 64
@@ -55,7 +55,7 @@ class LayersPlan:
 
     path: Path
     stacks: tuple[str, ...]
-    plan: Plan
+    plan: ReplayPlan
     checkpoints: Checkpoints
     drain: bool = True
     threads: int = 1

@@ -23,8 +23,8 @@ from flashwright.probing.targets import Region
 
 if TYPE_CHECKING:
     from flashwright._core import Device
-    from flashwright.probing.plan import Plan
-    from flashwright.probing.session import Outcome
+    from flashwright.probing.plan import ProbePlan
+    from flashwright.probing.session import ProbeOutcome
     from flashwright.probing.targets import Target
 
 PAGE_BYTES = 4096
@@ -121,7 +121,7 @@ def of_folder(folder: Path) -> Facts:
     return found
 
 
-def wanted() -> Plan:
+def wanted() -> ProbePlan:
     """Give the experiments that are made on a simulated drive, with their shares of the time."""
     return probe_plan.make(probe_plan.ONLY, EXPERIMENTS, MINUTES, may_write=True)
 
@@ -169,7 +169,7 @@ def is_cached(target: Target) -> bool:
     return specs <= Store(cache_folder(target)).read().keys()
 
 
-def measured(target: Target, outcome: Outcome) -> Facts:
+def measured(target: Target, outcome: ProbeOutcome) -> Facts:
     """Give what was measured on a simulated drive."""
     left_out = tuple(f"{name} was not possible: {reason}" for name, reason in outcome.left_out)
     found = of_findings(

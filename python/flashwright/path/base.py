@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 from flashwright._core import InputError
 from flashwright.recording.volume import VolumePlan
-from flashwright.workloads.session import Plan
+from flashwright.workloads.session import BenchPlan
 
-Change = Callable[[Plan], Plan]
+Change = Callable[[BenchPlan], BenchPlan]
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Study:
     summary: str
     source: str
     axis: Axis
-    levels: Callable[[Plan, Sequence[str]], list[Level]]
+    levels: Callable[[BenchPlan, Sequence[str]], list[Level]]
     varies_file_systems: bool = False
     file_systems: tuple[str, ...] | None = None
     needs_life: bool = False
@@ -65,7 +65,7 @@ class Variant:
     level: Level
     file_system: str
     is_out_of_place: bool
-    plan: Plan
+    plan: BenchPlan
 
     @property
     def label(self) -> str:
@@ -73,7 +73,7 @@ class Variant:
         return f"{self.file_system} {self.level.name}".strip()
 
 
-def volume_of(plan: Plan) -> VolumePlan:
+def volume_of(plan: BenchPlan) -> VolumePlan:
     """Give the volume that a plan puts its database on.
 
     Raises:
@@ -86,7 +86,7 @@ def volume_of(plan: Plan) -> VolumePlan:
     return plan.ground
 
 
-def on_file_system(plan: Plan, name: str) -> Plan:
+def on_file_system(plan: BenchPlan, name: str) -> BenchPlan:
     """Put the database of a plan on another file system."""
     return replace(plan, ground=replace(volume_of(plan), file_system=name))
 

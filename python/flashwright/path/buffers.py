@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from flashwright._core import InputError
 from flashwright._text import size
-from flashwright.workloads.session import Plan
+from flashwright.workloads.session import BenchPlan
 
 from .base import Axis, Level, Study, numbers
 
@@ -27,7 +27,7 @@ def _bytes_of(text: str) -> float | None:
 
 
 def _level(buffer_bytes: int) -> Level:
-    def change(plan: Plan) -> Plan:
+    def change(plan: BenchPlan) -> BenchPlan:
         return replace(
             plan, settings=replace(plan.settings, buffer_bytes=buffer_bytes, buffer_share=None)
         )
@@ -35,7 +35,7 @@ def _level(buffer_bytes: int) -> Level:
     return Level(size(buffer_bytes), buffer_bytes / MIB, change)
 
 
-def _levels(plan: Plan, given: Sequence[str]) -> list[Level]:
+def _levels(plan: BenchPlan, given: Sequence[str]) -> list[Level]:
     if plan.settings.buffer_bytes is not None or plan.settings.buffer_share is not None:
         raise InputError(
             "the study buffers varies the buffer: leave out --buffer and --buffer-share; --levels "

@@ -15,7 +15,7 @@ from pathlib import Path
 from flashwright._core import InputError
 from flashwright.recording.tools import need
 from flashwright.recording.volume import VolumePlan
-from flashwright.workloads.session import Plan
+from flashwright.workloads.session import BenchPlan
 from flashwright.workloads.supervisor import Supervisor
 
 from .base import Axis, Level, Study, numbers, volume_of
@@ -102,7 +102,7 @@ class Cleaner:
 
 
 def _level(seconds: float | None) -> Level:
-    def change(plan: Plan) -> Plan:
+    def change(plan: BenchPlan) -> BenchPlan:
         volume = volume_of(plan)
         if volume.file_system not in CLEANERS:
             raise InputError(
@@ -115,7 +115,7 @@ def _level(seconds: float | None) -> Level:
     return Level(OFF if seconds is None else f"{seconds:g} s", None, change)
 
 
-def _levels(plan: Plan, given: Sequence[str]) -> list[Level]:
+def _levels(plan: BenchPlan, given: Sequence[str]) -> list[Level]:
     texts = list(given or _DEFAULTS)
     known = numbers(
         "cleaning",

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from flashwright._core import InputError
 from flashwright.recording import file_systems
-from flashwright.workloads.session import Plan
+from flashwright.workloads.session import BenchPlan
 
 from .base import Axis, Level, Study, numbers, volume_of
 from .intervals import seconds_of
@@ -20,7 +20,7 @@ _DEFAULT_SECONDS = (1.0, 5.0, 30.0)
 
 
 def _level(seconds: float) -> Level:
-    def change(plan: Plan) -> Plan:
+    def change(plan: BenchPlan) -> BenchPlan:
         volume = volume_of(plan)
         if volume.file_system not in HAVE_COMMIT:
             raise InputError(
@@ -37,7 +37,7 @@ def _level(seconds: float) -> Level:
     return Level(f"{seconds:g} s", seconds, change)
 
 
-def _levels(_plan: Plan, given: Sequence[str]) -> list[Level]:
+def _levels(_plan: BenchPlan, given: Sequence[str]) -> list[Level]:
     found = numbers("commits", given, seconds_of, "whole seconds, such as 5")
     for one in found:
         if one != int(one):

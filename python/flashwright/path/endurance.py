@@ -10,13 +10,13 @@ from dataclasses import replace
 
 from flashwright._core import InputError
 from flashwright.recording.volume import LOG_ROOM_BYTES
-from flashwright.workloads.session import DATABASES, Plan
+from flashwright.workloads.session import DATABASES, BenchPlan
 
 from .base import Axis, Level, Study, volume_of
 
 
 def _level(name: str) -> Level:
-    def change(plan: Plan) -> Plan:
+    def change(plan: BenchPlan) -> BenchPlan:
         volume = volume_of(plan)
         more = (
             max(0, LOG_ROOM_BYTES[name] - LOG_ROOM_BYTES[plan.database])
@@ -30,7 +30,7 @@ def _level(name: str) -> Level:
     return Level(name, None, change)
 
 
-def _levels(plan: Plan, given: Sequence[str]) -> list[Level]:
+def _levels(plan: BenchPlan, given: Sequence[str]) -> list[Level]:
     for name in given:
         if name not in DATABASES or list(given).count(name) > 1:
             wrong = "is named twice" if name in DATABASES else "is no database"

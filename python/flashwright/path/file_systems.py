@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flashwright._core import InputError
-from flashwright.workloads.session import Plan
+from flashwright.workloads.session import BenchPlan
 
 from .base import Axis, Level, Study
 
 
-def _levels(_plan: Plan, given: Sequence[str]) -> list[Level]:
+def _levels(_plan: BenchPlan, given: Sequence[str]) -> list[Level]:
     if given:
         raise InputError("--levels: the study file_systems varies nothing but --file-systems")
     return [Level("", None, lambda plan: plan)]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from flashwright._core import InputError
-from flashwright.workloads.session import Plan
+from flashwright.workloads.session import BenchPlan
 
 from .base import Axis, Level, Study, numbers
 
@@ -24,13 +24,13 @@ def seconds_of(text: str) -> float | None:
 
 
 def _level(seconds: float) -> Level:
-    def change(plan: Plan) -> Plan:
+    def change(plan: BenchPlan) -> BenchPlan:
         return replace(plan, settings=replace(plan.settings, checkpoint_seconds=seconds))
 
     return Level(f"{seconds:g} s", seconds, change)
 
 
-def _levels(plan: Plan, given: Sequence[str]) -> list[Level]:
+def _levels(plan: BenchPlan, given: Sequence[str]) -> list[Level]:
     seconds = plan.config.seconds
     if seconds is None:
         raise InputError(

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from flashwright._core import InputError
 from flashwright.workloads.base import choose_mix
-from flashwright.workloads.session import Plan
+from flashwright.workloads.session import BenchPlan
 
 from .base import Axis, Level, Study
 
@@ -15,7 +15,7 @@ _OF_TABLE_5_1 = ("read_intensive", "normal", "write_intensive")
 
 
 def _level(name: str) -> Level:
-    def change(plan: Plan) -> Plan:
+    def change(plan: BenchPlan) -> BenchPlan:
         return replace(
             plan,
             load=replace(  # type: ignore[type-var]
@@ -26,7 +26,7 @@ def _level(name: str) -> Level:
     return Level(name, None, change)
 
 
-def _levels(plan: Plan, given: Sequence[str]) -> list[Level]:
+def _levels(plan: BenchPlan, given: Sequence[str]) -> list[Level]:
     mixes = plan.workload.mixes
     names = [name.replace("-", "_") for name in given]
     for name in names:

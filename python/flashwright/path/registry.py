@@ -11,7 +11,7 @@ from flashwright._core import InputError
 from flashwright.recording import device as devices
 from flashwright.recording import file_systems as known
 from flashwright.recording.tools import PACKAGES, need
-from flashwright.workloads.session import Plan
+from flashwright.workloads.session import BenchPlan
 
 from . import buffers, cleaning, commits, endurance, file_systems, intervals, mixes, schedulers
 from .base import Study, Variant, on_file_system, volume_of
@@ -107,7 +107,7 @@ def file_systems_of(study: Study, given: Sequence[str]) -> tuple[list[str], list
 
 
 def variants_of(
-    study: Study, plan: Plan, file_systems: Sequence[str], levels: Sequence[str]
+    study: Study, plan: BenchPlan, file_systems: Sequence[str], levels: Sequence[str]
 ) -> list[Variant]:
     """Give every cell of a study: its levels on each file system.
 
@@ -133,7 +133,7 @@ def variants_of(
     ]
 
 
-def with_checkpoints(plan: Plan) -> Plan:
+def with_checkpoints(plan: BenchPlan) -> BenchPlan:
     """Have PostgreSQL make checkpoints in a short run.
 
     By itself it would write nearly none of its pages in it.
@@ -144,7 +144,7 @@ def with_checkpoints(plan: Plan) -> Plan:
     return replace(plan, settings=replace(settings, checkpoint_seconds=seconds / CHECKPOINTS))
 
 
-def volume_bytes_of(plan: Plan) -> int:
+def volume_bytes_of(plan: BenchPlan) -> int:
     """Give the size of the device that a plan's database is on.
 
     Raises:

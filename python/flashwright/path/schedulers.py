@@ -10,7 +10,7 @@ from flashwright._core import InputError
 from flashwright.recording import device as devices
 from flashwright.recording.tools import need_root
 from flashwright.recording.volume import VolumePlan
-from flashwright.workloads.session import Plan
+from flashwright.workloads.session import BenchPlan
 from flashwright.workloads.supervisor import Supervisor
 
 from .base import Axis, Level, Study, volume_of
@@ -55,7 +55,7 @@ def _chosen(path: Path) -> str:
     return path.read_text().partition("[")[2].partition("]")[0]
 
 
-def _offered(plan: Plan) -> list[str]:
+def _offered(plan: BenchPlan) -> list[str]:
     device = volume_of(plan).device
     path = _LOOP if device is None else _file_of(devices.find(device).sys)
     try:
@@ -70,7 +70,7 @@ def _level(name: str) -> Level:
     return Level(name, None, lambda plan: replace(plan, ground=Scheduled(volume_of(plan), name)))
 
 
-def _levels(plan: Plan, given: Sequence[str]) -> list[Level]:
+def _levels(plan: BenchPlan, given: Sequence[str]) -> list[Level]:
     need_root("choosing an I/O scheduler")
     offered = _offered(plan)
     for name in given:

@@ -39,7 +39,7 @@ Keep = Callable[[Run, Path], None]
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedStudy:
     """What is to be done with the runs of a study beside running them.
 
     `keep` writes each recording, which is removed if there is none. `endurance_cycles` beats the
@@ -56,7 +56,7 @@ class Asked:
 
 
 @dataclass
-class Outcome:
+class StudyOutcome:
     """What a study found.
 
     A row and the windows of each run that came to its end, and why it ended early if it did.
@@ -79,7 +79,7 @@ class StudySession:
     """
 
     def __init__(
-        self, study: Study, variants: Sequence[Variant], asked: Asked, folder: Path
+        self, study: Study, variants: Sequence[Variant], asked: AskedStudy, folder: Path
     ) -> None:
         self.study = study
         self.asked = asked
@@ -100,7 +100,7 @@ class StudySession:
         if current is not None:
             current.stop()
 
-    def run(self, after: Callable[[Outcome], None]) -> Outcome:
+    def run(self, after: Callable[[StudyOutcome], None]) -> StudyOutcome:
         """Run all; `after` is told after each run, with all that is known by then.
 
         A run that fails ends the study, and is told in the outcome, if there is any before it.
@@ -110,7 +110,7 @@ class StudySession:
             RunError: the first run failed.
             Cancelled: it was stopped before the first result.
         """
-        outcome = Outcome()
+        outcome = StudyOutcome()
         for number, (repeat, variant) in enumerate(self.plan, 1):
             self.number = number
             try:
@@ -128,7 +128,7 @@ class StudySession:
             after(outcome)
         return outcome
 
-    def _one(self, number: int, repeat: int, variant: Variant, outcome: Outcome) -> None:
+    def _one(self, number: int, repeat: int, variant: Variant, outcome: StudyOutcome) -> None:
         if self._stop.is_set():
             raise Cancelled("stopped between two runs")
         folder = self._folder / f"{number:03}-{variant.label.replace(' ', '-').replace('/', '-')}"
@@ -166,7 +166,9 @@ class StudySession:
             f"run {number}, {variant.label}: {one}" for one in finding.violations or ()
         ]
 
-    def _of_recording(self, folder: Path, row: dict[str, Any], outcome: Outcome) -> dict[str, Any]:
+    def _of_recording(
+        self, folder: Path, row: dict[str, Any], outcome: StudyOutcome
+    ) -> dict[str, Any]:
         is_empty = recorded_bytes(folder) == 0
         recording = None if is_empty else finish(folder)
         about = (Run.read_result(folder) if recording is None else recording).result["recording"]
@@ -206,7 +208,7 @@ class _Watched(RunRecorder):
     Sees also how busy the machine's processors were in it.
     """
 
-    def __init__(self, folder: Path, asked: Asked, cleaner: Cleaner | None) -> None:
+    def __init__(self, folder: Path, asked: AskedStudy, cleaner: Cleaner | None) -> None:
         super().__init__(folder, asked.command, asked.buffer_kib, patience_s=_PATIENCE_S)
         self._cleaner = cleaner
         self._before = self._after = (0, 0)

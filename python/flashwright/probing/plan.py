@@ -47,7 +47,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ProbePlan:
     """Experiments in the order in which they run, and those that are left out.
 
     Each of the latter with the reason.
@@ -94,7 +94,9 @@ def file_of(spec: str) -> str:
     return f"{name}.json" if label_of(spec) == name else f"{name}-{digest}.json"
 
 
-def make(set_name: str, only: Sequence[str], minutes: float | None, *, may_write: bool) -> Plan:
+def make(
+    set_name: str, only: Sequence[str], minutes: float | None, *, may_write: bool
+) -> ProbePlan:
     """Choose the experiments of a set, or those that are named.
 
     Puts them in order, and shares out the time. What writes is left out if nothing may be written.
@@ -131,7 +133,7 @@ def make(set_name: str, only: Sequence[str], minutes: float | None, *, may_write
     whole = 60 * (minutes or MINUTES[FULL if only else set_name])
     each = whole / sum(entry["weight"] for entry in shared)
     steps = tuple(Step(entry["spec"], entry, entry["weight"] * each) for entry in chosen)
-    return Plan(ONLY if only else set_name, steps, tuple(left_out))
+    return ProbePlan(ONLY if only else set_name, steps, tuple(left_out))
 
 
 def in_order(entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -16,8 +16,8 @@ from flashwright.probing.session import in_order
 from flashwright.runs import Job, Run
 
 if TYPE_CHECKING:
-    from flashwright.probing.plan import Plan
-    from flashwright.probing.session import Outcome
+    from flashwright.probing.plan import ProbePlan
+    from flashwright.probing.session import ProbeOutcome
     from flashwright.probing.store import Finding
     from flashwright.probing.targets import Region
 
@@ -57,8 +57,8 @@ def identity(device: Mapping[str, Any], region: Region, seed: int) -> dict[str, 
 def make_run(
     device: Mapping[str, Any],
     region: Region,
-    plan: Plan,
-    outcome: Outcome,
+    plan: ProbePlan,
+    outcome: ProbeOutcome,
     *,
     job: Job,
     may_write: bool,

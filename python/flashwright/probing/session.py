@@ -16,12 +16,12 @@ from flashwright._core import Cancelled, ImpossibleError, InputError, Progress, 
 from flashwright.probing.store import Finding, Store, complete, is_enough
 
 if TYPE_CHECKING:
-    from flashwright.probing.plan import Plan, Step
+    from flashwright.probing.plan import ProbePlan, Step
     from flashwright.probing.targets import Region
 
 
 @dataclass
-class Outcome:
+class ProbeOutcome:
     """What came of a plan, whether or not it came to its end."""
 
     findings: dict[str, Finding] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Session:
         self,
         device: _core.Device,
         region: Region,
-        plan: Plan,
+        plan: ProbePlan,
         *,
         seed: int,
         may_write: bool,
@@ -64,7 +64,7 @@ class Session:
     ) -> None:
         self._device, self._region, self._plan, self._seed = device, region, plan, seed
         self._may_write, self._store = may_write, store
-        self.outcome = Outcome(findings={} if store is None else store.read())
+        self.outcome = ProbeOutcome(findings={} if store is None else store.read())
         self.outcome.left_out += plan.left_out
         known = self.outcome.findings
         steps = [
@@ -108,7 +108,7 @@ class Session:
         self._is_cancelled.set()
         self._progress.cancel()
 
-    def run(self) -> Outcome:
+    def run(self) -> ProbeOutcome:
         """Do what is to be done, and give what came of it."""
         outcome = self.outcome
         done = 0

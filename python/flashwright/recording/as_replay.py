@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from flashwright import replays
 from flashwright._core import InputError
-from flashwright.replays import OPERATIONS, Part
+from flashwright.replays import OPERATIONS, TracePart
 from flashwright.runs import Run, sha256_of_file
 from flashwright.sources import REQUESTS_FILE, file_name
 
@@ -61,7 +61,7 @@ def as_replay(recording: Run, folder: Path) -> Run:
         "trace": {
             "name": file_name(path),
             "sources": [{"name": REQUESTS_FILE, "sha256": sha256_of_file(path)}],
-            "part": {**asdict(Part()), "ops": list(OPERATIONS)},
+            "part": {**asdict(TracePart()), "ops": list(OPERATIONS)},
         },
         "device": {"name": recording.result["recording"]["device"]["name"]},
         "pace": {"kind": RECORDED},

@@ -10,7 +10,7 @@ from flashwright import runs, sources
 from flashwright.lifetime import lifetime_of
 from flashwright.runs import Run, peak_rss_bytes, stack, table
 from flashwright.sources import Reading
-from flashwright.sweeps.grid import Device, Job, Outcome
+from flashwright.sweeps.grid import Device, GridJob, GridOutcome
 from flashwright.sweeps.policies import Policy
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ LoadOne: TypeAlias = "Callable[[str, Callable[[Progress], Workload]], Workload]"
 
 
 @dataclass(frozen=True)
-class Plan:
+class SweepPlan:
     """All that goes into a comparison."""
 
     sources: list[str]
@@ -50,10 +50,10 @@ class Plan:
         """Give the least write amplification, for each workload at each over-provisioning."""
         return [sources.bounds(workload, self.over_provisionings) for workload in workloads]
 
-    def jobs(self) -> list[Job]:
+    def jobs(self) -> list[GridJob]:
         """Give all simulations, the longest first: those at the least over-provisioning."""
         return [
-            Job(number, policy, alpha)
+            GridJob(number, policy, alpha)
             for alpha in self.over_provisionings
             for number in range(len(self.sources))
             for policy in self.policies
@@ -77,10 +77,10 @@ class Comparison:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: SweepPlan,
         workloads: Sequence[Workload],
         bounds: list[list[float]],
-        outcomes: list[Outcome],
+        outcomes: list[GridOutcome],
     ) -> None:
         self.plan = plan
         self.workloads = list(workloads)
@@ -104,10 +104,10 @@ class Comparison:
         """Give the rows whose run failed."""
         return [row for row in self.rows if "error" in row]
 
-    def _bound(self, job: Job) -> float:
+    def _bound(self, job: GridJob) -> float:
         return self.bounds[job.workload][self.plan.over_provisionings.index(job.over_provisioning)]
 
-    def _row(self, outcome: Outcome) -> dict[str, Any]:
+    def _row(self, outcome: GridOutcome) -> dict[str, Any]:
         job = outcome.job
         lifetime = self._lifetimes[job.workload]
         row: dict[str, Any] = {

@@ -27,7 +27,7 @@ class Device:
 
 
 @dataclass(frozen=True)
-class Job:
+class GridJob:
     """One simulation."""
 
     workload: int
@@ -36,10 +36,10 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class GridOutcome:
     """What came of a job: its result, or the reason why it failed."""
 
-    job: Job
+    job: GridJob
     result: dict[str, Any] | None
     error: str | None = None
 
@@ -51,7 +51,7 @@ class Grid:
     """
 
     def __init__(
-        self, workloads: Sequence[Workload], jobs: Sequence[Job], device: Device, threads: int
+        self, workloads: Sequence[Workload], jobs: Sequence[GridJob], device: Device, threads: int
     ) -> None:
         self._workloads = workloads
         self._jobs = list(jobs)
@@ -73,17 +73,17 @@ class Grid:
         """Stop every run at its next clean point, and start no more."""
         self._pool.cancel()
 
-    def run(self) -> list[Outcome]:
+    def run(self) -> list[GridOutcome]:
         """Run the jobs and give their outcomes in the jobs' order.
 
         Those that a cancel cut off are left out.
         """
         return [
-            Outcome(self._jobs[ended.number], ended.result, ended.error)
+            GridOutcome(self._jobs[ended.number], ended.result, ended.error)
             for ended in self._pool.run()
         ]
 
-    def _simulate(self, job: Job, progress: Progress) -> dict[str, Any]:
+    def _simulate(self, job: GridJob, progress: Progress) -> dict[str, Any]:
         return _core.simulate(
             self._workloads[job.workload],
             placement=job.policy.placement,

@@ -62,7 +62,7 @@ def choose_mix(mixes: Mapping[str, Mix], name: str) -> Mix:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TransactionOutcome:
     """What a transaction did.
 
     `committed` is False if it took itself back, as the one New-Order in a hundred that names an
@@ -105,7 +105,7 @@ class Client(Protocol):
     def draw(self) -> tuple[str, Any]:
         """Draw the next transaction: its kind and its input."""
 
-    def execute(self, backend: Backend, request: Any) -> Outcome:
+    def execute(self, backend: Backend, request: Any) -> TransactionOutcome:
         """Run a transaction to its end.
 
         Raises:

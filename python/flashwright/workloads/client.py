@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from .base import Client, Load, Outcome
+from .base import Client, Load, TransactionOutcome
 from .databases.base import Backend, BackendConfig, TransactionConflictError
 
 MAX_ATTEMPTS = 100
@@ -80,7 +80,9 @@ class _Tally:
         self._keep = start.keep_transactions
         self._batch = Batch(start.client, 0)
 
-    def count(self, kind: str, begun: int, now: int, outcome: Outcome, tries: int) -> None:
+    def count(
+        self, kind: str, begun: int, now: int, outcome: TransactionOutcome, tries: int
+    ) -> None:
         """Count a transaction that ended now."""
         window = (now - self._begins_ns) // self._window_ns
         if window != self._batch.window:
@@ -139,7 +141,7 @@ def run_client(
     return max(time.monotonic_ns() - begins_ns, 1) / 1e9
 
 
-def _try(client: Client, backend: Backend, request: Any) -> tuple[Outcome, int]:
+def _try(client: Client, backend: Backend, request: Any) -> tuple[TransactionOutcome, int]:
     """Run a transaction, again after conflicts; give what it did, and how many tries it took."""
     for attempt in range(1, MAX_ATTEMPTS):
         try:

@@ -22,7 +22,7 @@ from .base import Load
 from .client import Batch, ClientStart, client_main, run_client
 from .databases.base import BackendConfig
 from .databases.place import Place
-from .measure import LOG_COLUMNS, Part, RunResult, Windows
+from .measure import LOG_COLUMNS, ClientPart, RunResult, Windows
 from .processes import context
 from .supervisor import Supervisor
 
@@ -151,7 +151,7 @@ class Gathering:
         """Add a client's batch."""
         for kind, counted in batch.kinds.items():
             times = np.frombuffer(counted.times, np.uint64)
-            part = Part(
+            part = ClientPart(
                 counted.committed, counted.rolled_back, counted.conflicts, counted.misses, times
             )
             self.windows.add(batch.window, kind, part)

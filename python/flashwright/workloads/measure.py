@@ -123,7 +123,7 @@ class KindResult:
 
 
 @dataclass
-class Part:
+class ClientPart:
     """What one client did of one kind in one window, with every response time."""
 
     committed: int = 0
@@ -156,12 +156,12 @@ class Windows:
     def __init__(self, kinds: Iterable[str], window_seconds: float) -> None:
         self.window_seconds = window_seconds
         self.kinds = {kind: KindResult() for kind in kinds}
-        self._windows: dict[int, dict[str, Part]] = {}
+        self._windows: dict[int, dict[str, ClientPart]] = {}
 
-    def add(self, window: int, kind: str, part: Part) -> None:
+    def add(self, window: int, kind: str, part: ClientPart) -> None:
         """Add what a client did in a window."""
         total = self.kinds[kind]
-        seen = self._windows.setdefault(window, {}).setdefault(kind, Part())
+        seen = self._windows.setdefault(window, {}).setdefault(kind, ClientPart())
         for name in ("committed", "rolled_back", "conflicts", "misses"):
             setattr(total, name, getattr(total, name) + getattr(part, name))
             setattr(seen, name, getattr(seen, name) + getattr(part, name))
@@ -198,7 +198,7 @@ class Windows:
             start = window * self.window_seconds
             lasted = min(self.window_seconds, seconds - start)
             for kind in self.kinds:
-                part = self._windows.get(window, {}).get(kind, Part())
+                part = self._windows.get(window, {}).get(kind, ClientPart())
                 times = part.times_ns
                 quantiles = np.quantile(times, [0.5, 0.99]) if len(times) else (None, None)
                 row = (

@@ -46,7 +46,7 @@ class Ground(Protocol):
 
 
 @dataclass(frozen=True)
-class Plan:
+class BenchPlan:
     """What is to be run.
 
     `on` is the folder in which the database gets one of its own; `keep` leaves it there. With a
@@ -105,7 +105,7 @@ class Session(Unobserved):
     `place` is the database, once it is made, and `stage` tells where the run is.
     """
 
-    def __init__(self, plan: Plan, recorder: Observer | None = None) -> None:
+    def __init__(self, plan: BenchPlan, recorder: Observer | None = None) -> None:
         self.plan = plan
         self.stage = Stage()
         self.place: Place | None = None

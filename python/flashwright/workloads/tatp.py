@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import base
-from .base import Mix, Outcome, Param, Report, Scripts, Violation, Workload
+from .base import Mix, Param, Report, Scripts, TransactionOutcome, Violation, Workload
 from .databases.base import Backend, BackendConfig, Row, Value
 from .rules import check
 
@@ -310,10 +310,10 @@ class TatpClient:
             number_of(rng.randint(1, self._load.subscribers)),
         )
 
-    def execute(self, backend: Backend, request: Request) -> Outcome:
+    def execute(self, backend: Backend, request: Request) -> TransactionOutcome:
         """See `Client.execute`."""
         rows = getattr(self, f"_{request.kind}")(backend, request)
-        return Outcome(misses=int(not rows), output=tuple(rows))
+        return TransactionOutcome(misses=int(not rows), output=tuple(rows))
 
     @staticmethod
     def _get_subscriber_data(backend: Backend, asked: Request) -> list[Row]:

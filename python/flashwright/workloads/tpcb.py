@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from . import base
-from .base import Mix, Outcome, Param, Report, Scripts, Violation, Workload
+from .base import Mix, Param, Report, Scripts, TransactionOutcome, Violation, Workload
 from .databases.base import Backend, BackendConfig, Statement, Value
 from .rules import check
 
@@ -198,12 +198,14 @@ class TpcbClient:
             rng.randint(-5000, 5000),
         )
 
-    def execute(self, backend: Backend, request: Transfer) -> Outcome:
+    def execute(self, backend: Backend, request: Transfer) -> TransactionOutcome:
         """See `Client.execute`."""
         aid, tid, bid, delta = request.aid, request.tid, request.bid, request.delta
         select: Statement = ("SELECT abalance FROM pgbench_accounts WHERE aid = ?", (aid,))
         if request.kind == "select_only":
-            return Outcome(output=tuple(backend.batch([select], commit=True, read_only=True)[0][0]))
+            return TransactionOutcome(
+                output=tuple(backend.batch([select], commit=True, read_only=True)[0][0])
+            )
         statements: list[Statement] = [
             ("UPDATE pgbench_accounts SET abalance = abalance + ? WHERE aid = ?", (delta, aid)),
             select,
@@ -220,7 +222,7 @@ class TpcbClient:
                 (tid, bid, aid, delta, now),
             )
         )
-        return Outcome(output=tuple(backend.batch(statements, commit=True)[1][0]))
+        return TransactionOutcome(output=tuple(backend.batch(statements, commit=True)[1][0]))
 
 
 def _scripts(load: base.Load) -> Scripts:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import base
-from .base import Mix, Outcome, Param, Report, Violation, Workload
+from .base import Mix, Param, Report, TransactionOutcome, Violation, Workload
 from .databases.base import Backend, BackendConfig, Statement, Value
 
 FIELDS, FIELD_CHARACTERS = 10, 100
@@ -281,7 +281,7 @@ class YcsbClient:
             return self._first + self._inserted - 1 - back
         return self._load.records - 1 - (back - self._inserted) % self._load.records
 
-    def execute(self, backend: Backend, request: Request) -> Outcome:
+    def execute(self, backend: Backend, request: Request) -> TransactionOutcome:
         """See `Client.execute`."""
         read: Statement = ("SELECT * FROM usertable WHERE ycsb_key = ?", (request.key,))
         match request.kind:
@@ -309,7 +309,7 @@ class YcsbClient:
                 )
                 reads: list[Any] = [read] if request.kind == "read_modify_write" else []
                 rows = backend.batch([*reads, update], commit=True)[-1]
-        return Outcome(misses=int(not rows), output=(len(rows),))
+        return TransactionOutcome(misses=int(not rows), output=(len(rows),))
 
 
 WORKLOAD = Workload(

@@ -24,7 +24,7 @@ from flashwright.layering import facts as device_facts
 from flashwright.layering.checkpoints import Checkpoints, marked
 from flashwright.layering.measure import DIRECT, Measured, measure
 from flashwright.probing.targets import Target
-from flashwright.replays import Pace, Part, Plan
+from flashwright.replays import Pace, ReplayPlan, TracePart
 from flashwright.reproduce.figures.drawing import SEED
 from flashwright.sources import Reading
 from flashwright.sweeps.pool import Pool
@@ -58,9 +58,9 @@ class Case:
     """What a page of the trace is taken for (see `with_pages_of`); not for a `recording`."""
 
     @property
-    def part(self) -> Part:
+    def part(self) -> TracePart:
         """What of the trace is played."""
-        return Part(limit=self.limit, seconds=self.seconds, ops=self.ops)
+        return TracePart(limit=self.limit, seconds=self.seconds, ops=self.ops)
 
 
 @cache
@@ -96,14 +96,14 @@ def trace(
     page_bytes: int = TRACE_PAGE_BYTES,
 ) -> ReplayTrace:
     """Read a part of the trace."""
-    part = Part(limit=limit, seconds=seconds, ops=ops)
-    return replays.load(with_pages_of(page_bytes), Reading(), Plan(Pace("one_by_one"), part))
+    part = TracePart(limit=limit, seconds=seconds, ops=ops)
+    return replays.load(with_pages_of(page_bytes), Reading(), ReplayPlan(Pace("one_by_one"), part))
 
 
 @cache
-def recorded(path: Path, part: Part) -> ReplayTrace:
+def recorded(path: Path, part: TracePart) -> ReplayTrace:
     """Read a part of a recording."""
-    return replays.load(path, Reading(), Plan(Pace("one_by_one"), part))
+    return replays.load(path, Reading(), ReplayPlan(Pace("one_by_one"), part))
 
 
 def played(case: Case) -> ReplayTrace:

@@ -27,7 +27,7 @@ from flashwright.reproduce.registry import Made, Part, Request, Set, option
 from flashwright.workloads import registry
 from flashwright.workloads.databases.place import Place, Settings
 from flashwright.workloads.driver import RunConfig, Unobserved
-from flashwright.workloads.session import Plan, Session
+from flashwright.workloads.session import BenchPlan, Session
 from flashwright.workloads.supervisor import Supervisor
 
 KINDS = ("nothing", "device", "nothing", "device and calls")
@@ -136,7 +136,7 @@ def measured(
         toggling = Toggling(Path(work), stretches, stretch_seconds)
         on = Path("/var/tmp")  # noqa: S108  (in it, the supervisor makes a folder of its own)
         finding = Session(
-            Plan(workload, load, "postgres", settings, config, on, ground=ground), toggling
+            BenchPlan(workload, load, "postgres", settings, config, on, ground=ground), toggling
         ).run()
     if toggling.error is not None:
         raise toggling.error

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from flashwright import data, replays
 from flashwright._core import InputError
 from flashwright._text import count, percent, short_time
-from flashwright.cli.replay import Asked, replay_on
+from flashwright.cli.replay import AskedReplay, replay_on
 from flashwright.cli.replay_recorded import recorded
 from flashwright.probing.targets import Target
 from flashwright.recording.finish import finish
@@ -118,7 +118,9 @@ def lateness(trace: Path, device: str, runs: int, patience_seconds: float) -> li
         wait_until_idle(patience_seconds)
         target = Target.find(device).opened_by("destroy_data", 1)
         processors = Processors()
-        run, ended = replay_on(Asked(trace, Reading(), replays.Plan(), target, is_silent=True))
+        run, ended = replay_on(
+            AskedReplay(trace, Reading(), replays.ReplayPlan(), target, is_silent=True)
+        )
         if run is None or ended is not None:
             raise ended or AssertionError("nothing was played")
         told = run.result["lateness_ns"]
@@ -134,10 +136,12 @@ def sequences(trace: Path, device: str, folder: Path) -> list[dict[str, Any]]:
     """Replay the trace closed loop, recorded, and hold what the device got against it."""
     found = []
     for number, depth in enumerate((1, 32)):
-        plan = replays.Plan(replays.Pace("one_by_one" if depth == 1 else "closed_loop", depth))
+        plan = replays.ReplayPlan(
+            replays.Pace("one_by_one" if depth == 1 else "closed_loop", depth)
+        )
         target = Target.find(device).opened_by("destroy_data", 1)
         again = folder / f"again-{number}"
-        asked = Asked(trace, Reading(), plan, target, is_silent=True)
+        asked = AskedReplay(trace, Reading(), plan, target, is_silent=True)
         run, ended = replay_on(asked, recorded(target, again, BUFFER_KIB))
         if run is None or ended is not None:
             raise ended or AssertionError("nothing was played")
@@ -191,7 +195,7 @@ def _sequence(
     trace: Path = request.options["trace"]
     if not trace.is_file():
         raise InputError(f"{trace}: no such trace; name one with --trace")
-    one_by_one = replays.Plan(replays.Pace("one_by_one"))
+    one_by_one = replays.ReplayPlan(replays.Pace("one_by_one"))
     end_bytes = replays.load(trace, Reading(), one_by_one).totals["end_bytes"]
     size_bytes = -(-end_bytes // (1 << 20)) * (1 << 20)
     found = sequences(trace, loop_device(supervisor, folder, "large", size_bytes), folder)

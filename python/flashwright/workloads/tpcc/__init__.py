@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from ..base import Mix, Outcome, Param, Report, Violation, Workload
+from ..base import Mix, Param, Report, TransactionOutcome, Violation, Workload
 from ..databases import Backend, BackendConfig
 from .consistency import violations
 from .inputs import InputGenerator, NuRandConstants, TransactionInput, terminals_of_client
@@ -76,7 +76,7 @@ class TpccClient:
         self.draw = inputs.draw
         self.think_seconds = inputs.think_seconds
 
-    def execute(self, backend: Backend, request: TransactionInput) -> Outcome:
+    def execute(self, backend: Backend, request: TransactionInput) -> TransactionOutcome:
         """See `Client.execute`."""
         return execute(backend, request, self._clock())
 

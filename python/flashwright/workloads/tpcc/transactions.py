@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 
-from ..base import Outcome
+from ..base import TransactionOutcome
 from ..databases import Backend, Row, Statement, TransactionConflictError, Value
 from .inputs import (
     CustomerChoice,
@@ -28,7 +28,7 @@ from .scale import DISTRICTS_PER_WAREHOUSE
 _CUSTOMER_KEY = "c_w_id = ? AND c_d_id = ? AND c_id = ?"
 
 
-def execute(backend: Backend, request: TransactionInput, now: str) -> Outcome:
+def execute(backend: Backend, request: TransactionInput, now: str) -> TransactionOutcome:
     """Run a transaction to its end.
 
     `now` is the time of day that it writes, as `YYYY-MM-DD HH:MM:SS`. The misses of its outcome are
@@ -103,7 +103,7 @@ def _stock_statement(request: NewOrderInput, lines: list[OrderLine]) -> Statemen
     return _stock_sql(len(lines), request.d_id), tuple(values)
 
 
-def _new_order(backend: Backend, request: NewOrderInput, now: str) -> Outcome:
+def _new_order(backend: Backend, request: NewOrderInput, now: str) -> TransactionOutcome:
     w_id, d_id, c_id, lines = request.w_id, request.d_id, request.c_id, request.lines
     rounds = list(_rounds(lines))
     results = backend.batch(
@@ -164,9 +164,9 @@ def _new_order(backend: Backend, request: NewOrderInput, now: str) -> Outcome:
     if not valid:
         # Clause 2.4.2.3: all the work is done before it is found that the last item is unused.
         backend.rollback()
-        return Outcome(committed=False)
+        return TransactionOutcome(committed=False)
     total_cents = total_cents * (10_000 - discount) * (10_000 + w_tax + d_tax) // 10**8
-    return Outcome(output=(o_id, total_cents))
+    return TransactionOutcome(output=(o_id, total_cents))
 
 
 # Payment (clause 2.5)
@@ -196,7 +196,7 @@ def _pick_customer(rows: list[Row]) -> Row:
     return rows[(len(rows) + 1) // 2 - 1]
 
 
-def _payment(backend: Backend, request: PaymentInput, now: str) -> Outcome:
+def _payment(backend: Backend, request: PaymentInput, now: str) -> TransactionOutcome:
     choice, amount = request.customer, request.amount_cents
     warehouse, district, customers = backend.batch(
         [
@@ -238,13 +238,13 @@ def _payment(backend: Backend, request: PaymentInput, now: str) -> Outcome:
         ],
         commit=True,
     )
-    return Outcome(output=(c_id, updated[0][0]))
+    return TransactionOutcome(output=(c_id, updated[0][0]))
 
 
 # Order-Status (clause 2.6)
 
 
-def _order_status(backend: Backend, request: OrderStatusInput) -> Outcome:
+def _order_status(backend: Backend, request: OrderStatusInput) -> TransactionOutcome:
     choice = request.customer
     customer = _pick_customer(backend.batch([_find_customer(choice)], read_only=True)[0])
     key = (choice.w_id, choice.d_id)
@@ -264,13 +264,13 @@ def _order_status(backend: Backend, request: OrderStatusInput) -> Outcome:
         ],
         commit=True,
     )
-    return Outcome(output=(customer[0], customer[4], order[0][0], len(lines)))
+    return TransactionOutcome(output=(customer[0], customer[4], order[0][0], len(lines)))
 
 
 # Delivery (clause 2.7)
 
 
-def _delivery(backend: Backend, request: DeliveryInput, now: str) -> Outcome:
+def _delivery(backend: Backend, request: DeliveryInput, now: str) -> TransactionOutcome:
     """All ten districts in one transaction (clause 2.7.2.2 allows ten).
 
     Run at once instead of queued.
@@ -328,13 +328,13 @@ def _delivery(backend: Backend, request: DeliveryInput, now: str) -> Outcome:
         ],
         commit=True,
     )
-    return Outcome(misses=len(empty), output=tuple(orders))
+    return TransactionOutcome(misses=len(empty), output=tuple(orders))
 
 
 # Stock-Level (clause 2.8)
 
 
-def _stock_level(backend: Backend, request: StockLevelInput) -> Outcome:
+def _stock_level(backend: Backend, request: StockLevelInput) -> TransactionOutcome:
     w_id, d_id = request.w_id, request.d_id
     next_order = backend.batch(
         [("SELECT d_next_o_id FROM district WHERE d_w_id = ? AND d_id = ?", (w_id, d_id))],
@@ -351,4 +351,4 @@ def _stock_level(backend: Backend, request: StockLevelInput) -> Outcome:
         ],
         commit=True,
     )[0][0][0]
-    return Outcome(output=(low,))
+    return TransactionOutcome(output=(low,))

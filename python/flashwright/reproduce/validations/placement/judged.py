@@ -17,7 +17,7 @@ from flashwright.reproduce.validations.placement.checks import (
     judge,
     tolerance,
 )
-from flashwright.sweeps.grid import Device, Grid, Job, Outcome
+from flashwright.sweeps.grid import Device, Grid, GridJob, GridOutcome
 from flashwright.sweeps.policies import Policy
 
 THREADS = 2
@@ -46,7 +46,7 @@ class Row:
     error: str | None = None
 
 
-Measured = dict[tuple[Load, Policy, float], Outcome]
+Measured = dict[tuple[Load, Policy, float], GridOutcome]
 
 
 def measure(checks: Sequence[Check], label: str) -> list[Row]:
@@ -61,11 +61,11 @@ def measure(checks: Sequence[Check], label: str) -> list[Row]:
         )
         for load in loads
     }
-    jobs: dict[Job, tuple[Load, Policy, float]] = {}
+    jobs: dict[GridJob, tuple[Load, Policy, float]] = {}
     for check in checks:
         for policy in (check.policy, check.reference, check.beside):
             if isinstance(policy, Policy):
-                job = Job(loads.index(check.load), policy, check.over_provisioning)
+                job = GridJob(loads.index(check.load), policy, check.over_provisioning)
                 jobs[job] = (check.load, policy, check.over_provisioning)
     device = Device(pages_per_erase_block=PAGES_PER_ERASE_BLOCK)
     grid = Grid([workloads[load] for load in loads], list(jobs), device, THREADS)

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use ::prober::cell::{Access, Cell, measure};
 use ::prober::fit::{FitError, Input, fit};
-use ::prober::matrix::{Access, Cell, measure};
-use ::prober::matrix_set::Matrix;
+use ::prober::protocol::Matrix;
 use ::prober::{
     Bench, EXPERIMENTS, Experiment, Finding, Known, ProbeError, Region, Settings, find,
 };

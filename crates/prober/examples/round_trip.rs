@@ -21,9 +21,9 @@ use std::time::{Duration, Instant};
 use block::BlockDevice;
 
 use devices::{Simulated, SimulatedSettings};
+use prober::cell::Cell;
 use prober::fit::{Input, fit};
-use prober::matrix::Cell;
-use prober::matrix_set::{
+use prober::protocol::{
     Matrix, Preparation, Protocol, measure_again, measure_matrix, standard_cells,
 };
 use prober::{Bench, EXPERIMENTS, Finding, Known, Region, Settings};

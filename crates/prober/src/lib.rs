@@ -8,13 +8,13 @@
 
 pub mod analysis;
 pub mod bench;
+pub mod cell;
 mod error;
 pub mod experiments;
 mod finding;
 pub mod fit;
 mod known;
-pub mod matrix;
-pub mod matrix_set;
+pub mod protocol;
 
 pub use bench::{Bench, Flow, Limit, Measured, Pace, Region, Settings, closed, flow};
 pub use error::ProbeError;

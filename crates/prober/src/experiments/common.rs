@@ -6,9 +6,9 @@ use units::Nanos;
 
 use crate::analysis::estimate::Estimate;
 use crate::bench::{Bench, Measured};
+use crate::cell::{Access, Cell};
 use crate::error::ProbeError;
 use crate::finding::{Series, Value};
-use crate::matrix::{Access, Cell};
 
 /// Device time for the parts of an experiment, in shares: what one does not need is left to the
 /// others.

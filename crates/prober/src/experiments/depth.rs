@@ -7,10 +7,10 @@ use super::common::{self, Purse};
 use super::{Experiment, Group, lists};
 use crate::analysis::knee::{AtDepth, Knee, knee};
 use crate::bench::Bench;
+use crate::cell::{Access, Cell, measure_within};
 use crate::error::ProbeError;
 use crate::finding::{Axis, Chart, Finding, Mark, Series, Value};
 use crate::known::Known;
-use crate::matrix::{Access, Cell, measure_within};
 
 const DEPTHS: Param = Param {
     name: "depths",

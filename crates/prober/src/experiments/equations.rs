@@ -6,10 +6,10 @@ use super::common::{self, Purse};
 use super::{Experiment, Group, lists};
 use crate::analysis::lines::{self, Datum, Fit, Piece};
 use crate::bench::Bench;
+use crate::cell::{Access, measure_within};
 use crate::error::ProbeError;
 use crate::finding::{Axis, Chart, Finding, Mark, Series, Value};
 use crate::known::Known;
-use crate::matrix::{Access, measure_within};
 
 /// Bytes of what the equations call a sector, whatever the device's own sectors hold.
 pub const SECTOR_BYTES: u64 = 512;

@@ -6,10 +6,10 @@ use super::common::{self, Purse};
 use super::{Experiment, Group};
 use crate::analysis::estimate::Estimate;
 use crate::bench::{Bench, Limit, closed};
+use crate::cell::{Access, limit};
 use crate::error::ProbeError;
 use crate::finding::{Axis, Chart, Finding, Series, Value};
 use crate::known::Known;
-use crate::matrix::{Access, limit};
 
 pub(super) const ENTRY: Experiment = Experiment {
     info: Info {

@@ -8,7 +8,7 @@ use crate::bench::Bench;
 use crate::error::ProbeError;
 use crate::finding::Finding;
 use crate::known::Known;
-use crate::matrix_set::{Preparation, Protocol, measure_matrix, standard_cells};
+use crate::protocol::{Preparation, Protocol, measure_matrix, standard_cells};
 
 pub(super) const ENTRY: Experiment = Experiment {
     info: Info {
@@ -143,7 +143,7 @@ mod tests {
 
     use super::*;
     use crate::bench::{Region, Settings};
-    use crate::matrix_set::Matrix;
+    use crate::protocol::Matrix;
 
     fn run(experiment: &Experiment, budget: u64) -> Finding {
         let changes = [

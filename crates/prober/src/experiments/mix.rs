@@ -7,10 +7,10 @@ use super::common::{self, Purse};
 use super::{Experiment, Group};
 use crate::analysis::estimate::Estimate;
 use crate::bench::{Bench, Measured};
+use crate::cell::{Access, Cell, measure_within};
 use crate::error::ProbeError;
 use crate::finding::{Axis, Chart, Finding, Mark, Series, Value};
 use crate::known::Known;
-use crate::matrix::{Access, Cell, measure_within};
 
 /// What is worse by less than this share of the worse end is no bathtub.
 const MARGIN: f64 = 0.02;

@@ -9,10 +9,10 @@ use super::{Experiment, Group};
 use crate::analysis::estimate::Estimate;
 use crate::analysis::modes::{Belt, belts};
 use crate::bench::{Bench, Measured, Sample};
+use crate::cell::{Access, sample_within};
 use crate::error::ProbeError;
 use crate::finding::{Axis, Chart, Finding, Series, Value};
 use crate::known::Known;
-use crate::matrix::{Access, sample_within};
 
 const SHOWN: Param = Param {
     name: "shown",

@@ -10,10 +10,10 @@ use units::Nanos;
 use super::common::{self, Purse};
 use super::{Experiment, Group, lists};
 use crate::bench::{Bench, Limit, closed};
+use crate::cell::Access;
 use crate::error::ProbeError;
 use crate::finding::{Axis, Chart, Finding, Series, Value};
 use crate::known::Known;
-use crate::matrix::Access;
 
 /// A dip by less than this share is none.
 const MARGIN: f64 = 0.02;

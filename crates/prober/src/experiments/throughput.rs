@@ -9,10 +9,10 @@ use super::common::{self, Purse};
 use super::{Experiment, Group, lists};
 use crate::analysis::estimate::Estimate;
 use crate::bench::Bench;
+use crate::cell::{Access, Cell, measure_within};
 use crate::error::ProbeError;
 use crate::finding::{Axis, Chart, Finding, Series, Value};
 use crate::known::Known;
-use crate::matrix::{Access, Cell, measure_within};
 
 const SIZES: Param = Param {
     name: "sizes",

@@ -3,8 +3,8 @@
 use ssd::drive::profile::{CommandOrder, Profile};
 
 use super::scheme::Scheme;
-use crate::matrix::Access;
-use crate::matrix_set::CellMeasured;
+use crate::cell::Access;
+use crate::protocol::CellMeasured;
 
 /// Planes or dies that must at least be able to read at once, for small random reads to gain so
 /// much from depth.
@@ -148,7 +148,7 @@ pub(super) fn plain(profile: &Profile) -> Option<Profile> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::matrix::Cell;
+    use crate::cell::Cell;
 
     #[test]
     fn gains_from_depth_tell_the_least_units() {

@@ -14,7 +14,7 @@ use super::analytic;
 use super::scheme::Scheme;
 use super::simulate::Simulator;
 use super::solve::{Candidate, Goal, evaluate, tidy};
-use crate::matrix_set::CellMeasured;
+use crate::protocol::CellMeasured;
 
 /// Sizes of superblocks that are tried.
 const SUPERBLOCK_BYTES: [u64; 4] = [1 << 20, 2 << 20, 4 << 20, 8 << 20];

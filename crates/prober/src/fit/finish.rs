@@ -6,7 +6,7 @@ use ssd::drive::profile::{EnergyConfig, Profile, WearLevellingConfig};
 use super::spare::{self, Spare};
 use super::{Input, parameters, scheme::Scheme};
 use crate::known::Known;
-use crate::matrix_set::Matrix;
+use crate::protocol::Matrix;
 
 /// Gives the profile the device's capacity, and says what was measured, fitted and assumed.
 pub(super) fn finish(

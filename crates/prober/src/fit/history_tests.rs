@@ -9,9 +9,9 @@ use ssd::drive::state::State;
 
 use super::*;
 use crate::bench::{Bench, Region, Settings};
+use crate::cell::Access;
 use crate::finding::{Finding, Value};
-use crate::matrix::Access;
-use crate::matrix_set::{Preparation, Protocol, measure_matrix, standard_cells};
+use crate::protocol::{Preparation, Protocol, measure_matrix, standard_cells};
 use counts::Count;
 use spare::Spare;
 

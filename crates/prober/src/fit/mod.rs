@@ -40,9 +40,9 @@ use std::time::Duration;
 use ssd::drive::profile::Profile;
 use units::{Cancelled, Progress};
 
+use crate::cell::Cell;
 use crate::known::Known;
-use crate::matrix::Cell;
-use crate::matrix_set::{CellMeasured, Matrix, written_bytes};
+use crate::protocol::{CellMeasured, Matrix, written_bytes};
 use allowance::Allowance;
 use parameters::{MIXES, Parameter, READS, ShortestTimes, WRITES};
 use scheme::Scheme;

@@ -5,7 +5,7 @@ use ssd::drive::profile::{Detector, Profile};
 
 use super::scheme::Scheme;
 use crate::analysis::estimate::mean;
-use crate::matrix_set::CellMeasured;
+use crate::protocol::CellMeasured;
 
 /// Kinds of load, as bits.
 pub(super) const READS: u8 = 1;

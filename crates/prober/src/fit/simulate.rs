@@ -16,7 +16,7 @@ use super::spare::{self, Spare};
 use super::stand_in::stand_in;
 use crate::bench::{Bench, Region, Settings};
 use crate::error::ProbeError;
-use crate::matrix_set::{
+use crate::protocol::{
     CellMeasured, Matrix, Preparation, Protocol, Times, measure_within, written_bytes,
 };
 

@@ -10,8 +10,8 @@ use units::Cancelled;
 
 use super::parameters::Parameter;
 use super::simulate::{Extent, Simulator};
-use crate::matrix::Cell;
-use crate::matrix_set::{CellMeasured, Matrix};
+use crate::cell::Cell;
+use crate::protocol::{CellMeasured, Matrix};
 
 /// Errors far above this weigh linearly: one cell that the model cannot give must not bend all
 /// others.

@@ -7,7 +7,7 @@ use super::scheme::Scheme;
 use super::simulate::Simulator;
 use super::solve::{Candidate, Goal, evaluate};
 use crate::known::Known;
-use crate::matrix_set::Matrix;
+use crate::protocol::Matrix;
 
 /// Share of the erase blocks that is spare where nothing was found: GiB of flash for GB of
 /// addresses.

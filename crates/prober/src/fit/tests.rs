@@ -5,9 +5,9 @@ use ssd::drive::state::State;
 
 use super::*;
 use crate::bench::{Bench, Region, Settings};
+use crate::cell::Access;
 use crate::finding::{Finding, Value};
-use crate::matrix::Access;
-use crate::matrix_set::{Preparation, Protocol, measure_matrix, standard_cells};
+use crate::protocol::{Preparation, Protocol, measure_matrix, standard_cells};
 
 const PROTOCOL: Protocol = Protocol {
     area_bytes: 16 << 20,

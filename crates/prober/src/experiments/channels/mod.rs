@@ -6,18 +6,20 @@
 //! Both are [questions](Question) that are asked until what they say is clear or the time is over.
 //! Here is what they share.
 
+mod following;
+mod overtaking;
+
 use rand::RngExt as _;
 use rand_pcg::Pcg64Mcg;
 use units::Nanos;
 
 use super::chunk_size::CLIP;
-use super::following::Following;
 use super::inside::{self, ByAddress, Lagged, Order as _};
-use super::overtaking;
 use crate::analysis::estimate::Estimate;
 use crate::analysis::periods::{self, CLEAR, Levels, gcd, proper_divisors};
 use crate::bench::Bench;
 use crate::error::ProbeError;
+use following::Following;
 
 /// A channel is taken to be at most so many times as fast as the link to the host: more would be of
 /// no use.

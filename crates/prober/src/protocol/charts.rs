@@ -1,9 +1,9 @@
 //! A matrix as a finding, and back.
 
 use super::{CellMeasured, DEPTHS, Matrix, ORDER, Protocol};
+use crate::cell::{Access, Cell};
 use crate::finding::{Axis, Chart, Finding, Point, Series, Value};
 use crate::known::Known;
-use crate::matrix::{Access, Cell};
 
 /// The charts of a matrix begin so; then access and kind follow, as in `matrix_random_read`.
 const CHART: &str = "matrix_";
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn the_matrix_with_writes_is_not_hidden_by_a_later_one_of_reads_alone() {
         let protocol = Protocol::new(1 << 30, 1_000_000_000, 120, None, 1);
-        let cells: Vec<CellMeasured> = crate::matrix_set::standard_cells(4096)
+        let cells: Vec<CellMeasured> = crate::protocol::standard_cells(4096)
             .into_iter()
             .map(|cell| CellMeasured { cell, iops: 1e3, interval: [9e2, 1.1e3], requests: 160 })
             .collect();

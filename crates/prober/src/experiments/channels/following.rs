@@ -13,13 +13,13 @@ use rand::RngExt as _;
 use rand_pcg::Pcg64Mcg;
 use units::Nanos;
 
-use super::channels::{Distances, FASTEST, Judged, Pilot, Question, Units, random_chunk, read};
-use super::chunk_size::CLIP;
-use super::inside::{self, Burst, Lagged, Order as _};
+use super::{Distances, FASTEST, Judged, Pilot, Question, Units, random_chunk, read};
 use crate::analysis::estimate::Estimate;
 use crate::analysis::waits::{Curve, Saw};
 use crate::bench::Bench;
 use crate::error::ProbeError;
+use crate::experiments::chunk_size::CLIP;
+use crate::experiments::inside::{self, Burst, Lagged, Order as _};
 
 /// Reads in a row, each of which follows the one before.
 const READS: usize = 6;

@@ -12,7 +12,7 @@ mod measuring;
 use serde::{Deserialize, Serialize};
 use units::Nanos;
 
-use crate::matrix::{Access, Cell};
+use crate::cell::{Access, Cell};
 pub use measuring::{Preparation, measure_again, measure_matrix};
 pub(crate) use measuring::{Times, measure_within};
 

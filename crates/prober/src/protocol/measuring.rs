@@ -6,8 +6,8 @@ use units::Nanos;
 
 use super::{CellMeasured, Matrix, Protocol};
 use crate::bench::{Bench, Limit, Measured, closed};
+use crate::cell::{Access, Cell};
 use crate::error::ProbeError;
-use crate::matrix::{Access, Cell};
 
 /// Where the area comes from before the first cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -353,7 +353,7 @@ mod tests {
 
     use super::*;
     use crate::bench::{Region, Settings};
-    use crate::matrix_set::standard_cells;
+    use crate::protocol::standard_cells;
 
     #[test]
     fn sequential_writes_do_not_overwrite_what_is_in_the_write_buffer() {

@@ -17,13 +17,13 @@ use rand::RngExt as _;
 use rand_pcg::Pcg64Mcg;
 use units::Nanos;
 
-use super::channels::{
+use super::{
     CACHED, Distances, FASTEST, Judged, Long, Pilot, Question, Units, ask, random_chunk, read,
 };
-use super::inside::Lagged;
 use crate::analysis::estimate::Estimate;
 use crate::bench::Bench;
 use crate::error::ProbeError;
+use crate::experiments::inside::Lagged;
 
 /// The least share of a long read's data that is its time on a channel.
 const LEAST: f64 = 1.0 / (1.0 + FASTEST);

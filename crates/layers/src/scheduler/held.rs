@@ -2,15 +2,17 @@
 
 use std::num::NonZeroU32;
 
+use rustc_hash::FxHashMap;
 use slab::Slab;
 use units::Nanos;
 
 use super::batch::HeldPart;
-use super::blocks::{Blocks, NONE};
 use super::estimate::Estimate;
 use super::records::{Record, Records};
 use crate::Data;
 
+/// No value.
+const NONE: u32 = u32::MAX;
 /// Sectors of a block, which is the unit in which the newest writes are found.
 const BLOCK: u64 = 8;
 /// A block's sectors are of several writes, or not all held: the rest of its value is its slot.
@@ -29,11 +31,7 @@ pub enum Order {
 }
 
 /// The newest writes of a block's sectors, where they are not all of one.
-#[derive(Clone, Copy, Debug)]
-struct BlockWrites {
-    block: u64,
-    newest: [u32; BLOCK as usize],
-}
+type BlockWrites = [u32; BLOCK as usize];
 
 /// Sectors in a row that are in one held write, or in none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +54,7 @@ pub struct Held {
     /// Estimates the time of writing one out, where that is limited.
     estimate: Option<Estimate>,
     /// Each block of which something is held.
-    blocks: Blocks,
+    blocks: FxHashMap<u64, u32>,
     slots: Slab<BlockWrites>,
     /// Blocks of the window, where writes are merged: some more than once, and some of which
     /// nothing is held any more.
@@ -92,7 +90,7 @@ impl Held {
             records: Records::default(),
             data: Vec::new(),
             estimate,
-            blocks: Blocks::new(),
+            blocks: FxHashMap::default(),
             slots: Slab::new(),
             listed: Vec::new(),
             stale: 0,
@@ -165,14 +163,13 @@ impl Held {
     /// Makes a write the newest of some sectors of a block.
     #[inline]
     fn put_block(&mut self, block: u64, from: usize, to: usize, record: u32) {
-        let place = self.place(block);
-        let value = self.blocks.value(place);
+        let value = self.value(block);
         if self.order.is_some() && !self.is_in_window(value) {
             self.listed.push(block);
         }
         let is_whole = to - from == BLOCK as usize;
         if is_whole && value & MIXED == 0 {
-            self.blocks.set(place, block, record);
+            self.blocks.insert(block, record);
             return self.supersede(value, BLOCK as u32, record);
         }
         let before = self.newest(value);
@@ -180,14 +177,14 @@ impl Held {
             if value != NONE {
                 self.slots.remove((value & !MIXED) as usize);
             }
-            self.blocks.set(place, block, record);
+            self.blocks.insert(block, record);
         } else if value & MIXED != 0 && value != NONE {
-            self.slots[(value & !MIXED) as usize].newest[from..to].fill(record);
+            self.slots[(value & !MIXED) as usize][from..to].fill(record);
         } else {
             let mut newest = before;
             newest[from..to].fill(record);
-            let slot = self.slots.insert(BlockWrites { block, newest }) as u32;
-            self.blocks.set(place, block, slot | MIXED);
+            let slot = self.slots.insert(newest) as u32;
+            self.blocks.insert(block, slot | MIXED);
         }
         let mut at = from;
         while at < to {
@@ -199,17 +196,10 @@ impl Held {
         }
     }
 
-    /// The place of a block in the table.
+    /// What is held of a block: a record, or with [`MIXED`] a slot.
     #[inline]
-    fn place(&self, block: u64) -> usize {
-        let (slots, records) = (&self.slots, &self.records);
-        self.blocks.place(block, |value| {
-            if value & MIXED != 0 {
-                return slots[(value & !MIXED) as usize].block == block;
-            }
-            let record = &records[value];
-            (record.start / BLOCK..record.end().div_ceil(BLOCK)).contains(&block)
-        })
+    fn value(&self, block: u64) -> u32 {
+        self.blocks.get(&block).copied().unwrap_or(NONE)
     }
 
     /// The newest writes of the sectors of a block with this value.
@@ -217,7 +207,7 @@ impl Held {
         match value {
             _ if value & MIXED == 0 => [value; BLOCK as usize],
             NONE => [NONE; BLOCK as usize],
-            _ => self.slots[(value & !MIXED) as usize].newest,
+            _ => self.slots[(value & !MIXED) as usize],
         }
     }
 
@@ -282,7 +272,7 @@ impl Held {
             return;
         }
         for block in start / BLOCK..end.div_ceil(BLOCK) {
-            let newest = self.newest(self.blocks.value(self.place(block)));
+            let newest = self.newest(self.value(block));
             let (from, to) = within(block, start, end);
             for (place, record) in newest.iter().enumerate().take(to).skip(from) {
                 let (sector, record) =
@@ -338,8 +328,7 @@ impl Held {
     ) -> (u64, bool) {
         let (mut cleared, mut is_held) = (0, false);
         for block in start / BLOCK..end.div_ceil(BLOCK) {
-            let place = self.place(block);
-            let value = self.blocks.value(place);
+            let value = self.value(block);
             if value == NONE {
                 continue;
             }
@@ -350,7 +339,7 @@ impl Held {
                 let record = &self.records[value];
                 if is_void(record, value) {
                     of_window = if record.number > self.sealed { BLOCK } else { 0 };
-                    self.blocks.remove(place);
+                    self.blocks.remove(&block);
                     self.release(value, BLOCK as u32);
                 }
                 self.stale += usize::from(of_window > 0);
@@ -375,7 +364,7 @@ impl Held {
                 }
                 at += length;
             }
-            self.hold(block, place, newest);
+            self.hold(block, newest);
             self.stale += usize::from(of_window > 0);
             cleared += of_window;
             self.release_all(&before, &newest);
@@ -387,18 +376,18 @@ impl Held {
     }
 
     /// Sets what is held of a block, of which something was.
-    fn hold(&mut self, block: u64, place: usize, newest: [u32; BLOCK as usize]) {
-        let value = self.blocks.value(place);
+    fn hold(&mut self, block: u64, newest: [u32; BLOCK as usize]) {
+        let value = self.value(block);
         if newest == [NONE; BLOCK as usize] {
             if value & MIXED != 0 {
                 self.slots.remove((value & !MIXED) as usize);
             }
-            self.blocks.remove(place);
+            self.blocks.remove(&block);
         } else if value & MIXED != 0 {
-            self.slots[(value & !MIXED) as usize].newest = newest;
+            self.slots[(value & !MIXED) as usize] = newest;
         } else if newest != [value; BLOCK as usize] {
-            let slot = self.slots.insert(BlockWrites { block, newest }) as u32;
-            self.blocks.set(place, block, slot | MIXED);
+            let slot = self.slots.insert(newest) as u32;
+            self.blocks.insert(block, slot | MIXED);
         }
     }
 
@@ -415,7 +404,7 @@ impl Held {
         let mut listed = std::mem::take(&mut self.listed);
         listed.sort_unstable();
         listed.dedup();
-        listed.retain(|block| self.blocks.value(self.place(*block)) != NONE);
+        listed.retain(|block| self.value(*block) != NONE);
         self.listed = listed;
     }
 
@@ -434,7 +423,7 @@ impl Held {
         for some in listed.chunks(AHEAD) {
             self.load(some);
             for block in some {
-                let value = self.blocks.value(self.place(*block));
+                let value = self.value(*block);
                 if value & MIXED == 0 {
                     self.seal_run(block * BLOCK, BLOCK as u32, value, parts);
                 } else if value != NONE {
@@ -487,7 +476,7 @@ impl Held {
         let mut sum = 0;
         let mut values = [NONE; AHEAD];
         for (value, block) in values.iter_mut().zip(blocks) {
-            *value = self.blocks.touch(*block);
+            *value = self.value(*block);
         }
         for value in values {
             sum ^= self.records.touch(value);
@@ -499,7 +488,7 @@ impl Held {
     pub fn load_parts(&self, parts: &[HeldPart]) {
         let mut sum = 0;
         for part in parts {
-            sum ^= self.blocks.touch(part.start / BLOCK);
+            sum ^= self.value(part.start / BLOCK);
             sum ^= self.records.touch(part.record);
         }
         std::hint::black_box(sum);

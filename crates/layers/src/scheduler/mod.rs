@@ -21,7 +21,6 @@
 //! Converting and aligning (section 6.3.1) are done by `log_volume` below: [`expand`].
 
 mod batch;
-mod blocks;
 mod cuts;
 mod estimate;
 mod held;

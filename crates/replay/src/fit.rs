@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use block::DeviceInfo;
+use traces::requests::folded;
 use units::{IoOp, IoRequest, RequestSource, SourceError};
 
 use crate::error::ReplayError;
@@ -106,8 +107,7 @@ impl Fit {
             (self.region.length, u64::from(request.length).min(self.region.length));
         let offset = match self.remap {
             Remap::Refuse => request.offset,
-            Remap::Fold if request.offset + u64::from(request.length) <= room => request.offset,
-            Remap::Fold => (request.offset % room).min(room - length),
+            Remap::Fold => folded(request.offset, request.length, room).0,
             Remap::Scale => {
                 let scaled =
                     u128::from(request.offset) * u128::from(room) / u128::from(self.end_bytes);

@@ -32,7 +32,7 @@ use extents::{Extents, Placed};
 use source::{FileRequests, MemoryRequests, Packed, Selected};
 
 pub use recorded::Recorded;
-pub use source::{Folded, Repeated};
+pub use source::{Folded, Repeated, folded};
 
 /// What of an address stays as it is.
 pub const EXTENT_BYTES: u64 = 1 << 20;

@@ -265,10 +265,21 @@ impl RequestSource for FileRequests {
     }
 }
 
-/// Requests whose addresses are taken modulo the capacity of a drive that is too small for them.
-/// One that would begin before the end and stop behind it is moved so that it ends there; one that
-/// is longer than the drive is cut. So different places of a trace become one: more is overwritten,
-/// and more is read again, than in the trace.
+/// First byte and length of a range in so many bytes that have to do for it: taken modulo these. One
+/// that would begin before the end and stop behind it is moved so that it ends there; one that is
+/// longer is cut. So different places of a trace become one: more is overwritten, and more is read
+/// again, than in the trace.
+#[inline]
+#[must_use]
+pub fn folded(offset: u64, length: u32, room: u64) -> (u64, u32) {
+    if offset + u64::from(length) <= room {
+        return (offset, length);
+    }
+    let length = u64::from(length).min(room);
+    ((offset % room).min(room - length), length as u32)
+}
+
+/// Requests whose addresses are [`folded`] onto a drive that is too small for them.
 pub struct Folded {
     source: Box<dyn RequestSource>,
     capacity_bytes: u64,
@@ -295,11 +306,7 @@ impl RequestSource for Folded {
         let count = self.source.fill(buffer)?;
         let capacity = self.capacity_bytes;
         for request in &mut buffer[..count] {
-            if request.offset + u64::from(request.length) > capacity {
-                let length = u64::from(request.length).min(capacity);
-                request.offset = (request.offset % capacity).min(capacity - length);
-                request.length = length as u32;
-            }
+            (request.offset, request.length) = folded(request.offset, request.length, capacity);
         }
         Ok(count)
     }

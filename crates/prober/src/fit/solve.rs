@@ -1,10 +1,10 @@
 //! Least squares over the continuous values: Levenberg and Marquardt's method on the logarithms of
 //! values and throughputs.
 //!
-//! Why not a crate: those with this method want a matrix library of their own, for what are 20
-//! unknowns here, and none does what takes the time, which is to simulate the columns of the
-//! Jacobian side by side and to use one for several steps (Broyden's update).
+//! Why not a crate: none does what takes the time, which is to simulate the columns of the Jacobian
+//! side by side and to use one for several steps (Broyden's update).
 
+use nalgebra::{Cholesky, DMatrix, DVector};
 use ssd::drive::profile::{Detector, FlushRule, Profile};
 use units::Cancelled;
 
@@ -530,7 +530,7 @@ impl Jacobian {
             values[index] += damping * (values[index] + 0.003 * scale) + 1e-9;
         }
         let right: Vec<f64> = self.columns.iter().map(|column| -dot(column, errors)).collect();
-        let step = solve(normal, right);
+        let step = solve(&normal, right);
         let longest = step.iter().fold(0.0, |longest: f64, by| longest.max(by.abs()));
         let shorten = if longest > LONGEST { LONGEST / longest } else { 1.0 };
         step.into_iter().map(|by| by * shorten).collect()
@@ -553,30 +553,16 @@ impl Jacobian {
     }
 }
 
-/// Solves a symmetric positive definite system by Cholesky's method; a pivot that is lost gives 0.
-fn solve(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Vec<f64> {
+/// Solves a symmetric positive definite system by Cholesky's method; what has no influence is 0.
+fn solve(matrix: &[Vec<f64>], right: Vec<f64>) -> Vec<f64> {
+    /// In place of a pivot that is lost: so large that nothing is left of its row.
+    const LOST: f64 = 1e200;
     let count = right.len();
-    for column in 0..count {
-        let done: f64 = (0..column).map(|k| matrix[column][k].powi(2)).sum();
-        let pivot = (matrix[column][column] - done).max(0.0).sqrt();
-        matrix[column][column] = pivot;
-        for row in column + 1..count {
-            let done: f64 = (0..column).map(|k| matrix[row][k] * matrix[column][k]).sum();
-            matrix[row][column] =
-                if pivot > 1e-12 { (matrix[row][column] - done) / pivot } else { 0.0 };
-        }
-    }
-    for row in 0..count {
-        let done: f64 = (0..row).map(|k| matrix[row][k] * right[k]).sum();
-        right[row] =
-            if matrix[row][row] > 1e-12 { (right[row] - done) / matrix[row][row] } else { 0.0 };
-    }
-    for row in (0..count).rev() {
-        let done: f64 = (row + 1..count).map(|k| matrix[k][row] * right[k]).sum();
-        right[row] =
-            if matrix[row][row] > 1e-12 { (right[row] - done) / matrix[row][row] } else { 0.0 };
-    }
-    right
+    let matrix = DMatrix::from_fn(count, count, |row, column| matrix[row][column]);
+    let Some(factors) = Cholesky::new_with_substitute(matrix, LOST) else {
+        return vec![0.0; count];
+    };
+    factors.solve(&DVector::from_vec(right)).data.into()
 }
 
 #[cfg(test)]
@@ -584,9 +570,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_has_no_influence_stays() {
+        let solution = solve(&[vec![0.0, 0.0], vec![0.0, 4.0]], vec![1.0, 8.0]);
+        assert!(solution[0].abs() < 1e-100 && solution[1] == 2.0, "{solution:?}");
+    }
+
+    #[test]
     fn a_symmetric_system_is_solved() {
         let matrix = vec![vec![4.0, 2.0, 0.4], vec![2.0, 5.0, 1.0], vec![0.4, 1.0, 3.0]];
-        let solution = solve(matrix.clone(), vec![1.0, -2.0, 0.5]);
+        let solution = solve(&matrix, vec![1.0, -2.0, 0.5]);
         for (row, right) in matrix.iter().zip([1.0, -2.0, 0.5]) {
             let left: f64 = row.iter().zip(&solution).map(|(a, x)| a * x).sum();
             assert!((left - right).abs() < 1e-12, "{left} {right}");

@@ -52,6 +52,15 @@ class Progress:
     def cancel(self) -> None:
         """Ask the work to stop at its next clean point: it then raises `Cancelled`."""
 
+def parse_bytes(text: str) -> int | None:
+    """Read a size in bytes: `4096`, `4k`, `4KiB` are the same, `4kB` is 4,000."""
+
+def parse_count(text: str) -> int | None:
+    """Read a count: `1M` is 1,000,000, `1Mi` 1,048,576."""
+
+def parse_duration(text: str, unit: float = 1.0) -> float | None:
+    """Read a duration in seconds: `90`, `1.5min`, `200us`; a plain number is of `unit` seconds."""
+
 def registry() -> dict[str, list[dict[str, Any]]]:
     """Every variant that can be named.
 

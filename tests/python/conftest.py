@@ -54,18 +54,19 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(unmount)
 
 
+def _is_traced(item: pytest.Item) -> bool:
+    return item.path.stem.startswith(TRACED)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep the tests of a file together, for what they share, and those with the tracer.
 
     Those come first: they take longest.
     """
 
-    def is_traced(item: pytest.Item) -> bool:
-        return item.path.stem.startswith(TRACED)
-
-    items.sort(key=lambda item: not is_traced(item))
+    items.sort(key=lambda item: not _is_traced(item))
     for item in items:
-        group = "tracer" if is_traced(item) else item.path.stem
+        group = "tracer" if _is_traced(item) else item.path.stem
         item.add_marker(pytest.mark.xdist_group(group))
 
 
@@ -87,15 +88,16 @@ def _in_process(
 
 
 @pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Cli:
     """Runs `flashwright` in a folder of the test's own.
 
-    In a process of its own, unless wrong use is expected.
+    In a process of its own, unless wrong use is expected. Who wants the kernel's tracer holds it
+    until its process ends.
     """
 
     def run(*arguments: str | Path, code: int | None = 0) -> subprocess.CompletedProcess[str]:
         command = [str(argument) for argument in arguments]
-        if code == WRONG_USE:
+        if code == WRONG_USE and not _is_traced(request.node):
             done = _in_process(command, tmp_path, monkeypatch)
         else:
             done = subprocess.run(

@@ -1,6 +1,6 @@
 //! Everything that can be named on the command line, for listings, help and the docs.
 
-use ::registry::{Info, Param, ParamKind, Spec};
+use ::registry::{Info, Param, Spec};
 use placement::{
     BuildError, Context, PLACEMENTS, Placement, PlacementVisitor, VICTIMS, visit_placement,
 };
@@ -16,13 +16,7 @@ fn param_dict<'py>(py: Python<'py>, param: &Param) -> PyResult<Bound<'py, PyDict
     dict.set_item("name", param.name)?;
     dict.set_item("default", param.default)?;
     dict.set_item("help", param.help)?;
-    let accepts = match param.kind {
-        ParamKind::Integer { min, max } => format!("a whole number from {min} to {max}"),
-        ParamKind::Number { min, max } => format!("a number from {min} to {max}"),
-        ParamKind::Text => "text".to_owned(),
-        ParamKind::Choice(words) => format!("one of {}", words.join(", ")),
-    };
-    dict.set_item("accepts", accepts)?;
+    dict.set_item("accepts", param.kind.accepts())?;
     Ok(dict)
 }
 
@@ -105,10 +99,33 @@ fn listing(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(all)
 }
 
-/// Adds the function to the module.
+/// Reads a size in bytes (`4096`, `4k`, `4KiB`; `4kB` is 4,000); None if it is none.
+#[pyfunction]
+fn parse_bytes(text: &str) -> Option<u64> {
+    ::registry::parse_bytes(text)
+}
+
+/// Reads a count (`1M` is 1,000,000, `1Mi` 1,048,576); None if it is none.
+#[pyfunction]
+fn parse_count(text: &str) -> Option<u64> {
+    ::registry::parse_count(text)
+}
+
+/// Reads a duration in seconds (`90`, `1.5min`, `200us`); a plain number is of `unit` seconds. None
+/// if it is none.
+#[pyfunction]
+#[pyo3(signature = (text, unit=1.0))]
+fn parse_duration(text: &str, unit: f64) -> Option<f64> {
+    ::registry::parse_duration(text, unit)
+}
+
+/// Adds the functions to the module.
 ///
 /// # Errors
 /// Whatever Python raises.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(listing, module)?)
+    module.add_function(wrap_pyfunction!(listing, module)?)?;
+    module.add_function(wrap_pyfunction!(parse_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(parse_count, module)?)?;
+    module.add_function(wrap_pyfunction!(parse_duration, module)?)
 }

@@ -20,13 +20,13 @@ pub(crate) const INFO: Info = Info {
     params: &[
         Param {
             name: "bytes",
-            kind: ParamKind::Integer { min: 512, max: 1 << 40 },
+            kind: ParamKind::Bytes { min: 512, max: 1 << 40 },
             default: "1Gi",
             help: "capacity: whole sectors",
         },
         Param {
             name: "sector",
-            kind: ParamKind::Integer { min: 512, max: 65_536 },
+            kind: ParamKind::Bytes { min: 512, max: 65_536 },
             default: "512",
             help: "bytes of a sector: a power of two",
         },

@@ -52,10 +52,10 @@ impl Options {
             match key {
                 _ if key.contains('.') => options.overrides.push(argument.clone()),
                 "state" => value.clone_into(&mut options.state),
-                "offset" => options.offset = registry::parse_integer(value).ok_or_else(bad)?,
-                "region" => options.region = registry::parse_integer(value).ok_or_else(bad)?,
+                "offset" => options.offset = registry::parse_bytes(value).ok_or_else(bad)?,
+                "region" => options.region = registry::parse_bytes(value).ok_or_else(bad)?,
                 "budget" => options.budget_s = registry::parse_number(value).ok_or_else(bad)?,
-                "seed" => options.seed = registry::parse_integer(value).ok_or_else(bad)?,
+                "seed" => options.seed = registry::parse_count(value).ok_or_else(bad)?,
                 "charts" => options.with_charts = value == "yes",
                 _ => {
                     return Err(format!(

@@ -78,7 +78,7 @@ fn options() -> Result<Options, Failed> {
             "--rounds" => options.rounds = value()?.parse()?,
             "--bytes" => {
                 options.bytes =
-                    registry::parse_integer(&value()?).ok_or("--bytes is not a number")?;
+                    registry::parse_bytes(&value()?).ok_or("--bytes is not a number")?;
             }
             "--device" => options.device = Some(value()?),
             "--only" => options.only = value()?,

@@ -2,14 +2,20 @@
 
 use std::fmt;
 
-use crate::{Info, Spec, SpecError};
+use crate::{Info, Spec, SpecError, parse_bytes, parse_count, parse_number};
 
 /// What a parameter may hold. Ranges are inclusive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ParamKind {
-    /// A whole number; `k`, `M`, `G` after it mean 10^3, 10^6, 10^9, and `Ki`, `Mi`, `Gi` the
-    /// powers of two.
+    /// A whole number that is no size: see [`parse_count`].
     Integer {
+        /// Least.
+        min: u64,
+        /// Greatest.
+        max: u64,
+    },
+    /// A size in bytes: see [`parse_bytes`].
+    Bytes {
         /// Least.
         min: u64,
         /// Greatest.
@@ -28,6 +34,22 @@ pub enum ParamKind {
     Choice(&'static [&'static str]),
 }
 
+impl ParamKind {
+    /// What it accepts, in words.
+    #[must_use]
+    pub fn accepts(&self) -> String {
+        match self {
+            Self::Integer { min, max } => format!("a whole number from {min} to {max}"),
+            Self::Bytes { min, max } => {
+                format!("a size from {min} to {max} bytes, such as 4096 or 4Ki")
+            }
+            Self::Number { min, max } => format!("a number from {min} to {max}"),
+            Self::Text => "text".to_owned(),
+            Self::Choice(words) => format!("one of {}", words.join(", ")),
+        }
+    }
+}
+
 /// One parameter of a variant.
 #[derive(Clone, Copy, Debug)]
 pub struct Param {
@@ -44,7 +66,7 @@ pub struct Param {
 /// A checked value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// Of a [`ParamKind::Integer`].
+    /// Of a [`ParamKind::Integer`] or [`ParamKind::Bytes`].
     Integer(u64),
     /// Of a [`ParamKind::Number`].
     Number(f64),
@@ -164,48 +186,23 @@ impl Param {
             right,
         };
         match self.kind {
-            ParamKind::Integer { min, max } => parse_integer(text)
+            ParamKind::Integer { min, max } => parse_count(text)
                 .filter(|v| (min..=max).contains(v))
                 .map(Value::Integer)
-                .ok_or_else(|| bad(format!("a whole number from {min} to {max}"))),
+                .ok_or_else(|| bad(self.kind.accepts())),
+            ParamKind::Bytes { min, max } => parse_bytes(text)
+                .filter(|v| (min..=max).contains(v))
+                .map(Value::Integer)
+                .ok_or_else(|| bad(self.kind.accepts())),
             ParamKind::Number { min, max } => parse_number(text)
                 .filter(|v| (min..=max).contains(v))
                 .map(Value::Number)
-                .ok_or_else(|| bad(format!("a number from {min} to {max}"))),
+                .ok_or_else(|| bad(self.kind.accepts())),
             ParamKind::Text => Ok(Value::Text(text.to_owned())),
             ParamKind::Choice(words) if words.contains(&text) => Ok(Value::Text(text.to_owned())),
-            ParamKind::Choice(words) => Err(bad(format!("one of {}", words.join(", ")))),
+            ParamKind::Choice(_) => Err(bad(self.kind.accepts())),
         }
     }
-}
-
-/// A whole number as a user writes it: `4096`, `1_000`, `4Ki`, `2M`; see [`ParamKind::Integer`].
-#[must_use]
-pub fn parse_integer(text: &str) -> Option<u64> {
-    const UNITS: [(&str, u64); 6] = [
-        ("Ki", 1 << 10),
-        ("Mi", 1 << 20),
-        ("Gi", 1 << 30),
-        ("k", 1_000),
-        ("M", 1_000_000),
-        ("G", 1_000_000_000),
-    ];
-    for (suffix, unit) in UNITS {
-        if let Some(digits) = text.strip_suffix(suffix) {
-            return digits.trim().parse::<u64>().ok()?.checked_mul(unit);
-        }
-    }
-    text.replace('_', "").parse().ok()
-}
-
-/// A finite number as a user writes it: `0.07`, `7%`; see [`ParamKind::Number`].
-#[must_use]
-pub fn parse_number(text: &str) -> Option<f64> {
-    let value = match text.strip_suffix('%') {
-        Some(percent) => percent.trim().parse::<f64>().ok()? / 100.0,
-        None => text.parse().ok()?,
-    };
-    value.is_finite().then_some(value)
 }
 
 #[cfg(test)]

@@ -6,9 +6,11 @@
 //! is an error that lists the known ones.
 
 mod args;
+mod quantity;
 mod spec;
 
-pub use args::{Args, Param, ParamKind, Value, parse_integer, parse_number};
+pub use args::{Args, Param, ParamKind, Value};
+pub use quantity::{parse_bytes, parse_count, parse_duration, parse_number};
 pub use spec::{Spec, SpecError};
 
 /// What is known of one variant.

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from flashwright._core import InputError, RunError
-from flashwright.cli.options import Number, over_provisionings_option, takes
+from flashwright.cli.options import Duration, over_provisionings_option, takes
 from flashwright.cli.output import Json, Output, say
 from flashwright.runs import command_line
 from flashwright.sweeps.grid import Device
@@ -27,7 +27,7 @@ once.
 @over_provisionings_option("0.07,0.15,0.28,0.5")
 @click.option(
     "--seconds",
-    type=Number(1),
+    type=Duration(least=1),
     default=60.0,
     show_default=True,
     metavar="S",

@@ -13,7 +13,7 @@ import click
 
 from flashwright._core import InputError
 from flashwright.cli.flow_options import FlowOptions
-from flashwright.cli.options import Count, Number, Overrides, at_most_one, option
+from flashwright.cli.options import Count, Duration, Number, Overrides, at_most_one, option
 from flashwright.cli.output import Output, print_table, say
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class DriveOptions(Overrides):
     think_time_us: float = option(
         "Microseconds between the end of a request and the next in its place.",
         "--think-time",
-        type=Number(0),
+        type=Duration(1e-6),
         default=0.0,
         metavar="US",
     )
@@ -67,7 +67,7 @@ class DriveOptions(Overrides):
     most_seconds: float | None = option(
         "Stop after so much simulated time.",
         "--seconds",
-        type=Number(0, min_open=True),
+        type=Duration(least_open=True),
         metavar="S",
     )
     warm_up_requests: int = option(

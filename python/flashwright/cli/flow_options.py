@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flashwright._core import InputError
-from flashwright.cli.options import Number, option
+from flashwright.cli.options import Duration, option
 from flashwright.cli.target_options import RegionText
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MOST_PRIORITY = 255
 _KINDS: dict[str, click.ParamType[Any]] = {
     "depth": click.IntRange(1, 65_535),
-    "think-time": Number(0),
+    "think-time": Duration(1e-6),
     "priority": click.IntRange(0, MOST_PRIORITY),
     "region": RegionText(),
 }

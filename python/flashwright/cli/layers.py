@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flashwright._core import InputError, RunError
-from flashwright.cli.options import Number, TraceReading, option, takes
+from flashwright.cli.options import Duration, TraceReading, option, takes
 from flashwright.cli.output import Output, print_table, say
 from flashwright.cli.target_options import TargetOptions
 from flashwright.cli.trace_options import DEFAULT, ONE_BY_ONE, TraceOptions
@@ -53,7 +53,7 @@ class Layering:
     )
     checkpoint_every: float | None = option(
         "Let a checkpoint of the database end each so many seconds of the trace.",
-        type=Number(0, min_open=True),
+        type=Duration(least_open=True),
         metavar="S",
     )
     checkpoints: str | None = option(

@@ -7,9 +7,11 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from flashwright import _core
 
 if TYPE_CHECKING:
     from flashwright.sources import Reading
@@ -105,24 +107,43 @@ class Fraction(click.ParamType[float]):
 
 
 class Size(click.ParamType[int]):
-    """A size in bytes: `4096`, `4k`, `16KiB`, `2G`."""
+    """A size in bytes: `4096`, `4k`, `16KiB`, `2G`; `4kB` is 4,000."""
 
     name = "BYTES"
-    _units: ClassVar[dict[str, int]] = {"": 1} | {
-        f"{letter}{end}": 1024**power
-        for power, letter in enumerate("kmg", 1)
-        for end in ("", "i", "ib")
-    }
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Read the size: at least 1 byte; k, M and G are powers of two."""
-        if isinstance(value, int):
-            return value
-        match = re.fullmatch(r"(\d+)\s*([a-zA-Z]*)", str(value).strip())
-        unit = self._units.get(match[2].lower()) if match else None
-        if match is None or unit is None or int(match[1]) == 0:
-            self.fail(f"{value!r} is not a size in bytes: write 4096 or 4k", param, ctx)
-        return int(match[1]) * unit
+        """Read the size: at least 1 byte."""
+        found = value if isinstance(value, int) else _core.parse_bytes(str(value))
+        if not found:
+            self.fail(f"{value!r} is not a size in bytes: write 4096, 4k or 4KiB", param, ctx)
+        return found
+
+
+class Duration(click.ParamType[float]):
+    """A duration: a number of a unit, or with one of its own, as in `90s`, `1.5min`, `200us`."""
+
+    name = "DURATION"
+
+    def __init__(self, unit: float = 1.0, *, least: float = 0.0, least_open: bool = False) -> None:
+        """Of `unit` seconds each, and from `least` of these on, or above it."""
+        self._unit, self._least, self._open = unit, least, least_open
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Read the duration, in units."""
+        found: float | None
+        try:
+            found = float(value)
+        except ValueError:
+            seconds = _core.parse_duration(str(value))
+            found = None if seconds is None else seconds / self._unit
+        if found is None or not math.isfinite(found):
+            self.fail(f"{value!r} is not a duration: write 90, 90s or 1.5min", param, ctx)
+        if found < self._least or (self._open and found == self._least):
+            above = "above" if self._open else "at least"
+            self.fail(f"{value!r} is too short: it has to be {above} {self._least:g}", param, ctx)
+        return found
 
 
 class Number(click.FloatRange):
@@ -142,25 +163,13 @@ class Count(click.ParamType[int]):
     """A count: `4096`, `10k`, `1M`, `64Ki`."""
 
     name = "N"
-    _units = {  # noqa: RUF012
-        "": 1,
-        "k": 10**3,
-        "m": 10**6,
-        "g": 10**9,
-        "ki": 2**10,
-        "mi": 2**20,
-        "gi": 2**30,
-    }
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Read the count: a whole number; k, M, G are thousands, Ki, Mi, Gi powers of two."""
-        if isinstance(value, int):
-            return value
-        match = re.fullmatch(r"(\d+)\s*([a-zA-Z]*)", str(value).strip())
-        unit = self._units.get(match[2].lower()) if match else None
-        if match is None or unit is None or int(match[1]) * unit >= 2**63:
+        found = value if isinstance(value, int) else _core.parse_count(str(value))
+        if found is None or found >= 2**63:
             self.fail(f"{value!r} is not a count: write 4096, 10k or 1M", param, ctx)
-        return int(match[1]) * unit
+        return found
 
 
 class WritesPerDay(click.ParamType["float | str"]):

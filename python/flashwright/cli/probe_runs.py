@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flashwright._core import InputError, RunError
-from flashwright.cli.options import Number, option
+from flashwright.cli.options import Duration, option
 from flashwright.cli.output import Output, print_table, say
 from flashwright.cli.progress import StoppedError
 from flashwright.cli.target_options import TargetOptions
@@ -45,7 +45,7 @@ class ProbeOptions:
     )
     minutes: float | None = option(
         "Device time of all experiments together.  [default: of the set]",
-        type=Number(0, min_open=True),
+        type=Duration(60, least_open=True),
         metavar="M",
     )
     effort: int = option(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flashwright._core import InputError, RunError
-from flashwright.cli.options import Number, Size, takes
+from flashwright.cli.options import Duration, Size, takes
 from flashwright.cli.output import Json, Output, print_table, say
 from flashwright.runs import command_line
 
@@ -51,7 +51,7 @@ def default_folder() -> Path:
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.option(
     "--seconds",
-    type=Number(0, min_open=True),
+    type=Duration(least_open=True),
     metavar="S",
     help="Stop after so long.  [default: Ctrl-C stops]",
 )

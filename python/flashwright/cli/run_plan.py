@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flashwright._core import InputError
-from flashwright.cli.options import Count, Number, Size, option
+from flashwright.cli.options import Count, Duration, Number, Size, option
 from flashwright.cli.run_recorded import RecordOptions, volume_of
 
 if TYPE_CHECKING:
@@ -69,19 +69,19 @@ class BenchOptions:
         "Which share each transaction has.  [default: the workload's first]", metavar="NAME"
     )
     duration: float | None = option(
-        "Seconds that are measured.", type=Number(0, min_open=True), metavar="S"
+        "Seconds that are measured.", type=Duration(least_open=True), metavar="S"
     )
     transactions: int | None = option("End after so many from each client.", type=Count())
     warm_up: float | None = option(
-        "Seconds before them that are left out.  [default: 0]", type=Number(0), metavar="S"
+        "Seconds before them that are left out.  [default: 0]", type=Duration(), metavar="S"
     )
     think_time: float = option(
-        "Mean seconds between a client's transactions.", type=Number(0), default=0.0, metavar="S"
+        "Mean seconds between a client's transactions.", type=Duration(), default=0.0, metavar="S"
     )
     window_seconds: float = option(
         "Length of a window of the figures over time.",
         "--window",
-        type=Number(0.1),
+        type=Duration(least=0.1),
         default=1.0,
         metavar="S",
     )
@@ -111,7 +111,7 @@ class BenchOptions:
     checkpoint_seconds: float | None = option(
         "Ask for a full checkpoint so often; the database makes none by itself.",
         "--checkpoint",
-        type=Number(0.1),
+        type=Duration(least=0.1),
         metavar="S",
     )
     full_page_writes: str | None = option(

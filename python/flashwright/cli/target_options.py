@@ -5,41 +5,16 @@ Which part of it, what may be done to it, how it is at first.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from flashwright.cli.options import Number, Overrides, option
+from flashwright import _core
+from flashwright.cli.options import Number, Overrides, Size, option
 
 if TYPE_CHECKING:
     from flashwright.probing.targets import Region, Target
-
-_UNITS = {
-    "": 1,
-    **{unit: 1000**power for power, unit in enumerate("kmgt", 1)},
-    **{f"{unit}i": 1024**power for power, unit in enumerate("kmgt", 1)},
-}
-
-
-def _size(text: str) -> int | None:
-    """Read bytes: k, M, G, T are thousands, Ki, Mi, Gi, Ti powers of two. None if it is no size."""
-    match = re.fullmatch(r"(\d+)\s*([kmgt]i?|)b?", text.strip().lower())
-    return int(match[1]) * _UNITS[match[2]] if match else None
-
-
-class ByteSize(click.ParamType["int"]):
-    """A size of a file in bytes: `1Gi`, `500M`."""
-
-    name = "BYTES"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Read the size: at least 1 byte."""
-        found = value if isinstance(value, int) else _size(str(value))
-        if not found:
-            self.fail(f"{value!r} is not a size in bytes: write 1Gi or 500M", param, ctx)
-        return found
 
 
 class RegionText(click.ParamType["tuple[int, int]"]):
@@ -57,7 +32,7 @@ class RegionText(click.ParamType["tuple[int, int]"]):
         if isinstance(value, tuple):
             return value
         first, plus, second = str(value).partition("+")
-        offset, length = (_size(text) for text in ((first, second) if plus else ("0", first)))
+        offset, length = map(_core.parse_bytes, (first, second) if plus else ("0", first))
         if offset is None or not length:
             self.fail(
                 f"{value!r} is not a region: write 1Gi, or 512Mi+1Gi for the 1 GiB behind the "
@@ -90,7 +65,7 @@ class TargetOptions(Overrides):
     )
     create: int | None = option(
         "First make DEVICE a file of this size, filled with data, if it does not exist.",
-        type=ByteSize(),
+        type=Size(),
     )
     polled: bool = option(
         "Ask a real device for completions instead of waiting for its interrupts, if the kernel "

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flashwright.cli.options import Count, Number, at_most_one, option
+from flashwright.cli.options import Count, Duration, Number, at_most_one, option
 
 if TYPE_CHECKING:
     from flashwright.probing.targets import Region
@@ -46,11 +46,11 @@ class TraceOptions:
         default="refuse",
     )
     skip: float = option(
-        "Begin so many seconds into the trace.", type=Number(0), default=0.0, metavar="S"
+        "Begin so many seconds into the trace.", type=Duration(), default=0.0, metavar="S"
     )
     seconds: float | None = option(
         "Play so many seconds of the trace.  [default: all]",
-        type=Number(0, min_open=True),
+        type=Duration(least_open=True),
         metavar="S",
     )
     limit: int | None = option("Play at most so many requests.", type=Count())

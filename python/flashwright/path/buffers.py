@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from flashwright import _core
 from flashwright._core import InputError
 from flashwright._text import size
 from flashwright.workloads.session import BenchPlan
@@ -13,17 +14,6 @@ from .base import Axis, Level, Study, numbers
 
 MIB = 1 << 20
 _DEFAULT_BYTES = (MIB, 4 * MIB, 16 * MIB, 64 * MIB)
-_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-
-
-def _bytes_of(text: str) -> float | None:
-    plain = text.strip().lower().removesuffix("b").removesuffix("i")
-    digits = plain.rstrip("kmg")
-    return (
-        int(digits) * _UNITS[plain[len(digits) :]]
-        if digits.isdigit() and plain[len(digits) :] in _UNITS
-        else None
-    )
 
 
 def _level(buffer_bytes: int) -> Level:
@@ -42,7 +32,7 @@ def _levels(plan: BenchPlan, given: Sequence[str]) -> list[Level]:
             "1M,4M,16M names sizes"
         )
     found = (
-        numbers("buffers", given, _bytes_of, "a size in bytes, such as 4M")
+        numbers("buffers", given, _core.parse_bytes, "a size in bytes, such as 4M")
         if given
         else _DEFAULT_BYTES
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from flashwright import _core
 from flashwright._core import InputError
 
 from . import tatp, tpcb, tpcc, ycsb
@@ -21,7 +22,6 @@ WORKLOADS: dict[str, Workload] = {
 }
 
 _SPEC = re.compile(r"([a-z0-9_-]+)(?:\((.*)\))?")
-_UNITS = {"": 1, "k": 10**3, "M": 10**6, "Ki": 2**10, "Mi": 2**20}
 
 
 def find(spec: str) -> tuple[Workload, dict[str, int]]:
@@ -43,13 +43,13 @@ def find(spec: str) -> tuple[Workload, dict[str, int]]:
     workload, given = WORKLOADS[match[1]], dict[str, int]()
     for part in filter(None, (match[2] or "").split(",")):
         name, _, value = part.partition("=")
-        number = re.fullmatch(r"(\d+)(k|M|Ki|Mi|)", value.strip())
+        number = _core.parse_count(value)
         if number is None:
             raise InputError(
                 f"workload `{spec}`: {part.strip()} has to be parameter=number, such as "
                 f"{_example(workload)}"
             )
-        given[name.strip()] = int(number[1]) * _UNITS[number[2]]
+        given[name.strip()] = number
     return workload, given
 
 

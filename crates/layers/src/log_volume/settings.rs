@@ -1,6 +1,6 @@
 //! What can be set.
 
-use registry::{Args, Param, ParamKind, Spec, SpecError, parse_integer};
+use registry::{Args, Param, ParamKind, Spec, SpecError, parse_bytes};
 
 use units::Nanos;
 
@@ -12,7 +12,7 @@ use crate::{Facts, LayerError};
 pub(super) const PARAMS: &[Param] = &[
     Param {
         name: "page",
-        kind: ParamKind::Integer { min: 512, max: 65_536 },
+        kind: ParamKind::Bytes { min: 512, max: 65_536 },
         default: "4Ki",
         help: "bytes that are mapped as one; a power of two",
     },
@@ -179,10 +179,9 @@ impl VolumeSettings {
 }
 
 fn size(key: &'static str, text: &str, least: u64, most: u64) -> Result<u64, SpecError> {
-    let right = || {
-        format!("a whole number from {least} to {most}, or one of the words that its help names")
-    };
-    parse_integer(text)
+    let right =
+        || format!("a size from {least} to {most} bytes, or one of the words that its help names");
+    parse_bytes(text)
         .filter(|bytes| (least..=most).contains(bytes))
         .ok_or_else(|| bad(key, text, &right()))
 }

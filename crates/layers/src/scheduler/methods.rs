@@ -1,6 +1,6 @@
 //! What of the scheduler's techniques is combined (SCHEDULER table 7.2), and its limits.
 
-use registry::{Args, Spec, SpecError, parse_integer};
+use registry::{Args, Spec, SpecError, parse_bytes};
 use units::Nanos;
 
 use super::INFO;
@@ -185,11 +185,8 @@ fn estimate(methods: Methods, args: &Args, facts: &Facts) -> Result<Estimate, Sp
         return Ok(Estimate::of_writes(&facts.random_write));
     }
     let log = Spec::parse(args.text("log"))?;
-    let given = log
-        .given
-        .iter()
-        .find(|(key, _)| key == "align")
-        .and_then(|(_, value)| parse_integer(value));
+    let given =
+        log.given.iter().find(|(key, _)| key == "align").and_then(|(_, value)| parse_bytes(value));
     let gathered = given
         .and_then(|bytes| u32::try_from(bytes).ok())
         .filter(|bytes| *bytes > 0)
@@ -205,7 +202,7 @@ fn estimate(methods: Methods, args: &Args, facts: &Facts) -> Result<Estimate, Sp
 fn buffer(args: &Args) -> Result<Option<u64>, SpecError> {
     match args.text("buffer") {
         "off" => Ok(None),
-        text => parse_integer(text).filter(|bytes| *bytes > 0).map(Some).ok_or_else(|| {
+        text => parse_bytes(text).filter(|bytes| *bytes > 0).map(Some).ok_or_else(|| {
             bad("buffer", text, "a number of bytes of at least 1, such as 64Mi, nor `off`")
         }),
     }

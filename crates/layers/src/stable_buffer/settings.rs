@@ -1,6 +1,6 @@
 //! The parameters of the layer, and what they mean together with what is known of the device.
 
-use registry::{Args, Param, ParamKind, parse_integer, parse_number};
+use registry::{Args, Param, ParamKind, parse_bytes, parse_number};
 
 use super::NAME;
 use super::disk::{HEADER_BYTES, HeaderPlace};
@@ -26,7 +26,7 @@ pub const PARAMS: &[Param] = &[
     ),
     Param {
         name: "page",
-        kind: ParamKind::Integer { min: 512, max: 1 << 20 },
+        kind: ParamKind::Bytes { min: 512, max: 1 << 20 },
         default: "4Ki",
         help: "bytes of a page",
     },
@@ -195,7 +195,7 @@ fn bytes(args: &Args, name: &'static str, known: Option<u64>) -> Result<Option<u
     if given == "auto" {
         return Ok(known);
     }
-    let value = parse_integer(given.strip_suffix('B').unwrap_or(given)).filter(|&value| value > 0);
+    let value = parse_bytes(given).filter(|&value| value > 0);
     value.map(Some).ok_or_else(|| {
         refused(format!("{name}={given} is no number of bytes, such as 4Mi, and not auto"))
     })

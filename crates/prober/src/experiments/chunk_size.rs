@@ -36,7 +36,7 @@ pub(super) const ENTRY: Experiment = Experiment {
         source: "PARALLELISM 4.2, program 1(I), figure 2",
         params: &[Param {
             name: "most",
-            kind: ParamKind::Integer { min: 4096, max: 1 << 18 },
+            kind: ParamKind::Bytes { min: 4096, max: 1 << 18 },
             default: "64Ki",
             help: "largest chunk looked for, in bytes (M of the program)",
         }],

@@ -44,7 +44,7 @@ pub(super) const ENTRY: Experiment = Experiment {
             },
             Param {
                 name: "most",
-                kind: ParamKind::Integer { min: 0, max: 1 << 53 },
+                kind: ParamKind::Bytes { min: 0, max: 1 << 53 },
                 default: "0",
                 help: "bytes of random writes at most; 0 for those of the region",
             },

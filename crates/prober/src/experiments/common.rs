@@ -51,7 +51,7 @@ impl Purse {
 /// The parameter that says how long requests are.
 pub const SIZE: Param = Param {
     name: "size",
-    kind: ParamKind::Integer { min: 512, max: 1 << 30 },
+    kind: ParamKind::Bytes { min: 512, max: 1 << 30 },
     default: "4Ki",
     help: "bytes of a request",
 };
@@ -59,7 +59,7 @@ pub const SIZE: Param = Param {
 /// The parameter that says which part of the region an experiment writes.
 pub const AREA: Param = Param {
     name: "area",
-    kind: ParamKind::Integer { min: 0, max: 1 << 53 },
+    kind: ParamKind::Bytes { min: 0, max: 1 << 53 },
     default: "1Gi",
     help: "bytes of the region that are used at most, from its start; 0 for all. It is written in \
            order first, as far as time allows",

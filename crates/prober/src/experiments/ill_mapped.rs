@@ -29,7 +29,7 @@ pub(super) const ENTRY: Experiment = Experiment {
             },
             Param {
                 name: "chunk",
-                kind: ParamKind::Integer { min: 0, max: 1 << 40 },
+                kind: ParamKind::Bytes { min: 0, max: 1 << 40 },
                 default: "0",
                 help: "bytes that lie in one domain before the next follows; 0 for what \
                        `chunk_size` found",

@@ -1,7 +1,7 @@
 //! Lists in parameters: numbers, orders of addresses, shares; and what can be said of them before
 //! anything is measured.
 
-use registry::{Args, Info, SpecError, Value, parse_integer, parse_number};
+use registry::{Args, Info, SpecError, Value, parse_bytes, parse_count, parse_number};
 
 /// Bytes of the smallest sector of any drive.
 const LEAST_SECTOR: u64 = 512;
@@ -101,8 +101,8 @@ fn bad(name: &'static str, key: &str, value: &str, right: String) -> SpecError {
 ///
 /// # Errors
 /// What is wrong, in words.
-fn numbers(text: &str) -> Result<Vec<u64>, String> {
-    let number = |text: &str| match parse_integer(text.trim()) {
+fn numbers(text: &str, parse: fn(&str) -> Option<u64>) -> Result<Vec<u64>, String> {
+    let number = |text: &str| match parse(text.trim()) {
         None => Err(format!("`{}` is no whole number", text.trim())),
         Some(0) => Err("0 is not allowed".to_owned()),
         Some(number) => Ok(number),
@@ -141,7 +141,8 @@ pub fn chosen(
     let List { some, doublings, multiple_of, .. } =
         LISTS.iter().find(|list| list.key == key).expect("it is one of the lists");
     let listed = if text == "auto" { auto.unwrap_or(text) } else { text };
-    let found = numbers(listed).and_then(|found| {
+    let parse = if *multiple_of > 1 { parse_bytes } else { parse_count };
+    let found = numbers(listed, parse).and_then(|found| {
         match found.iter().find(|number| !number.is_multiple_of(*multiple_of)) {
             Some(odd) => Err(format!("{odd} is not a multiple of {multiple_of}")),
             None => Ok(found),
@@ -215,10 +216,14 @@ mod tests {
 
     #[test]
     fn lists_are_read() {
-        assert_eq!(numbers("4Ki+64Ki").unwrap(), [4096, 65_536]);
-        assert_eq!(numbers("512..4Ki").unwrap(), [512, 1024, 2048, 4096]);
-        assert_eq!(numbers("8+1..4+2").unwrap(), [1, 2, 4, 8]);
-        assert!(["", "0", "4..1", "x", "1..", "0..4"].iter().all(|text| numbers(text).is_err()));
+        assert_eq!(numbers("4Ki+64k", parse_bytes).unwrap(), [4096, 65_536]);
+        assert_eq!(numbers("512..4Ki", parse_bytes).unwrap(), [512, 1024, 2048, 4096]);
+        assert_eq!(numbers("8+1..4+2", parse_count).unwrap(), [1, 2, 4, 8]);
+        assert!(
+            ["", "0", "4..1", "x", "1..", "0..4"]
+                .iter()
+                .all(|text| numbers(text, parse_count).is_err())
+        );
         assert_eq!(accesses("a", "random + sequential", "").unwrap(), ["sequential", "random"]);
         assert_eq!(shares("a", "mixes", "0+50%").unwrap(), [0.0, 0.5]);
     }

@@ -43,7 +43,7 @@ pub(super) const ENTRY: Experiment = Experiment {
             },
             Param {
                 name: "spot",
-                kind: ParamKind::Integer { min: 4096, max: 1 << 30 },
+                kind: ParamKind::Bytes { min: 4096, max: 1 << 30 },
                 default: "256Ki",
                 help: "bytes of a spot: less than an erase block, more than a write buffer holds \
                        together",

@@ -62,7 +62,7 @@ const CELL_US: Param = Param {
 };
 
 const fn bytes(name: &'static str, help: &'static str) -> Param {
-    Param { name, kind: ParamKind::Integer { min: 0, max: 1 << 53 }, default: "0", help }
+    Param { name, kind: ParamKind::Bytes { min: 0, max: 1 << 53 }, default: "0", help }
 }
 
 fn body(

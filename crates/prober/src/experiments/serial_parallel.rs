@@ -29,7 +29,7 @@ pub(super) const ENTRY: Experiment = Experiment {
             writes::RANGE,
             Param {
                 name: "area",
-                kind: ParamKind::Integer { min: 0, max: 1 << 53 },
+                kind: ParamKind::Bytes { min: 0, max: 1 << 53 },
                 default: "0",
                 help: "bytes of each area; 0 for a quarter of the focused area, or 1Mi",
             },

@@ -41,7 +41,7 @@ pub(super) const ENTRY: Experiment = Experiment {
             },
             Param {
                 name: "space",
-                kind: ParamKind::Integer { min: 0, max: 1 << 53 },
+                kind: ParamKind::Bytes { min: 0, max: 1 << 53 },
                 default: "1Gi",
                 help: "bytes that each reader has for itself at most; 0 for as many as there are",
             },

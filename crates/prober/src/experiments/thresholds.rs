@@ -35,13 +35,13 @@ pub(super) const ENTRY: Experiment = Experiment {
         params: &[
             Param {
                 name: "page",
-                kind: ParamKind::Integer { min: 512, max: 1 << 20 },
+                kind: ParamKind::Bytes { min: 512, max: 1 << 20 },
                 default: "4Ki",
                 help: "bytes of a database page",
             },
             Param {
                 name: "most",
-                kind: ParamKind::Integer { min: 4096, max: 16 << 20 },
+                kind: ParamKind::Bytes { min: 4096, max: 16 << 20 },
                 default: "512Ki",
                 help: "bytes of a request at most",
             },

@@ -38,7 +38,7 @@ pub(super) const ENTRY: Experiment = Experiment {
             },
             Param {
                 name: "most",
-                kind: ParamKind::Integer { min: 1 << 16, max: 1 << 40 },
+                kind: ParamKind::Bytes { min: 1 << 16, max: 1 << 40 },
                 default: "256Mi",
                 help: "bytes of a burst at most",
             },

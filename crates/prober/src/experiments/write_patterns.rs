@@ -27,7 +27,7 @@ pub(super) const ENTRY: Experiment = Experiment {
             writes::RANGE,
             Param {
                 name: "area",
-                kind: ParamKind::Integer { min: 0, max: 1 << 53 },
+                kind: ParamKind::Bytes { min: 0, max: 1 << 53 },
                 default: "8Mi",
                 help: "bytes of the focused area; 0 for the one that `focused` found, or 8Mi",
             },

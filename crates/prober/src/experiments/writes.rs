@@ -27,7 +27,7 @@ pub(super) const fn size_param(default: &'static str) -> Param {
 /// The parameter of those experiments that work on a part of the region.
 pub(super) const RANGE: Param = Param {
     name: "range",
-    kind: ParamKind::Integer { min: 0, max: 1 << 53 },
+    kind: ParamKind::Bytes { min: 0, max: 1 << 53 },
     default: "0",
     help: "bytes from the start of the region that are written; 0 for as many as a quarter of the \
            time fills",

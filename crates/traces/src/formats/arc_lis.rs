@@ -25,7 +25,7 @@ pub(super) const FORMAT: Format = Format {
             },
             Param {
                 name: "unit_bytes",
-                kind: ParamKind::Integer { min: 1, max: 1 << 20 },
+                kind: ParamKind::Bytes { min: 1, max: 1 << 20 },
                 default: "512",
                 help: "bytes of a block, the unit of start and blocks",
             },

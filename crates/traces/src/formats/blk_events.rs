@@ -34,7 +34,7 @@ pub(super) const PARAMS: &[Param] = &[
     },
     Param {
         name: "start",
-        kind: ParamKind::Integer { min: 0, max: u64::MAX },
+        kind: ParamKind::Bytes { min: 0, max: u64::MAX },
         default: "0",
         help: "bytes of the disk before the partition that was traced, whose offsets then count \
                from its own begin",

@@ -17,7 +17,7 @@ pub(super) const FORMAT: Format = Format {
         source: "",
         params: &[Param {
             name: "page_size",
-            kind: ParamKind::Integer { min: 1, max: 1 << 30 },
+            kind: ParamKind::Bytes { min: 1, max: 1 << 30 },
             default: "4096",
             help: "bytes of a page",
         }],

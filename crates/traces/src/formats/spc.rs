@@ -19,7 +19,7 @@ pub(super) const FORMAT: Format = Format {
                  (Financial, WebSearch)",
         params: &[Param {
             name: "lba_bytes",
-            kind: ParamKind::Integer { min: 1, max: 1 << 20 },
+            kind: ParamKind::Bytes { min: 1, max: 1 << 20 },
             default: "512",
             help: "bytes of a logical block, the unit of LBA",
         }],

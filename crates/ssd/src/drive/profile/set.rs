@@ -1,5 +1,6 @@
 //! Overrides: single keys of a profile set from the command line.
 
+use registry::{parse_bytes, parse_count};
 use toml::{Table, Value};
 
 use super::error::in_plain_words;
@@ -30,7 +31,7 @@ impl Profile {
             value: value.to_owned(),
             right: right.to_owned(),
         };
-        *old = like(old, value.trim()).map_err(bad)?;
+        *old = like(old, key, value.trim()).map_err(bad)?;
         // What is left for serde to refuse: words of an enum that do not exist, and numbers beyond
         // 32 bits.
         let mut changed: Self = tree.try_into().map_err(|error: toml::de::Error| {
@@ -116,15 +117,18 @@ fn find<'a>(tree: &'a mut Table, key: &str, place: &str) -> Result<&'a mut Value
 }
 
 /// The text as a value of the same type as the old one; what would be right if it is not one.
-fn like(old: &Value, text: &str) -> Result<Value, &'static str> {
+fn like(old: &Value, key: &str, text: &str) -> Result<Value, &'static str> {
     const WHOLE: &str = "must be a whole number of 0 or more, such as 32 or 16Mi";
+    const BYTES: &str = "must be a size in bytes, such as 4096 or 16Mi";
     const NUMBERS: &str = "must be numbers, such as [25,900]";
     match old {
         Value::String(_) => Ok(Value::String(text.trim_matches('"').to_owned())),
-        Value::Integer(_) => registry::parse_integer(text)
-            .and_then(|v| i64::try_from(v).ok())
-            .map(Value::Integer)
-            .ok_or(WHOLE),
+        Value::Integer(_) => {
+            let (parse, right): (fn(&str) -> _, _) =
+                if key.ends_with("bytes") { (parse_bytes, BYTES) } else { (parse_count, WHOLE) };
+            let value = parse(text).and_then(|value| i64::try_from(value).ok());
+            value.map(Value::Integer).ok_or(right)
+        }
         Value::Float(_) => registry::parse_number(text)
             .map(Value::Float)
             .ok_or("must be a number, such as 2.5 or 7%"),

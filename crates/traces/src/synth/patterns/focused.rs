@@ -14,7 +14,7 @@ pub(super) const ENTRY: Entry = Entry {
         params: params![
             Param {
                 name: "area",
-                kind: ParamKind::Integer { min: 1, max: 1 << 53 },
+                kind: ParamKind::Bytes { min: 1, max: 1 << 53 },
                 default: "8Mi",
                 help: "bytes, a multiple of `align`"
             },

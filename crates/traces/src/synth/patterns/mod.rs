@@ -51,7 +51,7 @@ pub const SECTOR_BYTES: u32 = 512;
 const MOST_BYTES: u64 = 1 << 53;
 
 const fn bytes(name: &'static str, default: &'static str, help: &'static str) -> Param {
-    Param { name, kind: ParamKind::Integer { min: 0, max: MOST_BYTES }, default, help }
+    Param { name, kind: ParamKind::Bytes { min: 0, max: MOST_BYTES }, default, help }
 }
 
 const fn count(name: &'static str, min: u64, default: &'static str, help: &'static str) -> Param {
@@ -66,7 +66,7 @@ const READS: Param = Param {
 };
 const SIZE: Param = Param {
     name: "size",
-    kind: ParamKind::Integer { min: 1, max: 1 << 31 },
+    kind: ParamKind::Bytes { min: 1, max: 1 << 31 },
     default: "4Ki",
     help: "bytes of a request, whole sectors",
 };

@@ -20,7 +20,7 @@ pub(super) const ENTRY: Entry = Entry {
             },
             Param {
                 name: "gap",
-                kind: ParamKind::Integer { min: 0, max: 1 << 53 },
+                kind: ParamKind::Bytes { min: 0, max: 1 << 53 },
                 default: "0",
                 help: "bytes between the end of a request and the start of the next in address, a \
                        multiple of `align`",

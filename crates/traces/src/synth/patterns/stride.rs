@@ -14,7 +14,7 @@ pub(super) const ENTRY: Entry = Entry {
         source: "PARALLELISM section 3.2; uFLIP (CIDR 2009): order",
         params: params![Param {
             name: "distance",
-            kind: ParamKind::Integer { min: 1, max: 1 << 53 },
+            kind: ParamKind::Bytes { min: 1, max: 1 << 53 },
             default: "64Ki",
             help: "bytes from the start of a request to that of the next, a multiple of `align`",
         }],

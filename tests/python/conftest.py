@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -16,6 +18,7 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from browsing import FLAGS
+from flashwright.recording.tracefs import LOCK
 from support import Cli, find_program
 
 WRONG_USE = 2
@@ -68,6 +71,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         group = "tracer" if _is_traced(item) else item.path.stem
         item.add_marker(pytest.mark.xdist_group(group))
+
+
+@pytest.fixture(autouse=True)
+def _tracer_is_free(request: pytest.FixtureRequest) -> None:
+    """Wait for what a test before left behind: on a busy machine a recording ends late."""
+    if not _is_traced(request.node) or not LOCK.exists():
+        return
+    deadline = time.monotonic() + 60
+    with LOCK.open("rb") as lock:
+        while time.monotonic() < deadline:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(0.05)
+            else:
+                return
 
 
 def _in_process(

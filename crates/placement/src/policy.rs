@@ -63,6 +63,9 @@ pub trait Placement: Send {
     /// asked.
     const CHOOSES_VICTIMS: bool = false;
 
+    /// Whether it has open erase blocks closed early ([`Placement::stream_to_close`]).
+    const CLOSES_EARLY: bool = false;
+
     /// How many streams there may be at most.
     fn streams(&self) -> usize;
 
@@ -98,9 +101,10 @@ pub trait Placement: Send {
         let _ = (death, device);
     }
 
-    /// A stream whose open erase block is to be closed though it is not full, as nothing more shall
-    /// be written there: asked before a cleaning until there is none, but only once between two
-    /// writes of the host. Each plane closes its own before the next cleaning there.
+    /// For policies with [`Placement::CLOSES_EARLY`]: a stream whose open erase block is to be closed
+    /// though it is not full, as nothing more shall be written there. Asked before a cleaning until
+    /// there is none, but only once between two writes of the host. Each plane closes its own before
+    /// the next cleaning there.
     fn stream_to_close(&mut self, device: &Device) -> Option<StreamId> {
         let _ = device;
         None

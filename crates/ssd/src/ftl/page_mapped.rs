@@ -382,6 +382,9 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
     /// cleaning gains. What it wants is done in each lane before the next cleaning there: one that
     /// is under way may need the room.
     pub fn stream_to_close(&mut self, lane: u32) -> Option<StreamId> {
+        if !P::CLOSES_EARLY {
+            return None;
+        }
         if self.asked_at != Some(self.device.clock) {
             self.asked_at = Some(self.device.clock);
             while let Some(stream) = self.placement.stream_to_close(&self.device) {
@@ -415,7 +418,9 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
 
     /// The erase block that was to be closed is closed.
     fn close_no_more(&mut self, place: usize) {
-        if let Some(to_close) = self.to_close.get_mut(place) {
+        if P::CLOSES_EARLY
+            && let Some(to_close) = self.to_close.get_mut(place)
+        {
             *to_close = false;
         }
     }

@@ -55,6 +55,7 @@ impl Placement for Watcher {
     const PER_STREAM: bool = false;
     const USES_PREVIOUS: bool = false;
     const WATCHES_DEATHS: bool = true;
+    const CLOSES_EARLY: bool = true;
     const CHOOSES_VICTIMS: bool = true;
 
     fn streams(&self) -> usize {
@@ -312,6 +313,7 @@ impl Closer {
 impl Placement for Closer {
     const PER_STREAM: bool = false;
     const USES_PREVIOUS: bool = false;
+    const CLOSES_EARLY: bool = true;
 
     fn streams(&self) -> usize {
         2

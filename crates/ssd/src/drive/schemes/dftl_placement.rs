@@ -75,6 +75,7 @@ impl<P: Placement> Placement for WithTranslation<P> {
     const PER_STREAM: bool = P::PER_STREAM;
     const USES_PREVIOUS: bool = P::USES_PREVIOUS;
     const WATCHES_DEATHS: bool = P::WATCHES_DEATHS;
+    const CLOSES_EARLY: bool = P::CLOSES_EARLY;
 
     fn streams(&self) -> usize {
         self.policy.streams() + 1

@@ -126,10 +126,10 @@ fn simulated_device(
 /// holds data; or "destroy_data", which is refused only if it is in use. Data is looked for in the
 /// region of `region_bytes` (to the device's end if left out) at `region_offset`: nothing else may
 /// be written then. `polled` asks for completions instead of waiting for interrupts, where the
-/// kernel allows it; the model says if not. With `data` writes bring bytes and reads give them back;
-/// otherwise the device is only measured. At most `queue_depth` requests, 1 ... 4096, of at most
-/// `most_bytes`, up to 64 MiB, are outstanding. Progress counts bytes in which data was looked for.
-/// Raises InputError, Cancelled.
+/// kernel allows it; the model says if not. With `data` writes bring bytes and reads give them
+/// back; otherwise the device is only measured. At most `queue_depth` requests, 1 ... 4096, of at
+/// most `most_bytes`, up to 64 MiB, are outstanding. Progress counts bytes in which data was looked
+/// for. Raises InputError, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (
     spec, *, access="read_only", polled=false, queue_depth=256, most_bytes=1 << 20, region_offset=0,

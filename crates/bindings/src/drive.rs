@@ -294,26 +294,27 @@ fn run(
 
 /// Plays requests on a simulated drive.
 ///
-/// `profile` is the TOML of a device profile. Each of `flows` is a dict with `requests` and, if they
-/// are to differ, `pace` ("closed"), `depth` (1), `think_us` (0), `priority` (0 ... 255, 0), `offset`
-/// (0) and `length` (to the end), in bytes. With the pace "closed", `depth` requests are outstanding,
-/// each followed `think_us` microseconds after its end by the next; with "open", they are sent at
-/// their own times, however late the drive is. Of requests that wait for room in the host's queue
-/// those of the highest priority go first. A flow touches only its `length` bytes from `offset` on.
-/// One that is `beside` others ends with the last of those that are not.
-/// `state` is the drive before the first request: "fresh" (erased), "loaded" (erased but for
-/// the pages that the requests touch, which were written once, in order), "filled" (each page
-/// written once, in order), or "aged" (filled, then `overwrites` times its pages written at
-/// random); getting there takes no virtual time. A run ends with the flows, after `most_requests`,
-/// or at `most_seconds` of virtual time; the first `warm_up_requests` are left out of every figure
-/// but wear, event_hash and timeline. `timeline_spans` is how much of the dies' work is written
-/// down; `audit` checks the drive's tables at the end. Progress counts requests.
+/// `profile` is the TOML of a device profile. Each of `flows` is a dict with `requests` and, if
+/// they are to differ, `pace` ("closed"), `depth` (1), `think_us` (0), `priority` (0 ... 255, 0),
+/// `offset` (0) and `length` (to the end), in bytes. With the pace "closed", `depth` requests are
+/// outstanding, each followed `think_us` microseconds after its end by the next; with "open", they
+/// are sent at their own times, however late the drive is. Of requests that wait for room in the
+/// host's queue those of the highest priority go first. A flow touches only its `length` bytes from
+/// `offset` on. One that is `beside` others ends with the last of those that are not. `state` is
+/// the drive before the first request: "fresh" (erased), "loaded" (erased but for the pages that
+/// the requests touch, which were written once, in order), "filled" (each page written once, in
+/// order), or "aged" (filled, then `overwrites` times its pages written at random); getting there
+/// takes no virtual time. A run ends with the flows, after `most_requests`, or at `most_seconds` of
+/// virtual time; the first `warm_up_requests` are left out of every figure but wear, event_hash and
+/// timeline. `timeline_spans` is how much of the dies' work is written down; `audit` checks the
+/// drive's tables at the end. Progress counts requests.
 ///
 /// Returns a dict: figures by name, flows, tables of arrays, and timeline (Chrome trace events as
 /// JSON, or None). Raises InputError, RunError, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (
-    profile, flows, *, state="filled", overwrites=2.0, seed=1, most_requests=None, most_seconds=None,
+    profile, flows, *, state="filled", overwrites=2.0, seed=1, most_requests=None,
+    most_seconds=None,
     warm_up_requests=0, timeline_spans=0, audit=false, progress=None
 ))]
 #[allow(

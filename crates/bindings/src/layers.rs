@@ -351,17 +351,18 @@ fn ending_of(data: &str) -> PyResult<Ending> {
 /// one begins, which layers are always told by a signal. With `drain` layers write back what they
 /// hold at the end, after what is measured of requests. With `data`, of a device that holds data,
 /// the stack is formatted there, writes carry bytes, and reads are checked; the run then ends
-/// "drained" (written back and flushed) or "killed" (whatever layers still hold is dropped), and the
-/// stack is opened again, recovers, and all data is checked against what that ending may lose.
-/// Counters are sampled every
-/// `sample_every_ns` of the device's time, or less often if that is too many.
+/// "drained" (written back and flushed) or "killed" (whatever layers still hold is dropped), and
+/// the stack is opened again, recovers, and all data is checked against what that ending may lose.
+/// Counters are sampled every `sample_every_ns` of the device's time, or less often if that is too
+/// many.
 ///
 /// Gives the figures of `replay` and `layers`: capacity_bytes (above), below (what the device was
 /// sent by operation: requests, bytes, latency_ns, a sum), busy_ns (how long the device had
 /// something to do, with `reads` and with `changes`, all else: what overlaps counts once), flash
 /// (what its flash did: page_bytes, page_reads, page_programs, erases; None if nobody can tell),
 /// computing_seconds (time of this machine's processor in the layers), drain_seconds, counters (one
-/// dict a layer), kept (with `data`: ending, sectors, newest, recovery_seconds), and `tables.samples`. Raises InputError before the first request.
+/// dict a layer), kept (with `data`: ending, sectors, newest, recovery_seconds), and
+/// `tables.samples`. Raises InputError before the first request.
 #[pyfunction]
 #[pyo3(signature = (
     device, trace, stack, *, facts=None, seed=1, pace="closed", factor=1.0, depth=1, waiting=false,

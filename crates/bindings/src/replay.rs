@@ -194,10 +194,10 @@ pub fn remap_of(remap: &str) -> PyResult<Remap> {
 /// `depth` outstanding, with `waiting` not before the trace's interval divided by `factor` has
 /// passed since the request before was sent. `remap` says what becomes of addresses that the region
 /// does not have: "refuse", "fold" or "scale". With `keep_going` a request that fails is only
-/// counted. Each flow of `beside`, as `simulate_drive` has them, is played beside the trace until it
-/// ends; where requests wait for room on the device, those of the highest priority go first, of the
-/// trace `priority`. `record_to` is the Parquet file of a trace of what the device was sent, as told by a
-/// layer above it.
+/// counted. Each flow of `beside`, as `simulate_drive` has them, is played beside the trace until
+/// it ends; where requests wait for room on the device, those of the highest priority go first, of
+/// the trace `priority`. `record_to` is the Parquet file of a trace of what the device was sent, as
+/// told by a layer above it.
 ///
 /// Gives the figures with `tables`. A replay that is stopped or fails gives what it measured:
 /// `ended` is "cancelled" or "failed", with `error`. Raises InputError before the first request.

@@ -69,9 +69,9 @@ pub fn campaign(
     Ok(tally)
 }
 
-/// Episodes in each of which one command fails: every one that the device is sent, and every one that
-/// a layer sends to the layer below it, once alone and once with all that follow; until an episode
-/// ends before the command would come. How many commands failed.
+/// Episodes in each of which one command fails: every one that the device is sent, and every one
+/// that a layer sends to the layer below it, once alone and once with all that follow; until an
+/// episode ends before the command would come. How many commands failed.
 ///
 /// # Errors
 /// The first [`Fault`].

@@ -38,8 +38,8 @@ impl HasFailed {
 }
 
 impl Failing {
-    /// A layer over what has these limits. Where the number in the plan is odd, the command that fails
-    /// goes on all the same and takes effect.
+    /// A layer over what has these limits. Where the number in the plan is odd, the command that
+    /// fails goes on all the same and takes effect.
     #[must_use]
     pub fn new(plan: ErrorPlan, limits: Limits) -> (Self, HasFailed) {
         let left = AtomicU64::new(plan.at);

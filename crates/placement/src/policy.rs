@@ -101,10 +101,10 @@ pub trait Placement: Send {
         let _ = (death, device);
     }
 
-    /// For policies with [`Placement::CLOSES_EARLY`]: a stream whose open erase block is to be closed
-    /// though it is not full, as nothing more shall be written there. Asked before a cleaning until
-    /// there is none, but only once between two writes of the host. Each plane closes its own before
-    /// the next cleaning there.
+    /// For policies with [`Placement::CLOSES_EARLY`]: a stream whose open erase block is to be
+    /// closed though it is not full, as nothing more shall be written there. Asked before a
+    /// cleaning until there is none, but only once between two writes of the host. Each plane
+    /// closes its own before the next cleaning there.
     fn stream_to_close(&mut self, device: &Device) -> Option<StreamId> {
         let _ = device;
         None

@@ -9,8 +9,9 @@
 //! | counts | `Ki` `Mi` `Gi` `Ti`: `1Mi` | 1,024 |
 //! | durations | `ns` `us` `ms` `s` `min` `h` `d` | |
 //!
-//! Bytes are as fio and dd have them. Upper and lower case are the same, a unit may stand apart from
-//! its number, and digits may be grouped by `_`. A fraction has to give a whole number: `1.5Ki`.
+//! Bytes are as fio and dd have them. Upper and lower case are the same, a unit may stand apart
+//! from its number, and digits may be grouped by `_`. A fraction has to give a whole number:
+//! `1.5Ki`.
 
 /// A number that is written with digits, and what follows it.
 fn split(text: &str) -> Option<(u128, u32, String)> {

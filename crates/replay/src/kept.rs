@@ -157,8 +157,8 @@ impl Kept {
     }
 }
 
-/// A command under way: its sectors, the version that it writes, and of a read what it must bring at
-/// least.
+/// A command under way: its sectors, the version that it writes, and of a read what it must bring
+/// at least.
 #[derive(Debug)]
 struct UnderWay {
     op: IoOp,
@@ -169,8 +169,8 @@ struct UnderWay {
     least: Vec<u32>,
 }
 
-/// A device that holds data, for whoever sends commands without: it gives writes bytes that tell the
-/// sector and the number of the write, and judges what reads bring.
+/// A device that holds data, for whoever sends commands without: it gives writes bytes that tell
+/// the sector and the number of the write, and judges what reads bring.
 pub struct Keeping<D> {
     device: D,
     info: DeviceInfo,

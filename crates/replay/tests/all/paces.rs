@@ -100,7 +100,8 @@ proptest! {
             &Progress::default(),
         );
         prop_assert_eq!(done.measured.elapsed, count.div_ceil(u64::from(depth)) * takes);
-        prop_assert_eq!(u64::from(done.measured.timekeeping.most_outstanding), count.min(u64::from(depth)));
+        let most = u64::from(done.measured.timekeeping.most_outstanding);
+        prop_assert_eq!(most, count.min(u64::from(depth)));
     }
 }
 

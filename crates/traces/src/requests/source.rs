@@ -265,10 +265,10 @@ impl RequestSource for FileRequests {
     }
 }
 
-/// First byte and length of a range in so many bytes that have to do for it: taken modulo these. One
-/// that would begin before the end and stop behind it is moved so that it ends there; one that is
-/// longer is cut. So different places of a trace become one: more is overwritten, and more is read
-/// again, than in the trace.
+/// First byte and length of a range in so many bytes that have to do for it: taken modulo these.
+/// One that would begin before the end and stop behind it is moved so that it ends there; one that
+/// is longer is cut. So different places of a trace become one: more is overwritten, and more is
+/// read again, than in the trace.
 #[inline]
 #[must_use]
 pub fn folded(offset: u64, length: u32, room: u64) -> (u64, u32) {

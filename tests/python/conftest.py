@@ -61,10 +61,11 @@ def _is_traced(item: pytest.Item) -> bool:
     return item.path.stem.startswith(TRACED)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep the tests of a file together, for what they share, and those with the tracer.
 
-    Those come first: they take longest.
+    Those come first: they take longest. First of all hooks: xdist looks at the groups in its own.
     """
 
     items.sort(key=lambda item: not _is_traced(item))

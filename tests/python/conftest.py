@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
+from xdist.scheduler import LoadScopeScheduling
 
 from browsing import FLAGS
 from flashwright.recording.tracefs import LOCK
@@ -61,17 +62,17 @@ def _is_traced(item: pytest.Item) -> bool:
     return item.path.stem.startswith(TRACED)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests of a file together, for what they share, and those with the tracer.
+class Grouped(LoadScopeScheduling):  # type: ignore[misc]
+    """Keeps the tests of a file together, for what they share, and all that use the tracer."""
 
-    Those come first: they take longest. First of all hooks: xdist looks at the groups in its own.
-    """
+    def _split_scope(self, nodeid: str) -> str:
+        file = Path(nodeid.partition("::")[0]).stem
+        return "tracer" if file.startswith(TRACED) else file
 
-    items.sort(key=lambda item: not _is_traced(item))
-    for item in items:
-        group = "tracer" if _is_traced(item) else item.path.stem
-        item.add_marker(pytest.mark.xdist_group(group))
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Grouped:
+    """Who hands out tests to processes."""
+    return Grouped(config, log)
 
 
 @pytest.fixture(autouse=True)

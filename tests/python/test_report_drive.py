@@ -5,12 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from playwright.sync_api import Browser
 
 from browsing import check_report
 from flashwright.devices import caveats, steadiness
-from flashwright.reports.drive_figures import tail
+from flashwright.reports import drive
+from flashwright.reports.drive_figures import over_time_line, tail
+from flashwright.runs import Run
 from support import Cli
 
 A16 = ["--device", "a16", "--set", "media.erase_blocks_per_plane=64", "--state", "aged"]
@@ -29,6 +34,51 @@ COMMANDS = {
         "replication-table-2",
     ],
 }
+
+
+@pytest.fixture
+def commits(tmp_path: Path) -> Path:
+    """A trace of pages written at random, with a flush after every eighth, as a database has."""
+    random = np.random.default_rng(11)
+    rows = [
+        (number, "flush", 0, 0)
+        if number % 9 == 8
+        else (number, "write", int(random.integers(8192)) * 4096, 4096)
+        for number in range(9000)
+    ]
+    times, ops, offsets, lengths = zip(*rows, strict=True)
+    path = tmp_path / "commits.parquet"
+    table = {"time_ns": times, "op": ops, "offset": offsets, "length": lengths}
+    pq.write_table(pa.table(table), path)
+    return path
+
+
+X25E = ["--device", "intel-x25e", "--set", "media.erase_blocks_per_plane=64", "--state", "aged"]
+
+
+def test_flushes_have_a_cause_and_a_line_of_their_own(
+    browser: Browser, cli: Cli, commits: Path
+) -> None:
+    cli("simulate", commits, *X25E, "--out", "run")
+    run = Run.read(commits.parent / "run")
+    flush = run.result["delays"]["flush"]
+    assert flush["flush"]["share_of_latency"] > 0.5
+    assert flush["queue"]["share_of_latency"] < 0.1
+    assert run.result["delays"]["write"]["flush"]["delayed"] == 0
+    over_time = run.tables["over_time"].to_pydict()
+    sums = sum(
+        mean * number
+        for mean, number in zip(over_time["mean_flush_ns"], over_time["flushes"], strict=True)
+        if number
+    )
+    latency = run.result["latency_ns"]["flush"]
+    assert sums / latency["count"] == pytest.approx(latency["mean"])
+    page = drive.page(run)
+    figures = {figure.id: figure for figure in page.figures()}
+    assert [line["name"] for line in figures["latency-time"].data] == ["write", "flush"]
+    assert "buffer to flash" in [bar["name"] for bar in figures["delays"].data]
+    assert "a flush takes" in page.headline
+    check_report(browser, commits.parent / "run" / "report.html", least_plots=3)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -60,6 +110,14 @@ def test_a_latency_curve_has_all_ends_and_few_points() -> None:
     assert ys[-1] == pytest.approx(1 / len(values))
     assert len(xs) < 3000
     assert ys == sorted(ys, reverse=True)
+
+
+def test_a_value_between_gaps_is_drawn() -> None:
+    columns = {"seconds": [1.0, 2.0, 3.0, 4.0], "ns": [None, 5.0, None, float("nan")]}
+    line = over_time_line("flush", columns, "ns", "@c3", 1.0)
+    assert (line["y"], line["mode"]) == ([None, 5.0, None, None], "lines+markers")
+    columns["ns"] = [None, 5.0, 6.0, None]
+    assert over_time_line("flush", columns, "ns", "@c3", 1.0)["mode"] == "lines"
 
 
 def test_steadiness_is_told_from_drift_noise_and_too_little() -> None:

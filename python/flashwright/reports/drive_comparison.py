@@ -125,17 +125,17 @@ def headline(rows: Sequence[dict[str, Any]]) -> str:
         if worst["iops"]:
             told += f": {significant(best['iops'] / worst['iops'])} times as many"
     told += "."
-    tails_of = [(op, row) for op in ("read", "write") for row in done if op in row["latency_ns"]]
-    for op in ("read", "write"):
+    tails_of = [(op, row) for op in words.TIMED for row in done if op in row["latency_ns"]]
+    for op in words.TIMED:
         of = sorted(
             (row for other, row in tails_of if other == op),
             key=lambda row: row["latency_ns"][op]["p99"],
         )
         if len(of) > 1:
             told += (
-                f" 99 % of the {op}s take less than {short_time(of[0]['latency_ns'][op]['p99'])} "
-                f"on {of[0]['drive']}, {short_time(of[-1]['latency_ns'][op]['p99'])} on "
-                f"{of[-1]['drive']}."
+                f" 99 % of the {words.PLURALS[op]} take less than "
+                f"{short_time(of[0]['latency_ns'][op]['p99'])} on {of[0]['drive']}, "
+                f"{short_time(of[-1]['latency_ns'][op]['p99'])} on {of[-1]['drive']}."
             )
     return told
 
@@ -180,11 +180,10 @@ def _sections(run: Run, workload: str, key: str, prefix: str) -> list[Section]:
     latency = [
         figure
         for op in operations
-        if op in ("read", "write", "flush")
-        # A flush is a queue all its time.
+        if op in words.TIMED
         for figure in (
             _tail(run, workload, op, f"{key}-{op}", colours),
-            None if op == "flush" else _delays(rows, op, f"{key}-{op}-delays"),
+            _delays(rows, op, f"{key}-{op}-delays"),
         )
     ]
     amount = [
@@ -222,9 +221,12 @@ def _tail(run: Run, workload: str, op: str, key: str, colours: Colours) -> Figur
     if not data:
         return None
     reading = (
-        f"The further left and the steeper, the better. One line a drive, all {op}s of its run."
+        f"The further left and the steeper, the better. One line a drive, all "
+        f"{words.PLURALS[op]} of its run."
     )
-    return Figure(f"{key}-latency", f"Latency of {op}s", reading, data, tail_axes(least), 480)
+    return Figure(
+        f"{key}-latency", f"Latency of {words.PLURALS[op]}", reading, data, tail_axes(least), 480
+    )
 
 
 def _delays(rows: Sequence[dict[str, Any]], op: str, key: str) -> Figure | None:
@@ -236,7 +238,11 @@ def _delays(rows: Sequence[dict[str, Any]], op: str, key: str) -> Figure | None:
     reading = "Shares of the mean latency, which stands below the name."
     if op == "read" or all("read" not in row["latency_ns"] for row in rows):
         reading += f" {words.DELAYS_EXPLAINED}"
-    return Figure(key, f"What {op}s wait for", reading, data, layout, height) if data else None
+    return (
+        Figure(key, f"What {words.PLURALS[op]} wait for", reading, data, layout, height)
+        if data
+        else None
+    )
 
 
 def _iops(rows: Sequence[dict[str, Any]], key: str, colours: Colours) -> Figure:

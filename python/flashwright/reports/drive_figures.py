@@ -24,6 +24,7 @@ DELAY_COLOURS = {
     "erase": "@c6",
     "service": "@c2",
     "buffer": "@c4",
+    "flush": "@c5",
 }
 CAUSE_COLOURS = {
     "host": "@c2",
@@ -220,12 +221,18 @@ def over_time_line(
         None if value is None or not math.isfinite(value) else value * scale
         for value in columns[key]
     ]
+    around = [None, *values, None]
+    # Of a value between gaps a line draws nothing: flushes, say, that come now and then.
+    is_alone = any(
+        value is not None and before is None and after is None
+        for before, value, after in zip(around, values, around[2:], strict=False)
+    )
     return {
         "type": "scatter",
-        "mode": "lines+markers" if len(values) < 3 else "lines",
+        "mode": "lines+markers" if is_alone else "lines",
         "name": name,
         "x": list(columns["seconds"]),
         "y": values,
         "line": {"color": colour, "width": 1.8},
-        "marker": {"color": colour, "size": 7},
+        "marker": {"color": colour, "size": 7 if len(values) < 3 else 3},
     }

@@ -133,6 +133,30 @@ def bars(
     return data, layout
 
 
+LEFT_OUT = " The last window is left out: the end cuts it short."
+
+
+class Windows:
+    """Windows of time of a chart, of which the end of a run may have cut the last one short.
+
+    Rates go by each window's own length. A last window of less than a fifth of the others' says
+    little, and is not drawn; `note` says so.
+    """
+
+    LEAST = 0.2
+
+    def __init__(self, starts_s: Iterable[float], lengths_s: Iterable[float]) -> None:
+        lengths = dict(zip(starts_s, lengths_s, strict=True))
+        last = max(lengths, default=0.0)
+        is_short = len(lengths) > 1 and lengths[last] < self.LEAST * max(lengths.values())
+        self._left_out = last if is_short else None
+        self.note = LEFT_OUT if is_short else ""
+
+    def is_drawn(self, start_s: float) -> bool:
+        """Tell whether the window that starts then is drawn."""
+        return start_s != self._left_out
+
+
 def axes(x: Mapping[str, Any], y: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     """Give a layout with two axes."""
     return {"xaxis": dict(x), "yaxis": dict(y), **more}

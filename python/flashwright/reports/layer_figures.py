@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from flashwright._core import registry
 from flashwright._text import count, size, span
 from flashwright.reports.drive_figures import tail, tail_axes, tail_line
-from flashwright.reports.figures import Colours, axes, bars, log_axis, title
+from flashwright.reports.figures import Colours, Windows, axes, bars, log_axis, title
 from flashwright.reports.page import Figure
 from flashwright.runs import Run
 
@@ -111,7 +111,7 @@ def over_time(run: Run, drive: str, key: str, colours: Colours) -> Figure | None
     """Draw requests a second over the run, a line for each stack."""
     if "windows" not in run.tables:
         return None
-    data = []
+    data, note = [], ""
     table = run.tables["windows"].filter(pc.field("drive") == drive)
     for stack in dict.fromkeys(table["stack"].to_pylist()):
         columns = (
@@ -119,17 +119,20 @@ def over_time(run: Run, drive: str, key: str, colours: Colours) -> Figure | None
             .select(["start_s", "seconds", "requests"])
             .to_pydict()
         )
+        windows = Windows(columns["start_s"], columns["seconds"])
+        note = note or windows.note
         rates: dict[float, float] = {}
         for start, each, requests in zip(
             columns["start_s"], columns["seconds"], columns["requests"], strict=True
         ):
-            rates[start] = rates.get(start, 0.0) + requests / each
+            if windows.is_drawn(start):
+                rates[start] = rates.get(start, 0.0) + requests / each
         data.append(_line(stack, list(rates), list(rates.values()), stack, colours))
     if not data:
         return None
     reading = (
         "Requests that ended, above the layers: where a line falls, the layers or the drive are "
-        "busy with themselves."
+        f"busy with themselves.{note}"
     )
     values = [value for line in data for value in line["y"]]
     layout = axes(title(_SECONDS), log_axis("requests a second", values))

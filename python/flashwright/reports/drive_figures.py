@@ -17,7 +17,7 @@ Columns = Mapping[str, Sequence[Any]]
 OPERATION_COLOURS = {"read": "@c0", "write": "@c1", "trim": "@c2", "flush": "@c3"}
 DELAY_COLOURS = {
     "queue": "@c7",
-    "channel": "@c9",
+    "channel": "@c11",
     "die_busy": "@c0",
     "cleaning": "@c1",
     "wear_levelling": "@c3",
@@ -214,7 +214,7 @@ def whole_ticks(values: Sequence[int]) -> dict[str, Any]:
 
 
 def over_time_line(
-    name: str, columns: Columns, key: str, colour: str, scale: float = 1.0
+    name: str, columns: Columns, key: str, colour: str, scale: float = 1.0, dash: str = "solid"
 ) -> dict[str, Any]:
     """Give a column of the table over time as a line; gaps where there is no value."""
     values = [
@@ -233,6 +233,6 @@ def over_time_line(
         "name": name,
         "x": list(columns["seconds"]),
         "y": values,
-        "line": {"color": colour, "width": 1.8},
+        "line": {"color": colour, "width": 1.8, "dash": dash},
         "marker": {"color": colour, "size": 7 if len(values) < 3 else 3},
     }

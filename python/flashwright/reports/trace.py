@@ -136,7 +136,8 @@ def _picture(columns: Columns | None, figures: dict[str, Any], *, timeless: bool
             ],
             "zmin": 0,
             "zmax": math.log10(max(most, 2)),
-            "colorscale": [[0, "@c9"], [0.25, "@c0"], [0.6, "@c5"], [1, "@c6"]],
+            # In order of lightness, whatever colours one sees.
+            "colorscale": "Cividis",
             "showscale": True,
             "hoverongaps": False,
             "colorbar": {

@@ -195,6 +195,7 @@ def test_run_folder_has_tables_profile_and_timeline(cli: Cli, tmp_path: Path) ->
     result = json.loads((folder / "result.json").read_text())
     assert set(result["tables"]) == {
         "latency_histogram",
+        "latency_over_time",
         "delay_histogram",
         "over_time",
         "dies",

@@ -136,6 +136,10 @@ def test_the_run_folder_holds_what_was_measured(cli: Cli, trace: Path, tmp_path:
     assert windows["bytes"].sum() == 490 * 4096
     ends = windows["start_s"] + windows["seconds"]
     assert ends.max() == pytest.approx(result["seconds"]), "the last window ends with the replay"
+    cells = pl.read_parquet(tmp_path / "run" / "latency_over_time.parquet")
+    counted = dict(cells.group_by("op").agg(pl.col("count").sum()).iter_rows())
+    assert counted == result["requests"]
+    assert (cells["start_s"] + cells["seconds"]).max() == pytest.approx(result["seconds"])
     classes = pl.read_parquet(tmp_path / "run" / "latency.parquet")
     for op, count in result["requests"].items():
         of_op = classes.filter((pl.col("of") == "latency") & (pl.col("op") == op))

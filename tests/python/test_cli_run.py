@@ -78,6 +78,8 @@ def test_every_workload_runs_on_sqlite(name: str, cli: Cli, tmp_path: Path, plac
     windows = pl.read_parquet(tmp_path / "out" / "windows.parquet")
     responses = pl.read_parquet(tmp_path / "out" / "responses.parquet")
     assert windows["count"].sum() == responses["count"].sum() == result["transactions"]
+    cells = pl.read_parquet(tmp_path / "out" / "latency_over_time.parquet")
+    assert cells["count"].sum() == result["transactions"]
     for kind in result["kinds"].values():
         if kind["count"]:
             assert (

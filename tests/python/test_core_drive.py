@@ -115,7 +115,14 @@ def test_a_run_says_all_that_it_promises(profile: str) -> None:
 def test_tables_agree_with_the_figures(profile: str) -> None:
     found = run(profile, "io:random(reads=0.5,requests=20000)", state="aged")
     tables = found["tables"]
-    assert list(tables) == ["latency_histogram", "delay_histogram", "over_time", "dies", "wear"]
+    assert list(tables) == [
+        "latency_histogram",
+        "latency_over_time",
+        "delay_histogram",
+        "over_time",
+        "dies",
+        "wear",
+    ]
     for table in tables.values():
         assert len({len(column) for column in table.values()}) == 1
     histogram = tables["latency_histogram"]
@@ -125,6 +132,12 @@ def test_tables_agree_with_the_figures(profile: str) -> None:
         assert float(histogram["value_ns"][is_op].max()) == pytest.approx(
             found["latency_ns"][op]["max"], rel=2e-3
         )
+    cells = tables["latency_over_time"]
+    for op in ("read", "write"):
+        is_op = np.array(cells["op"]) == op
+        assert cells["count"][is_op].sum() == found["latency_ns"][op]["count"]
+        assert cells["to_ns"][is_op].max() >= found["latency_ns"][op]["max"]
+    assert (cells["start_s"] + cells["seconds"]).max() == pytest.approx(found["simulated_seconds"])
     delays = tables["delay_histogram"]
     is_cleaning = (np.array(delays["op"]) == "write") & (np.array(delays["delay"]) == "cleaning")
     assert delays["count"][is_cleaning].sum() == found["delays"]["write"]["cleaning"]["delayed"]

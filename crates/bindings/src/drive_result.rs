@@ -1,7 +1,7 @@
 //! The result of a run on the simulated drive, as Python has it.
 
 use numpy::IntoPyArray as _;
-use player::FlowFigures;
+use player::{FlowFigures, LatencyCell, LatencyMap};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use ssd::counting::erase_histogram;
@@ -217,6 +217,28 @@ fn timeline(outcome: &Outcome) -> PyResult<Option<String>> {
     String::from_utf8(json).map(Some).map_err(errors::run_error)
 }
 
+/// Latencies over time, in ticks of which so many are a second: the cells that hold something.
+pub fn latency_map<'py>(
+    py: Python<'py>,
+    map: &LatencyMap,
+    elapsed: u64,
+    ticks: u64,
+) -> PyResult<Bound<'py, PyDict>> {
+    let cells: Vec<LatencyCell> = map.cells(elapsed).collect();
+    let seconds = |time: u64| time as f64 / ticks as f64;
+    table(
+        py,
+        [
+            ("start_s", array(py, cells.iter().map(|cell| seconds(cell.start)))),
+            ("seconds", array(py, cells.iter().map(|cell| seconds(cell.length)))),
+            ("op", texts(py, cells.iter().map(|cell| cell.op.name()))?),
+            ("from_ns", array(py, cells.iter().map(|cell| cell.from))),
+            ("to_ns", array(py, cells.iter().map(|cell| cell.to))),
+            ("count", array(py, cells.iter().map(|cell| cell.requests))),
+        ],
+    )
+}
+
 /// A table: its columns as a dict of arrays.
 fn table<'py>(
     py: Python<'py>,
@@ -260,6 +282,11 @@ fn tables<'py>(
         py,
         [
             ("latency_histogram", latency_table(py, outcome)?.into_any()),
+            (
+                "latency_over_time",
+                latency_map(py, &outcome.latency_map, outcome.elapsed, PICOS_PER_SECOND)?
+                    .into_any(),
+            ),
             ("delay_histogram", delay_table(py, outcome)?.into_any()),
             ("over_time", over_time_table(py, &outcome.windows)?.into_any()),
             ("dies", die_table(py, settings, outcome)?.into_any()),

@@ -17,7 +17,7 @@ use units::{IoOp, Nanos};
 
 use crate::devices::Device;
 use crate::drive::{self, GivenFlow};
-use crate::drive_result::{ToldFlow, flow_dicts};
+use crate::drive_result::{ToldFlow, flow_dicts, latency_map};
 use crate::errors;
 use crate::progress::{self, Progress};
 use crate::traces::{source_dicts, trace_error};
@@ -340,6 +340,8 @@ pub fn figures<'py>(
     let tables = PyDict::new(py);
     tables.set_item("windows", windows(py, measured)?)?;
     tables.set_item("latency", classes(py, measured)?)?;
+    let map = latency_map(py, &measured.latency_map, measured.elapsed, 1_000_000_000)?;
+    tables.set_item("latency_over_time", map)?;
     dict.set_item("tables", tables)?;
     Ok(dict)
 }

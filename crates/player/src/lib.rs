@@ -7,6 +7,7 @@
 mod ahead;
 mod figures;
 mod flows;
+mod latency_map;
 mod lookahead;
 mod pace;
 mod play;
@@ -14,6 +15,7 @@ mod play;
 pub use ahead::{Ahead, Next, ReadAhead};
 pub use figures::FlowFigures;
 pub use flows::{Flow, Flows, Turn};
+pub use latency_map::{LatencyCell, LatencyMap};
 pub use lookahead::{Lookahead, Shifted};
 pub use pace::{Pace, scaled};
 pub use play::{Ended, Listener, Sending, Stopped, Timekeeping, play};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use block::BlockError;
 use hdrhistogram::Histogram;
-use player::{Ended, FlowFigures, Timekeeping};
+use player::{Ended, FlowFigures, LatencyMap, Timekeeping};
 use units::{IoOp, Nanos};
 
 use crate::windows::Windows;
@@ -45,6 +45,8 @@ pub struct Measured {
     pub held: Histogram<u64>,
     /// Over time.
     pub windows: Windows,
+    /// Latencies over time, in ticks of a nanosecond.
+    pub latency_map: LatencyMap,
     /// Requests sent.
     pub sent: u64,
     /// From the start to the last end, in nanoseconds.
@@ -67,6 +69,7 @@ impl Measured {
             lateness: histogram(),
             held: histogram(),
             windows: Windows::new(),
+            latency_map: LatencyMap::new(Windows::FIRST),
             sent: 0,
             elapsed: 0,
             timekeeping: Timekeeping::default(),
@@ -86,6 +89,7 @@ impl Measured {
         op.requests += 1;
         op.bytes += u64::from(request.length);
         record(&mut op.latency, latency);
+        self.latency_map.add(request.op, ended, latency);
         let mut late = 0;
         if let Some(due) = due {
             late = sent.saturating_sub(due);

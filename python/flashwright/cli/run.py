@@ -101,6 +101,8 @@ def _document(
                 classes[name].append(value)
     windows = {**measured.windows, "kind": [str(kind) for kind in measured.windows["kind"]]}
     tables = {"windows": table(windows), "responses": table(classes)}
+    if measured.response_map:
+        tables["latency_over_time"] = table(measured.response_map)
     if log and measured.transactions_log:
         tables["transactions"] = table(
             {name: measured.transactions_log[name] for name in LOG_COLUMNS}

@@ -19,6 +19,7 @@ from flashwright.reports.drive_figures import (
     whole_ticks,
 )
 from flashwright.reports.figures import axes, time_axis, title
+from flashwright.reports.heat_map import heat_maps
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
 
@@ -28,7 +29,12 @@ VIEWER = "ui.perfetto.dev"
 def page(run: Run) -> Page:
     """Build the report of one run on a simulated drive."""
     result = run.result
-    latency = [_tail(run), _delays(result), _latency_over_time(run)]
+    latency = [
+        _tail(run),
+        _delays(result),
+        _latency_over_time(run),
+        *heat_maps(run, "seconds of the drive's time"),
+    ]
     throughput = [_throughput(run), _amplification(run)]
     inside = [_dies(run), _wear(run)]
     sections = [

@@ -10,6 +10,8 @@ from typing import Any
 COLOURS = 7
 """Colours of lines, which those who see no red or no green can tell apart, too; then dashes."""
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
+HEAT = [[0, "@h0"], [0.5, "@h1"], [1, "@h2"]]
+"""Colours of counts, in order of lightness: from near the paper to far from it."""
 REST = "@rest"
 """Grey: of what stands beside the few that are highlighted."""
 SYMBOLS = (

@@ -9,6 +9,7 @@ from flashwright.reports import replay_words as words
 from flashwright.reports.drive_figures import OPERATION_COLOURS, tail, tail_axes, tail_line
 from flashwright.reports.drive_words import rate
 from flashwright.reports.figures import Windows, axes, time_axis, time_unit, title
+from flashwright.reports.heat_map import heat_maps
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
 
@@ -36,7 +37,12 @@ def page(run: Run) -> Page:
         ),
         _lateness(run),
     ]
-    over_time = [_rate_over_time(run), _latency_over_time(run), _lateness_over_time(run)]
+    over_time = [
+        _rate_over_time(run),
+        _latency_over_time(run),
+        *heat_maps(run, _SECONDS),
+        _lateness_over_time(run),
+    ]
     sections = [("How long requests took", figures), ("Over time", over_time)]
     compared = [_comparison(result)] if "against" in result else []
     return Page(

@@ -6,10 +6,12 @@ Throughput over time, and how long each kind of transaction took.
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 from flashwright._text import count, percent, short_count, short_time, significant, size, span
 from flashwright.reports.figures import Colours, Windows, axes, time_axis, title
+from flashwright.reports.heat_map import TABLE, heat_map
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
 
@@ -38,7 +40,7 @@ def page(run: Run) -> Page:
         ),
         Fact("database", size(database["bytes"]), f"{size(database['bytes_at_end'])} at the end"),
     ]
-    figures = [_over_time(run), _response_over_time(run), _responses(run)]
+    figures = [_over_time(run), _response_over_time(run), _response_map(run), _responses(run)]
     tables = [_kinds_table(result), *_checkpoints(result), _settings_table(result)]
     return Page(
         kind="benchmark",
@@ -271,6 +273,19 @@ def _response_over_time(run: Run) -> Figure | None:
         f"intervals are checkpoints at work.{windows.note}"
     )
     return Figure("response-over-time", "Response times over time", reading, data, layout)
+
+
+def _response_map(run: Run) -> Figure | None:
+    # Folders of earlier versions have none.
+    table = run.tables.get(TABLE)
+    if table is None:
+        return None
+    seconds = "seconds of the measurement"
+    drawn = heat_map(table, run.result["kinds"], "response-map", "transactions", seconds)
+    if drawn is None:
+        return None
+    layout = {**drawn.layout, "shapes": _shapes(run)}
+    return replace(drawn, title="Response times over time", layout=layout)
 
 
 def _responses(run: Run) -> Figure | None:

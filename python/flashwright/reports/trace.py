@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from flashwright._text import count, percent, significant, size, span
-from flashwright.reports.figures import LEFT_OUT, axes, time_axis, title
+from flashwright.reports.figures import HEAT, LEFT_OUT, axes, time_axis, title
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.reports.scalars import trace_rows
 from flashwright.runs import Run
@@ -136,8 +136,7 @@ def _picture(columns: Columns | None, figures: dict[str, Any], *, timeless: bool
             ],
             "zmin": 0,
             "zmax": math.log10(max(most, 2)),
-            # In order of lightness, whatever colours one sees.
-            "colorscale": "Cividis",
+            "colorscale": HEAT,
             "showscale": True,
             "hoverongaps": False,
             "colorbar": {

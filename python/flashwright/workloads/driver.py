@@ -179,7 +179,12 @@ class Gathering:
             log = {name: column[order] for name, column in log.items()}
             log["kind"] = np.array([str(kind) for kind in self.kinds])[log["kind"]]
         return RunResult(
-            seconds, self.windows.kinds, self.windows.columns(seconds), log, is_complete
+            seconds,
+            self.windows.kinds,
+            self.windows.columns(seconds),
+            self.windows.response_map(seconds),
+            log,
+            is_complete,
         )
 
 

@@ -214,6 +214,50 @@ class Windows:
                     found[name].append(value)
         return found
 
+    def response_map(self, seconds: float) -> dict[str, list[Any]]:
+        """Give how many transactions of each kind took how long in each window, as columns.
+
+        At most `MOST_COLUMNS` windows: of a long run several are one, from the first on. Times are
+        in nanoseconds, in classes a quarter of a factor of two wide.
+        """
+        found: dict[str, list[Any]] = {name: [] for name in MAP_COLUMNS}
+        joined = math.ceil((max(self._windows, default=0) + 1) / MOST_COLUMNS)
+        each = joined * self.window_seconds
+        columns: dict[tuple[int, str], list[Times]] = {}
+        for window, kinds in sorted(self._windows.items()):
+            for kind, part in kinds.items():
+                columns.setdefault((window // joined, kind), []).append(part.times_ns)
+        for (column, kind), times in columns.items():
+            start = column * each
+            left = seconds - start
+            lasted = min(each, left) if left > 0 else each
+            edges, counts = np.unique(_class_of(np.concatenate(times)), return_counts=True)
+            for at, count in zip(edges.tolist(), counts.tolist(), strict=True):
+                row = (start, lasted, str(kind), _least_of(at), _least_of(at + 1) - 1, count)
+                for name, value in zip(MAP_COLUMNS, row, strict=True):
+                    found[name].append(value)
+        return found
+
+
+MAP_COLUMNS = ("start_s", "seconds", "op", "from_ns", "to_ns", "count")
+MOST_COLUMNS = 128
+_MAP_BITS = 2
+
+
+def _class_of(times_ns: Times) -> npt.NDArray[np.int64]:
+    """Give the classes of times: four to a factor of two, as those of the core's latency map."""
+    _, bits = np.frexp(times_ns.astype(np.float64))
+    shift = np.maximum(bits.astype(np.int64) - (_MAP_BITS + 1), 0)
+    return (shift << _MAP_BITS) + (times_ns.astype(np.int64) >> shift)
+
+
+def _least_of(at: int) -> int:
+    steps = 1 << _MAP_BITS
+    if at < 2 * steps:
+        return at
+    shift = at // steps - 1
+    return (at - shift * steps) << shift
+
 
 @dataclass
 class RunResult:
@@ -225,6 +269,7 @@ class RunResult:
     seconds: float
     kinds: dict[str, KindResult]
     windows: dict[str, list[Any]] = field(default_factory=dict)
+    response_map: dict[str, list[Any]] = field(default_factory=dict)
     transactions_log: dict[str, Any] = field(default_factory=dict)
     is_complete: bool = True
 

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use placement::BuildError;
-use player::{Flow, FlowFigures};
+use player::{Flow, FlowFigures, LatencyMap};
 use thiserror::Error;
 use units::{Cancelled, Lpn, Progress, RequestSource, SourceError};
 
@@ -15,7 +15,7 @@ use super::media::{Cause, FlashOp, MediaCounters};
 use super::profile::Profile;
 use super::schemes::{Scheme, SchemeCounters, WornOut};
 use super::state::{State, prepare};
-use super::time::{PICOS_PER_SECOND, Picos};
+use super::time::{PICOS_PER_SECOND, Picos, nanos_of};
 use crate::counting::Wear;
 
 /// What to run.
@@ -72,6 +72,8 @@ pub struct Outcome {
     pub requests: u64,
     /// Latencies by operation and delay.
     pub latencies: Latencies,
+    /// Latencies over time, in ticks of a picosecond from the beginning of what was measured.
+    pub latency_map: LatencyMap,
     /// What each flow did, in picoseconds, in the order in which they were given.
     pub flows: Vec<FlowFigures>,
     /// Windows of virtual time, oldest first.
@@ -220,6 +222,7 @@ fn play<S: Scheme>(
                 meter.latencies.record(submission.op, latency, &completion.delays);
                 meter.over_time.request(next, submission.op, submission.length, latency);
                 let at = completion.completed_at - meter.from;
+                meter.latency_map.add(submission.op, at, nanos_of(latency));
                 meter.flows[submission.handle as usize].add(
                     submission.op,
                     submission.length,
@@ -257,6 +260,7 @@ struct Meter {
     latencies: Latencies,
     flows: Vec<FlowFigures>,
     over_time: OverTime,
+    latency_map: LatencyMap,
     from: Picos,
     scheme: SchemeCounters,
     media: MediaCounters,
@@ -272,6 +276,7 @@ impl Meter {
             latencies: Latencies::new(),
             flows: vec![FlowFigures::default(); flows],
             over_time: OverTime::new(drive.now(), OverTime::FIRST_LENGTH, counters),
+            latency_map: LatencyMap::new(OverTime::FIRST_LENGTH),
             from: drive.now(),
             scheme: counters,
             media: *drive.media().counters(),
@@ -309,6 +314,7 @@ impl Meter {
         Outcome {
             requests: self.latencies.requests(),
             latencies: self.latencies,
+            latency_map: self.latency_map,
             flows: self.flows,
             windows,
             elapsed,

@@ -216,7 +216,7 @@ def test_a_benchmark_is_recorded_on_a_volume_of_its_own(cli: Cli, tmp_path: Path
 def _check_waterfall(cli: Cli, tmp_path: Path) -> None:
     """Bytes add up by purpose, and come down from the calls to the flash."""
     done = cli("waterfall", "rec", "--device", "nvme-tlc", "--out", "fall")
-    assert "Of each byte that the database wrote" in done.stdout
+    assert "For every byte the database wrote" in done.stdout
     layers = json.loads((tmp_path / "fall" / "result.json").read_text())["waterfall"]["layers"]
     assert list(layers) == ["calls", "pages", "queued", "device", "flash"]
     for ops in layers.values():

@@ -259,7 +259,7 @@ def test_a_device_that_issues_nothing_is_not_called_idle() -> None:
     tables = by_hand()
     tables |= {name: tables[name].slice(0, 0) for name in ("requests", "owners")}
     told = report.headline(waterfall(tables, ABOUT).result)
-    assert "were queued by the file system" in told
+    assert "the file system queued" in told
     assert "issued no write" in told
 
 
@@ -281,7 +281,7 @@ def test_the_report_shows_every_layer() -> None:
         remarks,
     )  # fmt: skip
     html = render(page)
-    assert "Of each byte that the database wrote, 1.99 came to the device" in html
+    assert "For every byte the database wrote, the device received 1.99" in html
     assert [figure.id for figure in page.figures()] == [
         "waterfall-writes",
         "path-rates",

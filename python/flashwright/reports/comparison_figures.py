@@ -192,7 +192,7 @@ def _inside(results: Results, name: str, workload: str, policy: str) -> dict[str
 
 
 def _hidden(results: Results, workload: str, policy: str) -> bool:
-    """Tell whether a line waits in the legend.
+    """Check whether a line waits in the legend.
 
     More than a few noisy ones on top of each other show nothing.
     """
@@ -262,8 +262,8 @@ def histogram_figure(results: Results, workload: str, key: str) -> Figure | None
             )
     if not data:
         return None
-    told = [row for row in (results.best(workload), results.baseline(workload)) if row is not None]
-    means = ", ".join(f"{percent(row['p_gc'], 2)} with {row['policy']}" for row in told)
+    lines = [row for row in (results.best(workload), results.baseline(workload)) if row is not None]
+    means = ", ".join(f"{percent(row['p_gc'], 2)} with {row['policy']}" for row in lines)
     reading = (
         f"The further left, the less is relocated. On average a victim's valid pages are {means}."
         f"{_waiting(results, workload)}"

@@ -72,7 +72,7 @@ def page(run: Run) -> Page:
 def headline(result: dict[str, Any]) -> str:
     """Give the answer in two sentences."""
     device = result["device"]
-    told = (
+    text = (
         f"{device['name']} does {words.iops(result['iops'])} requests a second, "
         f"{words.rate(result['bytes_per_second'])}"
     )
@@ -84,12 +84,12 @@ def headline(result: dict[str, Any]) -> str:
         if op in words.TIMED
     ]
     if waits:
-        told += f": {'; '.join(waits)}"
-    told += "."
+        text += f": {'; '.join(waits)}"
+    text += "."
     most = _greatest_delay(result)
     if most is not None:
-        told += f" {most}"
-    return told
+        text += f" {most}"
+    return text
 
 
 def _greatest_delay(result: dict[str, Any]) -> str | None:
@@ -190,15 +190,15 @@ def _tail(run: Run) -> Figure | None:
         return None
     curves = tails(columns)
     data = [tail_line(op, xs, ys, OPERATION_COLOURS[op]) for op, (xs, ys) in curves.items()]
-    told = [
+    lines = [
         f"1 in 100 {words.PLURALS[op]} takes longer than {short_time(row['p99'])}, "
         f"1 in 1000 longer than {short_time(row['p999'])}"
         for op, row in words.operations(run.result).items()
         if op in words.TIMED
     ]
     reading = (
-        f"The further left and the steeper, the better. {'; '.join(told)}."
-        if told
+        f"The further left and the steeper, the better. {'; '.join(lines)}."
+        if lines
         else "The further left, the better."
     )
     return Figure(
@@ -366,7 +366,7 @@ def delay_table(result: dict[str, Any]) -> Table:
 
 
 def flow_table(result: dict[str, Any]) -> Table:
-    """Tell what each of several flows did: until its own last request."""
+    """Say what each of several flows did: until its own last request."""
     return Table("Flows", words.FLOW_HEADINGS, words.flow_rows(result["flows"]))
 
 
@@ -374,10 +374,10 @@ def figures_table(result: dict[str, Any]) -> Table:
     """List the main figures, and what flash did for whom."""
     rows = [*words.figures(result), ("event hash", result["event_hash"])]
     for operation, by_cause in result["flash_operations"].items():
-        told = ", ".join(
+        text = ", ".join(
             f"{count(done)} {words.CAUSES[cause]}" for cause, done in by_cause.items() if done
         )
-        rows.append((f"flash: {operation.replace('_', '-')}", told or "none"))
+        rows.append((f"flash: {operation.replace('_', '-')}", text or "none"))
     rows += [
         (
             "tables of the FTL for each physical page, in bytes",
@@ -393,7 +393,7 @@ def figures_table(result: dict[str, Any]) -> Table:
 
 
 def drive_table(result: dict[str, Any]) -> Table:
-    """Tell the drive."""
+    """Describe the drive."""
     device = result["device"]
     note = (
         f"{device['summary']}. {words.fitted(device)} profile.toml beside this report has every "

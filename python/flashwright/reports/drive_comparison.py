@@ -81,18 +81,18 @@ def latencies(row: dict[str, Any]) -> list[tuple[str, ...]]:
 
 
 def is_unsteady(row: dict[str, Any]) -> bool:
-    """Tell whether a figure of the run was seen to drift."""
+    """Check whether a figure of the run was seen to drift."""
     return any(row["steady"][key] is False for key in STEADY_FIGURES)
 
 
 def remarks(result: dict[str, Any]) -> list[str]:
-    """Tell what a reader must know before trusting the figures."""
-    told = (
+    """Say what a reader must know before trusting the figures."""
+    lines = (
         []
         if result["complete"]
         else ["The run was stopped before its end: simulations are missing."]
     )
-    told += [
+    lines += [
         f"{row['workload']} could not run on {row['drive']}: {row['error']}"
         for row in result["results"]
         if "error" in row
@@ -104,12 +104,12 @@ def remarks(result: dict[str, Any]) -> list[str]:
     drives = set(result["drives"])
     for line, names in found.items():
         of = "; ".join(dict.fromkeys(names))
-        told.append(
+        lines.append(
             line
             if set(names) == drives
             else f"{of}{' *' if line.startswith('Not steady') else ''}: {line}"
         )
-    return told
+    return lines
 
 
 def headline(rows: Sequence[dict[str, Any]]) -> str:
@@ -118,15 +118,15 @@ def headline(rows: Sequence[dict[str, Any]]) -> str:
     if not done:
         return "No drive has finished."
     best, worst = done[0], done[-1]
-    told = (
+    text = (
         f"{best['drive']} does {words.iops(best['iops'])} requests a second "
         f"({words.rate(best['bytes_per_second'])})"
     )
     if worst is not best:
-        told += f", {worst['drive']} {words.iops(worst['iops'])}"
+        text += f", {worst['drive']} {words.iops(worst['iops'])}"
         if worst["iops"]:
-            told += f": {significant(best['iops'] / worst['iops'])} times as many"
-    told += "."
+            text += f": {significant(best['iops'] / worst['iops'])} times as many"
+    text += "."
     tails_of = [(op, row) for op in words.TIMED for row in done if op in row["latency_ns"]]
     for op in words.TIMED:
         of = sorted(
@@ -134,12 +134,12 @@ def headline(rows: Sequence[dict[str, Any]]) -> str:
             key=lambda row: row["latency_ns"][op]["p99"],
         )
         if len(of) > 1:
-            told += (
+            text += (
                 f" 99 % of the {words.PLURALS[op]} take less than "
                 f"{short_time(of[0]['latency_ns'][op]['p99'])} on {of[0]['drive']}, "
                 f"{short_time(of[-1]['latency_ns'][op]['p99'])} on {of[-1]['drive']}."
             )
-    return told
+    return text
 
 
 def page(run: Run) -> Page:
@@ -345,7 +345,7 @@ def _latency_table(rows: Sequence[dict[str, Any]]) -> Table:
 
 
 def _drives(rows: Sequence[dict[str, Any]]) -> Table:
-    told = [
+    lines = [
         (
             row["drive"],
             f"{row['device']['capacity_bytes'] / 2**30:.3g} GiB",
@@ -364,4 +364,4 @@ def _drives(rows: Sequence[dict[str, Any]]) -> Table:
         ("mapping", "left"),
         ("event hash", "left"),
     )
-    return Table("The drives", columns, told, folded=True)
+    return Table("The drives", columns, lines, folded=True)

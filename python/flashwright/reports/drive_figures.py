@@ -72,7 +72,7 @@ def tail_axes(least: float) -> dict[str, Any]:
     """
     nines = max(2, math.ceil(-math.log10(least)))
     shares = [1.0, 0.5, *(10.0**-power for power in range(1, nines + 1))]
-    told = [
+    lines = [
         "all",
         "median",
         *(f"{100 - 10.0 ** (2 - power):.{max(0, power - 2)}f} %" for power in range(1, nines + 1)),
@@ -82,7 +82,7 @@ def tail_axes(least: float) -> dict[str, Any]:
         "type": "log",
         "range": [0, -nines],
         "tickvals": shares,
-        "ticktext": ["0 %", "50 %", *told[2:]],
+        "ticktext": ["0 %", "50 %", *lines[2:]],
     }
     along = {**time_axis(), "title": {"text": "latency"}}
     return axes(along, across)

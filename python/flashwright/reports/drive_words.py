@@ -85,10 +85,10 @@ def pace(result: Mapping[str, Any]) -> str:
     found = result["pace"]
     if found["kind"] == "open_loop":
         return "at the times of the trace"
-    told = "one by one" if found["depth"] == 1 else f"{found['depth']} outstanding"
+    text = "one by one" if found["depth"] == 1 else f"{found['depth']} outstanding"
     if found["think_time_us"]:
-        told += f", {significant(found['think_time_us'])} µs to think"
-    return told
+        text += f", {significant(found['think_time_us'])} µs to think"
+    return text
 
 
 def state(result: Mapping[str, Any]) -> str:
@@ -103,11 +103,11 @@ def state(result: Mapping[str, Any]) -> str:
 
 def policy(device: Mapping[str, Any]) -> str:
     """Say which scheme the drive has, with its policies if it is one that takes any."""
-    told = str(device["scheme"])
+    text = str(device["scheme"])
     policies = [
         str(device[key]) for key in ("placement", "victim") if device[key] and device[key] != "none"
     ]
-    return f"{told}, {' with '.join(policies)}" if policies else told
+    return f"{text}, {' with '.join(policies)}" if policies else text
 
 
 def title(result: Mapping[str, Any]) -> str:
@@ -126,9 +126,9 @@ def life(result: Mapping[str, Any]) -> str:
             f"{count(found['endurance_cycles'])} erases a block"
         )
     return (
-        "not told: nothing was written"
+        "unknown: nothing was written"
         if not result["host_page_writes"]
-        else "not told: the profile has no endurance"
+        else "unknown: the profile has no endurance"
     )
 
 
@@ -136,7 +136,7 @@ def energy(result: Mapping[str, Any]) -> str:
     """Give the energy of the run."""
     found = result["energy_joules"]
     if found is None:
-        return "not told: the profile has no energies"
+        return "unknown: the profile has no energies"
     return (
         f"{significant(found['total'])} J, {significant(found['mean_watts'])} W on average (an "
         "estimate)"
@@ -192,10 +192,10 @@ def figures(result: Mapping[str, Any]) -> list[tuple[str, str]]:
             ("erases", count(result["erases"])),
         ]
     if any(merges.values()):
-        told = ", ".join(
+        text = ", ".join(
             f"{short_count(merges[kind])} {kind}" for kind in ("switch", "partial", "full")
         )
-        rows.append(("merges", told))
+        rows.append(("merges", text))
     if result["retired_blocks"]:
         rows.append(("erase blocks worn out", count(result["retired_blocks"])))
     rows += [

@@ -188,7 +188,7 @@ class Windows:
         self.note = LEFT_OUT if is_short else ""
 
     def is_drawn(self, start_s: float) -> bool:
-        """Tell whether the window that starts then is drawn."""
+        """Check whether the window that starts then is drawn."""
         return start_s != self._left_out
 
 
@@ -245,14 +245,14 @@ def time_axis(text: str = "time", values: Iterable[float | None] | None = None) 
 
 
 def time_unit(longest_s: float) -> tuple[float, str]:
-    """Give the unit in which times up to this one are best told, in seconds, and its name."""
+    """Give the unit in which times up to this one are best written, in seconds, and its name."""
     return next((one for one in reversed(_TIMES) if longest_s >= one[0]), _TIMES[0])
 
 
 def size_unit(most_bytes: float) -> tuple[float, str]:
-    """Give the unit in which sizes up to this one are best told, in bytes, and its name.
+    """Give the unit in which sizes up to this one are best written, in bytes, and its name.
 
-    As `_text.size` tells them.
+    As `_text.size` writes them.
     """
     return next((one for one in _SIZES if most_bytes >= one[0]), (1.0, "B"))
 

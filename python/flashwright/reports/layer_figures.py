@@ -99,9 +99,9 @@ def tails(run: Run, drive: str, op: str, key: str, colours: Colours) -> Figure |
         least = min(least, *ys)
     if not data:
         return None
-    told = "from when it was due" if of == "response" else "from when it was sent"
+    text = "from when it was due" if of == "response" else "from when it was sent"
     reading = (
-        f"How long {op}{'s' if op != 'flush' else 'es'} took, {told}, above the layers. The "
+        f"How long {op}{'s' if op != 'flush' else 'es'} took, {text}, above the layers. The "
         "further left and the steeper, the better."
     )
     return Figure(f"{key}-{op}", f"Response times: {op}", reading, data, tail_axes(least), 460)
@@ -232,7 +232,7 @@ def in_lines(stack: str) -> str:
 
 
 def _is_number(counter: str) -> bool:
-    """Tell whether a counter counts things.
+    """Check whether a counter counts things.
 
     Sums of bytes and times would hide those on the same axis.
     """

@@ -97,14 +97,14 @@ def rows_of(result: Mapping[str, Any], drive: str) -> list[dict[str, Any]]:
 
 def title(result: Mapping[str, Any], drive: str) -> str:
     """Name what was played where."""
-    told = f"{result['trace']['name']} on {drive}, {replay_words.pace(result['pace'])}"
+    text = f"{result['trace']['name']} on {drive}, {replay_words.pace(result['pace'])}"
     checkpoints = result["checkpoints"]
     if checkpoints["number"]:
-        told += (
-            f", {several(checkpoints['number'], 'checkpoint')} ({checkpoints['origin']}, told as a "
+        text += (
+            f", {several(checkpoints['number'], 'checkpoint')} ({checkpoints['origin']}, sent as a "
             f"{checkpoints['told_as']})"
         )
-    return told
+    return text
 
 
 def by_drive(result: Mapping[str, Any]) -> tuple[list[tuple[str, str]], list[tuple[str, ...]]]:
@@ -125,7 +125,7 @@ def by_drive(result: Mapping[str, Any]) -> tuple[list[tuple[str, str]], list[tup
 
 
 def is_alone(row: Mapping[str, Any]) -> bool:
-    """Tell whether a row is of the device without layers, by its spec or its name."""
+    """Check whether a row is of the device without layers, by its spec or its name."""
     return row["stack"] in (DIRECT, ALONE)
 
 
@@ -199,7 +199,7 @@ def counters(row: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
                 continue
             what = name if known is None else known["help"]
             what += " (at the end)" if known is not None and known["is_level"] else ""
-            told = (
+            text = (
                 size(number)
                 if name.endswith("_bytes")
                 else short_time(number)
@@ -210,7 +210,7 @@ def counters(row: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
                 row["stack"] if first else "",
                 layer["layer"] if is_first_of_layer else "",
                 what,
-                told,
+                text,
             )
             first = is_first_of_layer = False
 
@@ -221,17 +221,17 @@ def verdict_line(row: Mapping[str, Any]) -> str | None:
 
 
 def remarks(result: Mapping[str, Any]) -> list[str]:
-    """Tell what a reader must know before trusting the figures."""
-    told = list(result["remarks"])
-    told += [
+    """Say what a reader must know before trusting the figures."""
+    lines = list(result["remarks"])
+    lines += [
         f"{row['stack']} on {row['drive']} failed: {row['error']}."
         for row in result["results"]
         if row["error"]
     ]
     if any(stack not in (DIRECT, ALONE) for stack in result["stacks"]):
-        told += [known(device) for device in result["devices"]]
+        lines += [known(device) for device in result["devices"]]
     for line in (unmapped_line, kept_line):
-        told += [said for row in result["results"] if (said := line(row)) is not None]
+        lines += [said for row in result["results"] if (said := line(row)) is not None]
     done = next((row for row in result["results"] if row["error"] is None), None)
     if done is not None:
         as_replay = {
@@ -241,8 +241,8 @@ def remarks(result: Mapping[str, Any]) -> list[str]:
             "starved": 0,
             "complete": True,
         }
-        told += replay_words.remarks(as_replay)
-    return told
+        lines += replay_words.remarks(as_replay)
+    return lines
 
 
 def unmapped_line(row: Mapping[str, Any]) -> str | None:
@@ -266,27 +266,27 @@ def kept_line(row: Mapping[str, Any]) -> str | None:
         "drained": "written back and flushed",
         "killed": "killed with what its layers still held",
     }[kept["ending"]]
-    told = (
+    text = (
         f"{row['stack']} on {row['drive']}: {ended}, and opened again in "
         f"{span(kept['recovery_seconds'])} of the device's time; all "
         f"{several(kept['sectors'], 'sector')} that were written hold what they have to"
     )
     older = kept["sectors"] - kept["newest"]
     return (
-        f"{told}, {count(older)} an older version that no flush came after."
+        f"{text}, {count(older)} an older version that no flush came after."
         if older
-        else f"{told}."
+        else f"{text}."
     )
 
 
 def known(device: Mapping[str, Any]) -> str:
     """Say where what layers know of a device is from, and name what is not sure of it."""
     facts = device["facts"]
-    told = f"What layers know of {device['label']}: {facts['origin']}"
+    text = f"What layers know of {device['label']}: {facts['origin']}"
     if not facts["remarks"]:
-        return f"{told}."
+        return f"{text}."
     return (
-        f"{told}; {', '.join(remark.partition(' (')[0] for remark in facts['remarks'])}; why is in "
+        f"{text}; {', '.join(remark.partition(' (')[0] for remark in facts['remarks'])}; why is in "
         "the report's last table."
     )
 

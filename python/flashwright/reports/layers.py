@@ -143,11 +143,11 @@ def _gains(rows: Sequence[dict[str, Any]]) -> Table | None:
         first = True
         for kind in ("gain", "lost"):
             for found in (row["verdict"] or {}).get(kind, []):
-                told = "gained" if kind == "gain" else "lost"
+                text = "gained" if kind == "gain" else "lost"
                 lines.append(
                     (
                         row["stack"] if first else "",
-                        told,
+                        text,
                         found["told"],
                         significant(found["ratio"]),
                     )
@@ -156,9 +156,7 @@ def _gains(rows: Sequence[dict[str, Any]]) -> Table | None:
     if not lines:
         return None
     columns = (("stack", "left"), ("", "left"), ("what", "left"), ("to device alone", "right"))
-    note = (
-        "What differs by 2 % or less is neither gained nor lost; of the capacity any loss is told."
-    )
+    note = "What differs by 2 % or less is neither gained nor lost; any loss of capacity is listed."
     return Table("Gained and lost", columns, lines, note=note)
 
 

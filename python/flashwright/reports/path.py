@@ -83,22 +83,22 @@ def headline(result: dict[str, Any]) -> str:
         return "Nothing was measured."
     by_rate = sorted(found, key=lambda cell: -(median(cell, _RATE) or 0.0))
     best, worst = by_rate[0], by_rate[-1]
-    told = f"{name_of(best)} made {significant(median(best, _RATE))} transactions a second"
+    text = f"{name_of(best)} made {significant(median(best, _RATE))} transactions a second"
     if worst is not best:
-        told += f", {name_of(worst)} {significant(median(worst, _RATE))}"
+        text += f", {name_of(worst)} {significant(median(worst, _RATE))}"
     by_bytes = sorted(
         (cell for cell in found if median(cell, _PER_TRANSACTION)),
         key=lambda cell: median(cell, _PER_TRANSACTION) or 0.0,
     )
     if by_bytes:
         least, most = by_bytes[0], by_bytes[-1]
-        told += (
+        text += (
             f". A transaction wrote {size(median(least, _PER_TRANSACTION) or 0)} to the device on "
             f"{name_of(least)}"
         )
         if most is not least:
-            told += f", {size(median(most, _PER_TRANSACTION) or 0)} on {name_of(most)}"
-    lines = [f"{told}.", _ratios(found)]
+            text += f", {size(median(most, _PER_TRANSACTION) or 0)} on {name_of(most)}"
+    lines = [f"{text}.", _ratios(found)]
     if result["study"]["is_of_life"]:
         lines += _lives(found)
     return "\n".join(line for line in lines if line)
@@ -111,11 +111,11 @@ def name_of(cell: Cell) -> str:
 
 
 def _ratios(found: list[Cell]) -> str:
-    told = pairs(found, _RATE)
-    if not told:
+    text = pairs(found, _RATE)
+    if not text:
         return ""
-    _, out, inside, _ = told[0]
-    named = [(level.replace("_", " "), ratio) for level, _, _, ratio in told]
+    _, out, inside, _ = text[0]
+    named = [(level.replace("_", " "), ratio) for level, _, _, ratio in text]
     each = ", ".join(
         f"{significant(ratio)} ({level})" if level else significant(ratio) for level, ratio in named
     )
@@ -123,7 +123,7 @@ def _ratios(found: list[Cell]) -> str:
 
 
 def _lives(found: list[Cell]) -> list[str]:
-    told = []
+    lines = []
     for name, what in (
         ("life_years", "by its cycles"),
         ("life_years_by_guarantee", "by what its maker guarantees"),
@@ -133,49 +133,49 @@ def _lives(found: list[Cell]) -> list[str]:
             each = ", ".join(
                 f"{significant(median(cell, name))} on {name_of(cell)}" for cell in known
             )
-            told.append(f"At this rate all day a drive lives so many years {what}: {each}.")
-    return told
+            lines.append(f"At this rate all day a drive lives so many years {what}: {each}.")
+    return lines
 
 
 def remarks(result: dict[str, Any]) -> list[str]:
-    """Tell what to know when reading the figures."""
-    told = []
+    """Say what to know when reading the figures."""
+    lines = []
     runs = result["runs"]
     if not result["complete"]:
-        told.append(
+        lines.append(
             f"Only {runs['done']} of {runs['of']} runs were made: "
             f"{result['stopped_by'] or 'the study was stopped'}."
         )
     for name, what in (("lost_events", "the layers"), ("lost_call_events", "the database's calls")):
         lost = sum((cell["figures"].get(name) or {}).get("most", 0) for cell in result["cells"])
         if lost:
-            told.append(
+            lines.append(
                 f"{count(lost)} events were LOST: figures of {what} are too small. Take a larger "
                 "--trace-buffer."
             )
     if result["violations"]:
-        told.append(f"NOT consistent: {result['violations'][0]}.")
+        lines.append(f"NOT consistent: {result['violations'][0]}.")
     if result["repeats"] == 1:
-        told.append(
+        lines.append(
             "Each was run once: how much runs differ by themselves is not known (--repeat)."
         )
-    told += _differences(result["cells"])
+    lines += _differences(result["cells"])
     failed = sum(
         (cell["figures"].get("cleanings_failed") or {}).get("most", 0) for cell in result["cells"]
     )
     if failed:
-        told.append(f"{count(failed)} cleanings FAILED: runs.parquet has the file system's words.")
+        lines.append(f"{count(failed)} cleanings FAILED: runs.parquet has the file system's words.")
     busy = [median(cell, "load_average") or 0.0 for cell in result["cells"]]
     processors = result["machine"]["processors"]
     if busy and max(busy) > processors:
-        told.append(
+        lines.append(
             f"The machine was busy: load averages of up to {significant(max(busy))} on "
             f"{processors} processors before a run."
         )
     drive = result["drive"]
     if drive is not None:
-        told += [f"{drive['name']}: {line}" for line in result["drive_caveats"]]
-    return [*told, *result["remarks"]]
+        lines += [f"{drive['name']}: {line}" for line in result["drive_caveats"]]
+    return [*lines, *result["remarks"]]
 
 
 def _differences(found: list[Cell]) -> list[str]:
@@ -186,7 +186,7 @@ def _differences(found: list[Cell]) -> list[str]:
         return []
     return [
         f"Runs of the same differ by up to {significant(worst)} times in transactions a second: "
-        "only what differs by more between levels tells anything. Bytes for each transaction, and "
+        "smaller differences between levels mean nothing. Bytes for each transaction, and "
         "for each that was called, depend less on the machine."
     ]
 

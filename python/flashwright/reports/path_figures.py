@@ -42,16 +42,16 @@ def throughput(result: dict[str, Any]) -> Figure | None:
 
 def ratio(result: dict[str, Any]) -> Figure | None:
     """Draw how much faster a file system out of place is than one in place, by level."""
-    told = pairs(result["cells"], "transactions_per_second")
-    if len(told) < 2:
+    text = pairs(result["cells"], "transactions_per_second")
+    if len(text) < 2:
         return None
-    _, out, inside, _ = told[0]
+    _, out, inside, _ = text[0]
     data = [
         {
             "type": "bar",
-            "x": [_named(level) for level, *_ in told],
-            "y": [value for *_, value in told],
-            "text": [significant(value) for *_, value in told],
+            "x": [_named(level) for level, *_ in text],
+            "y": [value for *_, value in text],
+            "text": [significant(value) for *_, value in text],
             "marker": {"color": "@c1"},
         }
     ]
@@ -111,7 +111,7 @@ def layers(result: dict[str, Any]) -> list[Figure | None]:
             "added",
             "What the file system adds",
             "Bytes that the device got for each that the database wrote: journal, tables, and what "
-            "is written anew out of place.",
+            "is rewritten out of place.",
             "device_amplification",
             "bytes of the device / bytes called",
         ),

@@ -261,12 +261,12 @@ def _of_chart(
 
 def _told_apart(marks: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Mapping[str, Any]]:
     """Name the drive at each mark of two drives that the other has not got at the same place."""
-    told: list[Mapping[str, Any]] = []
+    lines: list[Mapping[str, Any]] = []
     for drive, mark in marks:
         shared = len({other for other, same in marks if same == mark}) > 1
-        if mark not in told or not shared:
-            told.append(mark if shared else {**mark, "label": f"{mark['label']} ({drive})"})
-    return told
+        if mark not in lines or not shared:
+            lines.append(mark if shared else {**mark, "label": f"{mark['label']} ({drive})"})
+    return lines
 
 
 VALUE_COLUMNS = (("what", "prose"), ("value", "right"), ("how sure", "prose"))
@@ -339,7 +339,7 @@ def _profile(result: Mapping[str, Any]) -> list[Section]:
 
 
 def _about(result: Mapping[str, Any]) -> Section:
-    """Tell what was probed, and how."""
+    """Say what was probed, and how."""
     tables = [_device(result)]
     if "against" in result:
         tables.append(_device(result["against"]))

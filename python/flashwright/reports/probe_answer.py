@@ -117,10 +117,10 @@ def _speeds(result: Mapping[str, Any], values: Values) -> Iterator[str]:
 def _made(values: Values) -> Iterator[str]:
     domains, parts = values.get("domains"), values.get("sub_domains")
     if _is_found(domains):
-        told = f"{_hedge(domains)}{domains['number']:.0f} channels"
+        text = f"{_hedge(domains)}{domains['number']:.0f} channels"
         if _is_found(parts):
-            told += f" × {_hedge(parts)}{parts['number']:.0f} dies"  # noqa: RUF001
-        yield told
+            text += f" × {_hedge(parts)}{parts['number']:.0f} dies"  # noqa: RUF001
+        yield text
     page = values.get("page_bytes")
     if _is_found(page):
         yield f"{_hedge(page)}{size(page['number'])} pages"

@@ -110,7 +110,7 @@ def _is_wide(point: Point) -> bool:
 def _reading(
     chart: Mapping[str, Any], curves: Sequence[Curve], hidden: int, *, is_log: bool
 ) -> str:
-    told = []
+    lines = []
     points = [point for curve in curves for point in curve.points if point["low"] is not None]
     wide = (
         sum(_is_wide(point) for curve in curves if not curve.is_scatter for point in curve.points)
@@ -118,17 +118,17 @@ def _reading(
         else 0
     )
     if len(points) > wide:
-        told.append("Bands and bars are 95 % intervals.")
+        lines.append("Bands and bars are 95 % intervals.")
     if wide:
-        told.append(
+        lines.append(
             f"{wide} intervals of more than ±{WIDE:.0%} are not drawn; curves.parquet has them."
         )
     if hidden:
-        told.append(f"{hidden} points at 0 are not on the logarithmic axis.")
+        lines.append(f"{hidden} points at 0 are not on the logarithmic axis.")
     if any(curve.is_thinned for curve in curves):
-        told.append("Not every point is drawn; curves.parquet has all.")
+        lines.append("Not every point is drawn; curves.parquet has all.")
     axes = [_label(chart[key]) for key in ("y", "x")]
-    return " ".join([f"{axes[0][:1].upper()}{axes[0][1:]} against {axes[1]}.", *told])
+    return " ".join([f"{axes[0][:1].upper()}{axes[0][1:]} against {axes[1]}.", *lines])
 
 
 def _fit_axis(axis: Mapping[str, Any], values: Sequence[float]) -> Mapping[str, Any]:

@@ -113,7 +113,7 @@ def _from_to(key: str, ends: Sequence[float]) -> str:
 
 
 def told_values(finding: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Give the values of a finding that are told to readers: what was found, not what was set.
+    """Give the values of a finding that readers see: what was found, not what was set.
 
     JSON and Parquet have all.
     """
@@ -214,49 +214,49 @@ def verdict_counts(result: Mapping[str, Any]) -> dict[str, int]:
 
 def remarks(result: Mapping[str, Any]) -> list[str]:
     """Say what a reader must know before trusting the figures of a probe."""
-    told = _of_one(result, "")
+    text = _of_one(result, "")
     against = result.get("against")
     if against is not None:
-        told += _of_one(against, f"{against['drive']}: ")
-        told += _differences(result, against)
-    return told
+        text += _of_one(against, f"{against['drive']}: ")
+        text += _differences(result, against)
+    return text
 
 
 def _of_one(result: Mapping[str, Any], lead: str) -> list[str]:
-    told = []
+    lines = []
     missing = f"Not done: {', '.join(result['missing'])}." if result["missing"] else ""
     if result["error"] is not None:
-        told.append(
+        lines.append(
             f"{lead}The device failed, which ended the probe: {result['error']}. {missing}".rstrip()
         )
     elif result["missing"]:
-        told.append(f"{lead}The probe was stopped before its end. {missing}")
+        lines.append(f"{lead}The probe was stopped before its end. {missing}")
     by_reason: dict[str, list[str]] = {}
     for entry in result["left_out"]:
         by_reason.setdefault(entry["reason"], []).append(entry["experiment"])
-    told += [
+    lines += [
         f"{lead}Left out: {', '.join(names)}: {reason}." for reason, names in by_reason.items()
     ]
     state = result["device"].get("state", {}).get("kind")
     if state == "fresh":
-        told.append(
+        lines.append(
             f"{lead}The drive was fresh: reads of what no experiment has written need no flash."
         )
     elif state is None and not result["may_write"]:
-        told.append(
+        lines.append(
             f"{lead}Nothing was written, and what was never written may be read without touching "
             "the flash: figures of reads hold for a device that is full of data."
         )
-    return told
+    return lines
 
 
 def _differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
     """Say where two drives were not probed alike."""
-    told = []
+    lines = []
     lengths = [one["region"]["length_bytes"] for one in (first, second)]
     # By a part in a hundred, no figure is another.
     if abs(lengths[1] / lengths[0] - 1) > 0.01:
-        told.append(f"The regions differ: {' and '.join(size(length) for length in lengths)}.")
+        lines.append(f"The regions differ: {' and '.join(size(length) for length in lengths)}.")
     theirs = {finding["label"]: finding["budget_seconds"] for finding in second["findings"]}
     unequal = [
         finding["label"]
@@ -265,8 +265,8 @@ def _differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[st
         and abs(theirs[finding["label"]] / finding["budget_seconds"] - 1) > 0.01
     ]
     if unequal:
-        told.append(f"Not given the same time on both drives: {', '.join(unequal)}.")
-    return told
+        lines.append(f"Not given the same time on both drives: {', '.join(unequal)}.")
+    return lines
 
 
 def profile_lines(result: Mapping[str, Any]) -> list[str]:

@@ -44,45 +44,45 @@ def page(run: Run) -> Page:
 def headline(result: dict[str, Any]) -> str:
     """Give the recording in a few sentences."""
     figures, queued = result["requests"], result["queued"]
-    told = trace.headline(figures)
+    text = trace.headline(figures)
     if queued["write_bytes"] and figures["writes"]:
         ratio = queued["writes"] / figures["writes"]
-        told += f" The file system queued {significant(ratio)} writes for each that the device got."
+        text += f" The file system queued {significant(ratio)} writes for each that the device got."
     warning = losses(result)
-    return f"{warning} {told}" if warning else told
+    return f"{warning} {text}" if warning else text
 
 
 def losses(result: dict[str, Any]) -> str:
     """Say what is missing in a recording; nothing if nothing is."""
     about = result["recording"]
     lost, torn = about.get("lost_events"), about.get("torn_records", 0)
-    told = []
+    lines = []
     if lost:
-        told.append(
+        lines.append(
             f"{count(lost)} events were LOST, so that this recording has holes: take a larger "
             "--trace-buffer."
         )
     if about["state"] == "killed":
-        told.append(
+        lines.append(
             "The recorder was killed: what it had written until then is here; how much the kernel "
             "still held is not known."
         )
     if torn:
-        told.append(f"{count(torn)} record at the end is cut off.")
+        lines.append(f"{count(torn)} record at the end is cut off.")
     asked = sum(result["queued"][kind] for kind in KINDS)
     if asked and not any(result["requests"][kind] for kind in KINDS):
-        told.append(
+        lines.append(
             f"{about['device']['name']} got {count(asked)} requests, but the kernel issued NONE in "
             "its queue, as for devices that pass them on (device mapper, RAID, zram): what came is "
             "in queued.parquet; for issued ones record the disk below."
         )
-    return " ".join(told)
+    return " ".join(lines)
 
 
 def remarks(result: dict[str, Any]) -> list[str]:
-    """Tell what to know when reading the figures."""
+    """Say what to know when reading the figures."""
     about = result["recording"]
-    told = [
+    lines = [
         "Requests are what the device got (issued, D); queued (Q) is what came from above. Tracer: "
         f"{about['tracer']}."
     ]
@@ -93,13 +93,13 @@ def remarks(result: dict[str, Any]) -> list[str]:
             if about.get("subtracted_bytes")
             else "are those on the disk, with the partition at"
         )
-        told.append(f"Offsets {counted} byte {begin:,} of the disk.")
+        lines.append(f"Offsets {counted} byte {begin:,} of the disk.")
     if "checked" in result:
-        told.append(f"Checked: {result['checked']}.")
+        lines.append(f"Checked: {result['checked']}.")
     if "path" in result:
-        told += waterfall.remarks(result["path"])
+        lines += waterfall.remarks(result["path"])
     warning = losses(result)
-    return [warning, *told] if warning else told
+    return [warning, *lines] if warning else lines
 
 
 def rows(result: dict[str, Any]) -> list[list[str]]:

@@ -35,7 +35,7 @@ def title(result: Mapping[str, Any]) -> str:
 
 
 def pace(told: Mapping[str, Any]) -> str:
-    """Tell a pace in words."""
+    """Put a pace into words."""
     if told["kind"] == "recorded":
         return "as it was recorded"
     factor = told.get("factor", 1.0)
@@ -47,7 +47,7 @@ def pace(told: Mapping[str, Any]) -> str:
 
 
 def trace_line(trace: Mapping[str, Any]) -> str:
-    """Tell what of a trace is played."""
+    """Say what of a trace is played."""
     totals = trace["totals"]
     kinds = ", ".join(
         f"{count(totals[op])} {op}{'' if totals[op] == 1 else 's' if op != 'flush' else 'es'}"
@@ -69,12 +69,12 @@ def figures(result: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("took", f"{span(result['seconds'])} of the device's time"),
     ]
     if result["trace_seconds"] and result["complete"]:
-        told = "at this speed" if result["pace"].get("factor", 1.0) != 1.0 else "as recorded"
+        text = "at this speed" if result["pace"].get("factor", 1.0) != 1.0 else "as recorded"
         ratio = significant(result["seconds"] / result["trace_seconds"])
         rows.append(
             (
                 "the trace takes",
-                f"{span(result['trace_seconds'])} {told}: the replay took {ratio} times as long",
+                f"{span(result['trace_seconds'])} {text}: the replay took {ratio} times as long",
             )
         )
     rows.append(("most outstanding", count(result["most_outstanding"])))
@@ -107,7 +107,7 @@ def _row(name: str, found: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def remarks(result: Mapping[str, Any]) -> list[str]:
-    """Tell what was lost, changed or left out, and what else to know when reading the figures."""
+    """Say what was lost, changed or left out, and what else to know when reading the figures."""
     totals, fitted = result["trace"]["totals"], result["fitted"]
     counted: tuple[tuple[int, str], ...] = (
         (totals["skipped"], "malformed records of the trace were skipped"),
@@ -149,7 +149,7 @@ def remarks(result: Mapping[str, Any]) -> list[str]:
 
 
 def recorded_line(told: Mapping[str, Any]) -> str:
-    """Tell what a recording of the replay says of it."""
+    """Say what a recording of the replay says of it."""
     if not told["compared"]:
         return (
             f"What the device got is in {told['folder']}; it is not compared with the trace: "
@@ -226,7 +226,7 @@ def comparison_rows(
 
 def headline(result: Mapping[str, Any]) -> str:
     """Give the answer in a sentence or two."""
-    told = (
+    text = (
         f"{result['device']['name']} did {count(sum(result['requests'].values()))} requests of "
         f"{result['trace']['name']}, {pace(result['pace'])}, in {span(result['seconds'])}: "
         f"{iops(result['iops'])} a second, {rate(result['bytes_per_second'])}."
@@ -238,12 +238,12 @@ def headline(result: Mapping[str, Any]) -> str:
         if (found := result["latency_ns"].get(op))
     ]
     if waits:
-        told += f" {'; '.join(waits)[0].upper()}{'; '.join(waits)[1:]}."
+        text += f" {'; '.join(waits)[0].upper()}{'; '.join(waits)[1:]}."
     late = result["lateness_ns"]
     if late:
         held = result["held_ns"]
-        told += f" Requests were sent {short_time(late['p99'])} late at the 99th percentile"
-        told += (
+        text += f" Requests were sent {short_time(late['p99'])} late at the 99th percentile"
+        text += (
             f"; {percent(held['count'] / max(result['sent'], 1))} of them were due while the "
             "device's queue was full."
             if held
@@ -251,14 +251,14 @@ def headline(result: Mapping[str, Any]) -> str:
         )
     if "against" in result:
         other = result["against"]
-        told += (
+        text += (
             f"\nAgainst {title(other)}: {_ratio(result['iops'], other['iops'])} times the requests "
             "a second."
         )
-    return told
+    return text
 
 
 def region_line(result: Mapping[str, Any]) -> str:
-    """Tell where on the device it was played."""
+    """Say where on the device it was played."""
     region = result["region"]
     return f"{size(region['length_bytes'])} from byte {region['offset_bytes']} on"

@@ -60,21 +60,21 @@ def headline(result: dict[str, Any]) -> str:
     """Give the answer in a sentence or two."""
     run, mix = result["settings"]["run"], result["workload"]["mix"]["name"]
     clients = run["clients"] if isinstance(run, dict) else run.clients
-    told = (
+    text = (
         f"{count(result['transactions'])} transactions in {span(result['seconds'])} by {clients} "
         f"client{'s' if clients > 1 else ''} (mix {mix}): "
         f"{significant(result['transactions_per_second'])} a second"
     )
     if result["transactions"]:
         responses = result["responses"]
-        told += (
+        text += (
             f"; half of them within {short_time(responses['p50_ns'])}, 99 % within "
             f"{short_time(responses['p99_ns'])}"
         )
     consistency = result["consistency"]
     if not consistency["checked"]:
-        return f"{told}. The run was stopped before its end; the database was not checked."
-    return f"{told}. " + (
+        return f"{text}. The run was stopped before its end; the database was not checked."
+    return f"{text}. " + (
         "The database is consistent."
         if consistency["holds"]
         else "The database is NOT consistent: " + "; ".join(consistency["violations"])
@@ -82,13 +82,13 @@ def headline(result: dict[str, Any]) -> str:
 
 
 def remarks(result: dict[str, Any]) -> list[str]:
-    """Tell what to know when reading the figures."""
+    """Say what to know when reading the figures."""
     found = list(result["remarks"])
     if not result["complete"]:
         found.append("The run was stopped before its end.")
     if result["database"]["driver"] == "pgbench":
         found.append(
-            "pgbench ran it: what a transaction found is not told, so that misses are not counted."
+            "pgbench ran it: it does not say what a transaction found, so misses are not counted."
         )
     return [*found, f"Page cache: {result['database'].get('page_cache', 'not known')}."]
 

@@ -86,7 +86,7 @@ TRACE: Labels = {
         percent,
     ),
     "rewrite_distance_told_apart_up_to": (
-        "longest rewrite distance told apart, in page writes",
+        "longest rewrite distance that is exact, in page writes",
         count,
     ),
     "inter_arrival_ns_p50": ("time between requests, median", _nanoseconds),
@@ -154,7 +154,7 @@ def rows(figures: Mapping[str, Any], labels: Labels) -> list[tuple[str, str]]:
     known = [(key, *labels[key]) for key in labels if key in scalars]
     others = [(key, key.replace("_", " "), _plain) for key in scalars if key not in labels]
     return [
-        (label, "not told" if scalars[key] is None else write(scalars[key]))
+        (label, "unknown" if scalars[key] is None else write(scalars[key]))
         for key, label, write in known + others
     ]
 

@@ -155,11 +155,11 @@ def _streams(run: Run) -> Figure | None:
 
 
 def _table(run: Run) -> Table:
-    told = rows(run.result, SIMULATION)
+    text = rows(run.result, SIMULATION)
     lifetime, workload = run.result["lifetime"], run.result["workload"]
-    told += [
+    text += [
         ("erases that an erase block endures", count(lifetime["endurance_cycles"])),
         ("drive writes a day", f"{lifetime['drive_writes_per_day']:.4g}"),
         ("malformed records skipped", count(workload["skipped"])),
     ]
-    return Table("Every figure", (("figure", "left"), ("value", "right")), told)
+    return Table("Every figure", (("figure", "left"), ("value", "right")), text)

@@ -36,16 +36,16 @@ def page(run: Run) -> Page:
 
 def headline(figures: dict[str, Any]) -> str:
     """Give the trace in two sentences."""
-    told = f"{count(figures['writes'])} writes"
+    text = f"{count(figures['writes'])} writes"
     if figures["reads"]:
-        told += f" and {count(figures['reads'])} reads"
+        text += f" and {count(figures['reads'])} reads"
     if figures.get("duration_ns"):
-        told += f" in {span(figures['duration_ns'] / 1e9)}"
-    told += f" touch {size(figures['footprint_bytes'])}."
+        text += f" in {span(figures['duration_ns'] / 1e9)}"
+    text += f" touch {size(figures['footprint_bytes'])}."
     hot = figures.get("update_share_of_hottest_20_percent")
     if hot is not None:
-        told += f" The hottest 20 % of the written pages take {percent(hot, 2)} of the updates."
-    return told
+        text += f" The hottest 20 % of the written pages take {percent(hot, 2)} of the updates."
+    return text
 
 
 def facts(figures: dict[str, Any]) -> list[Fact]:
@@ -370,16 +370,16 @@ def _latency(columns: Columns | None) -> Figure | None:
         ("flushes", "flushes", "@c2"),
         ("trims", "trims", "@c3"),
     ]
-    told = [
+    lines = [
         f"{name} {span(_quantile(columns, key, 0.5) / 1e9)} and "
         f"{span(_quantile(columns, key, 0.99) / 1e9)}"
         for name, key, _ in kinds
         if any(columns[key])
     ]
-    if not told:
+    if not lines:
         return None
     reading = (
-        f"As recorded, from issue to completion; median and 99th percentile: {', '.join(told)}."
+        f"As recorded, from issue to completion; median and 99th percentile: {', '.join(lines)}."
     )
     return _shares("latency", "Time to answer", reading, columns, kinds)
 

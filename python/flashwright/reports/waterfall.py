@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flashwright._text import count, short_count, significant, size
+from flashwright.reports.drive_words import several
 from flashwright.reports.figures import Colours, Windows, axes, line, size_unit, title
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
@@ -29,7 +30,7 @@ LAYERS = {
 _OPS = ("read", "write")
 _HEADINGS = ("requests", "a second", "bytes", "bytes a second", "mean size", "x above", "x calls")
 _COUNTS = {
-    "gaps": "holes in their stream, after which files have to be seen anew",
+    "gaps": "holes in their stream, after which files have to be seen again",
     "lost_opens": "files not looked at when they were opened",
     "unresolved_calls": "on files that nobody has seen (unknown)",
     "unplaced_calls": "without a known offset",
@@ -52,7 +53,7 @@ def page(run: Run) -> Page:
         if "write" in ops
     ]
     flash = result["device"]
-    told = [] if flash is None else [_of_drive(flash)]
+    lines = [] if flash is None else [_of_drive(flash)]
     return Page(
         kind="waterfall",
         title=f"Recorded by {shlex.join(run.result['recorded'])}",
@@ -60,7 +61,7 @@ def page(run: Run) -> Page:
         facts=facts,
         sections=sections(result, run.tables),
         provenance=run.result["provenance"],
-        remarks=[*told, *remarks(run.result["path"])],
+        remarks=[*lines, *remarks(run.result["path"])],
     )
 
 
@@ -108,39 +109,40 @@ def headline(result: Mapping[str, Any]) -> str:
     device, queued = layers["device"]["write"], layers["queued"]["write"]
     if queued["bytes"] and not device["bytes"]:
         return (
-            f"Of each byte that the database wrote, {significant(queued['to_first'])} were queued "
-            "by the file system. The device's own queue issued no write: it passes them on, or the "
-            "recording ended before."
+            f"For every byte the database wrote, the file system queued "
+            f"{significant(queued['to_first'])}. The device's own queue issued no write: it "
+            "passes them on, or the recording ended before."
         )
     own = sum(device["by_purpose"].get(name, 0) for name in ("journal", "metadata"))
-    told = (
-        f"Of each byte that the database wrote, {significant(device['to_first'])} came to the "
-        "device"
+    text = (
+        f"For every byte the database wrote, the device received {significant(device['to_first'])}"
     )
-    told += f", {significant(own / written)} of them the file system's own" if own else ""
+    text += f" ({significant(own / written)} of it for the file system itself)" if own else ""
     flash = layers.get("flash")
     if flash is not None:
-        told += (
-            f"; the flash of {result['device']['name']} programmed "
+        text += (
+            f" and the flash of {result['device']['name']} programmed "
             f"{significant(flash['write']['to_first'])}"
         )
     read = layers["calls"]["read"]["bytes"]
     if read:
-        told += (
-            f". Of each byte that it read, {significant(layers['device']['read']['to_first'])} "
-            "came from the device"
+        text += (
+            ". For every byte it read, "
+            f"{significant(layers['device']['read']['to_first'])} came from the device"
         )
-    return told + "."
+    return text + "."
 
 
 def remarks(about: Mapping[str, Any]) -> list[str]:
-    """Tell what to know when reading the figures. `about`: of `recording.path.finish_path`."""
+    """Say what to know when reading the figures. `about`: of `recording.path.finish_path`."""
     calls, owners = about["calls"], about["owners"]
-    told = []
+    lines = []
     if calls.get("lost_events") is None:
-        told.append("The copier of calls was killed: how many events the kernel lost is not known.")
+        lines.append(
+            "The copier of calls was killed: how many events the kernel lost is not known."
+        )
     elif calls["lost_events"]:
-        told.append(
+        lines.append(
             f"{count(calls['lost_events'])} events of calls were LOST, so that calls are missing: "
             "take a larger buffer."
         )
@@ -148,28 +150,28 @@ def remarks(about: Mapping[str, Any]) -> list[str]:
         f"{count(calls[name])} {words}" for name, words in _COUNTS.items() if calls.get(name)
     ]
     if counted:
-        told.append(f"Of {count(calls['calls'])} calls: {'; '.join(counted)}.")
+        lines.append(f"Of {count(calls['calls'])} calls: {'; '.join(counted)}.")
     if owners["unowned"]:
-        told.append(
+        lines.append(
             f"{count(owners['unowned'])} requests were at places of no file that was seen: they "
             f"count as {owners['unowned_is']}. Files are looked at four times a second, less often "
             "if there are many."
         )
     if owners.get("by_sync"):
-        told.append(
+        lines.append(
             f"{count(owners['by_sync'])} requests were at places that no file had when it was "
             "looked at; they count for the one file that was being synced meanwhile."
         )
     if owners["mixed"]:
-        told.append(
-            f"{count(owners['mixed'])} requests are of two files or more, and count for the first."
+        lines.append(
+            f"{several(owners['mixed'], 'request')} over several files: attributed to the first."
         )
-    told += [f"Not known: {one}." for one in about["not_told"]]
-    told.append(
-        "Writes through memory maps are no calls. What was changed in memory before the beginning "
+    lines += [f"Not known: {one}." for one in about["not_told"]]
+    lines.append(
+        "Writes through mmap are not captured. What was changed in memory before the beginning "
         "counts below the calls alone, what was not written at the end in the calls alone."
     )
-    return told
+    return lines
 
 
 def rows(result: Mapping[str, Any]) -> list[list[str]]:

@@ -49,13 +49,16 @@
   function layoutOf(figure, style, width) {
     const phone = width < 560;
     const own = figure.layout;
+    const longest = Math.max(0, ...figure.data.map((trace) => (trace.name || "").length));
+    // Two long names beside each other would cover each other.
+    const names = phone && longest > 18 ? 1 : 2;
     const layout = {
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", colorway: ["@c0"],
       font: { family: style.getPropertyValue("--sans").trim(), size: phone ? 12 : 13, color: "@ink" },
       margin: { l: 8, r: phone ? 8 : 16, t: 8, b: 8 }, hovermode: "closest", dragmode: phone ? false : "zoom",
-      legend: { font: { size: phone ? 11 : 13 }, itemwidth: 30, ...(phone && figure.data.length > 3 ? { entrywidth: 0.48, entrywidthmode: "fraction" } : {}), orientation: "h", yref: "container", yanchor: "bottom", y: 0, x: 0, xanchor: "left", bgcolor: "rgba(0,0,0,0)", tracegroupgap: 4 },
+      legend: { font: { size: phone ? 11 : 13 }, itemwidth: 30, ...(phone && figure.data.length > 3 ? { entrywidth: names === 1 ? 0.96 : 0.48, entrywidthmode: "fraction" } : {}), orientation: "h", yref: "container", yanchor: "bottom", y: 0, x: 0, xanchor: "left", bgcolor: "rgba(0,0,0,0)", tracegroupgap: 4 },
       modebar: { bgcolor: "rgba(0,0,0,0)", color: "@muted", activecolor: "@ink" }, hoverlabel: { bgcolor: "@card", bordercolor: "@line", font: { color: "@ink" }, namelength: -1 },
-      ...own, width, height: figure.height + (phone && figure.data.length > 4 ? 24 * Math.ceil(figure.data.length / 2) : 0),
+      ...own, width, height: figure.height + (phone && figure.data.length > 4 ? 24 * Math.ceil(figure.data.length / names) : 0),
     };
     for (const key of Object.keys(own).filter((name) => /^[xy]axis\d*$/.test(name))) layout[key] = axis(own[key], style, phone);
     if (phone && own.meta && own.meta.phoneRange) layout.xaxis = { ...layout.xaxis, range: own.meta.phoneRange };

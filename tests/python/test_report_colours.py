@@ -10,7 +10,15 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from flashwright.reports.figures import COLOURS, DASHES, REST, Colours, bar_colours, highlight
+from flashwright.reports.figures import (
+    COLOURS,
+    DASHES,
+    REST,
+    Colours,
+    bar_colours,
+    highlight,
+    highlight_note,
+)
 
 Vector = npt.NDArray[np.float64]
 
@@ -108,4 +116,6 @@ def test_of_many_lines_the_best_few_stand_out() -> None:
     drawn = highlight(lines(14), ["0", "5"])
     assert [trace["name"] for trace in drawn[-2:]] == ["0", "5"], "they are drawn on top"
     assert [trace["line"]["color"] for trace in drawn] == [REST] * 12 + ["@c0", "@c5"]
+    assert highlight_note(drawn)
+    assert not highlight_note(lines(COLOURS))
     assert bar_colours(4, 1) == ["@c7", "@c0", "@c7", "@c7"]

@@ -13,6 +13,7 @@ from flashwright.reports.figures import (
     bars,
     bound_line,
     highlight,
+    highlight_note,
     line,
     log_axis,
     stream_bars,
@@ -78,6 +79,7 @@ def cost_figure(results: Results, workload: str, key: str) -> Figure | None:
                 f" {best['policy']} costs {significant(min(ratio))} to {significant(max(ratio))} "
                 "times the bound."
             )
+    reading += highlight_note(data)
     drawn = [cost for trace in data for cost in trace["y"]]
     layout = axes(
         AXIS_ALPHA, log_axis("cleaning cost: pages relocated for each page written", drawn)
@@ -172,6 +174,7 @@ def life_figure(results: Results, workload: str, key: str) -> Figure | None:
             f"{alpha(results.alphas[0])} over-provisioning, {years(lives[-1])} at "
             f"{alpha(results.alphas[-1])}."
         )
+    reading += highlight_note(data)
     layout = axes(AXIS_ALPHA, title("life in years", rangemode="tozero"))
     return Figure(f"{key}-life", "Life of the drive", reading, data, layout, 500)
 

@@ -17,7 +17,16 @@ from flashwright.reports.drive_figures import (
     tail_axes,
     tail_line,
 )
-from flashwright.reports.figures import Colours, axes, bar_colours, bars, highlight, log_axis, title
+from flashwright.reports.figures import (
+    Colours,
+    axes,
+    bar_colours,
+    bars,
+    highlight,
+    highlight_note,
+    log_axis,
+    title,
+)
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
 
@@ -228,7 +237,7 @@ def _tail(run: Run, workload: str, op: str, key: str, colours: Colours) -> Figur
     data = highlight(data, [row["drive"] for row in rows[:MOST_BEST]])
     reading = (
         f"The further left and the steeper, the better. One line a drive, all "
-        f"{words.PLURALS[op]} of its run."
+        f"{words.PLURALS[op]} of its run.{highlight_note(data)}"
     )
     return Figure(
         f"{key}-latency", f"Latency of {words.PLURALS[op]}", reading, data, tail_axes(least), 480
@@ -294,7 +303,7 @@ def _throughput(run: Run, workload: str, key: str, colours: Colours) -> Figure |
     return Figure(
         f"{key}-time",
         "Requests a second over the run",
-        "A level line is steady.",
+        f"A level line is steady.{highlight_note(data)}",
         data,
         axes(along, across),
         400,

@@ -16,7 +16,7 @@ Columns = Mapping[str, Sequence[Any]]
 
 OPERATION_COLOURS = {"read": "@c0", "write": "@c1", "trim": "@c2", "flush": "@c3"}
 DELAY_COLOURS = {
-    "queue": "@c7",
+    "queue": "@rest",
     "channel": "@c11",
     "die_busy": "@c0",
     "cleaning": "@c1",

@@ -77,6 +77,12 @@ def highlight(data: Sequence[dict[str, Any]], best: Collection[str]) -> list[dic
     return quiet + loud
 
 
+def highlight_note(data: Sequence[Mapping[str, Any]]) -> str:
+    """Say what colour stands for in a plot of which `highlight` greyed a part."""
+    greyed = any(trace["line"]["color"] == REST for trace in data)
+    return " In colour: the best few, and what the text speaks of." if greyed else ""
+
+
 def bar_colours(number: int, best: int = 0) -> list[str]:
     """Give the colours of ranked bars: the best one stands out, the others are alike."""
     return ["@c0" if bar == best else "@c7" for bar in range(number)]

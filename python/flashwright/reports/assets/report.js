@@ -51,7 +51,7 @@
     const own = figure.layout;
     const longest = Math.max(0, ...figure.data.map((trace) => (trace.name || "").length));
     // Two long names beside each other would cover each other.
-    const names = phone && longest > 18 ? 1 : 2;
+    const names = phone && longest > 13 ? 1 : 2;
     const layout = {
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", colorway: ["@c0"],
       font: { family: style.getPropertyValue("--sans").trim(), size: phone ? 12 : 13, color: "@ink" },

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from flashwright.reports import layer_figures, path_figures, replay, run, trace, waterfall
 from flashwright.reports.figures import LEFT_OUT, Colours, Windows
@@ -62,6 +63,25 @@ def test_replay_has_no_requests_in_a_pause() -> None:
     )
     figure = replay._rate_over_time(Run("replay", {}, {"windows": table}))
     assert drawn(figure) == ([0.0, 1.0, 2.0, 4.0, 5.0, 6.0], [100.0, 100.0, 0.0, 0.0, 100.0, 100.0])
+
+
+def test_many_windows_of_a_replay_are_joined() -> None:
+    number = 1000
+    table = pa.table(
+        {
+            "start_s": [float(start) for start in range(number)],
+            "seconds": [1.0] * (number - 1) + [0.5],
+            "op": ["write"] * number,
+            "requests": [3, 5] * (number // 2 - 1) + [4, 2],
+            "mean_latency_ns": [5e6, 3e6] * (number // 2),
+        }
+    )
+    found = Run("replay", {}, {"windows": table})
+    starts, rates = drawn(replay._rate_over_time(found))
+    assert len(starts) == 250
+    assert rates == pytest.approx([4.0] * 250)
+    _, means = drawn(replay._latency_over_time(found))
+    assert means[:-1] == pytest.approx([(3 * 5 + 5 * 3) / 8 / 1e3] * 249)
 
 
 def test_layers() -> None:

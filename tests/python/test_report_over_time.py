@@ -85,7 +85,9 @@ def test_many_windows_of_a_replay_are_joined() -> None:
 
 
 def test_layers() -> None:
-    table = windows(SLIVER, requests=[100, 100, 100, 7], drive=["d"] * 4, stack=["none"] * 4)
+    table = windows(
+        SLIVER, op=["write"] * 4, requests=[100, 100, 100, 7], drive=["d"] * 4, stack=["none"] * 4
+    )
     found = Run("layers", {}, {"windows": table})
     figure = layer_figures.over_time(found, "d", "d0", Colours(["none"]))
     assert drawn(figure) == (STARTS[:3], [100.0] * 3)

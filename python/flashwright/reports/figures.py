@@ -198,6 +198,37 @@ class Windows:
         return start_s != self._left_out
 
 
+MOST_DRAWN = 256
+"""Windows of a line over time."""
+
+
+def join_windows(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """Join neighbouring windows of a replay until a plot can show them.
+
+    Of a few requests each, their rates would jump between whole numbers, and fill a band.
+    """
+    each = max(columns["seconds"])
+    joined = math.ceil((round(max(columns["start_s"]) / each) + 1) / MOST_DRAWN)
+    ends = max(map(sum, zip(columns["start_s"], columns["seconds"], strict=True)))
+    sums: dict[tuple[int, str], list[float]] = {}
+    for start, op, requests, mean in zip(
+        *(columns[name] for name in ("start_s", "op", "requests")),
+        columns.get("mean_latency_ns", columns["requests"]),
+        strict=True,
+    ):
+        one = sums.setdefault((round(start / each) // joined, op), [0, 0.0])
+        one[0] += requests
+        one[1] += requests * mean
+    length = joined * each
+    return {
+        "start_s": [number * length for number, _ in sums],
+        "seconds": [min(length, ends - number * length) for number, _ in sums],
+        "op": [op for _, op in sums],
+        "requests": [requests for requests, _ in sums.values()],
+        "mean_latency_ns": [total / requests for requests, total in sums.values()],
+    }
+
+
 def axes(x: Mapping[str, Any], y: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     """Give a layout with two axes."""
     return {"xaxis": dict(x), "yaxis": dict(y), **more}

@@ -11,7 +11,16 @@ import pyarrow.compute as pc
 from flashwright._core import registry
 from flashwright._text import count, size, span
 from flashwright.reports.drive_figures import tail, tail_axes, tail_line
-from flashwright.reports.figures import Colours, Windows, axes, bar_colours, bars, log_axis, title
+from flashwright.reports.figures import (
+    Colours,
+    Windows,
+    axes,
+    bar_colours,
+    bars,
+    join_windows,
+    log_axis,
+    title,
+)
 from flashwright.reports.page import Figure
 from flashwright.runs import Run
 
@@ -116,9 +125,10 @@ def over_time(run: Run, drive: str, key: str, colours: Colours) -> Figure | None
     for stack in dict.fromkeys(table["stack"].to_pylist()):
         columns = (
             table.filter(pc.field("stack") == stack)
-            .select(["start_s", "seconds", "requests"])
+            .select(["start_s", "seconds", "op", "requests"])
             .to_pydict()
         )
+        columns = join_windows(columns)
         windows = Windows(columns["start_s"], columns["seconds"])
         note = note or windows.note
         rates: dict[float, float] = {}

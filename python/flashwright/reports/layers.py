@@ -109,11 +109,8 @@ def _sections(
         *(figures.tails(run, drive, op, key, colours) for op in ("read", "write", "flush")),
         figures.amplification(rows, key),
     ]
-    inside: list[Figure | None] = [
-        figures.over_time(run, drive, key, colours),
-        *figures.levels(run, drive, key, colours),
-        *figures.sums(run, drive, key),
-    ]
+    rate = figures.over_time(run, drive, key, colours)
+    inside = [*figures.levels(run, drive, key, colours), *figures.sums(run, drive, key)]
     tables = [
         _gains(rows),
         Table(
@@ -124,6 +121,7 @@ def _sections(
             "Response times",
             words.LATENCY_COLUMNS,
             [line for row in rows for line in words.latencies(row)],
+            folded=True,
         ),
         _counted(rows),
         _known(result, drive),
@@ -132,7 +130,19 @@ def _sections(
         Section(
             f"{prefix}What is gained and lost", [block for block in answers if block is not None]
         ),
-        Section(f"{prefix}Over time", [figure for figure in inside if figure]),
+        Section(f"{prefix}Over time", [rate] if rate else []),
+        *(
+            [
+                Section(
+                    f"{prefix}Inside the layers",
+                    inside,
+                    folded=True,
+                    summary="what each layer held and counted while the trace was played",
+                )
+            ]
+            if inside
+            else []
+        ),
         Section(f"{prefix}All figures", [table for table in tables if table is not None]),
     ]
 
@@ -187,6 +197,7 @@ def _durations(rows: Sequence[dict[str, Any]]) -> Table:
         columns,
         lines,
         note="In the device's time.",
+        folded=True,
     )
 
 
@@ -194,7 +205,11 @@ def _counted(rows: Sequence[dict[str, Any]]) -> Table | None:
     lines = [line for row in rows for line in words.counters(row)]
     return (
         Table(
-            "Counted in the layers", words.COUNTER_COLUMNS, lines, note="What is zero is left out."
+            "Counted in the layers",
+            words.COUNTER_COLUMNS,
+            lines,
+            note="What is zero is left out.",
+            folded=True,
         )
         if lines
         else None
@@ -214,7 +229,7 @@ def _known(result: dict[str, Any], drive: str) -> Table:
     ]
     lines += [(name.replace("_", " "), _told(value)) for name, value in facts["values"].items()]
     lines += [("not sure, or not known", remark) for remark in facts["remarks"]]
-    return Table("What was played, on what", (("", "left"), ("", "prose")), lines)
+    return Table("What was played, on what", (("", "left"), ("", "prose")), lines, folded=True)
 
 
 def _told(value: Any) -> str:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from flashwright._text import count, short_count, short_time, span
 from flashwright.reports import replay_words as words
 from flashwright.reports.drive_figures import OPERATION_COLOURS, tail, tail_axes, tail_line
 from flashwright.reports.drive_words import rate
-from flashwright.reports.figures import Windows, axes, time_axis, time_unit, title
+from flashwright.reports.figures import Windows, axes, join_windows, time_axis, time_unit, title
 from flashwright.reports.heat_map import heat_maps
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
 
 OTHER = "the other: "
-MOST_DRAWN = 256
-"""Windows of a line over time."""
 
 
 def page(run: Run) -> Page:
@@ -153,7 +150,7 @@ def _over_time(run: Run, of: str) -> list[tuple[str, str, list[float], list[floa
     for table, prefix in (("windows", ""), ("against_windows", OTHER)):
         if table not in run.tables:
             continue
-        columns = _joined(run.tables[table].to_pydict())
+        columns = join_windows(run.tables[table].to_pydict())
         for op in words.OPERATIONS:
             rows = [row for row, other in enumerate(columns["op"]) if other == op]
             if not rows:
@@ -165,33 +162,6 @@ def _over_time(run: Run, of: str) -> list[tuple[str, str, list[float], list[floa
                 ys = [columns[of][row] for row in rows]
             found.append((prefix + op, op, xs, ys))
     return found
-
-
-def _joined(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
-    """Join neighbouring windows until a plot can show them.
-
-    Of a few requests each, their rates would jump between whole numbers, and fill a band.
-    """
-    each = max(columns["seconds"])
-    joined = math.ceil((round(max(columns["start_s"]) / each) + 1) / MOST_DRAWN)
-    ends = max(map(sum, zip(columns["start_s"], columns["seconds"], strict=True)))
-    sums: dict[tuple[int, str], list[float]] = {}
-    for start, op, requests, mean in zip(
-        *(columns[name] for name in ("start_s", "op", "requests")),
-        columns.get("mean_latency_ns", columns["requests"]),
-        strict=True,
-    ):
-        one = sums.setdefault((round(start / each) // joined, op), [0, 0.0])
-        one[0] += requests
-        one[1] += requests * mean
-    length = joined * each
-    return {
-        "start_s": [number * length for number, _ in sums],
-        "seconds": [min(length, ends - number * length) for number, _ in sums],
-        "op": [op for _, op in sums],
-        "requests": [requests for requests, _ in sums.values()],
-        "mean_latency_ns": [total / requests for requests, total in sums.values()],
-    }
 
 
 def _rates(columns: dict[str, list[Any]], rows: list[int]) -> tuple[list[float], list[float]]:
@@ -244,7 +214,7 @@ def _rate_over_time(run: Run) -> Figure | None:
     if not data:
         return None
     layout = axes(title(_SECONDS), title("requests a second", rangemode="tozero"))
-    columns = _joined(run.tables["windows"].to_pydict())
+    columns = join_windows(run.tables["windows"].to_pydict())
     windows = Windows(columns["start_s"], columns["seconds"])
     return Figure(
         "rate",

@@ -103,6 +103,8 @@ def test_beyond_the_colours_lines_have_other_dashes_and_symbols() -> None:
     colours = Colours(names)
     assert len({(colours[name], colours.dash(name)) for name in names}) == 13
     assert len({colours.symbol(name) for name in names}) == 13
+    bars = [colours.fill(name) for name in names]
+    assert len({(bar["color"], bar["pattern"]["shape"]) for bar in bars}) == 13
     assert [colours.dash(name) for name in names[: COLOURS + 1]] == [DASHES[0]] * COLOURS + [
         DASHES[1]
     ]

@@ -10,6 +10,7 @@ from typing import Any
 COLOURS = 7
 """Colours of lines, which those who see no red or no green can tell apart, too; then dashes."""
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
+HATCHES = ("", "/", "x", "-")
 HEAT = [[0, "@h0"], [0.5, "@h1"], [1, "@h2"]]
 """Colours of counts, in order of lightness: from near the paper to far from it."""
 REST = "@rest"
@@ -51,6 +52,11 @@ class Colours:
     def dash(self, name: str) -> str:
         """Give how a name's line is drawn: another way where its colour is another's already."""
         return DASHES[self._number[name] // COLOURS % len(DASHES)]
+
+    def fill(self, name: str) -> dict[str, Any]:
+        """Give how a name's bar is filled: hatched where its colour is another's already."""
+        hatch = HATCHES[self._number[name] // COLOURS % len(HATCHES)]
+        return {"color": self[name], "pattern": {"shape": hatch, "solidity": 0.35}}
 
 
 def highlight(data: Sequence[dict[str, Any]], best: Collection[str]) -> list[dict[str, Any]]:

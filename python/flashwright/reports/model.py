@@ -13,6 +13,7 @@ from flashwright.reports.comparison_results import years
 from flashwright.reports.figures import (
     AXIS_ALPHA,
     COLOURS,
+    DASHES,
     Colours,
     axes,
     bound_line,
@@ -234,7 +235,8 @@ def _values(data: list[dict[str, Any]], key: str) -> list[float | None]:
 
 def _themed(index: int, trace: dict[str, Any]) -> dict[str, Any]:
     if trace["type"] == "scatter":
-        trace["line"] = {"color": f"@c{index % COLOURS}", "width": 2, **trace.get("line", {})}
+        drawn = {"color": f"@c{index % COLOURS}", "dash": DASHES[index // COLOURS % len(DASHES)]}
+        trace["line"] = {**drawn, "width": 2, **trace.get("line", {})}
     elif "colorbar" in trace:
         trace["colorbar"] = {
             **trace["colorbar"],

@@ -224,7 +224,7 @@ def _by_level(
     if not cells:
         return None
     if not any(cell["level"] for cell in cells):
-        data = [_bars("", [cell["file_system"] for cell in cells], cells, figure, "@c0")]
+        data = [_bars("", [cell["file_system"] for cell in cells], cells, figure, {"color": "@c0"})]
         return Figure(
             key,
             heading,
@@ -246,13 +246,15 @@ def _by_level(
             drawn = {"type": "scatter", "mode": "lines+markers", **line}
             data.append(
                 {
-                    **_bars(name, [cell["value"] for cell in own], own, figure, colours[name]),
+                    **_bars(name, [cell["value"] for cell in own], own, figure, colours.fill(name)),
                     **drawn,
                 }
             )
         else:
             data.append(
-                _bars(name, [_named(cell["level"]) for cell in own], own, figure, colours[name])
+                _bars(
+                    name, [_named(cell["level"]) for cell in own], own, figure, colours.fill(name)
+                )
             )
     return Figure(
         key,
@@ -264,7 +266,7 @@ def _by_level(
 
 
 def _bars(
-    name: str, x: Sequence[Any], cells: Sequence[Cell], figure: str, colour: str
+    name: str, x: Sequence[Any], cells: Sequence[Cell], figure: str, fill: Mapping[str, Any]
 ) -> dict[str, Any]:
     found = [cell["figures"][figure] for cell in cells]
     whiskers = {
@@ -280,7 +282,7 @@ def _bars(
         "x": list(x),
         "y": y,
         "error_y": whiskers,
-        "marker": {"color": colour},
+        "marker": dict(fill),
     }
 
 

@@ -167,7 +167,7 @@ def _windows(run: Run) -> dict[str, list[Any]]:
 def _over_time(run: Run) -> Figure | None:
     columns = _windows(run)
     kinds = list(run.result["kinds"])
-    colours = Colours(["all", *kinds])
+    colours = Colours(kinds)
     by_kind: dict[str, tuple[list[float], list[float]]] = {kind: ([], []) for kind in kinds}
     total: dict[float, float] = {}
     windows = Windows(columns["start_s"], columns["seconds"])
@@ -195,6 +195,7 @@ def _over_time(run: Run) -> Figure | None:
             "line": {
                 "color": "@ink" if name == "all" else colours[name],
                 "width": 2.4 if name == "all" else 1.4,
+                "dash": "solid" if name == "all" else colours.dash(name),
             },
         }
         for name, x, y in series
@@ -249,7 +250,7 @@ def _response_over_time(run: Run) -> Figure | None:
             if name == kind and p99 and windows.is_drawn(start)
         ]
         if len(rows) > 1:
-            drawn = {"color": colours[kind], "width": 1.4}
+            drawn = {"color": colours[kind], "width": 1.4, "dash": colours.dash(kind)}
             x, y = zip(*rows, strict=True)
             data.append(
                 {
@@ -305,7 +306,8 @@ def _responses(run: Run) -> Figure | None:
         if total:
             shares = [seen / total for seen in itertools.accumulate(number for _, number in rows)]
             x = [max(high, 1) / 1e9 for high, _ in rows]
-            drawn = {"color": colours[kind], "width": 2, "shape": "hv"}
+            dash = colours.dash(kind)
+            drawn = {"color": colours[kind], "width": 2, "shape": "hv", "dash": dash}
             data.append(
                 {
                     "type": "scatter",

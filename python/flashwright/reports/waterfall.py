@@ -217,7 +217,7 @@ def _writes(result: Mapping[str, Any]) -> Figure:
             "name": purpose,
             "x": labels,
             "y": [one["by_purpose"].get(purpose, 0) / scale for one in layers.values()],
-            "marker": {"color": colours[purpose]},
+            "marker": colours.fill(purpose),
             "hovertemplate": f"{purpose}: %{{y:.4g}} {unit}<extra>%{{x}}</extra>",
         }
         for purpose in purposes
@@ -266,7 +266,7 @@ def _by_op(
             "name": f"{op}s",
             "x": [LAYERS[name] for name in layers],
             "y": [(ops[op][key] or 0) / scale for ops in layers.values()],
-            "marker": {"color": colours[op]},
+            "marker": colours.fill(op),
             "hovertemplate": f"{op}s: %{{y:.4g}} {unit}<extra>%{{x}}</extra>",
         }
         for op in _OPS

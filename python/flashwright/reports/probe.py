@@ -86,14 +86,15 @@ def facts(result: Mapping[str, Any]) -> list[Fact]:
     """Say what the probe cost, and how much of it is to be believed."""
     counted = words.verdict_counts(result)
     written = f"{size(result['written_bytes'])} written, " if result["written_bytes"] else ""
+    of = f", {result['drive']}" if "against" in result else ""
     given = [
         Fact(
-            "values found",
+            f"values found{of}",
             count(counted["sure"] + counted["unsure"]),
             f"{count(counted['sure'])} of them sure, {count(counted['not_found'])} not found",
         ),
         Fact(
-            "time of the device",
+            f"time of the device{of}",
             span(result["device_seconds"]),
             f"{written}{size(result['read_bytes'])} read",
         ),

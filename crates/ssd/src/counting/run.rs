@@ -9,9 +9,10 @@ use registry::Spec;
 use thiserror::Error;
 use units::{Cancelled, Geometry, Lpn, PageOp, PageSource, Progress, SourceError, StreamId};
 
+use super::Wear;
 use super::wear::histogram;
-use super::{SteadyState, Wear, steady_state};
 use crate::ftl::{AuditError, FtlCounters, PageMapped};
+use crate::steady::{Steadiness, Stretch, Unsteady, steady_part};
 
 /// How the device looks before the first operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,8 +95,9 @@ pub struct Outcome {
     pub counters: FtlCounters,
     /// Windows of equal length, the last one possibly shorter; oldest first.
     pub windows: Vec<CountedWindow>,
-    /// The steady part, as an index into the windows.
-    pub steady: SteadyState,
+    /// The steady part, as an index into the windows, the interval of its write amplification, and
+    /// whether it may be called steady.
+    pub steady: Steadiness,
     /// The first host page write of the steady part.
     pub steady_from_update: u64,
     /// (Host + relocation page programs) / host page programs, over the steady part.
@@ -262,20 +264,22 @@ fn outcome<P: Placement, V: Victim>(
 ) -> Outcome {
     let after = ftl.counters();
     let geometry = ftl.device().geometry;
-    let cost = |w: &CountedWindow| w.relocated_pages as f64 / w.written_pages as f64;
     // The last window may be short, and short windows are noisy.
     let whole = windows.iter().take_while(|w| w.written_pages == windows[0].written_pages).count();
-    let mut steady = steady_state(&windows[..whole].iter().map(cost).collect::<Vec<_>>());
-    let kept = &windows[steady.from_window.min(windows.len())..];
+    let mut steady = steady_part(&windows[..whole].iter().map(stretch).collect::<Vec<_>>());
+    let kept = &windows[steady.from.min(windows.len())..];
     let (relocated, written, erases) = kept
         .iter()
         .fold((0, 0, 0), |(r, h, e), w| (r + w.relocated_pages, h + w.written_pages, e + w.erases));
     // Until every erase block has been erased once, on average, cleaning still meets the state that
     // the run began with.
-    steady.reached &= erases >= u64::from(geometry.erase_blocks);
+    if erases < u64::from(geometry.erase_blocks) {
+        let each = erases as f64 / f64::from(geometry.erase_blocks);
+        steady.unsteady = steady.unsteady.or(Some(Unsteady::NotCleaned(each)));
+    }
     let pages = u64::from(geometry.pages_per_erase_block);
     let steady_from_update =
-        if steady.from_window == 0 { 0 } else { windows[steady.from_window - 1].host_page_writes };
+        if steady.from == 0 { 0 } else { windows[steady.from - 1].host_page_writes };
     let mut counters = after.clone();
     counters.host_page_writes -= before.host_page_writes;
     counters.relocated_pages -= before.relocated_pages;
@@ -306,6 +310,11 @@ fn outcome<P: Placement, V: Victim>(
         wall_seconds,
         windows,
     }
+}
+
+fn stretch(window: &CountedWindow) -> Stretch {
+    let over = window.written_pages as f64;
+    Stretch { counted: over + window.relocated_pages as f64, over }
 }
 
 fn streams<P: Placement, V: Victim>(ftl: &PageMapped<P, V>) -> Vec<StreamOutcome> {

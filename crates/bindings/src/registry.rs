@@ -54,8 +54,12 @@ fn is_oracle(info: &Info) -> bool {
         .expect("a small device is possible");
     let spec = Spec { name: info.name.to_owned(), given: vec![] };
     matches!(
-        visit_placement(&spec, &Context { geometry, seed: 1, page_weights: None }, Made),
-        Err(BuildError::NeedsWeights(_))
+        visit_placement(
+            &spec,
+            &Context { geometry, seed: 1, page_weights: None, future: None },
+            Made
+        ),
+        Err(BuildError::NeedsWeights(_) | BuildError::NeedsFuture(_))
     )
 }
 

@@ -138,6 +138,7 @@ fn result<'py>(
     dict.set_item("trimmed_pages", counters.trimmed_pages)?;
     dict.set_item("erases", counters.erases)?;
     dict.set_item("spilled_pages", counters.spilled_pages)?;
+    dict.set_item("pulled_pages", counters.pulled_pages)?;
     dict.set_item("unused_pages", counters.unused_pages)?;
     dict.set_item("rescues", counters.rescues)?;
     dict.set_item("erases_mean", outcome.wear.erases_mean)?;

@@ -1,9 +1,10 @@
 //! One run: a source of page operations through an FTL, and what came of it.
 
+use std::cell::RefCell;
 use std::time::Instant;
 
 use placement::{
-    BuildError, Context, Placement, PlacementVisitor, Victim, build_victim, visit_placement,
+    BuildError, Context, Future, Placement, PlacementVisitor, Victim, build_victim, visit_placement,
 };
 use registry::Spec;
 use thiserror::Error;
@@ -133,22 +134,29 @@ pub fn simulate(
     source: &mut dyn PageSource,
     progress: &Progress,
 ) -> Result<Outcome, RunError> {
+    let source = RefCell::new(source);
+    let future = || {
+        let passes = settings.repeat;
+        Future::of(&mut **source.borrow_mut(), passes, settings.start == Start::Filled)
+    };
     let context = Context {
         geometry: settings.geometry,
         seed: settings.seed,
         page_weights: Some(page_weights),
+        future: Some(&future),
     };
-    visit_placement(&settings.placement, &context, Runner { settings, source, progress, context })?
+    let runner = Runner { settings, source: &source, progress, context };
+    visit_placement(&settings.placement, &context, runner)?
 }
 
-struct Runner<'a> {
+struct Runner<'a, 's> {
     settings: &'a CountingSettings,
-    source: &'a mut dyn PageSource,
+    source: &'a RefCell<&'s mut dyn PageSource>,
     progress: &'a Progress,
     context: Context<'a>,
 }
 
-impl PlacementVisitor for Runner<'_> {
+impl PlacementVisitor for Runner<'_, '_> {
     type Output = Result<Outcome, RunError>;
 
     fn visit<P: Placement + 'static>(self, policy: P) -> Self::Output {
@@ -184,7 +192,7 @@ fn fill<P: Placement, V: Victim>(
     Ok(())
 }
 
-impl Runner<'_> {
+impl Runner<'_, '_> {
     /// Plays the source `repeat` times and cuts the run into windows by host page writes.
     fn play<P: Placement, V: Victim>(
         self,
@@ -192,15 +200,16 @@ impl Runner<'_> {
         before: &FtlCounters,
     ) -> Result<Vec<CountedWindow>, RunError> {
         let repeat = u64::from(self.settings.repeat);
-        let total = self.source.operations().map_or(0, |operations| operations * repeat);
+        let mut source = self.source.borrow_mut();
+        let total = source.operations().map_or(0, |operations| operations * repeat);
         let window = (total / WINDOWS).max(1024);
         let mut buffer = vec![PageOp(0); CHUNK];
         let mut windows = Vec::new();
         let mut last = before.clone();
         for _ in 0..repeat {
-            self.source.rewind().map_err(RunError::Source)?;
+            source.rewind().map_err(RunError::Source)?;
             loop {
-                let count = self.source.fill(&mut buffer).map_err(RunError::Source)?;
+                let count = source.fill(&mut buffer).map_err(RunError::Source)?;
                 if count == 0 {
                     break;
                 }
@@ -286,6 +295,7 @@ fn outcome<P: Placement, V: Victim>(
     counters.trimmed_pages -= before.trimmed_pages;
     counters.erases -= before.erases;
     counters.spilled_pages -= before.spilled_pages;
+    counters.pulled_pages -= before.pulled_pages;
     counters.unused_pages -= before.unused_pages;
     counters.rescues -= before.rescues;
     counters

@@ -115,6 +115,7 @@ impl<V: DriveVisitor> Builder<'_, V> {
             geometry: self.layout.geometry(self.profile.logical_pages()),
             seed: self.seed,
             page_weights: self.page_weights,
+            future: None,
         };
         let profile = self.profile.name.clone();
         let of_policy = |error| DriveError::Policy { profile: profile.clone(), error };

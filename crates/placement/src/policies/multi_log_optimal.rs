@@ -11,7 +11,8 @@ use crate::{BuildError, Context, Device, Placement, Previous, Survivors};
 pub const INFO: Info = Info {
     name: "multi_log_optimal",
     aliases: &["multilog_optimal", "multi_log_oracle"],
-    summary: "MultiLog with known update frequencies: what the LRU-1 estimator leaves on the table",
+    summary: "MultiLog with known update frequencies: what the LRU-1 estimator leaves on the \
+              table; no limit for writes with an order in time",
     source: "MULTILOG 5.1 (the Oracle), 6.2",
     params: &[],
 };

@@ -15,11 +15,10 @@ import numpy as np
 from flashwright import _core, steady
 from flashwright._core import InputError
 from flashwright._text import percent, size, span
-from flashwright.lifetime import Lifetime
+from flashwright.lifetime import SECONDS_IN_DAY, Lifetime
 from flashwright.runs import sha256_of_file
 from flashwright.sources import (
     PATTERN,
-    SECONDS_IN_DAY,
     STANDARD_INPUT,
     SYNTHETIC,
     Reading,
@@ -370,24 +369,27 @@ def life_of(
 ) -> tuple[float | None, dict[str, Any] | None]:
     """Give the life in years and what it stands on.
 
-    None if the drive has no endurance, or nothing was written.
+    None if the drive has no endurance, or if nothing was written or erased.
     """
     cycles = endurance or device.profile["media"]["endurance_cycles"] or None
     if cycles is None or not outcome["host_page_writes"] or not writes_per_day:
         return None, None
     lifetime = Lifetime(cycles, writes_per_day)
-    return lifetime.years(
-        outcome["write_amplification"], device.over_provisioning
-    ), lifetime.document()
+    years = lifetime.years(
+        outcome["write_amplification"], device.over_provisioning, outcome["erases"]
+    )
+    return years, None if years is None else lifetime.document()
 
 
-def writes_per_day_of(device: Device, requests: Requests, asked: float | str) -> float:
+def writes_per_day_of(device: Device, requests: Requests, asked: float | str | None) -> float:
     """Resolve `trace` as the write rate: capacities of the drive a day at the speed of the trace.
+
+    Once a day if nothing is asked for.
 
     Raises InputError if that is asked for and there are no times.
     """
     if not isinstance(asked, str):
-        return asked
+        return 1.0 if asked is None else asked
     counts, duration_ns = requests.counts, requests.duration_ns
     if counts is None or not duration_ns:
         raise InputError(f"--writes-per-day trace: {requests.name} has no times, so give a number")

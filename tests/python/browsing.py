@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 # Without these Chromium looks for updates on its own, and its requests would be taken for ours.
 FLAGS = [
@@ -45,6 +45,11 @@ class Opened:
         # A function as text would be evaluated, which the page's content security policy forbids.
         self.page.locator("html[data-plots]").wait_for(state="attached", timeout=60_000)
 
+    def unfold(self) -> None:
+        """Open all that is folded, and wait for the plots in it."""
+        self.page.evaluate("document.querySelectorAll('details').forEach(e => { e.open = true; })")
+        expect(self.page.locator(".plot:not(:has(.main-svg))")).to_have_count(0, timeout=60_000)
+
     def background(self) -> str:
         return str(self.page.evaluate("getComputedStyle(document.body).backgroundColor"))
 
@@ -60,6 +65,7 @@ def check_report(
     assert opened.page.evaluate("document.documentElement.dataset.plots") == "drawn"
     assert opened.complaints == []
     assert opened.requests == [path.as_uri()]
+    opened.unfold()
     plots = opened.page.locator(".plot")
     assert plots.count() >= least_plots
     for number in range(plots.count()):
@@ -76,6 +82,7 @@ def check_report(
     assert all(len(headline) > 40 for headline in headlines)
     opened.page.context.close()
     phone = Opened(browser, path, width=375, scheme="dark")
+    phone.unfold()
     assert phone.page.evaluate("document.documentElement.scrollWidth") <= 375
     assert phone.page.evaluate(TOO_WIDE) == 0
     assert phone.complaints == []

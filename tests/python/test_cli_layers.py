@@ -484,10 +484,35 @@ def test_a_verdict_says_what_is_gained_and_what_is_lost() -> None:
     ]
     assert found["gain"][0]["ratio"] == pytest.approx(0.2)
     assert found["line"].startswith(
-        "5.00 times faster than direct (2.00 s of writing instead of 10.0 s): this drive takes 120 "
-        "times"
+        "5.00 times faster than the device alone (2.00 s of writing instead of 10.0 s): this "
+        "drive takes 120 times"
     )
-    assert "99 % of the reads take up to 9.00 ms instead of up to 2.00 ms" in found["line"]
+    assert "99th percentile of reads: 9.00 ms instead of 2.00 ms" in found["line"]
+
+
+def test_a_write_that_takes_no_time_is_called_what_it_is() -> None:
+    def times(p99: int) -> dict[str, Any]:
+        return {"write": {"mean": p99, "p50": p99, "p99": p99, "max": p99}}
+
+    row = row_of(total_write_seconds=2.0, latency_ns=times(0))
+    line = verdict.verdict(row, row_of(latency_ns=times(7_500_000)), {})["line"]
+    assert line.endswith(
+        " 99th percentile of writes: under 1 µs (in memory, not yet durable) instead of 7.50 ms."
+    )
+
+
+def test_stacks_have_names_in_words_of_which_no_two_are_the_same() -> None:
+    assert layer_words.names(["direct", "stable_buffer(size=4MiB) | log_volume"]) == {
+        "direct": "device alone",
+        "stable_buffer(size=4MiB) | log_volume": "StableBuffer over log volume",
+    }
+    both = layer_words.names(["scheduler(defer)", "scheduler(defer,align)", "direct"])
+    assert list(both.values()) == [
+        "write scheduler (defer)",
+        "write scheduler (defer, align)",
+        "device alone",
+    ]
+    assert layer_words.names(both.values()) == {name: name for name in both.values()}
 
 
 def test_a_verdict_says_when_a_stack_is_slower_and_why() -> None:
@@ -500,10 +525,11 @@ def test_a_verdict_says_when_a_stack_is_slower_and_why() -> None:
         "they read 4 MiB more",
     ]
     assert found["line"].startswith(
-        "2.00 times slower than direct (20.0 s of writing instead of 10.0 s): this drive writes"
+        "2.00 times slower than the device alone (20.0 s of writing instead of 10.0 s): this "
+        "drive writes"
     )
     same = verdict.verdict(row_of(total_write_seconds=10.1), row_of(), {})
-    assert same["line"].startswith("as fast as direct")
+    assert same["line"].startswith("as fast as the device alone")
     assert same["gain"] == same["lost"] == []
     nothing = verdict.verdict(row_of(total_write_seconds=0.0), row_of(total_write_seconds=0.0), {})
     assert (nothing["times_faster"], nothing["is_gain"]) == (None, None)

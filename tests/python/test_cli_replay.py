@@ -134,6 +134,8 @@ def test_the_run_folder_holds_what_was_measured(cli: Cli, trace: Path, tmp_path:
     windows = pl.read_parquet(tmp_path / "run" / "windows.parquet")
     assert windows["requests"].sum() == 500
     assert windows["bytes"].sum() == 490 * 4096
+    ends = windows["start_s"] + windows["seconds"]
+    assert ends.max() == pytest.approx(result["seconds"]), "the last window ends with the replay"
     classes = pl.read_parquet(tmp_path / "run" / "latency.parquet")
     for op, count in result["requests"].items():
         of_op = classes.filter((pl.col("of") == "latency") & (pl.col("op") == op))

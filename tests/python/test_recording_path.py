@@ -182,6 +182,9 @@ def test_layers_are_what_was_written_by_hand() -> None:
     assert in_time["calls", "write", 0] == (2, PAGE + 24)
     assert in_time["calls", "write", 1] == (3, 2 * PAGE + 10)
     assert in_time["device", "write", 1] == (2, 4 * PAGE)
+    seconds = found.result["seconds"]
+    lengths = {one["second"]: one["seconds"] for one in rates}
+    assert sum(lengths.values()) == pytest.approx(seconds)
 
 
 def test_pages_of_a_database_tell_what_calls_are_for() -> None:

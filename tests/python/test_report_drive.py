@@ -5,12 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from playwright.sync_api import Browser
 
 from browsing import check_report
 from flashwright.devices import caveats
-from flashwright.reports.drive_figures import tail
+from flashwright.reports import drive
+from flashwright.reports.drive_figures import over_time_line, tail
+from flashwright.runs import Run
 from flashwright.steady import of_drive
 from support import Cli
 
@@ -30,6 +35,51 @@ COMMANDS = {
         "replication-table-2",
     ],
 }
+
+
+@pytest.fixture
+def commits(tmp_path: Path) -> Path:
+    """A trace of pages written at random, with a flush after every eighth, as a database has."""
+    random = np.random.default_rng(11)
+    rows = [
+        (number, "flush", 0, 0)
+        if number % 9 == 8
+        else (number, "write", int(random.integers(8192)) * 4096, 4096)
+        for number in range(9000)
+    ]
+    times, ops, offsets, lengths = zip(*rows, strict=True)
+    path = tmp_path / "commits.parquet"
+    table = {"time_ns": times, "op": ops, "offset": offsets, "length": lengths}
+    pq.write_table(pa.table(table), path)
+    return path
+
+
+X25E = ["--device", "intel-x25e", "--set", "media.erase_blocks_per_plane=64", "--state", "aged"]
+
+
+def test_flushes_have_a_cause_and_a_line_of_their_own(
+    browser: Browser, cli: Cli, commits: Path
+) -> None:
+    cli("simulate", commits, *X25E, "--out", "run")
+    run = Run.read(commits.parent / "run")
+    flush = run.result["delays"]["flush"]
+    assert flush["flush"]["share_of_latency"] > 0.5
+    assert flush["queue"]["share_of_latency"] < 0.1
+    assert run.result["delays"]["write"]["flush"]["delayed"] == 0
+    over_time = run.tables["over_time"].to_pydict()
+    sums = sum(
+        mean * number
+        for mean, number in zip(over_time["mean_flush_ns"], over_time["flushes"], strict=True)
+        if number
+    )
+    latency = run.result["latency_ns"]["flush"]
+    assert sums / latency["count"] == pytest.approx(latency["mean"])
+    page = drive.page(run)
+    figures = {figure.id: figure for figure in page.figures()}
+    assert [line["name"] for line in figures["latency-time"].data] == ["write", "flush"]
+    assert "buffer to flash" in [bar["name"] for bar in figures["delays"].data]
+    assert "a flush takes" in page.headline
+    check_report(browser, commits.parent / "run" / "report.html", least_plots=3)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
-from browsing import check_report
+from browsing import Opened, check_report
 from flashwright import _core
+from flashwright.reports import probe_answer
 from flashwright.reports import probe_words as words
 from flashwright.reports.probe import GROUPS
 from flashwright.reports.probe_charts import Curve, figure
@@ -56,6 +57,75 @@ def test_report_is_made_again_from_the_folder_alone(cli: Cli, tmp_path: Path) ->
     text = first.decode()
     for found in ("Side by side", "What was probed", "sub_domains", "two reads at a time"):
         assert found in text, found
+
+
+def found(key: str, of: float | str, verdict: str = "sure") -> dict[str, Any]:
+    value = {"word": of} if isinstance(of, str) else {"number": of}
+    return {"key": key, "verdict": verdict, "why": "so it is", **value}
+
+
+ANSWERED = (
+    found("random_read_4ki_requests_per_second", 38763.2),
+    found("random_write_4ki_requests_per_second", 45501.0),
+    found("sequential_read_most_mb_per_second", 273.4),
+    found("sequential_write_most_mb_per_second", 220.1),
+    found("domains", 10),
+    found("sub_domains", 2),
+    found("page_bytes", 4096),
+    found("mapping", "write_order"),
+)
+
+
+def probed(*values: dict[str, Any], state: str | None = "fresh") -> dict[str, Any]:
+    device = {"state": {"kind": state}} if state else {}
+    return {"drive": "intel-x25e", "device": device, "findings": [{"values": list(values)}]}
+
+
+def test_the_headline_answers_and_says_what_is_unsure_or_not_found() -> None:
+    assert probe_answer.sentence(probed(*ANSWERED)) == (
+        "intel-x25e: 38.8 k random reads/s, 45.5 k random writes/s (fresh), 273 / 220 MB/s "
+        "sequential; 10 channels × 2 dies, 4 KiB pages, page-mapped."  # noqa: RUF001
+    )
+    doubtful = [
+        ANSWERED[0],
+        found("random_write_4ki_requests_per_second", 45501.0, "unsure"),
+        found("domains", 10, "not_found"),
+        found("mapping", "lba", "unsure"),
+    ]
+    assert probe_answer.sentence(probed(*doubtful, state=None)) == (
+        "intel-x25e: 38.8 k random reads/s, about 45.5 k random writes/s; probably mapped by "
+        "address. Not found: channels."
+    )
+    assert probe_answer.sentence(probed(found("random_read_p99_us", 189.0))) == (
+        "intel-x25e: random read p99 us 189 µs."
+    )
+
+
+def test_the_answer_has_a_row_for_each_question_and_says_why_it_is_unsure() -> None:
+    buffer = {**found("write_buffer_bytes", 2**20, "unsure"), "interval": [2**19, 2**21]}
+    table = probe_answer.table([probed(*ANSWERED, buffer)])
+    assert table is not None
+    rows = {row[0]: row[1:] for row in table.rows}
+    assert rows["channels × dies that work at once"] == ("10 × 2", "sure")  # noqa: RUF001
+    assert rows["write buffer"] == ("1 MiB", "unsure (512 KiB – 2 MiB): so it is")  # noqa: RUF001
+    beside = probe_answer.table([probed(*ANSWERED), probed()])
+    assert beside is not None
+    assert beside.rows[0][1:] == ("38\u202f763 /s", "not looked for", "sure")
+    assert probe_answer.table([probed()]) is None
+
+
+def test_the_report_is_one_page_before_it_is_opened_and_has_no_empty_cells(
+    browser: Browser, cli: Cli, tmp_path: Path
+) -> None:
+    cli(*ALL, "--out", "run")
+    opened = Opened(browser, tmp_path / "run" / "report.html")
+    height = opened.page.evaluate("document.documentElement.scrollHeight")
+    assert height < 8_000, "it was 34,777 px and more"
+    assert opened.page.locator(".plot .main-svg").count() > 0
+    opened.unfold()
+    assert opened.page.evaluate("document.documentElement.scrollHeight") > height
+    assert [cell for cell in opened.page.locator("td").all_text_contents() if not cell] == []
+    assert "channels" in opened.page.locator(".headline").first.inner_text()
 
 
 def test_every_experiment_has_a_group_of_the_report() -> None:

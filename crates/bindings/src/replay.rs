@@ -391,10 +391,12 @@ fn summary<'py>(
     Ok(Some(dict))
 }
 
-/// Windows of time in which something ended, by operation.
+/// Windows of time in which something ended, by operation. The last window is as long as the replay
+/// left it, so that counts over `seconds` are rates there, too.
 fn windows<'py>(py: Python<'py>, measured: &Measured) -> PyResult<Bound<'py, PyDict>> {
-    let (each, mut ops) = (measured.windows.each as f64 / 1e9, Vec::new());
-    let (mut starts, mut requests, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
+    let mut ops = Vec::new();
+    let (mut starts, mut lengths) = (Vec::new(), Vec::new());
+    let (mut requests, mut bytes) = (Vec::new(), Vec::new());
     let (mut means, mut mosts, mut late) = (Vec::new(), Vec::new(), Vec::new());
     for (number, window) in measured.windows.all.iter().enumerate() {
         for op in IoOp::ALL {
@@ -402,7 +404,10 @@ fn windows<'py>(py: Python<'py>, measured: &Measured) -> PyResult<Bound<'py, PyD
             if count == 0 {
                 continue;
             }
-            starts.push(number as f64 * each);
+            let start = number as u64 * measured.windows.each;
+            let left = measured.elapsed.saturating_sub(start);
+            starts.push(start as f64 / 1e9);
+            lengths.push(left.clamp(1, measured.windows.each) as f64 / 1e9);
             ops.push(op.name());
             requests.push(count);
             bytes.push(match op {
@@ -416,7 +421,7 @@ fn windows<'py>(py: Python<'py>, measured: &Measured) -> PyResult<Bound<'py, PyD
         }
     }
     let dict = PyDict::new(py);
-    dict.set_item("seconds", vec![each; starts.len()].into_pyarray(py))?;
+    dict.set_item("seconds", lengths.into_pyarray(py))?;
     dict.set_item("start_s", starts.into_pyarray(py))?;
     dict.set_item("op", ops)?;
     dict.set_item("requests", requests.into_pyarray(py))?;

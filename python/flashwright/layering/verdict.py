@@ -35,7 +35,7 @@ def _latencies(op: str) -> tuple[Figure, ...]:
     names = {
         "mean": f"mean {op}",
         "p50": f"median {op}",
-        "p99": f"99 % of the {op}s",
+        "p99": f"99th percentile of {op}{'es' if op == 'flush' else 's'}",
         "max": f"longest {op}",
     }
     return tuple(Figure(f"latency_ns.{op}.{key}", name, short_time) for key, name in names.items())
@@ -116,11 +116,11 @@ def _summary(times_faster: float | None, mine: float, theirs: float) -> str:
     if times_faster is None:
         return "nothing was written: there is nothing to gain or lose"
     if abs(times_faster - 1) <= NOTICED:
-        told = "as fast as direct"
+        told = "as fast as the device alone"
     elif times_faster > 1:
-        told = f"{significant(times_faster)} times faster than direct"
+        told = f"{significant(times_faster)} times faster than the device alone"
     else:
-        told = f"{significant(1 / times_faster)} times slower than direct"
+        told = f"{significant(1 / times_faster)} times slower than the device alone"
     return f"{told} ({span(mine)} of writing instead of {span(theirs)})"
 
 
@@ -134,13 +134,18 @@ def _tails(row: Mapping[str, Any], direct: Mapping[str, Any]) -> str:
         mine, theirs = (one["latency_ns"].get(op) for one in (row, direct))
         if mine and theirs and not 1 / MUCH <= mine["p99"] / max(theirs["p99"], 1) <= MUCH:
             told.append(
-                f"99 % of the {name} take {_time(mine['p99'])} instead of {_time(theirs['p99'])}"
+                f"99th percentile of {name}: {_time(mine['p99'], IN_MEMORY.get(op, ''))} instead "
+                f"of {_time(theirs['p99'])}"
             )
     return f" {'; '.join(told)}." if told else ""
 
 
-def _time(nanoseconds: float) -> str:
-    return f"up to {short_time(nanoseconds)}" if nanoseconds else "no time"
+IN_MEMORY = {"write": " (in memory, not yet durable)", "read": " (from memory)"}
+"""Where a request was answered that a stack takes no time for: the device alone took some."""
+
+
+def _time(nanoseconds: float, where: str = "") -> str:
+    return short_time(nanoseconds) if nanoseconds else f"under 1 µs{where}"
 
 
 def _reasons(

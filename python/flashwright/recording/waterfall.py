@@ -398,9 +398,11 @@ def _rows(figures: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> pa.Table:
 def _rates(layers: Mapping[str, Mapping[str, Traffic]], begin_ns: int, end_ns: int) -> pa.Table:
     """Give requests and bytes of each layer and op in each second from the beginning.
 
-    The last one may be shorter.
+    `seconds` is how long each is: the last one may be shorter.
     """
     seconds = -(-(end_ns - begin_ns) // _SECOND_NS)
+    lengths = np.ones(seconds)
+    lengths[-1:] = (end_ns - begin_ns) / 1e9 - (seconds - 1)
     parts = []
     for layer, ops in layers.items():
         for op, traffic in ops.items():
@@ -411,6 +413,7 @@ def _rates(layers: Mapping[str, Mapping[str, Traffic]], begin_ns: int, end_ns: i
                         "layer": [layer] * seconds,
                         "op": [op] * seconds,
                         "second": np.arange(seconds, dtype=np.int64),
+                        "seconds": lengths,
                         "requests": np.bincount(second, minlength=seconds),
                         "bytes": np.bincount(second, traffic.length, seconds).astype(np.int64),
                     }

@@ -9,8 +9,10 @@ from flashwright.reports.comparison_results import Results, against, drive_write
 from flashwright.reports.figures import (
     AXIS_ALPHA,
     axes,
+    bar_colours,
     bars,
     bound_line,
+    highlight,
     line,
     log_axis,
     stream_bars,
@@ -19,6 +21,16 @@ from flashwright.reports.figures import (
 from flashwright.reports.page import Figure
 
 MOST_NOISY_LINES = 4
+
+
+MOST_BEST = 3
+"""Policies that stand out where there are too many lines for colours."""
+
+
+def _best(results: Results, workload: str) -> set[str]:
+    """Give the policies that the answer names, and the first few."""
+    ranked = results.ranked(workload)[:MOST_BEST]
+    return results.told(workload) | {row["policy"] for row in ranked}
 
 
 def cost_figure(results: Results, workload: str, key: str) -> Figure | None:
@@ -42,6 +54,7 @@ def cost_figure(results: Results, workload: str, key: str) -> Figure | None:
                 )
             )
     bounds = results.bounds(workload)
+    data = highlight(data, _best(results, workload))
     data.append(
         bound_line(
             [row["over_provisioning"] for row in bounds],
@@ -87,7 +100,7 @@ def gap_figure(results: Results, workload: str, key: str) -> Figure | None:
             f"{significant(row['write_amplification'])}  ({row['gap_to_bound_percent']:+.0f} %)"
             for row in ranked
         ],
-        [results.colours[row["policy"]] for row in ranked],
+        bar_colours(len(ranked)),
         "write amplification",
     )
     layout["shapes"] = [
@@ -107,6 +120,7 @@ def gap_figure(results: Results, workload: str, key: str) -> Figure | None:
         f"({significant(bound)}, dashed)"
     )
     reading += f"; {last['policy']} writes most." if last is not first else "."
+    reading += " In brackets: how far above the bound."
     return Figure(
         f"{key}-gap",
         f"Write amplification at {alpha(results.reference)} over-provisioning",
@@ -135,6 +149,7 @@ def life_figure(results: Results, workload: str, key: str) -> Figure | None:
                 )
             )
     bounds = results.bounds(workload)
+    data = highlight(data, _best(results, workload))
     data.append(
         bound_line(
             [row["over_provisioning"] for row in bounds], [row["life_years"] for row in bounds]

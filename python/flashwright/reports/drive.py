@@ -75,8 +75,7 @@ def headline(result: dict[str, Any]) -> str:
         f"a {op} takes {short_time(row['p50'])} at the median and {short_time(row['p99'])} at the "
         "99th percentile"
         for op, row in operations.items()
-        # A flush is what a database's commit waits for.
-        if op in ("read", "write", "flush")
+        if op in words.TIMED
     ]
     if waits:
         told += f": {'; '.join(waits)}"
@@ -111,6 +110,8 @@ def _greatest_delay(result: dict[str, Any]) -> str | None:
         "wear.",
         "erase": f"Requests spend {share} of their time waiting for erases.",
         "buffer": f"Requests spend {share} of their time waiting for room in the write buffer.",
+        "flush": f"Requests spend {share} of their time in flushes: waiting until the write buffer "
+        "is on flash.",
         "service": f"Requests spend {share} of their time in the flash itself, which even an idle "
         "drive takes.",
     }.get(
@@ -184,10 +185,10 @@ def _tail(run: Run) -> Figure | None:
     curves = tails(columns)
     data = [tail_line(op, xs, ys, OPERATION_COLOURS[op]) for op, (xs, ys) in curves.items()]
     told = [
-        f"1 in 100 {op}s takes longer than {short_time(row['p99'])}, 1 in 1000 longer than "
-        f"{short_time(row['p999'])}"
+        f"1 in 100 {words.PLURALS[op]} takes longer than {short_time(row['p99'])}, "
+        f"1 in 1000 longer than {short_time(row['p999'])}"
         for op, row in words.operations(run.result).items()
-        if op in ("read", "write")
+        if op in words.TIMED
     ]
     reading = (
         f"The further left and the steeper, the better. {'; '.join(told)}."
@@ -225,8 +226,9 @@ def _latency_over_time(run: Run) -> Figure | None:
         return None
     data = [
         over_time_line(op, columns, f"mean_{op}_ns", OPERATION_COLOURS[op], 1e-9)
-        for op in ("read", "write")
-        if op in words.operations(run.result)
+        for op in words.TIMED
+        # Folders of earlier versions have no latency of flushes over time.
+        if op in words.operations(run.result) and f"mean_{op}_ns" in columns
     ]
     values = [value for line in data for value in line["y"] if value]
     if not values:

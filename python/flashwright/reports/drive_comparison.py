@@ -17,7 +17,7 @@ from flashwright.reports.drive_figures import (
     tail_axes,
     tail_line,
 )
-from flashwright.reports.figures import Colours, axes, bars, log_axis, title
+from flashwright.reports.figures import Colours, axes, bar_colours, bars, highlight, log_axis, title
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
 
@@ -41,6 +41,8 @@ LATENCY_COLUMNS = (
     ("99.9 %", "right"),
 )
 """Of the table of latencies, with a row for each operation of each drive."""
+MOST_BEST = 3
+"""Drives that stand out where there are too many lines for colours."""
 MOST_TIMES_LONGER = 10
 """Up to this ratio of the longest run to the shortest they are drawn over the same seconds."""
 
@@ -125,17 +127,17 @@ def headline(rows: Sequence[dict[str, Any]]) -> str:
         if worst["iops"]:
             told += f": {significant(best['iops'] / worst['iops'])} times as many"
     told += "."
-    tails_of = [(op, row) for op in ("read", "write") for row in done if op in row["latency_ns"]]
-    for op in ("read", "write"):
+    tails_of = [(op, row) for op in words.TIMED for row in done if op in row["latency_ns"]]
+    for op in words.TIMED:
         of = sorted(
             (row for other, row in tails_of if other == op),
             key=lambda row: row["latency_ns"][op]["p99"],
         )
         if len(of) > 1:
             told += (
-                f" 99 % of the {op}s take less than {short_time(of[0]['latency_ns'][op]['p99'])} "
-                f"on {of[0]['drive']}, {short_time(of[-1]['latency_ns'][op]['p99'])} on "
-                f"{of[-1]['drive']}."
+                f" 99 % of the {words.PLURALS[op]} take less than "
+                f"{short_time(of[0]['latency_ns'][op]['p99'])} on {of[0]['drive']}, "
+                f"{short_time(of[-1]['latency_ns'][op]['p99'])} on {of[-1]['drive']}."
             )
     return told
 
@@ -180,17 +182,16 @@ def _sections(run: Run, workload: str, key: str, prefix: str) -> list[Section]:
     latency = [
         figure
         for op in operations
-        if op in ("read", "write", "flush")
-        # A flush is a queue all its time.
+        if op in words.TIMED
         for figure in (
             _tail(run, workload, op, f"{key}-{op}", colours),
-            None if op == "flush" else _delays(rows, op, f"{key}-{op}-delays"),
+            _delays(rows, op, f"{key}-{op}-delays"),
         )
     ]
     amount = [
-        _iops(rows, key, colours),
+        _iops(rows, key),
         _throughput(run, workload, key, colours),
-        _amplification(rows, key, colours),
+        _amplification(rows, key),
     ]
     inside = [_dies(rows, key)]
     return [
@@ -221,10 +222,17 @@ def _tail(run: Run, workload: str, op: str, key: str, colours: Colours) -> Figur
             least = min(least, *curve[1])
     if not data:
         return None
+    rows = [row for row in run.result["results"] if op in row.get("latency_ns", {})]
+    rows = [row for row in rows if row["workload"] == workload]
+    rows.sort(key=lambda row: row["latency_ns"][op]["p99"])
+    data = highlight(data, [row["drive"] for row in rows[:MOST_BEST]])
     reading = (
-        f"The further left and the steeper, the better. One line a drive, all {op}s of its run."
+        f"The further left and the steeper, the better. One line a drive, all "
+        f"{words.PLURALS[op]} of its run."
     )
-    return Figure(f"{key}-latency", f"Latency of {op}s", reading, data, tail_axes(least), 480)
+    return Figure(
+        f"{key}-latency", f"Latency of {words.PLURALS[op]}", reading, data, tail_axes(least), 480
+    )
 
 
 def _delays(rows: Sequence[dict[str, Any]], op: str, key: str) -> Figure | None:
@@ -236,31 +244,40 @@ def _delays(rows: Sequence[dict[str, Any]], op: str, key: str) -> Figure | None:
     reading = "Shares of the mean latency, which stands below the name."
     if op == "read" or all("read" not in row["latency_ns"] for row in rows):
         reading += f" {words.DELAYS_EXPLAINED}"
-    return Figure(key, f"What {op}s wait for", reading, data, layout, height) if data else None
+    return (
+        Figure(key, f"What {words.PLURALS[op]} wait for", reading, data, layout, height)
+        if data
+        else None
+    )
 
 
-def _iops(rows: Sequence[dict[str, Any]], key: str, colours: Colours) -> Figure:
+def _iops(rows: Sequence[dict[str, Any]], key: str) -> Figure:
     ranked = sorted(rows, key=lambda row: -row["iops"])
     data, layout = bars(
         [row["drive"] for row in ranked],
         [row["iops"] for row in ranked],
-        [f"{short_count(row['iops'])}  ({words.rate(row['bytes_per_second'])})" for row in ranked],
-        [colours[row["drive"]] for row in ranked],
+        [f"{short_count(row['iops'])}/s, {words.rate(row['bytes_per_second'])}" for row in ranked],
+        bar_colours(len(ranked)),
         "requests a second",
     )
-    reading = "All operations together, over the measured part of the run."
+    reading = "Bars: requests a second, all operations together; beside them the throughput."
     return Figure(f"{key}-iops", "Requests a second", reading, data, layout, 110 + 34 * len(ranked))
 
 
 def _throughput(run: Run, workload: str, key: str, colours: Colours) -> Figure | None:
     found = {drive: _columns(run, "over_time", workload, drive) for drive in run.result["drives"]}
     data = [
-        over_time_line(drive, columns, "iops", colours[drive])
+        over_time_line(drive, columns, "iops", colours[drive], dash=colours.dash(drive))
         for drive, columns in found.items()
         if columns is not None
     ]
     if not data:
         return None
+    ranked = sorted(
+        (row for row in run.result["results"] if row["workload"] == workload and "iops" in row),
+        key=lambda row: -row["iops"],
+    )
+    data = highlight(data, [row["drive"] for row in ranked[:MOST_BEST]])
     along, across = (
         title("seconds of the drive's time"),
         title("requests a second", rangemode="tozero", exponentformat="SI"),
@@ -284,7 +301,7 @@ def _throughput(run: Run, workload: str, key: str, colours: Colours) -> Figure |
     )
 
 
-def _amplification(rows: Sequence[dict[str, Any]], key: str, colours: Colours) -> Figure | None:
+def _amplification(rows: Sequence[dict[str, Any]], key: str) -> Figure | None:
     ranked = sorted(
         (row for row in rows if row["host_page_writes"]), key=lambda row: row["write_amplification"]
     )
@@ -294,7 +311,7 @@ def _amplification(rows: Sequence[dict[str, Any]], key: str, colours: Colours) -
         [row["drive"] for row in ranked],
         [row["write_amplification"] for row in ranked],
         [significant(row["write_amplification"]) for row in ranked],
-        [colours[row["drive"]] for row in ranked],
+        bar_colours(len(ranked)),
         "write amplification",
     )
     reading = "Pages programmed for each page that the host writes. Lower is better."

@@ -17,13 +17,14 @@ Columns = Mapping[str, Sequence[Any]]
 OPERATION_COLOURS = {"read": "@c0", "write": "@c1", "trim": "@c2", "flush": "@c3"}
 DELAY_COLOURS = {
     "queue": "@c7",
-    "channel": "@c9",
+    "channel": "@c11",
     "die_busy": "@c0",
     "cleaning": "@c1",
     "wear_levelling": "@c3",
     "erase": "@c6",
     "service": "@c2",
     "buffer": "@c4",
+    "flush": "@c5",
 }
 CAUSE_COLOURS = {
     "host": "@c2",
@@ -213,19 +214,25 @@ def whole_ticks(values: Sequence[int]) -> dict[str, Any]:
 
 
 def over_time_line(
-    name: str, columns: Columns, key: str, colour: str, scale: float = 1.0
+    name: str, columns: Columns, key: str, colour: str, scale: float = 1.0, dash: str = "solid"
 ) -> dict[str, Any]:
     """Give a column of the table over time as a line; gaps where there is no value."""
     values = [
         None if value is None or not math.isfinite(value) else value * scale
         for value in columns[key]
     ]
+    around = [None, *values, None]
+    # Of a value between gaps a line draws nothing: flushes, say, that come now and then.
+    is_alone = any(
+        value is not None and before is None and after is None
+        for before, value, after in zip(around, values, around[2:], strict=False)
+    )
     return {
         "type": "scatter",
-        "mode": "lines+markers" if len(values) < 3 else "lines",
+        "mode": "lines+markers" if is_alone else "lines",
         "name": name,
         "x": list(columns["seconds"]),
         "y": values,
-        "line": {"color": colour, "width": 1.8},
-        "marker": {"color": colour, "size": 7},
+        "line": {"color": colour, "width": 1.8, "dash": dash},
+        "marker": {"color": colour, "size": 7 if len(values) < 3 else 3},
     }

@@ -20,13 +20,14 @@ from flashwright._text import (
     span,
 )
 
-_NAMES = {"service": "flash itself", "buffer": "buffer full"}
+_NAMES = {"service": "flash itself", "buffer": "buffer full", "flush": "buffer to flash"}
 DELAYS = {delay: _NAMES.get(delay, delay.replace("_", " ")) for delay in _core.delays()}
 DELAYS_EXPLAINED = (
     "Queue is everything outside the flash: the host's queue, controller, link. Buffer full: "
     "waited for room in the write buffer behind other pages. Channel: waited for it. Die busy: the "
     "die worked for other requests. Cleaning, wear levelling and erase: the die worked for the "
-    "drive itself. Flash itself is what an idle drive would take, too."
+    "drive itself. Buffer to flash: a flush, or a durable write, waited until what the write "
+    "buffer held was on flash. Flash itself is what an idle drive would take, too."
 )
 CAUSES = {
     cause: cause.replace("_", " ") for cause in (*(name for name, _ in _core.causes()), "idle")
@@ -34,6 +35,9 @@ CAUSES = {
 LATENCY_KEYS = ("mean", "p50", "p99", "p999", "max")
 LATENCY_NAMES = ("mean", "median", "99 %", "99.9 %", "longest")
 OPERATIONS = ("read", "write", "trim", "flush")
+TIMED = ("read", "write", "flush")
+"""Operations whose latency a host feels: the commit of a database waits for a flush."""
+PLURALS = {"read": "reads", "write": "writes", "trim": "trims", "flush": "flushes"}
 
 
 def rate(bytes_per_second: float) -> str:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-COLOURS = 12
+COLOURS = 7
+"""Colours of lines, which those who see no red or no green can tell apart, too; then dashes."""
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
+REST = "@rest"
+"""Grey: of what stands beside the few that are highlighted."""
 SYMBOLS = (
     "circle",
     "square",
@@ -43,8 +47,37 @@ class Colours:
         return SYMBOLS[self._number[name] % len(SYMBOLS)]
 
     def dash(self, name: str) -> str:
-        """Give how a name's line is drawn: dotted where its colour is another's already."""
-        return "solid" if self._number[name] < COLOURS else "dot"
+        """Give how a name's line is drawn: another way where its colour is another's already."""
+        return DASHES[self._number[name] // COLOURS % len(DASHES)]
+
+
+def highlight(data: Sequence[dict[str, Any]], best: Collection[str]) -> list[dict[str, Any]]:
+    """Grey the lines beside the `best` ones, and draw these on top, if colours would not do.
+
+    A name in the legend, or the pointer on a line, says which one it is.
+    """
+    if len(data) <= COLOURS or not any(trace["name"] in best for trace in data):
+        return list(data)
+    quiet = [
+        {
+            **trace,
+            "line": {**trace["line"], "color": REST, "width": 1.2},
+            "marker": {**trace.get("marker", {}), "color": REST, "size": 5},
+        }
+        for trace in data
+        if trace["name"] not in best
+    ]
+    own = [trace for trace in data if trace["name"] in best]
+    hues = {trace["line"]["color"] for trace in own}
+    # Dashes tell lines of one colour apart, and beside grey lines the eye takes them for less.
+    solid = {"dash": "solid"} if len(hues) == len(own) else {}
+    loud = [{**trace, "line": {**trace["line"], **solid}, "legendrank": 1} for trace in own]
+    return quiet + loud
+
+
+def bar_colours(number: int, best: int = 0) -> list[str]:
+    """Give the colours of ranked bars: the best one stands out, the others are alike."""
+    return ["@c0" if bar == best else "@c7" for bar in range(number)]
 
 
 def line(
@@ -131,6 +164,30 @@ def bars(
         "showlegend": False,
     }
     return data, layout
+
+
+LEFT_OUT = " The last window is left out: the end cuts it short."
+
+
+class Windows:
+    """Windows of time of a chart, of which the end of a run may have cut the last one short.
+
+    Rates go by each window's own length. A last window of less than a fifth of the others' says
+    little, and is not drawn; `note` says so.
+    """
+
+    LEAST = 0.2
+
+    def __init__(self, starts_s: Iterable[float], lengths_s: Iterable[float]) -> None:
+        lengths = dict(zip(starts_s, lengths_s, strict=True))
+        last = max(lengths, default=0.0)
+        is_short = len(lengths) > 1 and lengths[last] < self.LEAST * max(lengths.values())
+        self._left_out = last if is_short else None
+        self.note = LEFT_OUT if is_short else ""
+
+    def is_drawn(self, start_s: float) -> bool:
+        """Tell whether the window that starts then is drawn."""
+        return start_s != self._left_out
 
 
 def axes(x: Mapping[str, Any], y: Mapping[str, Any], **more: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from flashwright._core import registry
 from flashwright._text import count, size, span
 from flashwright.reports.drive_figures import tail, tail_axes, tail_line
-from flashwright.reports.figures import Colours, axes, bars, log_axis, title
+from flashwright.reports.figures import Colours, Windows, axes, bar_colours, bars, log_axis, title
 from flashwright.reports.page import Figure
 from flashwright.runs import Run
 
@@ -21,7 +21,7 @@ _SECONDS = "seconds of the device's time"
 _MB = 1e6
 
 
-def writing(rows: Rows, key: str, colours: Colours) -> Figure:
+def writing(rows: Rows, key: str) -> Figure:
     """Draw the time in which the device writes, by stack."""
     labels = [in_lines(row["stack"]) for row in rows]
     seconds = [row["total_write_seconds"] for row in rows]
@@ -30,7 +30,7 @@ def writing(rows: Rows, key: str, colours: Colours) -> Figure:
         labels,
         seconds,
         texts,
-        [colours[row["stack"]] for row in rows],
+        bar_colours(len(rows), seconds.index(min(seconds))),
         "seconds in which the device writes",
     )
     reading = (
@@ -111,7 +111,7 @@ def over_time(run: Run, drive: str, key: str, colours: Colours) -> Figure | None
     """Draw requests a second over the run, a line for each stack."""
     if "windows" not in run.tables:
         return None
-    data = []
+    data, note = [], ""
     table = run.tables["windows"].filter(pc.field("drive") == drive)
     for stack in dict.fromkeys(table["stack"].to_pylist()):
         columns = (
@@ -119,17 +119,20 @@ def over_time(run: Run, drive: str, key: str, colours: Colours) -> Figure | None
             .select(["start_s", "seconds", "requests"])
             .to_pydict()
         )
+        windows = Windows(columns["start_s"], columns["seconds"])
+        note = note or windows.note
         rates: dict[float, float] = {}
         for start, each, requests in zip(
             columns["start_s"], columns["seconds"], columns["requests"], strict=True
         ):
-            rates[start] = rates.get(start, 0.0) + requests / each
+            if windows.is_drawn(start):
+                rates[start] = rates.get(start, 0.0) + requests / each
         data.append(_line(stack, list(rates), list(rates.values()), stack, colours))
     if not data:
         return None
     reading = (
         "Requests that ended, above the layers: where a line falls, the layers or the drive are "
-        "busy with themselves."
+        f"busy with themselves.{note}"
     )
     values = [value for line in data for value in line["y"]]
     layout = axes(title(_SECONDS), log_axis("requests a second", values))
@@ -192,15 +195,18 @@ def sums(run: Run, drive: str, key: str) -> list[Figure]:
             for pair in names
             if pair in known and not known[pair]["is_level"] and _is_number(pair[1])
         ]
-        colours = Colours([f"{layer}: {counter}" for layer, counter in chosen])
-        data = []
-        for layer, counter in chosen:
-            columns = of_stack.filter(
+        counted = {
+            f"{layer}: {counter}": of_stack.filter(
                 (pc.field("layer") == layer) & (pc.field("counter") == counter)
             ).to_pydict()
-            if any(columns["value"]):
-                name = f"{layer}: {counter}"
-                data.append(_line(name, columns["time_s"], columns["value"], name, colours))
+            for layer, counter in chosen
+        }
+        counted = {name: columns for name, columns in counted.items() if any(columns["value"])}
+        colours = Colours(list(counted))
+        data = [
+            _line(name, columns["time_s"], columns["value"], name, colours)
+            for name, columns in counted.items()
+        ]
         if not data:
             continue
         most = max(value for line in data for value in line["y"])

@@ -5,7 +5,7 @@ The same on the terminal and in reports.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from flashwright._core import registry
@@ -14,6 +14,14 @@ from flashwright.reports import replay_words
 from flashwright.reports.drive_words import iops, rate, several
 
 DIRECT = "direct"
+ALONE = "device alone"
+NAMES = {
+    DIRECT: ALONE,
+    "log_volume": "log volume",
+    "scheduler": "write scheduler",
+    "stable_buffer": "StableBuffer",
+}
+"""What the layers are called in prose; one that is not listed goes by its own name."""
 COLUMNS = (
     ("stack", "left"),
     ("requests/s", "right"),
@@ -51,6 +59,30 @@ COUNTER_COLUMNS = (("stack", "left"), ("layer", "left"), ("what", "left"), ("num
 MOST_HEADLINES = 4
 BY_DRIVE = "Times faster in writing than the device alone"
 OPERATIONS = ("read", "write", "trim", "flush")
+
+
+def names(stacks: Iterable[str]) -> dict[str, str]:
+    """Give each stack a name in words, of which no two are the same.
+
+    Layers from the top to the bottom; their parameters only where that tells stacks apart.
+    """
+    specs = list(dict.fromkeys(stacks))
+    short = {spec: _named(spec, is_full=False) for spec in specs}
+    shared = list(short.values())
+    return {
+        spec: name if shared.count(name) == 1 else _named(spec, is_full=True)
+        for spec, name in short.items()
+    }
+
+
+def _named(spec: str, *, is_full: bool) -> str:
+    layers = []
+    for layer in spec.split("|"):
+        base, bracket, rest = layer.strip().partition("(")
+        name = NAMES.get(base.strip(), base.strip().replace("_", " "))
+        values = rest.rstrip().removesuffix(")").replace(",", ", ").replace(",  ", ", ")
+        layers.append(f"{name} ({values})" if is_full and bracket else name)
+    return " over ".join(layers)
 
 
 def drives(result: Mapping[str, Any]) -> list[str]:
@@ -92,9 +124,14 @@ def by_drive(result: Mapping[str, Any]) -> tuple[list[tuple[str, str]], list[tup
     return [("stack", "left"), *((name, "right") for name in names)], rows
 
 
+def is_alone(row: Mapping[str, Any]) -> bool:
+    """Tell whether a row is of the device without layers, by its spec or its name."""
+    return row["stack"] in (DIRECT, ALONE)
+
+
 def ratio_to_direct(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> float | None:
     """Give the writing time as a multiple of that of the device alone."""
-    alone = next((one for one in rows if one["stack"] == DIRECT and one["error"] is None), None)
+    alone = next((one for one in rows if is_alone(one) and one["error"] is None), None)
     if alone is None or not alone["total_write_seconds"]:
         return None
     return float(row["total_write_seconds"] / alone["total_write_seconds"])
@@ -115,9 +152,7 @@ def cells(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> tuple[st
         size(row["writes_below_bytes"] / writes) if writes else significant(None),
         significant(row["layer_write_amplification"]),
         significant(row["drive_write_amplification"]),
-        short_time(row["computing_ns_per_request"])
-        if row["stack"] != DIRECT
-        else significant(None),
+        short_time(row["computing_ns_per_request"]) if not is_alone(row) else significant(None),
         short_time(row["device_ns_per_request"]),
     )
 
@@ -193,7 +228,7 @@ def remarks(result: Mapping[str, Any]) -> list[str]:
         for row in result["results"]
         if row["error"]
     ]
-    if any(stack != DIRECT for stack in result["stacks"]):
+    if any(stack not in (DIRECT, ALONE) for stack in result["stacks"]):
         told += [known(device) for device in result["devices"]]
     for line in (unmapped_line, kept_line):
         told += [said for row in result["results"] if (said := line(row)) is not None]
@@ -266,8 +301,9 @@ def headline(result: Mapping[str, Any]) -> str:
         ordered = sorted(judged, key=lambda row: row["verdict"]["times_faster"] or 1.0)
         judged = [ordered[-1], ordered[0]]
     several_drives = len(drives(result)) > 1
+    named = names(result["stacks"])
     lines = [
-        f"{row['drive'] + ', ' if several_drives else ''}{row['stack']}: "
+        f"{row['drive'] + ', ' if several_drives else ''}{named.get(row['stack'], row['stack'])}: "
         f"{row['verdict']['summary']}."
         for row in judged
     ]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
+
+import pyarrow as pa
 
 from flashwright._text import count, significant, size, span
 from flashwright.reports import layer_figures as figures
@@ -18,6 +21,9 @@ MOST_FACTS = 4
 
 def page(run: Run) -> Page:
     """Build the report."""
+    named = words.names(run.result["stacks"])
+    specs = {name: spec for spec, name in named.items()}
+    run = _renamed(run, named)
     result = run.result
     drives = words.drives(result)
     return Page(
@@ -31,13 +37,28 @@ def page(run: Run) -> Page:
                 section
                 for number, drive in enumerate(drives)
                 for section in _sections(
-                    run, drive, f"d{number}", "" if len(drives) == 1 else f"{drive}: "
+                    run, drive, f"d{number}", "" if len(drives) == 1 else f"{drive}: ", specs
                 )
             ),
         ],
         provenance=result["provenance"],
         remarks=words.remarks(result),
     )
+
+
+def _renamed(run: Run, named: Mapping[str, str]) -> Run:
+    """Give the run with the names of its stacks in words instead of their specs."""
+    result = {
+        **run.result,
+        "stacks": [named[spec] for spec in run.result["stacks"]],
+        "results": [{**row, "stack": named[row["stack"]]} for row in run.result["results"]],
+    }
+    tables = dict(run.tables)
+    for key, table in run.tables.items():
+        if "stack" in table.column_names:
+            names = pa.array([named.get(spec, spec) for spec in table["stack"].to_pylist()])
+            tables[key] = table.set_column(table.column_names.index("stack"), "stack", names)
+    return replace(run, result=result, tables=tables)
 
 
 def _all_drives(result: dict[str, Any]) -> list[Section]:
@@ -56,27 +77,35 @@ def _facts(result: dict[str, Any]) -> list[Fact]:
             span(row["total_write_seconds"]),
             "of writing"
             if row["verdict"] is None or row["verdict"]["times_faster"] is None
-            else f"of writing: direct takes {significant(row['verdict']['times_faster'])} times as "
-            "long",
+            else "of writing: the device alone takes "
+            f"{significant(row['verdict']['times_faster'])} times as long",
         )
         for row in done[:MOST_FACTS]
     ]
 
 
-def _sections(run: Run, drive: str, key: str, prefix: str) -> list[Section]:
+def _sections(
+    run: Run, drive: str, key: str, prefix: str, specs: Mapping[str, str]
+) -> list[Section]:
     result = run.result
     rows = [row for row in words.rows_of(result, drive) if row["error"] is None]
     if not rows:
         return []
     colours = Colours(result["stacks"])
     verdicts = [
-        (row["stack"], row["verdict"]["line"]) for row in rows if row["verdict"] is not None
+        cells
+        for row in rows
+        if row["verdict"] is not None
+        for cells in (
+            (row["stack"], row["verdict"]["line"]),
+            ("as --stack", specs[row["stack"]]),
+        )
     ]
     answers: list[Figure | Table | None] = [
         Table("Verdicts", (("stack", "left"), ("against the device alone", "prose")), verdicts)
         if verdicts
         else None,
-        figures.writing(rows, key, colours),
+        figures.writing(rows, key),
         *(figures.tails(run, drive, op, key, colours) for op in ("read", "write", "flush")),
         figures.amplification(rows, key),
     ]
@@ -126,7 +155,7 @@ def _gains(rows: Sequence[dict[str, Any]]) -> Table | None:
                 first = False
     if not lines:
         return None
-    columns = (("stack", "left"), ("", "left"), ("what", "left"), ("to direct", "right"))
+    columns = (("stack", "left"), ("", "left"), ("what", "left"), ("to device alone", "right"))
     note = (
         "What differs by 2 % or less is neither gained nor lost; of the capacity any loss is told."
     )

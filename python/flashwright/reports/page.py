@@ -40,7 +40,10 @@ class Figure:
 
 @dataclass(frozen=True)
 class Table:
-    """A table; columns are (heading, "left", "right", or "prose" for sentences)."""
+    """A table; columns are (heading, "left", "right", or "prose" for sentences).
+
+    A row of a single cell is a heading across all columns.
+    """
 
     title: str
     columns: Sequence[tuple[str, str]]
@@ -61,11 +64,16 @@ class Fact:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a report."""
+    """A part of a report.
+
+    A `folded` one shows its title and `summary` until it is opened.
+    """
 
     title: str
     blocks: Sequence[Figure | Table]
     intro: str = ""
+    folded: bool = False
+    summary: str = ""
 
 
 @dataclass(frozen=True)

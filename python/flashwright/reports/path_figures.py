@@ -7,7 +7,7 @@ from typing import Any
 
 from flashwright._text import significant
 from flashwright.path.summary import median, pairs
-from flashwright.reports.figures import Colours, axes, log_axis, time_axis, title
+from flashwright.reports.figures import Colours, Windows, axes, log_axis, time_axis, title
 from flashwright.reports.page import Figure
 from flashwright.runs import Run
 
@@ -166,16 +166,22 @@ def over_time(run: Run) -> Figure | None:
         return None
     first: dict[tuple[str, str], int] = {}
     sums: dict[int, dict[float, float]] = {}
+    lengths: dict[int, dict[float, float]] = {}
     columns = windows.to_pydict()
-    length = columns["seconds"][0]
     names = ("run", "file_system", "level", "start_s", "seconds", "count")
     for number, file_system, level, start, seconds, done in zip(
         *(columns[name] for name in names), strict=True
     ):
-        if first.setdefault((file_system, level), number) != number or seconds < 0.2 * length:
+        if first.setdefault((file_system, level), number) != number:
             continue
         of_run = sums.setdefault(number, {})
         of_run[start] = of_run.get(start, 0.0) + done / seconds
+        lengths.setdefault(number, {})[start] = seconds
+    note = ""
+    for number, found in sums.items():
+        kept = Windows(lengths[number], lengths[number].values())
+        sums[number] = {start: rate for start, rate in found.items() if kept.is_drawn(start)}
+        note = note or kept.note
     labels = {
         number: f"{file_system} {_named(level)}".strip()
         for (file_system, level), number in first.items()
@@ -205,7 +211,7 @@ def over_time(run: Run) -> Figure | None:
     return Figure(
         "over-time",
         "Throughput over time",
-        "The first run of each: dips that come at intervals are checkpoints.",
+        f"The first run of each: dips that come at intervals are checkpoints.{note}",
         data,
         layout,
     )

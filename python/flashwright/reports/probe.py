@@ -1,4 +1,4 @@
-"""The report of a probe: what was found, and every curve.
+"""The report of a probe: one page that answers, then every curve and value, folded.
 
 Of two drives, one laid over the other.
 """
@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flashwright import _core
-from flashwright._text import count, size, span
+from flashwright._text import count, percent, size, span
 from flashwright.probing.plan import file_of
 from flashwright.probing.result import points
+from flashwright.reports import probe_answer
 from flashwright.reports import probe_words as words
 from flashwright.reports.figures import Colours, axes, title
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
@@ -25,20 +26,6 @@ GROUPS = {
     "interference": "What streams do to each other",
 }
 OTHER = "Other experiments"
-FACTS = (
-    "random_read_4ki_requests_per_second",
-    "random_write_4ki_requests_per_second",
-    "sequential_read_most_mb_per_second",
-    "sequential_write_most_mb_per_second",
-    "chunk_bytes",
-    "domains",
-    "mapping",
-    "write_buffer_bytes",
-    "superblock_bytes",
-)
-"""Values that stand in the answer, if they were found."""
-MOST_FACTS = 9
-MOST_ROWS_OPEN = 20
 
 
 def page(run: Run) -> Page:
@@ -50,27 +37,28 @@ def page(run: Run) -> Page:
         title=words.title(result),
         headline=headline(result),
         facts=facts(result),
-        sections=[_answers(run), *_sections(result, curves), *_profile(result), _about(result)],
+        sections=[
+            *_answers(run, curves),
+            *_details(run, curves),
+            *_profile(result),
+            _about(result),
+        ],
         provenance=result["provenance"],
         remarks=[*words.remarks(result), *words.profile_lines(result)],
     )
 
 
 def headline(result: Mapping[str, Any]) -> str:
-    """Give the answer in a sentence or two."""
+    """Give the answer in a sentence for each drive."""
     against = result.get("against")
-    if against is not None:
-        return f"{result['drive']} beside {against['drive']}: {_alike(result, against)}"
-    counted = words.verdict_counts(result)
-    found = counted["sure"] + counted["unsure"]
-    told = (
-        f"{result['drive']}: {count(found)} values found from outside, {count(counted['sure'])} of "
-        "them sure"
-    )
-    return (
-        f"{told}."
-        if not counted["not_found"]
-        else f"{told}; {count(counted['not_found'])} not found."
+    if against is None:
+        return probe_answer.sentence(result)
+    return "\n".join(
+        (
+            probe_answer.sentence(result),
+            probe_answer.sentence(against),
+            f"{result['drive']} beside {against['drive']}: {_alike(result, against)}",
+        )
     )
 
 
@@ -95,103 +83,116 @@ def _alike(result: Mapping[str, Any], against: Mapping[str, Any]) -> str:
 
 
 def facts(result: Mapping[str, Any]) -> list[Fact]:
-    """Give the figures of the answer."""
-    found = {
-        value["key"]: value
-        for finding in result["findings"]
-        for value in finding["values"]
-        if value["verdict"] != "not_found"
-    }
-    keys = [key for key in FACTS if key in found][:MOST_FACTS]
-    against = result.get("against")
-    theirs = (
-        {}
-        if against is None
-        else {value["key"]: value for one in against["findings"] for value in one["values"]}
-    )
-    given = []
-    for key in keys:
-        note = words.VERDICTS[found[key]["verdict"]]
-        if against is not None:
-            other = words.value_text(theirs[key]) if key in theirs else words.NOTHING
-            note = f"{note}; {against['drive']}: {other}"
-        given.append(Fact(_name(key), words.value_text(found[key]), note))
+    """Say what the probe cost, and how much of it is to be believed."""
+    counted = words.verdict_counts(result)
     written = f"{size(result['written_bytes'])} written, " if result["written_bytes"] else ""
-    given.append(
+    given = [
+        Fact(
+            "values found",
+            count(counted["sure"] + counted["unsure"]),
+            f"{count(counted['sure'])} of them sure, {count(counted['not_found'])} not found",
+        ),
         Fact(
             "time of the device",
             span(result["device_seconds"]),
             f"{written}{size(result['read_bytes'])} read",
-        )
-    )
+        ),
+    ]
+    profile = result.get("profile") or {}
+    if profile.get("within_10_percent") is not None:
+        near = percent(profile["within_10_percent"], 2)
+        note = "of the throughputs of the fitted profile are within 10 %"
+        given.append(Fact("profile", near, note))
     return given
 
 
-def _name(key: str) -> str:
-    """Give the name of a value without its unit."""
-    for unit in ("_mb_per_second", "_requests_per_second", "_bytes", "_us", "_ms", "_ns"):
-        key = key.removesuffix(unit)
-    return key.replace("_", " ").replace("4ki", "of 4 KiB")
+FRONT = (
+    ("throughput_read", "throughput_random_read_by_size"),
+    ("throughput_write", "throughput_random_write_by_size"),
+)
+"""Charts (experiment, name) that stand on the first page."""
 
 
-def _answers(run: Run) -> Section:
-    """List all values: of one drive with what is to be believed of them, of two side by side."""
+def _answers(run: Run, curves: Mapping[tuple[str, str, str, str], Sequence[Any]]) -> list[Section]:
+    """Answer what is asked of a drive: a table, and the throughputs."""
     result = run.result
-    if "against" in result:
-        columns = words.comparison_headings(result)[1:]
-        rows, emphasised = _grouped(words.comparison_rows(run))
-        note = "The ratio is of the second drive to the first."
-        table = Table("Side by side", columns, rows, note, emphasised=emphasised)
-    else:
-        columns = tuple(column for column in words.HEADINGS if column[0] != "why")
-        rows = [row[:-1] for row in words.value_rows(result)]
-        table = Table(
-            "Every value",
-            columns,
-            rows,
-            f"{words.VERDICTS_EXPLAINED} Why is below, with each experiment.",
-            folded=len(rows) > MOST_ROWS_OPEN,
-        )
-    return Section("What was found", [table] if rows else [])
+    results = [result] + ([result["against"]] if "against" in result else [])
+    table = probe_answer.table(results)
+    blocks: list[Figure | Table] = [] if table is None else [table]
+    blocks += [
+        drawn
+        for label, name in FRONT
+        if (drawn := _chart(label, name, _pair(result, label), curves, result)) is not None
+    ]
+    return [Section("The answer", blocks)] if blocks else []
 
 
-def _grouped(rows: Sequence[tuple[str, ...]]) -> tuple[list[tuple[str, ...]], frozenset[int]]:
-    """Give each experiment a row of its own instead of a column, which a page has no room for.
-
-    And which rows those are.
-    """
-    grouped: list[tuple[str, ...]] = []
-    headings = []
-    for label, *cells in rows:
-        if label:
-            headings.append(len(grouped))
-            grouped.append((label, *[""] * (len(cells) - 1)))
-        grouped.append(tuple(cells))
-    return grouped, frozenset(headings)
+def _pair(result: Mapping[str, Any], label: str) -> list[tuple[str, Mapping[str, Any]]]:
+    """Give what an experiment found on one drive or two, with the drives' names."""
+    return [
+        (one["drive"], finding)
+        for one in (result, result.get("against"))
+        if one is not None
+        for finding in one["findings"]
+        if finding["label"] == label
+    ]
 
 
-def _sections(
-    result: Mapping[str, Any], curves: Mapping[tuple[str, str, str, str], Sequence[Any]]
-) -> list[Section]:
-    """Give a section for each experiment that was done, group by group."""
+def _details(run: Run, curves: Mapping[tuple[str, str, str, str], Sequence[Any]]) -> list[Section]:
+    """Give all values and each experiment that was done, folded, group by group."""
+    result = run.result
     entries = {entry["name"]: entry for entry in _core.experiments()}
-    against = result.get("against")
-    theirs = (
-        {} if against is None else {finding["label"]: finding for finding in against["findings"]}
-    )
     ordered: dict[str, list[Section]] = {group: [] for group in (*GROUPS, "")}
-    mine = {finding["label"]: finding for finding in result["findings"]}
-    for label in dict.fromkeys([*mine, *theirs]):
-        finding, other = mine.get(label), theirs.get(label)
+    against = result.get("against") or {"findings": []}
+    labels = [finding["label"] for one in (result, against) for finding in one["findings"]]
+    for label in dict.fromkeys(labels):
         entry = entries.get(label.partition("(")[0], {})
-        pair = [
-            (one["drive"], found)
-            for one, found in ((result, finding), (against, other))
-            if one is not None and found is not None
-        ]
-        drives = [result["drive"]] + ([] if against is None else [against["drive"]])
-        ordered[entry.get("group", "")].append(_section(label, entry, pair, curves, drives))
-    return [section for group in ordered.values() for section in group]
+        pair = _pair(result, label)
+        ordered[entry.get("group", "")].append(_section(label, entry, pair, curves, result))
+    sections: list[Section] = []
+    for group, found in ordered.items():
+        if found:
+            intro = "One line an experiment: open it for its curves, its values, and why."
+            sections += [Section(GROUPS.get(group, OTHER), [], intro if not sections else " ")]
+            sections += found
+    if "against" in result:
+        sections.append(_side_by_side(run))
+    return sections
+
+
+def _side_by_side(run: Run) -> Section:
+    """List every value of two drives."""
+    rows: list[tuple[str, ...]] = []
+    for label, *cells in words.comparison_rows(run):
+        if label:
+            rows.append((label,))
+        rows.append(tuple(cell or words.NOTHING for cell in cells))
+    note = "The ratio is of the second drive to the first."
+    columns = words.comparison_headings(run.result)[1:]
+    return Section("Side by side", [Table("Every value", columns, rows, note, folded=True)])
+
+
+def _chart(
+    label: str,
+    name: str,
+    pair: Sequence[tuple[str, Mapping[str, Any]]],
+    curves: Mapping[tuple[str, str, str, str], Sequence[Any]],
+    result: Mapping[str, Any],
+) -> Figure | None:
+    """Draw a chart of an experiment, if it has one of this name."""
+    chart = next(
+        (chart for _, finding in pair for chart in finding["charts"] if chart["name"] == name),
+        None,
+    )
+    if chart is None:
+        return None
+    stem = file_of(pair[0][1]["experiment"]).removesuffix(".json")
+    drawn, marks = _of_chart(label, name, pair, curves)
+    return figure(f"{stem}-{name}", chart, drawn, marks, _drives(result))
+
+
+def _drives(result: Mapping[str, Any]) -> list[str]:
+    return [result["drive"]] + ([result["against"]["drive"]] if "against" in result else [])
 
 
 def _section(
@@ -199,23 +200,17 @@ def _section(
     entry: Mapping[str, Any],
     pair: Sequence[tuple[str, Mapping[str, Any]]],
     curves: Mapping[tuple[str, str, str, str], Sequence[Any]],
-    drives: Sequence[str],
+    result: Mapping[str, Any],
 ) -> Section:
     """Give what one experiment found on one drive or two."""
-    group = GROUPS.get(entry.get("group", ""), OTHER)
-    summary = str(entry.get("summary", ""))
-    source = f" ({entry['source']})" if entry.get("source") else ""
-    intro = f"{group}: {summary}{source}." if summary else f"{group}."
-    charts: dict[str, dict[str, Any]] = {}
-    for _, finding in pair:
-        for chart in finding["charts"]:
-            charts.setdefault(chart["name"], chart)
-    blocks: list[Figure | Table] = []
-    for name, chart in charts.items():
-        stem = file_of(pair[0][1]["experiment"]).removesuffix(".json")
-        drawn = figure(f"{stem}-{name}", chart, *_of_chart(label, name, pair, curves), drives)
-        if drawn is not None:
-            blocks.append(drawn)
+    names = dict.fromkeys(chart["name"] for _, finding in pair for chart in finding["charts"])
+    drives = _drives(result)
+    blocks: list[Figure | Table] = [
+        drawn
+        for name in names
+        if (label, name) not in FRONT
+        and (drawn := _chart(label, name, pair, curves, result)) is not None
+    ]
     blocks += [
         _values(drive if len(drives) > 1 else "", finding)
         for drive, finding in pair
@@ -229,9 +224,16 @@ def _section(
             f"{drive}: {note}" if alone and shared.count(note) == 1 else note
             for note in finding["notes"]
         ]
-    notes = list(dict.fromkeys(notes))
+    if any((label, name) in FRONT for name in names):
+        notes.insert(0, "its first chart stands above, with the answer")
+    if entry.get("source"):
+        notes.append(f"after {entry['source']}")
     return Section(
-        label, blocks or [_values("", pair[0][1])], " ".join([intro, *map(_sentence, notes)])
+        label,
+        blocks,
+        " ".join(map(_sentence, dict.fromkeys(notes))),
+        folded=True,
+        summary=str(entry.get("summary", "")),
     )
 
 
@@ -267,14 +269,26 @@ def _told_apart(marks: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Mapping[
     return told
 
 
+VALUE_COLUMNS = (("what", "prose"), ("value", "right"), ("how sure", "prose"))
+
+
 def _values(drive: str, finding: Mapping[str, Any]) -> Table:
-    columns = tuple(column for column in words.HEADINGS if column[0] != "experiment")
-    rows = [words.value_row(value) for value in words.told_values(finding)]
     spent = (
         f"{span(finding['device_seconds'])} of the device's time, {count(finding['requests'])} "
         f"requests, {size(finding['read_bytes'])} read, {size(finding['written_bytes'])} written."
     )
-    return Table(f"Values{f' of {drive}' if drive else ''}", columns, rows, spent)
+    rows = [_value_row(value) for value in words.told_values(finding)]
+    return Table(f"Values{f' of {drive}' if drive else ''}", VALUE_COLUMNS, rows, spent)
+
+
+def _value_row(value: Mapping[str, Any]) -> tuple[str, str, str]:
+    if value["verdict"] == "not_found":
+        return value["key"], "not found", _sentence(value["why"])
+    interval = words.interval_text(value)
+    text = words.value_text(value)
+    shown = f"{text} ({interval})" if interval and interval != text else text
+    why = f"{words.VERDICTS[value['verdict']]}: {value['why']}" if value["why"] else "sure"
+    return value["key"], shown, _sentence(why)
 
 
 def _sentence(note: str) -> str:

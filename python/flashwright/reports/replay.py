@@ -8,7 +8,7 @@ from flashwright._text import count, short_count, short_time, span
 from flashwright.reports import replay_words as words
 from flashwright.reports.drive_figures import OPERATION_COLOURS, tail, tail_axes, tail_line
 from flashwright.reports.drive_words import rate
-from flashwright.reports.figures import axes, time_axis, time_unit, title
+from flashwright.reports.figures import Windows, axes, time_axis, time_unit, title
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
 
@@ -149,15 +149,35 @@ def _over_time(run: Run, of: str) -> list[tuple[str, str, list[float], list[floa
             rows = [row for row, other in enumerate(columns["op"]) if other == op]
             if not rows:
                 continue
-            xs = [columns["start_s"][row] for row in rows]
-            ys = [
-                columns["requests"][row] / columns["seconds"][row]
-                if of == "rate"
-                else columns[of][row]
-                for row in rows
-            ]
+            if of == "rate":
+                xs, ys = _rates(columns, rows)
+            else:
+                xs = [columns["start_s"][row] for row in rows]
+                ys = [columns[of][row] for row in rows]
             found.append((prefix + op, op, xs, ys))
     return found
+
+
+def _rates(columns: dict[str, list[Any]], rows: list[int]) -> tuple[list[float], list[float]]:
+    """Give the requests a second of the windows of some rows.
+
+    Windows in which nothing ended have no row: they are 0, at the ends of such a pause.
+    """
+    windows = Windows(columns["start_s"], columns["seconds"])
+    each = max(columns["seconds"])
+    xs: list[float] = []
+    ys: list[float] = []
+    for row in rows:
+        start = columns["start_s"][row]
+        if not windows.is_drawn(start):
+            continue
+        if xs and start - xs[-1] > 1.5 * each:
+            pause = sorted({xs[-1] + each, start - each})
+            xs += pause
+            ys += [0.0] * len(pause)
+        xs.append(start)
+        ys.append(columns["requests"][row] / columns["seconds"][row])
+    return xs, ys
 
 
 def _lines(
@@ -188,11 +208,12 @@ def _rate_over_time(run: Run) -> Figure | None:
     if not data:
         return None
     layout = axes(title(_SECONDS), title("requests a second", rangemode="tozero"))
-    each = run.tables["windows"].to_pydict()["seconds"][0]
+    columns = run.tables["windows"].to_pydict()
+    windows = Windows(columns["start_s"], columns["seconds"])
     return Figure(
         "rate",
         "Requests a second",
-        f"Requests that ended, in windows of {span(each)}.",
+        f"Requests that ended, in windows of {span(max(columns['seconds']))}.{windows.note}",
         data,
         layout,
     )

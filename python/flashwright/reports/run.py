@@ -9,7 +9,7 @@ import itertools
 from typing import Any
 
 from flashwright._text import count, percent, short_count, short_time, significant, size, span
-from flashwright.reports.figures import Colours, axes, time_axis, title
+from flashwright.reports.figures import Colours, Windows, axes, time_axis, title
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
 
@@ -168,11 +168,11 @@ def _over_time(run: Run) -> Figure | None:
     colours = Colours(["all", *kinds])
     by_kind: dict[str, tuple[list[float], list[float]]] = {kind: ([], []) for kind in kinds}
     total: dict[float, float] = {}
+    windows = Windows(columns["start_s"], columns["seconds"])
     for start, seconds, kind, number in zip(
         *(columns[name] for name in ("start_s", "seconds", "kind", "count")), strict=True
     ):
-        # A sliver of a window at the end has no rate worth drawing.
-        if seconds < 0.2 * columns["seconds"][0]:
+        if not windows.is_drawn(start):
             continue
         by_kind[kind][0].append(start)
         by_kind[kind][1].append(number / seconds)
@@ -204,6 +204,7 @@ def _over_time(run: Run) -> Figure | None:
     )
     if run.result["checkpoints"]:
         reading += " The shaded stretches are checkpoints."
+    reading += windows.note
     layout = axes(
         title("seconds of the measurement"),
         title("transactions a second", rangemode="tozero"),
@@ -235,6 +236,7 @@ def _response_over_time(run: Run) -> Figure | None:
     columns = _windows(run)
     kinds = list(run.result["kinds"])
     colours = Colours(kinds)
+    windows = Windows(columns["start_s"], columns["seconds"])
     data = []
     for kind in kinds:
         rows = [
@@ -242,7 +244,7 @@ def _response_over_time(run: Run) -> Figure | None:
             for start, name, p99 in zip(
                 columns["start_s"], columns["kind"], columns["p99_ns"], strict=True
             )
-            if name == kind and p99
+            if name == kind and p99 and windows.is_drawn(start)
         ]
         if len(rows) > 1:
             drawn = {"color": colours[kind], "width": 1.4}
@@ -266,7 +268,7 @@ def _response_over_time(run: Run) -> Figure | None:
     )
     reading = (
         "What 99 % of a window's transactions did not exceed, by kind. Peaks that come at "
-        "intervals are checkpoints at work."
+        f"intervals are checkpoints at work.{windows.note}"
     )
     return Figure("response-over-time", "Response times over time", reading, data, layout)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from flashwright._text import count, percent, significant, size, span
-from flashwright.reports.figures import axes, time_axis, title
+from flashwright.reports.figures import LEFT_OUT, axes, time_axis, title
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.reports.scalars import trace_rows
 from flashwright.runs import Run
@@ -136,7 +136,8 @@ def _picture(columns: Columns | None, figures: dict[str, Any], *, timeless: bool
             ],
             "zmin": 0,
             "zmax": math.log10(max(most, 2)),
-            "colorscale": [[0, "@c9"], [0.25, "@c0"], [0.6, "@c5"], [1, "@c6"]],
+            # In order of lightness, whatever colours one sees.
+            "colorscale": "Cividis",
             "showscale": True,
             "hoverongaps": False,
             "colorbar": {
@@ -158,12 +159,27 @@ def _picture(columns: Columns | None, figures: dict[str, Any], *, timeless: bool
     return Figure("picture", "Addresses over time", reading, data, layout, 480)
 
 
+def _whole_windows(
+    columns: Columns, figures: dict[str, Any], *, timeless: bool
+) -> tuple[Columns, str]:
+    """Leave out the last window if the trace ends within it, and say so.
+
+    A rate could be scaled by its length, a working set could not.
+    """
+    end = figures["requests"] if timeless else figures["duration_ns"] + 1
+    starts = columns["start_ns"]
+    if len(starts) < 2 or end - starts[-1] >= 0.99 * figures["window_ns"]:
+        return columns, ""
+    return {name: values[:-1] for name, values in columns.items()}, LEFT_OUT
+
+
 def _over_time(
     columns: Columns | None, figures: dict[str, Any], *, timeless: bool
 ) -> Figure | None:
     if columns is None:
         return None
     x_axis, unit = _time_axis(timeless=timeless)
+    columns, note = _whole_windows(columns, figures, timeless=timeless)
     x = [round(start * unit, 6) for start in columns["start_ns"]]
     page_bytes = figures["page_bytes"]
     data = [
@@ -207,7 +223,7 @@ def _over_time(
     )
     reading = (
         f"In windows of {length}. The working set is the distinct pages that a window "
-        f"touches.{peak}"
+        f"touches.{peak}{note}"
     )
     return Figure("over-time", "Traffic and working set", reading, data, layout)
 

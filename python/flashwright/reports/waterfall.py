@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flashwright._text import count, short_count, significant, size
-from flashwright.reports.figures import Colours, axes, line, size_unit, title
+from flashwright.reports.figures import Colours, Windows, axes, line, size_unit, title
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
 
@@ -309,14 +309,24 @@ def _over_time(rates: pa.Table) -> Figure:
     ]
     colours = Colours([LAYERS[name] for name in names])
     scale, unit = size_unit(pc.max(rates["bytes"]).as_py() or 0)
+    seconds = rates["second"].to_pylist()
+    if "seconds" in rates.column_names:
+        windows = Windows(seconds, rates["seconds"].to_pylist())
+    else:
+        # A folder of an earlier version, which does not say how long the last one is.
+        last = max(seconds, default=0)
+        windows = Windows(seconds, [0.0 if second == last else 1.0 for second in seconds])
     data = []
     for name in names:
-        rows = rates.filter(pc.and_(pc.equal(rates["layer"], name), pc.equal(rates["op"], "write")))
+        rows = rates.filter(
+            pc.and_(pc.equal(rates["layer"], name), pc.equal(rates["op"], "write"))
+        ).to_pylist()
+        kept = [row for row in rows if windows.is_drawn(row["second"])]
         data.append(
             line(
                 LAYERS[name],
-                rows["second"].to_pylist(),
-                [value / scale for value in rows["bytes"].to_pylist()],
+                [row["second"] for row in kept],
+                [row["bytes"] / row.get("seconds", 1.0) / scale for row in kept],
                 colours,
                 markers=False,
             )
@@ -324,7 +334,7 @@ def _over_time(rates: pa.Table) -> Figure:
     layout = axes(title("seconds"), title(f"{unit} written a second", rangemode="tozero"))
     reading = (
         "Writes in each second. Where the calls are above the device, memory holds back; it pays "
-        "at a checkpoint or when the kernel writes back. The last second may be a part of one."
+        f"at a checkpoint or when the kernel writes back.{windows.note}"
     )
     return Figure("path-over-time", "Writes over time", reading, data, layout)
 

@@ -64,11 +64,13 @@
     return themed(layout, style);
   }
 
-  function drawAll() {
+  function drawAll(within = document) {
     const style = getComputedStyle(root);
     return Promise.all(Object.entries(figures).map(([id, figure]) => {
       const place = document.getElementById(id);
       const width = Math.floor(place.clientWidth);
+      // What is folded has no width yet: it is drawn when it is opened.
+      if (width === 0 || !within.contains(place)) return null;
       const config = { displaylogo: false, displayModeBar: width < 560 ? false : "hover", modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
       return window.Plotly.react(place, themed(figure.data, style), layoutOf(figure, style, width), config);
     }));
@@ -82,15 +84,16 @@
     document.head.append(script);
   }
 
-  unpackPlotly().then(drawAll).then(() => {
-    draw = drawAll;
+  unpackPlotly().then(() => drawAll()).then(() => {
+    draw = () => drawAll();
+    document.addEventListener("toggle", (event) => { if (event.target.open) drawAll(event.target); }, true);
     let width = window.innerWidth;
     let timer = 0;
     window.addEventListener("resize", () => {
       if (window.innerWidth === width) return;
       width = window.innerWidth;
       clearTimeout(timer);
-      timer = setTimeout(drawAll, 120);
+      timer = setTimeout(draw, 120);
     });
     root.dataset.plots = "drawn";
   }).catch((error) => {

@@ -429,6 +429,17 @@ impl<S: Scheme> Drive<S> {
     /// A request is done in the drive.
     #[inline]
     fn complete(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
+        self.complete_with(slot, completed, |delays| delays);
+    }
+
+    /// As [`Drive::complete`], for a caller who knows more of what the request waited for.
+    #[inline]
+    fn complete_with(
+        &mut self,
+        slot: RequestSlot,
+        completed: &mut Vec<Completion>,
+        adjusted: impl FnOnce(RequestDelays) -> RequestDelays,
+    ) {
         let request = self.requests[slot as usize];
         self.free_requests.push(slot);
         let now = self.media.now();
@@ -438,7 +449,8 @@ impl<S: Scheme> Drive<S> {
             IoOp::Trim | IoOp::Flush => {}
         }
         let latency = now + self.host_latency - request.submitted_at;
-        let delays = RequestDelays::around(latency, &request.delays, request.stalled);
+        let around = RequestDelays::around(latency, &request.delays, request.stalled);
+        let delays = adjusted(around);
         let completion = Completion {
             submission: request.submission,
             submitted_at: request.submitted_at,

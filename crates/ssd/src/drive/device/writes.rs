@@ -27,6 +27,8 @@ pub(super) enum Stage {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pending {
     slot: RequestSlot,
+    /// When it began to.
+    since: Picos,
     ticket: Ticket,
 }
 
@@ -102,7 +104,7 @@ impl<S: Scheme> Drive<S> {
             request.stalled_at = self.media.now();
             self.stalled.push_back(slot);
         }
-        self.pump(completed);
+        self.pump(&Delays::default(), completed);
     }
 
     /// Puts the pages of a write that have arrived into the buffer. Whether all of them found room.
@@ -152,13 +154,14 @@ impl<S: Scheme> Drive<S> {
         self.requests[slot as usize].left = request.pages;
         for number in 0..request.pages {
             let ticket = Ticket::Page(self.buffer.drain_page(Lpn(request.first.0 + number)));
-            self.tickets.push(Pending { slot, ticket });
+            self.tickets.push(Pending { slot, since: self.media.now(), ticket });
         }
-        self.redeem(completed);
+        self.redeem(&Delays::default(), completed);
     }
 
-    /// Sends what the buffer's rule says is due.
-    fn pump(&mut self, completed: &mut Vec<Completion>) {
+    /// Sends what the buffer's rule says is due, and ends what is durable now. `last` is what the
+    /// page waited for that was programmed just now, if one was.
+    fn pump(&mut self, last: &Delays, completed: &mut Vec<Completion>) {
         while let Some(lpn) = self.buffer.next_flush() {
             if self.is_followed() {
                 self.follow_flush(lpn);
@@ -176,7 +179,7 @@ impl<S: Scheme> Drive<S> {
             }
             self.write_page(Op { kind: OpKind::Flush, lpn, request: 0, since: self.media.now() });
         }
-        self.redeem(completed);
+        self.redeem(last, completed);
     }
 
     /// Reads the rest of a page that was written in part. Whether that takes a command: otherwise
@@ -222,6 +225,7 @@ impl<S: Scheme> Drive<S> {
             self.follow_flushed(op.lpn);
         }
         self.buffer.flushed(op.lpn);
+        let delays = Self::delays_of(&op, done);
         while let Some(&slot) = self.stalled.front() {
             if !self.accept(slot) {
                 break;
@@ -230,18 +234,19 @@ impl<S: Scheme> Drive<S> {
             let waited = self.media.now() - self.requests[slot as usize].stalled_at;
             let request = &mut self.requests[slot as usize];
             request.stalled += waited;
-            request.delays = scaled(&Self::delays_of(&op, done), waited);
+            request.delays = scaled(&delays, waited);
             request.stage = Stage::Storing;
             self.stored(slot, completed);
         }
-        self.pump(completed);
+        self.pump(&delays, completed);
     }
 
-    /// Ends the requests whose pages are durable by now.
-    fn redeem(&mut self, completed: &mut Vec<Completion>) {
+    /// Ends the requests whose pages are durable by now. `last` is what the page waited for that
+    /// made them so.
+    fn redeem(&mut self, last: &Delays, completed: &mut Vec<Completion>) {
         let mut index = 0;
         while index < self.tickets.len() {
-            let Pending { slot, ticket } = self.tickets[index];
+            let Pending { slot, since, ticket } = self.tickets[index];
             let is_due = match ticket {
                 Ticket::All(ticket) => self.buffer.is_durable(ticket),
                 Ticket::Page(ticket) => self.buffer.is_page_durable(ticket),
@@ -254,7 +259,10 @@ impl<S: Scheme> Drive<S> {
             let request = &mut self.requests[slot as usize];
             request.left = request.left.saturating_sub(1);
             if request.left == 0 {
-                self.complete(slot, completed);
+                let waited = self.media.now() - since;
+                self.complete_with(slot, completed, |delays| {
+                    delays.with_flush(waited, &scaled(last, waited))
+                });
             }
         }
     }
@@ -341,7 +349,7 @@ impl<S: Scheme> Drive<S> {
         }
         self.complete(slot, completed);
         if self.buffer.capacity() > 0 {
-            self.pump(completed);
+            self.pump(&Delays::default(), completed);
         }
     }
 
@@ -353,13 +361,13 @@ impl<S: Scheme> Drive<S> {
             return;
         }
         let ticket = Ticket::All(self.buffer.drain());
-        self.tickets.push(Pending { slot, ticket });
-        self.pump(completed);
+        self.tickets.push(Pending { slot, since: self.media.now(), ticket });
+        self.pump(&Delays::default(), completed);
     }
 }
 
-/// What a write waited for while the buffer was full: the page that made room tells, as far back as
-/// the write had waited. The rest of that page's time lies before the write.
+/// What a request waited for that ended with a page of the buffer: that page's delays, as far back
+/// as the request had waited. The rest of that page's time lies before the request.
 fn scaled(delays: &Delays, waited: Picos) -> Delays {
     let total = delays.total();
     if total <= waited {

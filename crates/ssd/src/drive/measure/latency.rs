@@ -23,11 +23,15 @@ pub enum Delay {
     /// Waited for room in the write-back buffer behind other pages that were on their way to flash:
     /// the page that made room in the end tells the other causes.
     Buffer,
+    /// Waited until what the write-back buffer held was on flash: FLUSH, and writes with FUA. Time
+    /// in which the last of these pages waited for cleaning, wear levelling or an erase counts
+    /// there.
+    Flush,
 }
 
 impl Delay {
     /// How many there are.
-    pub const COUNT: usize = Class::COUNT + 4;
+    pub const COUNT: usize = Class::COUNT + 5;
 
     /// All, in the order of their numbers.
     pub const ALL: [Self; Self::COUNT] = {
@@ -41,6 +45,7 @@ impl Delay {
         }
         all[Self::Service.number()] = Self::Service;
         all[Self::Buffer.number()] = Self::Buffer;
+        all[Self::Flush.number()] = Self::Flush;
         all
     };
 
@@ -54,6 +59,7 @@ impl Delay {
             Self::Die(class) => 2 + class as usize,
             Self::Service => 2 + Class::COUNT,
             Self::Buffer => 3 + Class::COUNT,
+            Self::Flush => 4 + Class::COUNT,
         }
     }
 
@@ -66,6 +72,7 @@ impl Delay {
             Self::Die(class) => class.name(),
             Self::Service => "service",
             Self::Buffer => "buffer",
+            Self::Flush => "flush",
         }
     }
 }
@@ -131,6 +138,27 @@ impl RequestDelays {
         delays[Delay::Service] = flash.service;
         delays[Delay::Buffer] = inside - in_flash;
         delays
+    }
+
+    /// The same request, of which `waited` passed until pages of the buffer were on flash. `last`
+    /// is what the last of them waited for meanwhile.
+    ///
+    /// # Panics
+    /// If that is longer than what the request spent outside the flash.
+    #[must_use]
+    pub fn with_flush(mut self, waited: Picos, last: &Delays) -> Self {
+        let queue = self[Delay::Queue].checked_sub(waited);
+        self[Delay::Queue] = queue.expect("a flush lies within its request");
+        let mut rest = waited;
+        for class in Class::ALL {
+            if class != Class::DieBusy {
+                let own = last.die[class as usize].min(rest);
+                self[Delay::Die(class)] += own;
+                rest -= own;
+            }
+        }
+        self[Delay::Flush] += rest;
+        self
     }
 }
 
@@ -367,12 +395,12 @@ mod tests {
     use super::*;
 
     fn delays(queue: Picos, cleaning: Picos, service: Picos) -> RequestDelays {
-        ByDelay([queue, 0, 0, cleaning, 0, 0, service, 0])
+        ByDelay([queue, 0, 0, cleaning, 0, 0, service, 0, 0])
     }
 
     #[test]
     fn names_and_order_agree() {
-        let json = serde_json::to_string(&ByDelay([0, 1, 2, 3, 4, 5, 6, 7])).unwrap();
+        let json = serde_json::to_string(&ByDelay([0, 1, 2, 3, 4, 5, 6, 7, 8])).unwrap();
         let expected: Vec<_> = Delay::ALL
             .iter()
             .map(|delay| format!("\"{}\":{}", delay.name(), delay.number()))
@@ -387,6 +415,7 @@ mod tests {
             "erase",
             "service",
             "buffer",
+            "flush",
         ];
         assert_eq!(Delay::ALL.map(Delay::name), names);
     }
@@ -447,12 +476,32 @@ mod tests {
     fn the_rest_around_a_flash_command_is_queue() {
         let flash = Delays { die: [1, 2, 3, 4], channel: 5, service: 6 };
         let found = RequestDelays::around(30, &flash, 0);
-        assert_eq!(RequestDelays::around(30, &flash, 25), ByDelay([5, 5, 1, 2, 3, 4, 6, 4]));
-        assert_eq!(found, ByDelay([9, 5, 1, 2, 3, 4, 6, 0]));
+        assert_eq!(RequestDelays::around(30, &flash, 25), ByDelay([5, 5, 1, 2, 3, 4, 6, 4, 0]));
+        assert_eq!(found, ByDelay([9, 5, 1, 2, 3, 4, 6, 0, 0]));
         assert_eq!(
             RequestDelays::around(30, &Delays::default(), 0),
-            ByDelay([30, 0, 0, 0, 0, 0, 0, 0])
+            ByDelay([30, 0, 0, 0, 0, 0, 0, 0, 0])
         );
+    }
+
+    #[test]
+    fn a_flush_is_its_own_cause_beside_what_the_drive_did_for_itself() {
+        let last = Delays { die: [1, 2, 3, 4], channel: 5, service: 6 };
+        let around = RequestDelays::around(30, &Delays::default(), 0);
+        assert_eq!(around.with_flush(25, &last), ByDelay([5, 0, 0, 2, 3, 4, 0, 0, 16]));
+        assert_eq!(
+            around.with_flush(25, &Delays::default()),
+            ByDelay([5, 0, 0, 0, 0, 0, 0, 0, 25])
+        );
+        // What the page waited for before the flush came is not the flush's.
+        assert_eq!(around.with_flush(4, &last), ByDelay([26, 0, 0, 2, 2, 0, 0, 0, 0]));
+    }
+
+    #[test]
+    #[should_panic(expected = "a flush lies within its request")]
+    fn a_flush_longer_than_its_request_is_a_bug() {
+        let around = RequestDelays::around(5, &Delays::default(), 0);
+        let _ = around.with_flush(6, &Delays::default());
     }
 
     #[test]

@@ -19,8 +19,10 @@ pub struct TimeWindow {
     pub reads: u64,
     /// Writes completed.
     pub writes: u64,
-    /// Trims and flushes completed.
-    pub others: u64,
+    /// Flushes completed.
+    pub flushes: u64,
+    /// Trims completed.
+    pub trims: u64,
     /// Bytes read.
     pub read_bytes: u64,
     /// Bytes written.
@@ -29,6 +31,8 @@ pub struct TimeWindow {
     pub read_latency: u128,
     /// Sum of the latencies of the writes, in picoseconds.
     pub write_latency: u128,
+    /// Sum of the latencies of the flushes, in picoseconds.
+    pub flush_latency: u128,
     /// Pages written for the host.
     pub host_page_writes: u64,
     /// Valid pages relocated.
@@ -79,6 +83,12 @@ impl TimeWindow {
         mean_ns(self.write_latency, self.writes)
     }
 
+    /// Mean latency of the flushes in nanoseconds; `None` without any.
+    #[must_use]
+    pub fn mean_flush_ns(&self) -> Option<f64> {
+        mean_ns(self.flush_latency, self.flushes)
+    }
+
     fn per_second(&self, count: u64) -> f64 {
         if self.length == 0 {
             0.0
@@ -91,11 +101,13 @@ impl TimeWindow {
     fn add(&mut self, other: &Self) {
         self.reads += other.reads;
         self.writes += other.writes;
-        self.others += other.others;
+        self.flushes += other.flushes;
+        self.trims += other.trims;
         self.read_bytes += other.read_bytes;
         self.written_bytes += other.written_bytes;
         self.read_latency += other.read_latency;
         self.write_latency += other.write_latency;
+        self.flush_latency += other.flush_latency;
         self.host_page_writes += other.host_page_writes;
         self.relocated_pages += other.relocated_pages;
         self.mapping_page_writes += other.mapping_page_writes;
@@ -193,7 +205,11 @@ impl OverTime {
                 window.written_bytes += u64::from(bytes);
                 window.write_latency += u128::from(latency);
             }
-            IoOp::Trim | IoOp::Flush => window.others += 1,
+            IoOp::Flush => {
+                window.flushes += 1;
+                window.flush_latency += u128::from(latency);
+            }
+            IoOp::Trim => window.trims += 1,
         }
     }
 
@@ -275,7 +291,8 @@ mod tests {
         assert!(over_time.is_due(later) && !over_time.is_due(PICOS_PER_SECOND));
         over_time.advance(later, &counted(160));
         over_time.request(later, IoOp::Write, 8192, 500_000);
-        over_time.request(later, IoOp::Flush, 0, 0);
+        over_time.request(later, IoOp::Flush, 0, 700_000);
+        over_time.request(later, IoOp::Trim, 4096, 0);
         let rows = over_time.rows(2 * PICOS_PER_SECOND, &counted(160));
         assert_eq!(rows.len(), 2);
         assert_eq!(
@@ -288,9 +305,10 @@ mod tests {
             (1.0, 8192.0, Some(500.0))
         );
         assert_eq!(
-            (rows[1].write_amplification(), rows[1].mean_read_ns(), rows[1].others),
+            (rows[1].write_amplification(), rows[1].mean_read_ns(), rows[1].trims),
             (None, None, 1)
         );
+        assert_eq!((rows[1].flushes, rows[1].mean_flush_ns()), (1, Some(700.0)));
     }
 
     #[test]

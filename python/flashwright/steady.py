@@ -109,7 +109,9 @@ def _log_bytes(profile: Mapping[str, Any], summary: Mapping[str, Any]) -> int | 
     if logs is None:
         return None
     wide = int(given.get("interleave", 0)) or summary["planes"]
-    return int(logs) * wide * summary["pages_per_erase_block"] * summary["page_bytes"]
+    return (
+        int(logs) * int(wide) * int(summary["pages_per_erase_block"]) * int(summary["page_bytes"])
+    )
 
 
 def _spare_left(summary: Mapping[str, Any], outcome: Mapping[str, Any], plays: float) -> list[str]:

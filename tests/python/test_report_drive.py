@@ -113,6 +113,17 @@ def test_a_latency_curve_has_all_ends_and_few_points() -> None:
     assert ys == sorted(ys, reverse=True)
 
 
+def test_a_value_between_gaps_is_drawn() -> None:
+    columns: dict[str, Any] = {
+        "seconds": [1.0, 2.0, 3.0, 4.0],
+        "ns": [None, 5.0, None, float("nan")],
+    }
+    line = over_time_line("flush", columns, "ns", "@c3", 1.0)
+    assert (line["y"], line["mode"]) == ([None, 5.0, None, None], "lines+markers")
+    columns["ns"] = [None, 5.0, 6.0, None]
+    assert over_time_line("flush", columns, "ns", "@c3", 1.0)["mode"] == "lines"
+
+
 PROFILE = {
     "read_cache": {"bytes": 0},
     "write_buffer": {"bytes": 1 << 20},

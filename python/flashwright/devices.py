@@ -416,6 +416,11 @@ def caveats(result: Mapping[str, Any]) -> list[str]:
             f"No erase block was cleaned: what was written fits into the spare space. {longer} the "
             "drive after long use."
         )
+    if result.get("streams_left_out"):
+        told.append(
+            f"The placement policy has {result['streams_left_out']} streams fewer than it would: "
+            "each needs an open erase block on every plane, and the spare space does not hold more."
+        )
     told += [line for line in (_imbalance(result), _lateness(result)) if line is not None]
     told += _unsteadiness(result)
     return told

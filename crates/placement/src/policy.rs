@@ -87,6 +87,12 @@ pub trait Placement: Send {
     /// How many streams there may be at most.
     fn streams(&self) -> usize;
 
+    /// Streams that the policy goes without as there is no room for them
+    /// ([`Context::most_streams`]).
+    fn streams_left_out(&self) -> usize {
+        0
+    }
+
     /// To how many different streams the survivors of one victim may go: the FTL keeps that many
     /// erase blocks in reserve.
     fn relocation_targets(&self) -> usize {
@@ -212,6 +218,17 @@ pub struct Context<'a> {
     /// Tells when each page that the host writes will be out of date. Asked only by policies that
     /// know the future.
     pub future: Option<&'a dyn Fn() -> Result<Future, SourceError>>,
+    /// Streams that there is room for: each has an erase block open in each lane. A policy that
+    /// would have more takes this many, and says so ([`Placement::streams_left_out`]).
+    pub most_streams: usize,
+}
+
+impl Context<'_> {
+    /// A context without an oracle, and with room for any number of streams.
+    #[must_use]
+    pub fn new(geometry: Geometry, seed: u64) -> Self {
+        Self { geometry, seed, page_weights: None, future: None, most_streams: usize::MAX }
+    }
 }
 
 /// Why a policy cannot be made.

@@ -165,7 +165,7 @@ fn every_choice_is_one_that_a_plain_search_allows() {
         };
         let domains = random.random_range(1..4);
         for policy in &policies {
-            let context = Context { geometry, seed, page_weights: None, future: None };
+            let context = placement::Context::new(geometry, seed);
             let spec = Spec::parse(policy).unwrap();
             let mut victim = build_victim(&spec, &context, domains).unwrap();
             let share = spec.given.first().map_or(0.1, |(_, value)| value.parse().unwrap_or(0.1));

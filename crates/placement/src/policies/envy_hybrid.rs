@@ -49,6 +49,7 @@ const CLEANINGS_REMEMBERED: f64 = 8.0;
 #[derive(Debug)]
 pub struct EnvyHybrid {
     partitions: u32,
+    left_out: usize,
     quota: u32,
     cleanings: Vec<f64>,
     weight: f64,
@@ -60,7 +61,8 @@ impl EnvyHybrid {
     /// # Errors
     /// [`BuildError::TooSmall`] if a partition would be left without spare erase blocks.
     pub fn build(args: &Args, context: &Context<'_>) -> Result<Self, BuildError> {
-        let partitions = args.integer("partitions") as u32;
+        let asked = args.integer("partitions") as u32;
+        let partitions = asked.min(context.most_streams.clamp(2, 64) as u32);
         let geometry = context.geometry;
         let spare_blocks = geometry.spare_blocks();
         let needed = partitions * (SLACK_BLOCKS + 1) + 2;
@@ -74,7 +76,10 @@ impl EnvyHybrid {
         }
         // Two erase blocks stay outside as the FTL's reserve.
         let quota = (geometry.erase_blocks - 2) / partitions;
-        Ok(Self { partitions, quota, cleanings: vec![0.0; partitions as usize], weight: 1.0 })
+        Ok(Self {
+            partitions,
+            left_out: (asked - partitions) as usize,
+            quota, cleanings: vec![0.0; partitions as usize], weight: 1.0 })
     }
 
     fn product(&self, partition: usize, device: &Device) -> f64 {
@@ -143,6 +148,10 @@ impl Placement for EnvyHybrid {
 
     fn streams(&self) -> usize {
         self.partitions as usize
+    }
+
+    fn streams_left_out(&self) -> usize {
+        self.left_out
     }
 
     fn relocation_targets(&self) -> usize {

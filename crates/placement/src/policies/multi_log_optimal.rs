@@ -34,6 +34,7 @@ const BINS: usize = 64;
 pub struct MultiLogOptimal {
     log_of_page: Vec<u8>,
     update_shares: Vec<f64>,
+    left_out: usize,
 }
 
 impl MultiLogOptimal {
@@ -57,7 +58,9 @@ impl MultiLogOptimal {
             geometry.page_bytes,
             geometry.pages_per_erase_block,
         );
-        let (log_of_bin, bin_of_page) = bins(&weights, least, most_logs(geometry.spare_blocks()));
+        let asked = usize::from(most_logs(geometry.spare_blocks()));
+        let most_logs = asked.min(context.most_streams.max(1));
+        let (log_of_bin, bin_of_page) = bins(&weights, least, most_logs as u8);
         let log_of_page: Vec<u8> =
             bin_of_page.iter().map(|&bin| log_of_bin[bin as usize]).collect();
         let logs = usize::from(*log_of_bin.iter().max().expect("there is at least one bin")) + 1;
@@ -66,7 +69,7 @@ impl MultiLogOptimal {
         for (&log, &weight) in log_of_page.iter().zip(&weights) {
             update_shares[usize::from(log)] += weight / total;
         }
-        Ok(Self { log_of_page, update_shares })
+        Ok(Self { log_of_page, update_shares, left_out: asked - most_logs })
     }
 }
 
@@ -118,6 +121,10 @@ impl Placement for MultiLogOptimal {
 
     fn streams(&self) -> usize {
         self.update_shares.len()
+    }
+
+    fn streams_left_out(&self) -> usize {
+        self.left_out
     }
 
     #[inline]

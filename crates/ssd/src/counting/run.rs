@@ -144,6 +144,7 @@ pub fn simulate(
         seed: settings.seed,
         page_weights: Some(page_weights),
         future: Some(&future),
+        most_streams: usize::MAX,
     };
     let runner = Runner { settings, source: &source, progress, context };
     visit_placement(&settings.placement, &context, runner)?

@@ -134,7 +134,13 @@ fn check(
         .collect();
     let source = VecSource::new(geometry.logical_pages, pages.into());
     let future = || Future::of(&mut source.clone(), 1, true);
-    let context = Context { geometry, seed, page_weights: Some(&weights), future: Some(&future) };
+    let context = Context {
+        geometry,
+        seed,
+        page_weights: Some(&weights),
+        future: Some(&future),
+        most_streams: usize::MAX,
+    };
     let placement = Spec::parse(placement).unwrap();
     let left = |by_steps| {
         visit_placement(&placement, &context, Check { context, victim, operations, by_steps })?
@@ -241,7 +247,7 @@ fn unknown_names_list_the_known_ones() {
 #[test]
 fn an_oracle_without_knowledge_says_so() {
     let geometry = Geometry::with_over_provisioning(4096, 64, 6000, 0.5).unwrap();
-    let context = Context { geometry, seed: 1, page_weights: None, future: None };
+    let context = placement::Context::new(geometry, 1);
     let check = Check { context, victim: "lru", operations: &[], by_steps: true };
     let outcome = visit_placement(&Spec::parse("multi_log_optimal").unwrap(), &context, check);
     assert!(matches!(outcome, Err(BuildError::NeedsWeights(_))));
@@ -350,8 +356,13 @@ fn survivors_that_die_between_the_steps_are_left_behind() {
         for seed in 0..3 {
             // Nobody knows what the host will do between the steps.
             let future = || Ok(Future::default());
-            let context =
-                Context { geometry, seed, page_weights: Some(&weights), future: Some(&future) };
+            let context = Context {
+                geometry,
+                seed,
+                page_weights: Some(&weights),
+                future: Some(&future),
+                most_streams: usize::MAX,
+            };
             let spec = Spec::parse(placement.info.name).unwrap();
             let check = Interleaved { context, victim: placement.victim, seed };
             match visit_placement(&spec, &context, check).unwrap() {

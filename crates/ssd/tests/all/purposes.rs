@@ -115,8 +115,13 @@ fn played(placement: &str, victim: &str) -> Left {
     let all: Vec<PageOp> = first.iter().chain(&second).copied().collect();
     let source = VecSource::new(PAGES, all.into());
     let future = || Future::of(&mut source.clone(), 1, true);
-    let context =
-        Context { geometry, seed: 1, page_weights: Some(&weights), future: Some(&future) };
+    let context = Context {
+        geometry,
+        seed: 1,
+        page_weights: Some(&weights),
+        future: Some(&future),
+        most_streams: usize::MAX,
+    };
     let phases = Phases { context, victim, first: &first, second: &second };
     visit_placement(&Spec::parse(placement).unwrap(), &context, phases).unwrap().unwrap()
 }

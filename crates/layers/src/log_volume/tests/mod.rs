@@ -369,7 +369,7 @@ fn it_moves_as_many_pages_as_the_simulator() {
         logical_pages: pages,
         erase_blocks: segments,
     };
-    let context = placement::Context { geometry, seed: 1, page_weights: None, future: None };
+    let context = placement::Context::new(geometry, 1);
     let victims =
         placement::build_victim(&registry::Spec::parse("greedy").unwrap(), &context, 1).unwrap();
     let simulated = placement::policies::none::NoPlacement;

@@ -70,6 +70,7 @@ pub struct MultiLog {
     /// Place in the ladder of each log; one that was joined with the next has that one's place.
     place: Vec<u8>,
     most_logs: usize,
+    left_out: usize,
     min_log_pages: u32,
     frequencies: Frequencies,
     sinking: Sinking,
@@ -100,11 +101,13 @@ impl MultiLog {
             ),
             given => given as u32,
         };
-        let most_logs = most_logs(geometry);
+        let asked = most_logs(geometry);
+        let most_logs = asked.min(context.most_streams.max(1));
         Ok(Self {
             ladder: vec![0],
             place: vec![0; most_logs],
             most_logs,
+            left_out: asked - most_logs,
             min_log_pages,
             frequencies: Frequencies::new(most_logs, geometry.logical_pages),
             sinking: if args.text("sinking") == "all" { Sinking::All } else { Sinking::Excess },
@@ -211,6 +214,10 @@ impl Placement for MultiLog {
 
     fn streams(&self) -> usize {
         self.most_logs
+    }
+
+    fn streams_left_out(&self) -> usize {
+        self.left_out
     }
 
     fn relocation_targets(&self) -> usize {

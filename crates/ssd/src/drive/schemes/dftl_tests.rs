@@ -128,6 +128,7 @@ impl Bench {
             seed: 3,
             page_weights: Some(&weights),
             future: None,
+            most_streams: usize::MAX,
         };
         let placement = Spec::parse(&profile.ftl.placement).unwrap();
         let scheme = visit_placement(&placement, &context, Build(profile, context)).unwrap()?;

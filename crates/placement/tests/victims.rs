@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests that fails the test")]
 
-use placement::{AnyVictim, Block, Context, Device, Victim, build_victim};
+use placement::{AnyVictim, Block, Device, Victim, build_victim};
 use rand::{RngExt as _, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use registry::Spec;

@@ -220,6 +220,12 @@ def simulate(
 ) -> dict[str, Any]:
     """Play a workload through a flash translation layer that counts."""
 
+def judge(counted: npt.NDArray[np.float64], over: npt.NDArray[np.float64]) -> dict[str, Any]:
+    """Give the ratio of what was counted in a run's stretches to what it is over, and its interval.
+
+    figure, low, high, steady, unsteady.
+    """
+
 # The simulated drive
 
 def profiles() -> list[dict[str, str]]:

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flashwright import _core
+from flashwright import _core, steady
 from flashwright._core import InputError
 from flashwright._text import percent, size, span
-from flashwright.lifetime import Lifetime
+from flashwright.lifetime import SECONDS_IN_DAY, Lifetime
 from flashwright.runs import sha256_of_file
 from flashwright.sources import (
     PATTERN,
-    SECONDS_IN_DAY,
     STANDARD_INPUT,
     SYNTHETIC,
     Reading,
@@ -357,7 +356,12 @@ def run(
         audit=audit,
         progress=progress,
     )
-    return {**outcome, "steady": steadiness(outcome["tables"]["over_time"])}
+    judged = steady.of_drive(device.profile, device.summary, outcome, load.warm_up_requests)
+    return {
+        **outcome,
+        "steady": {key: figure["steady"] for key, figure in judged.items()},
+        "judged": judged,
+    }
 
 
 def life_of(
@@ -365,24 +369,27 @@ def life_of(
 ) -> tuple[float | None, dict[str, Any] | None]:
     """Give the life in years and what it stands on.
 
-    None if the drive has no endurance, or nothing was written.
+    None if the drive has no endurance, or if nothing was written or erased.
     """
     cycles = endurance or device.profile["media"]["endurance_cycles"] or None
     if cycles is None or not outcome["host_page_writes"] or not writes_per_day:
         return None, None
     lifetime = Lifetime(cycles, writes_per_day)
-    return lifetime.years(
-        outcome["write_amplification"], device.over_provisioning
-    ), lifetime.document()
+    years = lifetime.years(
+        outcome["write_amplification"], device.over_provisioning, outcome["erases"]
+    )
+    return years, None if years is None else lifetime.document()
 
 
-def writes_per_day_of(device: Device, requests: Requests, asked: float | str) -> float:
+def writes_per_day_of(device: Device, requests: Requests, asked: float | str | None) -> float:
     """Resolve `trace` as the write rate: capacities of the drive a day at the speed of the trace.
+
+    Once a day if nothing is asked for.
 
     Raises InputError if that is asked for and there are no times.
     """
     if not isinstance(asked, str):
-        return asked
+        return 1.0 if asked is None else asked
     counts, duration_ns = requests.counts, requests.duration_ns
     if counts is None or not duration_ns:
         raise InputError(f"--writes-per-day trace: {requests.name} has no times, so give a number")
@@ -394,7 +401,7 @@ def writes_per_day_of(device: Device, requests: Requests, asked: float | str) ->
 def caveats(result: Mapping[str, Any]) -> list[str]:
     """Say what a reader must know before trusting the figures of a run."""
     told = []
-    state, steady = result["state"]["kind"], result["steady"]
+    state = result["state"]["kind"]
     if result.get("worn_out"):
         told.append(f"The drive wore out, which ended the run: {result['worn_out']}.")
     if state == "fresh":
@@ -409,18 +416,30 @@ def caveats(result: Mapping[str, Any]) -> list[str]:
             f"No erase block was cleaned: what was written fits into the spare space. {longer} the "
             "drive after long use."
         )
-    told += [line for line in (_imbalance(result), _lateness(result)) if line is not None]
-    drifting = [name for key, name in STEADY_FIGURES.items() if steady[key] is False]
-    if drifting:
+    if result.get("streams_left_out"):
         told.append(
-            f"Not steady: {' and '.join(drifting)} still changed during the run, so the figures "
-            "depend on its length. More --requests"
-            f"{' or a --warm-up' if state == 'aged' else ', a --warm-up, or --state aged'}"
-            " may help."
+            f"The placement policy has {result['streams_left_out']} streams fewer than it would: "
+            "each needs an open erase block on every plane, and the spare space does not hold more."
         )
-    elif all(value is None for value in steady.values()):
-        told.append("The run is too short to tell whether it is steady.")
+    told += [line for line in (_imbalance(result), _lateness(result)) if line is not None]
+    told += _unsteadiness(result)
     return told
+
+
+def _unsteadiness(result: Mapping[str, Any]) -> list[str]:
+    """Say which figures are not steady, and why."""
+    by_reason: dict[str, list[str]] = {}
+    for key, name in steady.FIGURES.items():
+        judged = result["judged"][key]
+        if judged["steady"] is False:
+            by_reason.setdefault(judged["unsteady"], []).append(name)
+    if not by_reason and all(value is None for value in result["steady"].values()):
+        return ["The run is too short to say whether it is steady."]
+    return [
+        f"Not steady: {' and '.join(names)}, as {reason}. The figures may change with the length "
+        "of the run."
+        for reason, names in by_reason.items()
+    ]
 
 
 def _imbalance(result: Mapping[str, Any]) -> str | None:
@@ -472,36 +491,6 @@ MOST_IMBALANCE = 0.1
 MOST_LATENESS = 0.05
 """Mean latency as a share of the run: as much of all requests is then outstanding, on average."""
 LEAST_REQUESTS_TO_BE_LATE = 1000
-STEADY_FIGURES = {"iops": "throughput", "write_amplification": "write amplification"}
-MOST_DRIFT = 0.02
-BATCHES = 20
-"""Observations that the windows of a run are averaged into, against the correlation of neighbours.
-"""
-
-
-def steadiness(over_time: Mapping[str, Any]) -> dict[str, bool | None]:
-    """Tell of throughput and write amplification whether they were steady.
-
-    None if the run is too short to tell, or has none.
-
-    Steady is a series whose two halves differ by less than 2 %, or by less than twice the standard
-    error of that difference: much like the rule of the counting simulator, which looks at cleaning
-    cost.
-    """
-    return {key: _is_steady(over_time[key]) for key in STEADY_FIGURES}
-
-
-def _is_steady(series: Any) -> bool | None:
-    values = np.asarray(series, dtype=float)
-    values = values[np.isfinite(values)]
-    length = len(values) // BATCHES
-    if length == 0:
-        return None
-    # What does not fill a batch is left out at the start, where a run is least like itself.
-    batches = values[len(values) - length * BATCHES :].reshape(BATCHES, length).mean(axis=1)
-    early, late = batches[: BATCHES // 2], batches[BATCHES // 2 :]
-    noise = 2 * np.sqrt((early.var(ddof=1) + late.var(ddof=1)) / (BATCHES // 2))
-    return bool(abs(late.mean() - early.mean()) <= max(MOST_DRIFT * batches.mean(), noise))
 
 
 def identity(device: Device, requests: Requests, load: Load) -> list[Any]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from flashwright import _core
 from flashwright._core import InputError
 from flashwright._text import count
+from flashwright.lifetime import SECONDS_IN_DAY, Lifetime, Wear, lifetime_of
 from flashwright.runs import sha256_of_file
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ PATTERN = "io:"
 STANDARD_INPUT = "-"
 REQUESTS_FILE = "requests.parquet"
 """What a recording calls the requests that its device got."""
-SECONDS_IN_DAY = 86_400
 
 
 @dataclass(frozen=True)
@@ -124,20 +124,26 @@ def file_name(path: Path) -> str:
     return path.name if path.name != REQUESTS_FILE else f"{path.absolute().parent.name}/{path.name}"
 
 
-def recorded_writes_per_day(workload: Workload, repeat: int) -> float | None:
-    """Give how often a day the workload, at the speed of its recording, writes its footprint over.
+def recorded_bytes_per_day(workload: Workload, reading: Reading) -> float | None:
+    """Give the bytes a day that the workload writes at the speed of its recording.
 
     None if it has no times.
     """
     if not workload.duration_ns:
         return None
-    return (
-        workload.page_writes
-        / repeat
-        / workload.logical_pages
-        * SECONDS_IN_DAY
-        / (workload.duration_ns / 1e9)
-    )
+    written = workload.page_writes / reading.repeat * reading.page_size
+    return written * SECONDS_IN_DAY / (workload.duration_ns / 1e9)
+
+
+def data_bytes(workload: Workload, reading: Reading) -> int:
+    """Give the bytes that the workload touches, in whole pages."""
+    return workload.logical_pages * reading.page_size
+
+
+def lifetime(name: str, workload: Workload, reading: Reading, wear: Wear) -> Lifetime:
+    """Resolve the write rate that a workload's life is computed for; see `lifetime_of`."""
+    rate = recorded_bytes_per_day(workload, reading)
+    return lifetime_of(name, wear, rate, data_bytes(workload, reading))
 
 
 def summary(name: str, workload: Workload, reading: Reading) -> dict[str, Any]:
@@ -149,17 +155,17 @@ def summary(name: str, workload: Workload, reading: Reading) -> dict[str, Any]:
         "page_writes": workload.page_writes,
         "page_trims": workload.page_trims,
         "skipped": workload.skipped,
-        "recorded_drive_writes_per_day": recorded_writes_per_day(workload, reading.repeat),
+        "recorded_bytes_per_day": recorded_bytes_per_day(workload, reading),
     }
 
 
-def bounds(workload: Workload, over_provisionings: Sequence[float]) -> list[float]:
-    """Give the bound on write amplification at each over-provisioning (MULTILOG Algorithm 1).
+def frequency_bounds(workload: Workload, over_provisionings: Sequence[float]) -> list[float]:
+    """Give the frequency bound on write amplification at each over-provisioning.
 
-    It is the least by update frequency for updates that are independent of each other, with erase
-    blocks cleaned in the order in which they were written. A trace need not be like that: see
-    `caveat`. Where the workload trims, a page is counted only for the time in which it holds data,
-    and is spare space for the rest.
+    It is that of MULTILOG Algorithm 1: the least by update frequency for updates that are
+    independent of each other, in large erase blocks that are cleaned in the order in which they
+    were written. A workload need not be like that: see `below_the_bound`. Where it trims, a page is
+    counted only for the time in which it holds data, and is spare space for the rest.
     """
     weights = workload.update_weights()
     if workload.page_trims:
@@ -171,18 +177,15 @@ def bounds(workload: Workload, over_provisionings: Sequence[float]) -> list[floa
     return [bound.write_amplification for bound in found]
 
 
-def caveat(trims: int) -> str:
-    """Say why a simulation may write less than the bound.
-
-    As far as that is known of the workload.
-    """
+def below_the_bound(trims: int) -> str:
+    """Say why a simulation may write less than the frequency bound, in a sentence."""
     less = (
-        "the bound takes updates as independent of each other, and erase blocks as cleaned in the "
-        "order in which they were written, and this does not hold there"
+        "The frequency bound assumes independent updates, and large erase blocks that are cleaned "
+        "in order. A write-ahead log and small erase blocks violate that, so a policy can beat it"
     )
     if trims:
         return (
-            f"{less} ({count(trims)} trimmed pages are counted as spare space until they are "
-            "written again)"
+            f"{less}. Its {count(trims)} trimmed pages count as spare space until they are written "
+            "again."
         )
-    return less
+    return f"{less}."

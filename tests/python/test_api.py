@@ -69,7 +69,8 @@ def test_the_same_run_twice_is_the_same() -> None:
 def test_every_placement_runs_with_the_victim_of_its_authors(policy: str) -> None:
     workload = flashwright.load_workload(SMALL)
     found = flashwright.simulate(workload, policy, over_provisioning=0.4, audit=True)
-    assert 1.0 < found["write_amplification"] < 4.0
+    # With the future known, nothing has to be relocated where there is this much spare space.
+    assert (1.0 if policy == "future_knowledge" else 1.01) <= found["write_amplification"] < 4.0
 
 
 def test_wrong_names_list_the_known_ones() -> None:

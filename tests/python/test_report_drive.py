@@ -12,10 +12,11 @@ import pytest
 from playwright.sync_api import Browser
 
 from browsing import check_report
-from flashwright.devices import caveats, steadiness
+from flashwright.devices import caveats
 from flashwright.reports import drive
 from flashwright.reports.drive_figures import over_time_line, tail
 from flashwright.runs import Run
+from flashwright.steady import of_drive
 from support import Cli
 
 A16 = ["--device", "a16", "--set", "media.erase_blocks_per_plane=64", "--state", "aged"]
@@ -123,13 +124,81 @@ def test_a_value_between_gaps_is_drawn() -> None:
     assert over_time_line("flush", columns, "ns", "@c3", 1.0)["mode"] == "lines"
 
 
-def test_steadiness_is_told_from_drift_noise_and_too_little() -> None:
-    level = [100 + (number * 7919 % 11) for number in range(200)]
-    rising = [100 + number for number in range(200)]
-    told = steadiness({"iops": level, "write_amplification": rising})
-    assert told == {"iops": True, "write_amplification": False}
-    short = steadiness({"iops": [1.0] * 12, "write_amplification": [float("nan")] * 200})
-    assert short == {"iops": None, "write_amplification": None}
+PROFILE = {
+    "read_cache": {"bytes": 0},
+    "write_buffer": {"bytes": 1 << 20},
+    "ftl": {"scheme": "page_mapped(allocation=dynamic)"},
+}
+SUMMARY = {
+    "physical_pages": 12_000,
+    "logical_pages": 10_000,
+    "erase_blocks": 100,
+    "planes": 4,
+    "pages_per_erase_block": 120,
+    "page_bytes": 4096,
+}
+
+
+def _outcome(iops: list[float], moved: list[float], **changed: Any) -> dict[str, Any]:
+    """Give an outcome of as many windows of a second, with 100 pages written in each."""
+    windows = len(iops)
+    return {
+        "state": "aged",
+        "requests": 1000,
+        "read_bytes": 0,
+        "written_bytes": 100 << 20,
+        "host_page_writes": 100 * windows,
+        "relocated_pages": sum(moved),
+        "wear_moved_pages": 0,
+        "mapping_page_writes": 0,
+        "erases": 400,
+        "tables": {
+            "over_time": {
+                "length_seconds": [1.0] * windows,
+                "iops": iops,
+                "host_page_writes": [100] * windows,
+                "relocated_pages": moved,
+                "mapping_page_writes": [0] * windows,
+            }
+        },
+        **changed,
+    }
+
+
+def test_steady_knows_drift_noise_and_too_little() -> None:
+    level = [100.0 + (number * 7919 % 11) for number in range(200)]
+    rising = [100.0 + number for number in range(200)]
+    judged = of_drive(PROFILE, SUMMARY, _outcome(level, rising))
+    assert judged["iops"]["steady"] is True
+    assert judged["iops"]["low"] < 105 < judged["iops"]["high"]
+    assert judged["write_amplification"]["steady"] is False
+    assert "halves differ" in judged["write_amplification"]["unsteady"]
+    short = of_drive(PROFILE, SUMMARY, _outcome([1.0] * 12, [300.0] * 12))
+    assert short["iops"]["steady"] is None
+    assert short["iops"]["low"] is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "scheme", "reason"),
+    [
+        ({"written_bytes": 9 << 20}, None, "write buffer of 1 MiB was filled 9.0 times"),
+        ({"host_page_writes": 1}, None, "50 % of the spare space"),
+        ({"state": "filled", "erases": 50}, None, "erased 0.50 times"),
+        ({"written_bytes": 20 << 20}, "bast(log_blocks=8,interleave=0)", "filled 1.3 times"),
+        ({"written_bytes": 20 << 20}, "fast(log_blocks=8,interleave=1)", None),
+        ({"written_bytes": 20 << 20}, "block_mapped(open_blocks=20)", "filled 0.53 times"),
+    ],
+)
+def test_what_has_not_turned_over_is_not_called_steady(
+    changed: dict[str, Any], scheme: str | None, reason: str | None
+) -> None:
+    """However level the figures are: a buffer that is not full yet makes any drive fast."""
+    profile = PROFILE if scheme is None else {**PROFILE, "ftl": {"scheme": scheme}}
+    level = [100.0 + (number * 7919 % 11) for number in range(200)]
+    outcome = _outcome(level, [50.0] * 200, relocated_pages=999, **changed)
+    judged = of_drive(profile, SUMMARY, outcome)
+    assert judged["iops"]["steady"] is (reason is None)
+    assert (reason or "") in (judged["iops"]["unsteady"] or "")
 
 
 def _result(**changed: Any) -> dict[str, Any]:
@@ -138,6 +207,10 @@ def _result(**changed: Any) -> dict[str, Any]:
         "state": {"kind": "aged"},
         "pace": {"kind": "closed_loop"},
         "steady": {"iops": True, "write_amplification": True},
+        "judged": {
+            "iops": {"steady": True},
+            "write_amplification": {"steady": True},
+        },
         "device": {"scheme": "page_mapped(allocation=dynamic)", "pages_per_erase_block": 64},
         "requests": 10_000,
         "host_page_writes": 64_000,
@@ -170,7 +243,15 @@ def _result(**changed: Any) -> dict[str, Any]:
             {"latency_ns": {"all": {"mean": 4e9}}, "pace": {"kind": "open_loop"}},
             ["The drive did not keep up"],
         ),
-        ({"steady": {"iops": False, "write_amplification": True}}, ["Not steady: throughput"]),
+        (
+            {
+                "judged": {
+                    "iops": {"steady": False, "unsteady": "its two halves differ by 9.0 %"},
+                    "write_amplification": {"steady": True},
+                }
+            },
+            ["Not steady: throughput, as its two halves differ by 9.0 %"],
+        ),
     ],
 )
 def test_caveats_tell_what_figures_hide(changed: dict[str, Any], told: list[str]) -> None:

@@ -56,6 +56,7 @@ pub fn result<'py>(
     dict.set_item("worn_out", outcome.worn_out.as_ref().map(ToString::to_string))?;
     dict.set_item("energy_joules", energy_dict(py, outcome)?)?;
     dict.set_item("event_hash", format!("{:016x}", outcome.event_hash))?;
+    dict.set_item("streams_left_out", outcome.streams_left_out)?;
     dict.set_item("table_bytes_per_page", outcome.table_bytes_per_page)?;
     dict.set_item("flows", flow_dicts(py, flows, &outcome.flows, PICOS_PER_SECOND)?)?;
     dict.set_item("tables", tables(py, settings, outcome)?)?;

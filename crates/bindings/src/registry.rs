@@ -1,9 +1,7 @@
 //! Everything that can be named on the command line, for listings, help and the docs.
 
 use ::registry::{Info, Param, Spec};
-use placement::{
-    BuildError, Context, PLACEMENTS, Placement, PlacementVisitor, VICTIMS, visit_placement,
-};
+use placement::{BuildError, PLACEMENTS, Placement, PlacementVisitor, VICTIMS, visit_placement};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use traces::{formats, synth};
@@ -54,8 +52,8 @@ fn is_oracle(info: &Info) -> bool {
         .expect("a small device is possible");
     let spec = Spec { name: info.name.to_owned(), given: vec![] };
     matches!(
-        visit_placement(&spec, &Context { geometry, seed: 1, page_weights: None }, Made),
-        Err(BuildError::NeedsWeights(_))
+        visit_placement(&spec, &placement::Context::new(geometry, 1), Made),
+        Err(BuildError::NeedsWeights(_) | BuildError::NeedsFuture(_))
     )
 }
 

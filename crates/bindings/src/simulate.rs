@@ -1,11 +1,12 @@
 //! The counting simulator.
 
 use ::registry::Spec;
-use numpy::IntoPyArray as _;
+use numpy::{IntoPyArray as _, PyReadonlyArray1};
 use placement::PLACEMENTS;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use ssd::counting::{CountingSettings, Outcome, RunError, Start, simulate as run};
+use ssd::steady::Stretch;
 use units::Geometry;
 
 use crate::errors;
@@ -51,8 +52,9 @@ fn victim_of(placement: &Spec, victim: Option<&str>) -> PyResult<Spec> {
 /// tables against each other all along.
 ///
 /// Returns write_amplification, cleaning_cost and p_gc over the steady part, which begins at host
-/// page write steady_from_update and is one if `steady`; totals of the run; and tables of arrays.
-/// Raises InputError, RunError, Cancelled.
+/// page write steady_from_update; the 95 % interval of write_amplification (None if nothing is known
+/// of it); whether the part may be called `steady`, and why it is `unsteady`; totals of the run; and
+/// tables of arrays. Raises InputError, RunError, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (
     workload, placement="none", victim=None, over_provisioning=0.2, pages_per_erase_block=64,
@@ -122,13 +124,21 @@ fn result<'py>(
     dict.set_item("write_amplification", outcome.write_amplification)?;
     dict.set_item("cleaning_cost", outcome.write_amplification - 1.0)?;
     dict.set_item("p_gc", outcome.p_gc)?;
-    dict.set_item("steady", outcome.steady.reached)?;
+    let (figure, half_width) = (outcome.write_amplification, outcome.steady.half_width);
+    let known = half_width.is_finite();
+    // At least one page is programmed for each that the host writes.
+    let low = known.then(|| (figure - half_width).max(1.0));
+    dict.set_item("write_amplification_low", low)?;
+    dict.set_item("write_amplification_high", known.then_some(figure + half_width))?;
+    dict.set_item("steady", outcome.steady.unsteady.is_none())?;
+    dict.set_item("unsteady", outcome.steady.unsteady.map(|why| why.to_string()))?;
     dict.set_item("steady_from_update", outcome.steady_from_update)?;
     dict.set_item("host_page_writes", counters.host_page_writes)?;
     dict.set_item("relocated_pages", counters.relocated_pages)?;
     dict.set_item("trimmed_pages", counters.trimmed_pages)?;
     dict.set_item("erases", counters.erases)?;
     dict.set_item("spilled_pages", counters.spilled_pages)?;
+    dict.set_item("pulled_pages", counters.pulled_pages)?;
     dict.set_item("unused_pages", counters.unused_pages)?;
     dict.set_item("rescues", counters.rescues)?;
     dict.set_item("erases_mean", outcome.wear.erases_mean)?;
@@ -216,10 +226,47 @@ fn tables<'py>(
     Ok(tables)
 }
 
-/// Adds the function to the module.
+/// The ratio of what was counted in the stretches of a run, in all, to what it is over, with its 95 %
+/// interval by batch means (`ssd::steady`): figure, low, high (None if nothing is known of it),
+/// steady, unsteady (why; None if it is steady). Stretches over nothing are left out.
+///
+/// Raises InputError if there are not as many of one as of the other.
+#[pyfunction]
+fn judge<'py>(
+    py: Python<'py>,
+    counted: PyReadonlyArray1<'py, f64>,
+    over: PyReadonlyArray1<'py, f64>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let (counted, over) = (counted.as_array(), over.as_array());
+    if counted.len() != over.len() {
+        return Err(errors::input_error(format!(
+            "{} counts over {} stretches: there must be one for each",
+            counted.len(),
+            over.len()
+        )));
+    }
+    let stretches: Vec<Stretch> = counted
+        .iter()
+        .zip(over)
+        .map(|(&counted, &over)| Stretch { counted, over })
+        .filter(|stretch| stretch.over > 0.0)
+        .collect();
+    let judged = ssd::steady::judge(&stretches);
+    let known = judged.half_width.is_finite();
+    let dict = PyDict::new(py);
+    dict.set_item("figure", judged.figure)?;
+    dict.set_item("low", known.then_some(judged.figure - judged.half_width))?;
+    dict.set_item("high", known.then_some(judged.figure + judged.half_width))?;
+    dict.set_item("steady", judged.unsteady.is_none())?;
+    dict.set_item("unsteady", judged.unsteady.map(|why| why.to_string()))?;
+    Ok(dict)
+}
+
+/// Adds the functions to the module.
 ///
 /// # Errors
 /// Whatever Python raises.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(simulate, module)?)
+    module.add_function(wrap_pyfunction!(simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(judge, module)?)
 }

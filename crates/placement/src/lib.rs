@@ -6,11 +6,13 @@
 //! draws only from seeded generators.
 
 mod device;
+mod future;
 pub mod policies;
 mod policy;
 pub mod victims;
 
 pub use device::{Block, Device, StreamSpace};
+pub use future::Future;
 pub use policies::{PLACEMENTS, PlacementEntry, PlacementVisitor, visit_placement};
-pub use policy::{BuildError, Context, Death, Placement, Previous, Survivors, Victim};
+pub use policy::{BuildError, Context, Death, Placement, Previous, Pull, Survivors, Victim};
 pub use victims::{AnyVictim, VICTIMS, build_victim};

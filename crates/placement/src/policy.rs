@@ -2,9 +2,9 @@
 
 use registry::SpecError;
 use thiserror::Error;
-use units::{EraseBlockId, Geometry, Lpn, StreamId};
+use units::{EraseBlockId, Geometry, Lpn, SourceError, StreamId};
 
-use crate::Device;
+use crate::{Device, Future};
 
 /// Where the page that is being written lies now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +43,21 @@ pub struct Death {
     pub is_trimmed: bool,
 }
 
+/// Valid pages that a cleaning takes along from another stream, beside its victim's survivors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pull {
+    /// The stream that they lie in.
+    pub from: StreamId,
+    /// Whether they are those that were written last, of its newest closed erase block from the
+    /// end on; or those that were written first, of its oldest from the beginning on.
+    pub newest: bool,
+    /// How many at most. The FTL takes fewer if the erase block has no more, or if the cleaning
+    /// would gain nothing otherwise.
+    pub pages: u32,
+    /// The stream that they go to.
+    pub to: StreamId,
+}
+
 /// Placement: to which stream a page is written, and which stream gives up an erase block.
 ///
 /// Streams are numbered from 0; their greatest number is fixed when the policy is made.
@@ -66,8 +81,17 @@ pub trait Placement: Send {
     /// Whether it has open erase blocks closed early ([`Placement::stream_to_close`]).
     const CLOSES_EARLY: bool = false;
 
+    /// Whether its cleanings take pages along from other streams ([`Placement::pulls`]).
+    const PULLS: bool = false;
+
     /// How many streams there may be at most.
     fn streams(&self) -> usize;
+
+    /// Streams that the policy goes without as there is no room for them
+    /// ([`Context::most_streams`]).
+    fn streams_left_out(&self) -> usize {
+        0
+    }
 
     /// To how many different streams the survivors of one victim may go: the FTL keeps that many
     /// erase blocks in reserve.
@@ -86,6 +110,12 @@ pub trait Placement: Send {
         device: &Device,
         to: &mut [StreamId],
     );
+
+    /// For policies with [`Placement::PULLS`]: what else is moved with these survivors. Asked after
+    /// [`Placement::relocation_streams`].
+    fn pulls(&mut self, survivors: Survivors<'_>, device: &Device, pulls: &mut Vec<Pull>) {
+        let _ = (survivors, device, pulls);
+    }
 
     /// Which domain gives up an erase block, so that `needy` can have one. Asked only of policies
     /// with [`Placement::PER_STREAM`].
@@ -185,6 +215,20 @@ pub struct Context<'a> {
     /// Tells how often each logical page is updated, in any unit. Asked only by policies with an
     /// oracle.
     pub page_weights: Option<&'a dyn Fn() -> Vec<f64>>,
+    /// Tells when each page that the host writes will be out of date. Asked only by policies that
+    /// know the future.
+    pub future: Option<&'a dyn Fn() -> Result<Future, SourceError>>,
+    /// Streams that there is room for: each has an erase block open in each lane. A policy that
+    /// would have more takes this many, and says so ([`Placement::streams_left_out`]).
+    pub most_streams: usize,
+}
+
+impl Context<'_> {
+    /// A context without an oracle, and with room for any number of streams.
+    #[must_use]
+    pub fn new(geometry: Geometry, seed: u64) -> Self {
+        Self { geometry, seed, page_weights: None, future: None, most_streams: usize::MAX }
+    }
 }
 
 /// Why a policy cannot be made.
@@ -193,9 +237,18 @@ pub enum BuildError {
     /// The name or a parameter is wrong.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// The policy knows the future and was not told it.
+    /// The policy knows update frequencies, and nobody gave them.
     #[error("`{0}` needs to know how often each page is updated, and this source does not tell")]
     NeedsWeights(&'static str),
+    /// The policy knows the future and is in a place where nobody does.
+    #[error(
+        "`{0}` knows when each page will be written again, which is known only where a whole trace is \
+         counted: take another placement policy here"
+    )]
+    NeedsFuture(&'static str),
+    /// The future cannot be read.
+    #[error("{0}")]
+    NoFuture(String),
     /// The victim policy is `own`, and the placement policy chooses none.
     #[error("`{0}` chooses no victims itself: take another victim policy than `own`")]
     NoOwnVictims(String),

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests that fails the test")]
 
-use placement::{AnyVictim, Block, Context, Device, Victim, build_victim};
+use placement::{AnyVictim, Block, Device, Victim, build_victim};
 use rand::{RngExt as _, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use registry::Spec;
@@ -15,6 +15,8 @@ struct Plain {
     domain: Vec<Option<usize>>,
     closed_at: Vec<u64>,
     modified_at: Vec<u64>,
+    /// The clock when it was closed; `closed_at` is a number of its own for each.
+    filled_at: Vec<u64>,
     /// For each domain the members of its window, for Window-Greedy.
     windows: Vec<Vec<u32>>,
     window: usize,
@@ -35,8 +37,10 @@ impl Plain {
         f64::from(self.valid(block)) / f64::from(self.device.geometry.pages_per_erase_block)
     }
 
-    fn age(&self, block: u32) -> f64 {
-        (self.device.clock - self.modified_at[block as usize]) as f64
+    fn age(&self, policy: &str, block: u32) -> f64 {
+        let is_filled = policy.ends_with("(age=closed)") || policy == "lfs_cost_benefit";
+        let since = if is_filled { &self.filled_at } else { &self.modified_at };
+        (self.device.clock - since[block as usize]) as f64
     }
 
     fn fill_window(&mut self, domain: usize) {
@@ -65,7 +69,7 @@ impl Plain {
         let weighed = |cost: fn(f64) -> f64| {
             is_best(&|block| match self.used(block) {
                 0.0 => f64::INFINITY,
-                used => self.age(block) * (1.0 - used) / cost(used),
+                used => self.age(policy, block) * (1.0 - used) / cost(used),
             })
         };
         members.contains(&chosen)
@@ -102,6 +106,7 @@ fn step(policy: &str, plain: &mut Plain, victim: &mut AnyVictim, random: &mut Pc
             plain.domain[index] = Some(domain);
             plain.closed_at[index] = plain.closed_at.iter().max().unwrap() + 1;
             plain.modified_at[index] = plain.device.clock;
+            plain.filled_at[index] = plain.device.clock;
             victim.closed(EraseBlockId(block), domain, &plain.device);
         }
         2..8 if plain.valid(block) > 0 => {
@@ -141,7 +146,13 @@ fn step(policy: &str, plain: &mut Plain, victim: &mut AnyVictim, random: &mut Pc
 fn every_choice_is_one_that_a_plain_search_allows() {
     let mut policies: Vec<String> =
         placement::VICTIMS.iter().map(|info| info.name.to_owned()).collect();
-    policies.extend(["window_greedy(window=0)".to_owned(), "window_greedy(window=1)".to_owned()]);
+    let others = [
+        "window_greedy(window=0)",
+        "window_greedy(window=1)",
+        "cost_benefit(age=closed)",
+        "lfs_cost_benefit(age=invalidated)",
+    ];
+    policies.extend(others.map(str::to_owned));
     for seed in 0..60 {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let pages_per_erase_block = [2, 3, 8, 64, 100][random.random_range(0..5)];
@@ -154,15 +165,16 @@ fn every_choice_is_one_that_a_plain_search_allows() {
         };
         let domains = random.random_range(1..4);
         for policy in &policies {
-            let context = Context { geometry, seed, page_weights: None };
+            let context = placement::Context::new(geometry, seed);
             let spec = Spec::parse(policy).unwrap();
             let mut victim = build_victim(&spec, &context, domains).unwrap();
-            let share = spec.given.first().map_or(0.1, |(_, value)| value.parse().unwrap());
+            let share = spec.given.first().map_or(0.1, |(_, value)| value.parse().unwrap_or(0.1));
             let mut plain = Plain {
                 device: Device::new(geometry, domains),
                 domain: vec![None; erase_blocks as usize],
                 closed_at: vec![0; erase_blocks as usize],
                 modified_at: vec![0; erase_blocks as usize],
+                filled_at: vec![0; erase_blocks as usize],
                 windows: vec![Vec::new(); domains],
                 window: ((share * f64::from(erase_blocks)).round() as usize).max(1),
             };

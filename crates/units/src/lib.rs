@@ -3,6 +3,7 @@
 //! This crate depends on nothing else in the workspace and does no I/O.
 
 mod geometry;
+pub mod heaps;
 mod ids;
 pub mod lists;
 mod pages;

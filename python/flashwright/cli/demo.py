@@ -5,15 +5,22 @@ from __future__ import annotations
 import json
 import os
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from flashwright._core import InputError, RunError
-from flashwright.cli.options import Duration, over_provisionings_option, takes
+from flashwright.cli.options import Duration, Life, over_provisionings_option, takes
 from flashwright.cli.output import Json, Output, say
 from flashwright.runs import command_line
 from flashwright.sweeps.grid import Device
+
+if TYPE_CHECKING:
+    from flashwright.lifetime import Wear
+    from flashwright.runs import Run
+    from flashwright.sweeps.comparison import Comparison
 
 LEAST_SPARE_ERASE_BLOCKS = 40
 """What the policy with the most streams needs, and some."""
@@ -21,6 +28,11 @@ LEAST_PASSES_OVER_FOOTPRINT = 4
 """Page writes that a run should have, in footprints: with fewer the source is played more than
 once.
 """
+LEAST_STEADY_SHARE = 0.5
+MOST_ATTEMPTS = 3
+"""Each twice as long as the one before: more would take longer than somebody watches."""
+CAPACITY_BYTES = 256_000_000_000
+"""The drive whose life is told, if no other is asked for."""
 
 
 @click.command(short_help="From a real database trace to a report, in one go.")
@@ -31,7 +43,8 @@ once.
     default=60.0,
     show_default=True,
     metavar="S",
-    help="How long the database is recorded.",
+    help="How long the database is recorded at first. If less than half of the runs become steady "
+    "it is recorded again for twice as long, and once more.",
 )
 @click.option(
     "--shipped",
@@ -39,78 +52,134 @@ once.
     help="Record nothing: take the trace that comes with Flashwright, TPC-C on PostgreSQL for 19 "
     "minutes.",
 )
+@takes(Life, "life")
 @takes(Output, "output")
 def demo(
-    over_provisionings: tuple[float, ...], seconds: float, output: Output, *, shipped: bool
+    over_provisionings: tuple[float, ...],
+    seconds: float,
+    life: Life,
+    output: Output,
+    *,
+    shipped: bool,
 ) -> None:
-    """Record a database at work, and tell what its writes do to flash.
+    """Record a database at work, and show what its writes do to flash.
 
     TPC-C runs on SQLite for a minute, on a volume of its own, while the requests to the device
     below are recorded: this needs root. Where that is not allowed, a trace that was recorded before
     is taken: TPC-C on PostgreSQL.
 
-    Then: look into it, play it through a flash translation layer with every policy, and compare
-    each with the bound: first the data pages alone, then with the database's log, whose pages die
-    in order. The report tells how much each policy writes to the flash, and how long the drive
-    would live.
+    Then the trace is played through a flash translation layer with every policy: as a whole, and
+    its data pages alone, without the database's log. The report shows how much each policy writes
+    to the flash, what is attainable, and how long a drive of 256 GB (or --capacity) lives at the
+    recorded rate.
     """
+    from flashwright.cli.compare import fail_if_any_failed
+    from flashwright.cli.progress import StoppedError
+    from flashwright.lifetime import Wear
+
+    wear = Wear(**{**vars(life), "capacity": life.capacity or CAPACITY_BYTES})
+    chosen = _shipped() if shipped else _live_or_shipped(seconds, output)
+    for attempt in range(MOST_ATTEMPTS):
+        # What is shipped grows no longer, so it is played more often.
+        times = 1 if chosen.seconds is not None else 2**attempt
+        comparison, stopped, run = _played(chosen, over_provisionings, wear, times)
+        share = _steady_share(run)
+        is_enough = stopped is not None or share >= LEAST_STEADY_SHARE
+        if is_enough or attempt + 1 == MOST_ATTEMPTS:
+            break
+        again = "playing it twice as often" if chosen.seconds is None else "recording twice as long"
+        output.say(f"{share:.0%} of the runs are steady: {again}.")
+        if chosen.seconds is not None:
+            chosen = _live_or_shipped(chosen.seconds * 2, output)
+    if not output.is_only_json:
+        _print(run, chosen)
+    folder = output.finish(run)
+    if stopped is not None:
+        raise StoppedError(stopped.done, stopped.total, stopped.unit, None)
+    if folder is not None:
+        output.say(
+            f"Next:   flashwright compare {shlex.quote(chosen.source)} --op 0.1,0.2,0.3, or your "
+            "own trace"
+        )
+    fail_if_any_failed(comparison)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A trace for the demo."""
+
+    source: str
+    data_pages: str
+    """Its part without the database's log."""
+    about: str
+    """What it is, in a sentence."""
+    seconds: float | None
+    """How long it was recorded just now; None of one that is shipped."""
+
+
+def _played(
+    chosen: Chosen, over_provisionings: tuple[float, ...], wear: Wear, times: int
+) -> tuple[Comparison, Any, Run]:
+    """Play a trace with every policy: the comparison, the stop if Ctrl-C came, and the run."""
     from flashwright import sources
-    from flashwright._text import count
-    from flashwright.cli.compare import fail_if_any_failed, run_plan
-    from flashwright.cli.progress import StoppedError, work
+    from flashwright.cli.compare import run_plan
+    from flashwright.cli.progress import work
     from flashwright.cli.statistics import statistics
-    from flashwright.reports.comparison import headline
-    from flashwright.reports.comparison_results import Results
     from flashwright.sweeps.comparison import SweepPlan
     from flashwright.sweeps.policies import choose
 
-    source, data_pages, told = _shipped() if shipped else _live_or_shipped(seconds, output)
-    scalars, tables = statistics(source, 4096, None, 0, 1)
-    played = [data_pages, source]
+    scalars, tables = statistics(chosen.source, 4096, None, 0, 1)
     once = work(
         "Reading the trace",
         "page writes",
-        lambda progress: sources.load(source, sources.Reading(), progress),
+        lambda progress: sources.load(chosen.source, sources.Reading(), progress),
     )
-    smallest = sources.load(data_pages, sources.Reading())
-    repeat = max(1, -(-LEAST_PASSES_OVER_FOOTPRINT * once.logical_pages // once.page_writes))
+    smallest = sources.load(chosen.data_pages, sources.Reading())
+    needed = -(-LEAST_PASSES_OVER_FOOTPRINT * once.logical_pages // once.page_writes)
+    repeat = times * max(1, needed)
     plan = SweepPlan(
-        sources=played,
+        sources=[chosen.source, chosen.data_pages],
         policies=choose(None, None),
         over_provisionings=list(over_provisionings),
         reading=sources.Reading(repeat=repeat),
         device=Device(
             pages_per_erase_block=_erase_block_for(smallest.logical_pages, min(over_provisionings))
         ),
-        endurance=3000,
-        writes_per_day=1.0,
+        wear=wear,
         threads=os.cpu_count() or 1,
     )
     comparison, stopped = run_plan(plan)
     run = comparison.run("demo")
     run.result["trace"] = scalars
-    run.result["about"] = told
+    run.result["about"] = chosen.about
     run.tables |= {f"trace_{name}": found for name, found in tables.items()}
-    if not output.is_only_json:
-        results = Results(run)
-        times = f", played {repeat} times over" if repeat > 1 else ""
-        if run.result["about"]:
-            say(run.result["about"])
-        for name, workload in zip(comparison.names, comparison.workloads, strict=True):
-            say(
-                f"{name}: {count(workload.page_writes // repeat)} page writes to "
-                f"{count(workload.logical_pages)} pages{times}."
-            )
-            say(headline(results, name, lead=False))
-    folder = output.finish(run)
-    if stopped is not None:
-        raise StoppedError(stopped.done, stopped.total, stopped.unit, None)
-    if folder is not None:
-        output.say(
-            f"Next:   flashwright compare {shlex.quote(source)} --op 0.1,0.2,0.3, or a trace of "
-            "your own"
+    return comparison, stopped, run
+
+
+def _steady_share(run: Run) -> float:
+    rows = [row for row in run.result["results"] if "error" not in row]
+    return sum(row["steady"] for row in rows) / len(rows) if rows else 0.0
+
+
+def _print(run: Run, chosen: Chosen) -> None:
+    from flashwright._text import count
+    from flashwright.reports.comparison import headline, remarks
+    from flashwright.reports.comparison_results import Results
+    from flashwright.reports.demo import headline as answer
+
+    results = Results(run)
+    repeat = run.result["repeat"]
+    times = f", played {repeat} times over" if repeat > 1 else ""
+    say(chosen.about)
+    say(answer(results))
+    for workload in results.workloads:
+        say(
+            f"{workload['name']}: {count(workload['page_writes'] // repeat)} page writes to "
+            f"{count(workload['logical_pages'])} pages{times}."
         )
-    fail_if_any_failed(comparison)
+        say(headline(results, workload["name"], lead=False))
+    for remark in remarks(results):
+        say(remark)
 
 
 def _erase_block_for(logical_pages: int, over_provisioning: float) -> int:
@@ -124,18 +193,15 @@ def _erase_block_for(logical_pages: int, over_provisioning: float) -> int:
     return pages
 
 
-Chosen = tuple[str, str, str]
-"""The trace, its part without the database's log, and what it is, in a sentence."""
-
-
 def _live_or_shipped(seconds: float, to: Json) -> Chosen:
     from flashwright.cli import demo_live
 
     reason = demo_live.why_not()
     if not reason:
         try:
-            folder, told = demo_live.record(seconds, command_line())
-            return str(folder / "requests.parquet"), str(demo_live.write_data_pages(folder)), told
+            folder, about = demo_live.record(seconds, command_line())
+            data_pages = str(demo_live.write_data_pages(folder))
+            return Chosen(str(folder / "requests.parquet"), data_pages, about, seconds)
         except (InputError, RunError) as error:
             reason = str(error)
     to.say(f"Nothing can be recorded here: {reason}. Taking the trace that was recorded before.")
@@ -156,7 +222,7 @@ def _shipped() -> Chosen:
         raise InputError(f"{data_pages}: cannot write the data pages: {error.strerror}") from error
     source, here = data.TPCC_REQUESTS, Path.cwd()
     shown = source.relative_to(here) if source.is_relative_to(here) else source
-    return str(shown), str(data_pages), _about(data.TPCC)
+    return Chosen(str(shown), str(data_pages), _about(data.TPCC), None)
 
 
 def _about(recording: Path) -> str:

@@ -222,7 +222,7 @@ class DriveRun:
     timeline_spans: int
     audit: bool
     endurance: float | None
-    writes_per_day: float | str
+    writes_per_day: float | str | None
 
 
 def preparing(load: Load, what: str) -> str | None:

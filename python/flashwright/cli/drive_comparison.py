@@ -22,7 +22,7 @@ def compare_drives(
     over_provisionings: Sequence[float | None],
     reading: Reading,
     endurance: float | None,
-    writes_per_day: float | str,
+    writes_per_day: float | str | None,
     jobs: int | None,
     output: Output,
 ) -> None:

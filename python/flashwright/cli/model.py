@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from flashwright.cli.options import Life, WorkloadReading, over_provisionings_option, takes
@@ -23,7 +25,7 @@ def model() -> None:
     """  # noqa: D205
 
 
-@model.command(short_help="The least write amplification for independent updates.")
+@model.command(short_help="The frequency bound: least write amplification for independent updates.")
 @click.argument("source")
 @over_provisionings_option()
 @takes(WorkloadReading, "how")
@@ -36,11 +38,11 @@ def bound(
     life: Life,
     output: Output,
 ) -> None:
-    """Find the least write amplification that placement by update frequency can reach (MULTILOG
-    Algorithm 1).
+    """Find the frequency bound: the least write amplification that placement by update frequency
+    can reach if updates are independent of each other (MULTILOG Algorithm 1).
 
-    It takes the updates of SOURCE as independent of each other, and trimmed pages as spare space
-    until they are written again.
+    Erase blocks are taken as large and cleaned in order, trimmed pages as spare space until they
+    are written again. Real traces may go below it: `compare` shows how far.
 
     \b
     Examples:
@@ -50,7 +52,7 @@ def bound(
     from flashwright import sources
     from flashwright._text import alpha, percent, significant
     from flashwright.cli.progress import work
-    from flashwright.lifetime import lifetime_of
+    from flashwright.lifetime import Wear
     from flashwright.runs import Job, table
 
     reading = how.reading()
@@ -59,15 +61,16 @@ def bound(
         f"Reading {source}", "page writes", lambda progress: sources.load(source, reading, progress)
     )
     [name] = sources.names([source])
-    recorded = sources.recorded_writes_per_day(workload, how.repeat)
-    lifetime = lifetime_of(name, recorded, life.endurance, life.writes_per_day)
+    lifetime = sources.lifetime(name, workload, reading, Wear(**vars(life)))
     found = work(
-        "Finding the bound", "pages", lambda _: sources.bounds(workload, over_provisionings)
+        "Finding the frequency bound",
+        "pages",
+        lambda _: sources.frequency_bounds(workload, over_provisionings),
     )
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "over_provisioning": op,
-            "bound_write_amplification": amplification,
+            "frequency_bound": amplification,
             "cleaning_cost": amplification - 1,
             "p_gc": 1 - 1 / amplification,
             "life_years": lifetime.years(amplification, op),
@@ -84,7 +87,7 @@ def bound(
     if not output.is_only_json:
         headings = [
             ("over-provisioning", "right"),
-            ("bound", "right"),
+            ("frequency bound", "right"),
             ("cleaning cost", "right"),
             ("p_gc", "right"),
             ("life in years", "right"),
@@ -92,7 +95,7 @@ def bound(
         cells = [
             (
                 alpha(row["over_provisioning"]),
-                significant(row["bound_write_amplification"], 4),
+                significant(row["frequency_bound"], 4),
                 significant(row["cleaning_cost"], 4),
                 percent(row["p_gc"]),
                 significant(row["life_years"]),

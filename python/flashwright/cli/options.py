@@ -304,12 +304,25 @@ class Life:
     endurance: float = option(
         "Times that an erase block can be erased.", type=Number(1), default=3000, metavar="CYCLES"
     )
-    writes_per_day: float | str = option(
-        "How often a day the host writes the logical capacity once over; `trace`: as fast as "
-        "recorded.",
+    writes_per_day: float | str | None = option(
+        "How often a day the host writes its data once over; `trace`: as fast as recorded.  "
+        "[default: as recorded if --capacity is given, or else 1]",
         type=WritesPerDay(),
-        default=1.0,
+        default=None,
         metavar="N|trace",
+    )
+    capacity: int | None = option(
+        "Bytes that the host can store on the drive whose life is computed. Its data are taken to "
+        "be written as the SOURCE is.  [default: as many as SOURCE touches]",
+        type=Size(),
+        metavar="SIZE",
+    )
+    fill: float = option(
+        "Share of that capacity that holds data. --op is all flash beyond the data, relative to "
+        "them: a drive that is half full has more of it than one that is full.",
+        type=Number(0, 1, min_open=True),
+        default=1.0,
+        metavar="SHARE",
     )
 
 

@@ -120,9 +120,9 @@ def simulate(
     check_use(with_device=device is not None)
     from flashwright import _core, sources
     from flashwright.cli.progress import work
-    from flashwright.lifetime import lifetime_of
+    from flashwright.lifetime import Wear
     from flashwright.runs import Job, peak_rss_bytes, table
-    from flashwright.sweeps.policies import check_victim, own_victim
+    from flashwright.sweeps.policies import OFFLINE, check_victim, own_victim
 
     reading = how.reading()
     if device is not None:
@@ -147,8 +147,7 @@ def simulate(
         f"Reading {source}", "page writes", lambda progress: sources.load(source, reading, progress)
     )
     [name] = sources.names([source])
-    recorded = sources.recorded_writes_per_day(workload, how.repeat)
-    lifetime = lifetime_of(name, recorded, life.endurance, life.writes_per_day)
+    lifetime = sources.lifetime(name, workload, reading, Wear(**vars(life)))
     settings: dict[str, Any] = {
         "placement": placement,
         "victim": victim,
@@ -162,14 +161,25 @@ def simulate(
         lambda progress: _core.simulate(workload, **settings, audit=audit, progress=progress),
     )
     [bound] = work(
-        "Finding the bound", "pages", lambda _: sources.bounds(workload, [over_provisioning])
+        "Finding the frequency bound",
+        "pages",
+        lambda _: sources.frequency_bounds(workload, [over_provisioning]),
     )
+    offline = {**settings, "placement": OFFLINE, "victim": own_victim(OFFLINE)}
+    least = work(
+        "Placing with the future known",
+        "page writes",
+        lambda progress: _core.simulate(workload, **offline, progress=progress),
+    )["write_amplification"]
     tables = {key: table(columns) for key, columns in outcome.pop("tables").items()}
     result = {
         **outcome,
         **settings,
-        "bound_write_amplification": bound,
-        "life_years": lifetime.years(outcome["write_amplification"], over_provisioning),
+        "frequency_bound": bound,
+        "offline_minimum": min(least, outcome["write_amplification"]),
+        "life_years": lifetime.years(
+            outcome["write_amplification"], over_provisioning, outcome["erases"]
+        ),
         "lifetime": lifetime.document(),
         "workload": sources.summary(name, workload, reading),
         "repeat": how.repeat,
@@ -187,13 +197,16 @@ def simulate(
 
 def _print(result: dict[str, Any]) -> None:
     from flashwright._text import alpha, count, percent, significant
+    from flashwright.reports.comparison_results import amplification, years
+    from flashwright.reports.simulation import unsteady
 
     rows = [
-        ("write amplification", significant(result["write_amplification"], 4)),
-        ("bound (MULTILOG Algorithm 1)", significant(result["bound_write_amplification"], 4)),
+        ("write amplification", amplification(result)),
+        ("offline minimum found", significant(result["offline_minimum"], 4)),
+        ("frequency bound", significant(result["frequency_bound"], 4)),
         ("cleaning cost", significant(result["cleaning_cost"], 4)),
         ("valid pages in a victim (p_gc)", percent(result["p_gc"])),
-        ("life", f"{significant(result['life_years'])} years"),
+        ("life", years(result["life_years"])),
         ("host page writes", count(result["host_page_writes"])),
         ("relocated pages", count(result["relocated_pages"])),
         ("erases", count(result["erases"])),
@@ -206,7 +219,4 @@ def _print(result: dict[str, Any]) -> None:
     )
     print_table([("", "left"), ("", "right")], rows, title)
     if not result["steady"]:
-        say(
-            "The run did not become steady: the figures are of its last half. A longer workload, "
-            "or --repeat, would help."
-        )
+        say(unsteady(result))

@@ -7,7 +7,7 @@ from typing import Any
 
 from flashwright import _core
 from flashwright.devices import Device
-from flashwright.sources import SECONDS_IN_DAY
+from flashwright.lifetime import SECONDS_IN_DAY
 
 DAYS_IN_YEAR = 365.25
 SECONDS_IN_YEAR = DAYS_IN_YEAR * SECONDS_IN_DAY

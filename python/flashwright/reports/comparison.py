@@ -1,7 +1,9 @@
-"""The report of a comparison: what each policy writes, beside the bound."""
+"""The report of a comparison: what each policy writes, beside what is attainable."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,15 +16,19 @@ from flashwright.reports.comparison_figures import (
     over_time_figure,
     streams_figure,
 )
-from flashwright.reports.comparison_results import Results, against, drive_writes, years
+from flashwright.reports.comparison_results import (
+    Results,
+    against,
+    amplification,
+    wear_words,
+    years,
+)
+from flashwright.reports.names import proper
 from flashwright.reports.page import Fact, Page, Section, Table
 from flashwright.runs import Run
-from flashwright.sources import caveat
-
-BELOW_PERCENT = 4.0
-"""What Greedy gains over cleaning in order under uniform updates is less than this: more means that
-the bound does not apply.
-"""
+from flashwright.sources import below_the_bound
+from flashwright.sweeps.comparison import BOUND, MINIMUM
+from flashwright.sweeps.policies import NO_PLACEMENT
 
 
 def page(run: Run) -> Page:
@@ -45,33 +51,40 @@ def page(run: Run) -> Page:
 
 
 def headline(results: Results, workload: str, *, lead: bool) -> str:
-    """Give the answer in two or three sentences."""
+    """Give the answer in a few sentences."""
     best, baseline = results.best(workload), results.baseline(workload)
     if best is None:
         return f"No policy has finished on {workload}."
     bound = results.bound(workload, results.reference)
-    subject = f"On {workload}, {best['policy']}" if lead else best["policy"]
-    at = f"at {alpha(results.reference)} over-provisioning"
+    given = f"On {workload}, a" if lead else "A"
     first = (
-        f"{subject} writes {significant(best['write_amplification'])} pages to the flash for each "
-        f"page of the host {at}"
+        f"{given} drive with {alpha(results.reference)} over-provisioning programs "
+        f"{_times(best)} pages for each page that the host writes with {best['policy']}"
     )
     if baseline is not None:
-        first += f", {baseline['policy']} {significant(baseline['write_amplification'])}"
-    # A policy below it shows that the workload is not what the bound assumes: then it limits
-    # nothing, and is not called so.
-    lowest = min(row["gap_to_bound_percent"] for row in results.ranked(workload))
-    least = significant(bound["bound_write_amplification"])
-    if lowest >= 0:
-        first += f"; the least possible is {least}."
-    elif lowest > -BELOW_PERCENT:
-        first += f"; MULTILOG's bound, which cleans erase blocks in order, is {least}."
-    else:
-        first += f". MULTILOG's bound, {least}, is no limit for this workload."
-    life = f"The drive would live {years(best['life_years'])}"
-    if baseline is not None:
-        life += f" instead of {years(baseline['life_years'])}"
-    return f"{first} {life}."
+        first += f", {_times(baseline)} with {baseline['policy']}"
+    minimum = bound["offline_minimum"]
+    found = "" if minimum is None else f" The offline minimum found is {significant(minimum)}"
+    found += f"; the frequency bound is {significant(bound['frequency_bound'])}."
+    return f"{first}.{found}{life(results, workload, best, baseline)}"
+
+
+def _times(row: dict[str, Any]) -> str:
+    return significant(row["write_amplification"]) + ("" if row["steady"] else " (not steady)")
+
+
+def life(
+    results: Results, workload: str, best: dict[str, Any], baseline: dict[str, Any] | None
+) -> str:
+    """Say how long the drive lives, if that is known, and what the policy changes in it."""
+    with_best = best["life_years"]
+    if with_best is None:
+        return ""
+    text = years(with_best)
+    if baseline is not None and baseline["life_years"] is not None:
+        other = years(baseline["life_years"])
+        text += "" if other == text else f" instead of {other}"
+    return f" It would live {text} ({wear_words(results.lifetime(workload))})."
 
 
 def facts(results: Results, workload: str) -> list[Fact]:
@@ -81,7 +94,7 @@ def facts(results: Results, workload: str) -> list[Fact]:
         return []
     bound = results.bound(workload, results.reference)
     at = f"write amplification at {alpha(results.reference)} over-provisioning"
-    given = [Fact(best["policy"], significant(best["write_amplification"]), at)]
+    given = [Fact(best["policy"], amplification(best), at)]
     if baseline is not None:
         saved = (
             1 - best["cleaning_cost"] / baseline["cleaning_cost"]
@@ -91,61 +104,70 @@ def facts(results: Results, workload: str) -> list[Fact]:
         note = (
             f"{best['policy']} relocates {percent(abs(saved), 2)} {'less' if saved > 0 else 'more'}"
         )
-        given.append(Fact(baseline["policy"], significant(baseline["write_amplification"]), note))
-    lifetime = next(item["lifetime"] for item in results.workloads if item["name"] == workload)
-    rate = f"{significant(lifetime['endurance_cycles'])} erases a block, {drive_writes(lifetime)}"
+        given.append(Fact(baseline["policy"], amplification(baseline), note))
     given.append(
         Fact(
-            "bound",
-            significant(bound["bound_write_amplification"]),
-            f"{best['policy']} is {against(best['gap_to_bound_percent'])} it",
+            MINIMUM,
+            significant(bound["offline_minimum"]),
+            f"{best['policy']} is {against(best['gap_to_offline_minimum_percent'])} it",
         )
     )
-    given.append(Fact(f"life with {best['policy']}", years(best["life_years"]), rate))
+    given.append(
+        Fact(
+            BOUND,
+            significant(bound["frequency_bound"]),
+            f"{best['policy']} is {against(best['gap_to_frequency_bound_percent'])} it",
+        )
+    )
+    if best["life_years"] is not None:
+        rate = wear_words(results.lifetime(workload))
+        given.append(Fact(f"life with {best['method']}", years(best["life_years"]), rate))
     return given
 
 
 def remarks(results: Results) -> list[str]:
-    """Tell what a reader must know before trusting the figures."""
-    told = []
+    """Say what a reader must know before trusting the figures."""
+    found = []
     if not results.run.result["complete"]:
-        told.append("The run was stopped before its end: simulations are missing.")
-    told += [
+        found.append("The run was stopped before its end: simulations are missing.")
+    found += [
         f"{row['policy']} could not run on {row['workload']} at {alpha(row['over_provisioning'])}: "
         f"{row['error']}"
         for row in results.failed
     ]
     unsteady = [row for row in results.rows if not row["steady"]]
     if unsteady:
-        told.append(
-            f"Not steady at their end: {len(unsteady)} of {len(results.rows)} runs. "
-            "Their figures are of the last half, and marked * in the tables. "
-            "Playing the source more often (--repeat) may help."
+        kinds = Counter(re.sub(r"[\d.+-]+", "", str(row["unsteady"])) for row in unsteady)
+        most = kinds.most_common(1)[0][0]
+        example = next(
+            row for row in unsteady if re.sub(r"[\d.+-]+", "", str(row["unsteady"])) == most
         )
-    departing, trims = [], 0
-    for item in results.workloads:
-        below = list(
-            dict.fromkeys(
-                row["policy"] for row in results.of(item["name"]) if row["gap_to_bound_percent"] < 0
-            )
+        found.append(
+            f"{len(unsteady)} of {len(results.rows)} runs had not reached a steady state; their "
+            f"values (marked *) may still change. Most often as with {example['policy']} at "
+            f"{alpha(example['over_provisioning'])}: {example['unsteady']}. Playing the source "
+            "more often (--repeat) may help."
         )
-        if below:
-            what = (
-                f"{len(below)} of {len(results.policies)} policies at one over-provisioning or more"
-                if len(below) > 3
-                else ", ".join(below)
-            )
-            departing.append(f"{what} on {item['name']}")
-            trims = max(trims, item["page_trims"])
-    if departing:
-        told.append(f"Below the bound: {'; '.join(departing)}. For {caveat(trims)}.")
+    uncleaned = [row for row in results.rows if not row["erases"]]
+    if uncleaned:
+        found.append(
+            f"{len(uncleaned)} of {len(results.rows)} runs cleaned nothing, as all that was "
+            "written fits into the spare space: they say nothing of a drive's life."
+        )
+    if any(row["gap_to_frequency_bound_percent"] < 0 for row in results.rows):
+        trims = max(item["page_trims"] for item in results.workloads)
+        below = dict.fromkeys(
+            row["method"] for row in results.rows if row["gap_to_frequency_bound_percent"] < 0
+        )
+        some = ", ".join(below) if len(below) <= 3 else f"{len(below)} methods"
+        found.append(f"{some} write less than the frequency bound. {below_the_bound(trims)}")
     repeat = results.run.result["repeat"]
     if repeat > 1:
-        told.append(
+        found.append(
             f"The source was played {repeat} times over, always in the same order; what is learnt "
             "from one pass may help in the next."
         )
-    return told
+    return found
 
 
 def sections(results: Results, workload: str, key: str, *, alone: bool) -> list[Section]:
@@ -182,32 +204,44 @@ def sections(results: Results, workload: str, key: str, *, alone: bool) -> list[
 
 
 def matrix_table(results: Results, workload: str) -> Table:
-    """Give write amplification by policy and over-provisioning.
+    """Give write amplification by method and over-provisioning.
 
-    The policies are as they rank at the reference.
+    The methods are as they rank at the reference.
     """
-    order = [row["policy"] for row in results.ranked(workload)]
-    order += [policy for policy in results.policies if policy not in order]
+    order = [row["method"] for row in results.ranked(workload)]
+    order += [method for method in results.methods if method not in order]
+    bounds = results.bounds(workload)
     rows: list[Sequence[str]] = [
-        (
-            "bound",
-            *(significant(row["bound_write_amplification"]) for row in results.bounds(workload)),
-        )
+        (MINIMUM, "", *(significant(row["offline_minimum"]) for row in bounds)),
+        (BOUND, "", *(significant(row["frequency_bound"]) for row in bounds)),
     ]
-    for policy in order:
-        found = {row["over_provisioning"]: row for row in results.of(workload, policy=policy)}
+    for method in order:
+        found = {row["over_provisioning"]: row for row in results.of(workload, method=method)}
         if found:
-            rows.append((policy, *(_cell(found.get(op)) for op in results.alphas)))
-    columns = (("policy", "left"), *((f"at {alpha(op)}", "right") for op in results.alphas))
+            at = found.get(results.reference) or next(iter(found.values()))
+            victim = "" if at["placement"] == NO_PLACEMENT else proper(at["victim"])
+            rows.append((method, victim, *(_cell(found.get(op)) for op in results.alphas)))
+    columns = (
+        ("policy", "left"),
+        ("best victim policy", "left"),
+        *((f"at {alpha(op)}", "right") for op in results.alphas),
+    )
+    note = (
+        "Each placement policy with the victim policy that serves it best at each "
+        f"over-provisioning; named is the one at {alpha(results.reference)}. "
+        "After \u00b1 stands half of the 95 % interval; * marks what is not steady."
+    )
     return Table(
-        "Write amplification by over-provisioning", columns, rows, emphasised=frozenset({0})
+        "Write amplification by over-provisioning",
+        columns,
+        rows,
+        note,
+        emphasised=frozenset({0, 1}),
     )
 
 
 def _cell(row: dict[str, Any] | None) -> str:
-    if row is None:
-        return significant(None)
-    return significant(row["write_amplification"]) + ("" if row["steady"] else " *")
+    return significant(None) if row is None else amplification(row)
 
 
 def results_table(results: Results, workload: str) -> Table:
@@ -220,8 +254,9 @@ def results_table(results: Results, workload: str) -> Table:
         rows.append(
             (
                 alpha(op),
-                "bound",
-                significant(bound["bound_write_amplification"], 4),
+                BOUND,
+                significant(bound["frequency_bound"], 4),
+                "",
                 "",
                 significant(bound["cleaning_cost"], 4),
                 "",
@@ -232,30 +267,31 @@ def results_table(results: Results, workload: str) -> Table:
         rows.extend(
             (
                 alpha(op),
-                row["policy"] + ("" if row["steady"] else " *"),
-                significant(row["write_amplification"], 4),
-                f"{row['gap_to_bound_percent']:+.1f} %",
+                row["policy"],
+                amplification(row),
+                f"{row['gap_to_offline_minimum_percent']:+.1f} %",
+                f"{row['gap_to_frequency_bound_percent']:+.1f} %",
                 significant(row["cleaning_cost"], 4),
                 percent(row["p_gc"]),
                 significant(row["life_years"]),
-                significant(row["steady_from_update"]),
+                "yes" if row["steady"] else row["unsteady"],
             )
-            for row in sorted(
-                results.of(workload, op=op), key=lambda row: row["write_amplification"]
-            )
+            for row in results.all_of(workload, op=op)
         )
     columns = (
         ("over-provisioning", "right"),
         ("policy", "left"),
         ("write amplification", "right"),
-        ("to bound", "right"),
+        ("to offline minimum", "right"),
+        ("to frequency bound", "right"),
         ("cleaning cost", "right"),
         ("p_gc", "right"),
         ("life, years", "right"),
-        ("steady from", "right"),
+        ("steady", "left"),
     )
     note = (
         "Write amplification: pages programmed for each page that the host writes, in the steady "
-        "part of the run. Cleaning cost: that less one. p_gc: share of valid pages in the victims."
+        "part of the run, with half of its 95 % interval. Cleaning cost: that less one. p_gc: "
+        "share of valid pages in the victims."
     )
     return Table("Every run", columns, rows, note, frozenset(emphasised), folded=True)

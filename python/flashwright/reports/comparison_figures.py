@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flashwright._text import alpha, count, percent, significant
-from flashwright.reports.comparison_results import Results, against, drive_writes, years
+from flashwright.reports.comparison_results import Results, wear_words, years
 from flashwright.reports.figures import (
     AXIS_ALPHA,
     axes,
@@ -20,6 +20,7 @@ from flashwright.reports.figures import (
     title,
 )
 from flashwright.reports.page import Figure
+from flashwright.sweeps.comparison import MINIMUM
 
 MOST_NOISY_LINES = 4
 
@@ -31,7 +32,7 @@ MOST_BEST = 3
 def _best(results: Results, workload: str) -> set[str]:
     """Give the policies that the answer names, and the first few."""
     ranked = results.ranked(workload)[:MOST_BEST]
-    return results.told(workload) | {row["policy"] for row in ranked}
+    return results.named(workload) | {row["method"] for row in ranked}
 
 
 def cost_figure(results: Results, workload: str, key: str) -> Figure | None:
@@ -42,16 +43,16 @@ def cost_figure(results: Results, workload: str, key: str) -> Figure | None:
     if len(results.alphas) < 2:
         return None
     data = []
-    for policy in results.policies:
-        rows = [row for row in results.of(workload, policy=policy) if row["cleaning_cost"] > 0]
+    for method in results.methods:
+        rows = [row for row in results.of(workload, method=method) if row["cleaning_cost"] > 0]
         if rows:
             data.append(
                 line(
-                    policy,
+                    method,
                     [row["over_provisioning"] for row in rows],
                     [row["cleaning_cost"] for row in rows],
                     results.colours,
-                    strong=policy in results.told(workload),
+                    strong=method in results.named(workload),
                 )
             )
     bounds = results.bounds(workload)
@@ -62,23 +63,23 @@ def cost_figure(results: Results, workload: str, key: str) -> Figure | None:
             [row["cleaning_cost"] or None for row in bounds],
         )
     )
-    best = results.best(workload)
-    reading = (
-        "Lower is better. Dashed: MULTILOG's bound, the least if updates were independent of each "
-        "other."
+    minima = [row for row in bounds if (row["offline_minimum"] or 1) > 1]
+    data.append(
+        {
+            **bound_line(
+                [row["over_provisioning"] for row in minima],
+                [row["offline_minimum"] - 1 for row in minima],
+                MINIMUM,
+            ),
+            "mode": "lines+markers",
+        }
     )
-    if best is not None:
-        ratio = [
-            row["cleaning_cost"]
-            / results.bound(workload, row["over_provisioning"])["cleaning_cost"]
-            for row in results.of(workload, policy=best["policy"])
-            if results.bound(workload, row["over_provisioning"])["cleaning_cost"] > 0
-        ]
-        if ratio:
-            reading += (
-                f" {best['policy']} costs {significant(min(ratio))} to {significant(max(ratio))} "
-                "times the bound."
-            )
+    data[-1]["line"] = {**data[-1]["line"], "dash": "dot"}
+    reading = (
+        "Lower is better. Each placement with the victim policy that serves it best. Dashed: the "
+        "frequency bound, which assumes independent updates. Dotted: the least that was found, "
+        "by a placement that knows the future; where it is missing, nothing has to be relocated."
+    )
     reading += highlight_note(data)
     drawn = [cost for trace in data for cost in trace["y"]]
     layout = axes(
@@ -94,12 +95,14 @@ def gap_figure(results: Results, workload: str, key: str) -> Figure | None:
     ranked = results.ranked(workload)
     if not ranked:
         return None
-    bound = results.bound(workload, results.reference)["bound_write_amplification"]
+    bound = results.bound(workload, results.reference)["frequency_bound"]
+    least = results.bound(workload, results.reference)["offline_minimum"]
     data, layout = bars(
         [row["policy"] for row in ranked],
         [row["write_amplification"] for row in ranked],
         [
-            f"{significant(row['write_amplification'])}  ({row['gap_to_bound_percent']:+.0f} %)"
+            f"{significant(row['write_amplification'])}  "
+            f"({row['gap_to_offline_minimum_percent']:+.0f} %)"
             for row in ranked
         ],
         bar_colours(len(ranked)),
@@ -108,21 +111,22 @@ def gap_figure(results: Results, workload: str, key: str) -> Figure | None:
     layout["shapes"] = [
         {
             "type": "line",
-            "x0": bound,
-            "x1": bound,
+            "x0": at,
+            "x1": at,
             "y0": 0,
             "y1": 1,
             "yref": "paper",
-            "line": {"color": "@ink", "dash": "dash", "width": 2},
+            "line": {"color": "@ink", "dash": dash, "width": 2},
         }
+        for at, dash in ((bound, "dash"), (least, "dot"))
     ]
     first, last = ranked[0], ranked[-1]
     reading = (
-        f"{first['policy']} writes least, {against(first['gap_to_bound_percent'])} the bound "
-        f"({significant(bound)}, dashed)"
+        f"{first['policy']} writes least. Dashed: the frequency bound, {significant(bound)}; "
+        f"dotted: the least that was found with the future known, {significant(least)}"
     )
     reading += f"; {last['policy']} writes most." if last is not first else "."
-    reading += " In brackets: how far above the bound."
+    reading += " In brackets: how far above that least."
     return Figure(
         f"{key}-gap",
         f"Write amplification at {alpha(results.reference)} over-provisioning",
@@ -138,16 +142,16 @@ def life_figure(results: Results, workload: str, key: str) -> Figure | None:
     if len(results.alphas) < 2:
         return None
     data = []
-    for policy in results.policies:
-        rows = results.of(workload, policy=policy)
+    for method in results.methods:
+        rows = [row for row in results.of(workload, method=method) if row["life_years"] is not None]
         if rows:
             data.append(
                 line(
-                    policy,
+                    method,
                     [row["over_provisioning"] for row in rows],
                     [row["life_years"] for row in rows],
                     results.colours,
-                    strong=policy in results.told(workload),
+                    strong=method in results.named(workload),
                 )
             )
     bounds = results.bounds(workload)
@@ -157,71 +161,74 @@ def life_figure(results: Results, workload: str, key: str) -> Figure | None:
             [row["over_provisioning"] for row in bounds], [row["life_years"] for row in bounds]
         )
     )
-    lifetime = next(item["lifetime"] for item in results.workloads if item["name"] == workload)
     reading = (
-        f"With even wear, {significant(lifetime['endurance_cycles'])} erases for each erase block "
-        f"and {drive_writes(lifetime)}. Dashed: at the bound."
+        f"Of {wear_words(results.lifetime(workload))}; wear is taken as even. Dashed: at the "
+        "frequency bound."
     )
     best = results.best(workload)
     lives = (
-        [row["life_years"] for row in results.of(workload, policy=best["policy"])]
+        [
+            (row["over_provisioning"], row["life_years"])
+            for row in results.of(workload, method=best["method"])
+            if row["life_years"] is not None
+        ]
         if best is not None
         else []
     )
     if best is not None and len(lives) > 1:
         reading += (
-            f" With {best['policy']} the drive lives {years(lives[0])} at "
-            f"{alpha(results.alphas[0])} over-provisioning, {years(lives[-1])} at "
-            f"{alpha(results.alphas[-1])}."
+            f" With {best['method']} the drive lives {years(lives[0][1])} at "
+            f"{alpha(lives[0][0])} over-provisioning, {years(lives[-1][1])} at "
+            f"{alpha(lives[-1][0])}."
         )
     reading += highlight_note(data)
     layout = axes(AXIS_ALPHA, title("life in years", rangemode="tozero"))
     return Figure(f"{key}-life", "Life of the drive", reading, data, layout, 500)
 
 
-def _inside(results: Results, name: str, workload: str, policy: str) -> dict[str, list[Any]] | None:
-    """Give a table of one run at the reference over-provisioning, as columns."""
+def _inside(results: Results, name: str, workload: str, method: str) -> dict[str, list[Any]] | None:
+    """Give a table of a method's best run at the reference over-provisioning, as columns."""
     stacked = results.run.tables.get(name)
-    label = next((row["label"] for row in results.rows if row["policy"] == policy), None)
-    if stacked is None or label is None:
+    found = results.of(workload, method=method, op=results.reference)
+    if stacked is None or not found:
         return None
     rows = [
         row
         for row in results.table_rows(name)
         if (row["workload"], row["policy"], row["over_provisioning"])
-        == (workload, label, results.reference)
+        == (workload, found[0]["label"], results.reference)
     ]
     return {key: [row[key] for row in rows] for key in rows[0]} if rows else None
 
 
-def _hidden(results: Results, workload: str, policy: str) -> bool:
+def _hidden(results: Results, workload: str, method: str) -> bool:
     """Check whether a line waits in the legend.
 
     More than a few noisy ones on top of each other show nothing.
     """
-    return len(results.policies) > MOST_NOISY_LINES and policy not in results.told(workload)
+    return len(results.methods) > MOST_NOISY_LINES and method not in results.named(workload)
 
 
 def _waiting(results: Results, workload: str) -> str:
-    waiting = any(_hidden(results, workload, policy) for policy in results.policies)
+    waiting = any(_hidden(results, workload, method) for method in results.methods)
     return " A name in the legend shows or hides its line." if waiting else ""
 
 
 def over_time_figure(results: Results, workload: str, key: str) -> Figure | None:
     """Draw write amplification over the run."""
     data = []
-    for policy in results.policies:
-        columns = _inside(results, "over_time", workload, policy)
+    for method in results.methods:
+        columns = _inside(results, "over_time", workload, method)
         if columns:
             data.append(
                 line(
-                    policy,
+                    method,
                     columns["host_page_writes"],
                     columns["write_amplification"],
                     results.colours,
                     markers=False,
-                    strong=policy in results.told(workload),
-                    hidden=_hidden(results, workload, policy),
+                    strong=method in results.named(workload),
+                    hidden=_hidden(results, workload, method),
                 )
             )
     if not data:
@@ -247,26 +254,26 @@ def over_time_figure(results: Results, workload: str, key: str) -> Figure | None
 def histogram_figure(results: Results, workload: str, key: str) -> Figure | None:
     """Draw how full the victims are."""
     data = []
-    for policy in results.policies:
-        columns = _inside(results, "p_gc_histogram", workload, policy)
+    for method in results.methods:
+        columns = _inside(results, "p_gc_histogram", workload, method)
         if columns:
             total = sum(columns["victims"]) or 1
             shares = [victims / total for victims in columns["victims"]]
             data.append(
                 line(
-                    policy,
+                    method,
                     columns["valid_pages"],
                     shares,
                     results.colours,
                     markers=False,
-                    strong=policy in results.told(workload),
-                    hidden=_hidden(results, workload, policy),
+                    strong=method in results.named(workload),
+                    hidden=_hidden(results, workload, method),
                 )
             )
     if not data:
         return None
-    lines = [row for row in (results.best(workload), results.baseline(workload)) if row is not None]
-    means = ", ".join(f"{percent(row['p_gc'], 2)} with {row['policy']}" for row in lines)
+    shown = [row for row in (results.best(workload), results.baseline(workload)) if row is not None]
+    means = ", ".join(f"{percent(row['p_gc'], 2)} with {row['policy']}" for row in shown)
     reading = (
         f"The further left, the less is relocated. On average a victim's valid pages are {means}."
         f"{_waiting(results, workload)}"
@@ -283,11 +290,11 @@ def histogram_figure(results: Results, workload: str, key: str) -> Figure | None
 def streams_figure(results: Results, workload: str, key: str) -> Figure | None:
     """Draw the space of the best policy's streams."""
     best = results.best(workload)
-    columns = _inside(results, "streams", workload, best["policy"]) if best else None
+    columns = _inside(results, "streams", workload, best["method"]) if best else None
     if best is None or columns is None or len(columns["stream"]) < 2:
         return None
     block = results.run.result["device"]["pages_per_erase_block"]
-    data, layout, height = stream_bars(columns, block, results.colours[best["policy"]])
+    data, layout, height = stream_bars(columns, block, results.colours[best["method"]])
     reading = (
         f"The {len(columns['stream'])} streams of {best['policy']} at the end of the run: "
         f"the pale part is the spare space that each has."

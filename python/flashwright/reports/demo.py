@@ -2,31 +2,62 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from flashwright._text import alpha, size, span
 from flashwright.reports import comparison, trace
 from flashwright.reports.comparison_results import Results
 from flashwright.reports.page import Page, Section
 from flashwright.runs import Run
 
 INSIDE = "What happens inside"
-WHOLE = "With the write-ahead log"
+DATA_PAGES = "The data pages alone"
+
+
+def headline(results: Results) -> str:
+    """Give the answer: what the database wrote, and what the flash has to write for it."""
+    workload = results.workloads[0]
+    figures = results.run.result["trace"]
+    written = figures["write_bytes"]
+    wrote = f"The database wrote {size(written)} in {span(figures['duration_ns'] / 1e9)}."
+    best, baseline = results.best(workload["name"]), results.baseline(workload["name"])
+    if best is None:
+        return f"{wrote} No policy has finished."
+    at = f"A drive with {alpha(results.reference)} over-provisioning"
+    pages = workload["page_writes"] / results.run.result["repeat"] * workload["page_size_bytes"]
+
+    def flash(row: dict[str, Any]) -> str:
+        mark = "" if row["steady"] else " (not steady)"
+        return f"{size(pages * row['write_amplification'])}{mark}"
+
+    answer = (
+        f"{at} writes {flash(best)} of flash for it with the best policy here, {best['policy']}"
+    )
+    if baseline is not None:
+        named = "a standard FTL (Greedy)" if baseline["method"] == "Greedy" else baseline["method"]
+        answer = (
+            f"{at} writes {flash(baseline)} of flash for it with {named}, {flash(best)} with the "
+            f"best policy here ({best['policy']})"
+        )
+    return f"{wrote} {answer}.{comparison.life(results, workload['name'], best, baseline)}"
 
 
 def page(run: Run) -> Page:
     """Build the report of the demo.
 
-    The first workload in full, what the flash has to write for the others, the trace.
+    The whole trace in full, what the flash has to write for its data pages, the trace.
     """
     results = Results(run)
     figures = run.result["trace"]
     name, *others = [workload["name"] for workload in results.workloads]
     sections = comparison.sections(results, name, "w0", alone=True)
     for number, other in enumerate(others, 1):
-        whole = [
+        alone = [
             part
             for part in comparison.sections(results, other, f"w{number}", alone=True)
             if part.title != INSIDE
         ]
-        sections += _led(whole, WHOLE, comparison.headline(results, other, lead=False))
+        sections += _led(alone, DATA_PAGES, comparison.headline(results, other, lead=False))
     sections += _led(
         trace.sections(figures, run.tables, "trace_"), "The trace", trace.headline(figures)
     )
@@ -34,7 +65,7 @@ def page(run: Run) -> Page:
     return Page(
         kind="demo",
         title=run.result.get("about") or name,
-        headline=comparison.headline(results, name, lead=False),
+        headline=headline(results),
         facts=comparison.facts(results, name),
         sections=sections,
         provenance=run.result["provenance"],

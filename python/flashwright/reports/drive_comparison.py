@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from flashwright._text import percent, short_count, short_time, significant
-from flashwright.devices import STEADY_FIGURES, caveats
+from flashwright.devices import caveats
 from flashwright.reports import drive_words as words
 from flashwright.reports.drive import tails
 from flashwright.reports.drive_figures import (
@@ -91,7 +91,7 @@ def latencies(row: dict[str, Any]) -> list[tuple[str, ...]]:
 
 def is_unsteady(row: dict[str, Any]) -> bool:
     """Check whether a figure of the run was seen to drift."""
-    return any(row["steady"][key] is False for key in STEADY_FIGURES)
+    return any(value is False for value in row["steady"].values())
 
 
 def remarks(result: dict[str, Any]) -> list[str]:

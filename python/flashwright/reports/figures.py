@@ -123,7 +123,7 @@ def line(
 
 
 def bound_line(
-    x: Sequence[float], y: Sequence[float | None], name: str = "bound"
+    x: Sequence[float], y: Sequence[float | None], name: str = "frequency bound"
 ) -> dict[str, Any]:
     """Give the bound, dashed in the colour of the text."""
     return {

@@ -23,7 +23,7 @@ from flashwright.reports.figures import (
 )
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.runs import Run
-from flashwright.sources import caveat
+from flashwright.sources import below_the_bound
 
 MODELS = {
     "lru": "LRU",
@@ -58,11 +58,12 @@ def bound_page(run: Run) -> Page:
     rows = result["bounds"]
     name = result["workload"]["name"]
     middle = min(rows, key=lambda row: abs(row["over_provisioning"] - 0.2))
-    least = significant(middle["bound_write_amplification"])
+    least = significant(middle["frequency_bound"])
     headline = (
-        f"With independent updates, no placement by update frequency writes fewer than {least} "
-        f"pages to the flash for each page of the host at {alpha(middle['over_provisioning'])} "
-        f"over-provisioning; the drive would then live {years(middle['life_years'])}."
+        f"The frequency bound is {least} at {alpha(middle['over_provisioning'])} "
+        "over-provisioning: if updates are independent of each other, no placement by update "
+        "frequency programs fewer pages for each page that the host writes. The drive would then "
+        f"live {years(middle['life_years'])}."
     )
     alphas = [row["over_provisioning"] for row in rows]
     figures = []
@@ -83,7 +84,7 @@ def bound_page(run: Run) -> Page:
         )
     columns = (
         ("over-provisioning", "right"),
-        ("least write amplification", "right"),
+        ("frequency bound", "right"),
         ("cleaning cost", "right"),
         ("p_gc", "right"),
         ("life, years", "right"),
@@ -91,7 +92,7 @@ def bound_page(run: Run) -> Page:
     cells = [
         (
             alpha(row["over_provisioning"]),
-            significant(row["bound_write_amplification"], 5),
+            significant(row["frequency_bound"], 5),
             significant(row["cleaning_cost"], 5),
             percent(row["p_gc"], 4),
             significant(row["life_years"]),
@@ -104,7 +105,7 @@ def bound_page(run: Run) -> Page:
     )
     facts = [
         Fact(
-            "least write amplification",
+            "frequency bound",
             least,
             f"at {alpha(middle['over_provisioning'])} over-provisioning",
         ),
@@ -116,8 +117,8 @@ def bound_page(run: Run) -> Page:
         Fact("page writes", significant(result["workload"]["page_writes"])),
     ]
     trims = result["workload"]["page_trims"]
-    remarks = [f"It need not be a limit here: {caveat(trims)}."] if trims else []
-    sections = [Section("The bound", [*figures, Table("Figures", columns, cells, note)])]
+    remarks = [below_the_bound(trims)]
+    sections = [Section("The frequency bound", [*figures, Table("Figures", columns, cells, note)])]
     return Page("bound", name, headline, facts, sections, result["provenance"], remarks)
 
 

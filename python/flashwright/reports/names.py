@@ -11,6 +11,7 @@ _PROPER = {
     "d_choices": "d-choices",
     "dac": "DAC",
     "envy_hybrid": "eNVy hybrid",
+    "future_knowledge": "Offline placement",
     "greedy": "Greedy",
     "lfs_cost_benefit": "LFS Cost-Benefit",
     "lru": "LRU",
@@ -19,6 +20,9 @@ _PROPER = {
     "random": "Random",
     "separate": "Separate",
     "window_greedy": "Window-Greedy",
+}
+_WITH_PARAMETERS = {
+    "cost_benefit(age=closed)": "Cost-Benefit (age since filled)",
 }
 
 
@@ -30,5 +34,5 @@ def proper(label: str) -> str:
     parts = []
     for part in label.split(" + "):
         base, bracket, rest = part.partition("(")
-        parts.append(_PROPER.get(base, base) + bracket + rest)
+        parts.append(_WITH_PARAMETERS.get(part, _PROPER.get(base, base) + bracket + rest))
     return " + ".join(parts)

@@ -37,8 +37,8 @@ def _bytes_per_second(value: float) -> str:
     return f"{size(value)}/s"
 
 
-def _years(value: float) -> str:
-    return f"{significant(value)} years"
+def _years(value: float | None) -> str:
+    return "unknown: nothing was cleaned" if value is None else f"{significant(value)} years"
 
 
 TRACE: Labels = {
@@ -104,11 +104,15 @@ SIMULATION: Labels = {
     "victim": ("victim policy", _plain),
     "over_provisioning": ("over-provisioning", alpha),
     "write_amplification": ("write amplification", _exact),
-    "bound_write_amplification": ("bound on it (MULTILOG Algorithm 1)", _exact),
+    "write_amplification_low": ("its 95 % interval from", _exact),
+    "write_amplification_high": ("to", _exact),
+    "offline_minimum": ("offline minimum found", _exact),
+    "frequency_bound": ("frequency bound (MULTILOG Algorithm 1)", _exact),
     "cleaning_cost": ("cleaning cost: relocated pages for each page written", _exact),
     "p_gc": ("valid pages in a victim (p_gc)", percent),
     "life_years": ("life", _years),
     "steady": ("steady", _plain),
+    "unsteady": ("why not", _plain),
     "steady_from_update": ("counted from page write", count),
     "host_page_writes": ("page writes of the host", count),
     "trimmed_pages": ("trimmed pages", count),

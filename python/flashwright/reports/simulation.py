@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from flashwright._text import alpha, count, percent, short_count, significant
-from flashwright.reports.comparison_results import drive_writes, years
+from flashwright.reports.comparison_results import amplification, wear_words, years
 from flashwright.reports.figures import axes, stream_bars, title
 from flashwright.reports.names import proper
 from flashwright.reports.page import Fact, Figure, Page, Section, Table
 from flashwright.reports.scalars import SIMULATION, rows
 from flashwright.runs import Run
-from flashwright.sources import caveat
+from flashwright.sources import below_the_bound
+from flashwright.sweeps.comparison import BOUND, MINIMUM
 
 
 def page(run: Run) -> Page:
     """Build the report of one simulation."""
     result = run.result
-    amplification, bound = result["write_amplification"], result["bound_write_amplification"]
+    found, bound, least = (
+        result[key] for key in ("write_amplification", "frequency_bound", "offline_minimum")
+    )
     victim, placement = proper(result["victim"]), proper(result["placement"])
     policy = victim if placement == "none" else f"{placement} with {victim}"
     headline = (
-        f"{policy} writes {significant(amplification)} pages to the flash for each page of the "
-        f"host; MULTILOG's bound is {significant(bound)}. At {alpha(result['over_provisioning'])} "
-        f"over-provisioning the drive would live {years(result['life_years'])}."
+        f"{policy} programs {significant(found)} pages for each page that the host writes, at "
+        f"{alpha(result['over_provisioning'])} over-provisioning. The offline minimum found is "
+        f"{significant(least)}, the frequency bound {significant(bound)}."
     )
-    lifetime = result["lifetime"]
-    rate = f"{significant(lifetime['endurance_cycles'])} erases a block, {drive_writes(lifetime)}"
     facts = [
-        Fact(
-            "write amplification",
-            significant(amplification),
-            f"{(amplification / bound - 1) * 100:+.1f} % to the bound",
-        ),
+        Fact("write amplification", amplification(result), "with half of its 95 % interval"),
+        Fact(MINIMUM, significant(least), f"{(found / least - 1) * 100:+.1f} % to it"),
+        Fact(BOUND, significant(bound), f"{(found / bound - 1) * 100:+.1f} % to it"),
         Fact("valid pages in a victim", percent(result["p_gc"]), "p_gc, in the steady part"),
         Fact(
             "relocated pages",
@@ -38,19 +40,16 @@ def page(run: Run) -> Page:
             f"for {short_count(result['host_page_writes'])} page writes of the host, over the "
             "whole run",
         ),
-        Fact("life", years(result["life_years"]), rate),
     ]
+    if result["life_years"] is not None:
+        facts.append(Fact("life", years(result["life_years"]), wear_words(result["lifetime"])))
     figures = [_over_time(run), _histogram(run), _streams(run)]
     remarks = []
-    if amplification < bound:
-        remarks.append(
-            f"It writes less than the bound: {caveat(result['workload']['page_trims'])}."
-        )
+    if found < bound:
+        trims = result["workload"]["page_trims"]
+        remarks.append(f"It writes less than the frequency bound. {below_the_bound(trims)}")
     if not result["steady"]:
-        remarks.append(
-            "The run did not become steady: the figures are of its last half. A longer source, or "
-            "--repeat, would help."
-        )
+        remarks.append(unsteady(result))
     return Page(
         kind="simulation",
         title=result["workload"]["name"],
@@ -65,13 +64,21 @@ def page(run: Run) -> Page:
     )
 
 
+def unsteady(result: Mapping[str, Any]) -> str:
+    """Say that a run is not steady, and why."""
+    return (
+        f"Not steady: {result['unsteady']}. The figures may still change with a longer source, or "
+        "with --repeat."
+    )
+
+
 def _over_time(run: Run) -> Figure | None:
     table = run.tables.get("over_time")
     if table is None or table.num_rows == 0:
         return None
     columns = table.to_pydict()
     steady = run.result["steady_from_update"]
-    bound = run.result["bound_write_amplification"]
+    bound = run.result["frequency_bound"]
     data = [
         {
             "type": "scatter",
@@ -84,7 +91,7 @@ def _over_time(run: Run) -> Figure | None:
         {
             "type": "scatter",
             "mode": "lines",
-            "name": "bound",
+            "name": BOUND,
             "x": [0, columns["host_page_writes"][-1]],
             "y": [bound, bound],
             "line": {"color": "@ink", "dash": "dash", "width": 2},
@@ -105,12 +112,8 @@ def _over_time(run: Run) -> Figure | None:
             "line": {"color": "@muted", "dash": "dot", "width": 1.5},
         }
     ]
-    since = (
-        "it is steady" if run.result["steady"] else "it never became steady: this is the last half"
-    )
-    reading = (
-        f"The figures are of what follows page write {count(steady)}, the dotted line; {since}."
-    )
+    reading = f"The figures are of what follows page write {count(steady)}, the dotted line"
+    reading += "." if run.result["steady"] else f". Not steady: {run.result['unsteady']}."
     return Figure("time", "Write amplification over the run", reading, data, layout)
 
 

@@ -7,16 +7,17 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from flashwright import runs, sources
-from flashwright.lifetime import lifetime_of
+from flashwright.lifetime import Wear
 from flashwright.runs import Run, peak_rss_bytes, stack, table
 from flashwright.sources import Reading
 from flashwright.sweeps.grid import Device, GridJob, GridOutcome
-from flashwright.sweeps.policies import Policy
+from flashwright.sweeps.policies import OFFLINE, Policy, own_victim
 
 if TYPE_CHECKING:
     from flashwright._core import Progress, Workload
 
-BOUND = "bound"
+BOUND = "frequency bound"
+MINIMUM = "offline minimum found"
 LoadOne: TypeAlias = "Callable[[str, Callable[[Progress], Workload]], Workload]"
 
 
@@ -29,8 +30,7 @@ class SweepPlan:
     over_provisionings: list[float]
     reading: Reading
     device: Device
-    endurance: float
-    writes_per_day: float | str
+    wear: Wear
     threads: int
 
     def load(self, load_one: LoadOne) -> list[Workload]:
@@ -47,16 +47,21 @@ class SweepPlan:
         return [load_one(source, loader(source)) for source in self.sources]
 
     def bounds(self, workloads: Sequence[Workload]) -> list[list[float]]:
-        """Give the least write amplification, for each workload at each over-provisioning."""
-        return [sources.bounds(workload, self.over_provisionings) for workload in workloads]
+        """Give the frequency bound, for each workload at each over-provisioning."""
+        return [
+            sources.frequency_bounds(workload, self.over_provisionings) for workload in workloads
+        ]
 
     def jobs(self) -> list[GridJob]:
-        """Give all simulations, the longest first: those at the least over-provisioning."""
+        """Give all simulations, the longest first: those at the least over-provisioning.
+
+        Beside the policies runs the offline placement, for what is attainable.
+        """
         return [
             GridJob(number, policy, alpha)
             for alpha in self.over_provisionings
             for number in range(len(self.sources))
-            for policy in self.policies
+            for policy in dict.fromkeys([*self.policies, OFFLINE_POLICY])
         ]
 
     def identity(self, workloads: Sequence[Workload]) -> Any:
@@ -67,9 +72,25 @@ class SweepPlan:
             self.over_provisionings,
             asdict(self.reading),
             asdict(self.device),
-            self.endurance,
-            self.writes_per_day,
+            asdict(self.wear),
         ]
+
+
+OFFLINE_POLICY = Policy(OFFLINE, own_victim(OFFLINE))
+
+
+def _minima(outcomes: Sequence[GridOutcome]) -> dict[tuple[int, float], float]:
+    """Give the least write amplification that any run has, offline or not.
+
+    For each workload and over-provisioning.
+    """
+    found: dict[tuple[int, float], float] = {}
+    for outcome in outcomes:
+        if outcome.result is not None:
+            place = (outcome.job.workload, outcome.job.over_provisioning)
+            amplification = outcome.result["write_amplification"]
+            found[place] = min(found.get(place, amplification), amplification)
+    return found
 
 
 class Comparison:
@@ -87,17 +108,17 @@ class Comparison:
         self.names = sources.names(plan.sources)
         self.bounds = bounds
         self.planned = len(plan.jobs())
-        self._outcomes = outcomes
+        self.finished = len(outcomes)
+        # The offline placement is a row only if it was asked for by name.
+        self._outcomes = [
+            outcome for outcome in outcomes if outcome.job.policy in set(plan.policies)
+        ]
+        self._minima = _minima(outcomes)
         self._lifetimes = [
-            lifetime_of(
-                name,
-                sources.recorded_writes_per_day(workload, plan.reading.repeat),
-                plan.endurance,
-                plan.writes_per_day,
-            )
+            sources.lifetime(name, workload, plan.reading, plan.wear)
             for name, workload in zip(self.names, workloads, strict=True)
         ]
-        self.rows = [self._row(outcome) for outcome in outcomes]
+        self.rows = [self._row(outcome) for outcome in self._outcomes]
 
     @property
     def failures(self) -> list[dict[str, Any]]:
@@ -126,62 +147,36 @@ class Comparison:
             if key != "tables" and key not in row
         }
         amplification, bound = outcome.result["write_amplification"], self._bound(job)
+        least = self._minima[job.workload, job.over_provisioning]
         return {
             **row,
             **scalars,
-            "bound_write_amplification": bound,
-            "gap_to_bound_percent": (amplification / bound - 1) * 100,
-            "life_years": lifetime.years(amplification, job.over_provisioning),
+            "frequency_bound": bound,
+            "gap_to_frequency_bound_percent": (amplification / bound - 1) * 100,
+            "offline_minimum": least,
+            "gap_to_offline_minimum_percent": (amplification / least - 1) * 100,
+            "life_years": lifetime.years(
+                amplification, job.over_provisioning, outcome.result["erases"]
+            ),
         }
 
     def _bound_rows(self) -> list[dict[str, Any]]:
         rows = []
-        for name, lifetime, bounds in zip(self.names, self._lifetimes, self.bounds, strict=True):
+        parts = zip(self.names, self._lifetimes, self.bounds, strict=True)
+        for number, (name, lifetime, bounds) in enumerate(parts):
             for alpha, bound in zip(self.plan.over_provisionings, bounds, strict=True):
-                years = lifetime.years(bound, alpha)
+                least = self._minima.get((number, alpha))
                 rows.append(
                     {
                         "workload": name,
                         "over_provisioning": alpha,
-                        "bound_write_amplification": bound,
+                        "frequency_bound": bound,
                         "cleaning_cost": bound - 1,
-                        "life_years": years,
+                        "life_years": lifetime.years(bound, alpha),
+                        "offline_minimum": least,
                     }
                 )
         return rows
-
-    def sorted_rows(self, workload: int) -> list[dict[str, Any]]:
-        """Give a workload's rows by over-provisioning, then from least to most written.
-
-        The bound leads, failures trail.
-        """
-        name = self.names[workload]
-        bounds: list[dict[str, Any]] = [
-            {
-                **row,
-                "policy": BOUND,
-                "write_amplification": row["bound_write_amplification"],
-                "gap_to_bound_percent": 0.0,
-                "p_gc": row["cleaning_cost"] / row["bound_write_amplification"],
-                "steady": True,
-            }
-            for row in self._bound_rows()
-            if row["workload"] == name
-        ]
-        own = [
-            row
-            for row, outcome in zip(self.rows, self._outcomes, strict=True)
-            if outcome.job.workload == workload
-        ]
-        return sorted(
-            bounds + own,
-            key=lambda row: (
-                row["over_provisioning"],
-                "error" in row,
-                row["policy"] != BOUND,
-                row.get("write_amplification", 0),
-            ),
-        )
 
     def run(self, command: str) -> Run:
         """Give the run: JSON rows, and tables for Parquet."""
@@ -196,7 +191,7 @@ class Comparison:
             )
         ]
         result = {
-            "complete": len(self.rows) == self.planned,
+            "complete": self.finished == self.planned,
             "results": self.rows,
             "bounds": self._bound_rows(),
             "workloads": summaries,

@@ -84,7 +84,7 @@ class DrivePlan:
     load: Load
     reading: Reading
     endurance: float | None
-    writes_per_day: float | str
+    writes_per_day: float | str | None
     threads: int
 
     def read(self, load_one: LoadOne) -> dict[str, Requests]:

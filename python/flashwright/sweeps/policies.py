@@ -9,6 +9,12 @@ from typing import Any
 from flashwright._core import InputError, registry
 
 NO_PLACEMENT = "none"
+OFFLINE = "future_knowledge"
+"""The placement that no drive can have, for what is attainable: it is no entry of a comparison."""
+USUAL_VICTIMS = ("greedy", "cost_benefit(age=closed)")
+"""What each placement policy runs with, beside the victim policy of its authors: a placement is
+often better with another one than theirs.
+"""
 
 
 @dataclass(frozen=True)
@@ -28,7 +34,7 @@ class Policy:
 
     @property
     def oracle(self) -> bool:
-        """Whether it knows what no drive can: the update frequencies of all pages."""
+        """Whether it knows what no drive can: update frequencies, or the future."""
         return bool(_placement(self.placement)["oracle"])
 
 
@@ -65,15 +71,20 @@ def check_victim(victim: str) -> str:
     return victim
 
 
-def choose(placements: Sequence[str] | None, victims: Sequence[str] | None) -> list[Policy]:
+def choose(
+    placements: Sequence[str] | None, victims: Sequence[str] | None, *, only_own: bool = False
+) -> list[Policy]:
     """Pair placement with victim policies.
 
-    Without `victims` a placement policy runs with the one that its authors use, and `none`, which
-    is nothing but its victim policy, with each of them. `None` stands for all.
+    Without `victims` a placement policy runs with the one that its authors use, with Greedy, and
+    with Cost-Benefit by the age of the erase block; with `only_own` only with its authors'. `none`,
+    which is nothing but its victim policy, runs with each of them. `None` stands for all.
 
     Raises InputError for an unknown policy.
     """
-    all_placements = [entry["name"] for entry in registry()["placement"]]
+    all_placements = [
+        entry["name"] for entry in registry()["placement"] if entry["name"] != OFFLINE
+    ]
     all_victims = [entry["name"] for entry in registry()["victim"]]
     pairs: list[Policy] = []
     for placement in placements if placements is not None else all_placements:
@@ -81,8 +92,10 @@ def choose(placements: Sequence[str] | None, victims: Sequence[str] | None) -> l
         if victims is not None:
             partners = [check_victim(victim) for victim in victims]
         elif placements is None and placement == NO_PLACEMENT:
-            partners = all_victims
-        else:
+            partners = [*all_victims, *USUAL_VICTIMS]
+        elif only_own:
             partners = [own]
+        else:
+            partners = [own, *USUAL_VICTIMS]
         pairs.extend(Policy(placement, victim) for victim in partners)
     return list(dict.fromkeys(pairs))

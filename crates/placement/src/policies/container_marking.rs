@@ -40,6 +40,7 @@ pub const VICTIM: &str = "greedy";
 #[derive(Debug)]
 pub struct ContainerMarking {
     markers: u32,
+    left_out: usize,
     random: Pcg64Mcg,
 }
 
@@ -49,8 +50,11 @@ impl ContainerMarking {
     /// # Errors
     /// None.
     pub fn build(args: &Args, context: &Context<'_>) -> Result<Self, BuildError> {
+        let asked = args.integer("markers") as usize;
+        let markers = asked.min(context.most_streams.max(1));
         Ok(Self {
-            markers: args.integer("markers") as u32,
+            markers: markers as u32,
+            left_out: asked - markers,
             random: Pcg64Mcg::seed_from_u64(context.seed ^ 0x434d),
         })
     }
@@ -62,6 +66,10 @@ impl Placement for ContainerMarking {
 
     fn streams(&self) -> usize {
         self.markers as usize
+    }
+
+    fn streams_left_out(&self) -> usize {
+        self.left_out
     }
 
     fn relocation_targets(&self) -> usize {

@@ -41,6 +41,7 @@ pub const VICTIM: &str = "cost_benefit";
 pub struct Dac {
     updated_at: Vec<u32>,
     young_below: Vec<u32>,
+    left_out: usize,
 }
 
 impl Dac {
@@ -51,11 +52,14 @@ impl Dac {
     pub fn build(args: &Args, context: &Context<'_>) -> Result<Self, BuildError> {
         let pages = f64::from(context.geometry.logical_pages);
         let coldest = args.number("threshold") * pages;
-        let young_below = (0..args.integer("regions"))
+        let asked = args.integer("regions") as usize;
+        let regions = asked.min(context.most_streams.max(1));
+        let young_below = (0..regions)
             .map(|region| (coldest * 0.5f64.powi(region as i32)).min(f64::from(u32::MAX)) as u32);
         Ok(Self {
             updated_at: vec![0; context.geometry.logical_pages as usize],
             young_below: young_below.collect(),
+            left_out: asked - regions,
         })
     }
 
@@ -70,6 +74,10 @@ impl Placement for Dac {
 
     fn streams(&self) -> usize {
         self.young_below.len()
+    }
+
+    fn streams_left_out(&self) -> usize {
+        self.left_out
     }
 
     fn relocation_targets(&self) -> usize {

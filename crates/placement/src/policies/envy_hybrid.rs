@@ -3,7 +3,7 @@
 use registry::{Args, Info, Param, ParamKind};
 use units::{Lpn, StreamId};
 
-use crate::{BuildError, Context, Device, Placement, Previous, Survivors};
+use crate::{BuildError, Context, Device, Placement, Previous, Pull, Survivors};
 
 /// What the registry knows.
 pub const INFO: Info = Info {
@@ -27,26 +27,29 @@ pub const VICTIM: &str = "lru";
 /// something.
 const SLACK_BLOCKS: u32 = 3;
 
-/// The weight of the past in the cleaning rates, for each cleaning of any partition.
-const DECAY_CLEANINGS: f64 = 4096.0;
+/// Cleanings of a partition, on average, that its cleaning frequency is measured over. A frequency
+/// over thousands of them is balanced before heat has been sorted, and pages stop moving; over one
+/// or two it is mostly chance.
+const CLEANINGS_REMEMBERED: f64 = 8.0;
 
 /// A partition keeps the number of erase blocks that it was given at first. When one of its erase
-/// blocks is cleaned and its product of cleaning frequency and cleaning cost u / (1 - u) is above
-/// the average of all, it sheds survivors to neighbours whose product is lower: the last in the
-/// erase block (written last, so hottest) to the hotter side, partition i - 1, and the first to the
-/// colder side, i + 1.
+/// blocks is cleaned, its product of cleaning frequency and cleaning cost u / (1 - u) is held
+/// against the average of all. Above it, the partition sheds survivors to neighbours whose product
+/// is lower: the last in the erase block (written last, so hottest) to the hotter side, partition
+/// i - 1, and the first to the colder side, i + 1. Below it, the partition pulls pages from
+/// neighbours whose product is higher: the hottest from the colder side, the coldest from the
+/// hotter side. Both keep hot pages at the low partitions.
 ///
-/// So it gains where heat goes with addresses, from which pages get their first partition, and
-/// little over FIFO where it does not.
+/// So heat gathers in the low partitions, from whatever addresses pages had their first partition.
 ///
-/// eNVy also pulls pages into partitions below the average; here they only receive what their
-/// neighbours shed, since the survivors of a victim are all that a cleaning may move. How many
-/// pages move at once is not in the published text: the share of survivors is the share by which
-/// the product exceeds the average. A neighbour that is nearly full takes none, where eNVy can run
-/// out of space.
+/// How many pages move at once, and over which time cleaning frequency is measured, is not in the
+/// published text. Here the share of survivors that are shed, or of what a victim leaves free that
+/// is filled with pulled pages, is the share by which the product is off the average. A neighbour
+/// that is nearly full takes none, where eNVy can run out of space.
 #[derive(Debug)]
 pub struct EnvyHybrid {
     partitions: u32,
+    left_out: usize,
     quota: u32,
     cleanings: Vec<f64>,
     weight: f64,
@@ -58,7 +61,8 @@ impl EnvyHybrid {
     /// # Errors
     /// [`BuildError::TooSmall`] if a partition would be left without spare erase blocks.
     pub fn build(args: &Args, context: &Context<'_>) -> Result<Self, BuildError> {
-        let partitions = args.integer("partitions") as u32;
+        let asked = args.integer("partitions") as u32;
+        let partitions = asked.min(context.most_streams.clamp(2, 64) as u32);
         let geometry = context.geometry;
         let spare_blocks = geometry.spare_blocks();
         let needed = partitions * (SLACK_BLOCKS + 1) + 2;
@@ -72,7 +76,10 @@ impl EnvyHybrid {
         }
         // Two erase blocks stay outside as the FTL's reserve.
         let quota = (geometry.erase_blocks - 2) / partitions;
-        Ok(Self { partitions, quota, cleanings: vec![0.0; partitions as usize], weight: 1.0 })
+        Ok(Self {
+            partitions,
+            left_out: (asked - partitions) as usize,
+            quota, cleanings: vec![0.0; partitions as usize], weight: 1.0 })
     }
 
     fn product(&self, partition: usize, device: &Device) -> f64 {
@@ -82,7 +89,7 @@ impl EnvyHybrid {
     }
 
     fn count_cleaning(&mut self, partition: usize) {
-        self.weight *= 1.0 + 1.0 / DECAY_CLEANINGS;
+        self.weight *= 1.0 + 1.0 / (CLEANINGS_REMEMBERED * f64::from(self.partitions));
         self.cleanings[partition] += self.weight;
         if self.weight > 1e100 {
             self.cleanings.iter_mut().for_each(|rate| *rate /= self.weight);
@@ -96,43 +103,55 @@ impl EnvyHybrid {
         limit.saturating_sub(device.streams[partition].valid_pages)
     }
 
-    /// How many survivors go to the hotter and to the colder neighbour.
-    fn shed(&self, partition: usize, survivors: usize, device: &Device) -> (usize, usize) {
+    fn average(&self, device: &Device) -> f64 {
+        let all = (0..self.partitions as usize).map(|partition| self.product(partition, device));
+        all.sum::<f64>() / f64::from(self.partitions)
+    }
+
+    /// The neighbours on the hotter and on the colder side, each with the share of what moves that
+    /// is its: more the further its product is below the own one, or above.
+    fn shares(&self, partition: usize, sheds: bool, device: &Device) -> [Option<(usize, f64)>; 2] {
         let own = self.product(partition, device);
-        let last = self.partitions as usize - 1;
-        let average =
-            (0..=last).map(|p| self.product(p, device)).sum::<f64>() / f64::from(self.partitions);
+        let neighbours = [
+            partition.checked_sub(1),
+            (partition + 1 < self.partitions as usize).then_some(partition + 1),
+        ];
+        let off = neighbours.map(|neighbour| {
+            let above = self.product(neighbour?, device) - own;
+            let off = if sheds { -above } else { above };
+            (off > 0.0).then_some((neighbour?, off))
+        });
+        let sum: f64 = off.iter().flatten().map(|(_, off)| off).sum();
+        off.map(|of_one| of_one.map(|(neighbour, off)| (neighbour, off / sum)))
+    }
+
+    /// How many survivors go to the hotter and to the colder neighbour.
+    fn shed(&self, partition: usize, survivors: usize, device: &Device) -> [usize; 2] {
+        let (own, average) = (self.product(partition, device), self.average(device));
         if own <= average {
-            return (0, 0);
+            return [0, 0];
         }
         let moving = survivors as f64 * (own - average) / own;
-        let lack = |neighbour: usize| (own - self.product(neighbour, device)).max(0.0);
-        let hotter = if partition > 0 { lack(partition - 1) } else { 0.0 };
-        let colder = if partition < last { lack(partition + 1) } else { 0.0 };
-        if hotter + colder <= 0.0 {
-            return (0, 0);
-        }
-        let share = |part: f64| (moving * part / (hotter + colder)).round() as usize;
-        let up = if partition > 0 {
-            share(hotter).min(self.room(partition - 1, device) as usize)
-        } else {
-            0
-        };
-        let down = if partition < last {
-            share(colder).min(self.room(partition + 1, device) as usize)
-        } else {
-            0
-        };
-        (up.min(survivors), down.min(survivors - up.min(survivors)))
+        let [up, down] = self.shares(partition, true, device).map(|of_one| {
+            of_one.map_or(0, |(neighbour, share)| {
+                ((moving * share).round() as usize).min(self.room(neighbour, device) as usize)
+            })
+        });
+        [up.min(survivors), down.min(survivors - up.min(survivors))]
     }
 }
 
 impl Placement for EnvyHybrid {
     const PER_STREAM: bool = true;
     const USES_PREVIOUS: bool = true;
+    const PULLS: bool = true;
 
     fn streams(&self) -> usize {
         self.partitions as usize
+    }
+
+    fn streams_left_out(&self) -> usize {
+        self.left_out
     }
 
     fn relocation_targets(&self) -> usize {
@@ -158,11 +177,29 @@ impl Placement for EnvyHybrid {
     ) {
         let partition = survivors.stream.index();
         self.count_cleaning(partition);
-        let (up, down) = self.shed(partition, to.len(), device);
+        let [up, down] = self.shed(partition, to.len(), device);
         to.fill(survivors.stream);
         to[..down].fill(StreamId(survivors.stream.0 + 1));
         let hottest = to.len() - up;
         to[hottest..].fill(StreamId(survivors.stream.0.wrapping_sub(1)));
+    }
+
+    fn pulls(&mut self, survivors: Survivors<'_>, device: &Device, pulls: &mut Vec<Pull>) {
+        let partition = survivors.stream.index();
+        let (own, average) = (self.product(partition, device), self.average(device));
+        if own >= average {
+            return;
+        }
+        let free = device.geometry.pages_per_erase_block - survivors.lpns.len() as u32;
+        let room = free.min(self.room(partition, device));
+        let moving = f64::from(room) * ((average - own) / own.max(f64::MIN_POSITIVE)).min(1.0);
+        let shares = self.shares(partition, false, device);
+        pulls.extend(shares.into_iter().flatten().map(|(neighbour, share)| Pull {
+            from: StreamId(neighbour as u32),
+            newest: neighbour > partition,
+            pages: (moving * share).round() as u32,
+            to: survivors.stream,
+        }));
     }
 
     /// The partition itself once it has its share; before that, and after a transfer left another

@@ -62,4 +62,5 @@ placements! {
     container_marking::ContainerMarking,
     multi_log::MultiLog,
     multi_log_optimal::MultiLogOptimal,
+    future_knowledge::FutureKnowledge,
 }

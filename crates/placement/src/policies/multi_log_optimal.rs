@@ -11,7 +11,8 @@ use crate::{BuildError, Context, Device, Placement, Previous, Survivors};
 pub const INFO: Info = Info {
     name: "multi_log_optimal",
     aliases: &["multilog_optimal", "multi_log_oracle"],
-    summary: "MultiLog with known update frequencies: what the LRU-1 estimator leaves on the table",
+    summary: "MultiLog with known update frequencies: what the LRU-1 estimator leaves on the \
+              table; no limit for writes with an order in time",
     source: "MULTILOG 5.1 (the Oracle), 6.2",
     params: &[],
 };
@@ -33,6 +34,7 @@ const BINS: usize = 64;
 pub struct MultiLogOptimal {
     log_of_page: Vec<u8>,
     update_shares: Vec<f64>,
+    left_out: usize,
 }
 
 impl MultiLogOptimal {
@@ -56,7 +58,9 @@ impl MultiLogOptimal {
             geometry.page_bytes,
             geometry.pages_per_erase_block,
         );
-        let (log_of_bin, bin_of_page) = bins(&weights, least, most_logs(geometry.spare_blocks()));
+        let asked = usize::from(most_logs(geometry.spare_blocks()));
+        let most_logs = asked.min(context.most_streams.max(1));
+        let (log_of_bin, bin_of_page) = bins(&weights, least, most_logs as u8);
         let log_of_page: Vec<u8> =
             bin_of_page.iter().map(|&bin| log_of_bin[bin as usize]).collect();
         let logs = usize::from(*log_of_bin.iter().max().expect("there is at least one bin")) + 1;
@@ -65,7 +69,7 @@ impl MultiLogOptimal {
         for (&log, &weight) in log_of_page.iter().zip(&weights) {
             update_shares[usize::from(log)] += weight / total;
         }
-        Ok(Self { log_of_page, update_shares })
+        Ok(Self { log_of_page, update_shares, left_out: asked - most_logs })
     }
 }
 
@@ -117,6 +121,10 @@ impl Placement for MultiLogOptimal {
 
     fn streams(&self) -> usize {
         self.update_shares.len()
+    }
+
+    fn streams_left_out(&self) -> usize {
+        self.left_out
     }
 
     #[inline]

@@ -3,29 +3,33 @@
 use registry::{Args, Info};
 use units::EraseBlockId;
 
-use super::aged::Aged;
+use super::aged::{Aged, age_param};
 use crate::{Context, Device, Victim};
 
 /// What the registry knows.
 pub const INFO: Info = Info {
     name: "cost_benefit",
     aliases: &["cost_based", "ffs"],
-    summary: "the greatest age x (1 - u) / 2u, with u the share of valid pages and age since the \
-              last invalidation",
-    source: "Kawaguchi, Nishioka & Motoda, USENIX 1995 (the Cost-Based policy of MULTILOG 6.1)",
-    params: &[],
+    summary: "the greatest age x (1 - u) / 2u, with u the share of valid pages",
+    source: "Kawaguchi, Nishioka & Motoda, USENIX 1995 (the Cost-Based policy of MULTILOG 6.1), \
+             whose age is since the last invalidation; that of Cost-Benefit in SepBIT (Wang et \
+             al., FAST 2022) is since the erase block was filled",
+    params: &[age_param("invalidated")],
 };
 
 /// Cleaning costs reading and writing the valid share, 2u, and gains the invalid one for as long as
-/// it is likely to stay free.
+/// it is likely to stay free. How likely is judged by the age: since the last invalidation, as FFS
+/// has it, or since the erase block was filled, as LFS's successors have it. An erase block whose
+/// last page died just now is young by the first and may be old by the second.
 #[derive(Debug)]
 pub struct CostBenefit(Aged);
 
 impl CostBenefit {
     /// An empty index.
     #[must_use]
-    pub fn build(_args: &Args, context: &Context<'_>, domains: usize) -> Self {
+    pub fn build(args: &Args, context: &Context<'_>, domains: usize) -> Self {
         Self(Aged::new(
+            args,
             context.geometry.erase_blocks,
             context.geometry.pages_per_erase_block,
             domains,

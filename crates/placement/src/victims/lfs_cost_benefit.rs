@@ -3,34 +3,33 @@
 use registry::{Args, Info};
 use units::EraseBlockId;
 
-use super::aged::Aged;
+use super::aged::{Aged, age_param};
 use crate::{Context, Device, Victim};
 
 /// What the registry knows.
 pub const INFO: Info = Info {
     name: "lfs_cost_benefit",
     aliases: &["lfs"],
-    summary: "the greatest age x (1 - u) / (1 + u), with u the share of valid pages and age since \
-              the last invalidation",
+    summary: "the greatest age x (1 - u) / (1 + u), with u the share of valid pages",
     source: "Rosenblum & Ousterhout, TOCS 1992, section 3.5 (benefit / cost), with the age of \
-             FFS's form",
-    params: &[],
+             the erase block for that of its data",
+    params: &[age_param("closed")],
 };
 
 /// Cleaning costs reading the whole erase block and writing the valid share, 1 + u, where FFS's
 /// form counts 2u: an erase block with few valid pages is worth less here, and age decides more.
 ///
-/// The age is not LFS's, which is that of the youngest data in the segment and needs a time for
-/// each page: it is the time since the last invalidation, as in [`super::cost_benefit`], so that
-/// the two forms differ in nothing but the cost.
+/// LFS's age is that of the youngest data in the segment, which needs a time for each page. Here it
+/// is the time since the erase block was filled, or since its last invalidation.
 #[derive(Debug)]
 pub struct LfsCostBenefit(Aged);
 
 impl LfsCostBenefit {
     /// An empty index.
     #[must_use]
-    pub fn build(_args: &Args, context: &Context<'_>, domains: usize) -> Self {
+    pub fn build(args: &Args, context: &Context<'_>, domains: usize) -> Self {
         Self(Aged::new(
+            args,
             context.geometry.erase_blocks,
             context.geometry.pages_per_erase_block,
             domains,

@@ -138,6 +138,30 @@ fn a_drive_with_logs_shows_them() {
     assert_eq!(found(&known, "log_order").word.as_deref(), Some("any_order"));
 }
 
+/// A buffer that is emptied only when it is full takes all that it holds at once, and no more; one
+/// that is emptied all the time takes much more. Held for the other, it seems half as large.
+#[test]
+fn a_buffer_is_as_large_whenever_it_is_emptied() {
+    for rule in ["eager", "when_full", "batches"] {
+        for bytes in [4u64 << 20, 16 << 20] {
+            let mut device = drive(
+                "a16",
+                &[
+                    "media.erase_blocks_per_plane=128",
+                    "ftl.over_provisioning=0.5",
+                    "interface.host_us=20",
+                    "write_buffer.flush_pages=64",
+                    &format!("write_buffer.bytes={bytes}"),
+                    &format!("write_buffer.flush={rule}"),
+                ],
+                State::Filled,
+            );
+            let known = findings(&mut device, &["write_buffer"], 60);
+            assert_sure(&known, "write_buffer_bytes", bytes as f64, 0.06);
+        }
+    }
+}
+
 #[test]
 fn focused_writes_can_keep_to_the_area_that_was_found() {
     let cost = |patterns: &str| {

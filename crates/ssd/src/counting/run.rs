@@ -1,17 +1,19 @@
 //! One run: a source of page operations through an FTL, and what came of it.
 
+use std::cell::RefCell;
 use std::time::Instant;
 
 use placement::{
-    BuildError, Context, Placement, PlacementVisitor, Victim, build_victim, visit_placement,
+    BuildError, Context, Future, Placement, PlacementVisitor, Victim, build_victim, visit_placement,
 };
 use registry::Spec;
 use thiserror::Error;
 use units::{Cancelled, Geometry, Lpn, PageOp, PageSource, Progress, SourceError, StreamId};
 
+use super::Wear;
 use super::wear::histogram;
-use super::{SteadyState, Wear, steady_state};
 use crate::ftl::{AuditError, FtlCounters, PageMapped};
+use crate::steady::{Steadiness, Stretch, Unsteady, steady_part};
 
 /// How the device looks before the first operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,8 +96,9 @@ pub struct Outcome {
     pub counters: FtlCounters,
     /// Windows of equal length, the last one possibly shorter; oldest first.
     pub windows: Vec<CountedWindow>,
-    /// The steady part, as an index into the windows.
-    pub steady: SteadyState,
+    /// The steady part, as an index into the windows, the interval of its write amplification, and
+    /// whether it may be called steady.
+    pub steady: Steadiness,
     /// The first host page write of the steady part.
     pub steady_from_update: u64,
     /// (Host + relocation page programs) / host page programs, over the steady part.
@@ -131,22 +134,30 @@ pub fn simulate(
     source: &mut dyn PageSource,
     progress: &Progress,
 ) -> Result<Outcome, RunError> {
+    let source = RefCell::new(source);
+    let future = || {
+        let passes = settings.repeat;
+        Future::of(&mut **source.borrow_mut(), passes, settings.start == Start::Filled)
+    };
     let context = Context {
         geometry: settings.geometry,
         seed: settings.seed,
         page_weights: Some(page_weights),
+        future: Some(&future),
+        most_streams: usize::MAX,
     };
-    visit_placement(&settings.placement, &context, Runner { settings, source, progress, context })?
+    let runner = Runner { settings, source: &source, progress, context };
+    visit_placement(&settings.placement, &context, runner)?
 }
 
-struct Runner<'a> {
+struct Runner<'a, 's> {
     settings: &'a CountingSettings,
-    source: &'a mut dyn PageSource,
+    source: &'a RefCell<&'s mut dyn PageSource>,
     progress: &'a Progress,
     context: Context<'a>,
 }
 
-impl PlacementVisitor for Runner<'_> {
+impl PlacementVisitor for Runner<'_, '_> {
     type Output = Result<Outcome, RunError>;
 
     fn visit<P: Placement + 'static>(self, policy: P) -> Self::Output {
@@ -182,7 +193,7 @@ fn fill<P: Placement, V: Victim>(
     Ok(())
 }
 
-impl Runner<'_> {
+impl Runner<'_, '_> {
     /// Plays the source `repeat` times and cuts the run into windows by host page writes.
     fn play<P: Placement, V: Victim>(
         self,
@@ -190,15 +201,16 @@ impl Runner<'_> {
         before: &FtlCounters,
     ) -> Result<Vec<CountedWindow>, RunError> {
         let repeat = u64::from(self.settings.repeat);
-        let total = self.source.operations().map_or(0, |operations| operations * repeat);
+        let mut source = self.source.borrow_mut();
+        let total = source.operations().map_or(0, |operations| operations * repeat);
         let window = (total / WINDOWS).max(1024);
         let mut buffer = vec![PageOp(0); CHUNK];
         let mut windows = Vec::new();
         let mut last = before.clone();
         for _ in 0..repeat {
-            self.source.rewind().map_err(RunError::Source)?;
+            source.rewind().map_err(RunError::Source)?;
             loop {
-                let count = self.source.fill(&mut buffer).map_err(RunError::Source)?;
+                let count = source.fill(&mut buffer).map_err(RunError::Source)?;
                 if count == 0 {
                     break;
                 }
@@ -262,26 +274,29 @@ fn outcome<P: Placement, V: Victim>(
 ) -> Outcome {
     let after = ftl.counters();
     let geometry = ftl.device().geometry;
-    let cost = |w: &CountedWindow| w.relocated_pages as f64 / w.written_pages as f64;
     // The last window may be short, and short windows are noisy.
     let whole = windows.iter().take_while(|w| w.written_pages == windows[0].written_pages).count();
-    let mut steady = steady_state(&windows[..whole].iter().map(cost).collect::<Vec<_>>());
-    let kept = &windows[steady.from_window.min(windows.len())..];
+    let mut steady = steady_part(&windows[..whole].iter().map(stretch).collect::<Vec<_>>());
+    let kept = &windows[steady.from.min(windows.len())..];
     let (relocated, written, erases) = kept
         .iter()
         .fold((0, 0, 0), |(r, h, e), w| (r + w.relocated_pages, h + w.written_pages, e + w.erases));
     // Until every erase block has been erased once, on average, cleaning still meets the state that
     // the run began with.
-    steady.reached &= erases >= u64::from(geometry.erase_blocks);
+    if erases < u64::from(geometry.erase_blocks) {
+        let each = erases as f64 / f64::from(geometry.erase_blocks);
+        steady.unsteady = steady.unsteady.or(Some(Unsteady::NotCleaned(each)));
+    }
     let pages = u64::from(geometry.pages_per_erase_block);
     let steady_from_update =
-        if steady.from_window == 0 { 0 } else { windows[steady.from_window - 1].host_page_writes };
+        if steady.from == 0 { 0 } else { windows[steady.from - 1].host_page_writes };
     let mut counters = after.clone();
     counters.host_page_writes -= before.host_page_writes;
     counters.relocated_pages -= before.relocated_pages;
     counters.trimmed_pages -= before.trimmed_pages;
     counters.erases -= before.erases;
     counters.spilled_pages -= before.spilled_pages;
+    counters.pulled_pages -= before.pulled_pages;
     counters.unused_pages -= before.unused_pages;
     counters.rescues -= before.rescues;
     counters
@@ -306,6 +321,11 @@ fn outcome<P: Placement, V: Victim>(
         wall_seconds,
         windows,
     }
+}
+
+fn stretch(window: &CountedWindow) -> Stretch {
+    let over = window.written_pages as f64;
+    Stretch { counted: over + window.relocated_pages as f64, over }
 }
 
 fn streams<P: Placement, V: Victim>(ftl: &PageMapped<P, V>) -> Vec<StreamOutcome> {

@@ -38,6 +38,13 @@ pub enum DriveError {
     },
 }
 
+/// Spare erase blocks of a plane that are not for streams: the reserve of the policy that relocates
+/// to most, one that is needed beyond it, and one that is being cleaned.
+const OTHER_BLOCKS: usize = 6;
+
+/// The same where translation pages have a stream and a place in the reserve of their own.
+const OTHER_BLOCKS_OF_DFTL: usize = 8;
+
 /// What is done with a drive once its scheme is known. The drive is compiled once for each scheme
 /// and placement.
 pub trait DriveVisitor {
@@ -111,10 +118,16 @@ impl<V: DriveVisitor> Builder<'_, V> {
     }
 
     fn page_mapped(self) -> Result<V::Output, DriveError> {
+        let geometry = self.layout.geometry(self.profile.logical_pages());
+        let spare_of_plane = (geometry.spare_blocks() / self.layout.planes()) as usize;
+        let is_dftl = self.info.name == dftl::INFO.name;
+        let others = if is_dftl { OTHER_BLOCKS_OF_DFTL } else { OTHER_BLOCKS };
         let context = Context {
-            geometry: self.layout.geometry(self.profile.logical_pages()),
+            geometry,
             seed: self.seed,
             page_weights: self.page_weights,
+            future: None,
+            most_streams: spare_of_plane.saturating_sub(others),
         };
         let profile = self.profile.name.clone();
         let of_policy = |error| DriveError::Policy { profile: profile.clone(), error };

@@ -100,6 +100,8 @@ pub struct Outcome {
     pub wear: Wear,
     /// Erase count of each erase block at the end.
     pub erase_counts: Vec<u32>,
+    /// Streams of the placement policy that there is no room for.
+    pub streams_left_out: usize,
     /// Bytes of the scheme's tables for each physical page.
     pub table_bytes_per_page: f64,
     /// Hash over all flash operations with their times, from the first on.
@@ -341,6 +343,7 @@ impl Meter {
             drive: drive.counters().since(&self.drive),
             wear: Wear::of(&erase_counts),
             erase_counts,
+            streams_left_out: drive.scheme().streams_left_out(),
             table_bytes_per_page: drive.scheme().table_bytes() as f64
                 / f64::from(drive.media().layout().physical_pages()),
             event_hash: drive.media().event_hash(),

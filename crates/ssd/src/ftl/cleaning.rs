@@ -3,15 +3,16 @@
 //!
 //! Whoever drives it decides when each step is taken and how long it takes: the counting simulator
 //! takes all at once, a drive with a clock lets each copy read and program, and a log-structured
-//! volume has several reads under way on a device. Between steps the host may write and trim, so
+//! volume has several reads under way on a device. A policy may have pages of other erase blocks
+//! moved along. Between steps the host may write and trim, so
 //! that a survivor may die before its turn.
 
-use placement::{Placement, Survivors, Victim};
+use placement::{Placement, Pull, Survivors, Victim};
 use units::{EraseBlockId, Lpn, Ppn, StreamId};
 
 use super::PageMapped;
 
-/// A valid page of a victim.
+/// A valid page of a victim, or one that is moved along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Survivor {
     /// What it holds.
@@ -33,6 +34,9 @@ pub struct Cleaning {
     offsets: Vec<u16>,
     lpns: Vec<u32>,
     to: Vec<StreamId>,
+    /// What is moved along, of erase blocks that stay: numbered after the survivors.
+    pulled: Vec<Survivor>,
+    pulls: Vec<Pull>,
     /// The next survivor whose copy has not begun.
     next: usize,
     /// Copies that have begun and not ended.
@@ -70,11 +74,17 @@ impl Cleaning {
         ftl.collect(victim, &mut self.offsets, &mut self.lpns);
         let survivors = self.lpns.len();
         self.to.resize(survivors, StreamId(0));
+        let stream = StreamId(u32::from(ftl.device.block(victim).stream));
+        let seen = Survivors { block: victim, stream, offsets: &self.offsets, lpns: &self.lpns };
         if survivors > 0 {
-            let stream = StreamId(u32::from(ftl.device.block(victim).stream));
-            let seen =
-                Survivors { block: victim, stream, offsets: &self.offsets, lpns: &self.lpns };
             ftl.placement.relocation_streams(seen, &ftl.device, &mut self.to);
+        }
+        if P::PULLS {
+            self.pulls.clear();
+            ftl.placement.pulls(seen, &ftl.device, &mut self.pulls);
+            self.pulled.clear();
+            let gained = ftl.device.geometry.pages_per_erase_block - survivors as u32;
+            ftl.find_pulled(victim, lane, gained / 2, &self.pulls, &mut self.pulled);
         }
         ftl.counters.victims_by_valid[survivors] += 1;
     }
@@ -86,7 +96,7 @@ impl Cleaning {
         &mut self,
         ftl: &PageMapped<P, V>,
     ) -> Option<(usize, Survivor)> {
-        while self.next < self.lpns.len() {
+        while self.next < self.all() {
             let survivor = self.survivor(self.next);
             if ftl.is_valid(survivor.from) {
                 return Some((self.next, survivor));
@@ -94,6 +104,13 @@ impl Cleaning {
             self.next += 1;
         }
         None
+    }
+
+    /// The survivors, and what is moved along, when the cleaning began.
+    #[inline]
+    #[must_use]
+    pub fn all(&self) -> usize {
+        self.lpns.len() + self.pulled.len()
     }
 
     /// The copies of so many survivors, from the next on, begin.
@@ -107,6 +124,9 @@ impl Cleaning {
     #[inline]
     #[must_use]
     pub fn survivor(&self, number: usize) -> Survivor {
+        if number >= self.lpns.len() {
+            return self.pulled[number - self.lpns.len()];
+        }
         Survivor {
             lpn: Lpn(self.lpns[number]),
             from: Ppn(self.first + u32::from(self.offsets[number])),
@@ -122,7 +142,9 @@ impl Cleaning {
         most: usize,
         is_good: impl Fn(usize, Survivor) -> bool,
     ) -> usize {
-        let start = usize::from(self.offsets[number]);
+        // What is moved along lies somewhere else each.
+        let Some(&start) = self.offsets.get(number) else { return 1 };
+        let start = usize::from(start);
         let follows = |count: &usize| {
             let other = number + count;
             self.offsets.get(other).is_some_and(|&offset| usize::from(offset) == start + count)
@@ -144,7 +166,11 @@ impl Cleaning {
         assert!(self.under_way > 0, "a copy is under way");
         self.under_way -= 1;
         let Survivor { lpn, from, to } = self.survivor(number);
-        ftl.is_valid(from).then(|| ftl.relocate(from, lpn, to, self.lane))
+        let is_along = number >= self.lpns.len();
+        ftl.is_valid(from).then(|| {
+            ftl.counters.pulled_pages += u64::from(is_along);
+            ftl.relocate(from, lpn, to, self.lane)
+        })
     }
 
     /// Whether all survivors have left, so that the victim can be erased.
@@ -163,7 +189,11 @@ impl Cleaning {
             ftl.place(to, self.lane, lpn);
         }
         ftl.counters.relocated_pages += self.lpns.len() as u64;
-        self.next = self.lpns.len();
+        for page in &self.pulled {
+            ftl.relocate(page.from, page.lpn, page.to, self.lane);
+        }
+        ftl.counters.pulled_pages += self.pulled.len() as u64;
+        self.next = self.all();
     }
 
     /// Ends the cleaning: the victim, which may be erased and [reclaimed](PageMapped::reclaim) now.
@@ -171,7 +201,7 @@ impl Cleaning {
     /// # Panics
     /// If no victim is cleaned, or a survivor has not left.
     pub fn end(&mut self) -> EraseBlockId {
-        assert!(self.under_way == 0 && self.next == self.lpns.len(), "all survivors have left");
+        assert!(self.under_way == 0 && self.next == self.all(), "all survivors have left");
         self.victim.take().expect("a victim is cleaned")
     }
 }

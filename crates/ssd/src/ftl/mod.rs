@@ -6,6 +6,7 @@ mod cleaning;
 mod divider;
 mod lanes;
 mod page_mapped;
+mod pulled;
 mod remains;
 mod steps;
 mod table;

@@ -27,6 +27,8 @@ pub struct FtlCounters {
     /// Relocated pages that went to another stream than the policy said, since no erase block was
     /// free for it.
     pub spilled_pages: u64,
+    /// Of the relocated pages those that cleanings took along from other streams.
+    pub pulled_pages: u64,
     /// Pages left unwritten at the ends of erase blocks that a policy closed early.
     pub unused_pages: u64,
     /// Victims that the FTL chose itself, since the policies' choices gained no space as many times
@@ -69,7 +71,7 @@ pub struct PageMapped<P, V> {
     /// Victims chosen by the policies in a row that gained nothing, by lane: what another lane
     /// gains is of no use.
     without_gain: Vec<u32>,
-    divider: Divider,
+    pub(super) divider: Divider,
     pub(super) placement: P,
     pub(super) victims: V,
     pub(super) counters: FtlCounters,
@@ -154,6 +156,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
                 erases: 0,
                 victims_by_valid: vec![0; geometry.pages_per_erase_block as usize + 1],
                 spilled_pages: 0,
+                pulled_pages: 0,
                 unused_pages: 0,
                 rescues: 0,
             },

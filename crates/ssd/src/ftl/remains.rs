@@ -192,7 +192,13 @@ mod tests {
     };
 
     fn made() -> PageMapped<NoPlacement, AnyVictim> {
-        let context = Context { geometry: GEOMETRY, seed: 1, page_weights: None };
+        let context = Context {
+            geometry: GEOMETRY,
+            seed: 1,
+            page_weights: None,
+            future: None,
+            most_streams: usize::MAX,
+        };
         let victims = build_victim(&Spec::parse("greedy").unwrap(), &context, 1).unwrap();
         PageMapped::new(GEOMETRY, "none", NoPlacement, victims).unwrap()
     }

@@ -4,15 +4,15 @@
 #![allow(clippy::unwrap_used, reason = "a helper of tests that fails the test")]
 
 use placement::{
-    BuildError, Context, PLACEMENTS, Placement, PlacementVisitor, VICTIMS, Victim, build_victim,
-    visit_placement,
+    BuildError, Context, Future, PLACEMENTS, Placement, PlacementVisitor, VICTIMS, Victim,
+    build_victim, visit_placement,
 };
 use proptest::prelude::*;
 use rand::SeedableRng as _;
 use rand_pcg::Pcg64Mcg;
 use registry::Spec;
 use ssd::ftl::{Cleaning, FtlCounters, PageMapped};
-use units::{EraseBlockId, Geometry, Lpn, Ppn, StreamId};
+use units::{EraseBlockId, Geometry, Lpn, PageOp, Ppn, StreamId, VecSource};
 
 /// Flash that holds data, and that cannot be overwritten.
 struct Flash {
@@ -111,7 +111,7 @@ impl PlacementVisitor for Check<'_> {
         assert_eq!(counters.victims_by_valid.iter().sum::<u64>(), counters.erases);
         let relocated: u64 =
             (0u64..).zip(&counters.victims_by_valid).map(|(valid, victims)| valid * victims).sum();
-        assert_eq!(relocated, counters.relocated_pages);
+        assert_eq!(relocated + counters.pulled_pages, counters.relocated_pages);
         Ok((places, counters.clone(), ftl.erase_counts().to_vec()))
     }
 }
@@ -125,7 +125,22 @@ fn check(
     operations: &[(u32, bool)],
 ) -> Result<(), BuildError> {
     let weights = || (0..geometry.logical_pages).map(|lpn| 1.0 / f64::from(1 + lpn % 97)).collect();
-    let context = Context { geometry, seed, page_weights: Some(&weights) };
+    let pages: Vec<PageOp> = operations
+        .iter()
+        .map(|&(page, is_trim)| {
+            let lpn = Lpn(page % geometry.logical_pages);
+            if is_trim { PageOp::trim(lpn) } else { PageOp::write(lpn) }
+        })
+        .collect();
+    let source = VecSource::new(geometry.logical_pages, pages.into());
+    let future = || Future::of(&mut source.clone(), 1, true);
+    let context = Context {
+        geometry,
+        seed,
+        page_weights: Some(&weights),
+        future: Some(&future),
+        most_streams: usize::MAX,
+    };
     let placement = Spec::parse(placement).unwrap();
     let left = |by_steps| {
         visit_placement(&placement, &context, Check { context, victim, operations, by_steps })?
@@ -232,10 +247,13 @@ fn unknown_names_list_the_known_ones() {
 #[test]
 fn an_oracle_without_knowledge_says_so() {
     let geometry = Geometry::with_over_provisioning(4096, 64, 6000, 0.5).unwrap();
-    let context = Context { geometry, seed: 1, page_weights: None };
+    let context = placement::Context::new(geometry, 1);
     let check = Check { context, victim: "lru", operations: &[], by_steps: true };
     let outcome = visit_placement(&Spec::parse("multi_log_optimal").unwrap(), &context, check);
     assert!(matches!(outcome, Err(BuildError::NeedsWeights(_))));
+    let check = Check { context, victim: "greedy", operations: &[], by_steps: true };
+    let outcome = visit_placement(&Spec::parse("future_knowledge").unwrap(), &context, check);
+    assert!(matches!(outcome, Err(BuildError::NeedsFuture(_))));
 }
 
 /// What a survivor's copy that is under way holds.
@@ -287,7 +305,7 @@ impl PlacementVisitor for Interleaved<'_> {
                     }
                 }
                 if cleaning.is_done(&ftl) {
-                    dead.waiting += u64::from(cleaning.survivors()) - taken;
+                    dead.waiting += cleaning.all() as u64 - taken;
                     assert_eq!(cleaning.end(), victim);
                     flash.erase(victim);
                     ftl.reclaim(victim, 0);
@@ -336,7 +354,15 @@ fn survivors_that_die_between_the_steps_are_left_behind() {
     let mut all = Dead::default();
     for placement in PLACEMENTS {
         for seed in 0..3 {
-            let context = Context { geometry, seed, page_weights: Some(&weights) };
+            // Nobody knows what the host will do between the steps.
+            let future = || Ok(Future::default());
+            let context = Context {
+                geometry,
+                seed,
+                page_weights: Some(&weights),
+                future: Some(&future),
+                most_streams: usize::MAX,
+            };
             let spec = Spec::parse(placement.info.name).unwrap();
             let check = Interleaved { context, victim: placement.victim, seed };
             match visit_placement(&spec, &context, check).unwrap() {

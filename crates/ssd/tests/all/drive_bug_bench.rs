@@ -9,13 +9,14 @@ use std::collections::BTreeMap;
 
 use crate::drive::player::{Ask, Played, play, play_and_keep};
 use crate::drive::{Endless, SplitMix, assert_within, oracle, profile, run, settings};
-use ssd::counting::{Wear, steady_state};
+use ssd::counting::Wear;
 use ssd::drive::load::Pace;
 use ssd::drive::media::{Carried, Cause, Command, FlashOp, Media, Tag};
 use ssd::drive::profile::Profile;
 use ssd::drive::run::Outcome;
 use ssd::drive::state::State;
 use ssd::drive::time::Picos;
+use ssd::steady::{Stretch, judge, steady_part};
 use units::{EraseBlockId, IoOp, IoRequest, Lpn, Ppn, VecRequests};
 
 /// Picoseconds in a microsecond.
@@ -106,11 +107,14 @@ fn a_full_drive_is_full() {
 }
 
 /// The cleaning costs of a run's windows of equal length.
-fn costs(outcome: &Outcome) -> Vec<f64> {
+fn costs(outcome: &Outcome) -> Vec<Stretch> {
     let whole = &outcome.windows[..outcome.windows.len() - 1];
     whole
         .iter()
-        .filter_map(|window| window.write_amplification().map(|amplification| amplification - 1.0))
+        .map(|window| {
+            let over = window.host_page_writes as f64;
+            Stretch { counted: over + window.relocated_pages as f64, over }
+        })
         .collect()
 }
 
@@ -129,15 +133,18 @@ fn steady_is_tested_for_and_not_assumed() {
     };
     // Just filled: cleaning costs less than it will.
     let young = of(State::Filled, pages / 2);
-    assert!(!steady_state(&young).reached, "a drive that was just filled is not steady: {young:?}");
-    let old = of(State::Aged { overwrites: 4.0 }, pages);
-    let steady = steady_state(&old);
     assert!(
-        steady.reached && steady.from_window < old.len() / 4,
+        judge(&young).unsteady.is_some(),
+        "a drive that was just filled is not steady: {young:?}"
+    );
+    let old = of(State::Aged { overwrites: 4.0 }, pages);
+    let steady = steady_part(&old);
+    assert!(
+        steady.unsteady.is_none() && steady.from < old.len() / 4,
         "{steady:?} of {} windows",
         old.len()
     );
-    let mean = |costs: &[f64]| costs.iter().sum::<f64>() / costs.len() as f64;
+    let mean = |stretches: &[Stretch]| judge(stretches).figure - 1.0;
     assert!(
         mean(&young) < 0.95 * mean(&old),
         "{} when just filled, {} when steady",

@@ -4,11 +4,16 @@
 
 use std::sync::Arc;
 
+use placement::PLACEMENTS;
+
 use crate::drive::{Endless, profile, run, settings};
+use ssd::drive::device::Drive;
 use ssd::drive::load::Pace;
-use ssd::drive::profile::{Profile, parse};
+use ssd::drive::profile::{PROFILES, Profile, parse};
 use ssd::drive::run::{RunSettings, simulate};
+use ssd::drive::schemes::Scheme;
 use ssd::drive::state::State;
+use ssd::drive::{DriveVisitor, visit_drive};
 use units::{IoOp, IoRequest, Progress, VecRequests};
 
 fn all_at_once(ops: impl Iterator<Item = IoOp>) -> VecRequests {
@@ -113,4 +118,37 @@ fn a_plane_whose_erase_blocks_have_all_retired_wears_the_drive_out() {
         let outcome = run(&worn, Endless::random(IoOp::Write, &drive, seed));
         assert!(outcome.worn_out.is_some(), "seed {seed}: {} requests", outcome.requests);
     }
+}
+
+/// A modern drive has a hundred planes and little spare space on each: policies of many streams
+/// take as many as fit, and say how many they go without.
+#[test]
+fn every_policy_fits_on_every_page_mapped_drive() {
+    struct LeftOut;
+    impl DriveVisitor for LeftOut {
+        type Output = usize;
+        fn visit<S: Scheme + 'static>(self, drive: Drive<S>) -> usize {
+            drive.scheme().streams_left_out()
+        }
+    }
+    let mut left_out = 0;
+    for builtin in PROFILES {
+        let plain = builtin.profile();
+        if !plain.ftl.scheme.starts_with("page_mapped") {
+            continue;
+        }
+        for entry in PLACEMENTS.iter().filter(|entry| entry.info.name != "future_knowledge") {
+            for over_provisioning in ["10%", "30%"] {
+                let mut profile = plain.clone();
+                profile.set("ftl.placement", entry.info.name).unwrap();
+                profile.set("ftl.victim", "").unwrap();
+                profile.set("ftl.over_provisioning", over_provisioning).unwrap();
+                let pages = profile.logical_pages() as usize;
+                let weights = || vec![1.0; pages];
+                let built = visit_drive(&profile, 1, Some(&weights), LeftOut);
+                left_out += built.unwrap_or_else(|error| panic!("{error}"));
+            }
+        }
+    }
+    assert!(left_out > 0, "no drive is too tight for a policy: this test shows nothing");
 }

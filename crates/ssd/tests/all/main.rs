@@ -13,4 +13,5 @@ mod drive_properties;
 mod drive_replicas;
 mod golden;
 mod policy_events;
+mod purposes;
 mod theory;

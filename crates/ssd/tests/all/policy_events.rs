@@ -124,7 +124,7 @@ fn geometry() -> Geometry {
 }
 
 fn own(geometry: Geometry, policy: &impl Placement, domains: usize) -> placement::AnyVictim {
-    let context = placement::Context { geometry, seed: 1, page_weights: None };
+    let context = placement::Context::new(geometry, 1);
     assert!(policy.streams() > 0);
     build_victim(&Spec::parse("own").unwrap(), &context, domains).unwrap()
 }
@@ -205,7 +205,13 @@ fn an_erase_block_that_is_closed_early_is_a_victim_like_others() {
 
 #[test]
 fn the_own_choice_is_refused_where_the_policy_has_none() {
-    let context = placement::Context { geometry: geometry(), seed: 1, page_weights: None };
+    let context = placement::Context {
+        geometry: geometry(),
+        seed: 1,
+        page_weights: None,
+        future: None,
+        most_streams: usize::MAX,
+    };
     let victims = build_victim(&Spec::parse("own").unwrap(), &context, 1).unwrap();
     let refused =
         PageMapped::new(geometry(), "none", placement::policies::none::NoPlacement, victims)
@@ -228,7 +234,7 @@ fn written_drive<P: Placement>(
     ]);
     let layout = profile.layout();
     let geometry = layout.geometry(profile.logical_pages());
-    let context = placement::Context { geometry, seed: 1, page_weights: None };
+    let context = placement::Context::new(geometry, 1);
     let planes = layout.planes() as usize;
     let victims = build_victim(&Spec::parse(victim).unwrap(), &context, planes).unwrap();
     let settings = SchemeSettings {
@@ -346,7 +352,13 @@ impl Placement for Closer {
 
 #[test]
 fn closing_whatever_is_open_does_not_stop_cleaning() {
-    let context = placement::Context { geometry: geometry(), seed: 1, page_weights: None };
+    let context = placement::Context {
+        geometry: geometry(),
+        seed: 1,
+        page_weights: None,
+        future: None,
+        most_streams: usize::MAX,
+    };
     let victims = build_victim(&Spec::parse("greedy").unwrap(), &context, 1).unwrap();
     let mut ftl = PageMapped::new(geometry(), "closer", Closer::new(false), victims).unwrap();
     let mut dice = SplitMix(7);

@@ -38,9 +38,9 @@ fn every_placement_and_victim_policy_of_the_registry_runs() {
             "log_volume(page=512,segment=4Ki,over_provisioning=150%,summary_pages=16,{policies})"
         )
     };
-    // That which knows the future is refused: the volume cannot tell it.
-    for entry in placement::PLACEMENTS.iter().filter(|entry| entry.info.name != "multi_log_optimal")
-    {
+    // Those that know frequencies or the future are refused: the volume knows neither.
+    let oracles = ["multi_log_optimal", "future_knowledge"];
+    for entry in placement::PLACEMENTS.iter().filter(|entry| !oracles.contains(&entry.info.name)) {
         campaign(&volume(&format!("placement={}", entry.info.name)), 5, 6000, 0.003, RARE);
     }
     for victim in placement::VICTIMS {
@@ -369,7 +369,7 @@ fn it_moves_as_many_pages_as_the_simulator() {
         logical_pages: pages,
         erase_blocks: segments,
     };
-    let context = placement::Context { geometry, seed: 1, page_weights: None };
+    let context = placement::Context::new(geometry, 1);
     let victims =
         placement::build_victim(&registry::Spec::parse("greedy").unwrap(), &context, 1).unwrap();
     let simulated = placement::policies::none::NoPlacement;

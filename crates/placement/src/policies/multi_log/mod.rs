@@ -17,7 +17,8 @@ pub const INFO: Info = Info {
     name: "multi_log",
     aliases: &["multilog"],
     summary: "logs by update frequency, estimated from the distance between two writes of a page; \
-              space by the derivative of the cost",
+              space by the derivative of the cost. Its model is of random updates: sequential \
+              writes are outside (MULTILOG 3.1)",
     source: "MULTILOG section 5, with the LRU-1 estimator",
     params: &[
         Param {
@@ -26,6 +27,12 @@ pub const INFO: Info = Info {
             default: "0",
             help: "least size of the last log before a new one is made, in pages; 0 means 10 MB, \
                    or 1/10000 of a smaller device, and four erase blocks at the least",
+        },
+        Param {
+            name: "least_cluster",
+            kind: ParamKind::Integer { min: 1, max: 64 },
+            default: "2",
+            help: "neighbouring survivors that are a cluster at the least",
         },
         Param {
             name: "sinking",
@@ -40,11 +47,11 @@ pub const INFO: Info = Info {
 /// The victim policy of its authors: LRU within a log.
 pub const VICTIM: &str = "lru";
 
-/// Greatest number of logs. A log costs the spare space about half an erase block for its write
+/// Greatest number of logs; MULTILOG 5.4 has none but the least size of a log. A log costs the spare space about half an erase block for its write
 /// frontier, and as much again because space is handed over in whole erase blocks. 64 are enough
 /// for frequencies that differ by 2^64.
 fn most_logs(geometry: Geometry) -> usize {
-    (geometry.spare_blocks() as usize / 16).clamp(1, 64)
+    (geometry.spare_blocks() as usize / 8).clamp(1, 64)
 }
 
 /// Logs from the hottest to the coldest, one stream each; a page sinks to the log below when it is
@@ -63,9 +70,11 @@ pub struct MultiLog {
     /// Place in the ladder of each log; one that was joined with the next has that one's place.
     place: Vec<u8>,
     most_logs: usize,
+    left_out: usize,
     min_log_pages: u32,
     frequencies: Frequencies,
     sinking: Sinking,
+    least_cluster: u16,
     random: Pcg64Mcg,
     clusters: Vec<(u16, u16)>,
 }
@@ -92,14 +101,17 @@ impl MultiLog {
             ),
             given => given as u32,
         };
-        let most_logs = most_logs(geometry);
+        let asked = most_logs(geometry);
+        let most_logs = asked.min(context.most_streams.max(1));
         Ok(Self {
             ladder: vec![0],
             place: vec![0; most_logs],
             most_logs,
+            left_out: asked - most_logs,
             min_log_pages,
             frequencies: Frequencies::new(most_logs, geometry.logical_pages),
             sinking: if args.text("sinking") == "all" { Sinking::All } else { Sinking::Excess },
+            least_cluster: args.integer("least_cluster") as u16,
             random: Pcg64Mcg::seed_from_u64(context.seed ^ 0x4d4c),
             clusters: Vec::new(),
         })
@@ -174,7 +186,10 @@ impl MultiLog {
         let mut start = 0;
         for end in 1..=offsets.len() {
             if end == offsets.len() || offsets[end] != offsets[end - 1] + 1 {
-                self.clusters.push((start as u16, end as u16));
+                let cluster = (start as u16, end as u16);
+                if cluster.1 - cluster.0 >= self.least_cluster {
+                    self.clusters.push(cluster);
+                }
                 start = end;
             }
         }
@@ -201,6 +216,10 @@ impl Placement for MultiLog {
         self.most_logs
     }
 
+    fn streams_left_out(&self) -> usize {
+        self.left_out
+    }
+
     fn relocation_targets(&self) -> usize {
         2
     }
@@ -216,7 +235,9 @@ impl Placement for MultiLog {
     }
 
     /// MULTILOG 5.2: a cluster of n neighbouring survivors is there by chance with probability
-    /// p_gc^n, and sinks with the inverse. The parameter `sinking` tells which clusters are tested:
+    /// p_gc^n, and sinks with the inverse. The text speaks of two and more, so that a survivor
+    /// without neighbours stays: it would sink with 1 - p_gc, and the "low false positive rate"
+    /// of the text would be none. The parameter `sinking` tells which clusters are tested:
     /// `all`, or the longest until no more survivors are left than p_gc expects ("cold pages
     /// increase the percentage of valid pages of a block compared to the expected p_gc fraction").
     fn relocation_streams(

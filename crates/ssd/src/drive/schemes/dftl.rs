@@ -394,6 +394,10 @@ impl<P: Placement> Scheme for DftlScheme<P> {
         self.below.is_quiet() && self.below.watch().under_way == 0
     }
 
+    fn streams_left_out(&self) -> usize {
+        self.below.streams_left_out()
+    }
+
     fn counters(&self) -> SchemeCounters {
         let mapping = self.below.watch();
         SchemeCounters {

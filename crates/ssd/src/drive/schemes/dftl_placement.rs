@@ -1,7 +1,7 @@
 //! Translation pages beside the host's pages: a stream of their own, whatever the placement policy
 //! does with the others.
 
-use placement::{Death, Device, Placement, Previous, Survivors};
+use placement::{Death, Device, Placement, Previous, Pull, Survivors};
 use units::{Lpn, StreamId};
 
 /// A placement policy, with one more stream for the logical pages from `first` on, which hold the
@@ -76,6 +76,18 @@ impl<P: Placement> Placement for WithTranslation<P> {
     const USES_PREVIOUS: bool = P::USES_PREVIOUS;
     const WATCHES_DEATHS: bool = P::WATCHES_DEATHS;
     const CLOSES_EARLY: bool = P::CLOSES_EARLY;
+    const PULLS: bool = P::PULLS;
+
+    fn streams_left_out(&self) -> usize {
+        self.policy.streams_left_out()
+    }
+
+    fn pulls(&mut self, survivors: Survivors<'_>, device: &Device, pulls: &mut Vec<Pull>) {
+        // Erase blocks of translation pages are none of the policy's.
+        if survivors.stream != self.own {
+            self.policy.pulls(survivors, device, pulls);
+        }
+    }
 
     fn streams(&self) -> usize {
         self.policy.streams() + 1

@@ -127,6 +127,8 @@ impl Bench {
             geometry: profile.layout().geometry(profile.logical_pages()),
             seed: 3,
             page_weights: Some(&weights),
+            future: None,
+            most_streams: usize::MAX,
         };
         let placement = Spec::parse(&profile.ftl.placement).unwrap();
         let scheme = visit_placement(&placement, &context, Build(profile, context)).unwrap()?;

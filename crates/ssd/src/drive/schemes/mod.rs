@@ -187,6 +187,11 @@ pub trait Scheme: Send {
     /// What was done so far.
     fn counters(&self) -> SchemeCounters;
 
+    /// Streams of the placement policy that there is no room for.
+    fn streams_left_out(&self) -> usize {
+        0
+    }
+
     /// How often each erase block was erased.
     fn erase_counts(&self) -> &[u32];
 

@@ -574,6 +574,10 @@ impl<P: Placement, W: Watch> Scheme for PageMappedScheme<P, W> {
         self.waiting_writes == 0 && self.cleaning_lanes == 0
     }
 
+    fn streams_left_out(&self) -> usize {
+        self.ftl.placement().streams_left_out()
+    }
+
     fn counters(&self) -> SchemeCounters {
         let counters = self.ftl.counters();
         SchemeCounters {

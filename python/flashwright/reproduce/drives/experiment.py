@@ -83,7 +83,16 @@ class Point:
     fitted: bool = False
     """Whether the profile was fitted to this point: then it shows nothing but that the fit worked.
     """
+    follows: str = ""
+    """Of what this one is made by construction, such as the ratio of two fitted points: then it
+    shows nothing of its own either.
+    """
     remark: str = ""
+
+    @property
+    def is_independent(self) -> bool:
+        """Whether it is a prediction: neither fitted, nor made of points that are."""
+        return not self.fitted and not self.follows
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """PARALLELISM sections 4.3 and 5 on SSD-S: parallel jobs, interference, read-ahead, layout.
 
-The profile `intel-x25e` was fitted to the points marked so, about half of them; the others are what
-the mechanisms make of it.
+The profile `intel-x25e` was fitted to the points marked so. Some of the others are made of these by
+construction, as a ratio is of two points, or as random writes cost what sequential ones do where
+pages are mapped. What is left is what the mechanisms predict.
 """
 
 from __future__ import annotations
@@ -45,6 +46,14 @@ def sequential(size: str, reads: int, number: int = 0) -> str:
 def bandwidth(*patterns: str) -> float:
     """Give the aggregate bandwidth of jobs side by side, in MB/s."""
     return megabytes_per_second(ssd_s().run(patterns, REQUESTS, WARM_UP))
+
+
+@cache
+def shares() -> tuple[float, float]:
+    """Give the bandwidths in MB/s of a random reader and a sequential writer side by side."""
+    found = ssd_s().run((random("4Ki", 1), sequential("4Ki", 0, 1)), REQUESTS, WARM_UP)
+    seconds = found["simulated_seconds"]
+    return found["read_bytes"] / seconds / 1e6, found["written_bytes"] / seconds / 1e6
 
 
 def jobs(count: int, size: str, reads: int) -> float:
@@ -102,9 +111,11 @@ def points() -> list[Point]:
         *,
         unit: str = "MB/s",
         fitted: bool = False,
+        follows: str = "",
         remark: str = "",
     ) -> Point:
-        return Point(what, f"PARALLELISM {where}", published, unit, ours, TOLERANCE, fitted, remark)
+        where = f"PARALLELISM {where}"
+        return Point(what, where, published, unit, ours, TOLERANCE, fitted, follows, remark)
 
     disagree = (
         "145 MB/s at 32 jobs means 0.9 ms a request, and 5.4 says 0.7: no drive can have both"
@@ -126,6 +137,7 @@ def points() -> list[Point]:
             7.2,
             lambda: jobs(32, "4Ki", 1) / jobs(1, "4Ki", 1),
             unit="x",
+            follows="two fitted points",
         ),
         point("returns diminish beyond, jobs", "5.1 (8-10)", 9, knee, unit="jobs"),
         point("16 KB random reads, 1 job", "5.1", 65.5, lambda: jobs(1, "16Ki", 1)),
@@ -142,13 +154,31 @@ def points() -> list[Point]:
             1.283,
             lambda: jobs(32, "4Ki", 0) / jobs(32, "4Ki", 1),
             unit="x",
+            follows="two fitted points",
         ),
         point(
-            "highest write bandwidth (256 KB, 32 jobs)", "5.1", 200, lambda: jobs(32, "256Ki", 0)
+            "highest write bandwidth (256 KB, 32 jobs)",
+            "5.1",
+            200,
+            lambda: jobs(32, "256Ki", 0),
+            fitted=True,
+            remark="`in_flight_pages` was set for it",
         ),
-        point("sequential reads alone", "table 2", 72.6, lambda: streams(1)),
+        point(
+            "sequential reads alone",
+            "table 2",
+            72.6,
+            lambda: streams(1),
+            follows="one sequential stream",
+        ),
         point("sequential writes alone", "table 2", 61.4, lambda: bandwidth(write[0]), fitted=True),
-        point("random writes alone", "table 2", 59.4, lambda: bandwidth(write[1])),
+        point(
+            "random writes alone",
+            "table 2",
+            59.4,
+            lambda: bandwidth(write[1]),
+            follows="sequential writes alone",
+        ),
         point(
             "sequential reads + sequential writes",
             "table 2",
@@ -161,13 +191,17 @@ def points() -> list[Point]:
             "table 2",
             103.5,
             lambda: bandwidth(sequential("4Ki", 1), write[1]),
+            follows="the same with sequential writes",
         ),
         point(
             "random reads + sequential writes",
             "table 2",
             32.8,
             lambda: bandwidth(random("4Ki", 1), write[0]),
+            follows="the same with random writes",
         ),
+        point("of these the reads", "table 2", 19.4, lambda: shares()[0]),
+        point("of these the writes", "table 2", 13.4, lambda: shares()[1]),
         point(
             "random reads + random writes",
             "table 2",
@@ -178,7 +212,12 @@ def points() -> list[Point]:
         point("one sequential stream of 4 KB reads", "5.3", 65, lambda: streams(1), fitted=True),
         point("two sequential streams of 4 KB reads", "5.3", 37, lambda: streams(2)),
         point(
-            "two streams over one: the dip", "5.3", 0.57, lambda: streams(2) / streams(1), unit="x"
+            "two streams over one: the dip",
+            "5.3",
+            0.57,
+            lambda: streams(2) / streams(1),
+            unit="x",
+            follows="one and two streams",
         ),
         point("32 jobs in one domain", "5.4", 3, lambda: latency_in(1, 32), unit="ms", fitted=True),
         point(
@@ -187,6 +226,7 @@ def points() -> list[Point]:
             0.7,
             lambda: latency_in(10, 32),
             unit="ms",
+            follows="4 KB random reads, 32 jobs",
             remark=disagree,
         ),
         point(
@@ -195,6 +235,7 @@ def points() -> list[Point]:
             4.2,
             lambda: latency_in(1, 32) / latency_in(10, 32),
             unit="x",
+            follows="two of these",
         ),
         point("2 readers in one domain", "4.3", 33, lambda: pair("same")),
         point("2 readers in two domains", "4.3", 40, lambda: pair("other")),

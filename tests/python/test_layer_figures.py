@@ -59,6 +59,16 @@ def test_the_trace_has_pages_of_the_papers_size() -> None:
     assert np.array_equal(small_last // 4096, last // 8192)
 
 
+def test_figures_of_staging_are_by_our_rules_and_by_the_papers() -> None:
+    numbers = [one.number for one in stable_buffer.drawings() if one.number[0] in "47"]
+    ours = [number for number in numbers if "paper rules" not in number]
+    assert len(numbers) == 2 * len(ours)
+    case = stable_buffer.case(
+        stable_buffer.by_paper_rules(stable_buffer.DEVICES[0]), "ondemand+passive"
+    )
+    assert "partitions=1024,partition_pages=1,run_pages=1" in case.stack
+
+
 @pytest.mark.parametrize("device", stable_buffer.DEVICES, ids=lambda device: device.name)
 def test_the_drives_like_focused_writes_as_the_papers_do(device: stable_buffer.Device) -> None:
     """The card that mapped whole blocks gives nothing to build a buffer on.

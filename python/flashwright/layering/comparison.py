@@ -14,6 +14,7 @@ from flashwright import _core, replays
 from flashwright._core import Cancelled, InputError
 from flashwright._text import count, size
 from flashwright.layering.checkpoints import Checkpoints
+from flashwright.layering.conditions import conditions
 from flashwright.layering.measure import DIRECT, Measured, measure, measure_on
 from flashwright.layering.verdict import verdict
 from flashwright.probing.targets import Region
@@ -202,8 +203,10 @@ class LayersComparison:
             alone = direct.get(row["drive"])
             row["verdict"] = None
             if row["error"] is None and alone is not None and row is not alone:
-                facts = next(place.facts for place in self.places if place.name == row["drive"])
-                row["verdict"] = verdict(row, alone, facts.document())
+                place = next(place for place in self.places if place.name == row["drive"])
+                state = place.target.document(place.device.info).get("state")
+                holds = conditions(row, alone, self.plan.plan.part.ops, state)
+                row["verdict"] = verdict(row, alone, place.facts.document(), holds)
 
     def _row(self, ended: Ended[Measured]) -> dict[str, Any]:
         number, text = self._jobs[ended.number]

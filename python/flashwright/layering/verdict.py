@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,13 +56,18 @@ FIGURES = (
 
 
 def verdict(
-    row: Mapping[str, Any], direct: Mapping[str, Any], facts: Mapping[str, Any]
+    row: Mapping[str, Any],
+    direct: Mapping[str, Any],
+    facts: Mapping[str, Any],
+    conditions: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Judge a stack by its row and that of the device alone, both complete.
 
+    `conditions`: what else the figures depend on.
+
     Gives `times_faster` (of `total_write_seconds`; None if nothing was written), `gain` and `lost`
-    (each figure with both values and their ratio), `reasons`, `summary` in a few words, and `line`,
-    all of it.
+    (each figure with both values and their ratio), `reasons`, `conditions`, `summary` in a few
+    words, and `line`, all of it.
     """
     row, direct = _with_responses(row), _with_responses(direct)
     gain: list[dict[str, Any]] = []
@@ -85,6 +90,7 @@ def verdict(
     reasons = _reasons(row, direct, facts, times_faster)
     summary = _summary(times_faster, mine, theirs)
     because = f": {'; '.join(reasons)}" if reasons else ""
+    depends = f" Depends on: {'; '.join(conditions)}." if conditions else ""
     return {
         "against": "direct",
         "times_faster": times_faster,
@@ -93,7 +99,8 @@ def verdict(
         "lost": lost,
         "reasons": reasons,
         "summary": summary,
-        "line": f"{summary}{because}.{_tails(row, direct)}",
+        "conditions": list(conditions),
+        "line": f"{summary}{because}.{_tails(row, direct)}{depends}",
     }
 
 

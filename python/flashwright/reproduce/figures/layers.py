@@ -22,7 +22,10 @@ PAPERS = (
         lambda: [stable_buffer.RUNS],
         "The published number of a method is its throughput or mean response over that of direct "
         "writes (4.2.1). Pages and slots are the paper's: page n of the trace, of 8 KiB, is taken "
-        "for page n of 4 KiB, and the focused area is as large as the buffer. What is known of "
+        "for page n of 4 KiB, and the focused area is as large as the buffer. Each figure is drawn "
+        "twice: by our rules of patterns, which leave single pages out and let four partitions "
+        "take turns, and by the paper's (`paper rules`: "
+        "`partitions=1024,partition_pages=1,run_pages=1`). What is known of "
         "stick and card is that focused writes are efficient on them, and figure 5: the profiles "
         "have these, by four logs of 2 MiB and by one of 4 MiB. What differs, and why. How much is "
         "gained on stick and card: an instance brings as many pages to one or two superblocks as "

@@ -38,8 +38,9 @@ test-rust: $(STAMPS)/tools packages
 test-python: build packages
 	$(BIN)/pytest --numprocesses=$(WORKERS)
 
-wheel: build ## Build the wheel into dist/, with the recorded traces in it
-	@$(BIN)/maturin build --release --quiet --out dist
+wheel: build ## Build the wheel into dist/, with the recorded traces in it, and its revision
+	@FLASHWRIGHT_REVISION="$$(git describe --always --dirty --abbrev=12 2>/dev/null || true)" \
+	    $(BIN)/maturin build --release --quiet --out dist
 
 bench: build ## Measure speed: simulator, trace readers, models
 	cargo bench $(RUST_TESTS)
@@ -73,7 +74,7 @@ check: build ## Format, clippy, ruff, mypy and the stubs of the core, warnings d
 	$(BIN)/stubtest flashwright._core --ignore-disjoint-bases --concise --allowlist <(echo flashwright._core.__all__)
 	@echo "make check: clean"
 
-readme: build ## Bring the tables of README.md up to date
+readme: build ## Bring the generated tables of docs up to date
 	$(BIN)/python scripts/setup/readme.py
 
 format: $(STAMPS)/python ## Format all code

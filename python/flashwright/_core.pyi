@@ -12,6 +12,7 @@ _Floats: TypeAlias = npt.NDArray[np.floating[Any]] | Sequence[float]
 _Path: TypeAlias = str | PathLike[str]
 
 __version__: str
+__revision__: str | None
 
 class FlashwrightError(Exception):
     """Anything that Flashwright reports as wrong."""

@@ -400,30 +400,30 @@ def writes_per_day_of(device: Device, requests: Requests, asked: float | str | N
 
 def caveats(result: Mapping[str, Any]) -> list[str]:
     """Say what a reader must know before trusting the figures of a run."""
-    told = []
+    said = []
     state = result["state"]["kind"]
     if result.get("worn_out"):
-        told.append(f"The drive wore out, which ended the run: {result['worn_out']}.")
+        said.append(f"The drive wore out, which ended the run: {result['worn_out']}.")
     if state == "fresh":
-        told.append(
+        said.append(
             "The drive was fresh at the start: reads of pages that were never written need no "
             "flash, and nothing is cleaned until the spare space is used up. --state aged shows "
             "the drive after long use."
         )
     elif result["host_page_writes"] and not result["erases"]:
         longer = "A longer run shows" if state == "aged" else "A longer run, or --state aged, shows"
-        told.append(
+        said.append(
             f"No erase block was cleaned: what was written fits into the spare space. {longer} the "
             "drive after long use."
         )
     if result.get("streams_left_out"):
-        told.append(
+        said.append(
             f"The placement policy has {result['streams_left_out']} streams fewer than it would: "
             "each needs an open erase block on every plane, and the spare space does not hold more."
         )
-    told += [line for line in (_imbalance(result), _lateness(result)) if line is not None]
-    told += _unsteadiness(result)
-    return told
+    said += [line for line in (_imbalance(result), _lateness(result)) if line is not None]
+    said += _unsteadiness(result)
+    return said
 
 
 def _unsteadiness(result: Mapping[str, Any]) -> list[str]:

@@ -69,8 +69,8 @@ class Pace:
         """Tell the pace for a result."""
         if self.kind == "open_loop":
             return {"kind": self.kind, "factor": self.factor}
-        told: dict[str, Any] = {"kind": self.kind, "depth": self.depth, "waiting": self.waiting}
-        return {**told, "factor": self.factor} if self.waiting else told
+        said: dict[str, Any] = {"kind": self.kind, "depth": self.depth, "waiting": self.waiting}
+        return {**said, "factor": self.factor} if self.waiting else said
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def changes(trace: ReplayTrace) -> bool:
 
 
 def _changed(totals: Mapping[str, int]) -> str:
-    told = [
+    said = [
         f"{size(totals[size_key])} are {done} by {count(totals[op])} "
         f"{op}{'' if totals[op] == 1 else 's'}"
         for op, done, size_key in (
@@ -160,7 +160,7 @@ def _changed(totals: Mapping[str, int]) -> str:
         )
         if totals[op]
     ]
-    return " and ".join(told)
+    return " and ".join(said)
 
 
 def target_for(target: Target, trace: ReplayTrace, plan: ReplayPlan) -> Target:
@@ -218,9 +218,9 @@ def warning(
 ) -> str:
     """Say before a replay what it writes, and what that costs the drive."""
     totals, end = trace.totals, region.offset + (region.length or 0)
-    told = f"{target.given}: {_changed(totals)}"
+    said = f"{target.given}: {_changed(totals)}"
     return (
-        f"{told}, with random data, within bytes {region.offset} to {end} "
+        f"{said}, with random data, within bytes {region.offset} to {end} "
         f"({size(end - region.offset)}): "
         f"{safety.share_of_life(totals['written_bytes'], info, endurance_tbw)}."
     )

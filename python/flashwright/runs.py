@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from flashwright._core import InputError, __version__
+from flashwright._core import InputError, __revision__, __version__
 
 Columns = Mapping[str, Any]
 """A table as columns of equal length: lists or numpy arrays."""
@@ -215,12 +215,12 @@ def peak_rss_bytes() -> int:
 def git_revision() -> str | None:
     """Give the revision of the source tree that this package runs from, `-dirty` if changed.
 
-    None outside of one.
+    Outside of one that which the wheel was built from, if it is known.
     """
     root = Path(__file__).resolve().parents[2]
     # A virtual environment may lie in somebody else's repository: only our own tree counts.
     if not (root / "crates" / "bindings" / "Cargo.toml").is_file():
-        return None
+        return __revision__ or None
     try:
         done = subprocess.run(
             [

@@ -1,4 +1,4 @@
-"""Writes the tables of README.md and the docs that come from the registry.
+"""Writes the tables of the docs that come from the registry.
 
 A test fails when they are out of date.
 """
@@ -20,7 +20,8 @@ def main() -> None:
     tables = {
         f"list {kind}": markdown_table(kind, entries) for kind, entries in everything().items()
     }
-    replace(ROOT / "README.md", tables)
+    for page in (ROOT / "docs" / "reference").glob("*.md"):
+        replace(page, tables)
     replace(ROOT / "docs" / "path.md", tables)
     replace(ROOT / "docs" / "probing.md", {"experiments": experiments_in_full()})
     replace(ROOT / "docs" / "layers.md", {"layers": layers_in_full()})

@@ -30,6 +30,7 @@ TRACED = (
     "test_cli_record",
     "test_cli_replay",
     "test_cli_run",
+    "test_readme",
     "test_recording",
     "test_wheel",
 )

@@ -49,13 +49,13 @@ class Kill:
 
 def settings() -> dict[str, str]:
     """Give what the kernel's tracing is set to, and which devices are traced."""
-    told = {name: (TRACEFS / name).read_text().strip() for name in SETTINGS}
+    said = {name: (TRACEFS / name).read_text().strip() for name in SETTINGS}
     traced = [
         str(path)
         for path in Path("/sys/block").glob("*/trace/enable")
         if path.read_text().strip() != "0"
     ]
-    return {**told, "traced": " ".join(traced)}
+    return {**said, "traced": " ".join(traced)}
 
 
 def settings_at_rest() -> dict[str, str]:
@@ -192,9 +192,9 @@ def main() -> int:
     for number, one in enumerate(plan(args.kills, args.seed), 1):
         with tempfile.TemporaryDirectory(prefix="flashwright-kill-", dir="/var/tmp") as folder:
             Path(folder).chmod(0o755)
-            told = kill(one, Path(folder))
-        found[told] += 1
-        print(f"{number}: {one}: {told}", flush=True)  # noqa: T201
+            said = kill(one, Path(folder))
+        found[said] += 1
+        print(f"{number}: {one}: {said}", flush=True)  # noqa: T201
     print(f"{args.kills} kills: {dict(found)}; nothing was left behind")  # noqa: T201
     return 0
 

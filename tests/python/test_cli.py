@@ -60,14 +60,14 @@ WRONG_USE = [
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"), WRONG_USE, ids=[" ".join(arguments) for arguments, _ in WRONG_USE]
+    ("arguments", "said"), WRONG_USE, ids=[" ".join(arguments) for arguments, _ in WRONG_USE]
 )
-def test_wrong_use_is_one_line_and_exit_2(cli: Cli, arguments: list[str], told: str) -> None:
+def test_wrong_use_is_one_line_and_exit_2(cli: Cli, arguments: list[str], said: str) -> None:
     done = cli(*arguments, code=2)
     assert done.stdout == ""
     assert done.stderr.startswith("flashwright: error: ")
     assert done.stderr.count("\n") == 1
-    assert told in done.stderr
+    assert said in done.stderr
 
 
 def test_malformed_line_names_file_line_and_reason(cli: Cli, tmp_path: Path) -> None:
@@ -305,12 +305,12 @@ def test_victims_are_paired_with_each_placement(cli_json: Callable[..., Any]) ->
 
 
 def test_trace_stats_are_told_in_words_with_units(cli: Cli) -> None:
-    told = cli("trace", "stats", SMALL).stdout
-    assert "footprint of writes" in told
-    assert "64 MiB" in told
-    assert "_" not in told.split("Report:")[0]
+    said = cli("trace", "stats", SMALL).stdout
+    assert "footprint of writes" in said
+    assert "64 MiB" in said
+    assert "_" not in said.split("Report:")[0]
     # It has no times: its windows are of requests, and not of nanoseconds.
-    assert re.search(r"window of the plots over time +[0-9\u202f]+ requests", told)
+    assert re.search(r"window of the plots over time +[0-9\u202f]+ requests", said)
 
 
 def test_model_figures_are_named_without_markup(cli: Cli) -> None:
@@ -343,6 +343,11 @@ def test_json_to_a_file_keeps_the_text_for_people(cli: Cli, tmp_path: Path) -> N
     )
 
 
+def test_version_names_the_revision(cli: Cli) -> None:
+    said = cli("--version").stdout
+    assert re.fullmatch(r"flashwright \d+\.\d+\.\d+, revision [0-9a-f]{40}(-dirty)?\n", said)
+
+
 def test_output_into_a_closed_pipe_is_quiet(cli: Cli, tmp_path: Path) -> None:
     line = f"{sys.executable} -m flashwright list | head -n 1"
     done = subprocess.run(
@@ -351,11 +356,11 @@ def test_output_into_a_closed_pipe_is_quiet(cli: Cli, tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
-def test_readme_lists_what_the_registry_has(cli: Cli) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_reference_lists_what_the_registry_has(cli: Cli) -> None:
+    page = (ROOT / "docs/reference/policies.md").read_text(encoding="utf-8")
     for kind in ("placement", "victim"):
         begin, end = f"<!-- list {kind} -->\n", f"\n<!-- end of list {kind} -->"
-        shown = readme.partition(begin)[2].partition(end)[0]
+        shown = page.partition(begin)[2].partition(end)[0]
         assert shown.strip() == cli("list", kind, "--markdown").stdout.strip(), (
-            "README.md is out of date: run `make readme`"
+            "policies.md is out of date: run `make readme`"
         )

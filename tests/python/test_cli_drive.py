@@ -111,14 +111,14 @@ WRONG_USE = [
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"), WRONG_USE, ids=[" ".join(arguments) for arguments, _ in WRONG_USE]
+    ("arguments", "said"), WRONG_USE, ids=[" ".join(arguments) for arguments, _ in WRONG_USE]
 )
-def test_wrong_use_is_one_line_and_exit_2(cli: Cli, arguments: list[str], told: str) -> None:
+def test_wrong_use_is_one_line_and_exit_2(cli: Cli, arguments: list[str], said: str) -> None:
     done = cli(*arguments, code=2)
     assert done.stdout == ""
     assert done.stderr.startswith("flashwright: error: ")
     assert done.stderr.count("\n") == 1
-    assert told in done.stderr
+    assert said in done.stderr
 
 
 def test_simulate_json_is_pure_and_has_the_stable_keys(cli: Cli, tmp_path: Path) -> None:
@@ -240,8 +240,8 @@ def test_a_trace_is_played_at_its_own_pace(
     result = cli_json("simulate", "slow.iolog", *A16, "--open-loop")
     assert result["requests"] == 200
     assert result["pace"] == {"kind": "open_loop"}
-    [told] = result["provenance"]["inputs"]
-    assert told["sha256"]
+    [said] = result["provenance"]["inputs"]
+    assert said["sha256"]
     recorded = cli_json("trace", "stats", "slow.iolog")["duration_ns"] / 1e9
     assert result["simulated_seconds"] == pytest.approx(recorded, rel=0.02)
 
@@ -312,11 +312,11 @@ def test_device_writes_a_profile_of_ones_own(
     result = cli_json("simulate", READS, "--device", "my.toml")
     assert result["device"]["name"] == "mine"
     assert "media.erase_blocks_per_plane" in result["device"]["fitted"]
-    told = cli_json("device", "my.toml")
-    assert told["capacity_bytes"] == result["device"]["capacity_bytes"]
+    said = cli_json("device", "my.toml")
+    assert said["capacity_bytes"] == result["device"]["capacity_bytes"]
     assert (
-        told["limits"]["link_bytes_per_second"]
-        == told["keys"]["interface"]["link_mb_per_second"] * 1e6
+        said["limits"]["link_bytes_per_second"]
+        == said["keys"]["interface"]["link_mb_per_second"] * 1e6
     )
 
 
@@ -340,13 +340,13 @@ def test_list_has_schemes_and_patterns_with_parameters(
     assert "reads=" in cli("list", "pattern").stdout
 
 
-def test_readme_lists_profiles_and_schemes(cli: Cli) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_reference_lists_profiles_and_schemes(cli: Cli) -> None:
+    page = (ROOT / "docs/reference/drives.md").read_text(encoding="utf-8")
     for kind in ("profile", "scheme"):
         begin, end = f"<!-- list {kind} -->\n", f"\n<!-- end of list {kind} -->"
-        shown = readme.partition(begin)[2].partition(end)[0]
+        shown = page.partition(begin)[2].partition(end)[0]
         assert shown.strip() == cli("list", kind, "--markdown").stdout.strip(), (
-            "README.md is out of date: run `make readme`"
+            "drives.md is out of date: run `make readme`"
         )
 
 

@@ -77,7 +77,7 @@ def test_the_report_has_a_table_of_flows(cli: Cli, tmp_path: Path, browser: Brow
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "said"),
     [
         (["--beside", "io:nope"], "nope"),
         (["--beside", "no.trace"], "no such file"),
@@ -93,9 +93,9 @@ def test_the_report_has_a_table_of_flows(cli: Cli, tmp_path: Path, browser: Brow
         (["--beside", f"{READS};priority=256"], "256 is not in the range"),
     ],
 )
-def test_wrong_flows_are_one_line(cli: Cli, arguments: list[str], told: str) -> None:
+def test_wrong_flows_are_one_line(cli: Cli, arguments: list[str], said: str) -> None:
     done = cli("simulate", READS, *DRIVE, *arguments, code=2)
-    assert told in done.stderr
+    assert said in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -106,9 +106,9 @@ WRONG_USE = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "told"), WRONG_USE)
+@pytest.mark.parametrize(("arguments", "said"), WRONG_USE)
 def test_wrong_use_is_one_line_and_nothing_is_left_behind(
-    cli: Cli, trace: Path, tmp_path: Path, arguments: list[str], told: str
+    cli: Cli, trace: Path, tmp_path: Path, arguments: list[str], said: str
 ) -> None:
     (tmp_path / "file").write_bytes(bytes(16 * MIB))
     (tmp_path / "data").write_bytes(b"somebody's data " * MIB)
@@ -118,7 +118,7 @@ def test_wrong_use_is_one_line_and_nothing_is_left_behind(
     )
     before = sorted(path.name for path in tmp_path.iterdir())
     done = cli("layers", *arguments, code=2)
-    assert told in done.stderr
+    assert said in done.stderr
     assert done.stderr.count("\n") == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
@@ -157,8 +157,8 @@ def test_the_run_folder_holds_what_was_measured(
         True,
         ["direct", STACK],
     )
-    told = {"number": 5, "told_as": "flush", "origin": "assumed every 0.01 s", "beginnings": 0}
-    assert result["checkpoints"] == told
+    said = {"number": 5, "told_as": "flush", "origin": "assumed every 0.01 s", "beginnings": 0}
+    assert result["checkpoints"] == said
     direct, layered = result["results"]
     assert direct["verdict"] is None
     assert direct["flushes_below"] == 6 + 5
@@ -167,11 +167,11 @@ def test_the_run_folder_holds_what_was_measured(
         direct["total_write_seconds"] / layered["total_write_seconds"]
     )
     assert layered["verdict"]["line"] in done.stdout
-    (told,) = result["devices"]
-    assert told["facts"]["values"]["times"]["sequential_ns"] > 0
+    (said,) = result["devices"]
+    assert said["facts"]["values"]["times"]["sequential_ns"] > 0
     assert (
-        "measured on a second simulated drive" in told["facts"]["origin"]
-        or "measured before" in told["facts"]["origin"]
+        "measured on a second simulated drive" in said["facts"]["origin"]
+        or "measured before" in said["facts"]["origin"]
     )
     stacks = pl.read_parquet(tmp_path / "run" / "stacks.parquet")
     assert stacks["stack"].to_list() == ["direct", STACK]
@@ -319,12 +319,12 @@ def test_what_layers_know_is_measured_once(cli: Cli, trace: Path, tmp_path: Path
     own = ["--set", "media.read_us=31"]
     command = ["layers", trace, *DRIVE, *own, "--stack", STACK, "--json", "-"]
     first, again = (json.loads(cli(*command).stdout) for _ in range(2))
-    told = [result["devices"][0]["facts"] for result in (first, again)]
-    assert "measured on a second simulated drive" in told[0]["origin"]
-    assert "measured before" in told[1]["origin"]
-    assert told[0]["values"] == told[1]["values"]
-    assert {"times", "sequential_write", "random_write", "write_bytes"} <= told[0]["values"].keys()
-    assert told[0]["random_over_sequential"] > 10
+    said = [result["devices"][0]["facts"] for result in (first, again)]
+    assert "measured on a second simulated drive" in said[0]["origin"]
+    assert "measured before" in said[1]["origin"]
+    assert said[0]["values"] == said[1]["values"]
+    assert {"times", "sequential_write", "random_write", "write_bytes"} <= said[0]["values"].keys()
+    assert said[0]["random_over_sequential"] > 10
     nothing = json.loads(cli(*command, "--facts", "none").stdout)["devices"][0]["facts"]
     assert nothing["values"] == {}
 
@@ -335,12 +335,12 @@ def test_what_layers_know_is_from_a_probe(
     only = [part for spec in facts.EXPERIMENTS for part in ("--only", spec)]
     cli("probe", PROFILE, "--set", *SMALL, *only, "--minutes", "2", "--out", "probed")
     result = cli_json("layers", trace, *DRIVE, "--stack", STACK, "--facts", "probed")
-    told = result["devices"][0]["facts"]
-    assert told["origin"] == f"`flashwright probe` of {PROFILE}, probed"
-    assert {"times", "sequential_write", "random_write", "write_bytes"} <= told["values"].keys()
+    said = result["devices"][0]["facts"]
+    assert said["origin"] == f"`flashwright probe` of {PROFILE}, probed"
+    assert {"times", "sequential_write", "random_write", "write_bytes"} <= said["values"].keys()
     (line,) = (line for line in layer_words.remarks(result) if line.startswith("What layers know"))
-    assert told["remarks"]
-    assert all(remark.partition(" (")[0] in line for remark in told["remarks"])
+    assert said["remarks"]
+    assert all(remark.partition(" (")[0] in line for remark in said["remarks"])
 
 
 def value(
@@ -629,7 +629,7 @@ def test_drives_and_stacks_are_compared(cli: Cli, trace: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "said"),
     [
         (["--stack", STACK], "give --device PROFILE too"),
         (["other.parquet", *DRIVE, "--stack", STACK], "give one SOURCE"),
@@ -638,10 +638,10 @@ def test_drives_and_stacks_are_compared(cli: Cli, trace: Path, tmp_path: Path) -
     ],
 )
 def test_what_compare_does_not_take_with_stacks(
-    cli: Cli, trace: Path, arguments: list[str], told: str
+    cli: Cli, trace: Path, arguments: list[str], said: str
 ) -> None:
     done = cli("compare", trace, *arguments, code=2)
-    assert told in done.stderr
+    assert said in done.stderr
     assert done.stderr.count("\n") == 1
 
 
@@ -652,13 +652,11 @@ def test_layers_are_listed(cli: Cli, cli_json: Callable[..., Any]) -> None:
     assert all(name in shown for name in LAYERS)
 
 
-def test_readme_and_docs_list_every_layer(cli: Cli) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    shown = readme.partition("<!-- list layer -->\n")[2].partition("\n<!-- end of list layer -->")[
-        0
-    ]
+def test_docs_list_every_layer(cli: Cli) -> None:
+    page = (ROOT / "docs/reference/layers.md").read_text(encoding="utf-8")
+    shown = page.partition("<!-- list layer -->\n")[2].partition("\n<!-- end of list layer -->")[0]
     assert shown == cli("list", "layer", "--markdown").stdout.rstrip("\n"), (
-        "README.md is out of date: run `make readme`"
+        "layers.md is out of date: run `make readme`"
     )
     docs = (ROOT / "docs" / "layers.md").read_text(encoding="utf-8")
     shown = docs.partition("<!-- layers -->\n")[2].partition("\n<!-- end of layers -->")[0]

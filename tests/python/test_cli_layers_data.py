@@ -69,8 +69,8 @@ def test_every_layer_keeps_what_it_acknowledged(
         if ending == "drained":
             assert row["kept"]["newest"] == written(trace)
     if kind == "drive":
-        told = cli("layers", trace, *on, *STACKS, "--data", ending).stdout
-        assert told.count("hold what they have to") == 1 + len(LAYERS)
+        said = cli("layers", trace, *on, *STACKS, "--data", ending).stdout
+        assert said.count("hold what they have to") == 1 + len(LAYERS)
 
 
 def test_what_a_killed_process_may_lose_is_counted(

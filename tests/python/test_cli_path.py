@@ -356,7 +356,7 @@ def test_kill_9_leaves_the_runs_before_and_nothing_else(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "said"),
     [
         (["path", "files"], "unknown study `files`; known are: file_systems"),
         (["path", "file_systems", "tpcc", "--file-systems", "ext5"], "unknown file system `ext5`"),
@@ -389,10 +389,10 @@ def test_kill_9_leaves_the_runs_before_and_nothing_else(tmp_path: Path) -> None:
 )
 @pytest.mark.usefixtures("_recordable")
 def test_wrong_use_is_told_in_one_line(
-    arguments: list[str], told: str, cli: Cli, tmp_path: Path
+    arguments: list[str], said: str, cli: Cli, tmp_path: Path
 ) -> None:
     done = cli(*arguments, code=2)
-    assert told in done.stderr
+    assert said in done.stderr
     assert done.stderr.count("\n") == 1
     assert left_behind(tmp_path) == []
 
@@ -400,10 +400,10 @@ def test_wrong_use_is_told_in_one_line(
 def test_recordings_of_an_earlier_study_are_not_mixed_with_others(cli: Cli, tmp_path: Path) -> None:
     kept = tmp_path / "out" / "recordings" / "001-ext4"
     kept.mkdir(parents=True)
-    told = cli(
+    said = cli(
         "path", "file_systems", "--file-systems", "ext4", "--keep", "--out", "out", code=2
     ).stderr
-    assert "recordings of an earlier study" in told
+    assert "recordings of an earlier study" in said
     assert kept.exists()
 
 

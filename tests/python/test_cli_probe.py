@@ -86,12 +86,12 @@ WRONG_USE = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "told"), WRONG_USE)
+@pytest.mark.parametrize(("arguments", "said"), WRONG_USE)
 def test_wrong_use_is_one_line_and_nothing_is_left_behind(
-    cli: Cli, tmp_path: Path, arguments: list[str], told: str
+    cli: Cli, tmp_path: Path, arguments: list[str], said: str
 ) -> None:
     done = cli("probe", *arguments, code=2)
-    assert told in done.stderr
+    assert said in done.stderr
     assert done.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
@@ -157,9 +157,9 @@ def test_a_profile_is_fitted_and_taken_as_a_drive(cli: Cli, tmp_path: Path) -> N
     ]
     done = cli(*matrix)
     assert "Profile: profile.toml in the run folder" in done.stdout
-    told = json.loads((tmp_path / "run" / "result.json").read_text())["profile"]
-    assert len(told["cells"]) > 20
-    assert all(cell["ratio"] > 0 for cell in told["cells"])
+    said = json.loads((tmp_path / "run" / "result.json").read_text())["profile"]
+    assert len(said["cells"]) > 20
+    assert all(cell["ratio"] > 0 for cell in said["cells"])
     toml = (tmp_path / "run" / "profile.toml").read_text()
     # The same findings have the same profile, and it is not fitted again.
     again = cli(*matrix)
@@ -168,8 +168,8 @@ def test_a_profile_is_fitted_and_taken_as_a_drive(cli: Cli, tmp_path: Path) -> N
     cli("device", "run/profile.toml")
     cli("probe", "run/profile.toml", *DEPTH, "--out", "other")
     cli("probe", *DRIVE, *DEPTH, "--out", "none")
-    told = json.loads((tmp_path / "none" / "result.json").read_text())["profile"]
-    assert "it is fitted to what the experiment `matrix` finds" in told["why_not"]
+    said = json.loads((tmp_path / "none" / "result.json").read_text())["profile"]
+    assert "it is fitted to what the experiment `matrix` finds" in said["why_not"]
     assert not (tmp_path / "none" / "profile.toml").exists()
 
 
@@ -268,7 +268,7 @@ def test_a_probe_goes_on_where_it_stopped(cli: Cli, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "said"),
     [
         (["--seed", "2"], "a probe with another seed: 1 there, 2 asked for"),
         (["--region", "16Mi"], "another region: length_bytes"),
@@ -276,10 +276,10 @@ def test_a_probe_goes_on_where_it_stopped(cli: Cli, tmp_path: Path) -> None:
         (["--set", "interface.queue_depth=8"], "another device: profile_hash"),
     ],
 )
-def test_a_folder_of_another_probe_is_refused(cli: Cli, arguments: list[str], told: str) -> None:
+def test_a_folder_of_another_probe_is_refused(cli: Cli, arguments: list[str], said: str) -> None:
     cli("probe", *DRIVE, *DEPTH, "--out", "run")
     done = cli("probe", *DRIVE, *DEPTH, "--out", "run", *arguments, code=2)
-    assert told in done.stderr
+    assert said in done.stderr
     assert "choose another --out" in done.stderr
 
 
@@ -393,11 +393,11 @@ def test_data_is_in_the_way_only_in_the_region(cli: Cli, tmp_path: Path) -> None
         "-",
     ]
     refused = cli("probe", *write, code=2)
-    told = (
+    said = (
         f"it holds data that this program did not write, at byte {3 * MIB + 512}; add "
         "--destroy-data data.bin to destroy"
     )
-    assert told in refused.stderr
+    assert said in refused.stderr
     assert "Traceback" not in refused.stderr
     cli("probe", *write, "--region", "2Mi")
     assert path.read_bytes()[3 * MIB + 700 :].startswith(b"to whom it may concern")
@@ -526,9 +526,9 @@ def test_the_list_has_every_experiment(cli: Cli) -> None:
     assert listed == cli("list", "experiment").stdout
 
 
-def test_readme_and_docs_list_every_experiment(cli: Cli) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    shown = readme.partition("<!-- list experiment -->\n")[2].partition(
+def test_docs_list_every_experiment(cli: Cli) -> None:
+    page = (ROOT / "docs/reference/experiments.md").read_text(encoding="utf-8")
+    shown = page.partition("<!-- list experiment -->\n")[2].partition(
         "\n<!-- end of list experiment -->"
     )[0]
     assert shown == cli("list", "experiment", "--markdown").stdout.rstrip("\n"), (

@@ -137,10 +137,10 @@ def test_a_recording_is_not_replaced(volume: Volume, cli: Cli, tmp_path: Path) -
     cli(*record, "--", *dd(volume.mount_point / "file"))
     before = (tmp_path / "rec" / "requests.parquet").read_bytes()
     assert "holds a recording" in cli(*record, "--seconds", "0.2", code=2).stderr
-    told = cli(
+    said = cli(
         "run", "tpcc(items=300,customers=30)", "--duration", "0.2", "--record", "rec", code=2
     ).stderr
-    assert "holds a recording" in told
+    assert "holds a recording" in said
     assert (tmp_path / "rec" / "requests.parquet").read_bytes() == before
     # One that came to nothing is in nobody's way.
     volume.unmount()
@@ -234,7 +234,7 @@ def _check_waterfall(cli: Cli, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "said"),
     [
         (["record"], "what is to be recorded"),
         (["record", "/nowhere"], "/nowhere: No such file"),
@@ -248,17 +248,17 @@ def _check_waterfall(cli: Cli, tmp_path: Path) -> None:
         (["run", "tpcc", "--on", "/etc/passwd"], "neither a folder nor a block device"),
     ],
 )
-def test_wrong_use_is_told_in_one_line(arguments: list[str], told: str, cli: Cli) -> None:
+def test_wrong_use_is_told_in_one_line(arguments: list[str], said: str, cli: Cli) -> None:
     done = cli(*arguments, code=2)
-    assert told in done.stderr
+    assert said in done.stderr
     assert done.stderr.count("\n") == 1
 
 
 def test_a_device_is_overwritten_only_if_told(volume: Volume, cli: Cli) -> None:
     node = str(volume.device.path)
     assert "say so with --destroy-data" in cli("run", "tpcc", "--on", node, code=2).stderr
-    told = cli("run", "tpcc", "--on", node, "--destroy-data", node, code=2).stderr
-    assert "mounted" in told or "in use" in told
+    said = cli("run", "tpcc", "--on", node, "--destroy-data", node, code=2).stderr
+    assert "mounted" in said or "in use" in said
     volume.unmount()
     done = cli(
         "run",
@@ -300,8 +300,8 @@ def test_kill_9_leaves_nothing_but_the_trace(one: Kill, tmp_path: Path) -> None:
         find_server()
     with Supervisor() as supervisor:
         work = supervisor.folder(Path("/var/tmp"), "flashwright-test-", mode=0o755)  # noqa: S108
-        told = kill(one, work)
-    assert told == ("read" if one.is_recording and one.victim != "database" else told)
+        said = kill(one, work)
+    assert said == ("read" if one.is_recording and one.victim != "database" else said)
 
 
 def test_what_the_kernel_had_no_room_for_is_counted_and_the_rest_is_read(

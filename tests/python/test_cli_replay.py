@@ -99,9 +99,9 @@ WRONG_USE = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "told"), WRONG_USE)
+@pytest.mark.parametrize(("arguments", "said"), WRONG_USE)
 def test_wrong_use_is_one_line_and_nothing_is_left_behind(
-    cli: Cli, trace: Path, tmp_path: Path, arguments: list[str], told: str
+    cli: Cli, trace: Path, tmp_path: Path, arguments: list[str], said: str
 ) -> None:
     (tmp_path / "file").write_bytes(bytes(8 * MIB))
     (tmp_path / "data").write_bytes(b"somebody's data " * (MIB // 2))
@@ -111,7 +111,7 @@ def test_wrong_use_is_one_line_and_nothing_is_left_behind(
     )
     before = sorted(path.name for path in tmp_path.iterdir())
     done = cli("replay", *arguments, code=2)
-    assert told in done.stderr
+    assert said in done.stderr
     assert done.stderr.count("\n") == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
@@ -194,10 +194,10 @@ def test_what_is_changed_or_left_out_is_told(cli: Cli, tmp_path: Path) -> None:
     drive = ["--device", "memory(bytes=64Mi,sector=4096)", "--one-by-one"]
     for remap in ("fold", "scale", "dense"):
         done = cli("replay", trace, *drive, "--remap", remap, "--out", remap)
-        told = json.loads((tmp_path / remap / "result.json").read_text())["fitted"]
-        assert (told["widened"], told["trims_too_short"]) == (1, 1), remap
+        said = json.loads((tmp_path / remap / "result.json").read_text())["fitted"]
+        assert (said["widened"], said["trims_too_short"]) == (1, 1), remap
         assert "were not of whole sectors" in done.stdout
-        assert told["moved"] == {"fold": 1, "scale": 3, "dense": 0}[remap]
+        assert said["moved"] == {"fold": 1, "scale": 3, "dense": 0}[remap]
 
 
 def test_a_file_gets_what_the_trace_says_and_nothing_else(cli: Cli, tmp_path: Path) -> None:
@@ -225,10 +225,10 @@ def test_a_file_gets_what_the_trace_says_and_nothing_else(cli: Cli, tmp_path: Pa
     assert written == [5 * MIB, 5 * MIB + 4096]
     done = cli("replay", trace, "--device", file, "--write", "--dry-run")
     assert "not played, as asked" in done.stdout
-    told = json.loads(
+    said = json.loads(
         cli("replay", trace, "--device", file, "--write", "--dry-run", "--json", "-").stdout
     )
-    assert told["trace"]["totals"]["written_bytes"] == 8192
+    assert said["trace"]["totals"]["written_bytes"] == 8192
     assert file.read_bytes() == after
 
 
@@ -333,15 +333,15 @@ def test_the_device_gets_exactly_what_was_recorded(cli: Cli, tmp_path: Path) -> 
         )
         pq.write_table(swapped.to_arrow(), tmp_path / "other" / "requests.parquet")
         run = Run.read(tmp_path / "run")
-        told = replays.compare(
+        said = replays.compare(
             tmp_path / "other" / "requests.parquet",
             Reading(),
             run,
             tmp_path / "again1" / "requests.parquet",
             0,
         )
-        assert (told["same"], told["first_difference"]["request"]) == (False, 10)
-        assert "did not get" in replay_words.recorded_line(told)
+        assert (said["same"], said["first_difference"]["request"]) == (False, 10)
+        assert "did not get" in replay_words.recorded_line(said)
 
 
 def test_a_layer_of_ours_records_where_the_kernel_cannot(cli: Cli, tmp_path: Path) -> None:
@@ -404,7 +404,7 @@ def test_a_recorded_replay_that_is_killed_leaves_nothing(tmp_path: Path, loop_de
 
 def test_ctrl_c_keeps_what_was_measured(tmp_path: Path) -> None:
     count = 1_000_000
-    # So often that it never sleeps: the work that it did tells how far it is.
+    # So often that it never sleeps: the work that it did reports how far it is.
     columns = {
         "time_ns": np.arange(count, dtype="u8") * 50_000,
         "op": pa.array(["write"] * count).dictionary_encode(),

@@ -167,7 +167,7 @@ def test_keep_leaves_the_database(cli: Cli, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "said"),
     [
         (["tpcx"], "unknown workload"),
         (["tpcc", "--clients", "20"], "it must be 1 to 10"),
@@ -185,9 +185,9 @@ def test_keep_leaves_the_database(cli: Cli, tmp_path: Path) -> None:
         (["tpcb", "--db", "postgres", "--postgres", "/nowhere"], "no PostgreSQL server"),
     ],
 )
-def test_wrong_use_is_one_line(arguments: list[str], told: str, cli: Cli) -> None:
+def test_wrong_use_is_one_line(arguments: list[str], said: str, cli: Cli) -> None:
     done = cli("run", *arguments, code=2)
-    assert told in done.stderr
+    assert said in done.stderr
     assert done.stderr.count("\n") == 1
 
 
@@ -221,9 +221,9 @@ def test_an_inconsistent_database_ends_with_1(tmp_path: Path, place: Path) -> No
 
 
 def test_listing_has_workloads_and_presets(cli: Cli) -> None:
-    told = cli("list", "benchmark").stdout + cli("list", "preset").stdout
+    said = cli("list", "benchmark").stdout + cli("list", "preset").stdout
     for name in (*TINY, "scheduler_7_2", "replication_5_1", "read_intensive"):
-        assert name in told
+        assert name in said
     assert cli("list", "workloads").stdout == cli("list", "benchmark").stdout, (
         "what scripts may still ask for"
     )
@@ -259,10 +259,10 @@ def test_ctrl_c_keeps_what_was_measured_and_leaves_nothing(
         assert "transactions/s" in drawn_on(main, "transactions/s")
         children = descendants(process.pid)
         process.send_signal(signal.SIGINT)
-        told = drawn_on(main)
+        said = drawn_on(main)
     stdout, _ = process.communicate(timeout=60)
-    assert process.returncode == 130, told
-    assert "Traceback" not in told
+    assert process.returncode == 130, said
+    assert "Traceback" not in said
     assert until(lambda: not any(map(is_alive, children)))
     result = json.loads((tmp_path / "out" / "result.json").read_text())
     assert result["complete"] is False

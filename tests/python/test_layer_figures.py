@@ -75,16 +75,16 @@ def test_the_drives_like_focused_writes_as_the_papers_do(device: stable_buffer.D
 
     It wanted 200 times a sequential write for one within the buffer.
     """
-    told, is_efficient = stable_buffer.patterns(device)
-    assert is_efficient, told
+    said, is_efficient = stable_buffer.patterns(device)
+    assert is_efficient, said
 
 
 @pytest.mark.parametrize("device", stable_buffer.DEVICES[1:], ids=lambda device: device.name)
 def test_two_threads_on_stick_and_card_are_as_fast_as_published(
     device: stable_buffer.Device,
 ) -> None:
-    told, agrees = stable_buffer.parallel(device)
-    assert agrees, told
+    said, agrees = stable_buffer.parallel(device)
+    assert agrees, said
 
 
 @pytest.mark.parametrize("number", ["4a SSD", "7 SD card throughput", "7.16"])

@@ -49,9 +49,9 @@ def test_a_command_gets_its_options_as_one_instance() -> None:
 
 
 def test_the_help_has_defaults_and_notes() -> None:
-    told = " ".join(CliRunner().invoke(say_all, ["--help"]).output.split())
-    assert "--number N A number. [some note] [default: 3; x>=1]" in told
-    assert "--is-off Another." in told
+    said = " ".join(CliRunner().invoke(say_all, ["--help"]).output.split())
+    assert "--number N A number. [some note] [default: 3; x>=1]" in said
+    assert "--is-off Another." in said
 
 
 def test_of_options_that_exclude_each_other_one_is_taken() -> None:

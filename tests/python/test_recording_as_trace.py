@@ -55,13 +55,13 @@ def recording(tmp_path: Path) -> Path:
     return folder
 
 
-def timeless(told: Any) -> Any:
+def timeless(said: Any) -> Any:
     """Leave out what the machine's clock and memory say, and the command."""
-    if isinstance(told, list):
-        return [timeless(one) for one in told]
-    if not isinstance(told, dict):
-        return told
-    return {key: timeless(one) for key, one in told.items() if not re.search(MEASURED, key)}
+    if isinstance(said, list):
+        return [timeless(one) for one in said]
+    if not isinstance(said, dict):
+        return said
+    return {key: timeless(one) for key, one in said.items() if not re.search(MEASURED, key)}
 
 
 @pytest.mark.parametrize(
@@ -151,9 +151,9 @@ def test_a_folder_that_is_neither_is_refused(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert "a folder without a requests.parquet" in cli("simulate", "empty", code=2).stderr
     Run("record", {"recording": {}, "provenance": {}}).write(tmp_path / "bare")
-    told = cli("replay", "bare", *DRIVE, "--against", "bare", code=2).stderr
+    said = cli("replay", "bare", *DRIVE, "--against", "bare", code=2).stderr
     assert (
-        "a folder without a requests.parquet" in told
-        or "right would be a finished recording" in told
+        "a folder without a requests.parquet" in said
+        or "right would be a finished recording" in said
     )
-    assert told.count("\n") == 1
+    assert said.count("\n") == 1

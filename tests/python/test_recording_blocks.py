@@ -309,8 +309,8 @@ def test_offsets_of_a_partition_count_from_its_begin(
         )
         # What the other partition got is not in it.
         assert found["offset"].to_list() == [4096 * page for page in (5, 6, 7)]
-    told = json.loads((tmp_path / "rec" / "result.json").read_text())["recording"]
-    assert told["subtracted_bytes"] == told["device"]["start_bytes"] == BEGIN
+    said = json.loads((tmp_path / "rec" / "result.json").read_text())["recording"]
+    assert said["subtracted_bytes"] == said["device"]["start_bytes"] == BEGIN
     assert (
         f"the begin of the partition, which is at byte {BEGIN:,}"
         in (tmp_path / "rec" / "report.html").read_text()

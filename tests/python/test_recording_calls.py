@@ -173,7 +173,7 @@ def test_calls_are_of_their_files_with_offset_length_and_result(
 
     rows, files, counts = raw.read(data)
     # Which of the two calls on vectors the C library takes is up to it.
-    told = [
+    said = [
         (
             row["name"],
             row["call"].removesuffix("v2").removesuffix("v"),
@@ -184,7 +184,7 @@ def test_calls_are_of_their_files_with_offset_length_and_result(
         )
         for row in rows
     ]
-    assert [row for row in told if row[0] is not None] == [
+    assert [row for row in said if row[0] is not None] == [
         ("inherited", "pwrite", "write", 12288, 5000, 5000),
         ("renamed", "write", "write", 0, 100, 100),
         ("renamed", "write", "write", 100, 30, 30),
@@ -404,7 +404,7 @@ def test_files_of_postgres_are_named_by_its_catalog(tmp_path: Path) -> None:
         ]
     )
     name = postgres_namer(tmp_path, relations)
-    told = {
+    said = {
         "base/5/16400": Named("heap", "stock"),
         "base/5/16400.3": Named("heap", "stock"),
         "base/5/16400_fsm": Named("other", "stock (free space map)"),
@@ -422,7 +422,7 @@ def test_files_of_postgres_are_named_by_its_catalog(tmp_path: Path) -> None:
         "pg_wal/000000010000000000000001": Named("wal"),
         "pg_xact/0000": Named("other"),
     }
-    assert {path: name(PurePosixPath(tmp_path, path)) for path in told} == told
+    assert {path: name(PurePosixPath(tmp_path, path)) for path in said} == said
     assert name(PurePosixPath("/wal/000000010000000000000001")) == Named("wal")
 
 

@@ -85,14 +85,14 @@ def test_a_place_is_of_who_has_it_at_the_next_look() -> None:
     assert [files.number(1, inode, f"/d/{name}") for inode, name in enumerate("awb")] == [0, 1, 2]
     maps = [at((0, PAGE, 0, 0)), at((0, PAGE, 1, 8192)), at((PAGE, PAGE, 2, 0))]
     history = ExtentHistory(np.array([10, 20, 30]), maps, at(), pa.table({}), "ext4")
-    told = owners_of(
+    said = owners_of(
         requests([0, 0, 0, 0, PAGE, 3 * PAGE], time_ns=[5, 15, 25, 35, 0, 0]), history, files
     )
     # After the second look, the place is nobody's: the one before knows whose it was.
-    assert told.table["file"].to_pylist() == [0, 1, 1, 1, 2, None]
-    assert told.table["file_offset"].to_pylist() == [0, 8192, 8192, 8192, 0, None]
-    assert told.table["purpose"].to_pylist() == ["heap", "wal", "wal", "wal", "heap", "metadata"]
-    assert told.counts == {
+    assert said.table["file"].to_pylist() == [0, 1, 1, 1, 2, None]
+    assert said.table["file_offset"].to_pylist() == [0, 8192, 8192, 8192, 0, None]
+    assert said.table["purpose"].to_pylist() == ["heap", "wal", "wal", "wal", "heap", "metadata"]
+    assert said.counts == {
         "owned": 5,
         "by_sync": 0,
         "own": 0,
@@ -101,8 +101,8 @@ def test_a_place_is_of_who_has_it_at_the_next_look() -> None:
         "flushes": 0,
     }
     # Two files in one request, and a flush.
-    told = owners_of(requests([0], length=2 * PAGE, time_ns=[35]), history, files)
-    assert (told.table["file"].to_pylist(), told.counts["mixed"]) == ([1], 1)
+    said = owners_of(requests([0], length=2 * PAGE, time_ns=[35]), history, files)
+    assert (said.table["file"].to_pylist(), said.counts["mixed"]) == ([1], 1)
     assert owners_of(requests([0], length=0), history, files).counts["flushes"] == 1
 
 
@@ -127,11 +127,11 @@ def test_where_data_move_a_write_is_of_the_file_that_is_synced_meanwhile() -> No
     table = table.append_column(
         "op", pa.array(["write"] * 9 + ["read", "write"]).dictionary_encode()
     )
-    told = owners_of(table, history, files, calls=calls)
-    assert told.table["file"].to_pylist() == [None, 0, 0, 0, None, 1, None, 1, None, None, 2]
-    assert told.table["file_offset"].to_pylist() == [None] * 10 + [0]
-    assert told.table["purpose"].to_pylist()[1:6] == ["wal", "wal", "wal", "other", "heap"]
-    assert told.counts == {
+    said = owners_of(table, history, files, calls=calls)
+    assert said.table["file"].to_pylist() == [None, 0, 0, 0, None, 1, None, 1, None, None, 2]
+    assert said.table["file_offset"].to_pylist() == [None] * 10 + [0]
+    assert said.table["purpose"].to_pylist()[1:6] == ["wal", "wal", "wal", "other", "heap"]
+    assert said.counts == {
         "owned": 0,
         "by_sync": 5,
         "own": 1,
@@ -207,13 +207,13 @@ def test_each_page_on_the_device_is_of_the_file_that_is_named_in_it(
         ):
             expected[place] = (int(words[4]), int(words[1]) * PAGE)
     assert len(expected) >= 4 * 300
-    told = owners_of(requests(list(expected)), history, files)
+    said = owners_of(requests(list(expected)), history, files)
     names = [Path(path).name for path in files.paths()]
     wanted = ["file0", "file1", "renamed", "file3"]
     found = [
         (None if file is None else names[file], offset)
         for file, offset in zip(
-            told.table["file"].to_pylist(), told.table["file_offset"].to_pylist(), strict=True
+            said.table["file"].to_pylist(), said.table["file_offset"].to_pylist(), strict=True
         )
     ]
     right = [
@@ -286,10 +286,10 @@ def test_files_that_come_and_go_are_seen_and_a_killed_watcher_can_be_read(
     number = [Path(path).name for path in files.paths()].index("gone")
     rows = [row for row in history.table.to_pylist() if row["file"] == number]
     assert len(rows) == 1
-    told = owners_of(
+    said = owners_of(
         requests([rows[0]["device_offset"]], time_ns=time.monotonic_ns()), history, files
     )
-    assert told.table["file"].to_pylist() == [number]
+    assert said.table["file"].to_pylist() == [number]
     directories = [one for one in files.table().to_pylist() if one["name"] == "directory"]
     assert [one["purpose"] for one in directories] == ["metadata"] * len(directories)
     # A line that is damaged elsewhere is told.
@@ -325,12 +325,12 @@ def test_pages_of_sqlite_are_told_apart(tmp_path: Path) -> None:
     # The first byte of a page tells a b-tree's sort: 2, 10 index; 5, 13 table. The first page
     # begins with the file's head.
     sorts = [data[page * pages.page_bytes] for page in range(len(pages.purpose))]
-    told = [PURPOSES[number] for number in pages.purpose]
-    assert told[0] == "catalog"
-    assert "other" in told
-    for page in range(1, len(told)):
-        if told[page] != "other":
-            assert sorts[page] in ((2, 10) if told[page] == "index" else (5, 13)), page
+    said = [PURPOSES[number] for number in pages.purpose]
+    assert said[0] == "catalog"
+    assert "other" in said
+    for page in range(1, len(said)):
+        if said[page] != "other":
+            assert sorts[page] in ((2, 10) if said[page] == "index" else (5, 13)), page
     assert {name for name in pages.names if name} == {"t", "i", "sqlite_schema"}
     files = FileTable([tmp_path], sqlite_namer(path))
     number = files.number(1, 1, str(path))
@@ -339,11 +339,11 @@ def test_pages_of_sqlite_are_told_apart(tmp_path: Path) -> None:
     history = ExtentHistory(
         np.array([0]), [whole], Extents.of(np.array([], np.uint64)), pa.table({}), "ext4"
     )
-    places = [MIB + page * pages.page_bytes for page in range(len(told))]
+    places = [MIB + page * pages.page_bytes for page in range(len(said))]
     found = (
         owners_of(requests(places), history, files, pages={0: pages}).table["purpose"].to_pylist()
     )
-    assert found == told
+    assert found == said
 
 
 def test_a_million_requests_are_told() -> None:
@@ -357,12 +357,12 @@ def test_a_million_requests_are_told() -> None:
         np.arange(20), maps, Extents.of(np.array([], np.uint64)), pa.table({}), "ext4"
     )
     places = random.integers(0, 20_000 * 64, 1_000_000) * PAGE
-    told = owners_of(
+    said = owners_of(
         requests(places.tolist(), time_ns=random.integers(0, 20, 1_000_000).tolist()),
         history,
         files,
     )
-    assert told.counts["owned"] == int((places // PAGE % 64 < 60).sum())
+    assert said.counts["owned"] == int((places // PAGE % 64 < 60).sum())
 
 
 class Looks:
@@ -385,9 +385,9 @@ def append(path: Path) -> None:
         os.fsync(out.fileno())
 
 
-def last_size(path: Path, told: list[dict[str, Any]]) -> int | None:
+def last_size(path: Path, said: list[dict[str, Any]]) -> int | None:
     """Give the bytes that the last line about a file places; None if there is none."""
-    maps = [line["extents"] for line in told if line.get("path") == str(path)]
+    maps = [line["extents"] for line in said if line.get("path") == str(path)]
     return sum(extent[2] for extent in maps[-1]) if maps else None
 
 

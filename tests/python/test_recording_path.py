@@ -258,9 +258,9 @@ def test_flash_is_held_against_requests_of_the_same_time_as_calls(tmp_path: Path
 def test_a_device_that_issues_nothing_is_not_called_idle() -> None:
     tables = by_hand()
     tables |= {name: tables[name].slice(0, 0) for name in ("requests", "owners")}
-    told = report.headline(waterfall(tables, ABOUT).result)
-    assert "the file system queued" in told
-    assert "issued no write" in told
+    said = report.headline(waterfall(tables, ABOUT).result)
+    assert "the file system queued" in said
+    assert "issued no write" in said
 
 
 def test_the_report_shows_every_layer() -> None:

@@ -65,10 +65,10 @@ def test_no_other_run_replaces_a_recording(recording: Path) -> None:
 
 
 def test_out_names_no_recording(recording: Path, cli: Cli) -> None:
-    told = cli(
+    said = cli(
         "simulate", "synth:uniform?pages=1k", "--device", "nvme-tlc", "--out", "rec", code=2
     ).stderr
-    assert "a recording is there" in told
+    assert "a recording is there" in said
     assert_whole(recording)
 
 
@@ -90,9 +90,9 @@ def test_a_recording_that_is_refused_leaves_the_folder_as_it_was(
 
 
 def test_a_replay_is_not_recorded_over_its_trace(recording: Path, cli: Cli) -> None:
-    told = cli("replay", "rec", "--device", "memory(bytes=1Mi)", "--record", "rec", code=2).stderr
-    assert "holds a recording, which would be lost" in told
-    told = cli(
+    said = cli("replay", "rec", "--device", "memory(bytes=1Mi)", "--record", "rec", code=2).stderr
+    assert "holds a recording, which would be lost" in said
+    said = cli(
         "replay",
         "rec",
         "--device",
@@ -103,7 +103,7 @@ def test_a_replay_is_not_recorded_over_its_trace(recording: Path, cli: Cli) -> N
         "./new",
         code=2,
     ).stderr
-    assert "that is the folder of the run" in told
+    assert "that is the folder of the run" in said
     assert_whole(recording)
 
 
@@ -215,7 +215,7 @@ def test_a_recording_that_fails_ends_the_run(
 
 
 def test_a_command_begins_when_it_is_let_and_never_otherwise(tmp_path: Path) -> None:
-    for told, code in ((b"1", 0), (b"", 1)):
+    for said, code in ((b"1", 0), (b"", 1)):
         ready, tell = os.pipe()
         made = tmp_path / f"made{code}"
         command = [
@@ -232,7 +232,7 @@ def test_a_command_begins_when_it_is_let_and_never_otherwise(tmp_path: Path) -> 
         ]
         with subprocess.Popen(command, pass_fds=[ready]) as process:
             os.close(ready)
-            os.write(tell, told)
+            os.write(tell, said)
             os.close(tell)
             assert process.wait(20) == code
         assert (made.read_text() if made.exists() else None) == (None if code else "a b\n")

@@ -225,7 +225,7 @@ def _result(**changed: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "said"),
     [
         ({}, []),
         ({"erases": 1_000}, ["Not in balance: 50 % of what was programmed"]),
@@ -254,8 +254,8 @@ def _result(**changed: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_caveats_tell_what_figures_hide(changed: dict[str, Any], told: list[str]) -> None:
+def test_caveats_tell_what_figures_hide(changed: dict[str, Any], said: list[str]) -> None:
     found = caveats(_result(**changed))
-    assert [line.startswith(start) for line, start in zip(found, told, strict=True)] == [
+    assert [line.startswith(start) for line, start in zip(found, said, strict=True)] == [
         True
-    ] * len(told)
+    ] * len(said)

@@ -207,7 +207,7 @@ def test_two_drives_of_one_chart_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "number", "told"),
+    ("key", "number", "said"),
     [
         ("chunk_bytes", 4096, "4 KiB"),
         ("chunk_bytes", 4608, "4.5 KiB"),
@@ -224,8 +224,8 @@ def test_two_drives_of_one_chart_are_told_apart() -> None:
         ("us_per_sector", 1.8524, "1.85"),
     ],
 )
-def test_values_have_the_unit_of_their_key(key: str, number: float, told: str) -> None:
-    assert words.number_text(key, number) == told
+def test_values_have_the_unit_of_their_key(key: str, number: float, said: str) -> None:
+    assert words.number_text(key, number) == said
 
 
 def test_a_range_is_not_called_an_interval() -> None:
@@ -248,10 +248,10 @@ def test_how_far_off_a_profile_is_at_worst_is_told() -> None:
         for reads, ratio in ((1.0, 1.01), (0.5, 0.25), (0.0, 2.0))
     ]
     profile = {"within_10_percent": 1 / 3, "cells": cells}
-    told = "33 % of its 3 throughputs are within 10 % of what was measured"
+    said = "33 % of its 3 throughputs are within 10 % of what was measured"
     assert (
         words.closeness(profile)
-        == f"{told}, the worst is 0.250 times that (random 50% reads of 64 KiB at depth 16)"
+        == f"{said}, the worst is 0.250 times that (random 50% reads of 64 KiB at depth 16)"
     )
     assert words.closeness({"within_10_percent": 1.0, "cells": cells[:1]}).endswith(
         "what was measured"

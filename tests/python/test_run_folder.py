@@ -91,8 +91,8 @@ def test_same_inputs_share_a_folder_and_others_do_not(cli: Cli, tmp_path: Path) 
 def test_provenance_holds_the_hash_of_the_input(cli: Cli, tmp_path: Path) -> None:
     cli("trace", "synth", SMALL, "input.parquet")
     done = cli("simulate", "input.parquet", "--json", "-")
-    [told] = json.loads(done.stdout)["provenance"]["inputs"]
-    assert told["sha256"] == hashlib.sha256((tmp_path / "input.parquet").read_bytes()).hexdigest()
+    [said] = json.loads(done.stdout)["provenance"]["inputs"]
+    assert said["sha256"] == hashlib.sha256((tmp_path / "input.parquet").read_bytes()).hexdigest()
 
 
 def test_stacked_tables_tell_the_runs_apart(cli: Cli, tmp_path: Path) -> None:
@@ -125,8 +125,8 @@ def test_damaged_folder_is_told_in_one_line(cli: Cli, tmp_path: Path, damage: st
 def test_demo_uses_the_recorded_trace(cli: Cli, tmp_path: Path) -> None:
     done = cli("demo", "--shipped", "--op", "0.2", "--json", "demo.json", "--out", "run")
     result = json.loads((tmp_path / "demo.json").read_text())
-    told, data_pages = result["provenance"]["inputs"]
-    assert told["sha256"] == hashlib.sha256(data.TPCC_REQUESTS.read_bytes()).hexdigest()
+    said, data_pages = result["provenance"]["inputs"]
+    assert said["sha256"] == hashlib.sha256(data.TPCC_REQUESTS.read_bytes()).hexdigest()
     assert "data_pages" in data_pages["source"]
     whole, without_log = result["workloads"]
     assert whole["page_writes"] % result["trace"]["page_writes"] == 0

@@ -59,11 +59,11 @@ def test_a_check_is_met_within_its_tolerance_only(
 
 
 def test_tolerances_are_given_in_words() -> None:
-    told = [
+    said = [
         checks.tolerance(*given)
         for given in (checks.WITHIN[0.5], checks.NEVER_ABOVE, checks.BELOW, checks.FIFTH_BELOW)
     ]
-    assert told == ["within 0.5 %", "never above", "below", "at least 20 % below"]
+    assert said == ["within 0.5 %", "never above", "below", "at least 20 % below"]
     assert checks.tolerance(0.0, np.inf) == "at least as much"
     assert checks.tolerance(*checks.SHOWN) == ""
     assert judge(2.0, 1.0, checks.SHOWN).met is None

@@ -40,7 +40,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     find_program("cargo")
     run(
         maturin, "build", "--release", "--quiet", "--out", folder,
-        cwd=ROOT, VIRTUAL_ENV=str(maturin.parents[1]),
+        cwd=ROOT, VIRTUAL_ENV=str(maturin.parents[1]), FLASHWRIGHT_REVISION="of-the-test",
     )  # fmt: skip
     run(sys.executable, "-m", "venv", folder / "venv", cwd=folder)
     programs = folder / "venv" / "bin"
@@ -55,8 +55,9 @@ def test_the_first_commands_of_the_readme_work_in_an_empty_folder(
     found = BLOCK.search((ROOT / "README.md").read_text(encoding="utf-8"))
     assert found is not None
     lines = found.group(1).splitlines()
-    assert len(lines) == 5
+    assert len(lines) == 8
     path = f"{installed}:{os.environ['PATH']}"
+    assert "revision of-the-test" in run(installed / "flashwright", "--version", cwd=tmp_path)
     printed = [run("sh", "-c", line, cwd=tmp_path, PATH=path) for line in lines]
     demo = printed[0]
     assert "recorded for 19 minutes" in demo, "the demo plays the recorded trace"

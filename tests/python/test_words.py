@@ -38,8 +38,8 @@ def test_labels_of_axes_are_plain_numbers_and_times_have_units() -> None:
     assert dict(zip(axis["tickvals"], axis["ticktext"], strict=True))[1e6] == "1,000,000"
     assert "1 s" in time_axis()["ticktext"]
     near = time_axis("latency", [1e-3, 4e-3])
-    told = dict(zip(near["tickvals"], near["ticktext"], strict=True))
-    assert [told[tick] for tick in sorted(told) if 1e-3 <= tick <= 4e-3] == [
+    said = dict(zip(near["tickvals"], near["ticktext"], strict=True))
+    assert [said[tick] for tick in sorted(said) if 1e-3 <= tick <= 4e-3] == [
         "1 ms",
         "1.5 ms",
         "2 ms",

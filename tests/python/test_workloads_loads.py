@@ -218,15 +218,15 @@ def test_histogram_is_within_its_precision_and_merges() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "said"),
     [
         ("oracle", "known are: tpcc, tpcb, tatp, ycsb"),
         ("tpcc(warehouses=many)", "has to be parameter=number"),
         ("tpcc(", "write a name"),
     ],
 )
-def test_wrong_workloads_are_told(spec: str, told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_wrong_workloads_are_told(spec: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
         find(spec)
 
 

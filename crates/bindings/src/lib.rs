@@ -26,6 +26,8 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    // Set where a wheel is built; a source tree asks git.
+    module.add("__revision__", option_env!("FLASHWRIGHT_REVISION"))?;
     errors::register(module)?;
     progress::register(module)?;
     registry::register(module)?;

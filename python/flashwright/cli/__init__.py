@@ -32,24 +32,39 @@ from flashwright.cli.trace import trace
 from flashwright.cli.waterfall import waterfall
 
 
+def _show_version(context: click.Context, _: click.Parameter, asked: bool) -> None:
+    from flashwright.runs import git_revision
+
+    if asked:
+        click.echo(f"flashwright {__version__}, revision {git_revision() or 'unknown'}")
+        context.exit()
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(__version__, prog_name="flashwright", message="%(prog)s %(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version and the revision, and exit.",
+)
 def cli() -> None:
-    """What does a database's write stream do to flash, and what would do better?
+    """What a database writes to flash, what the drive makes of it, and what would be better.
 
     \b
     Start here:
-      flashwright demo                                a real database trace, every policy, the bound
+      flashwright demo                                a real database trace, every policy
       flashwright trace stats my.blktrace.0           what a trace holds
       flashwright simulate my.blktrace.0 --op 0.2     write amplification of one policy
-      flashwright compare my.blktrace.0 --op 0.1,0.2  all of them, with the bound as a line
+      flashwright compare my.blktrace.0 --op 0.1,0.2  all of them, and what is attainable
       flashwright simulate my.blktrace.0 --device intel-x25e    latencies on a simulated drive
       flashwright probe /dev/sdb                      measure a drive, and find out how it is made
       flashwright replay my.blktrace.0 --device sd-card play a trace on any device
       flashwright layers my.blktrace.0 --device sd-card --stack 'scheduler(defer,coalesce)'
                                                       what a layer would gain
 
-    SOURCE is a trace file (its format is told by its content; .gz, .zst and .xz are read too; .u32
+    SOURCE is a trace file (its content says in which format; .gz, .zst and .xz are read too; .u32
     is a plain list of pages) or a synthetic workload such as `synth:zipf?s=0.99&pages=1M`; on a
     drive also a pattern of requests such as `io:random(size=4Ki)`. `flashwright list` names
     everything there is.

@@ -32,7 +32,7 @@ LEAST_STEADY_SHARE = 0.5
 MOST_ATTEMPTS = 3
 """Each twice as long as the one before: more would take longer than somebody watches."""
 CAPACITY_BYTES = 256_000_000_000
-"""The drive whose life is told, if no other is asked for."""
+"""The drive whose life is computed, if no other is asked for."""
 
 
 @click.command(short_help="From a real database trace to a report, in one go.")

@@ -1,4 +1,4 @@
-"""The demo's own recording: TPC-C on SQLite, on a volume of its own, for as long as it is told."""
+"""The demo's own recording: TPC-C on SQLite, on a volume of its own."""
 
 from __future__ import annotations
 

@@ -36,12 +36,12 @@ class FlowText(click.ParamType["Flow"]):
 
         if isinstance(value, Flow):
             return value
-        source, *told = (part.strip() for part in str(value).split(";"))
+        source, *said = (part.strip() for part in str(value).split(";"))
         try:
             found: dict[str, Any] = {"source": check_load_source(source)}
         except InputError as error:
             self.fail(str(error), param, ctx)
-        for part in told:
+        for part in said:
             key, equals, text = (piece.strip() for piece in part.partition("="))
             name = _FIELDS.get(key, key)
             if name in found or (key == "open-loop" and "pace" in found):

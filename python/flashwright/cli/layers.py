@@ -255,11 +255,11 @@ def _warning(target: Target, trace: ReplayTrace, found: Place, asked: AskedStack
             f"{target.given}: the trace writes nothing; what layers write overwrites data of the "
             "region."
         )
-    told = replays.warning(target, trace, found.region, asked.endurance_tbw, found.device.info)
+    said = replays.warning(target, trace, found.region, asked.endurance_tbw, found.device.info)
     return (
-        f"{told} That is for each of {number} stacks; layers may write more or less."
+        f"{said} That is for each of {number} stacks; layers may write more or less."
         if number > 1
-        else told
+        else said
     )
 
 

@@ -101,7 +101,7 @@ def path(
 
     STUDY is one of `flashwright list study`; WORKLOAD is as for `flashwright run`. Measured are
     transactions, response times, and what the file system queues and the device gets, by the
-    kernel's tracer. Needs root. With --device, a simulated drive tells what flash would have to
+    kernel's tracer. Needs root. With --device, a simulated drive shows what flash would have to
     write, and how long it would live.
 
     \b
@@ -375,7 +375,7 @@ def machine() -> dict[str, Any]:
 
 
 class _Tracker:
-    """Tells the progress of a study: whole runs, and the measured part of the one that goes on."""
+    """Reports the progress of a study: whole runs, and the measured part of the one at work."""
 
     def __init__(self, session: StudySession) -> None:
         self._session = session

@@ -196,7 +196,7 @@ def _add_profile(
         is_due = asked.again or not is_there
     if reason is None and is_due:
         try:
-            told, toml = work(
+            said, toml = work(
                 f"Fitting a profile to {about['name']}",
                 "cells",
                 lambda progress: profile.make(
@@ -206,7 +206,7 @@ def _add_profile(
         except StoppedError as stop:
             ended, reason = stop, "its fitting was stopped; the same command does it"
         else:
-            run.result["profile"] = told
+            run.result["profile"] = said
             run.texts.update({} if toml is None else {PROFILE_FILE: toml})
             return None
     if earlier is not None:

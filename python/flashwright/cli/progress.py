@@ -99,7 +99,7 @@ def follow(
 ) -> Result:
     """Run the work in a thread, and give its result.
 
-    Draws its progress if standard error is a terminal. A label that is called tells what is being
+    Draws its progress if standard error is a terminal. A label that is called says what is being
     done now. Without a unit no rate is shown. `preparing` is the label until the first unit is
     done, for work that takes a while to begin.
 
@@ -153,7 +153,7 @@ def _draw_until_done(
         while not ended.wait(POLL_SECONDS):
             pass
         return
-    told = label if callable(label) else lambda: label
+    said = label if callable(label) else lambda: label
     began = time.monotonic()
     # Work of an instant shall not flash a bar.
     if ended.wait(2 * POLL_SECONDS):
@@ -167,7 +167,7 @@ def _draw_until_done(
         _Remaining(),
     )
     with Bars(*columns, console=console, transient=True) as bars:
-        bar = bars.add_task(preparing or told(), total=None, done=0, unit=unit, worked=0.0)
+        bar = bars.add_task(preparing or said(), total=None, done=0, unit=unit, worked=0.0)
         while not ended.wait(POLL_SECONDS):
             done, total = tracker.state()
             if preparing is not None and not done:
@@ -180,7 +180,7 @@ def _draw_until_done(
             worked = time.monotonic() - began
             bars.update(
                 bar,
-                description=told(),
+                description=said(),
                 completed=done,
                 total=total or None,
                 done=done,
@@ -191,10 +191,10 @@ def _draw_until_done(
 def _wait_or_leave(ended: threading.Event) -> None:
     """Wait for the clean point; a second Ctrl-C leaves at once."""
     try:
-        told = time.monotonic() + 1
+        said = time.monotonic() + 1
         while not ended.wait(POLL_SECONDS):
-            if told and time.monotonic() > told:
+            if said and time.monotonic() > said:
                 sys.stderr.write("flashwright: stopping; press Ctrl-C again to leave at once\n")
-                told = 0
+                said = 0
     except KeyboardInterrupt:
         os._exit(130)

@@ -115,7 +115,7 @@ def record(
     Recorded is what the file system queues, and what the device gets after merging and splitting,
     with its latencies; by the kernel's ftrace `blk` tracer, which needs root and nothing else. It
     ends with COMMAND if one is given, after --seconds, or with Ctrl-C. Events that the kernel had
-    to drop are counted and told.
+    to drop are counted and reported.
 
     \b
     Examples:

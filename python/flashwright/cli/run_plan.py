@@ -270,8 +270,8 @@ def _settings(options: RunOptions, preset: Preset | None) -> Settings:
 def _told_of(preset: Preset | None) -> list[str]:
     if preset is None:
         return []
-    told = (("ours, as the paper does not say", preset.ours), ("theirs was other", preset.differs))
-    return [f"{preset.name} ({preset.source}), {what}: {text}." for what, text in told if text]
+    said = (("ours, as the paper does not say", preset.ours), ("theirs was other", preset.differs))
+    return [f"{preset.name} ({preset.source}), {what}: {text}." for what, text in said if text]
 
 
 def document_of(plan: BenchPlan) -> dict[str, Any]:

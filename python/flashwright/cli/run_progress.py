@@ -21,7 +21,7 @@ def follow_session(session: Session) -> Finding:
 
 
 class _Tracker:
-    """Tells the progress of a session."""
+    """Reports the progress of a session."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

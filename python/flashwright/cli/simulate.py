@@ -26,9 +26,9 @@ def _one_device(
 ) -> str | None:
     """Give the one drive; several are a comparison, and not a last one that wins."""
     if len(value) > 1:
-        told = " ".join(f"--device {name}" for name in value)
+        said = " ".join(f"--device {name}" for name in value)
         raise click.UsageError(
-            f"{told}: give one drive, or compare them with `flashwright compare SOURCE {told}`",
+            f"{said}: give one drive, or compare them with `flashwright compare SOURCE {said}`",
             context,
         )
     return value[0] if value else None

@@ -58,8 +58,8 @@ class TargetOptions(Overrides):
         "and memory are always written."
     )
     destroy_data: tuple[str, ...] = option(
-        "The second telling: write even if DEVICE holds a file system, partitions, or other data. "
-        "Repeat the path.",
+        "Confirm overwriting a device that holds a file system, partitions or other data, by "
+        "repeating its path.",
         multiple=True,
         metavar="DEVICE",
     )
@@ -99,9 +99,7 @@ class TargetOptions(Overrides):
     def check(self, *devices: str) -> None:
         """Raise click.UsageError if options of these devices contradict each other."""
         if self.destroy_data and not self.write:
-            raise click.UsageError(
-                "--destroy-data: it is the second telling, and --write is the first; give both"
-            )
+            raise click.UsageError("--destroy-data: it confirms --write; give both")
         if self.overwrites is not None and self.state != "aged":
             raise click.UsageError("--overwrites: it is of --state aged")
         for path in self.destroy_data:

@@ -92,13 +92,13 @@ def waterfall(
             f"{recording}: no recording with the calls of a database; make one with `flashwright "
             "run ... --record`"
         )
-    told = about["recording"]
+    said = about["recording"]
     tables = layers.read_tables(recording)
     flash = None
     if profile is not None:
         plan = DrivePlan(devices.Device.load(profile, changes.overrides), whole_drive, state, seed)
         flash = _flash(
-            recording, plan, told["device"]["size_bytes"], layers.window(tables, about["path"])
+            recording, plan, said["device"]["size_bytes"], layers.window(tables, about["path"])
         )
     elif changes.overrides or whole_drive:
         raise InputError("--set and --whole-drive are for --device")
@@ -119,7 +119,7 @@ def waterfall(
             say(remark)
     identity = [
         about["requests"],
-        told["start_monotonic_ns"],
+        said["start_monotonic_ns"],
         profile,
         changes.overrides,
         state,

@@ -41,9 +41,9 @@ class Checkpoints:
     times_ns: tuple[int, ...] = ()
     told_as: str = TOLD_AS[0]
     origin: str = "none"
-    """What tells the times, for people."""
+    """What gives the times, for people."""
     begins_ns: tuple[int, ...] = ()
-    """When they begin, as far as that is known: layers are told beside the requests."""
+    """When they begin, as far as that is known: layers hear of them beside the requests."""
 
     def document(self) -> dict[str, Any]:
         """Tell them for a result."""

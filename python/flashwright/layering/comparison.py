@@ -44,7 +44,7 @@ class Place:
     target: Target
     facts: Facts
     device: Device
-    """Open: the device itself if it is real; of a simulated drive one that only tells what it is,
+    """Open: the device itself if it is real; of a simulated drive one that only says what it is,
     as each stack gets a new one.
     """
     region: Region
@@ -282,20 +282,20 @@ class LayersComparison:
         )
 
     def _remarks(self) -> list[str]:
-        told = []
+        said = []
         if len(self.rows) < self.planned:
-            told.append(
+            said.append(
                 f"Stopped: {count(self.planned - len(self.rows))} of {count(self.planned)} runs "
                 "are missing."
             )
         if len(self.plan.stacks) > 1:
-            told += [
+            said += [
                 f"{place.name}: the stacks ran one after another, in this order, on the same "
                 "device: what the earlier ones wrote was on it."
                 for place in self.places
                 if place.target.is_real
             ]
-        return told
+        return said
 
     def _tables(self) -> dict[str, Any]:
         parts: dict[str, list[tuple[Mapping[str, Any], Any]]] = {}

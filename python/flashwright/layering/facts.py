@@ -68,7 +68,7 @@ class Value:
         """Whether it may be taken without a word."""
         return self.verdict == "sure"
 
-    def told(self) -> str:
+    def said(self) -> str:
         """Say what is not sure of it."""
         if self.verdict == "not_found":
             return f"{self.key} was not found ({self.why})"
@@ -269,7 +269,7 @@ class _Reader:
         if value is None:
             return None
         if not value.is_sure:
-            self.remarks.append(value.told())
+            self.remarks.append(value.said())
         self._tell_size(value)
         return value.number
 
@@ -290,11 +290,11 @@ class _Reader:
             or area is None
         ):
             return None
-        told = (
+        said = (
             f"as writes at random are as fast as in sequence, the {size(int(area))} are taken in "
             "which focused ones were measured"
         )
-        self.remarks.append(told)
+        self.remarks.append(said)
         return area
 
     def _tell_size(self, value: Value) -> None:
@@ -304,13 +304,13 @@ class _Reader:
             and request is not None
             and int(request[1]) != PAGE_BYTES
         ):
-            told = (
+            said = (
                 f"times of patterns are those of writes of {size(int(request[1]))}, not of pages "
                 f"of {size(PAGE_BYTES)}"
             )
-            if told not in self._sizes_told:
-                self._sizes_told.add(told)
-                self.remarks.append(told)
+            if said not in self._sizes_told:
+                self._sizes_told.add(said)
+                self.remarks.append(said)
 
     def pieces(self, label: str) -> list[tuple[int, float, float]]:
         """Give a performance equation by ascending length.

@@ -119,7 +119,7 @@ def measure_on(
     progress: Progress | None = None,
 ) -> Measured:
     """Do the same on a device that is open."""
-    told = checkpoints or Checkpoints()
+    said = checkpoints or Checkpoints()
     place: dict[str, Any] = {}
     if region is not None:
         place = {"region_offset": region.offset, "region_bytes": region.length}
@@ -137,9 +137,9 @@ def measure_on(
         waiting=pace.waiting,
         remap=remap if remap in ("fold", "scale") else "refuse",
         **place,
-        checkpoints_ns=list(told.times_ns),
-        begins_ns=list(told.begins_ns),
-        checkpoints_as=told.told_as,
+        checkpoints_ns=list(said.times_ns),
+        begins_ns=list(said.begins_ns),
+        checkpoints_as=said.told_as,
         drain=drain,
         data=data,
         sample_every_ns=sample_every_ns,

@@ -82,7 +82,7 @@ def verdict(
             "direct": theirs,
             "stack": mine,
             "ratio": mine / theirs if theirs else None,
-            "told": f"{figure.name}: {figure.write(mine)} instead of {figure.write(theirs)}",
+            "text": f"{figure.name}: {figure.write(mine)} instead of {figure.write(theirs)}",
         }
         (gain if (mine > theirs) == figure.more_is_better else lost).append(found)
     mine, theirs = TOTAL.of(row) or 0.0, TOTAL.of(direct) or 0.0
@@ -114,7 +114,7 @@ def _with_responses(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _differs(figure: Figure, mine: float, theirs: float) -> bool:
     if figure.key == "capacity_bytes":
-        # Of the capacity any loss is told: it is what the user's data need.
+        # Of the capacity any loss is reported: it is what the user's data need.
         return mine < theirs
     return abs(mine - theirs) > NOTICED * max(abs(mine), abs(theirs))
 
@@ -123,12 +123,12 @@ def _summary(times_faster: float | None, mine: float, theirs: float) -> str:
     if times_faster is None:
         return "nothing was written: there is nothing to gain or lose"
     if abs(times_faster - 1) <= NOTICED:
-        told = "as fast as the device alone"
+        said = "as fast as the device alone"
     elif times_faster > 1:
-        told = f"{significant(times_faster)} times faster than the device alone"
+        said = f"{significant(times_faster)} times faster than the device alone"
     else:
-        told = f"{significant(1 / times_faster)} times slower than the device alone"
-    return f"{told} ({span(mine)} of writing instead of {span(theirs)})"
+        said = f"{significant(1 / times_faster)} times slower than the device alone"
+    return f"{said} ({span(mine)} of writing instead of {span(theirs)})"
 
 
 def _tails(row: Mapping[str, Any], direct: Mapping[str, Any]) -> str:
@@ -136,15 +136,15 @@ def _tails(row: Mapping[str, Any], direct: Mapping[str, Any]) -> str:
 
     What a mean of writes does not show.
     """
-    told = []
+    said = []
     for op, name in (("read", "reads"), ("write", "writes"), ("flush", "flushes")):
         mine, theirs = (one["latency_ns"].get(op) for one in (row, direct))
         if mine and theirs and not 1 / MUCH <= mine["p99"] / max(theirs["p99"], 1) <= MUCH:
-            told.append(
+            said.append(
                 f"99th percentile of {name}: {_time(mine['p99'], IN_MEMORY.get(op, ''))} instead "
                 f"of {_time(theirs['p99'])}"
             )
-    return f" {'; '.join(told)}." if told else ""
+    return f" {'; '.join(said)}." if said else ""
 
 
 IN_MEMORY = {"write": " (in memory, not yet durable)", "read": " (from memory)"}
@@ -161,21 +161,21 @@ def _reasons(
     facts: Mapping[str, Any],
     times_faster: float | None,
 ) -> list[str]:
-    told: list[str] = []
+    said: list[str] = []
     if times_faster is None:
-        return told
+        return said
     ratio = facts.get("random_over_sequential")
     is_slower = times_faster < 1 - NOTICED
     if ratio is not None and ratio <= AS_FAST_AT_RANDOM and times_faster <= 1 + NOTICED:
-        told.append("this drive writes at random as fast as in sequence")
+        said.append("this drive writes at random as fast as in sequence")
     if ratio is not None and ratio > AS_FAST_AT_RANDOM and times_faster > 1 + NOTICED:
-        told.append(
+        said.append(
             f"this drive takes {significant(ratio)} times as long for a write at random as for one "
             "in sequence"
         )
     amplification = row["layer_write_amplification"]
     if amplification is not None and abs(amplification - 1) > NOTICED:
-        told.append(
+        said.append(
             f"the layers write {significant(amplification)} bytes for each that they are given"
         )
     reads_more = row["reads_below_bytes"] - direct["reads_below_bytes"]
@@ -184,20 +184,20 @@ def _reasons(
         and direct["writes_above_bytes"]
         and reads_more > NOTICED * direct["writes_above_bytes"]
     ):
-        told.append(f"they read {size(reads_more)} more")
+        said.append(f"they read {size(reads_more)} more")
     if (
         direct["writes_below"]
         and row["writes_below"]
         and row["writes_below"] < direct["writes_below"] / MUCH
     ):
         means = [one["writes_below_bytes"] / one["writes_below"] for one in (row, direct)]
-        told.append(f"writes are of {size(means[0])} on average instead of {size(means[1])}")
+        said.append(f"writes are of {size(means[0])} on average instead of {size(means[1])}")
     flushes = row["flush_seconds_below"] / max(
         row["flush_seconds_below"] + row["write_seconds_below"], 1e-9
     )
     if is_slower and flushes > 0.5:
-        told.append(f"flushes take {percent(flushes)} of that time")
+        said.append(f"flushes take {percent(flushes)} of that time")
     mine, theirs = row["programmed_bytes"], direct["programmed_bytes"]
     if mine is not None and theirs and not 1 / MUCH <= mine / theirs <= MUCH:
-        told.append(f"the flash programs {significant(mine / theirs)} times as much")
-    return told
+        said.append(f"the flash programs {significant(mine / theirs)} times as much")
+    return said

@@ -111,7 +111,7 @@ def drive_figures(
     measured = plays / 2
     programmed = sum(outcome[cause] for cause in _CAUSES) * drive.summary["page_bytes"]
     writes = outcome["latency_ns"]["write"]
-    told = {**outcome, "device": drive.document(), "state": {"kind": plan.state}}
+    said = {**outcome, "device": drive.document(), "state": {"kind": plan.state}}
     return {
         "drive_plays": plays,
         "drive_write_amplification": outcome["write_amplification"],
@@ -127,5 +127,5 @@ def drive_figures(
         "drive_erases": outcome["erases"] / measured,
         "drive_mean_write_ns": writes["mean"],
         "drive_p99_write_ns": writes["p99"],
-        "drive_caveats": " ".join(devices.caveats(told)),
+        "drive_caveats": " ".join(devices.caveats(said)),
     }

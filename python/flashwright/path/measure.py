@@ -122,9 +122,9 @@ def called_figures(recording: Run, seconds: float, transactions: int) -> dict[st
             f"{CALLED}_mean_{op}_bytes": volume / number if number else None,
         }
     syncs = table.filter(pc.equal(table["op"].cast(pa.string()), "sync")).num_rows
-    told = recording.result["path"]["calls"]
+    said = recording.result["path"]["calls"]
     return found | {
-        "lost_call_events": told["lost_events"] + told["missed_events"],
+        "lost_call_events": said["lost_events"] + said["missed_events"],
         f"{CALLED}_flushes": syncs,
         f"{CALLED}_flushes_per_second": syncs / seconds,
         f"{CALLED}_write_bytes_per_transaction": found[f"{CALLED}_write_bytes"] / transactions

@@ -101,9 +101,9 @@ class StudySession:
             current.stop()
 
     def run(self, after: Callable[[StudyOutcome], None]) -> StudyOutcome:
-        """Run all; `after` is told after each run, with all that is known by then.
+        """Run all; `after` is called after each run, with all that is known by then.
 
-        A run that fails ends the study, and is told in the outcome, if there is any before it.
+        A run that fails ends the study, and is named in the outcome, if there is any before it.
 
         Raises:
             InputError: something asked for cannot be.

@@ -60,7 +60,7 @@ def pairs(found: Sequence[dict[str, Any]], name: str) -> list[tuple[str, str, st
 
     For each level that has a file system of each kind. Of several of a kind the first is taken.
     """
-    told = []
+    said = []
     for level in dict.fromkeys(cell["level"] for cell in found):
         here = [cell for cell in found if cell["level"] == level and median(cell, name)]
         place = {
@@ -70,5 +70,5 @@ def pairs(found: Sequence[dict[str, Any]], name: str) -> list[tuple[str, str, st
         out, inside = place[True], place[False]
         if out is not None and inside is not None:
             ratio = (median(out, name) or 0.0) / (median(inside, name) or 1.0)
-            told.append((level, out["file_system"], inside["file_system"], ratio))
-    return told
+            said.append((level, out["file_system"], inside["file_system"], ratio))
+    return said

@@ -45,28 +45,28 @@ def digest(findings: Mapping[str, Finding], seed: int) -> str:
 
 
 def is_enough(
-    told: Mapping[str, Any], findings: Mapping[str, Finding], seed: int, effort: int
+    said: Mapping[str, Any], findings: Mapping[str, Finding], seed: int, effort: int
 ) -> bool:
     """Tell whether a profile stands for what is asked.
 
     Of this version and these findings, by as many simulations.
     """
     return bool(
-        told.get("flashwright") == __version__
-        and told["of"] == digest(findings, seed)
-        and told.get("effort", -1) >= effort
+        said.get("flashwright") == __version__
+        and said["of"] == digest(findings, seed)
+        and said.get("effort", -1) >= effort
     )
 
 
-def outdated(told: Mapping[str, Any], findings: Mapping[str, Finding], seed: int) -> dict[str, Any]:
-    """Give what is told of a profile that is kept though another may be due.
+def outdated(said: Mapping[str, Any], findings: Mapping[str, Finding], seed: int) -> dict[str, Any]:
+    """Give what is said of a profile that is kept though another may be due.
 
     With that said if its findings are not these.
     """
-    notes = [note for note in told["notes"] if note != OF_EARLIER]
+    notes = [note for note in said["notes"] if note != OF_EARLIER]
     return {
-        **told,
-        "notes": notes if told["of"] == digest(findings, seed) else [OF_EARLIER, *notes],
+        **said,
+        "notes": notes if said["of"] == digest(findings, seed) else [OF_EARLIER, *notes],
     }
 
 
@@ -81,18 +81,18 @@ def why_not(findings: Mapping[str, Finding]) -> str | None:
 
 
 def read(folder: Path | None) -> tuple[dict[str, Any], str] | None:
-    """Give the profile that a run folder holds, with what its result tells of it.
+    """Give the profile that a run folder holds, with what its result says of it.
 
     None if there is none.
     """
     if folder is None:
         return None
     try:
-        told = json.loads((folder / RESULT_FILE).read_text(encoding="utf-8"))["profile"]
+        said = json.loads((folder / RESULT_FILE).read_text(encoding="utf-8"))["profile"]
         toml = (folder / PROFILE_FILE).read_text(encoding="utf-8")
     except (OSError, ValueError, KeyError):
         return None
-    return (told, toml) if told is not None and "of" in told else None
+    return (said, toml) if said is not None and "of" in said else None
 
 
 def make(
@@ -103,7 +103,7 @@ def make(
     effort: int,
     progress: Progress,
 ) -> tuple[dict[str, Any], str | None]:
-    """Fit a profile. Gives what is told of it in the result, and its TOML; None if there is none.
+    """Fit a profile. Gives what is said of it in the result, and its TOML; None if there is none.
 
     Raises Cancelled.
     """
@@ -121,7 +121,7 @@ def make(
         return {"why_not": str(error)}, None
     ratios = [cell["ratio"] for cell in found["cells"]]
     close = sum(abs(ratio - 1) <= CLOSE for ratio in ratios)
-    told = {
+    said = {
         "file": PROFILE_FILE,
         "of": digest(findings, seed),
         "effort": effort,
@@ -130,4 +130,4 @@ def make(
         "within_10_percent": close / len(ratios) if ratios else None,
         "notes": found["notes"],
     }
-    return told, found["toml"]
+    return said, found["toml"]

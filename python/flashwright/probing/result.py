@@ -177,7 +177,7 @@ def overlay(run: Run, other: Run) -> Run:
 
 
 def _other_name(result: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    """Give the other drive's name: if both have one, with what tells them apart."""
+    """Give the other drive's name: if both have one, with what distinguishes them."""
     name = str(other["drive"])
     if name != result["drive"]:
         return name

@@ -63,7 +63,7 @@ def share_of_life(
         f"of the {endurance_tbw:g} TB that --endurance-tbw gives it"
         if endurance_tbw is not None
         else f"if it stands {ASSUMED_DRIVE_WRITES} full drive writes, as the cheapest do; "
-        "--endurance-tbw tells it better"
+        "--endurance-tbw says it better"
     )
     return f"{percent(written_bytes / life, 2)} of the drive's life {basis}"
 

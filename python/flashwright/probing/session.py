@@ -46,7 +46,7 @@ class ProbeOutcome:
 
 
 class Session:
-    """Runs a plan; tells how far it is, in milliseconds of the device's time.
+    """Runs a plan; reports how far it is, in milliseconds of the device's time.
 
     Stops at once when it is cancelled.
     """

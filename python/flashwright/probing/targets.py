@@ -220,10 +220,10 @@ class Target:
             )
         except InputError as error:
             # The core knows no options of the command line.
-            told = str(error).replace(
+            said = str(error).replace(
                 "allow its data to be destroyed", f"add --destroy-data {self.given} to destroy that"
             )
-            raise InputError(told) from None
+            raise InputError(said) from None
 
     def document(self, info: dict[str, Any]) -> dict[str, Any]:
         """Tell the device for a result: what decides on the figures, and how it was asked for."""

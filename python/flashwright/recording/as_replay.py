@@ -1,4 +1,4 @@
-"""A recording told in the words of a replay.
+"""A recording in the words of a replay.
 
 So that a replay may be laid beside what it repeats.
 """
@@ -26,7 +26,7 @@ RECORDED = "recorded"
 _WINDOWS = 500
 """At most so many stretches of time in the figures over time."""
 _CLASS_BITS = 10
-"""A latency is told by its highest bits, at most 0.1 % too large."""
+"""A latency is kept by its highest bits, at most 0.1 % too large."""
 
 U64 = npt.NDArray[np.uint64]
 

@@ -85,7 +85,7 @@ class BlockTracer:
 
     @property
     def has_failed(self) -> bool:
-        """Whether the files cannot be written any more; `stop` tells why."""
+        """Whether the files cannot be written any more; `stop` says why."""
         return self._reader_error is not None
 
     def prepare(self) -> None:
@@ -154,9 +154,9 @@ class BlockTracer:
         self.commands = commands()
         error = self._reader_error
         if error is not None:
-            told = "the disk is full" if error.errno == errno.ENOSPC else error.strerror
+            said = "the disk is full" if error.errno == errno.ENOSPC else error.strerror
             raise RunError(
-                f"{self._raw}: {told}, and the recording ended there; `flashwright record --finish "
+                f"{self._raw}: {said}, and the recording ended there; `flashwright record --finish "
                 f"{self._raw.parent}` makes tables of what it has"
             ) from error
 

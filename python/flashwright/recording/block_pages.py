@@ -49,7 +49,7 @@ class Header:
         """Bytes of a page, with its own head."""
         found = re.search(r"\bdata;\s*offset:(\d+);\s*size:(\d+);", self.header_page)
         if found is None:
-            raise InputError(f"{ROOT}/events/header_page tells no field `data`")
+            raise InputError(f"{ROOT}/events/header_page has no field `data`")
         return int(found[1]) + int(found[2])
 
     @staticmethod
@@ -57,7 +57,7 @@ class Header:
         """Ask the kernel.
 
         Raises:
-            InputError: its events cannot be told apart.
+            InputError: its events cannot be distinguished.
         """
         if sys.byteorder != "little":
             raise InputError(
@@ -132,5 +132,5 @@ def make_stream(raw: Path, stream: Path, progress: Progress | None = None) -> di
 def _number(path: Path) -> int:
     found = re.search(r"^ID: (\d+)$", path.read_text(), re.MULTILINE)
     if found is None:
-        raise InputError(f"{path} tells no ID; try --tracer blktrace")
+        raise InputError(f"{path} has no ID; try --tracer blktrace")
     return int(found[1])

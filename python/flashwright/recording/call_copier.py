@@ -1,8 +1,8 @@
 """Copies the kernel's trace buffer into files while a database runs.
 
 Looks up what its processes have open. A program of its own, started by the supervisor with the
-standard library alone: what it does is in no trace, and it ends in order when we are killed. Told
-to end (SIGTERM), it takes what is left in the buffer, tells what was lost, and removes the buffer.
+standard library alone: what it does is in no trace, and it ends in order when we are killed. Asked
+to end (SIGTERM), it takes what is left in the buffer, says what was lost, and removes the buffer.
 """
 
 from __future__ import annotations
@@ -196,11 +196,11 @@ def remove(instance: Path) -> None:
 
 
 def copy(calls: Path, opens: Path, output: Path, page_bytes: int) -> None:
-    """Copy until told to end."""
-    told = []
+    """Copy until asked to end."""
+    said = []
     # Python hands a signal to its handler between two calls: a poll that it interrupts goes on, for
     # a tick at most.
-    signal.signal(signal.SIGTERM, lambda *_: told.append(True))
+    signal.signal(signal.SIGTERM, lambda *_: said.append(True))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     cpus = [
         Pages(cpu, output / f"calls.{cpu.name}.pages", page_bytes)
@@ -222,7 +222,7 @@ def copy(calls: Path, opens: Path, output: Path, page_bytes: int) -> None:
     about.rename(output / "calls.copier.json")
     next_look = next_full = next_partial = 0.0
     rest = b""
-    while not told:
+    while not said:
         poller.poll(_TICK_S * 1000)
         rest = see_opened(opened, looker, rest)
         now = time.monotonic()
@@ -269,7 +269,7 @@ def see_opened(pipe: int, looker: Looker, rest: bytes) -> bytes:
         for line in lines:
             found = _OPENED.search(line)
             if found is None:
-                # Of a kernel that writes them otherwise, or a line that tells how many were lost.
+                # Of a kernel that writes them otherwise, or a line that says how many were lost.
                 lost = _LOST.search(line)
                 looker.lost_opens += 1 if lost is None else int(lost[1])
             else:

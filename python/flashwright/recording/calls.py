@@ -203,7 +203,7 @@ class CallRecorder:
 
     @property
     def has_failed(self) -> bool:
-        """Whether its program has ended by itself; `stop` tells why."""
+        """Whether its program has ended by itself; `stop` says why."""
         return self._copier is not None and self._copier.poll() is not None
 
     def stop(self) -> None:
@@ -262,9 +262,9 @@ def _field(header: str, name: str) -> tuple[int, int]:
     for line in header.splitlines():
         words = [part.strip() for part in line.strip().removeprefix("field:").split(";")]
         if words[0].endswith(f" {name}"):
-            told = dict(word.split(":") for word in words[1:] if word)
-            return int(told["offset"]), int(told["size"])
-    raise RunError(f"the kernel's header_page tells no field `{name}`")
+            said = dict(word.split(":") for word in words[1:] if word)
+            return int(said["offset"]), int(said["size"])
+    raise RunError(f"the kernel's header_page has no field `{name}`")
 
 
 @dataclass
@@ -274,7 +274,7 @@ class CallsFound:
     `counts`: calls, other_calls (on sockets, pipes, files of others), unresolved_calls (their file
     was never seen), unplaced_calls (reads and writes without an offset), unpaired_enters,
     unpaired_exits, contradicted_files, events, other_events, gaps, missed_events and cut_bytes
-    (told by the pages), torn_sightings (lines cut off), lost_events (told by the kernel at the end;
+    (given by the pages), torn_sightings (lines cut off), lost_events (by the kernel at the end;
     None if the copier was killed), lost_opens (of files that could not be looked at when they were
     opened).
     """
@@ -309,10 +309,10 @@ def read_calls(
         raise InputError(f"{path}: recorded on a big-endian machine, whose pages are not read")
     threads, seen, torn = _sightings(folder / "calls.sightings.jsonl", files)
     pages = sorted(folder.glob("calls.cpu*.pages"))
-    told = decode_calls(pages, about["header_page"], about["formats"], threads, seen, progress)
-    counts = {name: value for name, value in told.items() if isinstance(value, int)}
-    table = _table(told, start_monotonic_ns)
-    ends = told["time_ns"] + told["duration_ns"]
+    said = decode_calls(pages, about["header_page"], about["formats"], threads, seen, progress)
+    counts = {name: value for name, value in said.items() if isinstance(value, int)}
+    table = _table(said, start_monotonic_ns)
+    ends = said["time_ns"] + said["duration_ns"]
     end: dict[str, Any] = {
         **dict.fromkeys(_TOLD_AT_END),
         "stopped_monotonic_ns": int(ends.max(initial=start_monotonic_ns)),
@@ -350,22 +350,22 @@ def _sightings(path: Path, files: FileTable) -> tuple[list[tuple[int, int]], Sig
     with path.open(encoding="utf-8") as lines:
         for line in lines:
             try:
-                told: dict[str, Any] = json.loads(line)
+                said: dict[str, Any] = json.loads(line)
             except ValueError:
                 # The last one of a copier that was killed.
                 torn += 1
                 continue
-            if "thread" in told:
-                threads.append((told["thread"], told["process"]))
+            if "thread" in said:
+                threads.append((said["thread"], said["process"]))
                 continue
             number = None
-            if "path" in told:
-                number = files.number(told["device"], told["inode"], told["path"])
+            if "path" in said:
+                number = files.number(said["device"], said["inode"], said["path"])
             rows.append(
                 (
-                    *told["ns"],
-                    told["process"],
-                    told["fd"],
+                    *said["ns"],
+                    said["process"],
+                    said["fd"],
                     NOT_WANTED_FILE if number is None else number,
                 )
             )
@@ -378,26 +378,26 @@ def _sightings(path: Path, files: FileTable) -> tuple[list[tuple[int, int]], Sig
     )
 
 
-def _table(told: dict[str, Any], start_monotonic_ns: int) -> pa.Table:
+def _table(said: dict[str, Any], start_monotonic_ns: int) -> pa.Table:
     # The kernel's clock stays far below 2^63; a page that is not what it seems must not stop the
     # rest.
-    order = np.argsort(told["time_ns"], kind="stable")
-    time_ns = told["time_ns"].astype(np.int64)[order] - start_monotonic_ns
+    order = np.argsort(said["time_ns"], kind="stable")
+    time_ns = said["time_ns"].astype(np.int64)[order] - start_monotonic_ns
 
     def names(column: str, known: list[str]) -> pa.DictionaryArray:
-        return pa.DictionaryArray.from_arrays(pa.array(told[column][order]), pa.array(known))
+        return pa.DictionaryArray.from_arrays(pa.array(said[column][order]), pa.array(known))
 
-    file, offset = told["file"][order], told["offset"][order]
+    file, offset = said["file"][order], said["offset"][order]
     return pa.table(
         {
             "time_ns": time_ns,
-            "duration_ns": told["duration_ns"][order],
-            "call": names("call", told["call_names"]),
-            "op": names("op", told["op_names"]),
+            "duration_ns": said["duration_ns"][order],
+            "call": names("call", said["call_names"]),
+            "op": names("op", said["op_names"]),
             "file": pa.array(file, mask=file == _UNKNOWN_FILE),
             "offset": pa.array(offset, mask=offset == _UNKNOWN_OFFSET),
-            "length": told["length"][order],
-            "result": told["result"][order],
-            "pid": told["pid"][order],
+            "length": said["length"][order],
+            "result": said["result"][order],
+            "pid": said["pid"][order],
         }
     )

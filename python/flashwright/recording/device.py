@@ -57,7 +57,7 @@ class BlockDevice:
     def about(self) -> dict[str, object]:
         """Tell what of it a recording depends on."""
         queue = self.queue
-        told: dict[str, object] = {
+        said: dict[str, object] = {
             "name": self.name,
             "size_bytes": self.size_bytes,
             "start_bytes": self.start_bytes,
@@ -73,15 +73,15 @@ class BlockDevice:
             path = queue / name
             if path.exists():
                 text = path.read_text().strip()
-                told[name] = (
+                said[name] = (
                     int(text)
                     if text.isdigit()
                     else text.partition("[")[2].partition("]")[0] or text
                 )
         backing = self.sys / "loop" / "backing_file"
         if backing.exists():
-            told["backing_file"] = backing.read_text().strip()
-        return told
+            said["backing_file"] = backing.read_text().strip()
+        return said
 
 
 def find(target: Path) -> BlockDevice:

@@ -1,7 +1,7 @@
 """Notes where on the device the files of a database lie, again and again while it runs.
 
 A program of its own, started by the supervisor with the standard library alone. A file whose map
-has been read is read again only after it was changed. Told to end (SIGTERM), it looks once more.
+has been read is read again only after it was changed. Asked to end (SIGTERM), it looks once more.
 Maps are asked of the kernel (FIEMAP) without writing anything out.
 """
 
@@ -228,21 +228,21 @@ class Watcher:
 
 
 def main() -> None:
-    """Watch until told to end. Argument: JSON with roots, device, output, interval_s, ready."""
+    """Watch until asked to end. Argument: JSON with roots, device, output, interval_s, ready."""
     plan = json.loads(sys.argv[1])
-    told = []
+    said = []
     # The end may come while a look is under way: it is finished first.
-    signal.signal(signal.SIGTERM, lambda *_: told.append(True))
+    signal.signal(signal.SIGTERM, lambda *_: said.append(True))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     watcher = Watcher([Path(root) for root in plan["roots"]], plan["device"], Path(plan["output"]))
     watcher.look()
     Path(plan["ready"]).touch()
-    while not told:
+    while not said:
         begun = time.thread_time()
         watcher.look()
         pause = max(plan["interval_s"], (time.thread_time() - begun) / _WORK_SHARE)
         until = time.monotonic() + pause
-        while not told and time.monotonic() < until:
+        while not said and time.monotonic() < until:
             time.sleep(0.05)
     watcher.look(everything=True)
 

@@ -103,7 +103,7 @@ class ExtentWatcher:
 
     @property
     def has_failed(self) -> bool:
-        """Whether its program has ended by itself; `stop` tells why."""
+        """Whether its program has ended by itself; `stop` says why."""
         return self._program is not None and self._program.poll() is not None
 
     def stop(self) -> None:
@@ -227,9 +227,9 @@ def read_extents(folder: Path, files: FileTable, start_monotonic_ns: int) -> Ext
     times, maps = list[int](), list[Extents]()
     new, tables = list[U64](), [_table(np.zeros((0, 4), np.uint64), 0)]
     is_changed = True
-    for told in _lines(lines):
-        if "ns" in told:
-            at_ns = int(told["ns"][0]) - start_monotonic_ns
+    for said in _lines(lines):
+        if "ns" in said:
+            at_ns = int(said["ns"][0]) - start_monotonic_ns
             if is_changed:
                 times.append(at_ns)
                 maps.append(
@@ -238,20 +238,20 @@ def read_extents(folder: Path, files: FileTable, start_monotonic_ns: int) -> Ext
                 tables += [_table(rows, at_ns) for rows in new]
             times[-1], is_changed = at_ns, False
             new.clear()
-        elif "error" in told:
-            not_told.append(f"where {told['path']} lies: {told['error']}")
-        elif "gone" in told:
-            is_changed |= current.pop((told["device"], told["inode"]), None) is not None
+        elif "error" in said:
+            not_told.append(f"where {said['path']} lies: {said['error']}")
+        elif "gone" in said:
+            is_changed |= current.pop((said["device"], said["inode"]), None) is not None
         else:
-            named = _DIRECTORY if told["is_directory"] else None
-            file = files.number(told["device"], told["inode"], told["path"], named)
+            named = _DIRECTORY if said["is_directory"] else None
+            file = files.number(said["device"], said["inode"], said["path"], named)
             if file is None:
                 continue
-            extents = [part for extent in told["extents"] for part in _on_device(extent, chunks)]
+            extents = [part for extent in said["extents"] for part in _on_device(extent, chunks)]
             rows = np.array(
                 [(device, length, file, at) for at, device, length in extents], np.uint64
             ).reshape(-1, 4)
-            current[told["device"], told["inode"]] = rows
+            current[said["device"], said["inode"]] = rows
             new.append(rows)
             is_changed = True
     areas = [Area(*values) for values in about["areas"]]

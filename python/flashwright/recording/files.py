@@ -32,13 +32,13 @@ class Named:
 
 
 Namer = Callable[[PurePosixPath], Named]
-"""Tells of a path, absolute, what the file is for."""
+"""Says of a path, absolute, what the file is for."""
 
 
 def sqlite_namer(database: Path) -> Namer:
     """Name the files of a SQLite database.
 
-    The database itself is `heap`; its pages are told apart by `sqlite_pages`.
+    The database itself is `heap`; its pages are distinguished by `sqlite_pages`.
     """
     ends = {
         "": Named("heap"),
@@ -129,7 +129,7 @@ def postgres_relations(rows: Iterable[Mapping[str, object]]) -> dict[str, Named]
 class FileTable:
     """The files of a recording, numbered as they are seen: `files.parquet`.
 
-    A file is told by device and inode, so that it stays itself when it is renamed, as PostgreSQL
+    A file is known by device and inode, so that it stays itself when it is renamed, as PostgreSQL
     does with segments of its log. An inode that is found under a name of another purpose is another
     file: the first one was deleted.
     """
@@ -141,7 +141,7 @@ class FileTable:
     _files: list[tuple[str, Named]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Resolve the roots: the kernel tells paths without links."""
+        """Resolve the roots: the kernel names paths without links."""
         self._resolved = [PurePosixPath(root.resolve()) for root in self.roots]
 
     def __len__(self) -> int:

@@ -55,20 +55,20 @@ def finish(folder: Path) -> Run:
     # What was killed may have a part of a record at its end.
     skip_bad = 1 if about["state"] == "killed" else 0
     result: dict[str, Any] = {"recording": about}
-    # The kernel tells places on the disk; those of a partition are wanted on itself.
+    # The kernel names places on the disk; those of a partition are wanted on itself.
     start_bytes = about["device"].get("start_bytes", 0)
     about["subtracted_bytes"] = start_bytes
     files = {}
     for name, action in _ACTIONS.items():
         files[name] = raw / f"{name}.parquet"
-        told = convert_trace(
+        said = convert_trace(
             stream,
             files[name],
             from_format=f"blktrace(action={action},start={start_bytes})",
             skip_bad=skip_bad,
         )
-        about[_ZEROS[name]] = told["start_ns"]
-        about["torn_records"] = about.get("torn_records", 0) or told.get("skipped", 0)
+        about[_ZEROS[name]] = said["start_ns"]
+        about["torn_records"] = about.get("torn_records", 0) or said.get("skipped", 0)
     _set_zeros(about)
     run = Run("record", result, table_files=files)
     _add_path(run, raw)

@@ -108,7 +108,7 @@ class RunRecorder(Unobserved):
     def tell(self, transactions: dict[str, Any], checkpoints: list[dict[str, Any]]) -> None:
         """Note what a run told when it was over.
 
-        Its log of transactions, and the database's checkpoints where it tells them. Times count
+        Its log of transactions, and the database's checkpoints where it says them. Times count
         from the measurement's begin: of transactions in nanoseconds, of checkpoints in seconds.
         """
         parts = [_marks("checkpoint", *_columns_of(checkpoints))]

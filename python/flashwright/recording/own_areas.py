@@ -59,7 +59,7 @@ class OwnAreas:
 def own_areas(kind: str, node: Path, mount_point: Path) -> OwnAreas:
     """Tell what the file system of type `kind` on the device `node` has for itself.
 
-    What cannot be told is said, not raised.
+    What is not known is said, not raised.
     """
     found = OwnAreas(kind)
     reader = {"ext2": _ext, "ext3": _ext, "ext4": _ext, "xfs": _xfs, "btrfs": _btrfs}.get(kind)
@@ -74,16 +74,16 @@ def own_areas(kind: str, node: Path, mount_point: Path) -> OwnAreas:
 
 
 def _ext(found: OwnAreas, node: Path, _mount_point: Path) -> None:
-    told = tool("dumpe2fs", node)
-    size = int(_after(told, "Block size:"))
-    for match in _RANGE.finditer(told[told.index("\nGroup 0:") :]):
+    said = tool("dumpe2fs", node)
+    size = int(_after(said, "Block size:"))
+    for match in _RANGE.finditer(said[said.index("\nGroup 0:") :]):
         first, last = int(match[1]), int(match[2] or match[1])
         found.areas.append(
             Area("metadata", "tables and bitmaps", first * size, (last - first + 1) * size)
         )
-    inode = re.search(r"^Journal inode:\s+(\d+)", told, re.MULTILINE)
+    inode = re.search(r"^Journal inode:\s+(\d+)", said, re.MULTILINE)
     if inode is None:
-        if "has_journal" in told:
+        if "has_journal" in said:
             found.not_told.append("the journal, which is on another device")
         return
     # Level, entries, then blocks of the file, blocks of the device, length; a range of one block

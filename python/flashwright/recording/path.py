@@ -152,7 +152,7 @@ class PathRecorder:
         self._calls.start(processes)
 
     def has_failed(self) -> bool:
-        """Tell whether a helper has ended by itself; `stop` tells why.
+        """Tell whether a helper has ended by itself; `stop` says why.
 
         It looks once a second, however often it is asked.
         """

@@ -78,12 +78,12 @@ class Recorder:
 
     @property
     def events(self) -> int:
-        """How many the kernel told of so far."""
+        """How many the kernel reported of so far."""
         return 0 if self._block is None else self._block.events
 
     @property
     def has_failed(self) -> bool:
-        """Whether the recording has come to an end by itself; `stop` tells why."""
+        """Whether the recording has come to an end by itself; `stop` says why."""
         return self._block is not None and self._block.has_failed
 
     @property
@@ -155,9 +155,9 @@ class Recorder:
         self._begun_ns = 0
         self._write_about()
 
-    def add(self, **told: Any) -> None:
+    def add(self, **said: Any) -> None:
         """Add to what is known about the recording."""
-        self._about |= told
+        self._about |= said
         self._write_about()
 
     def close(self) -> None:
@@ -215,7 +215,7 @@ class Recorder:
 
 
 def recorded_bytes(folder: Path) -> int:
-    """Give the size of what the kernel told, in the folder of a recording that is not finished."""
+    """Give the size of what the kernel reported, in the folder of an unfinished recording."""
     raw = folder / RAW
     return sum(path.stat().st_size for path in (*raw.glob(f"{BLOCK_STREAM}*"), *pages_in(raw)))
 

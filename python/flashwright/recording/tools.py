@@ -41,8 +41,8 @@ def tool(*command: str | Path) -> str:
         words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
-        told = done.stderr.strip() or done.stdout.strip()
-        raise RunError(f"{' '.join(words)}: exit {done.returncode}: {told}")
+        said = done.stderr.strip() or done.stdout.strip()
+        raise RunError(f"{' '.join(words)}: exit {done.returncode}: {said}")
     return done.stdout.strip()
 
 

@@ -64,7 +64,7 @@ OPERATIONS = ("read", "write", "trim", "flush")
 def names(stacks: Iterable[str]) -> dict[str, str]:
     """Give each stack a name in words, of which no two are the same.
 
-    Layers from the top to the bottom; their parameters only where that tells stacks apart.
+    Layers from the top to the bottom; their parameters only where that distinguishes stacks.
     """
     specs = list(dict.fromkeys(stacks))
     short = {spec: _named(spec, is_full=False) for spec in specs}

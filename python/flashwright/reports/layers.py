@@ -158,7 +158,7 @@ def _gains(rows: Sequence[dict[str, Any]]) -> Table | None:
                     (
                         row["stack"] if first else "",
                         text,
-                        found["told"],
+                        found["text"],
                         significant(found["ratio"]),
                     )
                 )

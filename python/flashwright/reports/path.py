@@ -401,14 +401,14 @@ def _life_table(result: dict[str, Any]) -> list[Table]:
     ]
     if not names:
         return []
-    told = {"life_years": "years by cycles", "life_years_by_guarantee": "years by guarantee"}
+    said = {"life_years": "years by cycles", "life_years_by_guarantee": "years by guarantee"}
     transactions = {
         "life_years": "transactions by cycles",
         "life_years_by_guarantee": "transactions by guarantee",
     }
     headings = (
         "written a day",
-        *(told[name] for name in names),
+        *(said[name] for name in names),
         *(transactions[name] for name in names),
     )
     lines = [

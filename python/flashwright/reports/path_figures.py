@@ -393,8 +393,8 @@ def _per_transaction(result: dict[str, Any]) -> Figure | None:
         "drive_flash_write_bytes_per_transaction": "in flash",
     }
     series = {
-        told: [(median(cell, name) or 0.0) / KIB for cell in result["cells"]]
-        for name, told in names.items()
+        said: [(median(cell, name) or 0.0) / KIB for cell in result["cells"]]
+        for name, said in names.items()
     }
     values = [value for found in series.values() for value in found if value > 0]
     if not values:

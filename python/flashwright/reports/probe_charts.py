@@ -328,7 +328,7 @@ def _marks(
     # Texts of neighbouring lines stand at different heights.
     heights = [0.98, 0.9, 0.82, 0.74]
     lines = 0
-    told: set[tuple[str, bool]] = set()
+    said: set[tuple[str, bool]] = set()
     for mark in marks:
         x, y = mark.get("x"), mark.get("y")
         if any(
@@ -337,8 +337,8 @@ def _marks(
         ):
             continue
         # Of many lines with one text, the first has it.
-        is_told = (mark["label"], x is None) in told
-        told.add((mark["label"], x is None))
+        is_told = (mark["label"], x is None) in said
+        said.add((mark["label"], x is None))
         line = {"color": "@muted", "width": 1.2, "dash": "dot"}
         text = {
             "text": _plain(mark["label"]),

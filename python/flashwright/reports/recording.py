@@ -163,8 +163,8 @@ def _kinds_table(result: dict[str, Any]) -> Table:
     lines = []
     for kind in KINDS:
         line = [kind]
-        for which, told in (("device", figures), ("queued", queued)):
-            number = told[kind]
+        for which, said in (("device", figures), ("queued", queued)):
+            number = said[kind]
             line.append(count(number))
             if which == "device":
                 line.append(significant(number / seconds))
@@ -172,8 +172,8 @@ def _kinds_table(result: dict[str, Any]) -> Table:
                 line += ["", ""]
             else:
                 line += [
-                    size(told[_bytes(kind)]),
-                    size(round(told[_bytes(kind)] / number)) if number else "",
+                    size(said[_bytes(kind)]),
+                    size(round(said[_bytes(kind)] / number)) if number else "",
                 ]
         lines.append(line)
     return Table(

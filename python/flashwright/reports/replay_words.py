@@ -34,16 +34,16 @@ def title(result: Mapping[str, Any]) -> str:
     return f"{result['trace']['name']} on {result['device']['name']}"
 
 
-def pace(told: Mapping[str, Any]) -> str:
+def pace(said: Mapping[str, Any]) -> str:
     """Put a pace into words."""
-    if told["kind"] == "recorded":
+    if said["kind"] == "recorded":
         return "as it was recorded"
-    factor = told.get("factor", 1.0)
+    factor = said.get("factor", 1.0)
     speed = "" if factor == 1.0 else f" {significant(factor)} times as fast"
-    if told["kind"] == "open_loop":
+    if said["kind"] == "open_loop":
         return f"at the times of the trace{speed}"
-    how = "one by one" if told["kind"] == "one_by_one" else f"{told['depth']} outstanding"
-    return f"{how}, with the trace's intervals{speed}" if told["waiting"] else how
+    how = "one by one" if said["kind"] == "one_by_one" else f"{said['depth']} outstanding"
+    return f"{how}, with the trace's intervals{speed}" if said["waiting"] else how
 
 
 def trace_line(trace: Mapping[str, Any]) -> str:
@@ -148,26 +148,26 @@ def remarks(result: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def recorded_line(told: Mapping[str, Any]) -> str:
+def recorded_line(said: Mapping[str, Any]) -> str:
     """Say what a recording of the replay says of it."""
-    if not told["compared"]:
+    if not said["compared"]:
         return (
-            f"What the device got is in {told['folder']}; it is not compared with the trace: "
-            f"{told['why_not']}."
+            f"What the device got is in {said['folder']}; it is not compared with the trace: "
+            f"{said['why_not']}."
         )
-    if told["same"]:
+    if said["same"]:
         return (
-            f"The device got exactly the {several(told['trace_requests'], 'request')} of the "
+            f"The device got exactly the {several(said['trace_requests'], 'request')} of the "
             "trace, in their order."
         )
-    first = told["first_difference"]
+    first = said["first_difference"]
     pair = [
         "nothing more"
         if one is None
         else f"a {one['op']} of {one['length']} bytes at byte {one['offset']}"
         for one in (first["trace"], first["recorded"])
     ]
-    counts = f"{count(told['trace_requests'])} requests against {count(told['recorded_requests'])}"
+    counts = f"{count(said['trace_requests'])} requests against {count(said['recorded_requests'])}"
     return (
         "The device did not get the requests of the trace in their order: as request "
         f"{count(first['request'])}, from 0, the trace has {pair[0]}, and the device got {pair[1]} "

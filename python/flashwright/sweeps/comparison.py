@@ -210,7 +210,7 @@ class Comparison:
                 {key: [row[key] for row in self._bound_rows()] for key in self._bound_rows()[0]}
             ),
         }
-        # Each table of a run is stacked over all runs, led by what tells them apart.
+        # Each table of a run is stacked over all runs, led by what distinguishes them.
         stacks: dict[str, list[tuple[dict[str, Any], Any]]] = {}
         for row, outcome in zip(self.rows, self._outcomes, strict=True):
             constants = {key: row[key] for key in ("workload", "policy", "over_provisioning")}

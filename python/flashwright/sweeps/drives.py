@@ -23,7 +23,7 @@ LoadOne: TypeAlias = "Callable[[str, Callable[[Progress], Requests]], Requests]"
 
 @dataclass(frozen=True)
 class Variant:
-    """A drive with the name that tells it from the others of a comparison."""
+    """A drive with the name that distinguishes it from the others of a comparison."""
 
     label: str
     device: Device
@@ -39,11 +39,11 @@ class Change:
 
     def label(self, name: str) -> str:
         """Name a drive of that name with this change."""
-        told = ", ".join(
+        said = ", ".join(
             [name, *(policy for policy in (self.placement, self.victim) if policy is not None)]
         )
         return (
-            told if self.over_provisioning is None else f"{told} at {alpha(self.over_provisioning)}"
+            said if self.over_provisioning is None else f"{said} at {alpha(self.over_provisioning)}"
         )
 
 

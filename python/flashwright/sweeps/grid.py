@@ -45,7 +45,7 @@ class GridOutcome:
 
 
 class Grid:
-    """Runs all jobs; tells how far it is.
+    """Runs all jobs; reports how far it is.
 
     Stops at once when it is cancelled, and gives what is finished.
     """

@@ -26,7 +26,7 @@ class Policy:
 
     @property
     def label(self) -> str:
-        """A name for plots and tables: the one of the two that tells policies apart."""
+        """A name for plots and tables: the one of the two that distinguishes policies."""
         if self.placement == NO_PLACEMENT:
             return self.victim
         own = own_victim(self.placement)

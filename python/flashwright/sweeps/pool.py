@@ -23,7 +23,7 @@ class Ended(Generic[Result]):
 
 
 class Pool(Generic[Result]):
-    """Does all pieces; tells how far it is.
+    """Does all pieces; reports how far it is.
 
     Stops at once when it is cancelled, and gives what is finished. `totals` says how much each
     piece has to do, in the unit of its progress; 0 where that is not known.

@@ -118,7 +118,7 @@ class Client(Protocol):
 
 
 Report = Callable[[int, int], None]
-"""Is told how many units of a load are done, and of how many."""
+"""Is called with how many units of a load are done, and of how many."""
 
 
 class Load(Protocol):
@@ -138,7 +138,7 @@ class Load(Protocol):
         """
 
     def client(self, *, seed: int, stream: int, client: int, clients: int) -> Client:
-        """Give one of the clients, from 0. `stream` tells runs on one database apart."""
+        """Give one of the clients, from 0. `stream` distinguishes runs on one database."""
 
     def violations(self, backend: Backend) -> list[Violation]:
         """Give the rules of consistency that do not hold; empty is good. May read whole tables."""

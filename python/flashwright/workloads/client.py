@@ -185,7 +185,7 @@ def client_main(start: ClientStart, connection: Connection) -> None:
 
     Says `ready`, waits for `go`, sends batches, and its seconds at the end.
     """
-    # Ctrl-C goes to all processes of a terminal: ours is told to stop by the one that started it.
+    # Ctrl-C goes to all processes of a terminal: ours is stopped by the one that started it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         if start.control_group is not None:

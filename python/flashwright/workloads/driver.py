@@ -36,7 +36,7 @@ class RunConfig:
 
     It ends `seconds` after its warm-up, or after `transactions` from each client, whichever is set
     (or first). `think_seconds` is the mean think time after each transaction; 0 sends as fast as it
-    can. `seed` is the seed of the load. `stream` tells runs on one database apart. `control_group`
+    can. `seed` is that of the load. `stream` distinguishes runs on one database. `control_group`
     is the `cgroup.procs` of a group that the clients join. `keep_transactions` keeps begin and end
     of every transaction.
     """
@@ -75,7 +75,7 @@ class RunConfig:
 
 
 class Observer(Protocol):
-    """Is told of a run as it goes. All times are of the monotonic clock, in nanoseconds.
+    """Hears of a run as it goes. All times are of the monotonic clock, in nanoseconds.
 
     This is where a recorder comes in: `measurement_begins` and `_ends` bound what it keeps,
     `checkpoint` marks one that we asked for, and with `RunConfig.keep_transactions` the result has
@@ -97,7 +97,7 @@ class Observer(Protocol):
     def has_failed(self) -> bool:
         """Tell whether the run is worth nothing any more: asked many times a second.
 
-        `measurement_ends` then tells why.
+        `measurement_ends` then says why.
         """
 
     def measurement_ends(self, at_ns: int) -> None:

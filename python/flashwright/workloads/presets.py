@@ -24,7 +24,7 @@ class Preset:
     """A set-up.
 
     `units` is the workload's size (warehouses ...), or None where the paper gives `bytes_of` the
-    database instead. Times are in seconds. `ours` tells what the paper does not say, and `differs`
+    database instead. Times are in seconds. `ours` says what the paper does not say, and `differs`
     where ours cannot be as theirs was.
     """
 

@@ -101,8 +101,8 @@ class Stage:
 class Session(Unobserved):
     """Runs a plan, in any thread; `stop` ends it early, from any other.
 
-    `recorder` is told of the measurement as `Observer` says: what records a run hangs in there.
-    `place` is the database, once it is made, and `stage` tells where the run is.
+    `recorder` hears of the measurement as `Observer` says: what records a run hangs in there.
+    `place` is the database, once it is made, and `stage` says where the run is.
     """
 
     def __init__(self, plan: BenchPlan, recorder: Observer | None = None) -> None:
@@ -121,7 +121,7 @@ class Session(Unobserved):
         """
         self._stop.set()
 
-    # What the driver tells of the run: for the stage, and on to the recorder.
+    # What the driver says of the run: for the stage, and on to the recorder.
 
     def warming_up(self, windows: Windows) -> None:
         """See `Observer`."""
@@ -297,11 +297,11 @@ class Session(Unobserved):
     def _checkpoints(self, place: Place, marks: list[tuple[int, int]]) -> list[dict[str, Any]]:
         """Checkpoints by the clock of the measurement.
 
-        Those that the database tells of, or else those that we asked for.
+        Those that the database reports, or else those that we asked for.
         """
-        told = place.checkpoints(self._begins_at)
-        if told or self._begins_ns is None:
-            return told
+        said = place.checkpoints(self._begins_at)
+        if said or self._begins_ns is None:
+            return said
         return [
             {
                 "start_s": round((begin - self._begins_ns) / 1e9, 3),

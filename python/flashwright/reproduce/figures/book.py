@@ -153,7 +153,7 @@ def _number_cells(row: Row) -> list[str]:
 
 
 def _word_cells(row: Row) -> list[str]:
-    agrees = {True: "yes", False: "**no**", None: "cannot be told"}[row.agrees]
+    agrees = {True: "yes", False: "**no**", None: "is not known"}[row.agrees]
     return [row.figure, row.where, row.what, str(row.published), str(row.ours), agrees]
 
 

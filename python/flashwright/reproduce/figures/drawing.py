@@ -153,7 +153,7 @@ class Shape:
     where: str
     published: str
     ours: Callable[[], tuple[str, bool | None]]
-    """What ours is, and whether that agrees; None if it cannot be told."""
+    """What ours is, and whether that agrees; None if it is not known."""
 
 
 @dataclass(frozen=True)

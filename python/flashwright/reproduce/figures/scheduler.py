@@ -233,7 +233,7 @@ def _random(number: str, profile: str, depth: int) -> Drawing:
                 said,
                 "1/s",
                 _iops_aged,
-                "what a data sheet tells is of a drive in use",
+                "what a data sheet says is of a drive in use",
             )
         )
     if depth == 1:

@@ -397,23 +397,23 @@ def _online_drawings() -> list[Drawing]:
             for names, which in ((DEFERRING, ""), (CONVERTING, " (converting)")):
                 shapes = []
                 if names is CONVERTING:
-                    told = partial(hardly_sensitive, limit, waits=waits)
+                    said = partial(hardly_sensitive, limit, waits=waits)
                     shapes = [
                         Shape(
                             f"converting by {words}, {with_waiting}",
                             "7.3.3",
                             "hardly sensitive",
-                            told,
+                            said,
                         )
                     ]
                 if names is CONVERTING and limit == "buffer":
-                    told = partial(more_buffer_helps, waits=waits)
+                    said = partial(more_buffer_helps, waits=waits)
                     shapes.append(
                         Shape(
                             f"all four by the buffer, {with_waiting}",
                             "7.3.3",
                             "slightly less time with more",
-                            told,
+                            said,
                         )
                     )
                 found.append(

@@ -55,7 +55,7 @@ class Device:
     cpu_share: Mapping[str, float]
     parallel: str
     """Published of figure 5: two threads against one."""
-    told: str = ""
+    said: str = ""
     """Parameters of the layer that the paper gives; the others are what the prober finds on the
     profile.
     """
@@ -100,11 +100,11 @@ def case(device: Device, method: str, scale: float = 1.0) -> Case:
     slots_bytes = round(device.default_bytes * scale)
     stack = DIRECT
     if method != DIRECT:
-        told = (
+        said = (
             f"page={PAGE_BYTES},sequential=off,layout=embedded,ack=written,"
-            f"{METHODS[method]}{device.told}"
+            f"{METHODS[method]}{device.said}"
         )
-        stack = f"stable_buffer(size={slots_bytes},focused_area={device.default_bytes},{told})"
+        stack = f"stable_buffer(size={slots_bytes},focused_area={device.default_bytes},{said})"
     return Case(device.profile, stack, ops=("write",), limit=WRITES, page_bytes=PAGE_BYTES)
 
 
@@ -148,22 +148,22 @@ def best_first(device: Device) -> tuple[str, bool | None]:
     """Order the methods by throughput."""
     runs = cases(device)
     order = sorted(METHODS, key=lambda method: -throughput(runs[method, 1.0]))
-    told = ", ".join(
+    said = ", ".join(
         f"{method} {throughput(runs[method, 1.0]) / throughput(runs[DIRECT, 1.0]):.2f}x"
         for method in order
     )
-    return told, order[0] == "ondemand+passive" and order[-1] == "incremental+proactive"
+    return said, order[0] == "ondemand+passive" and order[-1] == "incremental+proactive"
 
 
 def all_gain(device: Device) -> tuple[str, bool | None]:
     """Tell whether every method beats direct writes in both."""
     gains = [ratio(device, method, "throughput") for method in METHODS]
     answers = [ratio(device, method, "response") for method in METHODS]
-    told = (
+    said = (
         f"throughput {min(gains):.2f}-{max(gains):.2f}x, response "
         f"{min(answers):.2f}-{max(answers):.2f}x"
     )
-    return told, min(gains) > 1 > max(answers)
+    return said, min(gains) > 1 > max(answers)
 
 
 def patterns(device: Device) -> tuple[str, bool | None]:
@@ -246,8 +246,8 @@ def ends_are_worse(device: Device, method: str) -> tuple[str, bool | None]:
     """Tell whether the smallest and the largest buffer are worse than the best one between."""
     runs = cases(device, SCALES)
     found = [throughput(runs[method, scale]) for scale in SCALES]
-    told = ", ".join(f"{one:.0f}" for one in found) + " writes/s"
-    return told, max(found[1:-1]) > max(found[0], found[-1])
+    said = ", ".join(f"{one:.0f}" for one in found) + " writes/s"
+    return said, max(found[1:-1]) > max(found[0], found[-1])
 
 
 def instance_pages(run: Measured) -> float:
@@ -284,8 +284,8 @@ def large_is_not_focused(device: Device, method: str) -> tuple[str, bool | None]
     Where it is larger than the focused area.
     """
     found = [long_writes(device, method, scale) for scale in SCALES]
-    told = ", ".join(f"{one:.2f}" for one in found) + " long writes an instance"
-    return told, found[-1] > found[SCALES.index(1.0)]
+    said = ", ".join(f"{one:.2f}" for one in found) + " long writes an instance"
+    return said, found[-1] > found[SCALES.index(1.0)]
 
 
 def _counted(run: Measured, name: str) -> int:
@@ -449,7 +449,7 @@ def by_paper_rules(device: Device) -> Device:
     There single pages are sequential writes and partitions, too, and as many partitions take turns
     as there are. Our rules leave out what the thresholds of the same section do not pay for.
     """
-    return replace(device, name=f"{device.name} paper rules", told=device.told + PAPER_RULES)
+    return replace(device, name=f"{device.name} paper rules", said=device.said + PAPER_RULES)
 
 
 def drawings() -> list[Drawing]:

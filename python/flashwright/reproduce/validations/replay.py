@@ -123,11 +123,11 @@ def lateness(trace: Path, device: str, runs: int, patience_seconds: float) -> li
         )
         if run is None or ended is not None:
             raise ended or AssertionError("nothing was played")
-        told = run.result["lateness_ns"]
+        said = run.result["lateness_ns"]
         others = processors.share_of_others()
         kind = run.result["device"]["kind"]
         found.append(
-            {"device": kind, **told, "share_of_others": others, "met": told["p99"] < LATEST_NS}
+            {"device": kind, **said, "share_of_others": others, "met": said["p99"] < LATEST_NS}
         )
     return found
 
@@ -146,10 +146,10 @@ def sequences(trace: Path, device: str, folder: Path) -> list[dict[str, Any]]:
         if run is None or ended is not None:
             raise ended or AssertionError("nothing was played")
         recording = finish(again)
-        told = replays.compare(trace, Reading(), run, recording.table_files["requests"], 0)
+        said = replays.compare(trace, Reading(), run, recording.table_files["requests"], 0)
         lost = recording.result["recording"]["lost_events"]
         found.append(
-            {"pace": run.result["pace"], "iops": run.result["iops"], "lost_events": lost, **told}
+            {"pace": run.result["pace"], "iops": run.result["iops"], "lost_events": lost, **said}
         )
     return found
 

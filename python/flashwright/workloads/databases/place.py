@@ -82,7 +82,7 @@ class Place(Protocol):
         """Write all that is changed in memory to the database's files."""
 
     def checkpoints(self, since: float) -> list[dict[str, Any]]:
-        """Give the checkpoints that it made since (seconds since 1970), where it tells."""
+        """Give the checkpoints that it made since (seconds since 1970), where it says."""
 
     def about(self) -> dict[str, Any]:
         """Tell versions, settings in force, and what is done about the page cache."""

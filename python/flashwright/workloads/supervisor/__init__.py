@@ -107,7 +107,7 @@ class Supervisor:
         Raises:
             RunError: it cannot be started, or the supervisor is gone.
         """
-        told = self._ask(
+        said = self._ask(
             op="start",
             command=[str(word) for word in command],
             log=str(log),
@@ -117,7 +117,7 @@ class Supervisor:
             folder=None if folder is None else str(folder),
             environment=environment or {},
         )
-        return Program(self, int(told["pid"]))
+        return Program(self, int(said["pid"]))
 
     def folder(self, parent: Path, prefix: str, mode: int = 0o711) -> Path:
         """Make a folder of our own in `parent`, which is removed at the end.
@@ -155,8 +155,8 @@ class Supervisor:
 
     def _will_undo(self, entry: Path | list[str]) -> int:
         number = next(self._numbers)
-        told = {"remove": str(entry)} if isinstance(entry, Path) else {"command": entry}
-        self._ask(op="undo", number=number, **told)
+        said = {"remove": str(entry)} if isinstance(entry, Path) else {"command": entry}
+        self._ask(op="undo", number=number, **said)
         self._to_undo[number] = entry
         return number
 
@@ -170,10 +170,10 @@ class Supervisor:
                 line = ""
         if not line:
             raise RunError("the supervising process was killed: the run is given up")
-        told: dict[str, Any] = json.loads(line)
-        if "error" in told:
-            raise RunError(told["error"])
-        return told
+        said: dict[str, Any] = json.loads(line)
+        if "error" in said:
+            raise RunError(said["error"])
+        return said
 
     @staticmethod
     def _pipe(pipe: Any) -> Any:
@@ -214,6 +214,6 @@ class Program:
         return code
 
     def stop(self) -> int:
-        """Stop it as `start` was told to, and give its exit code."""
+        """Stop it as `start` was asked to, and give its exit code."""
         code: int = self._supervisor._ask(op="stop", pid=self.pid)["code"]
         return code

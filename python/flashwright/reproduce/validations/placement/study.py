@@ -178,8 +178,8 @@ def document(results: Sequence[tuple[Group, list[Row]]], command: str) -> str:
         f"{made_with()} Seed 1; {PAGES_PER_ERASE_BLOCK} pages an erase block; every device starts "
         "filled. Only figures of speed depend on the machine. Published figures are MULTILOG's "
         "(VLDB 2013). A deviation is measured / reference - 1; “beside” is not judged, and its own "
-        "deviation from the reference follows in brackets. “Drifts”: the halves of what was taken "
-        "as steady, of one of the two runs, differ by more than 2 %. The speed of the "
+        "deviation from the reference follows in brackets. “Drifts”: of one of the two "
+        "runs the part that counts may not be called steady, by batch means. The speed of the "
         "simulator is `cargo bench -p flashwright-ssd --bench placement_speed`; what is missed "
         "and why is in [placement.md](placement.md).",
         markdown_table(("group", "what", "met"), summary),

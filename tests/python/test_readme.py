@@ -1,0 +1,75 @@
+"""README's promises: its length, its commands that record, its example in Python, its links."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from recordings import require
+from support import ROOT, Cli
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+MOST_LINES = 160
+SHELL = re.compile(r"```sh\n(.*?)```", re.DOTALL)
+
+
+def commands(name: str) -> list[list[str]]:
+    """Give the commands between the two markers of a name, without their comments."""
+    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    part = README.partition(begin)[2].partition(end)[0]
+    block = SHELL.search(part)
+    assert block is not None, name
+    lines = [line.partition("  #")[0].strip() for line in block.group(1).splitlines()]
+    return [line.split() for line in lines if line]
+
+
+def test_readme_is_short() -> None:
+    assert len(README.splitlines()) < MOST_LINES
+
+
+def test_every_command_of_readme_is_in_a_block_that_is_run() -> None:
+    """Those of the first block are run by test_wheel.py, in an installed wheel."""
+    named = README
+    for name in ("first commands", "recording commands"):
+        named = re.sub(f"<!-- {name} -->.*?<!-- end of {name} -->", "", named, flags=re.DOTALL)
+    left = [line for block in SHELL.findall(named) for line in block.splitlines()]
+    assert [line for line in left if line.startswith("flashwright")] == []
+
+
+def test_the_commands_that_record_work(cli: Cli, tmp_path: Path) -> None:
+    tracers = Path("/sys/kernel/tracing/available_tracers")
+    is_there = os.geteuid() == 0 and tracers.exists() and "blk" in tracers.read_text()
+    require(is_there, "recording needs root, and a kernel with the blk tracer")
+    asked = commands("recording commands")
+    assert [words[1] for words in asked] == ["run", "waterfall", "compare"]
+    for words in asked:
+        cli(*words[1:])
+    assert (tmp_path / "runs" / "tpcc" / "report.html").is_file()
+
+
+def test_the_example_in_python_prints_a_table(tmp_path: Path) -> None:
+    found = re.search(r"```python\n(.*?)```", README, re.DOTALL)
+    assert found is not None
+    done = subprocess.run(
+        [sys.executable, "-c", found.group(1)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert "multi_log" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "path",
+    [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_links_lead_to_files(path: Path) -> None:
+    targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8"))
+    missing = [target for target in targets if not (path.parent / target).exists()]
+    assert missing == []

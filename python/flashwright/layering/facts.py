@@ -17,6 +17,7 @@ from flashwright._core import InputError, __version__
 from flashwright._text import size
 from flashwright.probing import plan as probe_plan
 from flashwright.probing import result as probe_result
+from flashwright.probing.consistency import consistent
 from flashwright.probing.session import Session
 from flashwright.probing.store import FOLDER, Finding, Store
 from flashwright.probing.targets import Region
@@ -191,7 +192,7 @@ def of_cache(target: Target) -> Facts:
 
 def of_findings(findings: Mapping[str, Finding], origin: str) -> Facts:
     """Take from findings what layers have to know."""
-    reader = _Reader(findings)
+    reader = _Reader(consistent(findings))
     values: dict[str, Any] = {}
     area, block = (
         reader.number("focused_area_bytes") or reader.any_area(),

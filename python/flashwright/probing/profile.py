@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from flashwright import _core
 from flashwright._core import InputError, RunError, __version__
+from flashwright.probing.consistency import consistent
 from flashwright.probing.session import in_order
 from flashwright.runs import PROFILE_FILE, RESULT_FILE, plain
 
@@ -109,7 +110,7 @@ def make(
     """
     try:
         found = _core.fit_profile(
-            json.dumps(list(in_order(findings).values())),
+            json.dumps(list(consistent(in_order(findings)).values())),
             name=name_of(device["name"]),
             model=device["model"],
             capacity_bytes=device["capacity_bytes"],

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flashwright._core import InputError
+from flashwright.probing.consistency import consistent
 from flashwright.probing.plan import label_of
 from flashwright.probing.session import in_order
 from flashwright.runs import Job, Run
@@ -65,7 +66,7 @@ def make_run(
 ) -> Run:
     """Give what a probe found as a run."""
     name = str(device["name"])
-    findings = list(in_order(outcome.findings).values())
+    findings = list(consistent(in_order(outcome.findings)).values())
     result = {
         "drive": name,
         "device": dict(device),

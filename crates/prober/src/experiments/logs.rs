@@ -58,6 +58,9 @@ pub(super) const ENTRY: Experiment = Experiment {
     body,
 };
 
+/// How many times as dear the second place has to be to be a merge for each write.
+const LEAST_OF_MERGE: f64 = 10.0;
+
 /// By how much the second level has to be dearer.
 const LEAST_RATIO: f64 = 2.0;
 
@@ -130,9 +133,12 @@ fn body(bench: &mut Bench<'_>, args: &Args, known: &Known) -> Result<Finding, Pr
         let is_known = known.sure_number("superblock_bytes").is_some();
         // Of places that a buffer holds a good part of, fewer reach the logs.
         let is_past_buffer = (cheap.most * spot) as f64 > 4.0 * buffer;
+        // A drive that has the map of one superblock in memory reads another one for each change of
+        // place, which is dear, but no merge.
+        let is_a_merge = cheap.most > 1 || cheap.beyond.mean > LEAST_OF_MERGE * cheap.here.mean;
         let logs = Value::number("log_blocks", count, why.clone())
             .within(count, count)
-            .sure_if(cheap.is_clear && is_known && is_past_buffer);
+            .sure_if(cheap.is_clear && is_known && is_past_buffer && is_a_merge);
         let order = Value::word("log_order", order, why).sure_if(cheap.is_clear);
         return Ok(Finding { values: vec![logs, order], charts, ..Finding::default() });
     }

@@ -76,7 +76,7 @@ WRONG_USE = [
     ([*DRIVE, "--region", "4Ki"], "1 MiB is the least"),
     ([*DRIVE, "--minutes", "0"], "--minutes"),
     ([*DRIVE, "--overwrites", "2"], "--state aged"),
-    ([*DRIVE, "--destroy-data", "intel-x25e"], "--write is the first"),
+    ([*DRIVE, "--destroy-data", "intel-x25e"], "it confirms --write"),
     ([*DRIVE, "--write", "--destroy-data", "/dev/other"], "it must repeat the device, intel-x25e"),
     ([*DRIVE, *DEPTH, "--against", "nope"], "no such device"),
     ([MEMORY, "--state", "aged"], "--state: it is for a simulated drive"),

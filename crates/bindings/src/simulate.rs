@@ -137,6 +137,7 @@ fn result<'py>(
     dict.set_item("relocated_pages", counters.relocated_pages)?;
     dict.set_item("trimmed_pages", counters.trimmed_pages)?;
     dict.set_item("erases", counters.erases)?;
+    dict.set_item("streams_left_out", outcome.streams_left_out)?;
     dict.set_item("spilled_pages", counters.spilled_pages)?;
     dict.set_item("pulled_pages", counters.pulled_pages)?;
     dict.set_item("unused_pages", counters.unused_pages)?;

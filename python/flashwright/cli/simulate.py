@@ -122,7 +122,7 @@ def simulate(
     from flashwright.cli.progress import work
     from flashwright.lifetime import Wear
     from flashwright.runs import Job, peak_rss_bytes, table
-    from flashwright.sweeps.policies import OFFLINE, check_victim, own_victim
+    from flashwright.sweeps.policies import check_victim, own_victim
 
     reading = how.reading()
     if device is not None:
@@ -165,18 +165,13 @@ def simulate(
         "pages",
         lambda _: sources.frequency_bounds(workload, [over_provisioning]),
     )
-    offline = {**settings, "placement": OFFLINE, "victim": own_victim(OFFLINE)}
-    least = work(
-        "Placing with the future known",
-        "page writes",
-        lambda progress: _core.simulate(workload, **offline, progress=progress),
-    )["write_amplification"]
+    least = _offline_minimum(workload, settings, outcome["write_amplification"])
     tables = {key: table(columns) for key, columns in outcome.pop("tables").items()}
     result = {
         **outcome,
         **settings,
         "frequency_bound": bound,
-        "offline_minimum": min(least, outcome["write_amplification"]),
+        "offline_minimum": least,
         "life_years": lifetime.years(
             outcome["write_amplification"], over_provisioning, outcome["erases"]
         ),
@@ -193,6 +188,25 @@ def simulate(
             result, tables
         )
     )
+
+
+def _offline_minimum(workload: Any, settings: dict[str, Any], found: float) -> float:
+    """Give the least that is known to be possible: that of the offline placement, or `found`."""
+    from flashwright import _core
+    from flashwright.cli.progress import work
+    from flashwright.sweeps.policies import OFFLINE, own_victim
+
+    offline = {**settings, "placement": OFFLINE, "victim": own_victim(OFFLINE)}
+    try:
+        outcome = work(
+            "Placing with the future known",
+            "page writes",
+            lambda progress: _core.simulate(workload, **offline, progress=progress),
+        )
+    except _core.InputError:
+        # The spare space of a very small device does not hold its streams.
+        return found
+    return min(float(outcome["write_amplification"]), found)
 
 
 def _print(result: dict[str, Any]) -> None:

@@ -148,6 +148,14 @@ def remarks(results: Results) -> list[str]:
             f"{alpha(example['over_provisioning'])}: {example['unsteady']}. Playing the source "
             "more often (--repeat) may help."
         )
+    tight = [row for row in results.rows if row["streams_left_out"]]
+    if tight:
+        names = ", ".join(dict.fromkeys(row["method"] for row in tight))
+        found.append(
+            f"{names} had fewer streams than usual in some runs: each needs an open erase block, "
+            "and the spare space does not hold more. More pages, more over-provisioning or smaller "
+            "erase blocks (--pages-per-erase-block) help."
+        )
     uncleaned = [row for row in results.rows if not row["erases"]]
     if uncleaned:
         found.append(

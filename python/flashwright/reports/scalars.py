@@ -117,6 +117,8 @@ SIMULATION: Labels = {
     "host_page_writes": ("page writes of the host", count),
     "trimmed_pages": ("trimmed pages", count),
     "relocated_pages": ("relocated pages", count),
+    "pulled_pages": ("of these taken along from other streams", count),
+    "streams_left_out": ("streams that the spare space has no room for", count),
     "spilled_pages": (
         "relocated pages put in another stream for want of a free erase block",
         count,

@@ -62,9 +62,10 @@ impl EnvyHybrid {
     /// [`BuildError::TooSmall`] if a partition would be left without spare erase blocks.
     pub fn build(args: &Args, context: &Context<'_>) -> Result<Self, BuildError> {
         let asked = args.integer("partitions") as u32;
-        let partitions = asked.min(context.most_streams.clamp(2, 64) as u32);
         let geometry = context.geometry;
         let spare_blocks = geometry.spare_blocks();
+        let fit = (spare_blocks.saturating_sub(2) / (SLACK_BLOCKS + 1)).max(2);
+        let partitions = asked.min(fit).min(context.most_streams.clamp(2, 64) as u32);
         let needed = partitions * (SLACK_BLOCKS + 1) + 2;
         if spare_blocks < needed {
             return Err(BuildError::TooSmall {

@@ -34,6 +34,9 @@ pub const VICTIM: &str = "greedy";
 /// Share of the spare erase blocks that may be open at once.
 const OPEN_SHARE: f64 = 0.4;
 
+/// Erase blocks that have to be open at once for any sorting by death.
+const LEAST_OPEN: u64 = 10;
+
 /// Levels at most, if their number is not asked for.
 const MOST_LEVELS: u64 = 4;
 
@@ -71,6 +74,8 @@ impl FutureKnowledge {
         let finest = ((spare * args.number("width")) as u64).max(1);
         let all = future.deaths().len() as u64;
         let (epochs, spans) = match args.integer("epochs") {
+            // Too little spare space to sort deaths by: what dies apart from what never does.
+            0 if open < LEAST_OPEN => (1, vec![all.max(1)]),
             0 => levels(open, finest, all),
             epochs => (epochs, grown(epochs, finest, all)),
         };

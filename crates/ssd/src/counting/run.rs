@@ -105,6 +105,8 @@ pub struct Outcome {
     pub write_amplification: f64,
     /// Share of valid pages in the victims of the steady part.
     pub p_gc: f64,
+    /// Streams of the placement policy that there is no room for.
+    pub streams_left_out: usize,
     /// Streams that hold anything at the end.
     pub streams: Vec<StreamOutcome>,
     /// Wear at the end, the fill's erases included.
@@ -116,6 +118,10 @@ pub struct Outcome {
     /// Wall time of the run without the fill, in seconds.
     pub wall_seconds: f64,
 }
+
+/// Spare erase blocks that are not for streams: the reserve of the policy that relocates to most,
+/// one that is needed beyond it, and one that is being cleaned.
+const OTHER_BLOCKS: usize = 6;
 
 /// Windows that a run is cut into, for steady state and plots.
 const WINDOWS: u64 = 400;
@@ -144,7 +150,7 @@ pub fn simulate(
         seed: settings.seed,
         page_weights: Some(page_weights),
         future: Some(&future),
-        most_streams: usize::MAX,
+        most_streams: (settings.geometry.spare_blocks() as usize).saturating_sub(OTHER_BLOCKS),
     };
     let runner = Runner { settings, source: &source, progress, context };
     visit_placement(&settings.placement, &context, runner)?
@@ -314,6 +320,7 @@ fn outcome<P: Placement, V: Victim>(
             1.0 + relocated as f64 / written as f64
         },
         p_gc: if erases == 0 { 0.0 } else { relocated as f64 / (erases * pages) as f64 },
+        streams_left_out: ftl.placement().streams_left_out(),
         streams: streams(ftl),
         wear: Wear::of(ftl.erase_counts()),
         erase_histogram: histogram(ftl.erase_counts()),

@@ -33,6 +33,9 @@ fn user_but(number: u64, described: &Described, but: Option<&str>) -> Option<Str
             let use_of = mounted_at(*number)
                 .or_else(|| swap_on(*number))
                 .or_else(|| holder(part))
+                .or_else(|| {
+                    open_in(|data| data.file_type().is_block_device() && data.rdev() == *number)
+                })
                 .map(|use_of| format!("is {use_of}"));
             let use_of = use_of.or_else(|| {
                 loop_over(is_number, but).map(|name| format!("has the loop device {name} in it"))
@@ -74,7 +77,28 @@ fn file_user_but(data: &Metadata, but: Option<&str>) -> Option<String> {
     if let Some(name) = loop_over(is_it, but) {
         return Some(format!("the loop device {name} lies in it"));
     }
-    swaps().iter().any(|path| is_it(path)).then(|| "it is swap space".to_owned())
+    if swaps().iter().any(|path| is_it(path)) {
+        return Some("it is swap space".to_owned());
+    }
+    open_in(|other| (other.dev(), other.ino()) == (data.dev(), data.ino()))
+        .map(|use_of| format!("it is {use_of}"))
+}
+
+/// The process, other than this one, that has this open or mapped. Who is not root sees only
+/// processes of their own, and of those no mappings.
+fn open_in(is_it: impl Fn(&Metadata) -> bool) -> Option<String> {
+    let own = std::process::id();
+    entries(Path::new("/proc")).find_map(|process| {
+        let id: u32 = process.file_name()?.to_str()?.parse().ok()?;
+        let has_it = |folder: &str| {
+            entries(&process.join(folder)).any(|link| fs::metadata(link).is_ok_and(|to| is_it(&to)))
+        };
+        if id == own || !(has_it("fd") || has_it("map_files")) {
+            return None;
+        }
+        let name = fs::read_to_string(process.join("comm")).unwrap_or_default();
+        Some(format!("open in process {id} ({})", name.trim()))
+    })
 }
 
 /// The name of a loop device, other than `but`, that lies in this.

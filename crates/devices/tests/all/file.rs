@@ -444,3 +444,18 @@ fn a_write_without_bytes_to_a_device_that_holds_data_is_a_bug() {
     let opening = Opening { holds_data: true, ..Opening::new("memory(bytes=8Mi)", Access::Write) };
     devices::open(&opening).unwrap().submit(request(IoOp::Write, 0, 4096, 0));
 }
+
+#[test]
+fn a_file_open_in_another_process_is_not_written() {
+    let folder = folder();
+    let path = file_of(&folder, "held", MIB);
+    let held = fs::File::open(&path).unwrap();
+    let mut process = std::process::Command::new("sleep").arg("600").stdin(held).spawn().unwrap();
+    let refused = refusal(&path, Access::Write);
+    let is_read = open(&path, Access::ReadOnly).is_ok();
+    process.kill().unwrap();
+    process.wait().unwrap();
+    assert!(refused.contains(&format!("open in process {} (", process.id())), "{refused}");
+    assert!(is_read);
+    open(&path, Access::Write).unwrap();
+}

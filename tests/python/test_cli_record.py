@@ -395,7 +395,7 @@ def test_the_demo_records_a_database_and_studies_what_it_got(cli: Cli, tmp_path:
     done = cli("demo", "--seconds", "3", "--op", "0.28", "--out", "out")
     assert "recorded just now" in done.stdout
     result = json.loads((tmp_path / "out" / "result.json").read_text())
-    data_pages, whole = result["workloads"]
+    whole, data_pages = result["workloads"]
     assert "data_pages" in data_pages["name"]
     assert 0 < data_pages["page_writes"] < whole["page_writes"]
     recording = tmp_path / "runs" / "demo-recording"

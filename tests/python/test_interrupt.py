@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -63,11 +64,13 @@ def test_ctrl_c_keeps_what_a_comparison_has_finished(tmp_path: Path) -> None:
     stdout, stderr = process.communicate(timeout=20)
     assert process.returncode == 130, stderr
     assert "Traceback" not in stderr
-    assert "1 of 2 simulations are kept" in stderr
+    kept = re.search(r"(\d+) of (\d+) simulations are kept", stderr)
+    assert kept is not None
+    assert 0 < int(kept[1]) < int(kept[2])
     assert "bound" in stdout
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert result["complete"] is False
-    assert [row["workload"] for row in result["results"]] == [short]
+    assert {row["workload"] for row in result["results"]} == {short}
     assert "stopped before its end" in (tmp_path / "run" / "report.html").read_text()
 
 

@@ -69,7 +69,7 @@ def sure(found: dict[str, Any]) -> set[str]:
 def test_what_cannot_both_be_right_is_not_sure(
     numbers: dict[str, float], doubted: set[str], reason: str
 ) -> None:
-    found = consistent(findings(**numbers))
+    found = consistent(findings("sure", **numbers))
     assert set(numbers) - sure(found) == doubted
     for key in doubted:
         [value] = found[key]["values"]

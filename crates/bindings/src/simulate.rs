@@ -233,6 +233,7 @@ fn tables<'py>(
 ///
 /// Raises InputError if there are not as many of one as of the other.
 #[pyfunction]
+#[allow(clippy::needless_pass_by_value, reason = "arguments of Python")]
 fn judge<'py>(
     py: Python<'py>,
     counted: PyReadonlyArray1<'py, f64>,

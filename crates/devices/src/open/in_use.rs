@@ -84,9 +84,20 @@ fn file_user_but(data: &Metadata, but: Option<&str>) -> Option<String> {
         .map(|use_of| format!("it is {use_of}"))
 }
 
-/// The process, other than this one, that has this open or mapped. Who is not root sees only
-/// processes of their own, and of those no mappings.
+/// The process, other than this one, that has this open or mapped, and goes on to: udev opens a
+/// device for a moment after each change. Who is not root sees only processes of their own, and of
+/// those no mappings.
 fn open_in(is_it: impl Fn(&Metadata) -> bool) -> Option<String> {
+    let mut found = open_now(&is_it);
+    for _ in 0..20 {
+        found.as_ref()?;
+        std::thread::sleep(std::time::Duration::from_millis(25));
+        found = open_now(&is_it);
+    }
+    found
+}
+
+fn open_now(is_it: &impl Fn(&Metadata) -> bool) -> Option<String> {
     let own = std::process::id();
     entries(Path::new("/proc")).find_map(|process| {
         let id: u32 = process.file_name()?.to_str()?.parse().ok()?;

@@ -445,17 +445,33 @@ fn a_write_without_bytes_to_a_device_that_holds_data_is_a_bug() {
     devices::open(&opening).unwrap().submit(request(IoOp::Write, 0, 4096, 0));
 }
 
+/// A process that ends with the test, however that ends.
+struct Ended(std::process::Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 #[test]
 fn a_file_open_in_another_process_is_not_written() {
     let folder = folder();
     let path = file_of(&folder, "held", MIB);
     let held = fs::File::open(&path).unwrap();
-    let mut process = std::process::Command::new("sleep").arg("600").stdin(held).spawn().unwrap();
+    let process = Ended(
+        std::process::Command::new("sleep")
+            .arg("60")
+            .stdin(held)
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap(),
+    );
     let refused = refusal(&path, Access::Write);
-    let is_read = open(&path, Access::ReadOnly).is_ok();
-    process.kill().unwrap();
-    process.wait().unwrap();
-    assert!(refused.contains(&format!("open in process {} (", process.id())), "{refused}");
-    assert!(is_read);
+    assert!(refused.contains(&format!("open in process {} (", process.0.id())), "{refused}");
+    assert!(open(&path, Access::ReadOnly).is_ok());
+    drop(process);
     open(&path, Access::Write).unwrap();
 }

@@ -360,7 +360,7 @@ fn absorbed(burst: &Burst, size: u64, depth: u32) -> Option<Absorbed> {
     let requests = (at * each) as f64;
     // What is outstanding at once ends together: a change within it is none.
     let is_more_than_outstanding = depth == 1 || requests > f64::from(2 * depth);
-    (slow > LEAST_RATIO * fast && is_more_than_outstanding).then(|| Absorbed {
+    (slow > LEAST_RATIO * fast && is_more_than_outstanding).then_some(Absorbed {
         bytes: requests * size as f64,
         fast,
         slow,

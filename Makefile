@@ -63,6 +63,7 @@ power-cuts: $(STAMPS)/tools ## Cut the power below every stack of layers a milli
 
 soak: kills power-cuts ## All long campaigns: kills, cuts, images, and the prober against drives whose inside is known (an hour)
 	cargo run --release -p flashwright-prober --example truth -- drives=200 campaign=1
+	cargo run --release -p flashwright-prober --example hybrids -- drives=270 campaign=1
 	cargo test --release -p flashwright-prober --lib -- --ignored campaign
 
 check: build ## Format, clippy, ruff, mypy and the stubs of the core, warnings denied

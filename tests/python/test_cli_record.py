@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -95,6 +97,31 @@ def test_what_a_command_writes_is_recorded(volume: Volume, cli: Cli, tmp_path: P
         cli("simulate", "rec/requests.parquet", "--device", "nvme-tlc", "--json", "-").stdout
     )
     assert played["requests"] == len(requests)
+
+
+def test_only_json_is_printed_where_only_json_is_asked_for(volume: Volume, cli: Cli) -> None:
+    script = f"echo mixed in; dd if=/dev/zero of={volume.mount_point}/f bs=4k count=4 oflag=direct"
+    done = cli(
+        "record", volume.mount_point, "--out", "rec", "--json", "-", "--", "sh", "-c", script
+    )
+    assert json.loads(done.stdout)["recording"]["state"] == "stopped"
+    assert "mixed in" in done.stderr
+
+
+def test_the_default_folder_is_not_on_the_recorded_device(cli: Cli, tmp_path: Path) -> None:
+    """On a machine with one disk it would be; and nothing is left where it would have been."""
+    done = cli("record", ".", "--seconds", "1")
+    found = re.search(r"The recording goes to (\S+),", done.stdout + done.stderr)
+    assert found is not None
+    folder = Path(found[1])
+    try:
+        assert (folder / "result.json").is_file()
+        assert not (tmp_path / "runs").exists()
+        refused = cli("record", ".", "--seconds", "1", "--out", "here/rec", code=2)
+        assert "would record itself" in refused.stderr
+        assert not (tmp_path / "here").exists()
+    finally:
+        shutil.rmtree(folder)
 
 
 def test_a_command_that_fails_is_recorded_and_told(

@@ -99,7 +99,8 @@ class Fraction(click.ParamType[float]):
             number = float("nan")
         if not 0 < number <= 100:
             self.fail(
-                f"{text!r} is not an over-provisioning: write a number above 0, such as 0.2 or 20%",
+                f"{text!r} is not an over-provisioning: write a number above 0 and at most 100 "
+                "(which is 10000 %), such as 0.2 or 20%",
                 param,
                 ctx,
             )
@@ -116,6 +117,19 @@ class Size(click.ParamType[int]):
         found = value if isinstance(value, int) else _core.parse_bytes(str(value))
         if not found:
             self.fail(f"{value!r} is not a size in bytes: write 4096, 4k or 4KiB", param, ctx)
+        return found
+
+
+class PageSize(Size):
+    """The size of a page of flash."""
+
+    LEAST, MOST = 512, 1 << 24
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read the size: 512 bytes to 16 MiB."""
+        found = super().convert(value, param, ctx)
+        if not self.LEAST <= found <= self.MOST:
+            self.fail(f"{value!r} is not the size of a page: 512 bytes to 16 MiB", param, ctx)
         return found
 
 
@@ -267,7 +281,7 @@ class WorkloadReading(TraceReading):
     page_size: int = option(
         "Bytes in a flash page; with --device, of a page of `synth:` and .u32, and --set "
         "media.page_bytes for the drive's.",
-        type=Size(),
+        type=PageSize(),
         default=4096,
     )
     seed: int = option("Seed of everything random.", **SEED)

@@ -46,6 +46,27 @@ def default_folder() -> Path:
     return Path("runs") / time.strftime("record-%Y%m%d-%H%M%S")
 
 
+MEMORY = Path("/dev/shm")  # noqa: S108
+
+
+def _folder_for(target: Path, to: Json) -> Path:
+    """Give the default folder, or one in memory where that would lie on the recorded device."""
+    from flashwright.recording import device
+    from flashwright.recording.recorder import is_on
+    from flashwright.recording.tools import need_root
+
+    need_root("recording what the kernel does")
+    folder = default_folder()
+    if not MEMORY.is_dir() or not is_on(Path.cwd(), device.find(target)):
+        return folder
+    in_memory = MEMORY / "flashwright" / folder.name
+    to.say(
+        f"{folder} would lie on the device that is recorded. The recording goes to {in_memory}, "
+        "which is in memory: move it before the next restart."
+    )
+    return in_memory
+
+
 @click.command(short_help="Record what a device gets while something runs.")
 @click.argument("target", type=click.Path(path_type=Path, readable=False), required=False)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
@@ -135,13 +156,14 @@ def record(
             "what is to be recorded? Give a block device or a folder; see `flashwright record "
             "--help`"
         )
-    folder = out or default_folder()
+    folder = out or _folder_for(target, to)
     code = _record(
         target,
         command,
         seconds,
         folder,
         {"tracer": tracer, "buffer_kib": max(1, buffer_bytes // 1024)},
+        is_quiet=to.is_only_json,
     )
     conclude(folder, keep_raw=keep_raw, check=check, to=to)
     if code:
@@ -152,7 +174,13 @@ def record(
 
 
 def _record(
-    target: Path, command: Sequence[str], seconds: float | None, folder: Path, how: dict[str, Any]
+    target: Path,
+    command: Sequence[str],
+    seconds: float | None,
+    folder: Path,
+    how: dict[str, Any],
+    *,
+    is_quiet: bool,
 ) -> int:
     """Record until the end; give the exit code of the command."""
     from flashwright.cli.progress import StoppedError, follow
@@ -175,7 +203,7 @@ def _record(
                 )
             recorder.prepare()
             recorder.start()
-            watch = _Watch(supervisor, recorder, command, seconds)
+            watch = _Watch(supervisor, recorder, command, seconds, is_quiet=is_quiet)
             try:
                 follow(
                     lambda: f"Recording {found.path}: {watch.events():,} events",
@@ -203,9 +231,12 @@ class _Watch:
         recorder: Recorder,
         command: Sequence[str],
         seconds: float | None,
+        *,
+        is_quiet: bool,
     ) -> None:
         self._supervisor = supervisor
         self._recorder, self._command, self._seconds = recorder, command, seconds
+        self._is_quiet = is_quiet
         self._stopped = False
         self.code = 0
 
@@ -234,7 +265,11 @@ class _Watch:
         gate = [sys.executable, "-I", "-c", _GATE, str(ready), program]
         # A session of its own: Ctrl-C is for us, and we tell the command.
         process = subprocess.Popen(
-            [*gate, *self._command[1:]], start_new_session=True, pass_fds=[ready]
+            [*gate, *self._command[1:]],
+            start_new_session=True,
+            pass_fds=[ready],
+            # With `--json -` standard output is for the JSON alone.
+            stdout=sys.stderr if self._is_quiet else None,
         )
         os.close(ready)
         with os.fdopen(tell, "w") as begin:

@@ -187,12 +187,14 @@ class Recorder:
     def _make_folder(self) -> None:
         folder = self.folder
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            if _same_device(folder, self.device):
+            # Looked for before it is made, so that no empty folder is left behind.
+            there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+            if is_on(there, self.device):
                 raise InputError(
                     f"{folder} is on {self.device.path}, which is to be recorded: the recording "
                     "would record itself; choose a folder on another device"
                 )
+            folder.mkdir(parents=True, exist_ok=True)
             check_folder(folder, may_replace=self._may_replace)
             raw = folder / RAW
             raw.mkdir(exist_ok=True)
@@ -253,7 +255,8 @@ def check_folder(folder: Path, *, may_replace: bool = False, **others: Path | No
             )
 
 
-def _same_device(folder: Path, device: BlockDevice) -> bool:
+def is_on(folder: Path, device: BlockDevice) -> bool:
+    """Whether a folder lies on a device."""
     try:
         return devices.find(folder).number == device.number
     except InputError:

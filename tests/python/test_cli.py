@@ -346,6 +346,21 @@ def test_json_to_a_file_keeps_the_text_for_people(cli: Cli, tmp_path: Path) -> N
     )
 
 
+@pytest.mark.parametrize(
+    ("times", "reversals"),
+    [([30, 20, 10], 2), ([50, 70, 30], 1), ([50, 30, 70, 60], 2), ([10, 20, 20], 0)],
+)
+def test_times_that_go_back_are_counted(
+    cli_json: Callable[..., Any], tmp_path: Path, times: list[int], reversals: int
+) -> None:
+    """Those before the first one's, too, though they are set to it."""
+    lines = [f"{time}0,vm,0,Write,4096,4096,0" for time in times]
+    (tmp_path / "back.csv").write_text("\n".join(lines) + "\n")
+    found = cli_json("trace", "stats", "back.csv", "--format", "msr")
+    assert found["time_reversals"] == reversals
+    assert found["clamped_times"] == sum(time < times[0] for time in times)
+
+
 def test_version_names_the_revision(cli: Cli) -> None:
     said = cli("--version").stdout
     assert re.fullmatch(r"flashwright \d+\.\d+\.\d+, revision [0-9a-f]{40}(-dirty)?\n", said)

@@ -123,6 +123,9 @@ fn trace_stats<'py>(
     dict.set_item("clamped_times", facts.clamped_times)?;
     for (name, value) in statistics.scalars {
         match value {
+            Number::Integer(value) if name == "time_reversals" => {
+                dict.set_item(name, value + facts.unseen_reversals)?;
+            }
             Number::Integer(value) => dict.set_item(name, value)?,
             Number::Real(value) => dict.set_item(name, value)?,
             Number::Unknown => dict.set_item(name, py.None())?,

@@ -80,6 +80,7 @@ impl<F: RecordFormat> TraceReader for RecordReader<F> {
         Facts {
             skipped: self.bad.skipped,
             clamped_times: self.clock.clamped,
+            unseen_reversals: self.clock.unseen_reversals,
             start_ns: self.clock.start.filter(|_| self.format.has_times()),
             timeless: !self.format.has_times(),
             streams_are_volumes: false,

@@ -33,6 +33,8 @@ pub struct Facts {
     pub skipped: u64,
     /// Requests whose time lay before that of the first request: their time is 0.
     pub clamped_times: u64,
+    /// Of these those whose times go back, and do not any more once they are 0.
+    pub unseen_reversals: u64,
     /// Time of the first request on the file's own clock, in nanoseconds; `None` if it is not
     /// known.
     pub start_ns: Option<u64>,
@@ -86,6 +88,10 @@ impl BadRecords {
 pub(crate) struct Clock {
     pub(crate) start: Option<Nanos>,
     pub(crate) clamped: u64,
+    /// Of the clamped ones those that no time later than the first one's came before: set to 0,
+    /// they do not go back any more.
+    pub(crate) unseen_reversals: u64,
+    has_advanced: bool,
 }
 
 impl Clock {
@@ -93,7 +99,10 @@ impl Clock {
     pub(crate) fn rebase(&mut self, requests: &mut [IoRequest]) {
         for request in requests {
             let start = *self.start.get_or_insert(request.time_ns);
-            self.clamped += u64::from(request.time_ns < start);
+            let goes_back = request.time_ns < start;
+            self.clamped += u64::from(goes_back);
+            self.unseen_reversals += u64::from(goes_back && !self.has_advanced);
+            self.has_advanced |= request.time_ns > start;
             request.time_ns = request.time_ns.saturating_sub(start);
         }
     }

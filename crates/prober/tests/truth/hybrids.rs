@@ -7,8 +7,8 @@ use block::BlockDevice as _;
 
 use devices::{Simulated, SimulatedSettings};
 use prober::{Bench, Known, Region, Settings, Value, Verdict};
-use rand::seq::IndexedRandom as _;
 use rand::SeedableRng as _;
+use rand::seq::IndexedRandom as _;
 use rand_pcg::Pcg64Mcg;
 use ssd::drive::profile::{self, Profile};
 use ssd::drive::state::State;

@@ -339,6 +339,7 @@ impl TraceReader for BlktraceReader {
         Facts {
             skipped: self.skipped(),
             clamped_times: self.clock.clamped,
+            unseen_reversals: self.clock.unseen_reversals,
             start_ns: self.clock.start,
             timeless: false,
             streams_are_volumes: self.matcher.streams_are_volumes(),

@@ -173,6 +173,7 @@ impl TraceReader for StoreReader {
         Facts {
             skipped: self.bad.skipped,
             clamped_times: self.clock.clamped,
+            unseen_reversals: self.clock.unseen_reversals,
             start_ns: before.map(|ns| ns.saturating_add(self.clock.start.unwrap_or(0))),
             timeless: self.metadata.get(keys::TIMELESS).is_some_and(|text| text == "true"),
             streams_are_volumes: self

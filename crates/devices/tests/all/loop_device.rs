@@ -161,6 +161,68 @@ fn what_holds_something_is_written_only_if_told_twice() {
     }
 }
 
+/// Of each MiB all pieces are looked at, not the first alone.
+#[test]
+fn one_sector_of_data_within_a_mebibyte_is_found() {
+    let folder = folder();
+    let behind = file_of(&folder, "sector", 16 * MIB);
+    let at = 5 * MIB + 37 * 512;
+    write_at(&behind, at);
+    let Some(device) = Loop::over(&behind, &[]) else { return };
+    let text = refusal(&device.path, Access::Write);
+    assert!(text.contains("data that this program did not write"), "{text}");
+}
+
+/// Also where the region ends before the device does, and where only samples would be looked at.
+#[test]
+fn data_in_the_last_sector_of_a_region_is_found() {
+    let folder = folder();
+    for end in [12 * MIB, 200 * MIB] {
+        let behind = file_of(&folder, &format!("end{end}"), end + 4 * MIB);
+        write_at(&behind, end - 512);
+        let Some(device) = Loop::over(&behind, &[]) else { return };
+        let within = |region| {
+            devices::open(&devices::Opening {
+                region: Some(region),
+                ..crate::support::opening(&device.path, Access::Write)
+            })
+        };
+        let text = within(0..end).err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(text.contains("data that this program did not write"), "{text}");
+        within(0..end - 4096).unwrap();
+    }
+}
+
+fn write_at(file: &Path, at: u64) {
+    fs::OpenOptions::new().write(true).open(file).unwrap().write_all_at(&[0xa5; 512], at).unwrap();
+}
+
+/// A disk is in use if a partition of it is, even where its data may be destroyed.
+#[test]
+fn a_disk_with_a_mounted_partition_is_not_written() {
+    let folder = folder();
+    let behind = file_of(&folder, "disk", 64 * MIB);
+    let table = format!("printf 'label: dos\\n,32M,L\\n' | sfdisk --quiet {}", behind.display());
+    if !has(run("sh", &["-c", &table]).is_ok(), "sfdisk") {
+        return;
+    }
+    let Some(device) = Loop::over(&behind, &["--partscan"]) else { return };
+    let partition = format!("{}p1", device.path);
+    if !has(Path::new(&partition).exists(), "partitions of loop devices")
+        || !has(run("mkfs.ext4", &["-q", &partition]).is_ok(), "mkfs.ext4")
+    {
+        return;
+    }
+    let Ok(mounted) = Mount::of(&partition, &folder.path().join("part"), "rw") else {
+        has(false, "mounts");
+        return;
+    };
+    let text = refusal(&device.path, Access::DestroyData);
+    assert!(text.contains("partition") && text.contains("mounted at"), "{text}");
+    drop(mounted);
+    open(&device.path, Access::DestroyData).unwrap();
+}
+
 #[test]
 fn a_mebibyte_of_data_in_the_middle_is_found() {
     let folder = folder();

@@ -187,3 +187,27 @@ impl Lanes {
         &self.endurance
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Not one erase later: what is promised to stand three erases does not get a fourth.
+    #[test]
+    fn an_erase_block_retires_at_its_last_erase() {
+        let geometry = Geometry {
+            page_bytes: 4096,
+            pages_per_erase_block: 4,
+            logical_pages: 16,
+            erase_blocks: 8,
+        };
+        let mut lanes = Lanes::new(geometry, 1, 1);
+        lanes.set_endurance(vec![3; 8]);
+        for erases in 1..=3 {
+            let block = lanes.take(0, &[0; 8]).unwrap();
+            assert_eq!(lanes.retired_blocks(), 0);
+            lanes.put_back(0, block, erases);
+        }
+        assert_eq!((lanes.retired_blocks(), lanes.free(0)), (1, 7));
+    }
+}

@@ -110,7 +110,7 @@ def test_only_json_is_printed_where_only_json_is_asked_for(volume: Volume, cli: 
 
 def test_the_default_folder_is_not_on_the_recorded_device(cli: Cli, tmp_path: Path) -> None:
     """On a machine with one disk it would be; and nothing is left where it would have been."""
-    done = cli("record", ".", "--seconds", "1")
+    done = cli("record", ".", "--", *dd(tmp_path / "file"))
     found = re.search(r"The recording goes to (\S+),", done.stdout + done.stderr)
     assert found is not None
     folder = Path(found[1])

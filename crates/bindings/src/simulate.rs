@@ -52,9 +52,9 @@ fn victim_of(placement: &Spec, victim: Option<&str>) -> PyResult<Spec> {
 /// tables against each other all along.
 ///
 /// Returns write_amplification, cleaning_cost and p_gc over the steady part, which begins at host
-/// page write steady_from_update; the 95 % interval of write_amplification (None if nothing is known
-/// of it); whether the part may be called `steady`, and why it is `unsteady`; totals of the run; and
-/// tables of arrays. Raises InputError, RunError, Cancelled.
+/// page write steady_from_update; the 95 % interval of write_amplification (None if nothing is
+/// known of it); whether the part may be called `steady`, and why it is `unsteady`; totals of the
+/// run; and tables of arrays. Raises InputError, RunError, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (
     workload, placement="none", victim=None, over_provisioning=0.2, pages_per_erase_block=64,
@@ -227,8 +227,8 @@ fn tables<'py>(
     Ok(tables)
 }
 
-/// The ratio of what was counted in the stretches of a run, in all, to what it is over, with its 95 %
-/// interval by batch means (`ssd::steady`): figure, low, high (None if nothing is known of it),
+/// The ratio of what was counted in the stretches of a run, in all, to what it is over, with its 95
+/// % interval by batch means (`ssd::steady`): figure, low, high (None if nothing is known of it),
 /// steady, unsteady (why; None if it is steady). Stretches over nothing are left out.
 ///
 /// Raises InputError if there are not as many of one as of the other.

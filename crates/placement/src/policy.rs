@@ -242,8 +242,8 @@ pub enum BuildError {
     NeedsWeights(&'static str),
     /// The policy knows the future and is in a place where nobody does.
     #[error(
-        "`{0}` knows when each page will be written again, which is known only where a whole trace is \
-         counted: take another placement policy here"
+        "`{0}` knows when each page will be written again, which is known only where a whole trace \
+         is counted: take another placement policy here"
     )]
     NeedsFuture(&'static str),
     /// The future cannot be read.

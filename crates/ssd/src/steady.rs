@@ -4,8 +4,8 @@
 //! Its windows are neither independent of each other nor of equal weight. So its 95 % interval is
 //! that of the ratio estimator over batch means (Law, Simulation Modeling and Analysis, 5th
 //! edition, 9.5.3): batches grow until neighbours no longer depend on each other, as in LABATCH.2
-//! (Fishman & Yarberry, INFORMS Journal on Computing 9(3), 1997), and what dependence is left in the
-//! last ones widens the interval, as in Skart (Tafazzoli et al., INFORMS Journal on Computing
+//! (Fishman & Yarberry, INFORMS Journal on Computing 9(3), 1997), and what dependence is left in
+//! the last ones widens the interval, as in Skart (Tafazzoli et al., INFORMS Journal on Computing
 //! 23(2), 2011). What it is not: a sequential procedure that lengthens the run by itself.
 
 use std::fmt;

@@ -1,5 +1,5 @@
-//! Pairing heaps in flat tables: every node is in one heap of a set or in none, and may be taken out
-//! of its middle. As [`crate::lists`], nothing is allocated after the beginning but a stack of
+//! Pairing heaps in flat tables: every node is in one heap of a set or in none, and may be taken
+//! out of its middle. As [`crate::lists`], nothing is allocated after the beginning but a stack of
 //! siblings.
 //!
 //! Fredman, Sedgewick, Sleator & Tarjan, Algorithmica 1, 1986, with two-pass pairing.

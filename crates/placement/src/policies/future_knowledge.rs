@@ -10,8 +10,8 @@ pub const INFO: Info = Info {
     name: "future_knowledge",
     aliases: &["offline"],
     summary: "offline: each page to the stream of the time at which it will be written again",
-    source: "Flashwright; streams by death time as He et al., The Unwritten Contract of Solid State \
-             Drives, EuroSys 2017 (grouping by death time), with the times known",
+    source: "Flashwright; streams by death time as He et al., The Unwritten Contract of Solid \
+             State Drives, EuroSys 2017 (grouping by death time), with the times known",
     params: &[
         Param {
             name: "epochs",

@@ -1,18 +1,28 @@
 """Database writes on flash.
 
-Traces, models and simulation of write amplification, lifetime and placement.
+Traces, devices and recordings; models and simulation of write amplification, latency, lifetime.
 
-import flashwright
+import flashwright as fw
 
-trace = flashwright.open_trace("my.blktrace.0")                  # an Arrow stream, nothing copied
-table = pyarrow.RecordBatchReader.from_stream(trace).read_all()
-workload = flashwright.load_workload("synth:zipf?s=0.99&pages=1Mi")
-result = flashwright.simulate(workload, "multi_log", over_provisioning=0.2)
-least = flashwright.models.cleaning_cost_bound(workload.update_weights(), 0.2)
+found = fw.compare("synth:zipf?s=0.99&pages=64Ki", over_provisionings=[0.2])
+found.to_polars()                                   # or to_pandas(), to_arrow(), tables, plots()
+fw.simulate("my.blktrace.0", MyPlacement())         # a policy of your own: fw.Placement
+fw.Drive("nvme-tlc", over_provisioning=0.1).run("io:random", state="aged", requests=20_000)
+fw.probe("/dev/sdb")                                # reads only, unless write=True
+fw.replay("my.blktrace.0", "/dev/sdb", ops=["read"])
+fw.layers("my.blktrace.0", "sd-card", ["scheduler(defer,coalesce)"], limit=2000)
+with fw.record("/var/lib/postgresql", "runs/mine"): ...
+fw.waterfall("runs/tpcc", "samsung-mcbqe32g")
+fw.open_run("runs/mine")                            # what a command wrote
+
+A trace is an Arrow stream: pyarrow.RecordBatchReader.from_stream(fw.open_trace("my.blktrace.0")).
 """
+
+from typing import TYPE_CHECKING, Any
 
 from flashwright import models
 from flashwright._core import (
+    NO_STREAM,
     Cancelled,
     FlashwrightError,
     InputError,
@@ -23,22 +33,76 @@ from flashwright._core import (
     load_workload,
     open_trace,
     registry,
-    simulate,
     trace_stats,
 )
 
+if TYPE_CHECKING:
+    from flashwright.api.counting import compare, simulate
+    from flashwright.api.drives import Drive, profiles
+    from flashwright.api.playing import layers, probe, replay
+    from flashwright.api.recordings import record, waterfall
+    from flashwright.api.results import Result, Table, open_run
+    from flashwright.placement import Placement, check_placement
+
+_LATER = {
+    "compare": "counting",
+    "simulate": "counting",
+    "Drive": "drives",
+    "profiles": "drives",
+    "layers": "playing",
+    "probe": "playing",
+    "replay": "playing",
+    "record": "recordings",
+    "waterfall": "recordings",
+    "Result": "results",
+    "Table": "results",
+    "open_run": "results",
+}
+"""What is imported when it is first asked for, with its file in `api`: the command line needs none
+of it, and shall start at once.
+"""
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module  # noqa: PLC0415
+
+    if name in ("Placement", "check_placement"):
+        return getattr(import_module("flashwright.placement"), name)
+    if name in _LATER:
+        return getattr(import_module(f"flashwright.api.{_LATER[name]}"), name)
+    raise AttributeError(f"module 'flashwright' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 __all__ = [
+    "NO_STREAM",
     "Cancelled",
+    "Drive",
     "FlashwrightError",
     "InputError",
+    "Placement",
     "Progress",
+    "Result",
     "RunError",
+    "Table",
     "__version__",
+    "check_placement",
+    "compare",
     "convert_trace",
+    "layers",
     "load_workload",
     "models",
+    "open_run",
     "open_trace",
+    "probe",
+    "profiles",
+    "record",
     "registry",
+    "replay",
     "simulate",
     "trace_stats",
+    "waterfall",
 ]

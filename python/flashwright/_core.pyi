@@ -7,6 +7,8 @@ from typing import Any, TypeAlias, final, overload
 import numpy as np
 import numpy.typing as npt
 
+from flashwright.placement import Placement
+
 _Array: TypeAlias = npt.NDArray[np.float64]
 _Floats: TypeAlias = npt.NDArray[np.floating[Any]] | Sequence[float]
 _Path: TypeAlias = str | PathLike[str]
@@ -165,6 +167,12 @@ class Workload:
     def name(self) -> str:
         """How people call it."""
     @property
+    def page_bytes(self) -> int:
+        """Bytes of a page."""
+    @property
+    def repeat(self) -> int:
+        """How many times it is played."""
+    @property
     def logical_pages(self) -> int:
         """Pages that the host addresses."""
     @property
@@ -208,9 +216,45 @@ def load_workload(
 ) -> Workload:
     """Read a trace file, or make the synthetic workload of `synth:...`."""
 
+NO_STREAM: int
+"""Stands for the stream and the erase block of a page that holds no data."""
+
+@final
+class FlashState:
+    """What a placement policy in Python may look at, as it is when it is asked.
+
+    Arrays are copies.
+    """
+
+    @property
+    def clock(self) -> int:
+        """Host page writes so far."""
+    @property
+    def page_bytes(self) -> int:
+        """Bytes of a page."""
+    @property
+    def pages_per_erase_block(self) -> int:
+        """Pages that are erased together."""
+    @property
+    def logical_pages(self) -> int:
+        """Pages that the host addresses."""
+    @property
+    def erase_blocks(self) -> int:
+        """Erase blocks, spare ones included."""
+    def valid_pages(self) -> _U32:
+        """By erase block: pages that hold the newest version of a logical page."""
+    def streams(self) -> _U32:
+        """By erase block: the stream that it was opened for."""
+    def opened_at(self) -> _U32:
+        """By erase block: the clock, modulo 2^32, when it was opened."""
+    def stream_valid_pages(self) -> _U32:
+        """By stream: valid pages in its erase blocks. Kept only where the policy is per_stream."""
+    def stream_erase_blocks(self) -> _U32:
+        """By stream: erase blocks, the open one included."""
+
 def simulate(
     workload: Workload,
-    placement: str = "none",
+    placement: str | Placement | None = None,
     victim: str | None = None,
     over_provisioning: float = 0.2,
     pages_per_erase_block: int = 64,
@@ -219,7 +263,10 @@ def simulate(
     audit: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Play a workload through a flash translation layer that counts."""
+    """Play a workload through a flash translation layer that counts.
+
+    The placement policy is a name, or an object that answers as `flashwright.Placement` does.
+    """
 
 def judge(counted: npt.NDArray[np.float64], over: npt.NDArray[np.float64]) -> dict[str, Any]:
     """Give the ratio of what was counted in a run's stretches to what it is over, and its interval.

@@ -10,9 +10,12 @@ import hashlib
 import json
 import math
 import resource
+import shlex
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -256,9 +259,28 @@ def provenance(
     }
 
 
+_called: ContextVar[str | None] = ContextVar("called", default=None)
+
+
+@contextmanager
+def called(text: str) -> Iterator[None]:
+    """Let results within say that this call from Python made them."""
+    token = _called.set(_called.get() or text)
+    try:
+        yield
+    finally:
+        _called.reset(token)
+
+
 def command_line() -> list[str]:
-    """Give the command as it was typed, the program by its plain name."""
-    return ["flashwright", *sys.argv[1:]]
+    """Give the command as it was typed, the program by its plain name; or the call from Python."""
+    text = _called.get()
+    return ["flashwright", *sys.argv[1:]] if text is None else [text]
+
+
+def said_command(command: Sequence[str]) -> str:
+    """Give a command for people, as it is typed into a shell or into Python."""
+    return command[0] if len(command) == 1 else shlex.join(command)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import flashwright
-from flashwright import models
+from flashwright import _core, models
 
 SMALL = "synth:kmodal?sets=0.2:0.8,0.8:0.2&pages=65536&updates=12x"
 
@@ -52,8 +52,8 @@ def test_simulation_beside_the_models() -> None:
     found = flashwright.simulate(workload, "multi_log_optimal", over_provisioning=0.3, audit=True)
     assert found["victim"] == "lru"
     assert found["write_amplification"] == pytest.approx(bound, rel=0.03)
-    assert found["tables"]["p_gc_histogram"]["victims"].sum() == found["erases"]
-    assert found["tables"]["over_time"]["relocated_pages"].sum() == found["relocated_pages"]
+    assert found.table("p_gc_histogram")["victims"].sum() == found["erases"]
+    assert found.table("over_time")["relocated_pages"].sum() == found["relocated_pages"]
 
 
 def test_the_same_run_twice_is_the_same() -> None:
@@ -61,7 +61,7 @@ def test_the_same_run_twice_is_the_same() -> None:
     first, second = (flashwright.simulate(workload, "multi_log") for _ in range(2))
     assert first["relocated_pages"] == second["relocated_pages"]
     np.testing.assert_array_equal(
-        first["tables"]["over_time"]["erases"], second["tables"]["over_time"]["erases"]
+        first.table("over_time")["erases"], second.table("over_time")["erases"]
     )
 
 
@@ -85,7 +85,7 @@ def test_work_stops_when_asked() -> None:
     progress = flashwright.Progress()
     progress.cancel()
     with pytest.raises(flashwright.Cancelled):
-        flashwright.simulate(flashwright.load_workload(SMALL), progress=progress)
+        _core.simulate(flashwright.load_workload(SMALL), progress=progress)
 
 
 @pytest.mark.parametrize("compression", ["snappy", "lz4", "zstd", "none"])

@@ -145,7 +145,7 @@ def test_the_stream_is_held_while_it_is_written(tmp_path: Path) -> None:
 
 
 class _CannotBegin(Unobserved):
-    def measurement_begins(self, at_ns: int) -> None:  # noqa: ARG002  (an observer's)
+    def measurement_begins(self, at_ns: int) -> None:
         assert threading.current_thread() is not threading.main_thread()
         raise InputError("the tracer is gone")
 
@@ -172,7 +172,7 @@ class _Marks(Unobserved):
         self.times: list[int] = []
         self._stop = stop
 
-    def warming_up(self, windows: Windows) -> None:  # noqa: ARG002  (an observer's)
+    def warming_up(self, windows: Windows) -> None:
         if self._stop is not None:
             self._stop.set()
 

@@ -11,6 +11,7 @@ mod layers;
 mod models;
 mod probe;
 mod progress;
+mod python_policy;
 mod registry;
 mod replay;
 mod requests;
@@ -38,6 +39,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     models::register(module)?;
     workload::register(module)?;
     simulate::register(module)?;
+    python_policy::register(module)?;
     requests::register(module)?;
     drive::register(module)?;
     devices::register(module)?;

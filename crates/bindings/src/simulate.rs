@@ -11,6 +11,7 @@ use units::Geometry;
 
 use crate::errors;
 use crate::progress::{self, Progress};
+use crate::python_policy;
 use crate::workload::Workload;
 
 fn run_failed(error: RunError) -> PyErr {
@@ -31,17 +32,46 @@ fn start_of(start: &str) -> PyResult<Start> {
     }
 }
 
-/// The victim policy asked for, or the one of the placement's authors.
-fn victim_of(placement: &Spec, victim: Option<&str>) -> PyResult<Spec> {
-    let victim = match victim {
-        Some(victim) => victim,
-        None => {
-            registry::find("placement policy", PLACEMENTS, |entry| &entry.info, placement)
-                .map_err(errors::input_error)?
-                .victim
-        }
-    };
-    Spec::parse(victim).map_err(errors::input_error)
+/// The policies that were asked for.
+struct Asked<'a, 'py> {
+    placement: Spec,
+    victim: Spec,
+    /// The placement policy, where it is one of Python's.
+    policy: Option<&'a Bound<'py, PyAny>>,
+}
+
+impl<'a, 'py> Asked<'a, 'py> {
+    /// A placement policy is named, or an object that answers as `flashwright.Placement` does. The
+    /// victim policy is by default the one of the placement's authors.
+    fn of(placement: Option<&'a Bound<'py, PyAny>>, victim: Option<&str>) -> PyResult<Self> {
+        let named = match placement {
+            None => Some("none".to_owned()),
+            Some(given) => given.extract::<String>().ok(),
+        };
+        let (placement, own, policy) = match (named, placement) {
+            (None, Some(policy)) => {
+                if !policy.hasattr("_answers")? {
+                    return Err(errors::input_error(format!(
+                        "placement is a {}: it must be the name of a policy, or an object of a \
+                         class made from flashwright.Placement",
+                        policy.get_type().name()?
+                    )));
+                }
+                let placement = Spec { name: python_policy::name_of(policy)?, given: Vec::new() };
+                (placement, policy.getattr("victim")?.extract::<String>()?, Some(policy))
+            }
+            (named, _) => {
+                let placement =
+                    Spec::parse(&named.unwrap_or_default()).map_err(errors::input_error)?;
+                let known =
+                    registry::find("placement policy", PLACEMENTS, |entry| &entry.info, &placement);
+                let own = known.map_err(errors::input_error)?.victim.to_owned();
+                (placement, own, None)
+            }
+        };
+        let victim = Spec::parse(victim.unwrap_or(&own)).map_err(errors::input_error)?;
+        Ok(Self { placement, victim, policy })
+    }
 }
 
 /// Plays a workload through a page-mapped FTL on a medium that only counts.
@@ -57,14 +87,14 @@ fn victim_of(placement: &Spec, victim: Option<&str>) -> PyResult<Spec> {
 /// run; and tables of arrays. Raises InputError, RunError, Cancelled.
 #[pyfunction]
 #[pyo3(signature = (
-    workload, placement="none", victim=None, over_provisioning=0.2, pages_per_erase_block=64,
+    workload, placement=None, victim=None, over_provisioning=0.2, pages_per_erase_block=64,
     start="filled", seed=1, audit=false, progress=None
 ))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 fn simulate<'py>(
     py: Python<'py>,
     workload: &Bound<'py, Workload>,
-    placement: &str,
+    placement: Option<&Bound<'py, PyAny>>,
     victim: Option<&str>,
     over_provisioning: f64,
     pages_per_erase_block: u32,
@@ -74,35 +104,38 @@ fn simulate<'py>(
     progress: Option<&Bound<'_, Progress>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let workload = workload.get();
-    let placement = Spec::parse(placement).map_err(errors::input_error)?;
-    let victim = victim_of(&placement, victim)?;
-    let pages = u64::from(workload.pages());
+    let asked = Asked::of(placement, victim)?;
     let geometry = Geometry::with_over_provisioning(
         workload.page_bytes(),
         pages_per_erase_block,
-        pages,
+        u64::from(workload.pages()),
         over_provisioning,
     )
     .map_err(errors::input_error)?;
     let settings = CountingSettings {
         geometry,
-        placement,
-        victim,
+        placement: asked.placement,
+        victim: asked.victim,
         start: start_of(start)?,
         seed,
         repeat: workload.repeat(),
         audit,
     };
     let progress = progress::shared(progress);
-    let outcome = py
-        .detach(|| {
-            let mut source = workload.source();
-            progress.set_total(source.operations().unwrap_or(0) * u64::from(settings.repeat));
-            // Only an oracle needs them, and they take 8 bytes a page: most runs never ask.
-            let weights = || workload.weights();
-            run(&settings, &weights, source.as_mut(), &progress)
-        })
-        .map_err(run_failed)?;
+    let mut source = workload.source();
+    progress.set_total(source.operations().unwrap_or(0) * u64::from(settings.repeat));
+    let outcome = match asked.policy {
+        Some(policy) => {
+            python_policy::simulate(policy, &settings, source.as_mut(), &progress, run_failed)?
+        }
+        None => py
+            .detach(|| {
+                // Only an oracle needs them, and they take 8 bytes a page: most runs never ask.
+                let weights = || workload.weights();
+                run(&settings, &weights, source.as_mut(), &progress)
+            })
+            .map_err(run_failed)?,
+    };
     result(py, &settings, &outcome)
 }
 

@@ -76,6 +76,18 @@ impl Workload {
         &self.name
     }
 
+    /// Bytes of a page.
+    #[getter(page_bytes)]
+    fn page_bytes_of(&self) -> u32 {
+        self.page_bytes()
+    }
+
+    /// How many times it is played.
+    #[getter(repeat)]
+    fn repeat_of(&self) -> u32 {
+        self.repeat()
+    }
+
     /// Pages that the host addresses: for a trace those that it writes.
     #[getter]
     fn logical_pages(&self) -> u32 {

@@ -84,6 +84,9 @@ pub trait Placement: Send {
     /// Whether its cleanings take pages along from other streams ([`Placement::pulls`]).
     const PULLS: bool = false;
 
+    /// Whether it is shown writes of the host ahead ([`Placement::look_ahead`]).
+    const LOOKS_AHEAD: bool = false;
+
     /// How many streams there may be at most.
     fn streams(&self) -> usize;
 
@@ -101,6 +104,22 @@ pub trait Placement: Send {
 
     /// The stream for a page that the host writes. `previous` is none if the page holds no data.
     fn host_stream(&mut self, lpn: Lpn, previous: Option<Previous>, device: &Device) -> StreamId;
+
+    /// How many operations of the host at most are shown ahead, 1 or more. For policies with
+    /// [`Placement::LOOKS_AHEAD`], as the next one.
+    fn most_ahead(&self) -> usize {
+        1
+    }
+
+    /// The pages that the host writes next, in order, each with where it lies now: a cleaning may
+    /// move it before its turn, and an earlier write of the same pages does. [`host_stream`] is
+    /// asked for each in its turn, and for no other until the next call. Only a medium that counts
+    /// shows them.
+    ///
+    /// [`host_stream`]: Placement::host_stream
+    fn look_ahead(&mut self, writes: &[(Lpn, Option<Previous>)], device: &Device) {
+        let _ = (writes, device);
+    }
 
     /// The stream for each survivor of a victim, written to `to`, which is as long as the
     /// survivors.

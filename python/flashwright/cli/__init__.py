@@ -22,7 +22,6 @@ from flashwright.cli.listing import listing
 from flashwright.cli.model import model
 from flashwright.cli.path import path
 from flashwright.cli.probe import probe
-from flashwright.cli.progress import StoppedError
 from flashwright.cli.record import record
 from flashwright.cli.replay import replay
 from flashwright.cli.report import report
@@ -30,6 +29,7 @@ from flashwright.cli.run import run
 from flashwright.cli.simulate import simulate
 from flashwright.cli.trace import trace
 from flashwright.cli.waterfall import waterfall
+from flashwright.progress import StoppedError
 
 
 def _show_version(context: click.Context, _: click.Parameter, asked: bool) -> None:

@@ -104,8 +104,8 @@ def compare(
     Ctrl-C stops it and keeps what is finished.
     """
     from flashwright import sources
-    from flashwright.cli.progress import StoppedError
     from flashwright.lifetime import Wear
+    from flashwright.progress import StoppedError
     from flashwright.sweeps.comparison import SweepPlan
     from flashwright.sweeps.grid import Device
     from flashwright.sweeps.policies import choose
@@ -172,7 +172,7 @@ def run_plan(plan: Any) -> tuple[Comparison, Any]:
 
     Gives what is there, and the stop if Ctrl-C came between.
     """
-    from flashwright.cli.progress import StoppedError, follow, work
+    from flashwright.progress import StoppedError, follow, work
     from flashwright.sweeps.comparison import Comparison
     from flashwright.sweeps.grid import Grid
 

@@ -74,8 +74,8 @@ def demo(
     recorded rate.
     """
     from flashwright.cli.compare import fail_if_any_failed
-    from flashwright.cli.progress import StoppedError
     from flashwright.lifetime import Wear
+    from flashwright.progress import StoppedError
 
     wear = Wear(**{**vars(life), "capacity": life.capacity or CAPACITY_BYTES})
     chosen = _shipped() if shipped else _live_or_shipped(seconds, output)
@@ -123,8 +123,8 @@ def _played(
     """Play a trace with every policy: the comparison, the stop if Ctrl-C came, and the run."""
     from flashwright import sources
     from flashwright.cli.compare import run_plan
-    from flashwright.cli.progress import work
     from flashwright.cli.statistics import statistics
+    from flashwright.progress import work
     from flashwright.sweeps.comparison import SweepPlan
     from flashwright.sweeps.policies import choose
 

@@ -17,8 +17,8 @@ from flashwright.cli.options import Count, Duration, Number, Overrides, at_most_
 from flashwright.cli.output import Output, print_table, say
 
 if TYPE_CHECKING:
-    from flashwright.devices import Device, Load
-    from flashwright.sources import Reading
+    from flashwright.devices import Load
+    from flashwright.drive_runs import DriveRun
 
 INSTEAD_OF = {
     "pages_per_erase_block": "--set media.pages_per_erase_block=N",
@@ -212,113 +212,18 @@ def policy_overrides(
     return (*overrides, *added)
 
 
-@dataclass(frozen=True)
-class DriveRun:
-    """All that goes into a run of `simulate --device`, but for the drive."""
-
-    source: str
-    reading: Reading
-    load: Load
-    timeline_spans: int
-    audit: bool
-    endurance: float | None
-    writes_per_day: float | str | None
-
-
-def preparing(load: Load, what: str) -> str | None:
-    """Label the time before the first request, which may be most of a run.
-
-    None if the state is made in an instant.
-    """
-    return {"aged": f"Aging {what}", "filled": f"Filling {what}", "loaded": f"Loading {what}"}.get(
-        load.state
-    )
-
-
 def simulate_drive(profile: str, overrides: Sequence[str], asked: DriveRun, output: Output) -> None:
     """Play the source on the drive, print what came of it, and write the run folder."""
-    from flashwright import devices, flows
-    from flashwright.cli.progress import work
-    from flashwright.runs import PROFILE_FILE, TIMELINE_FILE, Job, table
+    from flashwright import devices
+    from flashwright.drive_runs import play
 
     if asked.timeline_spans and output.is_only_json and output.out is None:
         raise InputError("--timeline: it is a file of the run folder; with --json - give --out DIR")
     asked = replace(asked, source=devices.check_load_source(asked.source))
-    source, load = asked.source, asked.load
-    device = devices.Device.load(profile, overrides)
-    requests = work(
-        f"Reading {source}",
-        "bytes",
-        lambda progress: devices.load_requests(source, load, asked.reading, progress),
-    )
-    devices.check_load(device, requests, load)
-    beside = work(
-        "Reading what is played beside it",
-        "bytes",
-        lambda progress: flows.load(load.beside, replace(asked.reading, seed=load.seed), progress),
-    )
-    rate = devices.writes_per_day_of(device, requests, asked.writes_per_day)
-    outcome = work(
-        f"Simulating {device.name}",
-        "requests",
-        lambda progress: devices.run(
-            device,
-            requests,
-            load,
-            beside=beside,
-            timeline_spans=asked.timeline_spans,
-            audit=asked.audit,
-            progress=progress,
-        ),
-        preparing=preparing(load, device.name),
-    )
-    tables = {name: table(columns) for name, columns in outcome.pop("tables").items()}
-    tables = {name: found for name, found in tables.items() if found.num_rows}
-    timeline = outcome.pop("timeline")
-    life, lifetime = devices.life_of(device, outcome, asked.endurance, rate)
-    result = {
-        **result_of(asked, device, requests, outcome),
-        "life_years": life,
-        "lifetime": lifetime,
-    }
-    texts = {PROFILE_FILE: device.toml}
-    if timeline is not None:
-        texts[TIMELINE_FILE] = timeline
-        result["timeline"] = TIMELINE_FILE
+    run = play(devices.Device.load(profile, overrides), asked)
     if not output.is_only_json:
-        print_result(result)
-    identity = [
-        devices.identity(device, requests, load),
-        [flow["requests"].content_hash for flow in beside],
-        asked.timeline_spans,
-        result["lifetime"],
-    ]
-    inputs = [devices.describe(asked.source, requests)] + [
-        devices.describe(flow.source, given["requests"])
-        for flow, given in zip(load.beside, beside, strict=True)
-    ]
-    output.finish(Job("simulate", identity, inputs, load.seed).run(result, tables, texts))
-
-
-def result_of(
-    asked: DriveRun, device: Device, requests: Any, outcome: dict[str, Any]
-) -> dict[str, Any]:
-    """Give the result of a run: its figures, and what they are of."""
-    from flashwright import devices
-    from flashwright.runs import peak_rss_bytes
-
-    return {
-        **outcome,
-        "device": device.document(),
-        "pace": asked.load.pace_document(),
-        "priority": asked.load.priority,
-        "beside": [flow.document() for flow in asked.load.beside],
-        "state": asked.load.state_document(),
-        "limits": asked.load.limits_document(),
-        "seed": asked.load.seed,
-        "workload": devices.summary(devices.name_of(asked.source), requests),
-        "peak_rss_bytes": peak_rss_bytes(),
-    }
+        print_result(run.result)
+    output.finish(run)
 
 
 def print_result(result: dict[str, Any]) -> None:

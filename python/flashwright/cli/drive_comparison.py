@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from flashwright._core import RunError
-from flashwright.cli.drive import DriveOptions, policy_overrides, preparing
+from flashwright.cli.drive import DriveOptions, policy_overrides
 from flashwright.cli.output import Output, print_table, say
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ def compare_drives(
 ) -> None:
     """Play each source on each drive, print the figures side by side, and write the run folder."""
     from flashwright import devices
-    from flashwright.cli.progress import StoppedError, follow, work
+    from flashwright.drive_runs import preparing
+    from flashwright.progress import StoppedError, follow, work
     from flashwright.sweeps.drives import Change, DriveComparison, DrivePlan, variants
 
     def overrides_of(change: Change) -> tuple[str, ...]:

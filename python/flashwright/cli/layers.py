@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from flashwright._core import InputError, RunError
+from flashwright._core import RunError
 from flashwright.cli.options import Duration, TraceReading, option, takes
 from flashwright.cli.output import Output, print_table, say
 from flashwright.cli.target_options import TargetOptions
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from flashwright._core import ReplayTrace
     from flashwright.layering.checkpoints import Checkpoints
     from flashwright.layering.comparison import LayersComparison, LayersPlan, Place
-    from flashwright.layering.facts import Facts
     from flashwright.probing.targets import Target
     from flashwright.replays import ReplayPlan
     from flashwright.runs import Run
@@ -172,8 +171,8 @@ def compare_stacks(
     Prints what came of it, and writes the run folder.
     """
     from flashwright import _core, replays
-    from flashwright.cli.progress import StoppedError, follow, work
     from flashwright.layering.comparison import LayersComparison, LayersPlan
+    from flashwright.progress import StoppedError, follow, work
 
     for text in asked.stacks:
         # Before a trace is read, which may take long.
@@ -233,12 +232,16 @@ def _checkpoints(asked: AskedStacks, path: Path, trace: ReplayTrace) -> Checkpoi
 def _place(
     label: str, target: Target, asked: AskedStacks, trace: ReplayTrace, plan: LayersPlan
 ) -> Place:
-    from flashwright.cli.progress import work
     from flashwright.layering import comparison
+    from flashwright.layering.known import facts_for
+    from flashwright.progress import work
 
     target = comparison.target_for(target, trace, plan)
     device = work(*target.opening, comparison.describing(target).open)
-    found = comparison.place(label, target, facts_for(target, asked), device, trace, plan)
+    known = facts_for(
+        target, asked.layering.facts_given, needed=comparison.has_layers(asked.stacks)
+    )
+    found = comparison.place(label, target, known, device, trace, plan)
     if target.is_real and target.may_write:
         # Standard output may belong to the JSON alone.
         click.echo(_warning(target, trace, found, asked), err=True)
@@ -261,40 +264,6 @@ def _warning(target: Target, trace: ReplayTrace, found: Place, asked: AskedStack
         if number > 1
         else said
     )
-
-
-def facts_for(target: Target, asked: AskedStacks) -> Facts:
-    """Find out what is to be known of a device.
-
-    Raises InputError if the folder that was given has nothing of it, or nothing can be measured.
-    """
-    from flashwright.cli.progress import follow, work
-    from flashwright.layering import comparison, facts
-
-    target = replace(target, holds_data=False)
-    given = asked.layering.facts_given or ("measure" if target.is_simulated else "none")
-    if given == "none" or not comparison.has_layers(asked.stacks):
-        return facts.Facts()
-    if given != "measure":
-        return facts.of_folder(Path(given))
-    if not target.is_simulated:
-        raise InputError(
-            f"--facts measure: {target.given} is a real device; probe it first, with `flashwright "
-            f"probe {target.given} --write --full`, and give --facts its run folder"
-        )
-    if facts.is_cached(target):
-        return facts.of_cache(target)
-    second = work(f"Making a second {target.name}", "page writes", target.open)
-    session = facts.session(target, second)
-    outcome = follow(
-        lambda: f"Measuring {target.name}: {session.label()}", "", session, session.run
-    )
-    if outcome.error is not None:
-        raise RunError(
-            f"{target.name}: measuring what layers have to know failed: {outcome.error}; --facts "
-            "none does without"
-        )
-    return facts.measured(target, outcome)
 
 
 def _fail_if_any_failed(comparison: LayersComparison) -> None:

@@ -51,8 +51,8 @@ def bound(
     """  # noqa: D205
     from flashwright import sources
     from flashwright._text import alpha, percent, significant
-    from flashwright.cli.progress import work
     from flashwright.lifetime import Wear
+    from flashwright.progress import work
     from flashwright.runs import Job, table
 
     reading = how.reading()

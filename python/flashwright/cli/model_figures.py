@@ -7,7 +7,7 @@ import re
 import plotly.graph_objects as go
 
 from flashwright.cli.output import Output, print_table
-from flashwright.cli.progress import work
+from flashwright.progress import work
 from flashwright.reproduce import multilog_models
 from flashwright.runs import Job
 

@@ -115,8 +115,8 @@ def path(
 
     Ctrl-C gives up the run that goes on, and keeps those before it.
     """  # noqa: D205
-    from flashwright.cli.progress import StoppedError, follow
     from flashwright.path.session import StudySession
+    from flashwright.progress import StoppedError, follow
     from flashwright.runs import Job
     from flashwright.workloads.supervisor import Supervisor
 
@@ -167,7 +167,7 @@ def path(
 
 def _tell_end(session: StudySession, outcome: StudyOutcome, folder: Path | None) -> None:
     """Raise what ended the study before its end, or what is wrong with what it ran."""
-    from flashwright.cli.progress import StoppedError
+    from flashwright.progress import StoppedError
 
     if outcome.is_stopped:
         kept = f", which are kept in {folder}" if folder else ""

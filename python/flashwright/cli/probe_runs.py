@@ -17,8 +17,8 @@ import click
 from flashwright._core import InputError, RunError
 from flashwright.cli.options import Duration, option
 from flashwright.cli.output import Output, print_table, say
-from flashwright.cli.progress import StoppedError
 from flashwright.cli.target_options import TargetOptions
+from flashwright.progress import StoppedError
 
 if TYPE_CHECKING:
     from flashwright import _core
@@ -64,8 +64,8 @@ def create(given: str, size_bytes: int) -> None:
     Raises InputError if the name is not that of a file, or there is no folder for it.
     """
     from flashwright import _core
-    from flashwright.cli.progress import work
     from flashwright.probing.targets import is_virtual
+    from flashwright.progress import work
 
     if is_virtual(given):
         raise InputError(
@@ -115,11 +115,11 @@ def probe(
 
     Gives the run, its folder if it has one, and what ended it early, if something did.
     """
-    from flashwright.cli.progress import work
     from flashwright.probing import plan as plans
     from flashwright.probing import profile, result, safety
     from flashwright.probing.session import Session
     from flashwright.probing.store import Store
+    from flashwright.progress import work
     from flashwright.runs import Job
 
     plan = plans.make(
@@ -182,8 +182,8 @@ def _add_profile(
     One that is there goes only for a new one. Nothing is fitted to a probe that was ended. Gives
     what ended it, or Ctrl-C that came meanwhile.
     """
-    from flashwright.cli.progress import work
     from flashwright.probing import profile
+    from flashwright.progress import work
     from flashwright.runs import PROFILE_FILE
 
     findings, was_ended = outcome.findings, ended is not None
@@ -219,7 +219,7 @@ def _add_profile(
 
 def _follow(session: Session) -> tuple[ProbeOutcome, Ended]:
     """Run what is to be run, with a bar of its progress."""
-    from flashwright.cli.progress import follow
+    from flashwright.progress import follow
 
     if not session.steps:
         return session.outcome, None

@@ -183,7 +183,7 @@ def _record(
     is_quiet: bool,
 ) -> int:
     """Record until the end; give the exit code of the command."""
-    from flashwright.cli.progress import StoppedError, follow
+    from flashwright.progress import StoppedError, follow
     from flashwright.recording import device, tracefs
     from flashwright.recording.recorder import Recorder
     from flashwright.recording.tools import need_root

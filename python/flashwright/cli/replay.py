@@ -189,7 +189,7 @@ def replay_on(
     ended it early.
     """
     from flashwright import flows, replays
-    from flashwright.cli.progress import StoppedError, work
+    from flashwright.progress import StoppedError, work
     from flashwright.runs import Job
 
     plan = asked.plan

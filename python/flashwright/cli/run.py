@@ -46,8 +46,8 @@ def run(workload: str, options: RunOptions, recording: RecordOptions, output: Ou
     Ctrl-C ends the run, and keeps what was measured so far. The exit code is 1 if the database is
     not consistent at the end.
     """
-    from flashwright.cli.progress import StoppedError
     from flashwright.cli.run_progress import follow_session
+    from flashwright.progress import StoppedError
     from flashwright.runs import Job
     from flashwright.workloads.session import Session
 

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from flashwright._text import short_count, span
-from flashwright.cli.progress import follow
+from flashwright.progress import follow
 
 if TYPE_CHECKING:
     from flashwright.workloads.session import Finding, Session

@@ -9,7 +9,6 @@ import click
 
 from flashwright.cli.drive import (
     DriveOptions,
-    DriveRun,
     check_patterns,
     check_use,
     is_given,
@@ -118,10 +117,11 @@ def simulate(
     `flashwright list` names policies, profiles, schemes and patterns, with their parameters.
     """
     check_use(with_device=device is not None)
-    from flashwright import _core, sources
-    from flashwright.cli.progress import work
+    from flashwright import sources
+    from flashwright.drive_runs import DriveRun
     from flashwright.lifetime import Wear
-    from flashwright.runs import Job, peak_rss_bytes, table
+    from flashwright.progress import work
+    from flashwright.simulations import Simulation, simulate_workload
     from flashwright.sweeps.policies import check_victim, own_victim
 
     reading = how.reading()
@@ -141,72 +141,22 @@ def simulate(
         simulate_drive(device, overrides, asked, output)
         return
     own = own_victim(placement)
-    victim = own if victim is None else check_victim(victim)
-    source = sources.check_source(source)
-    workload = work(
-        f"Reading {source}", "page writes", lambda progress: sources.load(source, reading, progress)
-    )
-    [name] = sources.names([source])
-    lifetime = sources.lifetime(name, workload, reading, Wear(**vars(life)))
     settings: dict[str, Any] = {
         "placement": placement,
-        "victim": victim,
+        "victim": own if victim is None else check_victim(victim),
         "over_provisioning": over_provisioning,
         **vars(flash),
         "seed": how.seed,
     }
-    outcome = work(
-        f"Simulating {placement} with {victim}",
-        "page writes",
-        lambda progress: _core.simulate(workload, **settings, audit=audit, progress=progress),
+    source = sources.check_source(source)
+    workload = work(
+        f"Reading {source}", "page writes", lambda progress: sources.load(source, reading, progress)
     )
-    [bound] = work(
-        "Finding the frequency bound",
-        "pages",
-        lambda _: sources.frequency_bounds(workload, [over_provisioning]),
-    )
-    least = _offline_minimum(workload, settings, outcome["write_amplification"])
-    tables = {key: table(columns) for key, columns in outcome.pop("tables").items()}
-    result = {
-        **outcome,
-        **settings,
-        "frequency_bound": bound,
-        "offline_minimum": least,
-        "life_years": lifetime.years(
-            outcome["write_amplification"], over_provisioning, outcome["erases"]
-        ),
-        "lifetime": lifetime.document(),
-        "workload": sources.summary(name, workload, reading),
-        "repeat": how.repeat,
-        "peak_rss_bytes": peak_rss_bytes(),
-    }
+    simulation = Simulation(source, workload, reading, settings, Wear(**vars(life)), audit)
+    run = simulate_workload(simulation)
     if not output.is_only_json:
-        _print(result)
-    identity = [settings, reading, lifetime.document(), workload.content_hash]
-    output.finish(
-        Job("simulate", identity, [sources.describe(source, workload)], how.seed).run(
-            result, tables
-        )
-    )
-
-
-def _offline_minimum(workload: Any, settings: dict[str, Any], found: float) -> float:
-    """Give the least that is known to be possible: that of the offline placement, or `found`."""
-    from flashwright import _core
-    from flashwright.cli.progress import work
-    from flashwright.sweeps.policies import OFFLINE, own_victim
-
-    offline = {**settings, "placement": OFFLINE, "victim": own_victim(OFFLINE)}
-    try:
-        outcome = work(
-            "Placing with the future known",
-            "page writes",
-            lambda progress: _core.simulate(workload, **offline, progress=progress),
-        )
-    except _core.InputError:
-        # The spare space of a very small device does not hold its streams.
-        return found
-    return min(float(outcome["write_amplification"]), found)
+        _print(run.result)
+    output.finish(run)
 
 
 def _print(result: dict[str, Any]) -> None:

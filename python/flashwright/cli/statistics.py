@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from flashwright import _core
-from flashwright.cli.progress import work
+from flashwright.progress import work
 from flashwright.runs import table
 from flashwright.sources import SYNTHETIC
 

@@ -119,7 +119,7 @@ def convert(
       flashwright trace convert runs/postgres kept.parquet --compact     a recording
     """
     from flashwright import _core, sources
-    from flashwright.cli.progress import work
+    from flashwright.progress import work
     from flashwright.recording.compact import write_compact
     from flashwright.runs import provenance
 
@@ -183,7 +183,7 @@ def synth(
     `flashwright list workload` names the workloads and their parameters.
     """
     from flashwright import _core, sources
-    from flashwright.cli.progress import work
+    from flashwright.progress import work
     from flashwright.runs import provenance
 
     sources.check_target(target)

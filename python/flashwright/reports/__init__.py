@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from flashwright._core import InputError
 from flashwright.runs import REPORT_FILE, Run
 
+if TYPE_CHECKING:
+    from flashwright.reports.page import Page
 
-def write_report(folder: Path) -> Path:
-    """Make the report of a run folder from the files in it, and give its path.
 
-    Raises InputError if the folder is no run folder, or of a command that has no report.
+def page_of(run: Run) -> Page:
+    """Build the report of a run.
+
+    Raises InputError if it is of a command that has no report.
     """
     from flashwright.reports import (
         comparison,
@@ -29,7 +33,6 @@ def write_report(folder: Path) -> Path:
         waterfall,
     )
     from flashwright.reports import run as benchmark
-    from flashwright.reports.page import render
 
     builders = {
         "simulate": simulation.page,
@@ -48,7 +51,6 @@ def write_report(folder: Path) -> Path:
         "layers": layers.page,
     }
     of_drives = {"simulate": drive.page, "compare": drive_comparison.page}
-    run = Run.read(folder)
     if run.command == "compare" and "stacks" in run.result:
         of_drives["compare"] = layers.page
     # A run of `simulate` or `compare` is of drives if it was given --device.
@@ -60,12 +62,32 @@ def write_report(folder: Path) -> Path:
         builders |= of_drives
     if run.command not in builders:
         raise InputError(
-            f"{folder}: a run of `{run.command}`, which has no report; known are: "
-            f"{', '.join(builders)}"
+            f"a run of `{run.command}`, which has no report; known are: {', '.join(builders)}"
         )
+    return builders[run.command](run)
+
+
+def html_of(run: Run) -> str:
+    """Give the report of a run as one HTML document.
+
+    Raises InputError if it is of a command that has no report.
+    """
+    from flashwright.reports.page import render
+
+    return render(page_of(run))
+
+
+def write_report(folder: Path) -> Path:
+    """Make the report of a run folder from the files in it, and give its path.
+
+    Raises InputError if the folder is no run folder, or of a command that has no report.
+    """
+    run = Run.read(folder)
     file = folder / REPORT_FILE
     try:
-        html = render(builders[run.command](run))
+        html = html_of(run)
+    except InputError as error:
+        raise InputError(f"{folder}: {error}") from None
     except (KeyError, IndexError, TypeError, ValueError, StopIteration) as error:
         raise InputError(
             f"{folder}: the run folder is incomplete or of another version: {error!r}"

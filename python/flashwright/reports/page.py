@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,7 +18,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from flashwright.runs import plain
+from flashwright.runs import plain, said_command
 
 
 @dataclass(frozen=True)
@@ -116,7 +115,7 @@ def render(page: Page) -> str:
     environment.tests["figure"] = lambda block: isinstance(block, Figure)
     return environment.from_string(_asset("report.html.j2")).render(
         page=page,
-        command=shlex.join(page.provenance["command"]),
+        command=said_command(page.provenance["command"]),
         style=Markup(_asset("report.css")),  # noqa: S704  (our own file)
         script=Markup(_asset("report.js")),  # noqa: S704
         figures=_json_for_script(figures),

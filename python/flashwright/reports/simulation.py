@@ -26,13 +26,21 @@ def page(run: Run) -> Page:
     policy = victim if placement == "none" else f"{placement} with {victim}"
     headline = (
         f"{policy} programs {significant(found)} pages for each page that the host writes, at "
-        f"{alpha(result['over_provisioning'])} over-provisioning. The offline minimum found is "
-        f"{significant(least)}, the frequency bound {significant(bound)}."
+        f"{alpha(result['over_provisioning'])} over-provisioning."
     )
-    facts = [
-        Fact("write amplification", amplification(result), "with half of its 95 % interval"),
-        Fact(MINIMUM, significant(least), f"{(found / least - 1) * 100:+.1f} % to it"),
-        Fact(BOUND, significant(bound), f"{(found / bound - 1) * 100:+.1f} % to it"),
+    facts = [Fact("write amplification", amplification(result), "with half of its 95 % interval")]
+    # From Python it may be left out.
+    is_known = least is not None
+    if is_known:
+        headline += (
+            f" The offline minimum found is {significant(least)}, the frequency bound "
+            f"{significant(bound)}."
+        )
+        facts += [
+            Fact(MINIMUM, significant(least), f"{(found / least - 1) * 100:+.1f} % to it"),
+            Fact(BOUND, significant(bound), f"{(found / bound - 1) * 100:+.1f} % to it"),
+        ]
+    facts += [
         Fact("valid pages in a victim", percent(result["p_gc"]), "p_gc, in the steady part"),
         Fact(
             "relocated pages",
@@ -45,7 +53,7 @@ def page(run: Run) -> Page:
         facts.append(Fact("life", years(result["life_years"]), wear_words(result["lifetime"])))
     figures = [_over_time(run), _histogram(run), _streams(run)]
     remarks = []
-    if found < bound:
+    if is_known and found < bound:
         trims = result["workload"]["page_trims"]
         remarks.append(f"It writes less than the frequency bound. {below_the_bound(trims)}")
     if not result["steady"]:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from flashwright import _core
 from flashwright._core import FlashwrightError, InputError
-from flashwright.cli.progress import StoppedError
+from flashwright.progress import StoppedError
 from flashwright.runs import git_revision
 
 

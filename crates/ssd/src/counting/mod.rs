@@ -3,5 +3,8 @@
 mod run;
 mod wear;
 
-pub use run::{CountedWindow, CountingSettings, Outcome, RunError, Start, StreamOutcome, simulate};
+pub use run::{
+    CountedWindow, CountingSettings, Outcome, RunError, Start, StreamOutcome, simulate,
+    simulate_policy,
+};
 pub use wear::{Wear, histogram as erase_histogram};

@@ -145,15 +145,33 @@ pub fn simulate(
         let passes = settings.repeat;
         Future::of(&mut **source.borrow_mut(), passes, settings.start == Start::Filled)
     };
-    let context = Context {
-        geometry: settings.geometry,
-        seed: settings.seed,
-        page_weights: Some(page_weights),
-        future: Some(&future),
-        most_streams: (settings.geometry.spare_blocks() as usize).saturating_sub(OTHER_BLOCKS),
-    };
+    let context =
+        Context { page_weights: Some(page_weights), future: Some(&future), ..context_of(settings) };
     let runner = Runner { settings, source: &source, progress, context };
     visit_placement(&settings.placement, &context, runner)?
+}
+
+/// As [`simulate`], with a placement policy that is not in the registry; `settings.placement` is
+/// what it is called.
+///
+/// # Errors
+/// [`RunError`].
+pub fn simulate_policy<P: Placement + 'static>(
+    settings: &CountingSettings,
+    policy: P,
+    source: &mut dyn PageSource,
+    progress: &Progress,
+) -> Result<Outcome, RunError> {
+    let source = RefCell::new(source);
+    let context = context_of(settings);
+    Runner { settings, source: &source, progress, context }.visit(policy)
+}
+
+fn context_of(settings: &CountingSettings) -> Context<'static> {
+    Context {
+        most_streams: (settings.geometry.spare_blocks() as usize).saturating_sub(OTHER_BLOCKS),
+        ..Context::new(settings.geometry, settings.seed)
+    }
 }
 
 struct Runner<'a, 's> {

@@ -214,8 +214,12 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
     /// # Panics
     /// If an operation names a page that the device does not have.
     pub fn apply(&mut self, operations: &[PageOp]) {
-        for batch in operations.chunks(BATCH) {
+        let most = if P::LOOKS_AHEAD { self.placement.most_ahead().max(1) } else { BATCH };
+        for batch in operations.chunks(most) {
             self.fetch(batch);
+            if P::LOOKS_AHEAD {
+                self.show_ahead(batch);
+            }
             for &operation in batch {
                 if operation.is_trim() {
                     self.trim(operation.lpn());
@@ -236,6 +240,14 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
             sum = sum.wrapping_add(self.map.get(operation.lpn().index()));
         }
         std::hint::black_box(sum);
+    }
+
+    /// Shows the placement policy the writes of a batch.
+    fn show_ahead(&mut self, batch: &[PageOp]) {
+        let writes = batch.iter().filter(|operation| !operation.is_trim());
+        let writes: Vec<_> =
+            writes.map(|operation| (operation.lpn(), self.previous(operation.lpn()))).collect();
+        self.placement.look_ahead(&writes, &self.device);
     }
 
     #[inline]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from flashwright import sources
 from flashwright._core import Workload
-from flashwright.cli.progress import follow
+from flashwright.progress import follow
 from flashwright.reproduce.validations.placement.checks import (
     PAGES_PER_ERASE_BLOCK,
     Check,

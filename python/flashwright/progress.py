@@ -1,13 +1,16 @@
-"""Long work in a thread, its progress on standard error, and a clean stop on Ctrl-C."""
+"""Long work in a thread, its progress on standard error or in a notebook, and a clean stop."""
 
 from __future__ import annotations
 
+import html
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from rich.console import Console
 from rich.progress import (
@@ -27,6 +30,19 @@ from flashwright._text import short_count, span
 Result = TypeVar("Result")
 Label = str | Callable[[], str]
 POLL_SECONDS = 0.1
+NOTEBOOK_SECONDS = 0.5
+"""Between two drawings in a notebook, which keeps each of them."""
+_is_shown = ContextVar("is_shown", default=True)
+
+
+@contextmanager
+def hidden() -> Iterator[None]:
+    """Draw no progress within."""
+    token = _is_shown.set(False)
+    try:
+        yield
+    finally:
+        _is_shown.reset(token)
 
 
 class Tracker(Protocol):
@@ -149,14 +165,17 @@ def _draw_until_done(
     label: Label, unit: str, tracker: Tracker, ended: threading.Event, preparing: str | None = None
 ) -> None:
     console = Console(stderr=True)
-    if not console.is_terminal:
-        while not ended.wait(POLL_SECONDS):
-            pass
-        return
     said = label if callable(label) else lambda: label
     began = time.monotonic()
     # Work of an instant shall not flash a bar.
     if ended.wait(2 * POLL_SECONDS):
+        return
+    if _is_shown.get() and console.is_jupyter:
+        _draw_in_notebook(said, tracker, ended, preparing)
+        return
+    if not _is_shown.get() or not console.is_terminal:
+        while not ended.wait(POLL_SECONDS):
+            pass
         return
     columns = (
         SpinnerColumn(),
@@ -186,6 +205,37 @@ def _draw_until_done(
                 done=done,
                 worked=worked,
             )
+
+
+def _draw_in_notebook(
+    said: Callable[[], str], tracker: Tracker, ended: threading.Event, preparing: str | None
+) -> None:
+    """Draw a bar below the cell, which goes when the work is done."""
+    # There is one where there is a notebook.
+    from IPython.display import HTML, display  # noqa: PLC0415
+
+    began = time.monotonic()
+    bar: Any = None
+    try:
+        while not ended.wait(NOTEBOOK_SECONDS):
+            done, total = tracker.state()
+            label = said()
+            if preparing is not None and not done:
+                began, label = time.monotonic(), preparing
+                done, total = tracker.preparation()
+            left = ""
+            if done and total:
+                worked = time.monotonic() - began
+                left = f"{done / total:.0%}, {span(round(worked * (total - done) / done))} left"
+            known = f' value="{done}" max="{total}"' if total else ""
+            drawn = HTML(f"<progress{known}></progress> {html.escape(label)} {left}")
+            if bar is None:
+                bar = display(drawn, display_id=True)
+            else:
+                bar.update(drawn)
+    finally:
+        if bar is not None:
+            bar.update(HTML(""))
 
 
 def _wait_or_leave(ended: threading.Event) -> None:

@@ -1,0 +1,95 @@
+"""Recordings: what a device gets while something runs, and who amplified what."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from flashwright import runs
+from flashwright.api.calls import public
+from flashwright.api.drives import Drive
+from flashwright.api.results import Result
+from flashwright.path.drive import DrivePlan
+from flashwright.recording import device as devices
+from flashwright.recording.block import BUFFER_KIB
+from flashwright.recording.recorder import Recorder
+from flashwright.recording.side_by_side import side_by_side
+from flashwright.recording.tools import need_root
+from flashwright.workloads.supervisor import Supervisor
+
+_PATIENCE_S = 60.0
+
+
+@contextmanager
+def record(
+    target: str | os.PathLike[str],
+    folder: str | os.PathLike[str],
+    *,
+    buffer_bytes: int = BUFFER_KIB << 10,
+) -> Iterator[None]:
+    """Record the requests of a device while the block of `with` runs.
+
+    `target` is a block device, or a folder, of which the device below its file system is taken. The
+    recording is a run folder, for `open_run`, `simulate`, `compare`, `replay` and `layers`. Needs
+    root. `buffer_bytes` is the kernel's buffer for each processor: what it has to drop is counted.
+
+    Raises InputError if this cannot be recorded, or the folder will not do; RunError if a stream
+    could not be written.
+    """
+    # The command makes the same tables.
+    from flashwright.cli.record import tables_of
+    from flashwright.recording.finish import drop_raw
+    from flashwright.reports import write_report
+
+    need_root("recording what the kernel does")
+    found = devices.find(Path(target))
+    place = Path(folder)
+    with runs.called(f"flashwright.record({str(target)!r}, {str(folder)!r})"):
+        with Supervisor() as supervisor:
+            recorder = Recorder(
+                supervisor,
+                found,
+                place,
+                command=runs.command_line(),
+                buffer_kib=max(1, buffer_bytes // 1024),
+                patience_s=_PATIENCE_S,
+            )
+            try:
+                recorder.prepare()
+                recorder.start()
+                yield
+                recorder.stop()
+            finally:
+                recorder.close()
+        tables_of(place).write(place)
+        write_report(place)
+        drop_raw(place)
+
+
+@public
+def waterfall(
+    folder: str | os.PathLike[str],
+    drive: Drive | str | None = None,
+    *,
+    whole_drive: bool = False,
+    state: str = "filled",
+    seed: int = 1,
+    progress: bool = True,
+) -> Result:
+    """Lay the layers of a recording side by side: calls, file system, device, flash.
+
+    `folder` is that of a recording with the calls of a database. With a `drive` also what its flash
+    programs for it; the drive has so many erase blocks as hold the device that was recorded, or
+    with `whole_drive` its own. `state` is fresh, loaded, filled or aged.
+
+    The rows of the result are bytes and requests by layer, operation and purpose.
+
+    Raises InputError; KeyboardInterrupt after Ctrl-C.
+    """
+    plan = None
+    if drive is not None:
+        chosen = drive if isinstance(drive, Drive) else Drive(drive)
+        plan = DrivePlan(chosen.device, whole_drive, state, seed)
+    return Result(side_by_side(Path(folder), plan))

@@ -1,0 +1,117 @@
+"""One run of a load on a simulated drive, as a run with its tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from flashwright import devices, flows
+from flashwright.progress import work
+from flashwright.runs import PROFILE_FILE, TIMELINE_FILE, Job, Run, peak_rss_bytes, table
+
+if TYPE_CHECKING:
+    from flashwright._core import Requests
+    from flashwright.devices import Device, Load
+    from flashwright.sources import Reading
+
+COMMAND = "simulate"
+
+
+@dataclass(frozen=True)
+class DriveRun:
+    """All that goes into a run, but for the drive."""
+
+    source: str
+    """A trace file, `synth:...` or `io:...`; see `devices.check_load_source`."""
+    reading: Reading
+    load: Load
+    timeline_spans: int = 0
+    audit: bool = False
+    endurance: float | None = None
+    writes_per_day: float | str | None = None
+
+
+def preparing(load: Load, what: str) -> str | None:
+    """Label the time before the first request, which may be most of a run.
+
+    None if the state is made in an instant.
+    """
+    return {"aged": f"Aging {what}", "filled": f"Filling {what}", "loaded": f"Loading {what}"}.get(
+        load.state
+    )
+
+
+def play(device: Device, asked: DriveRun) -> Run:
+    """Play the source on the drive.
+
+    Raises InputError if it cannot be read, or cannot be sent to the drive in this way; Cancelled.
+    """
+    source, load = asked.source, asked.load
+    requests = work(
+        f"Reading {source}",
+        "bytes",
+        lambda progress: devices.load_requests(source, load, asked.reading, progress),
+    )
+    devices.check_load(device, requests, load)
+    beside = work(
+        "Reading what is played beside it",
+        "bytes",
+        lambda progress: flows.load(load.beside, replace(asked.reading, seed=load.seed), progress),
+    )
+    rate = devices.writes_per_day_of(device, requests, asked.writes_per_day)
+    outcome = work(
+        f"Simulating {device.name}",
+        "requests",
+        lambda progress: devices.run(
+            device,
+            requests,
+            load,
+            beside=beside,
+            timeline_spans=asked.timeline_spans,
+            audit=asked.audit,
+            progress=progress,
+        ),
+        preparing=preparing(load, device.name),
+    )
+    tables = {name: table(columns) for name, columns in outcome.pop("tables").items()}
+    timeline = outcome.pop("timeline")
+    life, lifetime = devices.life_of(device, outcome, asked.endurance, rate)
+    result = {
+        **result_of(asked, device, requests, outcome),
+        "life_years": life,
+        "lifetime": lifetime,
+    }
+    texts = {PROFILE_FILE: device.toml}
+    if timeline is not None:
+        texts[TIMELINE_FILE] = timeline
+        result["timeline"] = TIMELINE_FILE
+    identity = [
+        devices.identity(device, requests, load),
+        [flow["requests"].content_hash for flow in beside],
+        asked.timeline_spans,
+        result["lifetime"],
+    ]
+    inputs = [devices.describe(asked.source, requests)] + [
+        devices.describe(flow.source, given["requests"])
+        for flow, given in zip(load.beside, beside, strict=True)
+    ]
+    kept = {name: found for name, found in tables.items() if found.num_rows}
+    return Job(COMMAND, identity, inputs, load.seed).run(result, kept, texts)
+
+
+def result_of(
+    asked: DriveRun, device: Device, requests: Requests, outcome: dict[str, Any]
+) -> dict[str, Any]:
+    """Give the result of a run: its figures, and what they are of."""
+    return {
+        **outcome,
+        "device": device.document(),
+        "pace": asked.load.pace_document(),
+        "priority": asked.load.priority,
+        "beside": [flow.document() for flow in asked.load.beside],
+        "state": asked.load.state_document(),
+        "limits": asked.load.limits_document(),
+        "seed": asked.load.seed,
+        "workload": devices.summary(devices.name_of(asked.source), requests),
+        "peak_rss_bytes": peak_rss_bytes(),
+    }

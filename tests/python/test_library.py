@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 
 import flashwright as fw
 from flashwright import data
-from support import Cli
+from support import ROOT, Cli
 
 ZIPF = "synth:zipf?s=0.9&pages=8192&updates=10x"
 
@@ -200,3 +201,13 @@ def test_a_file_is_only_read_unless_write_is_given(tmp_path: Path) -> None:
     assert path.read_bytes() == before
     with pytest.raises(fw.InputError, match="it confirms write"):
         fw.probe(path, destroy_data=True)
+
+
+def test_what_the_guide_shows_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "python.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == 2
+    for block in blocks:
+        exec(block, {})  # noqa: S102  (our own guide)
+    assert (tmp_path / "runs" / "mine" / "report.html").is_file()

@@ -75,8 +75,9 @@ check: build ## Format, clippy, ruff, mypy and the stubs of the core, warnings d
 	$(BIN)/stubtest flashwright._core --ignore-disjoint-bases --concise --allowlist <(echo flashwright._core.__all__)
 	@echo "make check: clean"
 
-readme: build ## Bring the generated tables of docs up to date
+readme: build ## Bring the generated tables of docs and the manual pages up to date
 	$(BIN)/python scripts/setup/readme.py
+	$(BIN)/python scripts/setup/man.py
 
 format: $(STAMPS)/python ## Format all code
 	cargo fmt --all

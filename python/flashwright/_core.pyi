@@ -31,6 +31,9 @@ class ImpossibleError(RunError):
     The others of a set go on without it.
     """
 
+class InputWarning(UserWarning):
+    """An input that can be read, and is probably not what it was taken for."""
+
 class Cancelled(FlashwrightError):  # noqa: N818
     """The work was asked to stop before its end."""
 
@@ -187,6 +190,9 @@ class Workload:
     @property
     def skipped(self) -> int:
         """Malformed records that were passed over."""
+    @property
+    def doubt(self) -> str | None:
+        """Why its addresses may be of another unit than the one they were read in."""
     @property
     def content_hash(self) -> str:
         """What tells this workload from any other.
@@ -356,6 +362,9 @@ class Requests:
     def skipped(self) -> int:
         """Malformed records that were passed over."""
     @property
+    def doubt(self) -> str | None:
+        """Why its addresses may be of another unit than the one they were read in."""
+    @property
     def content_hash(self) -> str:
         """What tells these requests from any others.
 
@@ -513,6 +522,20 @@ def read_bytes_per_second(
     Gives bytes a second.
     """
 
+def request_seconds(
+    device: Device,
+    *,
+    size_bytes: int,
+    is_random: bool,
+    is_write: bool = False,
+    region_offset: int = 0,
+    region_bytes: int | None = None,
+    seconds: float = 0.5,
+    seed: int = 1,
+    progress: Progress | None = None,
+) -> float:
+    """Measure how long one request takes, in the mean of a few sent one by one, in seconds."""
+
 # Replays
 
 @final
@@ -529,6 +552,9 @@ class ReplayTrace:
         Requests by operation, requests, read_bytes, written_bytes, end_bytes, duration_ns and so
         on.
         """
+    @property
+    def doubt(self) -> str | None:
+        """Why its addresses may be of another unit than the one they were read in."""
     @property
     def has_times(self) -> bool:
         """Whether requests have times; otherwise they only count requests."""

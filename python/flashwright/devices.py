@@ -254,6 +254,7 @@ def summary(name: str, requests: Requests) -> dict[str, Any]:
         "duration_ns": requests.duration_ns,
         "repeat": requests.repeat,
         "skipped": requests.skipped,
+        "doubt": requests.doubt,
     }
 
 

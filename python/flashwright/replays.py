@@ -265,6 +265,7 @@ def trace_document(path: Path, trace: ReplayTrace, plan: ReplayPlan) -> dict[str
         "name": file_name(path),
         "format": trace.format,
         "has_times": trace.has_times,
+        "doubt": trace.doubt,
         "sources": trace.sources,
         "part": {**asdict(plan.part), "ops": list(plan.part.ops)},
         "totals": trace.totals,

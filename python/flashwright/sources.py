@@ -155,6 +155,7 @@ def summary(name: str, workload: Workload, reading: Reading) -> dict[str, Any]:
         "page_writes": workload.page_writes,
         "page_trims": workload.page_trims,
         "skipped": workload.skipped,
+        "doubt": workload.doubt,
         "recorded_bytes_per_day": recorded_bytes_per_day(workload, reading),
     }
 

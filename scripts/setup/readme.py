@@ -23,6 +23,7 @@ def main() -> None:
     for page in (ROOT / "docs" / "reference").glob("*.md"):
         replace(page, tables)
     replace(ROOT / "docs" / "path.md", tables)
+    replace(ROOT / "docs" / "traces.md", tables)
     replace(ROOT / "docs" / "probing.md", {"experiments": experiments_in_full()})
     replace(ROOT / "docs" / "layers.md", {"layers": layers_in_full()})
 

@@ -382,3 +382,25 @@ def test_reference_lists_what_the_registry_has(cli: Cli) -> None:
         assert shown.strip() == cli("list", kind, "--markdown").stdout.strip(), (
             "policies.md is out of date: run `make readme`"
         )
+
+
+def test_bytes_in_place_of_blocks_are_warned_of(cli: Cli, tmp_path: Path) -> None:
+    lines = [f"{i}.5 0 {i * 4096} 4096 0" for i in range(1, 400)]
+    (tmp_path / "bytes.trace").write_text("\n".join(lines) + "\n")
+    for command in (
+        ["trace", "stats", "bytes.trace", "--out", "a"],
+        ["trace", "convert", "bytes.trace", "bytes.parquet"],
+        ["model", "bound", "bytes.trace", "--op", "0.3", "--out", "b"],
+        ["simulate", "bytes.trace", "--device", "intel-x25e", "--out", "c"],
+        ["replay", "bytes.trace", "--device", "intel-x25e", "--out", "d"],
+    ):
+        done = cli(*command)
+        assert done.stderr.count("\n") == 1, command
+        assert done.stderr.startswith("flashwright: warning: bytes.trace: read in blocks of 512")
+        assert "--format 'disksim(unit_bytes=1)'" in done.stderr
+    for place, key in (("a", None), ("b", "workload"), ("c", "workload"), ("d", "trace")):
+        result = json.loads((tmp_path / place / "result.json").read_text())
+        assert "multiple of 512 blocks" in (result[key] if key else result)["doubt"]
+    again = cli("trace", "stats", "bytes.trace", "--format", "disksim(unit_bytes=1)", "--json", "-")
+    assert again.stderr == ""
+    assert json.loads(again.stdout)["doubt"] is None

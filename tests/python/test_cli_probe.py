@@ -86,13 +86,18 @@ WRONG_USE = [
 ]
 
 
+def other_lines(stderr: str) -> list[str]:
+    """Give what is said beside how long it will take."""
+    return [line for line in stderr.splitlines() if ": about " not in line]
+
+
 @pytest.mark.parametrize(("arguments", "said"), WRONG_USE)
 def test_wrong_use_is_one_line_and_nothing_is_left_behind(
     cli: Cli, tmp_path: Path, arguments: list[str], said: str
 ) -> None:
     done = cli("probe", *arguments, code=2)
     assert said in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert len(other_lines(done.stderr)) == 1
     assert list(tmp_path.iterdir()) == []
 
 
@@ -100,7 +105,7 @@ def test_the_quick_set_on_a_simulated_drive_finds_its_inside(cli: Cli, tmp_path:
     done = cli("probe", *DRIVE, "--minutes", "1", "--fit", "0", "--out", "run")
     assert "chunk_bytes" in done.stdout
     assert "Report: run/report.html" in done.stdout
-    assert done.stderr == ""
+    assert not other_lines(done.stderr)
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert result["command"] == "probe"
     assert (result["complete"], result["error"], result["missing"]) == (True, None, [])
@@ -262,9 +267,9 @@ def test_a_probe_goes_on_where_it_stopped(cli: Cli, tmp_path: Path) -> None:
         "response_time_read",
     }
     again = cli("probe", *DRIVE, *TWO, "--out", "run", "--again")
-    assert again.stderr == ""
+    assert not other_lines(again.stderr)
     longer = cli("probe", *DRIVE, "--only", "depth_read", "--minutes", "0.2", "--out", "run")
-    assert longer.stderr == ""
+    assert not other_lines(longer.stderr)
 
 
 @pytest.mark.parametrize(
@@ -365,7 +370,7 @@ def test_a_file_is_only_read_unless_writing_is_allowed_twice(cli: Cli, tmp_path:
         "0.01",
     ]
     written = cli("probe", "data.bin", *write, "--endurance-tbw", "100", "--region", "1Mi+2Mi")
-    before, after = written.stderr.splitlines()
+    before, after = other_lines(written.stderr)
     assert "what is in bytes 1048576 to 3145728 (2 MiB) is overwritten. At most" in before
     assert "of the drive's life of the 100 TB" in before
     assert "were written in all" in after
@@ -458,7 +463,7 @@ def test_ctrl_c_keeps_what_was_found_and_the_same_command_goes_on(cli: Cli, tmp_
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=30)
     assert process.returncode == 130, stderr
-    assert stderr.count("\n") == 1
+    assert len(other_lines(stderr)) == 1
     assert "1 of 2 experiments are kept in run; the same command goes on from there" in stderr
     assert done in stdout
     result = json.loads((tmp_path / "run" / "result.json").read_text())
@@ -488,7 +493,7 @@ def test_a_device_that_fails_keeps_what_was_found(cli: Cli, tmp_path: Path) -> N
     os.truncate(path, MIB)
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 1, stderr
-    assert stderr.count("\n") == 1
+    assert len(other_lines(stderr)) == 1
     assert "truncated" in stderr
     assert "1 of 2 experiments are kept in run" in stderr
     assert done in stdout

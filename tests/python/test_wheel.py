@@ -59,6 +59,8 @@ def test_the_first_commands_of_the_readme_work_in_an_empty_folder(
     path = f"{installed}:{os.environ['PATH']}"
     assert "revision of-the-test" in run(installed / "flashwright", "--version", cwd=tmp_path)
     printed = [run("sh", "-c", line, cwd=tmp_path, PATH=path) for line in lines]
+    pages = installed.parent / "share" / "man" / "man1"
+    assert (pages / "flashwright-probe.1").is_file(), "`man flashwright` finds its pages"
     demo = printed[0]
     assert "recorded for 19 minutes" in demo, "the demo plays the recorded trace"
     result = json.loads(next(tmp_path.glob("runs/demo-*/result.json")).read_text())

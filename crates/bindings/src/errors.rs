@@ -1,9 +1,10 @@
 //! The exception tree of the package: the command line turns each branch into an exit code.
 
+use std::ffi::CString;
 use std::fmt::Display;
 
 use pyo3::create_exception;
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyUserWarning};
 use pyo3::prelude::*;
 
 create_exception!(
@@ -38,6 +39,20 @@ create_exception!(
     "The work was asked to stop before its end."
 );
 
+create_exception!(
+    flashwright,
+    InputWarning,
+    PyUserWarning,
+    "An input that can be read, and is probably not what it was taken for."
+);
+
+/// Warns of what is doubtful about a trace, if anything is.
+pub fn warn_of(py: Python<'_>, name: &str, doubt: Option<&str>) -> PyResult<()> {
+    let Some(doubt) = doubt else { return Ok(()) };
+    let text = CString::new(format!("{name}: {doubt}")).map_err(run_error)?;
+    PyErr::warn(py, &py.get_type::<InputWarning>(), &text, 2)
+}
+
 /// Wrong use or input, told by an error of one of the crates.
 #[allow(clippy::needless_pass_by_value, reason = "handed to map_err")]
 pub fn input_error(error: impl Display) -> PyErr {
@@ -66,5 +81,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("InputError", py.get_type::<InputError>())?;
     module.add("RunError", py.get_type::<RunError>())?;
     module.add("ImpossibleError", py.get_type::<ImpossibleError>())?;
+    module.add("InputWarning", module.py().get_type::<InputWarning>())?;
+    module.add("InputWarning", py.get_type::<InputWarning>())?;
     module.add("Cancelled", py.get_type::<Cancelled>())
 }

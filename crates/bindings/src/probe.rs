@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ::prober::bench::{Limit, closed};
 use ::prober::cell::{Access, Cell, measure};
 use ::prober::fit::{FitError, Input, fit};
 use ::prober::protocol::Matrix;
@@ -218,6 +219,53 @@ fn read_bytes_per_second(
     Ok(measured.map_err(probe_error)?.bytes_per_second())
 }
 
+/// Seconds of the device's time that one request takes, in the mean of a few sent one by one: for
+/// as long as `seconds`, but of at least 4 requests. Random ones are spread over the region.
+///
+/// Raises InputError, RunError, Cancelled.
+#[pyfunction]
+#[pyo3(signature = (
+    device, *, size_bytes, is_random, is_write=false, region_offset=0, region_bytes=None,
+    seconds=0.5, seed=1, progress=None
+))]
+#[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+fn request_seconds(
+    py: Python<'_>,
+    device: &Device,
+    size_bytes: u32,
+    is_random: bool,
+    is_write: bool,
+    region_offset: u64,
+    region_bytes: Option<u64>,
+    seconds: f64,
+    seed: u64,
+    progress: Option<&Bound<'_, Progress>>,
+) -> PyResult<f64> {
+    let (budget, region) = (budget_of(seconds)?, region_of(device, region_offset, region_bytes)?);
+    let limits = device.about().limits;
+    let most = u64::from(limits.most_bytes).min(region.length);
+    let size_bytes = (u64::from(size_bytes).min(most) as u32)
+        .next_multiple_of(limits.sector_bytes.max(1))
+        .min(most as u32);
+    let cell = Cell {
+        access: if is_random { Access::Random } else { Access::Sequential },
+        reads: if is_write { 0.0 } else { 1.0 },
+        size_bytes,
+        depth: 1,
+    };
+    let settings = Settings { region, seed, may_write: is_write, budget };
+    let progress = progress::shared(progress);
+    let mut held = device.lock()?;
+    let held = &mut **held;
+    let measured = py.detach(|| {
+        let mut bench = Bench::new(held, settings, &progress);
+        let source = bench.pattern(&cell.pattern())?;
+        bench.play(vec![closed(source, 1)], Limit::time(budget).fewest(4).precision(0.0))
+    });
+    let rate = measured.map_err(probe_error)?.bytes_per_second();
+    Ok(f64::from(size_bytes) / rate.max(1e-9))
+}
+
 /// Finds a profile of a simulated drive that behaves, to its host, as a device did that was probed.
 ///
 /// `findings` is a JSON list of what experiments found: that of `matrix`, or of `matrix_reads`, is
@@ -308,5 +356,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(experiment, module)?)?;
     module.add_function(wrap_pyfunction!(probe, module)?)?;
     module.add_function(wrap_pyfunction!(read_bytes_per_second, module)?)?;
+    module.add_function(wrap_pyfunction!(request_seconds, module)?)?;
     module.add_function(wrap_pyfunction!(fit_profile, module)?)
 }

@@ -60,6 +60,12 @@ impl LoadedTrace {
         Ok(dict)
     }
 
+    /// Why its addresses may be of another unit than the one they were read in.
+    #[getter]
+    fn doubt(&self) -> Option<&str> {
+        self.0.facts.doubt.as_deref()
+    }
+
     /// Whether requests have times; otherwise they only count requests.
     #[getter]
     fn has_times(&self) -> bool {
@@ -134,7 +140,9 @@ fn load_replay(
     };
     let progress = progress::shared(progress);
     let loaded = py.detach(|| ReplayTrace::load(&path, how, selection, dense, &progress));
-    loaded.map(LoadedTrace).map_err(replay_error)
+    let loaded = LoadedTrace(loaded.map_err(replay_error)?);
+    errors::warn_of(py, &path.display().to_string(), loaded.doubt())?;
+    Ok(loaded)
 }
 
 /// What the sender of a replay did wrong, or what failed, as Python's exception.

@@ -235,6 +235,13 @@ impl Requests {
         if let RequestsKind::Trace(trace) = &self.kind { Some(trace.format) } else { None }
     }
 
+    /// Why its addresses may be of another unit than the one they were read in.
+    #[getter]
+    fn doubt(&self) -> Option<&str> {
+        let RequestsKind::Trace(trace) = &self.kind else { return None };
+        trace.facts.doubt.as_deref()
+    }
+
     /// Malformed records that were passed over.
     #[getter]
     fn skipped(&self) -> u64 {
@@ -336,6 +343,7 @@ fn load_requests(
             "{source} has no end, so that it cannot be repeated; give `requests`, or no repeat"
         )));
     }
+    errors::warn_of(py, source, requests.doubt())?;
     Ok(requests)
 }
 

@@ -121,6 +121,8 @@ fn trace_stats<'py>(
     dict.set_item("format", format)?;
     dict.set_item("skipped", facts.skipped)?;
     dict.set_item("clamped_times", facts.clamped_times)?;
+    dict.set_item("doubt", facts.doubt.as_deref())?;
+    errors::warn_of(py, &path.display().to_string(), facts.doubt.as_deref())?;
     for (name, value) in statistics.scalars {
         match value {
             Number::Integer(value) if name == "time_reversals" => {

@@ -170,6 +170,8 @@ fn convert_trace<'py>(
     dict.set_item("dropped", written.dropped)?;
     dict.set_item("skipped", facts.skipped)?;
     dict.set_item("clamped_times", facts.clamped_times)?;
+    dict.set_item("doubt", facts.doubt.as_deref())?;
+    errors::warn_of(py, &src.display().to_string(), facts.doubt.as_deref())?;
     dict.set_item("start_ns", facts.start_ns)?;
     dict.set_item("timeless", facts.timeless)?;
     dict.set_item("streams_are_volumes", facts.streams_are_volumes)?;

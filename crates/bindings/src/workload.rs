@@ -122,6 +122,13 @@ impl Workload {
         }
     }
 
+    /// Why its addresses may be of another unit than the one they were read in.
+    #[getter]
+    fn doubt(&self) -> Option<&str> {
+        let WorkloadKind::Trace(trace) = &self.kind else { return None };
+        trace.facts.doubt.as_deref()
+    }
+
     /// Malformed records that were passed over.
     #[getter]
     fn skipped(&self) -> u64 {
@@ -218,7 +225,9 @@ fn load_workload(
             py.detach(|| load(Path::new(source), &options, &progress)).map_err(trace_error)?;
         WorkloadKind::Trace(Box::new(trace))
     };
-    Ok(Workload { name: source.to_owned(), repeat, seed, page_size, kind })
+    let workload = Workload { name: source.to_owned(), repeat, seed, page_size, kind };
+    errors::warn_of(py, source, workload.doubt())?;
+    Ok(workload)
 }
 
 /// Adds the class and its function to the module.

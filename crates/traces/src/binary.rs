@@ -84,6 +84,7 @@ impl<F: RecordFormat> TraceReader for RecordReader<F> {
             start_ns: self.clock.start.filter(|_| self.format.has_times()),
             timeless: !self.format.has_times(),
             streams_are_volumes: false,
+            doubt: None,
         }
     }
 }

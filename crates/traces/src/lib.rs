@@ -14,6 +14,7 @@ pub mod stats;
 pub mod store;
 pub mod synth;
 mod text;
+mod units_seen;
 mod writer;
 
 pub use error::{Place, TraceError};

@@ -43,6 +43,9 @@ pub struct Facts {
     /// Whether [`IoRequest::stream`] names a disk or volume, so that equal offsets of two streams
     /// are different places.
     pub streams_are_volumes: bool,
+    /// Why its addresses may be of another unit than the one they were read in, and how to read
+    /// them then; for people.
+    pub doubt: Option<String>,
 }
 
 /// Counts malformed records up to a limit and makes errors of those beyond.

@@ -24,6 +24,11 @@ pub(crate) trait LineFormat: Send {
     fn has_times(&self) -> bool {
         true
     }
+
+    /// See [`Facts::doubt`].
+    fn doubt(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Reads a line format.
@@ -114,6 +119,7 @@ impl<F: LineFormat> TraceReader for TextReader<F> {
             start_ns: self.clock.start.filter(|_| self.format.has_times()),
             timeless: !self.format.has_times(),
             streams_are_volumes: self.format.streams_are_volumes(),
+            doubt: self.format.doubt(),
         }
     }
 }
@@ -121,8 +127,17 @@ impl<F: LineFormat> TraceReader for TextReader<F> {
 /// Lines that are tried to tell a format.
 const TRIED_LINES: usize = 32;
 
+/// How well so many good and malformed lines fit.
+pub(crate) fn fit_of(good: usize, bad: usize) -> Fit {
+    match (good, bad) {
+        (1, 1) => Fit::Half,
+        _ if good > bad => Fit::Likely,
+        _ => Fit::No,
+    }
+}
+
 /// How well the first lines fit: most of them must, so that a malformed one is reported as such and
-/// not as an unknown format.
+/// not as an unknown format. Of a file of two lines one will do, if no other format has both.
 pub(crate) fn fit_of_lines(head: Head<'_>, mut format: impl LineFormat) -> Fit {
     let (mut good, mut bad, mut out) = (0, 0, Vec::new());
     for line in head.lines().take(TRIED_LINES) {
@@ -133,5 +148,5 @@ pub(crate) fn fit_of_lines(head: Head<'_>, mut format: impl LineFormat) -> Fit {
             Err(_) => bad += 1,
         }
     }
-    if good > bad { Fit::Likely } else { Fit::No }
+    fit_of(good, bad)
 }

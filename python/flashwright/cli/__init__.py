@@ -9,11 +9,18 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from typing import NoReturn
+import warnings
+from typing import NoReturn, TextIO
 
 import click
 
-from flashwright._core import Cancelled, FlashwrightError, InputError, __version__
+from flashwright._core import (
+    Cancelled,
+    FlashwrightError,
+    InputError,
+    InputWarning,
+    __version__,
+)
 from flashwright.cli.compare import compare
 from flashwright.cli.demo import demo
 from flashwright.cli.device import device
@@ -99,6 +106,7 @@ shows where.
 
 def main() -> NoReturn:
     """Run the command line and leave with its exit code."""
+    warnings.showwarning = _show_warning
     try:
         code = cli.main(prog_name="flashwright", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -128,6 +136,24 @@ def main() -> NoReturn:
     except MemoryError:
         code = _fail("out of memory: take a smaller workload, or fewer --jobs at once", 1)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+_show_others = warnings.showwarning
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Say what is doubtful about an input in one line, without the place in our code."""
+    if issubclass(category, InputWarning):
+        sys.stderr.write(f"flashwright: warning: {message}\n")
+    else:
+        _show_others(message, category, filename, lineno, file, line)
 
 
 def _fail(message: str, code: int) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from flashwright.progress import StoppedError
 
 if TYPE_CHECKING:
     from flashwright import _core
+    from flashwright.probing.estimate import Estimate
     from flashwright.probing.plan import ProbePlan
     from flashwright.probing.session import ProbeOutcome, Session
     from flashwright.probing.store import Store
@@ -36,8 +38,11 @@ Ended = Exception | None
 class ProbeOptions:
     """How drives are to be probed."""
 
-    quick: bool = option("The quick set, 2 minutes of the device's time.  [default]")
-    full: bool = option("All experiments, 30 minutes of the device's time.")
+    quick: bool = option(
+        "The quick set: 2 minutes of a fast device's time, half an hour and more of a slow card's. "
+        "How long is said before it begins.  [default]"
+    )
+    full: bool = option("All experiments: half an hour of a fast device, hours of a slow card.")
     only: tuple[str, ...] = option(
         "This experiment alone, of `flashwright list experiment`. Again for each.",
         multiple=True,
@@ -154,8 +159,14 @@ def probe(
             session.outcome.missing = [step.label for step in session.steps]
             run_of(session.outcome).write(store.folder)
     _tell_before(target, device, region, session, on, store)
+    expected = _expect(target, device, region, session, fits=asked.effort > 0)
     outcome, ended = _follow(session)
     run = run_of(outcome)
+    run.result["estimate"] = (
+        None
+        if expected is None
+        else {**expected.document(), "is_whole": not session.outcome.reused}
+    )
     ended = _add_profile(run, outcome, about, asked, on.seed, earlier, ended)
     if ended is not None:
         ended = _kept(ended, outcome, plan, store)
@@ -166,6 +177,21 @@ def probe(
             f"{share(written, about, on.endurance_tbw)}."
         )
     return run, folder, ended
+
+
+def _expect(
+    target: Target, device: _core.Device, region: Region, session: Session, *, fits: bool
+) -> Estimate | None:
+    """Say how long the experiments that are left will take. None if there is none."""
+    from flashwright.probing import estimate
+
+    if not session.steps:
+        return None
+    may_write = any(step.writes for step in session.steps)
+    pace = estimate.pace_of(target, device, region, may_write=may_write)
+    found = estimate.estimate(session.steps, pace)
+    _tell(estimate.said(found, target, fits=fits))
+    return found
 
 
 def _add_profile(
@@ -274,8 +300,9 @@ def _tell_before(
 
 
 def _tell(line: str) -> None:
-    # Standard output may belong to the JSON alone.
-    click.echo(line, err=True)
+    # Standard output may belong to the JSON alone. Who does not read it loses nothing of the run.
+    with suppress(BrokenPipeError):
+        click.echo(line, err=True)
 
 
 def _size(value: float) -> str:

@@ -222,6 +222,20 @@ def remarks(result: Mapping[str, Any]) -> list[str]:
     return text
 
 
+def _unexpected(result: Mapping[str, Any], lead: str) -> list[str]:
+    """Say if a whole probe took much more or less time than was said before."""
+    expected, took = result.get("estimate"), result["device_seconds"]
+    # What was done in an earlier run is not in the estimate.
+    if expected is None or not result["complete"] or not expected["is_whole"]:
+        return []
+    if expected["low_seconds"] <= took <= expected["high_seconds"]:
+        return []
+    return [
+        f"{lead}It took {span(round(took))} of the device's time, where "
+        f"{span(round(expected['seconds']))} were expected."
+    ]
+
+
 def _of_one(result: Mapping[str, Any], lead: str) -> list[str]:
     lines = []
     missing = f"Not done: {', '.join(result['missing'])}." if result["missing"] else ""
@@ -237,6 +251,7 @@ def _of_one(result: Mapping[str, Any], lead: str) -> list[str]:
     lines += [
         f"{lead}Left out: {', '.join(names)}: {reason}." for reason, names in by_reason.items()
     ]
+    lines += _unexpected(result, lead)
     state = result["device"].get("state", {}).get("kind")
     if state == "fresh":
         lines.append(

@@ -13,7 +13,7 @@ use crate::formats::blk_events::{Action, Event, Matcher, PARAMS, device};
 use crate::formats::{Fit, Format};
 use crate::input::Head;
 use crate::reader::sectors;
-use crate::text::{LineFormat, TextReader};
+use crate::text::{LineFormat, TextReader, fit_of};
 use crate::writer::{LineWriter, Refused, TextWriter, in_sectors};
 
 pub(super) const FORMAT: Format = Format {
@@ -45,7 +45,7 @@ fn fit(head: Head<'_>) -> Fit {
     let good = lines()
         .filter(|line| at_least::<7>(&mut Words(line), "").is_ok_and(|words| start(&words).is_ok()))
         .count();
-    if good * 2 > lines().count() { Fit::Likely } else { Fit::No }
+    fit_of(good, lines().count() - good)
 }
 
 /// `Input file sda.blktrace.0 added`, which blkparse prints first.

@@ -343,6 +343,7 @@ impl TraceReader for BlktraceReader {
             start_ns: self.clock.start,
             timeless: false,
             streams_are_volumes: self.matcher.streams_are_volumes(),
+            doubt: None,
         }
     }
 

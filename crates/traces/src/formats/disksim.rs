@@ -1,6 +1,6 @@
 //! DiskSim's ASCII traces.
 
-use registry::Info;
+use registry::{Args, Info, Param, ParamKind};
 use units::{IoOp, IoRequest};
 
 use crate::error::Bad;
@@ -8,6 +8,7 @@ use crate::fields::{SECTOR_BYTES, Words, exactly, number, number32, time};
 use crate::formats::{Fit, Format};
 use crate::reader::{checked, sectors};
 use crate::text::{LineFormat, TextReader, fit_of_lines};
+use crate::units_seen::UnitsSeen;
 
 pub(super) const FORMAT: Format = Format {
     info: Info {
@@ -17,24 +18,40 @@ pub(super) const FORMAT: Format = Format {
                   blocks, flags (1 read, 0 write)",
         source: "Bucy, Schindler, Schlosser, Ganger: The DiskSim 4.0 Reference Manual, \
                  CMU-PDL-08-101, section 5.3.1 (default ASCII format)",
-        params: &[],
+        params: &[UNIT_BYTES],
     },
     endings: &[".trace", ".ascii", ".dis"],
     fit: |head| {
-        // Without a decimal point in the first time, the same five numbers are MQSim's, in
-        // nanoseconds.
-        let point = head
-            .lines()
-            .next()
-            .and_then(|line| Words(line).next())
-            .is_some_and(|at| at.contains(&b'.'));
-        if point { fit_of_lines(head, DiskSim) } else { Fit::No }
+        // Without a decimal point in the first times, the same five numbers are MQSim's, in
+        // nanoseconds. The first line may be malformed.
+        let times = head.lines().take(2).filter_map(|line| Words(line).next());
+        let has_point = times.into_iter().any(|at| at.contains(&b'.'));
+        if has_point { fit_of_lines(head, DiskSim::new(SECTOR_BYTES)) } else { Fit::No }
     },
-    read: |input, _, skip_bad| Ok(Box::new(TextReader::new(input, DiskSim, skip_bad))),
+    read: |input, args: &Args, skip_bad| {
+        Ok(Box::new(TextReader::new(input, DiskSim::new(args.integer("unit_bytes")), skip_bad)))
+    },
     write: None,
 };
 
-struct DiskSim;
+/// Some tools write bytes where the format has blocks.
+pub(super) const UNIT_BYTES: Param = Param {
+    name: "unit_bytes",
+    kind: ParamKind::Bytes { min: 1, max: 1 << 20 },
+    default: "512",
+    help: "bytes of a block, the unit of addresses and sizes; 1 for a trace that has bytes there",
+};
+
+struct DiskSim {
+    unit_bytes: u64,
+    seen: UnitsSeen,
+}
+
+impl DiskSim {
+    fn new(unit_bytes: u64) -> Self {
+        Self { unit_bytes, seen: UnitsSeen::new("disksim", "unit_bytes", unit_bytes) }
+    }
+}
 
 impl LineFormat for DiskSim {
     fn line(&mut self, line: &[u8], out: &mut Vec<IoRequest>) -> Result<(), Bad> {
@@ -45,10 +62,18 @@ impl LineFormat for DiskSim {
             b"0" => IoOp::Write,
             _ => return Err(Bad::field("flags", flags, "1 (read) or 0 (write)")),
         };
-        let offset = sectors("block", number("block", start)?, SECTOR_BYTES)?;
-        let length = sectors("blocks", number("blocks", count)?, SECTOR_BYTES)?;
-        out.push(checked(time("time", at, 6)?, op, offset, length, number32("device", device)?)?);
+        let (start, count) = (number("block", start)?, number("blocks", count)?);
+        let offset = sectors("block", start, self.unit_bytes)?;
+        let length = sectors("blocks", count, self.unit_bytes)?;
+        let request =
+            checked(time("time", at, 6)?, op, offset, length, number32("device", device)?)?;
+        self.seen.see(start | count, &request);
+        out.push(request);
         Ok(())
+    }
+
+    fn doubt(&self) -> Option<String> {
+        self.seen.doubt()
     }
 
     fn streams_are_volumes(&self) -> bool {

@@ -30,6 +30,8 @@ pub enum Fit {
     No,
     /// The content could be anything: only the file name speaks for it.
     ByName,
+    /// One of the two lines that there are can be read.
+    Half,
     /// Most of the first lines or records can be read.
     Likely,
     /// It starts as only this format does.

@@ -8,8 +8,10 @@ use units::{IoOp, IoRequest};
 use crate::error::{Bad, TraceError};
 use crate::fields::{SECTOR_BYTES, Words, exactly, number, number32};
 use crate::formats::Format;
+use crate::formats::disksim::UNIT_BYTES;
 use crate::reader::{checked, sectors};
 use crate::text::{LineFormat, TextReader, fit_of_lines};
+use crate::units_seen::UnitsSeen;
 use crate::writer::{LineWriter, Refused, TextWriter, in_sectors};
 
 pub(super) const FORMAT: Format = Format {
@@ -19,17 +21,22 @@ pub(super) const FORMAT: Format = Format {
         summary: "MQSim and SSDSim: time (ns), device, start sector, sectors, type (0 write, 1 \
                   read); a device is a volume of its own",
         source: "Tavakkol et al.: MQSim, FAST 2018; CMU-SAFARI/MQSim; Hu et al.: SSDSim, ICS 2011",
-        params: &[Param {
-            name: "unsupported",
-            kind: ParamKind::Choice(&["error", "drop"]),
-            default: "error",
-            help: "when writing: trims and flushes, which the format lacks, are an error, or \
-                   dropped and counted",
-        }],
+        params: &[
+            Param {
+                name: "unsupported",
+                kind: ParamKind::Choice(&["error", "drop"]),
+                default: "error",
+                help: "when writing: trims and flushes, which the format lacks, are an error, or \
+                       dropped and counted",
+            },
+            UNIT_BYTES,
+        ],
     },
     endings: &[".mqsim", ".trace"],
-    fit: |head| fit_of_lines(head, Mqsim),
-    read: |input, _, skip_bad| Ok(Box::new(TextReader::new(input, Mqsim, skip_bad))),
+    fit: |head| fit_of_lines(head, Mqsim::new(SECTOR_BYTES)),
+    read: |input, args: &Args, skip_bad| {
+        Ok(Box::new(TextReader::new(input, Mqsim::new(args.integer("unit_bytes")), skip_bad)))
+    },
     write: Some(|output, args: &Args, _| {
         Ok(Box::new(TextWriter::new(
             output,
@@ -40,7 +47,16 @@ pub(super) const FORMAT: Format = Format {
     }),
 };
 
-struct Mqsim;
+struct Mqsim {
+    unit_bytes: u64,
+    seen: UnitsSeen,
+}
+
+impl Mqsim {
+    fn new(unit_bytes: u64) -> Self {
+        Self { unit_bytes, seen: UnitsSeen::new("mqsim", "unit_bytes", unit_bytes) }
+    }
+}
 
 impl LineFormat for Mqsim {
     fn line(&mut self, line: &[u8], out: &mut Vec<IoRequest>) -> Result<(), Bad> {
@@ -51,10 +67,18 @@ impl LineFormat for Mqsim {
             b"0" => IoOp::Write,
             _ => return Err(Bad::field("type", op, "0 (write) or 1 (read)")),
         };
-        let offset = sectors("sector", number("sector", start)?, SECTOR_BYTES)?;
-        let length = sectors("sectors", number("sectors", count)?, SECTOR_BYTES)?;
-        out.push(checked(number("time", at)?, op, offset, length, number32("device", device)?)?);
+        let (start, count) = (number("sector", start)?, number("sectors", count)?);
+        let offset = sectors("sector", start, self.unit_bytes)?;
+        let length = sectors("sectors", count, self.unit_bytes)?;
+        let request =
+            checked(number("time", at)?, op, offset, length, number32("device", device)?)?;
+        self.seen.see(start | count, &request);
+        out.push(request);
         Ok(())
+    }
+
+    fn doubt(&self) -> Option<String> {
+        self.seen.doubt()
     }
 
     fn streams_are_volumes(&self) -> bool {

@@ -8,6 +8,7 @@ use crate::fields::{Commas, at_least, number, number32, read_or_write, time};
 use crate::formats::{Fit, Format};
 use crate::reader::{checked, sectors};
 use crate::text::{LineFormat, TextReader, fit_of_lines};
+use crate::units_seen::UnitsSeen;
 
 pub(super) const FORMAT: Format = Format {
     info: Info {
@@ -26,20 +27,23 @@ pub(super) const FORMAT: Format = Format {
     },
     endings: &[".spc"],
     fit: |head| {
-        if head.bytes.contains(&b',') {
-            fit_of_lines(head, Spc { lba_bytes: 512 })
-        } else {
-            Fit::No
-        }
+        if head.bytes.contains(&b',') { fit_of_lines(head, Spc::new(512)) } else { Fit::No }
     },
     read: |input, args: &Args, skip_bad| {
-        Ok(Box::new(TextReader::new(input, Spc { lba_bytes: args.integer("lba_bytes") }, skip_bad)))
+        Ok(Box::new(TextReader::new(input, Spc::new(args.integer("lba_bytes")), skip_bad)))
     },
     write: None,
 };
 
 struct Spc {
     lba_bytes: u64,
+    seen: UnitsSeen,
+}
+
+impl Spc {
+    fn new(lba_bytes: u64) -> Self {
+        Self { lba_bytes, seen: UnitsSeen::new("spc", "lba_bytes", lba_bytes) }
+    }
 }
 
 impl LineFormat for Spc {
@@ -47,15 +51,18 @@ impl LineFormat for Spc {
         let [asu, lba, size, op, at] =
             at_least(&mut Commas(Some(line)), "ASU,LBA,Size,Opcode,Timestamp")?;
         let op = read_or_write("Opcode", op)?;
-        let offset = sectors("LBA", number("LBA", lba)?, self.lba_bytes)?;
-        out.push(checked(
-            time("Timestamp", at, 9)?,
-            op,
-            offset,
-            number("Size", size)?,
-            number32("ASU", asu)?,
-        )?);
+        let lba = number("LBA", lba)?;
+        let offset = sectors("LBA", lba, self.lba_bytes)?;
+        let (at, size) = (time("Timestamp", at, 9)?, number("Size", size)?);
+        let request = checked(at, op, offset, size, number32("ASU", asu)?)?;
+        // The size is in bytes anyhow.
+        self.seen.see(lba, &request);
+        out.push(request);
         Ok(())
+    }
+
+    fn doubt(&self) -> Option<String> {
+        self.seen.doubt()
     }
 
     fn streams_are_volumes(&self) -> bool {

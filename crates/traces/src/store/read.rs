@@ -180,6 +180,7 @@ impl TraceReader for StoreReader {
                 .metadata
                 .get(keys::STREAMS_ARE_VOLUMES)
                 .is_some_and(|text| text == "true"),
+            doubt: None,
         }
     }
 }

@@ -231,6 +231,76 @@ fn unknown_content_lists_the_formats() {
     assert!(error.contains("unknown trace format `nothing`; known are: parquet,"), "{error}");
 }
 
+/// The first error of reading a file whose format is told by its content.
+fn undetected_error(bytes: &[u8]) -> String {
+    let error = match open_bytes("t", bytes, None, 0) {
+        Ok(mut trace) => read_all(&mut trace, 10).unwrap_err(),
+        Err(error) => error,
+    };
+    error.to_string()
+}
+
+#[test]
+fn of_two_lines_the_broken_one_is_named() {
+    let mut tried = Vec::new();
+    for sample in samples() {
+        let Ok(text) = std::str::from_utf8(&sample.bytes) else { continue };
+        // Lines that say something by themselves, and no header.
+        let alone = |line: &&str| {
+            open_bytes("t", format!("{line}\n{line}\n").as_bytes(), None, 0)
+                .is_ok_and(|mut trace| read_all(&mut trace, 10).is_ok_and(|found| found.len() == 2))
+        };
+        let Some(line) = text.lines().find(alone) else { continue };
+        for (bytes, number) in
+            [(format!("{line}\nbroken, here\n"), 2), (format!("broken, here\n{line}\n"), 1)]
+        {
+            let error = undetected_error(bytes.as_bytes());
+            assert!(error.contains(&format!("line {number}")), "{}: {error}", sample.format);
+        }
+        tried.push(sample.format);
+    }
+    for format in
+        ["msr", "spc", "alibaba", "tencent", "systor17", "disksim", "mqsim", "arc_lis", "blkparse"]
+    {
+        assert!(tried.contains(&format), "{format} was not tried: only {tried:?}");
+    }
+}
+
+#[test]
+fn a_whole_fit_is_better_than_half_of_one() {
+    // The first line alone could be MQSim's; with the second all is DiskSim's.
+    let trace = open_bytes("t", b"1 0 8 8 1\n2.5 0 8 8 1\n", None, 0).unwrap();
+    assert_eq!(trace.format().info.name, "disksim");
+}
+
+#[test]
+fn bytes_in_place_of_blocks_are_doubted() {
+    let lines = |times: u64| -> String {
+        (1..=40).map(|i| format!("{i}.5 0 {} {} 0\n", i * 8 * times, 8 * times)).collect()
+    };
+    let doubt = |format: Option<&str>, text: &str| {
+        let mut trace = open_bytes("t", text.as_bytes(), format, 0).unwrap();
+        let end = read_all(&mut trace, 1000)
+            .unwrap()
+            .iter()
+            .map(|r| r.offset + u64::from(r.length))
+            .max();
+        (trace.facts().doubt, end.unwrap())
+    };
+    assert_eq!(doubt(None, &lines(1)), (None, 41 * 4096));
+    let (said, end) = doubt(None, &lines(512));
+    assert_eq!(end, 41 * 4096 * 512);
+    let said = said.unwrap();
+    assert!(said.contains("every address and size is a multiple of 512 blocks"), "{said}");
+    assert!(said.contains("--format 'disksim(unit_bytes=1)'"), "{said}");
+    assert_eq!(doubt(Some("disksim(unit_bytes=1)"), &lines(512)), (None, 41 * 4096));
+    let whole = lines(512).replace(".5 ", " ");
+    assert!(doubt(None, &whole).0.unwrap().contains("mqsim(unit_bytes=1)"));
+    assert_eq!(doubt(Some("mqsim(unit_bytes=1)"), &whole), (None, 41 * 4096));
+    // Beyond what any device has.
+    assert!(doubt(None, "1.5 0 4398046511104 8 0\n").0.unwrap().contains("no device is as large"));
+}
+
 #[test]
 fn times_before_the_first_are_counted() {
     let mut trace = open_bytes("t", b"100 0 8 8 1\n50 0 8 8 1\n150 0 8 8 1\n", None, 0).unwrap();

@@ -30,7 +30,7 @@ def _escaped(text: str) -> str:
 
 
 def _described(text: str) -> str:
-    """Give a help text for troff: what click does not wrap (behind a \\b) keeps its lines."""
+    """Give a help text for troff: what click does not wrap keeps its lines."""
     blocks = []
     for block in inspect.cleandoc(text).split("\n\n"):
         if block.startswith("\b"):

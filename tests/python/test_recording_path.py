@@ -20,7 +20,6 @@ import pytest
 
 from flashwright import InputError, devices
 from flashwright._core import write_synthetic
-from flashwright.cli.record import _add_waterfall
 from flashwright.recording import file_systems
 from flashwright.recording.calls import ROOT
 from flashwright.recording.files import Named, dictionary
@@ -28,6 +27,7 @@ from flashwright.recording.finish import finish
 from flashwright.recording.of_run import RunRecorder
 from flashwright.recording.path import Names, PathRecorder
 from flashwright.recording.recorder import RAW, Recorder
+from flashwright.recording.tables import add_waterfall
 from flashwright.recording.tracefs import Tracefs
 from flashwright.recording.volume import Volume
 from flashwright.recording.waterfall import program_flash, read_tables, requests_within, waterfall
@@ -220,7 +220,7 @@ def test_a_recording_whose_calls_ended_before_it_began_is_finished_without_layer
         "not_told": [],
     }
     run = Run("record", {"path": about}, by_hand())
-    _add_waterfall(run)
+    add_waterfall(run)
     assert "waterfall" not in run.result
     assert len(about["not_told"]) == 1
     assert "no time in common" in about["not_told"][0]

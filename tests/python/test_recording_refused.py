@@ -19,10 +19,11 @@ import pyarrow as pa
 import pytest
 
 from flashwright import InputError, RunError
-from flashwright.cli.record import _GATE, tables_of
+from flashwright.cli.record import _GATE
 from flashwright.recording.device import BlockDevice
 from flashwright.recording.finish import finish
 from flashwright.recording.recorder import Mark, Recorder
+from flashwright.recording.tables import tables_of
 from flashwright.recording.tracefs import Tracefs
 from flashwright.reports.recording import losses, rows
 from flashwright.runs import Run

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from flashwright import runs
+from flashwright._core import InputError
 from flashwright.api.calls import public
 from flashwright.api.drives import Drive
 from flashwright.api.results import Result
 from flashwright.path.drive import DrivePlan
 from flashwright.recording import device as devices
 from flashwright.recording.block import BUFFER_KIB
+from flashwright.recording.of_running import RunningRecorder
 from flashwright.recording.recorder import Recorder
+from flashwright.recording.running import Running
 from flashwright.recording.side_by_side import side_by_side
 from flashwright.recording.tools import need_root
 from flashwright.workloads.supervisor import Supervisor
@@ -27,23 +30,32 @@ def record(
     target: str | os.PathLike[str],
     folder: str | os.PathLike[str],
     *,
+    database: str | None = None,
+    pids: Sequence[int] = (),
     buffer_bytes: int = BUFFER_KIB << 10,
 ) -> Iterator[None]:
     """Record the requests of a device while the block of `with` runs.
 
-    `target` is a block device, or a folder, of which the device below its file system is taken. The
-    recording is a run folder, for `open_run`, `simulate`, `compare`, `replay` and `layers`. Needs
-    root. `buffer_bytes` is the kernel's buffer for each processor: what it has to drop is counted.
+    `target` is a block device, or a folder, of which the device below its file system is taken.
+    With `database` it is the data directory of a PostgreSQL server (`postgres`), a database file of
+    SQLite (`sqlite`) or any program's folder (`files`), and the calls of its processes are recorded
+    too, for `waterfall`; `pids` are further processes.
+
+    The recording is a run folder, for `open_run`, `simulate`, `compare`, `replay` and `layers`.
+    Needs root. `buffer_bytes` is the kernel's buffer for each processor: what it has to drop is
+    counted.
 
     Raises InputError if this cannot be recorded, or the folder will not do; RunError if a stream
     could not be written.
     """
-    # The command makes the same tables.
-    from flashwright.cli.record import tables_of
     from flashwright.recording.finish import drop_raw
+    from flashwright.recording.tables import tables_of
     from flashwright.reports import write_report
 
     need_root("recording what the kernel does")
+    if pids and database is None:
+        raise InputError("pids: they are of a database, which says what the files are")
+    running = None if database is None else Running.find(database, Path(target), tuple(pids))
     found = devices.find(Path(target))
     place = Path(folder)
     with runs.called(f"flashwright.record({str(target)!r}, {str(folder)!r})"):
@@ -56,13 +68,22 @@ def record(
                 buffer_kib=max(1, buffer_bytes // 1024),
                 patience_s=_PATIENCE_S,
             )
+            way: RunningRecorder | None = None
             try:
                 recorder.prepare()
+                if running is not None:
+                    way = RunningRecorder(supervisor, recorder, running)
+                    way.prepare()
+                    way.start()
                 recorder.start()
                 yield
                 recorder.stop()
+                if way is not None:
+                    way.stop()
             finally:
                 recorder.close()
+                if way is not None:
+                    way.close()
         tables_of(place).write(place)
         write_report(place)
         drop_raw(place)

@@ -123,10 +123,10 @@ def _played(
     """Play a trace with every policy: the comparison, the stop if Ctrl-C came, and the run."""
     from flashwright import sources
     from flashwright.cli.compare import run_plan
-    from flashwright.cli.statistics import statistics
     from flashwright.progress import work
     from flashwright.sweeps.comparison import SweepPlan
     from flashwright.sweeps.policies import choose
+    from flashwright.trace_statistics import statistics
 
     scalars, tables = statistics(chosen.source, 4096, None, 0, 1)
     once = work(

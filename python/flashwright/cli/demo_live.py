@@ -48,10 +48,10 @@ def record(seconds: float, command: list[str]) -> tuple[Path, str]:
         StoppedError: Ctrl-C.
     """
     from flashwright._text import count
-    from flashwright.cli.record import tables_of
     from flashwright.cli.run_progress import follow_session
     from flashwright.recording.finish import drop_raw
     from flashwright.recording.of_run import RunRecorder
+    from flashwright.recording.tables import tables_of
     from flashwright.recording.volume import VolumePlan
     from flashwright.reports import write_report
     from flashwright.workloads import registry

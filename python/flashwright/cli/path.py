@@ -269,9 +269,9 @@ def _check_drive(asked: AskedStudy, variants: list[Variant]) -> None:
 
 def _keep(recording: Run, folder: Path) -> None:
     from flashwright import _core
-    from flashwright.cli.statistics import PICTURES, split
     from flashwright.recording.finish import QUEUED, REQUESTS, drop_raw
     from flashwright.reports import write_report
+    from flashwright.trace_statistics import PICTURES, split
 
     # Without a progress of its own: the study's goes on.
     result, files = recording.result, recording.table_files

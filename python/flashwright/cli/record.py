@@ -21,7 +21,9 @@ from flashwright.cli.output import Json, Output, print_table, say
 from flashwright.runs import command_line
 
 if TYPE_CHECKING:
+    from flashwright.recording.of_running import RunningRecorder
     from flashwright.recording.recorder import Recorder
+    from flashwright.recording.running import Running
     from flashwright.runs import Run
     from flashwright.workloads.supervisor import Supervisor
 
@@ -110,6 +112,22 @@ def _folder_for(target: Path, to: Json) -> Path:
     help="Compare every request with what blkparse reads in the same stream.",
 )
 @click.option(
+    "--database",
+    type=(click.Choice(["postgres", "sqlite", "files"]), click.Path(path_type=Path)),
+    metavar="KIND PATH",
+    help="Record also the calls of a database that runs already, and where its files lie: "
+    "`postgres` and its data directory, `sqlite` and its file, or `files` and a folder or file of "
+    "any program. The device below them is recorded.",
+)
+@click.option(
+    "--pid",
+    "pids",
+    type=click.IntRange(1),
+    multiple=True,
+    metavar="PID",
+    help="With --database: record this process, too, with its children. Again for each.",
+)
+@click.option(
     "--finish",
     "to_finish",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
@@ -127,6 +145,8 @@ def record(
     *,
     keep_raw: bool,
     check: bool,
+    database: tuple[str, Path] | None,
+    pids: tuple[int, ...],
     to_finish: Path | None,
     to: Json,
 ) -> None:
@@ -138,9 +158,16 @@ def record(
     ends with COMMAND if one is given, after --seconds, or with Ctrl-C. Events that the kernel had
     to drop are counted and reported.
 
+    With --database there is no TARGET: the device below the database is recorded, and beside it the
+    system calls of its processes, also of those that come to its files later. `waterfall` then says
+    who amplifies what, as for `run --record`.
+
     \b
     Examples:
       flashwright record /dev/sdb --seconds 60
+      flashwright record --database postgres /var/lib/postgresql/15/main --seconds 60
+      flashwright record --database sqlite app.db --out /dev/shm/app -- ./app --once
+      flashwright record --database files /srv/store --pid 4711
       flashwright record /var/lib/postgresql -- pgbench -c 8 -T 60 bench
       flashwright run tpcc --db postgres --record runs/tpcc
           (a benchmark with its database, on a volume of its own)
@@ -151,6 +178,11 @@ def record(
             raise InputError("--finish takes a recording that is there: give no TARGET")
         conclude(to_finish, keep_raw=keep_raw, check=check, to=to)
         return
+    running = _running(database, pids)
+    if running is not None:
+        # Without a TARGET what follows is the command.
+        command = command if target is None else (str(target), *command)
+        target = running.path
     if target is None:
         raise InputError(
             "what is to be recorded? Give a block device or a folder; see `flashwright record "
@@ -163,6 +195,7 @@ def record(
         seconds,
         folder,
         {"tracer": tracer, "buffer_kib": max(1, buffer_bytes // 1024)},
+        running,
         is_quiet=to.is_only_json,
     )
     conclude(folder, keep_raw=keep_raw, check=check, to=to)
@@ -173,24 +206,40 @@ def record(
         )
 
 
+def _running(database: tuple[str, Path] | None, pids: tuple[int, ...]) -> Running | None:
+    """Give the database that is to be recorded, if one is."""
+    if database is None:
+        if pids:
+            raise click.UsageError("--pid: it is of --database, which says what the files are")
+        return None
+    from flashwright.recording.running import Running
+    from flashwright.recording.tools import need_root
+
+    need_root("recording what the kernel does")
+    return Running.find(*database, pids)
+
+
 def _record(
     target: Path,
     command: Sequence[str],
     seconds: float | None,
     folder: Path,
     how: dict[str, Any],
+    running: Running | None,
     *,
     is_quiet: bool,
 ) -> int:
     """Record until the end; give the exit code of the command."""
     from flashwright.progress import StoppedError, follow
     from flashwright.recording import device, tracefs
+    from flashwright.recording.of_running import RunningRecorder
     from flashwright.recording.recorder import Recorder
     from flashwright.recording.tools import need_root
     from flashwright.workloads.supervisor import Supervisor
 
     need_root("recording what the kernel does")
     found = device.find(target)
+    way: RunningRecorder | None = None
     with Supervisor() as supervisor:
         recorder = Recorder(
             supervisor, found, folder, command=command_line(), patience_s=_PATIENCE_S, **how
@@ -202,8 +251,12 @@ def _record(
                     err=True,
                 )
             recorder.prepare()
+            if running is not None:
+                way = RunningRecorder(supervisor, recorder, running)
+                way.prepare()
+                way.start()
             recorder.start()
-            watch = _Watch(supervisor, recorder, command, seconds, is_quiet=is_quiet)
+            watch = _Watch(supervisor, recorder, way, command, seconds, is_quiet=is_quiet)
             try:
                 follow(
                     lambda: f"Recording {found.path}: {watch.events():,} events",
@@ -217,8 +270,12 @@ def _record(
                 if seconds is not None or command:
                     say("Stopped before its end; what was recorded so far is kept.")
             recorder.stop()
+            if way is not None:
+                way.stop()
         finally:
             recorder.close()
+            if way is not None:
+                way.close()
     return watch.code
 
 
@@ -229,12 +286,13 @@ class _Watch:
         self,
         supervisor: Supervisor,
         recorder: Recorder,
+        way: RunningRecorder | None,
         command: Sequence[str],
         seconds: float | None,
         *,
         is_quiet: bool,
     ) -> None:
-        self._supervisor = supervisor
+        self._supervisor, self._way = supervisor, way
         self._recorder, self._command, self._seconds = recorder, command, seconds
         self._is_quiet = is_quiet
         self._stopped = False
@@ -253,6 +311,8 @@ class _Watch:
 
     def _is_over(self) -> bool:
         if self._stopped or self._recorder.has_failed:
+            return True
+        if self._way is not None and self._way.has_failed:
             return True
         return self._seconds is not None and self._recorder.seconds >= self._seconds
 
@@ -274,6 +334,8 @@ class _Watch:
         os.close(ready)
         with os.fdopen(tell, "w") as begin:
             number = self._supervisor.undo("kill", "-TERM", "--", f"-{process.pid}")
+            if self._way is not None:
+                self._way.add(process.pid)
             begin.write("\n")
         try:
             self._wait(process)
@@ -313,6 +375,7 @@ def conclude(folder: Path, *, keep_raw: bool, check: bool, to: Json) -> Run:
     """Make the tables and the report of a recording, and tell what it holds."""
     from flashwright.recording.finish import drop_raw
     from flashwright.recording.recorder import RAW
+    from flashwright.recording.tables import tables_of
     from flashwright.reports.recording import headline, rows
 
     run = tables_of(folder)
@@ -334,46 +397,6 @@ def conclude(folder: Path, *, keep_raw: bool, check: bool, to: Json) -> Run:
         following = f"simulate {shlex.quote(str(folder))}"
     to.say(f"Next:   flashwright {following} --device nvme-tlc")
     return run
-
-
-def tables_of(folder: Path) -> Run:
-    """Make the tables and figures of a recording."""
-    from flashwright.cli.statistics import PICTURES, statistics
-    from flashwright.recording.finish import QUEUED, REQUESTS
-    from flashwright.recording.finish import finish as make_tables
-
-    run = make_tables(folder)
-    figures, tables = statistics(str(run.table_files[REQUESTS]), 4096, None, 0, 1)
-    run.result["requests"] = figures
-    run.result["queued"], _ = statistics(str(run.table_files[QUEUED]), 4096, None, 0, 1)
-    run.tables |= {f"trace_{name}": table for name, table in tables.items()}
-    if "path" in run.result:
-        _add_waterfall(run)
-    run.result["distributions"] = {
-        name: table.to_pydict() for name, table in tables.items() if name not in PICTURES
-    }
-    return run
-
-
-def _add_waterfall(run: Run) -> None:
-    """Add who wrote how much, layer by layer."""
-    import pyarrow.parquet as pq
-
-    from flashwright.recording.waterfall import NEEDED, waterfall
-
-    tables = dict(run.tables)
-    for name, path in run.table_files.items():
-        if name in NEEDED:
-            tables[name] = pq.read_table(path, columns=NEEDED[name])
-    try:
-        found = waterfall(tables, run.result["path"])
-    except InputError as error:
-        # Whoever was killed before the measurement began has left what the device got: that is
-        # still worth its report.
-        run.result["path"]["not_told"].append(f"the layers side by side: {error}")
-        return
-    run.result["waterfall"] = found.result
-    run.tables |= found.tables
 
 
 def _differs(run: Run, folder: Path) -> str | None:

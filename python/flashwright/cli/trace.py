@@ -57,10 +57,10 @@ def stats(
       flashwright trace stats prxy_0.csv.gz --format msr --skip-bad 10 --json -
     """  # noqa: D205
     from flashwright import sources
-    from flashwright.cli.statistics import PICTURES, statistics
     from flashwright.reports.scalars import trace_rows
     from flashwright.reports.trace import headline
     from flashwright.runs import Job
+    from flashwright.trace_statistics import PICTURES, statistics
 
     source = sources.check_source(source)
     scalars, tables = statistics(source, page_size, how.format_name, how.skip_bad, seed)

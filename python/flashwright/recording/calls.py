@@ -14,6 +14,7 @@ import secrets
 import sys
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -200,6 +201,21 @@ class CallRecorder:
                     f"{(self._folder / 'calls.log').read_text()[-300:]}"
                 )
             time.sleep(0.01)
+
+    def add(self, processes: Iterable[int]) -> None:
+        """Record the calls of these processes, too: all threads and children that they have.
+
+        A process that has ended meanwhile is passed over.
+        """
+        for instance in (self._calls, self._opens):
+            for thread in threads_of(processes, self._supervisor.pid):
+                # Opened so that those that are there stay: truncating it would remove them.
+                pids = os.open(instance / "set_event_pid", os.O_WRONLY)
+                try:
+                    with suppress(OSError):
+                        os.write(pids, str(thread).encode())
+                finally:
+                    os.close(pids)
 
     @property
     def has_failed(self) -> bool:

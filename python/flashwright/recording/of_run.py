@@ -99,7 +99,7 @@ class RunRecorder(Unobserved):
         self._there.stop()
         if self._path is not None and self._place is not None:
             self._path.stop()
-            self._path.tell(self._place)
+            self._path.tell(Names.of(self._place))
 
     def checkpoint(self, begin_ns: int, end_ns: int) -> None:
         """See `Observer`."""

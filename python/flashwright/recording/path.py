@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -54,6 +55,8 @@ class Names:
     path: Path = Path()
     """SQLite's file, or PostgreSQL's data directory."""
     relations: dict[str, Named] = field(default_factory=dict)
+    not_told: list[str] = field(default_factory=list)
+    """What is not known of them, in words."""
 
     @staticmethod
     def of(place: Place) -> Names:
@@ -87,6 +90,7 @@ class Names:
             "relations": {
                 path: [named.purpose, named.name] for path, named in self.relations.items()
             },
+            "not_told": self.not_told,
         }
         (folder / NAMES).write_text(json.dumps(about))
 
@@ -105,6 +109,7 @@ class Names:
                 about["database"],
                 Path(about["path"]),
                 relations,
+                about.get("not_told", []),
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(
@@ -151,6 +156,10 @@ class PathRecorder:
         """
         self._calls.start(processes)
 
+    def add(self, processes: list[int]) -> None:
+        """Record calls of these processes, too, with their threads and children."""
+        self._calls.add(processes)
+
     def has_failed(self) -> bool:
         """Tell whether a helper has ended by itself; `stop` says why.
 
@@ -171,17 +180,21 @@ class PathRecorder:
         self._calls.stop()
         self._extents.stop()
 
-    def tell(self, place: Place) -> None:
-        """Ask the database again what its files hold, when all recording is over.
+    def tell(self, names: Names) -> None:
+        """Take what the database says again of its files, when all recording is over.
 
-        It may read the whole of it.
+        Asks SQLite what its pages hold, which reads the whole of it.
         """
-        names = Names.of(place)
         # A table that was rewritten has another file; what was written before is of the one that it
         # had.
         names.relations = self._names.relations | names.relations
+        pages = None
+        if names.database == "sqlite":
+            try:
+                pages = sqlite_pages(names.path)
+            except sqlite3.Error as error:
+                names.not_told.append(f"what its pages hold: SQLite says: {error}")
         names.write(self._folder)
-        pages = sqlite_pages(names.path) if names.database == "sqlite" else None
         if pages is not None:
             columns = {
                 "purpose": pa.array(pages.purpose),
@@ -255,7 +268,7 @@ def finish_path(
         "owners": owners.table,
         "queued_owners": queued_owners.table,
     }
-    not_told = list(history.not_told)
+    not_told = [*history.not_told, *names.not_told]
     if pages is not None:
         tables["pages"] = _pages_table(*pages)
     elif names.database == "sqlite":

@@ -1,0 +1,132 @@
+"""Records the way to a device from a database that runs already, beside the device's requests."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from . import device as devices
+from .path import PathRecorder
+from .recorder import RAW, Recorder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from flashwright.workloads.supervisor import Program, Supervisor
+
+    from .running import Running
+
+LOOK_S = 0.25
+"""Processes that come to the files are looked for so often."""
+_WORK_SHARE = 0.05
+"""Looking takes no more of a processor than this."""
+
+
+def place_of(running: Running) -> Path:
+    """Give a place on the file system whose device is to be recorded."""
+    return running.path
+
+
+class RunningRecorder:
+    """Records calls and places of files: `prepare`, `start`, `stop`.
+
+    `close` at the end, whatever happened.
+    """
+
+    def __init__(self, supervisor: Supervisor, recorder: Recorder, running: Running) -> None:
+        """Do nothing yet."""
+        self._supervisor, self._recorder, self._running = supervisor, recorder, running
+        self._names = running.names()
+        self._path = PathRecorder(supervisor, recorder.folder / RAW, self._names)
+        self._known: set[int] = set()
+        self._has_ended = threading.Event()
+        self._looking: threading.Thread | None = None
+        self._idle: Program | None = None
+
+    def prepare(self) -> None:
+        """Set everything up, when the recorder is prepared.
+
+        Raises:
+            InputError: this kernel, or this user, cannot.
+            RunError: a helper did not start.
+        """
+        place = place_of(self._running)
+        point, _, kind, options = devices.mount_of(place)
+        self._recorder.add(
+            file_system={"type": kind, "options": options, "mount_point": str(point)},
+            database={"kind": self._running.kind, "path": str(self._running.path)},
+        )
+        elsewhere = [
+            root
+            for root in self._running.roots
+            if root.exists() and devices.find(root).number != self._recorder.device.number
+        ]
+        self._running.not_told.extend(
+            f"what {root} gets: it is on another device, {devices.find(root).path}"
+            for root in elsewhere
+        )
+        self._names.not_told = list(self._running.not_told)
+        self._path.prepare(kind, self._recorder.device.path, point)
+
+    def start(self) -> None:
+        """Record from now on, also processes that come to the files later.
+
+        Raises:
+            RunError: a helper did not start.
+        """
+        self._known = set(self._running.processes())
+        # Without any process the kernel would take the calls of all; this one makes none.
+        self._idle = self._supervisor.start(
+            ["sleep", "infinity"],
+            log=self._recorder.folder / RAW / "idle.log",
+            stop=((15, 2.0), (9, 2.0)),
+        )
+        self._path.start([self._idle.pid, *sorted(self._known)])
+        if self._running.kind != "postgres":
+            self._looking = threading.Thread(target=self._look, name="processes", daemon=True)
+            self._looking.start()
+
+    def add(self, process: int) -> None:
+        """Record the calls of this process, too, and of its children."""
+        self._known.add(process)
+        self._path.add([process])
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a helper has ended by itself."""
+        return self._path.has_failed()
+
+    def _look(self) -> None:
+        pause = LOOK_S
+        while not self._has_ended.wait(pause):
+            begun = time.thread_time()
+            new = set(self._running.processes()) - self._known
+            if new:
+                self._path.add(sorted(new))
+                self._known |= new
+            pause = max(LOOK_S, (time.thread_time() - begun) / _WORK_SHARE)
+
+    def stop(self) -> None:
+        """Record no more, and ask the database again what its files hold.
+
+        Raises:
+            RunError: something failed.
+        """
+        self._has_ended.set()
+        if self._looking is not None:
+            self._looking.join()
+            self._running.not_told.append(
+                f"calls of processes before they had a file open for {LOOK_S} s, unless they were "
+                "started by the recording or named by --pid"
+            )
+        self._path.stop()
+        self._path.tell(self._running.names())
+
+    def close(self) -> None:
+        """End, whatever state it is in."""
+        self._has_ended.set()
+        self._path.close()
+        if self._idle is not None:
+            self._idle.stop()
+            self._idle = None

@@ -45,12 +45,12 @@ wheel: build ## Build the wheel into dist/, with the recorded traces in it, and 
 bench: build ## Measure speed: simulator, trace readers, models
 	cargo bench $(RUST_TESTS)
 
-validate-placement: ## Policies against theory and each other (minutes; docs/validation-placement.md has the last)
-validate-drive: ## The simulated drives beside the papers' figures (a minute; docs/validation-drive.md has the last)
-validate-replay: ## Lateness of a replay, and what the device gets (root; minutes on an idle machine; docs/replay.md has the last)
-validate-recording: ## What recording costs a database (root; minutes on an idle machine; docs/recording.md has the last)
-figures-prober: ## Draw the papers' figures with the prober (minutes; docs/figures-prober.md has the last numbers)
-figures-layers: ## Draw the papers' figures of StableBuffer and the scheduler (ten minutes on a quiet machine; docs/figures-layers.md has the last numbers)
+validate-placement: ## Policies against theory and each other (minutes; docs/results/placement.md has the last)
+validate-drive: ## The simulated drives beside the papers' figures (a minute; docs/results/drives.md has the last)
+validate-replay: ## Lateness of a replay, and what the device gets (root; minutes on an idle machine; docs/results/recording-and-replay.md has the last)
+validate-recording: ## What recording costs a database (root; minutes on an idle machine; docs/results/recording-and-replay.md has the last)
+figures-prober: ## Draw the papers' figures with the prober (minutes; docs/results/figures-prober.md has the last numbers)
+figures-layers: ## Draw the papers' figures of StableBuffer and the scheduler (ten minutes on a quiet machine; docs/results/figures-layers.md has the last numbers)
 $(SETS): build
 	@$(BIN)/python -m flashwright.reproduce $@
 

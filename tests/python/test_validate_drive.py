@@ -9,7 +9,7 @@ from flashwright.reproduce.drives.experiment import Found, Point, measure
 from flashwright.reproduce.validations import drive
 
 KNOWN_MISSES = ["of these the writes"]
-"""What docs/validation-drive.md reports as missed."""
+"""What docs/results/drives.md reports as missed."""
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,7 @@ def test_the_same_command_gives_the_same_figures(tmp_path: Path) -> None:
 
 
 def test_the_measured_page_is_of_this_command() -> None:
-    page = (ROOT / "docs" / "validation-placement.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "results" / "placement.md").read_text(encoding="utf-8")
     assert page.startswith(
         "# Validation of placement\n\n    python -m flashwright.reproduce validate-placement\n"
     )

@@ -35,7 +35,7 @@ BOOK = Book(
     PAPERS,
     "All figures are of virtual time: they are the same on any machine. An error is ours / "
     f"published - 1; beyond {FAR:.0%} it is in bold. The profiles were fitted to some of these "
-    "numbers (`docs/validation-drive.md` says which); the prober knows nothing of the profiles. "
+    "numbers (`docs/results/drives.md` says which); the prober knows nothing of the profiles. "
     "The report with the figures is made by the command and not kept here. Curves that are only "
     "images in the papers have no numbers to compare.",
     "minutes",

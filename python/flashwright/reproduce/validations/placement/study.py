@@ -181,7 +181,7 @@ def document(results: Sequence[tuple[Group, list[Row]]], command: str) -> str:
         "deviation from the reference follows in brackets. “Drifts”: of one of the two "
         "runs the part that counts may not be called steady, by batch means. The speed of the "
         "simulator is `cargo bench -p flashwright-ssd --bench placement_speed`; what is missed "
-        "and why is in [placement.md](placement.md).",
+        "and why is in [placement.md](../placement.md).",
         markdown_table(("group", "what", "met"), summary),
     ]
     for group, rows in results:

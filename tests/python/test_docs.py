@@ -1,0 +1,127 @@
+"""Every command of docs: run on small inputs, or at least read by the command line."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from flashwright import _core, data
+from flashwright.cli import cli as group
+from support import ROOT, Cli
+
+PAGES = [page for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent.name != "reference"]
+PLACEHOLDER = re.compile(r"\b(SOURCE|TRACE|DEVICE|PROFILE|STACK|DIR|NAME)\b")
+
+READ_ONLY = {
+    r" record | --record ": "root and the kernel's tracer: test_cli_record, test_recording_*",
+    r"^flashwright waterfall": "a recording with calls: test_recording_running, test_readme",
+    r"^flashwright path": "minutes each: test_cli_path",
+    r"--db postgres|^flashwright run tpcc$": "a server, and minutes: test_cli_run",
+    r"--against runs/": "an earlier run's folder: test_cli_replay",
+    r"tpcc_postgres_data.parquet|--limit 100k": "minutes: measured for docs/results",
+}
+"""Commands that are not run here, with what tests them."""
+SMALLER = (
+    (r"/dev/sdb --write", "disk --write"),
+    (r"/dev/sdb", "disk"),
+    (r"requests=100k", "requests=2k"),
+    (r"--device nvme-tlc", "--device nvme-tlc --set media.erase_blocks_per_plane=64"),
+    (r"region=8Gi\+8Gi", "region=64Mi+64Mi"),
+    (r"zipf\?pages=1Mi", "zipf?pages=16Ki"),
+    (r"^(flashwright replay .*)$", r"\1 --limit 500"),
+    (r"runs/tpcc", "tpcc"),
+    (r"^(flashwright compare my.parquet --op) .*$", r"\1 0.3 --placements none,dac"),
+    (r"^flashwright probe intel-x25e", "flashwright probe intel-x25e --only depth_read --fit 0"),
+)
+"""What makes a command quick; all else of it is as it stands there."""
+
+
+def commands(page: Path) -> Iterator[str]:
+    """Give the commands of a page: of blocks of sh, and those that stand in lines of their own."""
+    text = re.sub(r"\\\n\s*", "", page.read_text(encoding="utf-8"))
+    blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines()]
+    lines += [line for line in text.splitlines() if line.startswith("    flashwright ")]
+    for line in lines:
+        # What follows two spaces and more, or a #, is said about it.
+        command = re.split(r"\s{2,}|\s#\s", line.strip())[0]
+        if command.startswith("flashwright ") and not PLACEHOLDER.search(command):
+            yield command
+
+
+ALL = list(dict.fromkeys(command for page in PAGES for command in commands(page)))
+
+
+def reason(command: str) -> str | None:
+    return next((why for what, why in READ_ONLY.items() if re.search(what, command)), None)
+
+
+@pytest.mark.parametrize("command", ALL)
+def test_a_command_of_docs_is_one(command: str) -> None:
+    """Its options are there, and their values are read."""
+    words = shlex.split(command)[1:]
+    context = click.Context(group, info_name="flashwright")
+    found: click.Command = group
+    while isinstance(found, click.Group):
+        name, below, words = found.resolve_command(context, words)
+        assert below is not None, name
+        found = below
+    known = {word for option in found.params for word in (*option.opts, *option.secondary_opts)}
+    # Of the command that a recording starts the options are its own.
+    own = words[: words.index("--")] if "--" in words else words
+    for word in own:
+        if word.startswith("--"):
+            assert word.partition("=")[0] in known, f"{word} of {command}"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Give a folder with what docs name: a trace, a recording, a device."""
+    excerpt = ROOT / "tests" / "data" / "tpcc_postgres_excerpt.blktrace.zst"
+    _core.convert_trace(excerpt, tmp_path / "whole.parquet")
+    shutil.copy(excerpt, tmp_path / "my.blktrace.0")
+    shutil.copy(tmp_path / "whole.parquet", tmp_path / "my.parquet")
+    (tmp_path / "tpcc").mkdir()
+    shutil.copy(data.TPCC_REQUESTS, tmp_path / "tpcc" / "requests.parquet")
+    lines = [
+        f"{128166372000000000 + 1000 * n},prxy,0,Write,{n * 4096},4096,100" for n in range(100)
+    ]
+    (tmp_path / "prxy_0.csv.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    with (tmp_path / "disk").open("wb") as disk:
+        disk.truncate(4 << 30)
+    return tmp_path
+
+
+def test_commands_of_docs_run(place: Path, cli: Cli) -> None:
+    ran = 0
+    for command in ALL:
+        if reason(command) is not None:
+            continue
+        small = command
+        for what, instead in SMALLER:
+            small = re.sub(what, instead, small)
+        if "disk" in small and not _takes_direct(place):
+            continue
+        cli(*shlex.split(small)[1:])
+        ran += 1
+    assert ran >= 10
+
+
+def _takes_direct(place: Path) -> bool:
+    try:
+        _core.open_device(str(place / "disk"))
+    except _core.InputError:
+        return False
+    return True
+
+
+def test_nothing_is_left_out_for_a_reason_that_is_gone() -> None:
+    for what in READ_ONLY:
+        assert any(re.search(what, command) for command in ALL), what

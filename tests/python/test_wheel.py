@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,19 @@ def test_what_is_reproduced_finds_its_traces_in_the_wheel(installed: Path, tmp_p
     assert "tpcc_scheduler/600s/requests.parquet" in listed
     page = run(installed / "python", "-m", "flashwright.reproduce", "tpcc", "--quick", cwd=tmp_path)
     assert "TPC-C data pages" in page
+
+
+def test_a_source_distribution_has_all_that_a_build_and_a_demo_need(tmp_path: Path) -> None:
+    maturin = Path(sys.executable).parent / "maturin"
+    find_program("cargo")
+    run(maturin, "sdist", "--out", tmp_path, cwd=ROOT, VIRTUAL_ENV=str(maturin.parents[1]))
+    with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    tracked = run("git", "ls-files", "python", "crates", "docs", "packaging", cwd=ROOT).splitlines()
+    # Tests of crates are theirs, and not needed to build them.
+    needed = [name for name in tracked if "/tests/" not in name and "/benches/" not in name]
+    missing = [name for name in needed if name not in names and not name.endswith("README.md")]
+    assert [name for name in missing if not name.startswith("crates/faults")] == []
+    assert {"Makefile", "README.md", "CHANGELOG.md", "LICENSE", "Cargo.lock"} <= names
+    assert not any(name.endswith(".so") for name in names)
+    assert any(name.endswith("tpcc_postgres/requests.parquet") for name in names)

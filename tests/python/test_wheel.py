@@ -46,7 +46,11 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run(sys.executable, "-m", "venv", folder / "venv", cwd=folder)
     programs = folder / "venv" / "bin"
     wheel = next(folder.glob("*.whl"))
-    run(programs / "pip", "install", "--quiet", "--disable-pip-version-check", wheel, cwd=folder)
+    # As on a machine without a compiler: nothing but the programs of the new place is found.
+    run(
+        programs / "pip", "install", "--quiet", "--disable-pip-version-check", wheel,
+        cwd=folder, PATH=str(programs),
+    )  # fmt: skip
     return programs
 
 

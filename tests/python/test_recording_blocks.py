@@ -339,6 +339,8 @@ def test_files_on_a_partition_are_known(
         for owner, op in zip(owners, requests["op"].cast(pl.String), strict=True)
         if op == "write"
     ]
-    assert {"wal", "journal"} <= set(written)
-    assert written.count("other") < 0.2 * len(written)
+    # With places that are off by the partition's begin nothing would be known. A rollback journal
+    # that came and went between two looks is not, which on a busy machine may be many writes.
+    assert {"heap", "wal", "journal"} <= set(written)
+    assert written.count("other") < 0.5 * len(written)
     assert requests.filter(pl.col("offset") >= 32 * MIB).is_empty()

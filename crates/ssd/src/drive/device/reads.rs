@@ -25,6 +25,8 @@ impl<S: Scheme> Drive<S> {
         // Pages that are still to come from flash. Counted beside `left`, which goes on to the
         // host.
         self.requests[slot as usize].next = request.pages;
+        // Pages that the flash senses together are asked for together.
+        self.media.hold();
         for number in 0..request.pages {
             let lpn = Lpn(request.first.0 + number);
             let part = self.part_of(&request, number);
@@ -33,6 +35,7 @@ impl<S: Scheme> Drive<S> {
         if self.cache.capacity() > 0 {
             self.fetch_ahead(request.submission.offset, request.submission.length, completed);
         }
+        self.media.release();
     }
 
     #[inline]

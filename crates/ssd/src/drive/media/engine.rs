@@ -4,12 +4,79 @@ use super::causes::{Cause, Class};
 use super::command::{Command, Done, FlashOp};
 use super::die::{Array, Suspended, Transfer};
 use super::events::NEVER;
-use super::slots::{CommandSlot, Group, MOST_PLANES, NONE};
+use super::slots::{CommandSlot, Entry, Group, MOST_PLANES, NONE, Queue, Slots};
 use super::{Layout, Media};
 use crate::drive::time::Picos;
 
-/// How often one program or erase can be interrupted: reads without end shall not stop it for good.
-const MOST_INTERRUPTIONS: u8 = 16;
+/// What a group holds of each plane of the die: which pages are sensed or programmed there together,
+/// by their number.
+struct Planes {
+    together: u32,
+    planes_per_die: u32,
+    held: [u32; MOST_PLANES as usize],
+}
+
+impl Planes {
+    const NOTHING: u32 = u32::MAX;
+
+    fn new(together: u32, layout: &Layout) -> Self {
+        Self {
+            together,
+            planes_per_die: layout.planes_per_die,
+            held: [Self::NOTHING; MOST_PLANES as usize],
+        }
+    }
+
+    /// Takes a command in, if it can go with those that are there.
+    #[inline]
+    fn takes(&mut self, entry: &Entry, several: bool) -> bool {
+        let number = entry.command.page.0 / self.together;
+        let plane = (entry.plane % self.planes_per_die) as usize;
+        let is_free = self.held[plane] == Self::NOTHING;
+        let fits = if is_free {
+            several || self.held.iter().all(|&held| held == Self::NOTHING)
+        } else {
+            self.together > 1 && self.held[plane] == number
+        };
+        if fits {
+            self.held[plane] = number;
+        }
+        fits
+    }
+
+    fn count(&self) -> usize {
+        self.held.iter().filter(|&&held| held != Self::NOTHING).count()
+    }
+}
+
+/// Lets those that come next in the queue go with a group, as long as they can. Whether they are on
+/// several planes.
+fn gather(
+    group: &mut Group,
+    queue: &mut Queue,
+    mut planes: Planes,
+    is_multi_plane: bool,
+    slots: &mut Slots,
+) -> bool {
+    let first = slots.get(group.head);
+    planes.takes(first, true);
+    let place = first.place / planes.together;
+    let mut last = group.head;
+    while !queue.is_empty() {
+        let next = slots.get(queue.first());
+        let fits = next.command.op == group.op
+            && (group.op != FlashOp::Program || next.place / planes.together == place)
+            && planes.takes(next, is_multi_plane);
+        if !fits {
+            break;
+        }
+        let next = queue.pop(slots);
+        slots.get_mut(last).next = next;
+        last = next;
+        group.count += 1;
+    }
+    planes.count() > 1
+}
 
 impl Media {
     /// Begins whatever the die can begin now.
@@ -53,24 +120,12 @@ impl Media {
         let slot = queue.pop(&mut self.slots);
         let &Command { op, cause, .. } = &self.slots.get(slot).command;
         let mut group = Group::of(slot, op, cause);
-        if self.features.multi_plane && op != FlashOp::CopyBack {
-            let most = self.layout.planes_per_die.min(MOST_PLANES);
-            let place = self.slots.get(slot).place;
-            let mut last = slot;
-            while group.count < most && !queue.is_empty() {
-                let next = self.slots.get(queue.first());
-                let fits = next.command.op == op
-                    && (op != FlashOp::Program || next.place == place)
-                    && self.slots.of(group).all(|entry| entry.plane != next.plane);
-                if !fits {
-                    break;
-                }
-                let next = queue.pop(&mut self.slots);
-                self.slots.get_mut(last).next = next;
-                last = next;
-                group.count += 1;
-            }
-            if group.count > 1 {
+        let together = self.features.pages_together(op);
+        if (self.features.multi_plane || together > 1) && op != FlashOp::CopyBack {
+            let planes = Planes::new(together, &self.layout);
+            let of_several =
+                gather(&mut group, queue, planes, self.features.multi_plane, &mut self.slots);
+            if of_several {
                 self.counters.multi_plane_commands += u64::from(group.count);
             }
         }
@@ -113,7 +168,11 @@ impl Media {
         let until = match group.op {
             FlashOp::Read => {
                 let sent = self.reserve_commands(number, group, from);
-                let read = self.longest(group, |timing, place| timing.read(place));
+                let read = if self.reads_parts(group) {
+                    self.longest(group, |timing, place| timing.part_read(place))
+                } else {
+                    self.longest(group, |timing, place| timing.read(place))
+                };
                 sent + self.noisy(read)
             }
             FlashOp::Program => {
@@ -195,9 +254,28 @@ impl Media {
         start
     }
 
+    /// Whether each command of a group of reads wants one page alone of what is sensed.
+    fn reads_parts(&self, group: Group) -> bool {
+        self.features.pages_per_read > 1 && self.commands_of(group) == group.count
+    }
+
+    /// Commands that are sent to the die for a group: one for all pages of a plane that are sensed
+    /// or programmed together.
+    fn commands_of(&self, group: Group) -> u32 {
+        let together = self.features.pages_together(group.op);
+        if together == 1 || group.count == 1 {
+            return group.count;
+        }
+        let mut planes = Planes::new(together, &self.layout);
+        self.slots.of(group).for_each(|entry| {
+            planes.takes(entry, true);
+        });
+        planes.count() as u32
+    }
+
     /// Takes the channel for the commands and addresses of a group. Returns when they are sent.
     fn reserve_commands(&mut self, number: u32, group: Group, from: Picos) -> Picos {
-        let time = self.timing.command * Picos::from(group.count);
+        let time = self.timing.command * Picos::from(self.commands_of(group));
         if time == 0 {
             return from;
         }
@@ -208,11 +286,9 @@ impl Media {
 
     /// Takes the channel for the commands and data of programs. Returns when the last has arrived.
     fn reserve_data_in(&mut self, number: u32, group: Group, from: Picos) -> Picos {
-        let time = self
-            .slots
-            .of(group)
-            .map(|entry| self.timing.command + self.timing.transfer(entry.command.bytes))
-            .sum();
+        let data: Picos =
+            self.slots.of(group).map(|entry| self.timing.transfer(entry.command.bytes)).sum();
+        let time = data + self.timing.command * Picos::from(self.commands_of(group));
         let time = self.noisy(time);
         let start = self.reserve(number, from, time);
         self.waited_for_channel(group, start - from);
@@ -371,7 +447,7 @@ impl Media {
             && !die.urgent.is_empty()
             && die.array_group.op != FlashOp::Read
             && die.array_since <= now
-            && die.interruptions < MOST_INTERRUPTIONS
+            && die.interruptions < self.features.most_suspensions
             // Not worth it when it ends before the read could begin.
             && until > now + suspend;
         if !can {

@@ -18,6 +18,8 @@ mod owners_tests;
 mod slots;
 mod timeline;
 mod timing;
+#[cfg(test)]
+mod together_tests;
 mod witness;
 
 use units::{EraseBlockId, Ppn};
@@ -104,6 +106,22 @@ struct Features {
     cache_mode: bool,
     suspend: bool,
     reads_first: bool,
+    /// Pages of a plane that are sensed, and programmed, together.
+    pages_per_read: u32,
+    pages_per_program: u32,
+    most_suspensions: u8,
+}
+
+impl Features {
+    /// Pages of a plane that one command of this kind is about; 1 for those that are alone.
+    #[inline]
+    const fn pages_together(&self, op: FlashOp) -> u32 {
+        match op {
+            FlashOp::Read => self.pages_per_read,
+            FlashOp::Program => self.pages_per_program,
+            FlashOp::Erase | FlashOp::CopyBack => 1,
+        }
+    }
 }
 
 /// The dies and channels of a drive, and the commands under way.
@@ -121,6 +139,8 @@ pub struct Media {
     /// Pages of each erase block that are programmed, or passed over.
     programmed: Vec<u16>,
     under_way: u32,
+    /// Dies whose new commands wait for [`Media::release`]; none unless they are held.
+    held: Option<Vec<u32>>,
     /// Commands that were given up, or race.
     apart: Vec<owners::Apart>,
     /// Races so far.
@@ -153,6 +173,9 @@ impl Media {
                 suspend: config.suspend,
                 // A read that interrupts has to come first.
                 reads_first: config.order == CommandOrder::ReadsFirst || config.suspend,
+                pages_per_read: config.pages_per_read,
+                pages_per_program: config.pages_per_program,
+                most_suspensions: config.most_suspensions as u8,
             },
             now: 0,
             // Only in cache mode do the array and the register of a die have an event each.
@@ -162,6 +185,7 @@ impl Media {
             slots: Slots::new(),
             programmed: vec![0; layout.erase_blocks() as usize],
             under_way: 0,
+            held: None,
             apart: Vec::new(),
             races: 0,
             counters: MediaCounters::default(),
@@ -339,6 +363,34 @@ impl Media {
         self.enqueue(command);
     }
 
+    /// Whether commands for several pages of a plane can be carried out as one.
+    #[inline]
+    #[must_use]
+    pub fn gathers(&self) -> bool {
+        self.features.pages_per_program > 1
+    }
+
+    /// Commands that are given from now on wait for [`Media::release`], so that those that belong
+    /// together are there together. Does nothing where none do ([`Media::gathers`]).
+    #[inline]
+    pub fn hold(&mut self) {
+        if self.gathers() && self.held.is_none() {
+            self.held = Some(Vec::new());
+        }
+    }
+
+    /// Lets commands begin that were given since [`Media::hold`].
+    #[inline]
+    pub fn release(&mut self) {
+        let Some(dies) = self.held.take() else { return };
+        for die in dies {
+            self.begin(die);
+            if self.features.suspend {
+                self.interrupt(die);
+            }
+        }
+    }
+
     /// As [`Media::submit`], for an owner who may give the command up or let it race: returns its
     /// name.
     #[must_use]
@@ -364,6 +416,12 @@ impl Media {
         }
         let queue = if overtakes { &mut die.urgent } else { &mut die.queue };
         queue.push(slot, &mut self.slots);
+        if let Some(held) = &mut self.held {
+            if held.last() != Some(&number) {
+                held.push(number);
+            }
+            return slot;
+        }
         if begins || self.features.cache_mode {
             self.begin(number);
         }

@@ -14,7 +14,7 @@ const PROGRAM: Picos = COMMAND + TRANSFER + 200 * US;
 const ERASE: Picos = COMMAND + 1500 * US;
 
 /// Two channels with a die each, so that neither waits for the other.
-fn config() -> MediaConfig {
+pub(super) fn config() -> MediaConfig {
     MediaConfig {
         channels: 2,
         packages_per_channel: 1,
@@ -23,6 +23,10 @@ fn config() -> MediaConfig {
         erase_blocks_per_plane: 8,
         pages_per_erase_block: 8,
         page_bytes: 4096,
+        pages_per_read: 1,
+        pages_per_program: 1,
+        part_read_us: Vec::new(),
+        most_suspensions: 16,
         read_us: vec![25.0],
         program_us: vec![200.0],
         erase_us: 1500.0,

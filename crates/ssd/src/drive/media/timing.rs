@@ -12,6 +12,8 @@ use crate::drive::time::{Picos, Rate, picos_of_micros};
 pub(crate) struct Timing {
     /// By place within the erase block.
     read: Vec<Picos>,
+    /// The same of one page alone of those that are sensed together.
+    part_read: Vec<Picos>,
     /// By place within the erase block.
     program: Vec<Picos>,
     pub erase: Picos,
@@ -22,17 +24,23 @@ pub(crate) struct Timing {
 
 impl Timing {
     pub fn new(config: &MediaConfig) -> Self {
-        let by_place = |micros: &[f64]| -> Vec<Picos> {
+        let by_place = |micros: &[f64], together: u32| -> Vec<Picos> {
             let types = micros.iter().map(|&us| picos_of_micros(us)).collect::<Vec<_>>();
-            (0..config.pages_per_erase_block as usize)
-                .map(|place| types[place % types.len()])
+            (0..config.pages_per_erase_block)
+                .map(|place| types[(place / together) as usize % types.len()])
                 .collect()
+        };
+        let part = if config.part_read_us.is_empty() || config.pages_per_read == 1 {
+            &config.read_us
+        } else {
+            &config.part_read_us
         };
         let bytes_per_second =
             config.channel_mt_per_second * 1e6 * f64::from(config.channel_bits) / 8.0;
         Self {
-            read: by_place(&config.read_us),
-            program: by_place(&config.program_us),
+            read: by_place(&config.read_us, config.pages_per_read),
+            part_read: by_place(part, config.pages_per_read),
+            program: by_place(&config.program_us, config.pages_per_program),
             erase: picos_of_micros(config.erase_us),
             command: picos_of_micros(config.command_us),
             suspend: picos_of_micros(config.suspend_us),
@@ -43,6 +51,11 @@ impl Timing {
     #[inline]
     pub fn read(&self, place: u32) -> Picos {
         self.read[place as usize]
+    }
+
+    #[inline]
+    pub fn part_read(&self, place: u32) -> Picos {
+        self.part_read[place as usize]
     }
 
     #[inline]

@@ -12,6 +12,8 @@ use super::{Detector, FlushRule, InterfaceKind, Profile, ProfileError, StaticRul
 use crate::drive::schemes::SCHEMES;
 
 /// Longest time of one operation in microseconds, 1000 s: what is longer is a slip of units.
+/// Places in an erase block are kept in 16 bits.
+const MOST_PAGES: u32 = 32_768;
 const MAX_US: f64 = 1e9;
 /// Largest buffer or cache: 64 GiB.
 const MAX_DRAM_BYTES: u64 = 1 << 36;
@@ -70,7 +72,22 @@ impl Profile {
         at.range("media.dies_per_package", m.dies_per_package, 1..=16)?;
         at.range("media.planes_per_die", m.planes_per_die, 1..=8)?;
         at.range("media.erase_blocks_per_plane", m.erase_blocks_per_plane, 4..=65_536)?;
-        at.range("media.pages_per_erase_block", m.pages_per_erase_block, 2..=4_096)?;
+        at.range("media.pages_per_erase_block", m.pages_per_erase_block, 2..=MOST_PAGES)?;
+        let whole = m.pages_per_erase_block;
+        for (key, part, whole, of) in [
+            ("media.pages_per_program", m.pages_per_program, whole, "media.pages_per_erase_block"),
+            (
+                "media.pages_per_read",
+                m.pages_per_read,
+                m.pages_per_program,
+                "media.pages_per_program",
+            ),
+        ] {
+            at.range(key, part, 1..=64)?;
+            at.require(whole.is_multiple_of(part), key, part, || {
+                format!("must divide {of}, {whole}")
+            })?;
+        }
         at.range("media.page_bytes", m.page_bytes, 512..=65_536)?;
         at.require(m.page_bytes.is_multiple_of(512), "media.page_bytes", m.page_bytes, || {
             "must be a multiple of 512, a sector".to_owned()
@@ -93,7 +110,12 @@ impl Profile {
 
     fn check_times(&self, at: &At<'_>) -> Checked {
         let m = &self.media;
-        for (key, times) in [("media.read_us", &m.read_us), ("media.program_us", &m.program_us)] {
+        at.range("media.most_suspensions", m.most_suspensions, 1..=255)?;
+        let part_reads = (!m.part_read_us.is_empty()).then_some(&m.part_read_us);
+        let times = [("media.read_us", &m.read_us), ("media.program_us", &m.program_us)];
+        for (key, times) in
+            times.into_iter().chain(part_reads.map(|times| ("media.part_read_us", times)))
+        {
             at.require((1..=8).contains(&times.len()), key, format!("{times:?}"), || {
                 "must hold 1 to 8 times, one a page type".to_owned()
             })?;

@@ -61,15 +61,29 @@ pub struct MediaConfig {
     pub planes_per_die: u32,
     /// Erase blocks of a plane, 4 ... 65536.
     pub erase_blocks_per_plane: u32,
-    /// Pages of an erase block, 2 ... 4096.
+    /// Pages of an erase block, 2 ... 32768.
     pub pages_per_erase_block: u32,
     /// Bytes of a page, 512 ... 65536: the unit of the mapping, of reads and of programs.
     pub page_bytes: u32,
-    /// Time of a page read in microseconds, by page type; page `i` of an erase block is of type
+    /// Pages that one read of a plane senses together: 4 where a chip's page of 16 KiB holds four
+    /// that are mapped one by one. Each is sent by itself. A divisor of `pages_per_program`.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub pages_per_read: u32,
+    /// Pages that one program of a plane writes together, all or none: those of a chip's page, or of
+    /// a word line that is programmed in one go (three chip pages of TLC). A divisor of
+    /// `pages_per_erase_block`.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub pages_per_program: u32,
+    /// Time of a read in microseconds, by page type; read `i` of an erase block is of type
     /// `i mod length`: 1 entry for SLC, 2 for MLC, 3 for TLC, 4 for QLC. Real chips pair pages
     /// further apart; the mean is the same.
     pub read_us: Vec<f64>,
-    /// Time of a page program in microseconds, by page type.
+    /// The same where one page alone of those that a read senses is wanted, if the chip is quicker
+    /// then; empty: as `read_us`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub part_read_us: Vec<f64>,
+    /// Time of a program in microseconds, by page type; program `i` of an erase block is of type
+    /// `i mod length`.
     pub program_us: Vec<f64>,
     /// Time of an erase in microseconds.
     pub erase_us: f64,
@@ -98,6 +112,10 @@ pub struct MediaConfig {
     /// Time to interrupt a program or erase, and again to resume it, in microseconds.
     #[serde(default)]
     pub suspend_us: f64,
+    /// How often one program or erase can be interrupted, 1 ... 255: reads without end shall not
+    /// stop it for good.
+    #[serde(default = "sixteen", skip_serializing_if = "is_sixteen")]
+    pub most_suspensions: u32,
     /// Order of the commands that wait for a die: `fifo`, or `reads_first` (reads for the host
     /// overtake everything else).
     #[serde(default)]
@@ -120,6 +138,20 @@ pub struct MediaConfig {
 
 const fn eight() -> u32 {
     8
+}
+
+const fn sixteen() -> u32 {
+    16
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde asks")]
+const fn is_sixteen(value: &u32) -> bool {
+    *value == 16
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde asks")]
+const fn is_one(value: &u32) -> bool {
+    *value == 1
 }
 
 /// Order of the commands that wait for a die.

@@ -120,9 +120,10 @@ fn syntax_errors_have_line_and_column() {
         changed("channels = 2\n", "chanels = 2\n"),
         "my.toml, line 6, column 1: unknown key `chanels`, expected one of `channels`, \
          `packages_per_channel`, `dies_per_package`, `planes_per_die`, `erase_blocks_per_plane`, \
-         `pages_per_erase_block`, `page_bytes`, `read_us`, `program_us`, `erase_us`, `command_us`, \
+         `pages_per_erase_block`, `page_bytes`, `pages_per_read`, `pages_per_program`, `read_us`, \
+         `part_read_us`, `program_us`, `erase_us`, `command_us`, \
          `channel_mt_per_second`, `channel_bits`, `multi_plane`, `cache_mode`, `copy_back`, \
-         `suspend`, `suspend_us`, `order`, `endurance_cycles`, `endurance_spread`, \
+         `suspend`, `suspend_us`, `most_suspensions`, `order`, `endurance_cycles`, `endurance_spread`, \
          `factory_bad_share`, `time_noise`"
     );
     let error = changed("channels = 2\n", "channels = \n");

@@ -70,7 +70,7 @@ impl FlashState {
 
     /// By erase block: pages that hold the newest version of a logical page.
     fn valid_pages<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
-        self.array(py, |device| device.blocks.iter().map(|block| block.valid.into()).collect())
+        self.array(py, |device| device.blocks.iter().map(|block| block.valid).collect())
     }
 
     /// By erase block: the stream that it was opened for.
@@ -80,7 +80,7 @@ impl FlashState {
 
     /// By erase block: the clock, modulo 2^32, when it was opened.
     fn opened_at<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
-        self.array(py, |device| device.blocks.iter().map(|block| block.opened_at).collect())
+        self.array(py, |device| device.opened_at.clone())
     }
 
     /// By stream: valid pages in its erase blocks. Kept only where the policy is `per_stream`.
@@ -249,6 +249,7 @@ impl<const PER_STREAM: bool> PythonPolicy<PER_STREAM> {
             let mut shown = flash.get().0.lock().expect("nothing that holds the lock can panic");
             shown.clock = device.clock;
             shown.blocks.clone_from(&device.blocks);
+            shown.opened_at.clone_from(&device.opened_at);
             shown.streams.clone_from(&device.streams);
             drop(shown);
             self.announce_deaths(&policy, &flash)?;
@@ -450,7 +451,7 @@ impl<const PER_STREAM: bool> Placement for PythonPolicy<PER_STREAM> {
         }
         self.deaths.lpns.push(death.lpn.0);
         self.deaths.blocks.push(death.block.0);
-        self.deaths.offsets.push(death.offset.into());
+        self.deaths.offsets.push(death.offset);
         self.deaths.streams.push(death.stream.0);
         self.deaths.are_trimmed.push(death.is_trimmed);
     }

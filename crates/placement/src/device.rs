@@ -7,12 +7,9 @@ use units::{EraseBlockId, Geometry, StreamId};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Block {
     /// Pages that hold the newest version of a logical page.
-    pub valid: u16,
+    pub valid: u32,
     /// The stream that it was opened for.
     pub stream: u16,
-    /// The clock, modulo 2^32, when it was opened: the version number (write sequence number) of
-    /// MULTILOG 5.1.
-    pub opened_at: u32,
 }
 
 /// Space that a stream holds.
@@ -34,6 +31,9 @@ pub struct Device {
     pub clock: u64,
     /// All erase blocks.
     pub blocks: Vec<Block>,
+    /// The clock, modulo 2^32, when each was opened: the version number (write sequence number) of
+    /// MULTILOG 5.1.
+    pub opened_at: Vec<u32>,
     /// All streams.
     pub streams: Vec<StreamSpace>,
 }
@@ -46,6 +46,7 @@ impl Device {
             geometry,
             clock: 0,
             blocks: vec![Block::default(); geometry.erase_blocks as usize],
+            opened_at: vec![0; geometry.erase_blocks as usize],
             streams: vec![StreamSpace::default(); streams],
         }
     }
@@ -69,6 +70,6 @@ impl Device {
     #[inline]
     #[must_use]
     pub fn age_of(&self, block: EraseBlockId) -> u32 {
-        (self.clock as u32).wrapping_sub(self.blocks[block.index()].opened_at)
+        (self.clock as u32).wrapping_sub(self.opened_at[block.index()])
     }
 }

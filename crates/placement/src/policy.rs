@@ -23,7 +23,7 @@ pub struct Survivors<'a> {
     /// Its stream.
     pub stream: StreamId,
     /// Places within the erase block, ascending.
-    pub offsets: &'a [u16],
+    pub offsets: &'a [u32],
     /// The logical pages.
     pub lpns: &'a [u32],
 }
@@ -36,7 +36,7 @@ pub struct Death {
     /// The erase block in which the version lies that died.
     pub block: EraseBlockId,
     /// Its place there, in pages.
-    pub offset: u16,
+    pub offset: u32,
     /// That erase block's stream.
     pub stream: StreamId,
     /// Whether it was trimmed.

@@ -29,7 +29,7 @@ impl Plain {
             .collect()
     }
 
-    fn valid(&self, block: u32) -> u16 {
+    fn valid(&self, block: u32) -> u32 {
         self.device.blocks[block as usize].valid
     }
 
@@ -102,7 +102,7 @@ fn step(policy: &str, plain: &mut Plain, victim: &mut AnyVictim, random: &mut Pc
         0..2 if plain.domain[index].is_none() => {
             let domain = random.random_range(0..domains);
             let valid = random.random_range(pages / 2..=pages) as u16;
-            plain.device.blocks[index] = Block { valid, stream: domain as u16, opened_at: 0 };
+            plain.device.blocks[index] = Block { valid: valid.into(), stream: domain as u16 };
             plain.domain[index] = Some(domain);
             plain.closed_at[index] = plain.closed_at.iter().max().unwrap() + 1;
             plain.modified_at[index] = plain.device.clock;

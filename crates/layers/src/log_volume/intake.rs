@@ -300,13 +300,11 @@ impl<P: Placement> LogVolume<P> {
         let pages = self.layout.pages_per_segment;
         let segment = ppn / pages;
         if ppn.is_multiple_of(pages) {
-            let block = self.ftl.device().blocks[segment as usize];
-            self.segments.open(segment, self.log.next, block.opened_at, block.stream);
-            self.log.push(Entry::Opened {
-                segment,
-                stream: block.stream,
-                opened_at: block.opened_at,
-            });
+            let device = self.ftl.device();
+            let stream = device.blocks[segment as usize].stream;
+            let opened_at = device.opened_at[segment as usize];
+            self.segments.open(segment, self.log.next, opened_at, stream);
+            self.log.push(Entry::Opened { segment, stream, opened_at });
         }
         self.segments.fill(segment, (ppn % pages) as u16 + 1);
         self.checkpoint.segment_changed(&self.layout, segment);

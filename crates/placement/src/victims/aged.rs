@@ -53,12 +53,12 @@ impl Aged {
     #[inline]
     pub fn closed(&mut self, block: EraseBlockId, domain: usize, device: &Device) {
         self.since[block.index()] = device.clock;
-        self.put(domain * self.counts + usize::from(device.block(block).valid), block.0);
+        self.put(domain * self.counts + device.block(block).valid as usize, block.0);
     }
 
     #[inline]
     pub fn invalidated(&mut self, block: EraseBlockId, domain: usize, device: &Device) {
-        let list = domain * self.counts + usize::from(device.block(block).valid);
+        let list = domain * self.counts + device.block(block).valid as usize;
         match &mut self.by_valid {
             Index::Invalidated(lists) => {
                 if !lists.contains(block.0) {
@@ -114,7 +114,7 @@ impl Aged {
     }
 
     pub fn remove(&mut self, block: EraseBlockId, domain: usize, device: &Device) {
-        self.take(domain * self.counts + usize::from(device.block(block).valid), block.0);
+        self.take(domain * self.counts + device.block(block).valid as usize, block.0);
     }
 
     fn put(&mut self, list: usize, block: u32) {

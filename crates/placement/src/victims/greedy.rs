@@ -43,9 +43,9 @@ pub struct Greedy {
 #[derive(Clone, Copy, Debug)]
 struct Domain {
     /// Greatest count of valid pages that is listed.
-    threshold: u16,
+    threshold: u32,
     /// No listed block has fewer valid pages.
-    least: u16,
+    least: u32,
     listed: u32,
     closed: u32,
 }
@@ -65,13 +65,13 @@ impl Greedy {
         }
     }
 
-    fn list(&mut self, block: EraseBlockId, domain: usize, valid: u16) {
-        self.by_valid.push_back(domain * self.counts + usize::from(valid), block.0);
+    fn list(&mut self, block: EraseBlockId, domain: usize, valid: u32) {
+        self.by_valid.push_back(domain * self.counts + valid as usize, block.0);
         let state = &mut self.domains[domain];
         state.least = state.least.min(valid);
         state.listed += 1;
-        self.lengths[domain * self.counts + usize::from(valid)] += 1;
-        let top = self.lengths[domain * self.counts + usize::from(state.threshold)];
+        self.lengths[domain * self.counts + valid as usize] += 1;
+        let top = self.lengths[domain * self.counts + state.threshold as usize];
         if (state.listed - top) as usize > self.domain_of.len() / MOST_LISTED {
             self.lower_threshold(domain);
         }
@@ -79,7 +79,7 @@ impl Greedy {
 
     #[cold]
     fn lower_threshold(&mut self, domain: usize) {
-        let list = domain * self.counts + usize::from(self.domains[domain].threshold);
+        let list = domain * self.counts + self.domains[domain].threshold as usize;
         self.domains[domain].threshold -= 1;
         self.lengths[list] = 0;
         while self.by_valid.pop_front(list).is_some() {
@@ -96,7 +96,7 @@ impl Greedy {
         let candidates: Vec<u32> = closed.map(|(block, _)| block).collect();
         let mut of_count = vec![0usize; self.counts];
         for &block in &candidates {
-            of_count[usize::from(device.blocks[block as usize].valid)] += 1;
+            of_count[device.blocks[block as usize].valid as usize] += 1;
         }
         let Some(least) = of_count.iter().position(|&blocks| blocks > 0) else { return };
         let mut threshold = least;
@@ -105,22 +105,22 @@ impl Greedy {
             threshold += 1;
             listed += of_count[threshold];
         }
-        self.domains[domain].threshold = threshold as u16;
-        self.domains[domain].least = least as u16;
+        self.domains[domain].threshold = threshold as u32;
+        self.domains[domain].least = least as u32;
         for block in candidates {
             let valid = device.blocks[block as usize].valid;
-            if usize::from(valid) <= threshold {
-                self.by_valid.push_back(domain * self.counts + usize::from(valid), block);
+            if valid as usize <= threshold {
+                self.by_valid.push_back(domain * self.counts + valid as usize, block);
                 self.domains[domain].listed += 1;
-                self.lengths[domain * self.counts + usize::from(valid)] += 1;
+                self.lengths[domain * self.counts + valid as usize] += 1;
             }
         }
     }
 
-    fn unlist(&mut self, block: EraseBlockId, domain: usize, valid: u16) {
-        self.by_valid.remove(domain * self.counts + usize::from(valid), block.0);
+    fn unlist(&mut self, block: EraseBlockId, domain: usize, valid: u32) {
+        self.by_valid.remove(domain * self.counts + valid as usize, block.0);
         self.domains[domain].listed -= 1;
-        self.lengths[domain * self.counts + usize::from(valid)] -= 1;
+        self.lengths[domain * self.counts + valid as usize] -= 1;
     }
 }
 
@@ -157,7 +157,7 @@ impl Victim for Greedy {
         }
         let Domain { least, threshold, .. } = self.domains[domain];
         for valid in least..=threshold {
-            let first = self.by_valid.first(domain * self.counts + usize::from(valid));
+            let first = self.by_valid.first(domain * self.counts + valid as usize);
             if first != NONE {
                 let block = EraseBlockId(first);
                 self.domains[domain].least = valid;

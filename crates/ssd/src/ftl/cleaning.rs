@@ -31,7 +31,7 @@ pub struct Cleaning {
     lane: u32,
     first: u32,
     /// Places within the erase block, ascending.
-    offsets: Vec<u16>,
+    offsets: Vec<u32>,
     lpns: Vec<u32>,
     to: Vec<StreamId>,
     /// What is moved along, of erase blocks that stay: numbered after the survivors.
@@ -129,7 +129,7 @@ impl Cleaning {
         }
         Survivor {
             lpn: Lpn(self.lpns[number]),
-            from: Ppn(self.first + u32::from(self.offsets[number])),
+            from: Ppn(self.first + self.offsets[number]),
             to: self.to[number],
         }
     }
@@ -144,10 +144,10 @@ impl Cleaning {
     ) -> usize {
         // What is moved along lies somewhere else each.
         let Some(&start) = self.offsets.get(number) else { return 1 };
-        let start = usize::from(start);
+        let start = start as usize;
         let follows = |count: &usize| {
             let other = number + count;
-            self.offsets.get(other).is_some_and(|&offset| usize::from(offset) == start + count)
+            self.offsets.get(other).is_some_and(|&offset| offset as usize == start + count)
                 && is_good(*count, self.survivor(other))
         };
         1 + (1..most).take_while(follows).count()

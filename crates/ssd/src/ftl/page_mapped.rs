@@ -309,13 +309,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
         if P::WATCHES_DEATHS {
             let (block, offset) = self.divider.split(ppn);
             let stream = StreamId(u32::from(self.device.blocks[block as usize].stream));
-            let death = Death {
-                lpn,
-                block: EraseBlockId(block),
-                offset: offset as u16,
-                stream,
-                is_trimmed,
-            };
+            let death = Death { lpn, block: EraseBlockId(block), offset, stream, is_trimmed };
             self.placement.page_died(death, &self.device);
         }
     }
@@ -449,8 +443,8 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
 
     fn open(&mut self, stream: StreamId, lane: u32, block: u32) {
         let pages = self.device.geometry.pages_per_erase_block;
-        self.device.blocks[block as usize] =
-            Block { valid: 0, stream: stream.0 as u16, opened_at: self.device.clock as u32 };
+        self.device.blocks[block as usize] = Block { valid: 0, stream: stream.0 as u16 };
+        self.device.opened_at[block as usize] = self.device.clock as u32;
         self.device.streams[stream.index()].erase_blocks += 1;
         let place = self.lanes.of_stream(stream, lane);
         self.frontiers[place] = Frontier { next: block * pages, end: (block + 1) * pages };
@@ -522,7 +516,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
             self.victims.choose(domain, &self.device)
         };
         if let Some(victim) = chosen {
-            let gains = u32::from(self.device.block(victim).valid) < pages;
+            let gains = self.device.block(victim).valid < pages;
             let without_gain = &mut self.without_gain[lane as usize];
             *without_gain = if gains { 0 } else { *without_gain + 1 };
             return victim;
@@ -608,7 +602,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
     pub(super) fn collect(
         &self,
         victim: EraseBlockId,
-        offsets: &mut Vec<u16>,
+        offsets: &mut Vec<u32>,
         lpns: &mut Vec<u32>,
     ) {
         let first = (victim.0 * self.device.geometry.pages_per_erase_block) as usize;
@@ -622,7 +616,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
                 bits &= bits - 1;
                 let lpn = self.owner.get(first + offset as usize);
                 sum = sum.wrapping_add(self.map.get(lpn as usize));
-                offsets.push(offset as u16);
+                offsets.push(offset);
                 lpns.push(lpn);
             }
         }

@@ -114,7 +114,8 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
                 return Err(RemainsError::Stream { block, stream, streams });
             }
             let valid = self.device.blocks[block as usize].valid;
-            self.device.blocks[block as usize] = Block { valid, stream, opened_at };
+            self.device.blocks[block as usize] = Block { valid, stream };
+            self.device.opened_at[block as usize] = opened_at;
             let space = &mut self.device.streams[usize::from(stream)];
             space.erase_blocks += 1;
             if P::PER_STREAM {
@@ -205,10 +206,12 @@ mod tests {
 
     fn left_of(ftl: &PageMapped<NoPlacement, AnyVictim>) -> (Vec<u32>, Vec<BlockRemains>) {
         let written = ftl.written_pages();
-        let blocks = ftl.device().blocks.iter().zip(written).map(|(block, filled)| BlockRemains {
+        let device = ftl.device();
+        let blocks = device.blocks.iter().zip(&device.opened_at).zip(written);
+        let blocks = blocks.map(|((block, &opened_at), filled)| BlockRemains {
             stream: block.stream,
-            opened_at: block.opened_at,
-            order: u64::from(block.opened_at),
+            opened_at,
+            order: u64::from(opened_at),
             filled,
         });
         (ftl.map.all().to_vec(), blocks.collect())

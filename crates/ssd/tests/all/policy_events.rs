@@ -179,7 +179,7 @@ fn a_death_names_the_place_and_the_stream() {
     let expected = Death {
         lpn: Lpn(37),
         block: EraseBlockId(at / 16),
-        offset: (at % 16) as u16,
+        offset: at % 16,
         stream,
         is_trimmed: true,
     };

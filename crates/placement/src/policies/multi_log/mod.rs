@@ -74,9 +74,9 @@ pub struct MultiLog {
     min_log_pages: u32,
     frequencies: Frequencies,
     sinking: Sinking,
-    least_cluster: u16,
+    least_cluster: u32,
     random: Pcg64Mcg,
-    clusters: Vec<(u16, u16)>,
+    clusters: Vec<(u32, u32)>,
 }
 
 /// Which clusters of survivors are put to the test.
@@ -111,7 +111,7 @@ impl MultiLog {
             min_log_pages,
             frequencies: Frequencies::new(most_logs, geometry.logical_pages),
             sinking: if args.text("sinking") == "all" { Sinking::All } else { Sinking::Excess },
-            least_cluster: args.integer("least_cluster") as u16,
+            least_cluster: args.integer("least_cluster") as u32,
             random: Pcg64Mcg::seed_from_u64(context.seed ^ 0x4d4c),
             clusters: Vec::new(),
         })
@@ -181,12 +181,12 @@ impl MultiLog {
     }
 
     /// The runs of neighbouring survivors as (start, end) among them, longest first.
-    fn find_clusters(&mut self, offsets: &[u16]) {
+    fn find_clusters(&mut self, offsets: &[u32]) {
         self.clusters.clear();
         let mut start = 0;
         for end in 1..=offsets.len() {
             if end == offsets.len() || offsets[end] != offsets[end - 1] + 1 {
-                let cluster = (start as u16, end as u16);
+                let cluster = (start as u32, end as u32);
                 if cluster.1 - cluster.0 >= self.least_cluster {
                     self.clusters.push(cluster);
                 }
@@ -260,11 +260,11 @@ impl Placement for MultiLog {
             if self.sinking == Sinking::Excess && beyond_expected < 1.0 {
                 break;
             }
-            let by_chance = p_gc.powi(i32::from(end - start));
+            let by_chance = p_gc.powi((end - start) as i32);
             if self.random.random::<f64>() >= by_chance {
                 // Asked for each cluster, since the log may only now be made.
                 let below = StreamId(self.below(log, device) as u32);
-                to[usize::from(start)..usize::from(end)].fill(below);
+                to[start as usize..end as usize].fill(below);
                 beyond_expected -= f64::from(end - start);
             }
         }

@@ -16,7 +16,7 @@ pub struct WithTranslation<P> {
     first: u32,
     own: StreamId,
     lanes: u32,
-    offsets: Vec<u16>,
+    offsets: Vec<u32>,
     lpns: Vec<u32>,
     to: Vec<StreamId>,
 }

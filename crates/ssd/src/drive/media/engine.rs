@@ -121,7 +121,8 @@ impl Media {
         let &Command { op, cause, .. } = &self.slots.get(slot).command;
         let mut group = Group::of(slot, op, cause);
         let together = self.features.pages_together(op);
-        if (self.features.multi_plane || together > 1) && op != FlashOp::CopyBack {
+        let several = self.features.multi_plane || together > 1;
+        if several && op != FlashOp::CopyBack && !queue.is_empty() {
             let planes = Planes::new(together, &self.layout);
             let of_several =
                 gather(&mut group, queue, planes, self.features.multi_plane, &mut self.slots);
@@ -255,17 +256,22 @@ impl Media {
     }
 
     /// Whether each command of a group of reads wants one page alone of what is sensed.
+    #[inline]
     fn reads_parts(&self, group: Group) -> bool {
         self.features.pages_per_read > 1 && self.commands_of(group) == group.count
     }
 
     /// Commands that are sent to the die for a group: one for all pages of a plane that are sensed
     /// or programmed together.
+    #[inline]
     fn commands_of(&self, group: Group) -> u32 {
         let together = self.features.pages_together(group.op);
-        if together == 1 || group.count == 1 {
-            return group.count;
-        }
+        if together == 1 || group.count == 1 { group.count } else { self.planes_of(group) }
+    }
+
+    #[cold]
+    fn planes_of(&self, group: Group) -> u32 {
+        let together = self.features.pages_together(group.op);
         let mut planes = Planes::new(together, &self.layout);
         self.slots.of(group).for_each(|entry| {
             planes.takes(entry, true);

@@ -15,7 +15,11 @@ use super::media::{Layout, Media};
 use super::profile::{MediaConfig, Profile};
 use super::schemes::dftl::{DftlScheme, MapSize};
 use super::schemes::page_mapped::{PageMappedScheme, SchemeSettings};
-use super::schemes::{SCHEMES, Scheme, SchemeError, bast, block_mapped, dftl, fast, page_mapped};
+use super::schemes::stripes::Stripes;
+use super::schemes::superblock_mapped::SuperblockMapped;
+use super::schemes::{
+    SCHEMES, Scheme, SchemeError, bast, block_mapped, dftl, fast, page_mapped, superblock_mapped,
+};
 
 /// Why a drive cannot be made.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -95,11 +99,21 @@ impl<V: DriveVisitor> Builder<'_, V> {
     fn build(self) -> Result<V::Output, DriveError> {
         match self.info.name {
             name if name == page_mapped::INFO.name || name == dftl::INFO.name => self.page_mapped(),
+            name if name == superblock_mapped::INFO.name => self.page_mapped(),
             name if name == bast::INFO.name => self.with_log_blocks(bast::build),
             name if name == fast::INFO.name => self.with_log_blocks(fast::build),
             name if name == block_mapped::INFO.name => self.with_log_blocks(block_mapped::build),
             other => unreachable!("the registered scheme `{other}` is built here"),
         }
+    }
+
+    fn is_of_superblocks(&self) -> bool {
+        self.info.name == superblock_mapped::INFO.name
+    }
+
+    fn stripes(&self) -> Stripes {
+        let media = &self.profile.media;
+        Stripes::new(&self.layout, media.pages_per_read, media.pages_per_program)
     }
 
     fn with_log_blocks<S: Scheme + 'static>(
@@ -118,8 +132,14 @@ impl<V: DriveVisitor> Builder<'_, V> {
     }
 
     fn page_mapped(self) -> Result<V::Output, DriveError> {
-        let geometry = self.layout.geometry(self.profile.logical_pages());
-        let spare_of_plane = (geometry.spare_blocks() / self.layout.planes()) as usize;
+        let logical_pages = self.profile.logical_pages();
+        let (geometry, spare_of_plane) = if self.is_of_superblocks() {
+            let geometry = self.stripes().geometry(self.layout.page_bytes, logical_pages);
+            (geometry, geometry.spare_blocks() as usize)
+        } else {
+            let geometry = self.layout.geometry(logical_pages);
+            (geometry, (geometry.spare_blocks() / self.layout.planes()) as usize)
+        };
         let is_dftl = self.info.name == dftl::INFO.name;
         let others = if is_dftl { OTHER_BLOCKS_OF_DFTL } else { OTHER_BLOCKS };
         let context = Context {
@@ -158,6 +178,8 @@ impl<V: DriveVisitor> PlacementVisitor for PageMappedBuilder<'_, '_, V> {
     fn visit<P: Placement + 'static>(self, policy: P) -> Self::Output {
         if self.builder.info.name == dftl::INFO.name {
             self.dftl(policy)
+        } else if self.builder.is_of_superblocks() {
+            self.superblock_mapped(policy)
         } else {
             self.page_mapped(policy)
         }
@@ -170,6 +192,16 @@ impl<V: DriveVisitor> PageMappedBuilder<'_, '_, V> {
         let settings = self.settings(self.context.geometry.logical_pages);
         let placement = &self.builder.profile.ftl.placement;
         let scheme = PageMappedScheme::new(settings, placement, policy, victims)
+            .map_err(|error| self.builder.of_policy(error))?;
+        Ok(self.drive(scheme))
+    }
+
+    fn superblock_mapped<P: Placement + 'static>(self, policy: P) -> Result<V::Output, DriveError> {
+        let victims = build_victim(&self.victim, &self.context, policy.domains())
+            .map_err(|error| self.builder.of_policy(error))?;
+        let settings = self.settings(self.context.geometry.logical_pages);
+        let (stripes, name) = (self.builder.stripes(), &self.builder.profile.ftl.placement);
+        let scheme = SuperblockMapped::new(settings, stripes, name, policy, victims)
             .map_err(|error| self.builder.of_policy(error))?;
         Ok(self.drive(scheme))
     }

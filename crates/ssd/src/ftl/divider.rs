@@ -1,6 +1,6 @@
 //! Division of page numbers by a divisor that is known only at run time, without a division.
 
-/// Divides any number below 2^31 by `1 ... 65536` through one multiplication (Granlund &
+/// Divides any number below 2^31 by `1 ... 2^31` through one multiplication (Granlund &
 /// Montgomery, PLDI 1994).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Divider {
@@ -11,7 +11,7 @@ pub(crate) struct Divider {
 
 impl Divider {
     pub fn new(divisor: u32) -> Self {
-        assert!((1..=65536).contains(&divisor), "the divisor is from 1 to 65536");
+        assert!((1..=1 << 31).contains(&divisor), "the divisor is from 1 to 2^31");
         let shift = 32 + divisor.next_power_of_two().trailing_zeros();
         Self { magic: (1u64 << shift).div_ceil(u64::from(divisor)), shift, divisor }
     }
@@ -37,7 +37,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_division(number in 0u32..1 << 31, divisor in 1u32..=4096) {
+        fn agrees_with_division(
+            number in 0u32..1 << 31,
+            divisor in prop_oneof![1u32..=4096, 1u32..=1 << 31],
+        ) {
             let near = number / divisor * divisor;
             for number in [number, near, near.saturating_sub(1), (1 << 31) - 1] {
                 prop_assert_eq!(

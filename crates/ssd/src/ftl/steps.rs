@@ -81,6 +81,15 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
         ppn
     }
 
+    /// Leaves the next page of a stream's frontier unwritten; none if no erase block of its is open.
+    pub fn leave_unused(&mut self, stream: StreamId, lane: u32) -> Option<Ppn> {
+        let frontier = self.frontiers[self.lanes.of_stream(stream, lane)];
+        (frontier.next < frontier.end).then(|| {
+            self.counters.unused_pages += 1;
+            self.take_page(stream, lane, frontier)
+        })
+    }
+
     fn take_page(&mut self, stream: StreamId, lane: u32, frontier: Frontier) -> Ppn {
         let ppn = frontier.next;
         let place = self.lanes.of_stream(stream, lane);

@@ -17,7 +17,9 @@ mod lane;
 mod log_maps;
 mod merge;
 pub mod page_mapped;
+pub(crate) mod stripes;
 mod superblock;
+pub mod superblock_mapped;
 mod watch;
 mod wear;
 
@@ -29,8 +31,14 @@ use crate::drive::media::{Done, Media, Tag};
 use crate::drive::time::Picos;
 
 /// What is known of every scheme: one line each, and one in [`crate::drive::visit_drive`].
-pub static SCHEMES: &[&Info] =
-    &[&page_mapped::INFO, &dftl::INFO, &bast::INFO, &fast::INFO, &block_mapped::INFO];
+pub static SCHEMES: &[&Info] = &[
+    &page_mapped::INFO,
+    &superblock_mapped::INFO,
+    &dftl::INFO,
+    &bast::INFO,
+    &fast::INFO,
+    &block_mapped::INFO,
+];
 
 /// How a page read is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

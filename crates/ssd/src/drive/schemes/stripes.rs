@@ -1,0 +1,183 @@
+//! Where the pages of a superblock lie: one erase block on each plane of each die, written in step.
+
+use units::{EraseBlockId, Geometry, Ppn};
+
+use crate::drive::media::Layout;
+use crate::ftl::Divider;
+
+/// The order of a superblock's pages.
+///
+/// A *program unit* is what one program of a die writes: `pages_per_program` pages on each of its
+/// planes. Units go to the dies in turn, each channel once and then the next die of each; a *stripe*
+/// is one unit on each die. Within a unit, what one read senses (`pages_per_read` pages of a plane)
+/// comes first, then the same of the next plane, so that a long read uses all planes.
+///
+/// Superblock `n` is erase block `n` of each plane.
+#[derive(Clone, Debug)]
+pub struct Stripes {
+    /// Of a superblock.
+    pub pages: u32,
+    /// Of a program unit.
+    pub unit_pages: u32,
+    per_read: u32,
+    per_program: u32,
+    planes_per_die: u32,
+    pages_per_block: u32,
+    blocks_per_plane: u32,
+    /// First planes of the dies, in the order of a stripe.
+    first_planes: Vec<u32>,
+    by_superblock: Divider,
+    by_unit: Divider,
+    by_die: Divider,
+    by_read: Divider,
+    by_plane: Divider,
+}
+
+impl Stripes {
+    pub fn new(layout: &Layout, per_read: u32, per_program: u32) -> Self {
+        let planes = layout.planes_per_die;
+        let dies = (0..layout.dies_per_channel).flat_map(|die| {
+            (0..layout.channels).map(move |channel| channel * layout.dies_per_channel + die)
+        });
+        let first_planes: Vec<u32> = dies.map(|die| die * planes).collect();
+        let unit_pages = per_program * planes;
+        let pages = layout.pages_per_block * planes * layout.dies();
+        Self {
+            pages,
+            unit_pages,
+            per_read,
+            per_program,
+            planes_per_die: planes,
+            pages_per_block: layout.pages_per_block,
+            blocks_per_plane: layout.blocks_per_plane,
+            by_superblock: Divider::new(pages),
+            by_unit: Divider::new(unit_pages),
+            by_die: Divider::new(layout.dies()),
+            by_read: Divider::new(per_read),
+            by_plane: Divider::new(planes),
+            first_planes,
+        }
+    }
+
+    /// As the FTL sees it: erase blocks are superblocks.
+    pub fn geometry(&self, page_bytes: u32, logical_pages: u32) -> Geometry {
+        Geometry {
+            page_bytes,
+            pages_per_erase_block: self.pages,
+            logical_pages,
+            erase_blocks: self.blocks_per_plane,
+        }
+    }
+
+    /// Erase blocks of a superblock.
+    pub fn blocks(&self) -> u64 {
+        self.first_planes.len() as u64 * u64::from(self.planes_per_die)
+    }
+
+    /// Pages of a stripe.
+    pub fn stripe_pages(&self) -> u32 {
+        self.unit_pages * self.first_planes.len() as u32
+    }
+
+    /// The superblock that a page of the FTL lies in, and its place there.
+    #[inline]
+    pub fn split(&self, page: Ppn) -> (u32, u32) {
+        self.by_superblock.split(page.0)
+    }
+
+    /// Whether the next page of the superblock begins another program unit.
+    #[inline]
+    pub fn ends_unit(&self, offset: u32) -> bool {
+        self.by_unit.split(offset + 1).1 == 0
+    }
+
+    /// Where a page of the FTL lies on the media.
+    #[inline]
+    pub fn on_media(&self, page: Ppn) -> Ppn {
+        let (superblock, offset) = self.split(page);
+        let (unit, within) = self.by_unit.split(offset);
+        let (stripe, die) = self.by_die.split(unit);
+        let (sensed, page_of_read) = self.by_read.split(within);
+        let (read, plane) = self.by_plane.split(sensed);
+        let block = (self.first_planes[die as usize] + plane) * self.blocks_per_plane + superblock;
+        let place = stripe * self.per_program + read * self.per_read + page_of_read;
+        Ppn(block * self.pages_per_block + place)
+    }
+
+    /// The erase blocks of a superblock, with how many of their pages are programmed when so many of
+    /// the superblock's are written: whole units.
+    pub fn programmed(
+        &self,
+        superblock: u32,
+        written: u32,
+    ) -> impl Iterator<Item = (EraseBlockId, u32)> {
+        let (units, rest) = self.by_unit.split(written);
+        debug_assert!(rest == 0, "units are programmed as a whole");
+        let (stripes, dies) = self.by_die.split(units);
+        let dies_of_last = dies;
+        self.first_planes.iter().zip(0..).flat_map(move |(&first, die)| {
+            let programs = stripes + u32::from(die < dies_of_last);
+            (first..first + self.planes_per_die).map(move |plane| {
+                let block = EraseBlockId(plane * self.blocks_per_plane + superblock);
+                (block, programs * self.per_program)
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two channels of two dies of two planes; three erase blocks a plane, of 12 pages.
+    fn stripes() -> (Layout, Stripes) {
+        let layout = Layout::new(2, 2, 2, 3, 12, 4096);
+        let stripes = Stripes::new(&layout, 2, 6);
+        (layout, stripes)
+    }
+
+    #[test]
+    fn every_page_has_a_place_of_its_own_in_its_superblock() {
+        let (layout, stripes) = stripes();
+        assert_eq!((stripes.pages, stripes.unit_pages, stripes.stripe_pages()), (96, 12, 48));
+        let mut seen = vec![false; layout.physical_pages() as usize];
+        for page in 0..layout.physical_pages() {
+            let on_media = stripes.on_media(Ppn(page));
+            assert!(!std::mem::replace(&mut seen[on_media.index()], true));
+            let block = layout.block_of(on_media);
+            assert_eq!(block.0 % layout.blocks_per_plane, stripes.split(Ppn(page)).0);
+        }
+    }
+
+    #[test]
+    fn what_is_sensed_together_is_next_to_each_other_and_units_go_round_the_dies() {
+        let (layout, stripes) = stripes();
+        let place = |page: u32| {
+            let (block, place) = layout.split(stripes.on_media(Ppn(page)));
+            (layout.plane_of(block), place)
+        };
+        // Two pages of plane 0, two of plane 1, and again, up to the word line's end.
+        assert_eq!([0, 1, 2, 3, 4, 5].map(place), [(0, 0), (0, 1), (1, 0), (1, 1), (0, 2), (0, 3)]);
+        // The next unit is on the other channel, the third on the second die of the first.
+        assert_eq!([place(12), place(24), place(36)], [(4, 0), (2, 0), (6, 0)]);
+        // The second stripe begins where the first has ended.
+        assert_eq!(place(48), (0, 6));
+    }
+
+    #[test]
+    fn units_that_are_written_are_programmed() {
+        let (layout, stripes) = stripes();
+        for units in 0..=8 {
+            let written = units * stripes.unit_pages;
+            let programmed: Vec<_> = stripes.programmed(1, written).collect();
+            assert_eq!(programmed.len(), 8);
+            let all: u32 = programmed.iter().map(|&(_, pages)| pages).sum();
+            assert_eq!(all, written);
+            for page in 0..stripes.pages {
+                let (block, place) = layout.split(stripes.on_media(Ppn(stripes.pages + page)));
+                let pages = programmed.iter().find(|&&(known, _)| known == block).unwrap().1;
+                assert_eq!(place < pages, page < written, "page {page} of {units} units");
+            }
+        }
+    }
+}

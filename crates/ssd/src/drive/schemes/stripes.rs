@@ -19,6 +19,9 @@ pub struct Stripes {
     pub pages: u32,
     /// Of a program unit.
     pub unit_pages: u32,
+    /// Pages of the least part of a unit that can be programmed by itself: what one plane's program
+    /// writes, if a unit's pages lie there plane by plane; else the unit.
+    pub least_pages: u32,
     per_read: u32,
     per_program: u32,
     planes_per_die: u32,
@@ -28,6 +31,7 @@ pub struct Stripes {
     first_planes: Vec<u32>,
     by_superblock: Divider,
     by_unit: Divider,
+    by_least: Divider,
     by_die: Divider,
     by_read: Divider,
     by_plane: Divider,
@@ -41,10 +45,12 @@ impl Stripes {
         });
         let first_planes: Vec<u32> = dies.map(|die| die * planes).collect();
         let unit_pages = per_program * planes;
+        let least_pages = if per_read == per_program { per_program } else { unit_pages };
         let pages = layout.pages_per_block * planes * layout.dies();
         Self {
             pages,
             unit_pages,
+            least_pages,
             per_read,
             per_program,
             planes_per_die: planes,
@@ -52,6 +58,7 @@ impl Stripes {
             blocks_per_plane: layout.blocks_per_plane,
             by_superblock: Divider::new(pages),
             by_unit: Divider::new(unit_pages),
+            by_least: Divider::new(least_pages),
             by_die: Divider::new(layout.dies()),
             by_read: Divider::new(per_read),
             by_plane: Divider::new(planes),
@@ -91,6 +98,12 @@ impl Stripes {
         self.by_unit.split(offset + 1).1 == 0
     }
 
+    /// Whether what is written up to this page can be programmed as it is.
+    #[inline]
+    pub fn ends_program(&self, offset: u32) -> bool {
+        self.by_least.split(offset + 1).1 == 0
+    }
+
     /// Where a page of the FTL lies on the media.
     #[inline]
     pub fn on_media(&self, page: Ppn) -> Ppn {
@@ -105,20 +118,21 @@ impl Stripes {
     }
 
     /// The erase blocks of a superblock, with how many of their pages are programmed when so many of
-    /// the superblock's are written: whole units.
+    /// the superblock's are written: as many as can be.
     pub fn programmed(
         &self,
         superblock: u32,
         written: u32,
     ) -> impl Iterator<Item = (EraseBlockId, u32)> {
         let (units, rest) = self.by_unit.split(written);
-        debug_assert!(rest == 0, "units are programmed as a whole");
+        debug_assert!(rest.is_multiple_of(self.least_pages), "programs are of whole pages");
         let (stripes, dies) = self.by_die.split(units);
-        let dies_of_last = dies;
+        let planes = rest / self.per_program;
         self.first_planes.iter().zip(0..).flat_map(move |(&first, die)| {
-            let programs = stripes + u32::from(die < dies_of_last);
-            (first..first + self.planes_per_die).map(move |plane| {
-                let block = EraseBlockId(plane * self.blocks_per_plane + superblock);
+            (0..self.planes_per_die).map(move |plane| {
+                let is_written = die < dies || (die == dies && plane < planes);
+                let programs = stripes + u32::from(is_written);
+                let block = EraseBlockId((first + plane) * self.blocks_per_plane + superblock);
                 (block, programs * self.per_program)
             })
         })

@@ -215,7 +215,7 @@ impl<P: Placement> SuperblockMapped<P> {
         let Filling { superblock, first, ref pages, .. } = self.filling[number];
         let stream = self.ftl.device().blocks[superblock as usize].stream;
         let mut next = first.0 + pages.len() as u32;
-        while !self.stripes.ends_unit(self.stripes.split(Ppn(next - 1)).1) {
+        while !self.stripes.ends_program(self.stripes.split(Ppn(next - 1)).1) {
             if self.ftl.leave_unused(StreamId(u32::from(stream)), 0) != Some(Ppn(next)) {
                 break;
             }
@@ -435,7 +435,7 @@ impl<P: Placement> Scheme for SuperblockMapped<P> {
         for (superblock, written) in (0..).zip(self.ftl.written_pages()) {
             let stream = StreamId(u32::from(self.ftl.device().blocks[superblock as usize].stream));
             let mut written = written;
-            while written % self.stripes.unit_pages != 0 && written < pages {
+            while written % self.stripes.least_pages != 0 && written < pages {
                 let unused = self.ftl.leave_unused(stream, 0);
                 assert!(unused.is_some(), "an open superblock has a frontier");
                 written += 1;

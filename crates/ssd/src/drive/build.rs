@@ -113,7 +113,10 @@ impl<V: DriveVisitor> Builder<'_, V> {
 
     fn stripes(&self) -> Stripes {
         let media = &self.profile.media;
-        Stripes::new(&self.layout, media.pages_per_read, media.pages_per_program)
+        let endurance = endurance(media, self.layout.erase_blocks(), self.seed);
+        Stripes::new(&self.layout, media.pages_per_read, media.pages_per_program, |block| {
+            endurance.get(block.index()) == Some(&0)
+        })
     }
 
     fn with_log_blocks<S: Scheme + 'static>(

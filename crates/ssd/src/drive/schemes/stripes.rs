@@ -12,7 +12,7 @@ use crate::ftl::Divider;
 /// is one unit on each die. Within a unit, what one read senses (`pages_per_read` pages of a plane)
 /// comes first, then the same of the next plane, so that a long read uses all planes.
 ///
-/// Superblock `n` is erase block `n` of each plane.
+/// Superblock `n` is the `n`-th erase block of each plane that is not bad from the factory.
 #[derive(Clone, Debug)]
 pub struct Stripes {
     /// Of a superblock.
@@ -26,9 +26,10 @@ pub struct Stripes {
     per_program: u32,
     planes_per_die: u32,
     pages_per_block: u32,
-    blocks_per_plane: u32,
-    /// First planes of the dies, in the order of a stripe.
-    first_planes: Vec<u32>,
+    superblocks: u32,
+    dies: u32,
+    /// The erase blocks of each superblock: die by die in the order of a stripe, plane by plane.
+    blocks: Vec<EraseBlockId>,
     by_superblock: Divider,
     by_unit: Divider,
     by_least: Divider,
@@ -38,12 +39,27 @@ pub struct Stripes {
 }
 
 impl Stripes {
-    pub fn new(layout: &Layout, per_read: u32, per_program: u32) -> Self {
+    /// `is_bad` says which erase blocks are not to be used.
+    pub fn new(
+        layout: &Layout,
+        per_read: u32,
+        per_program: u32,
+        is_bad: impl Fn(EraseBlockId) -> bool,
+    ) -> Self {
         let planes = layout.planes_per_die;
         let dies = (0..layout.dies_per_channel).flat_map(|die| {
             (0..layout.channels).map(move |channel| channel * layout.dies_per_channel + die)
         });
-        let first_planes: Vec<u32> = dies.map(|die| die * planes).collect();
+        let good_blocks: Vec<Vec<EraseBlockId>> = dies
+            .flat_map(|die| die * planes..(die + 1) * planes)
+            .map(|plane| {
+                let first = plane * layout.blocks_per_plane;
+                let all = (first..first + layout.blocks_per_plane).map(EraseBlockId);
+                all.filter(|&block| !is_bad(block)).collect()
+            })
+            .collect();
+        let superblocks = good_blocks.iter().map(Vec::len).min().unwrap_or(0);
+        let blocks = (0..superblocks).flat_map(|n| good_blocks.iter().map(move |good| good[n]));
         let unit_pages = per_program * planes;
         let least_pages = if per_read == per_program { per_program } else { unit_pages };
         let pages = layout.pages_per_block * planes * layout.dies();
@@ -55,14 +71,15 @@ impl Stripes {
             per_program,
             planes_per_die: planes,
             pages_per_block: layout.pages_per_block,
-            blocks_per_plane: layout.blocks_per_plane,
+            superblocks: superblocks as u32,
+            dies: layout.dies(),
+            blocks: blocks.collect(),
             by_superblock: Divider::new(pages),
             by_unit: Divider::new(unit_pages),
             by_least: Divider::new(least_pages),
             by_die: Divider::new(layout.dies()),
             by_read: Divider::new(per_read),
             by_plane: Divider::new(planes),
-            first_planes,
         }
     }
 
@@ -72,18 +89,24 @@ impl Stripes {
             page_bytes,
             pages_per_erase_block: self.pages,
             logical_pages,
-            erase_blocks: self.blocks_per_plane,
+            erase_blocks: self.superblocks,
         }
     }
 
-    /// Erase blocks of a superblock.
-    pub fn blocks(&self) -> u64 {
-        self.first_planes.len() as u64 * u64::from(self.planes_per_die)
+    /// Superblocks.
+    pub fn superblocks(&self) -> u32 {
+        self.superblocks
+    }
+
+    /// The erase blocks of a superblock.
+    pub fn blocks_of(&self, superblock: u32) -> &[EraseBlockId] {
+        let count = (self.dies * self.planes_per_die) as usize;
+        &self.blocks[superblock as usize * count..][..count]
     }
 
     /// Pages of a stripe.
     pub fn stripe_pages(&self) -> u32 {
-        self.unit_pages * self.first_planes.len() as u32
+        self.unit_pages * self.dies
     }
 
     /// The superblock that a page of the FTL lies in, and its place there.
@@ -112,7 +135,9 @@ impl Stripes {
         let (stripe, die) = self.by_die.split(unit);
         let (sensed, page_of_read) = self.by_read.split(within);
         let (read, plane) = self.by_plane.split(sensed);
-        let block = (self.first_planes[die as usize] + plane) * self.blocks_per_plane + superblock;
+        let planes = self.planes_per_die;
+        let place = (superblock * self.dies + die) * planes + plane;
+        let block = self.blocks[place as usize].0;
         let place = stripe * self.per_program + read * self.per_read + page_of_read;
         Ppn(block * self.pages_per_block + place)
     }
@@ -123,18 +148,16 @@ impl Stripes {
         &self,
         superblock: u32,
         written: u32,
-    ) -> impl Iterator<Item = (EraseBlockId, u32)> {
+    ) -> impl Iterator<Item = (EraseBlockId, u32)> + use<'_> {
         let (units, rest) = self.by_unit.split(written);
         debug_assert!(rest.is_multiple_of(self.least_pages), "programs are of whole pages");
         let (stripes, dies) = self.by_die.split(units);
         let planes = rest / self.per_program;
-        self.first_planes.iter().zip(0..).flat_map(move |(&first, die)| {
-            (0..self.planes_per_die).map(move |plane| {
-                let is_written = die < dies || (die == dies && plane < planes);
-                let programs = stripes + u32::from(is_written);
-                let block = EraseBlockId((first + plane) * self.blocks_per_plane + superblock);
-                (block, programs * self.per_program)
-            })
+        let (by_plane, per_program) = (self.by_plane, self.per_program);
+        self.blocks_of(superblock).iter().zip(0..).map(move |(&block, place)| {
+            let (die, plane) = by_plane.split(place);
+            let is_written = die < dies || (die == dies && plane < planes);
+            (block, (stripes + u32::from(is_written)) * per_program)
         })
     }
 }
@@ -146,7 +169,7 @@ mod tests {
     /// Two channels of two dies of two planes; three erase blocks a plane, of 12 pages.
     fn stripes() -> (Layout, Stripes) {
         let layout = Layout::new(2, 2, 2, 3, 12, 4096);
-        let stripes = Stripes::new(&layout, 2, 6);
+        let stripes = Stripes::new(&layout, 2, 6, |_| false);
         (layout, stripes)
     }
 

@@ -92,6 +92,8 @@ pub struct SuperblockMapped<P> {
     padded_pages: u64,
     /// By erase block: as often as its superblock.
     erased: Vec<u32>,
+    /// From the factory.
+    bad_blocks: u64,
     worn_out: Option<WornOut>,
 }
 
@@ -113,14 +115,14 @@ impl<P: Placement> SuperblockMapped<P> {
         ftl.lanes_mut().count_valid_pages();
         ftl.lanes_mut().take_least_worn_first();
         if !settings.endurance.is_empty() {
-            let of_superblock = |superblock: usize| {
-                let blocks = settings.endurance.iter().skip(superblock);
-                blocks.step_by(layout.blocks_per_plane as usize).copied().min().unwrap_or(0)
+            let of_superblock = |superblock| {
+                let blocks = stripes.blocks_of(superblock).iter();
+                blocks.map(|block| settings.endurance[block.index()]).min().unwrap_or(0)
             };
-            let endurance = (0..layout.blocks_per_plane as usize).map(of_superblock).collect();
+            let endurance = (0..stripes.superblocks()).map(of_superblock).collect();
             ftl.lanes_mut().set_endurance(endurance);
         }
-        let share = |share: f64| (share * f64::from(layout.blocks_per_plane)).ceil() as usize;
+        let share = |share: f64| (share * f64::from(stripes.superblocks())).ceil() as usize;
         let asked = settings.args.number("cleaning_stripes") * f64::from(stripes.stripe_pages());
         // Each stream that survivors go to may hold a unit that is not full.
         let streams = ftl.device().streams.len() as u32;
@@ -143,9 +145,25 @@ impl<P: Placement> SuperblockMapped<P> {
             padded_pages: 0,
             erased: vec![0; layout.erase_blocks() as usize],
             worn_out: None,
+            bad_blocks: settings.endurance.iter().filter(|&&cycles| cycles == 0).count() as u64,
             ftl,
             stripes,
         })
+    }
+
+    /// Whether what the host may write still has room.
+    fn check_wear(&mut self) {
+        let lanes = self.ftl.lanes();
+        let is_whole = lanes.retired_blocks() == 0;
+        if !is_whole && lanes.capacity(0) <= self.ftl.device().geometry.logical_pages {
+            self.wears_out();
+        }
+    }
+
+    #[cold]
+    fn wears_out(&mut self) {
+        let host_page_writes = self.ftl.counters().host_page_writes;
+        self.worn_out.get_or_insert(WornOut { plane: 0, host_page_writes });
     }
 
     fn locate(&self, lpn: Lpn, media: &Media) -> Place {
@@ -267,9 +285,9 @@ impl<P: Placement> SuperblockMapped<P> {
     }
 
     fn start(&mut self, media: &mut Media) {
-        if self.ftl.lanes().free(0) == 0 {
-            let host_page_writes = self.ftl.counters().host_page_writes;
-            self.worn_out.get_or_insert(WornOut { plane: 0, host_page_writes });
+        // Of a drive that is worn out a superblock may be left that holds nothing but valid pages.
+        if self.ftl.lanes().free(0) == 0 || (self.worn_out.is_some() && !self.gains()) {
+            self.wears_out();
             return;
         }
         self.ftl.close_early(0);
@@ -309,7 +327,7 @@ impl<P: Placement> SuperblockMapped<P> {
         }
         let victim = self.job.cleaning.victim().expect("a cleaning is under way");
         media.hold();
-        for (block, _) in self.stripes.programmed(victim.0, 0) {
+        for &block in self.stripes.blocks_of(victim.0) {
             self.job.erases_left += 1;
             let page = media.layout().page_at(block, 0);
             media.submit(Command::erase(page, Cause::Cleaning, Tag::scheme(ERASED)));
@@ -336,7 +354,8 @@ impl<P: Placement> SuperblockMapped<P> {
         }
         let victim = self.job.cleaning.end();
         self.ftl.reclaim(victim, 0);
-        for (block, _) in self.stripes.programmed(victim.0, 0) {
+        self.check_wear();
+        for &block in self.stripes.blocks_of(victim.0) {
             self.erased[block.index()] += 1;
         }
         self.admit(media);
@@ -457,12 +476,13 @@ impl<P: Placement> Scheme for SuperblockMapped<P> {
 
     fn counters(&self) -> SchemeCounters {
         let counters = self.ftl.counters();
+        let blocks = self.stripes.blocks_of(0).len() as u64;
         SchemeCounters {
             host_page_writes: counters.host_page_writes,
             relocated_pages: counters.relocated_pages,
             trimmed_pages: counters.trimmed_pages,
-            erases: counters.erases * self.stripes.blocks(),
-            retired_blocks: self.ftl.lanes().retired_blocks() as u64 * self.stripes.blocks(),
+            erases: counters.erases * blocks,
+            retired_blocks: self.bad_blocks + self.ftl.lanes().retired_blocks() as u64 * blocks,
             ..SchemeCounters::default()
         }
     }

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 ENDLESS_REQUESTS = 1_000_000
 """What is played of a source without end if no limit is given."""
-PAGE_MAPPED = ("page_mapped", "dftl")
+PAGE_MAPPED = ("page_mapped", "superblock_mapped", "dftl")
 """Schemes with placement and victim policies, which write erase blocks to their end."""
 
 

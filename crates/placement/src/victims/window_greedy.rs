@@ -63,7 +63,7 @@ impl WindowGreedy {
             self.lists.push_back(self.queue(domain) + 1 + valid as usize, block.0);
             self.in_window[block.index()] = true;
             self.held[domain] += 1;
-            self.least[domain] = self.least[domain].min(u32::from(valid));
+            self.least[domain] = self.least[domain].min(valid);
         }
     }
 }
@@ -83,7 +83,7 @@ impl Victim for WindowGreedy {
         let list = self.queue(domain) + 1 + valid as usize;
         self.lists.remove(list + 1, block.0);
         self.lists.push_back(list, block.0);
-        self.least[domain] = self.least[domain].min(u32::from(valid));
+        self.least[domain] = self.least[domain].min(valid);
     }
 
     fn choose(&mut self, domain: usize, device: &Device) -> Option<EraseBlockId> {

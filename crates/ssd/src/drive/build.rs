@@ -114,9 +114,8 @@ impl<V: DriveVisitor> Builder<'_, V> {
     fn stripes(&self) -> Stripes {
         let media = &self.profile.media;
         let endurance = endurance(media, self.layout.erase_blocks(), self.seed);
-        Stripes::new(&self.layout, media.pages_per_read, media.pages_per_program, |block| {
-            endurance.get(block.index()) == Some(&0)
-        })
+        let together = (media.pages_per_read, media.pages_per_program, media.multi_plane);
+        Stripes::new(&self.layout, together, |block| endurance.get(block.index()) == Some(&0))
     }
 
     fn with_log_blocks<S: Scheme + 'static>(
@@ -204,7 +203,7 @@ impl<V: DriveVisitor> PageMappedBuilder<'_, '_, V> {
             .map_err(|error| self.builder.of_policy(error))?;
         let settings = self.settings(self.context.geometry.logical_pages);
         let (stripes, name) = (self.builder.stripes(), &self.builder.profile.ftl.placement);
-        let scheme = SuperblockMapped::new(settings, stripes, name, policy, victims)
+        let scheme = SuperblockMapped::new(&settings, stripes, name, policy, victims)
             .map_err(|error| self.builder.of_policy(error))?;
         Ok(self.drive(scheme))
     }

@@ -121,12 +121,12 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
         let mut total = 0;
         for (number, block) in (0u32..).zip(&self.device.blocks) {
             let counted = self.counted(number);
-            if counted != u32::from(block.valid) {
+            if counted != block.valid {
                 return Err(AuditError::ValidPages {
                     what: "erase block",
                     number,
                     counted,
-                    kept: u32::from(block.valid),
+                    kept: block.valid,
                 });
             }
             of_stream[usize::from(block.stream)] += counted;
@@ -156,7 +156,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
             let counted = self
                 .lanes
                 .blocks_of(lane)
-                .map(|block| u32::from(self.device.blocks[block as usize].valid))
+                .map(|block| self.device.blocks[block as usize].valid)
                 .sum();
             let kept = self.lanes.valid_pages(lane);
             if counted != kept {

@@ -119,7 +119,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
             let space = &mut self.device.streams[usize::from(stream)];
             space.erase_blocks += 1;
             if P::PER_STREAM {
-                space.valid_pages += u32::from(valid);
+                space.valid_pages += valid;
             }
             is_in_use[block as usize] = true;
             last[usize::from(stream)] = Some(block);

@@ -410,6 +410,32 @@ proptest! {
         }
     }
 
+    /// Programs of several pages, full or padded.
+    #[test]
+    fn superblocks_keep_every_promise(
+        keys in any_drive(),
+        raw in prop::collection::vec(any_request(), 150..500),
+        depth in prop_oneof![Just(1usize), Just(4), Just(32)],
+        seed: u64,
+        together in pick(&[("1", "2"), ("2", "2"), ("1", "3"), ("2", "6"), ("4", "12")]),
+        streams in pick(&["none", "separate", "dac"]),
+        pad_us in pick(&["0", "100", "5000"]),
+    ) {
+        let (per_read, per_program) = together;
+        let pages = 4 * per_program.parse::<u32>().unwrap();
+        let profile = build(
+            &keys,
+            &[
+                ("media.pages_per_erase_block", &pages.to_string()),
+                ("media.pages_per_read", per_read),
+                ("media.pages_per_program", per_program),
+                ("ftl.scheme", &format!("superblock_mapped(pad_us={pad_us})")),
+                ("ftl.placement", streams),
+            ],
+        );
+        check(&profile, seed, &asks(&profile, &raw), depth);
+    }
+
     #[test]
     fn every_placement_keeps_every_promise(
         keys in any_drive(),

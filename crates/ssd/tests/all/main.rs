@@ -11,6 +11,7 @@ mod drive_flush;
 mod drive_odd_profiles;
 mod drive_properties;
 mod drive_replicas;
+mod drive_superblocks;
 mod golden;
 mod policy_events;
 mod purposes;

@@ -9,11 +9,11 @@ use units::Geometry;
 
 use super::set::exists;
 use super::{Detector, FlushRule, InterfaceKind, Profile, ProfileError, StaticRule};
-use crate::drive::schemes::SCHEMES;
+use crate::drive::schemes::{SCHEMES, superblock_mapped};
 
-/// Longest time of one operation in microseconds, 1000 s: what is longer is a slip of units.
 /// Places in an erase block are kept in 16 bits.
 const MOST_PAGES: u32 = 32_768;
+/// Longest time of one operation in microseconds, 1000 s: what is longer is a slip of units.
 const MAX_US: f64 = 1e9;
 /// Largest buffer or cache: 64 GiB.
 const MAX_DRAM_BYTES: u64 = 1 << 36;
@@ -246,6 +246,15 @@ impl Profile {
             "ftl.scheme",
             &ftl.scheme,
             accepted("FTL scheme", SCHEMES, |info| info, &ftl.scheme),
+        )?;
+        let programs = self.media.pages_per_program;
+        let is_of_superblocks = registry::Spec::parse(&ftl.scheme)
+            .is_ok_and(|spec| superblock_mapped::INFO.is_called(&spec.name));
+        at.require(
+            programs == 1 || is_of_superblocks,
+            "media.pages_per_program",
+            programs,
+            || "must be 1 unless ftl.scheme is superblock_mapped".to_owned(),
         )?;
         at.spec(
             "ftl.placement",

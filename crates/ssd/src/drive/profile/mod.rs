@@ -98,15 +98,36 @@ pub fn parse(text: &str, place: &str) -> Result<Profile, ProfileError> {
     Ok(profile)
 }
 
+/// Keys that joined the schema when profiles had been hashed: the group, and the default.
+const LATER: [(&str, &str); 4] = [
+    ("media", "pages_per_read = 1"),
+    ("media", "pages_per_program = 1"),
+    ("media", "part_read_us = []"),
+    ("media", "most_suspensions = 16"),
+];
+
 impl Profile {
-    /// The profile as TOML, with the keys that had been left out.
+    /// The profile as TOML, with the keys that had been left out; but for those that came to the
+    /// schema later, where they have their default: a profile's hash stays what it was.
     ///
     /// # Panics
     /// If a number does not fit TOML's 63 bits: [`Profile::check`] does not let it pass.
     #[must_use]
     pub fn to_toml(&self) -> String {
-        toml::to_string_pretty(self)
-            .unwrap_or_else(|error| panic!("a checked profile can be written as TOML: {error}"))
+        let text = toml::to_string_pretty(self)
+            .unwrap_or_else(|error| panic!("a checked profile can be written as TOML: {error}"));
+        let mut group = "";
+        let mut kept = String::with_capacity(text.len());
+        for line in text.lines() {
+            if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+                group = name;
+            }
+            if !LATER.contains(&(group, line)) {
+                kept.push_str(line);
+                kept.push('\n');
+            }
+        }
+        kept
     }
 
     /// How the media are made up.

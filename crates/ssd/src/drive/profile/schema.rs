@@ -67,12 +67,12 @@ pub struct MediaConfig {
     pub page_bytes: u32,
     /// Pages that one read of a plane senses together: 4 where a chip's page of 16 KiB holds four
     /// that are mapped one by one. Each is sent by itself. A divisor of `pages_per_program`.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[serde(default = "one")]
     pub pages_per_read: u32,
     /// Pages that one program of a plane writes together, all or none: those of a chip's page, or of
     /// a word line that is programmed in one go (three chip pages of TLC). A divisor of
     /// `pages_per_erase_block`.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[serde(default = "one")]
     pub pages_per_program: u32,
     /// Time of a read in microseconds, by page type; read `i` of an erase block is of type
     /// `i mod length`: 1 entry for SLC, 2 for MLC, 3 for TLC, 4 for QLC. Real chips pair pages
@@ -80,7 +80,7 @@ pub struct MediaConfig {
     pub read_us: Vec<f64>,
     /// The same where one page alone of those that a read senses is wanted, if the chip is quicker
     /// then; empty: as `read_us`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub part_read_us: Vec<f64>,
     /// Time of a program in microseconds, by page type; program `i` of an erase block is of type
     /// `i mod length`.
@@ -114,7 +114,7 @@ pub struct MediaConfig {
     pub suspend_us: f64,
     /// How often one program or erase can be interrupted, 1 ... 255: reads without end shall not
     /// stop it for good.
-    #[serde(default = "sixteen", skip_serializing_if = "is_sixteen")]
+    #[serde(default = "sixteen")]
     pub most_suspensions: u32,
     /// Order of the commands that wait for a die: `fifo`, or `reads_first` (reads for the host
     /// overtake everything else).
@@ -142,16 +142,6 @@ const fn eight() -> u32 {
 
 const fn sixteen() -> u32 {
     16
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde asks")]
-const fn is_sixteen(value: &u32) -> bool {
-    *value == 16
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde asks")]
-const fn is_one(value: &u32) -> bool {
-    *value == 1
 }
 
 /// Order of the commands that wait for a die.

@@ -8,9 +8,10 @@ use crate::ftl::Divider;
 /// The order of a superblock's pages.
 ///
 /// A *program unit* is what one program of a die writes: `pages_per_program` pages on each of its
-/// planes. Units go to the dies in turn, each channel once and then the next die of each; a *stripe*
-/// is one unit on each die. Within a unit, what one read senses (`pages_per_read` pages of a plane)
-/// comes first, then the same of the next plane, so that a long read uses all planes.
+/// planes, or on one of them where planes do not work together. Units go to the dies in turn, each
+/// channel once and then the next die of each; a *stripe* is one unit on each. Within a unit, what
+/// one read senses (`pages_per_read` pages of a plane) comes first, then the same of the next
+/// plane, so that a long read uses all planes.
 ///
 /// Superblock `n` is the `n`-th erase block of each plane that is not bad from the factory.
 #[derive(Clone, Debug)]
@@ -24,10 +25,12 @@ pub struct Stripes {
     pub least_pages: u32,
     per_read: u32,
     per_program: u32,
-    planes_per_die: u32,
+    /// Planes of a unit.
+    planes: u32,
     pages_per_block: u32,
     superblocks: u32,
-    dies: u32,
+    /// Units of a stripe: dies, or planes where those do not work together.
+    units: u32,
     /// The erase blocks of each superblock: die by die in the order of a stripe, plane by plane.
     blocks: Vec<EraseBlockId>,
     by_superblock: Divider,
@@ -39,19 +42,24 @@ pub struct Stripes {
 }
 
 impl Stripes {
-    /// `is_bad` says which erase blocks are not to be used.
+    /// Pages of a read and of a program, and whether planes work together. `is_bad` says which
+    /// erase blocks are not to be used.
     pub fn new(
         layout: &Layout,
-        per_read: u32,
-        per_program: u32,
+        (per_read, per_program, multi_plane): (u32, u32, bool),
         is_bad: impl Fn(EraseBlockId) -> bool,
     ) -> Self {
-        let planes = layout.planes_per_die;
+        let planes = if multi_plane { layout.planes_per_die } else { 1 };
+        let rounds = layout.planes_per_die / planes;
         let dies = (0..layout.dies_per_channel).flat_map(|die| {
             (0..layout.channels).map(move |channel| channel * layout.dies_per_channel + die)
         });
-        let good_blocks: Vec<Vec<EraseBlockId>> = dies
-            .flat_map(|die| die * planes..(die + 1) * planes)
+        let dies: Vec<u32> = dies.collect();
+        let firsts = (0..rounds).flat_map(|round| {
+            dies.iter().map(move |die| die * layout.planes_per_die + round * planes)
+        });
+        let good_blocks: Vec<Vec<EraseBlockId>> = firsts
+            .flat_map(|first| first..first + planes)
             .map(|plane| {
                 let first = plane * layout.blocks_per_plane;
                 let all = (first..first + layout.blocks_per_plane).map(EraseBlockId);
@@ -62,22 +70,23 @@ impl Stripes {
         let blocks = (0..superblocks).flat_map(|n| good_blocks.iter().map(move |good| good[n]));
         let unit_pages = per_program * planes;
         let least_pages = if per_read == per_program { per_program } else { unit_pages };
-        let pages = layout.pages_per_block * planes * layout.dies();
+        let units = layout.dies() * rounds;
+        let pages = layout.pages_per_block * planes * units;
         Self {
             pages,
             unit_pages,
             least_pages,
             per_read,
             per_program,
-            planes_per_die: planes,
+            planes,
             pages_per_block: layout.pages_per_block,
             superblocks: superblocks as u32,
-            dies: layout.dies(),
+            units,
             blocks: blocks.collect(),
             by_superblock: Divider::new(pages),
             by_unit: Divider::new(unit_pages),
             by_least: Divider::new(least_pages),
-            by_die: Divider::new(layout.dies()),
+            by_die: Divider::new(units),
             by_read: Divider::new(per_read),
             by_plane: Divider::new(planes),
         }
@@ -100,13 +109,13 @@ impl Stripes {
 
     /// The erase blocks of a superblock.
     pub fn blocks_of(&self, superblock: u32) -> &[EraseBlockId] {
-        let count = (self.dies * self.planes_per_die) as usize;
+        let count = (self.units * self.planes) as usize;
         &self.blocks[superblock as usize * count..][..count]
     }
 
     /// Pages of a stripe.
     pub fn stripe_pages(&self) -> u32 {
-        self.unit_pages * self.dies
+        self.unit_pages * self.units
     }
 
     /// The superblock that a page of the FTL lies in, and its place there.
@@ -135,15 +144,15 @@ impl Stripes {
         let (stripe, die) = self.by_die.split(unit);
         let (sensed, page_of_read) = self.by_read.split(within);
         let (read, plane) = self.by_plane.split(sensed);
-        let planes = self.planes_per_die;
-        let place = (superblock * self.dies + die) * planes + plane;
+        let planes = self.planes;
+        let place = (superblock * self.units + die) * planes + plane;
         let block = self.blocks[place as usize].0;
         let place = stripe * self.per_program + read * self.per_read + page_of_read;
         Ppn(block * self.pages_per_block + place)
     }
 
-    /// The erase blocks of a superblock, with how many of their pages are programmed when so many of
-    /// the superblock's are written: as many as can be.
+    /// The erase blocks of a superblock, with how many of their pages are programmed when so many
+    /// of the superblock's are written: as many as can be.
     pub fn programmed(
         &self,
         superblock: u32,
@@ -169,7 +178,7 @@ mod tests {
     /// Two channels of two dies of two planes; three erase blocks a plane, of 12 pages.
     fn stripes() -> (Layout, Stripes) {
         let layout = Layout::new(2, 2, 2, 3, 12, 4096);
-        let stripes = Stripes::new(&layout, 2, 6, |_| false);
+        let stripes = Stripes::new(&layout, (2, 6, true), |_| false);
         (layout, stripes)
     }
 

@@ -28,8 +28,8 @@ pub const INFO: Info = Info {
             name: "cleaning_stripes",
             kind: ParamKind::Number { min: 0.25, max: 64.0 },
             default: "2",
-            help: "stripes (one program on each die) of survivors that cleaning has under way, read \
-                   or waiting to be programmed",
+            help: "stripes (one program on each die) of survivors that cleaning has under way, \
+                   read or waiting to be programmed",
         },
         Param {
             name: "pad_us",
@@ -67,12 +67,12 @@ struct Job {
     erases_left: u32,
 }
 
-/// The scheme. Pages wait in the controller until a program unit is full (`Stripes`); cleaning fills
-/// the unit up that its last survivors are in, so that nothing of a victim is in memory alone when it
-/// is erased.
+/// The scheme. Pages wait in the controller until a program unit is full (`Stripes`); cleaning
+/// fills the unit up that its last survivors are in, so that nothing of a victim is in memory alone
+/// when it is erased.
 ///
-/// What is left out: wear is evened out by taking the superblock least worn, not by moving cold data;
-/// a superblock is retired as a whole when the first of its erase blocks is worn out.
+/// What is left out: wear is evened out by taking the superblock least worn, not by moving cold
+/// data; a superblock is retired as a whole when the first of its erase blocks is worn out.
 #[derive(Debug)]
 pub struct SuperblockMapped<P> {
     ftl: PageMapped<P, AnyVictim>,
@@ -103,7 +103,7 @@ impl<P: Placement> SuperblockMapped<P> {
     /// # Errors
     /// [`BuildError::TooSmall`] if there are too few spare superblocks for the policy.
     pub fn new(
-        settings: SchemeSettings<'_>,
+        settings: &SchemeSettings<'_>,
         stripes: Stripes,
         name: &str,
         placement: P,

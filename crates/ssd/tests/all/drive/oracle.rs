@@ -249,6 +249,8 @@ pub struct Times {
     erase: Picos,
     command: Picos,
     channel: Rate,
+    per_read: u32,
+    per_program: u32,
 }
 
 impl Times {
@@ -260,30 +262,42 @@ impl Times {
             program: all(&m.program_us),
             erase: picos_of_micros(m.erase_us),
             command: picos_of_micros(m.command_us),
+            per_read: m.pages_per_read,
+            per_program: m.pages_per_program,
             channel: Rate::of_bytes_per_second(
                 m.channel_mt_per_second * 1e6 * f64::from(m.channel_bits) / 8.0,
             ),
         }
     }
 
-    /// Time on the array.
+    /// Time on the array; the least share of it where pages are read or programmed together.
     pub fn array(&self, carried: &Carried, layout: &ssd::drive::media::Layout) -> Picos {
-        let of = |times: &[Picos], page| times[layout.split(page).1 as usize % times.len()];
+        let of = |times: &[Picos], page, together: u32| {
+            let place = layout.split(page).1 / together;
+            times[place as usize % times.len()] / Picos::from(together)
+        };
+        let read = |page| of(&self.read, page, self.per_read);
+        let program = |page| of(&self.program, page, self.per_program);
         let command = &carried.command;
         match command.op {
-            FlashOp::Read => of(&self.read, command.page),
-            FlashOp::Program => of(&self.program, command.page),
+            FlashOp::Read => read(command.page),
+            FlashOp::Program => program(command.page),
             FlashOp::Erase => self.erase,
-            FlashOp::CopyBack => of(&self.read, command.from) + of(&self.program, command.page),
+            FlashOp::CopyBack => read(command.from) + program(command.page),
         }
     }
 
-    /// Time on the channel.
+    /// Time on the channel; of the command the least share.
     pub fn bus(&self, carried: &Carried) -> Picos {
         let data = match carried.command.op {
             FlashOp::Read | FlashOp::Program => self.channel.time_of(carried.command.bytes),
             FlashOp::Erase | FlashOp::CopyBack => 0,
         };
-        self.command + data
+        let together = match carried.command.op {
+            FlashOp::Read => self.per_read,
+            FlashOp::Program => self.per_program,
+            FlashOp::Erase | FlashOp::CopyBack => 1,
+        };
+        self.command / Picos::from(together) + data
     }
 }

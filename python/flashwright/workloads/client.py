@@ -13,6 +13,7 @@ import threading
 import time
 from array import array
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -203,4 +204,6 @@ def client_main(start: ClientStart, connection: Connection) -> None:
     except BrokenPipeError:
         return
     except Exception as error:
-        connection.send(("error", f"{type(error).__name__}: {error}"))
+        # Whoever started it may be gone, and the server with it.
+        with suppress(OSError):
+            connection.send(("error", f"{type(error).__name__}: {error}"))

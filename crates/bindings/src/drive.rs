@@ -175,6 +175,8 @@ pub struct GivenFlow {
     #[pyo3(default)]
     pub priority: u8,
     #[pyo3(default)]
+    queue: u32,
+    #[pyo3(default)]
     pub offset: u64,
     #[pyo3(default)]
     pub length: Option<u64>,
@@ -203,7 +205,7 @@ impl GivenFlow {
 
     /// A flow of these requests with all that is not theirs.
     pub fn marked<S>(&self, flow: Flow<S>) -> Flow<S> {
-        let flow = flow.with_priority(self.priority);
+        let flow = flow.with_priority(self.priority).with_queue(self.queue);
         if self.beside { flow.beside() } else { flow }
     }
 
@@ -296,6 +298,7 @@ fn run(
 ///
 /// `profile` is the TOML of a device profile. Each of `flows` is a dict with `requests` and, if
 /// they are to differ, `pace` ("closed"), `depth` (1), `think_us` (0), `priority` (0 ... 255, 0),
+/// `queue` (0, that of the host),
 /// `offset` (0) and `length` (to the end), in bytes. With the pace "closed", `depth` requests are
 /// outstanding, each followed `think_us` microseconds after its end by the next; with "open", they
 /// are sent at their own times, however late the drive is. Of requests that wait for room in the
@@ -305,7 +308,8 @@ fn run(
 /// the requests touch, which were written once, in order), "filled" (each page written once, in
 /// order), or "aged" (filled, then `overwrites` times its pages written at random); getting there
 /// takes no virtual time. A run ends with the flows, after `most_requests`, or at `most_seconds` of
-/// virtual time; the first `warm_up_requests` are left out of every figure but wear, event_hash and
+/// virtual time. The first `untimed_requests` of the first flow are done in no time before it
+/// begins; the first `warm_up_requests` are left out of every figure but wear, event_hash and
 /// timeline. `timeline_spans` is how much of the dies' work is written down; `audit` checks the
 /// drive's tables at the end. Progress counts requests.
 ///
@@ -315,7 +319,7 @@ fn run(
 #[pyo3(signature = (
     profile, flows, *, state="filled", overwrites=2.0, seed=1, most_requests=None,
     most_seconds=None,
-    warm_up_requests=0, timeline_spans=0, audit=false, progress=None
+    untimed_requests=0, warm_up_requests=0, timeline_spans=0, audit=false, progress=None
 ))]
 #[allow(
     clippy::too_many_arguments,
@@ -331,6 +335,7 @@ fn simulate_drive<'py>(
     seed: u64,
     most_requests: Option<u64>,
     most_seconds: Option<f64>,
+    untimed_requests: u64,
     warm_up_requests: u64,
     timeline_spans: usize,
     audit: bool,
@@ -356,6 +361,7 @@ fn simulate_drive<'py>(
         seed,
         most_requests: most_requests.unwrap_or(u64::MAX),
         most_time: picos_of_seconds(most_seconds)?,
+        untimed_requests,
         warm_up_requests,
         timeline_spans,
         audit,

@@ -46,6 +46,8 @@ pub fn result<'py>(
     dict.set_item("die_share", die_share_dict(py, &outcome.die_share)?)?;
     dict.set_item("channel_share", mean(&outcome.channel_share))?;
     dict.set_item("write_amplification", outcome.write_amplification)?;
+    dict.set_item("untimed_page_writes", outcome.untimed.host_page_writes)?;
+    dict.set_item("untimed_relocated_pages", outcome.untimed.relocated_pages)?;
     dict.set_item("cleaning_cost", outcome.write_amplification - 1.0)?;
     dict.set_item("simulated_seconds", outcome.simulated_seconds())?;
     dict.set_item("requests_per_wall_second", outcome.requests as f64 / wall)?;
@@ -58,7 +60,19 @@ pub fn result<'py>(
     dict.set_item("event_hash", format!("{:016x}", outcome.event_hash))?;
     dict.set_item("streams_left_out", outcome.streams_left_out)?;
     dict.set_item("table_bytes_per_page", outcome.table_bytes_per_page)?;
-    dict.set_item("flows", flow_dicts(py, flows, &outcome.flows, PICOS_PER_SECOND)?)?;
+    let told_flows = flow_dicts(py, flows, &outcome.flows, PICOS_PER_SECOND)?;
+    for (flow, latencies) in told_flows.iter().zip(&outcome.flow_latencies) {
+        let latency = PyDict::new(py);
+        latency.set_item("all", latency_dict(py, &latencies.all().latency)?)?;
+        for op in IoOp::ALL {
+            let summary = latencies.of(op).latency;
+            if summary.count > 0 {
+                latency.set_item(op.name(), latency_dict(py, &summary)?)?;
+            }
+        }
+        flow.set_item("latency_ns_by_op", latency)?;
+    }
+    dict.set_item("flows", told_flows)?;
     dict.set_item("tables", tables(py, settings, outcome)?)?;
     dict.set_item("timeline", timeline(outcome)?)?;
     Ok(dict)

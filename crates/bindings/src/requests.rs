@@ -73,7 +73,11 @@ impl Requests {
     /// Bytes at the beginning of a drive that hold all addresses; all of them if that goes by the
     /// drive.
     pub fn touched_bytes(&self) -> u64 {
-        self.footprint().unwrap_or(u64::MAX)
+        let of_pattern = match &self.kind {
+            RequestsKind::Pattern(pattern) => pattern.footprint_bytes(),
+            RequestsKind::Trace(_) | RequestsKind::Synthetic { .. } => None,
+        };
+        self.footprint().or(of_pattern).unwrap_or(u64::MAX)
     }
 
     /// How people call it.

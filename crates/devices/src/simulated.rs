@@ -107,6 +107,7 @@ impl DriveVisitor for Maker<'_> {
 
     fn visit<S: Scheme + 'static>(self, mut drive: Drive<S>) -> Self::Output {
         prepare(&mut drive, self.settings.state, self.settings.seed, self.progress)?;
+        drive.settle();
         Ok(Box::new(drive))
     }
 }

@@ -14,6 +14,7 @@ pub struct Flow<S = Lookahead> {
     source: S,
     pace: Pace,
     priority: u8,
+    queue: u32,
     waits_for_flushes: bool,
     is_beside: bool,
 }
@@ -26,7 +27,12 @@ impl<S> Flow<S> {
     #[must_use]
     pub fn new(source: S, pace: Pace) -> Self {
         pace.check();
-        Self { source, pace, priority: 0, waits_for_flushes: false, is_beside: false }
+        Self { source, pace, priority: 0, queue: 0, waits_for_flushes: false, is_beside: false }
+    }
+
+    /// Where its requests are from: whoever takes some from it before they are played.
+    pub fn source_mut(&mut self) -> &mut S {
+        &mut self.source
     }
 
     /// When it sends its requests.
@@ -40,6 +46,13 @@ impl<S> Flow<S> {
     #[must_use]
     pub fn with_priority(mut self, priority: u8) -> Self {
         self.priority = priority;
+        self
+    }
+
+    /// The same through other queues of the host: this is added to the queue of each request.
+    #[must_use]
+    pub fn with_queue(mut self, queue: u32) -> Self {
+        self.queue = queue;
         self
     }
 
@@ -152,6 +165,13 @@ impl<S: ReadAhead, const PER_NANO: u64> Flows<S, PER_NANO> {
             most,
             until,
         }
+    }
+
+    /// What is added to the queue of a flow's requests.
+    #[inline]
+    #[must_use]
+    pub fn queue(&self, flow: u32) -> u32 {
+        self.stands[flow as usize].flow.queue
     }
 
     /// The priority of a flow.

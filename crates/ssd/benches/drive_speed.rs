@@ -63,6 +63,7 @@ fn run(profile: &Profile, op: IoOp, requests: u64, state: State) -> Outcome {
         seed: 1,
         most_requests: requests,
         most_time: Picos::MAX,
+        untimed_requests: 0,
         warm_up_requests: 0,
         timeline_spans: 0,
         audit: false,

@@ -30,6 +30,11 @@ impl Progress {
         self.to_prepare.store(total, Ordering::Relaxed);
     }
 
+    /// Adds to what is to be prepared.
+    pub fn add_to_prepare(&self, units: u64) {
+        self.to_prepare.fetch_add(units, Ordering::Relaxed);
+    }
+
     /// Adds what was prepared since the last call.
     ///
     /// # Errors

@@ -239,6 +239,7 @@ impl<V: DriveVisitor> PageMappedBuilder<'_, '_, V> {
             cleaning: &profile.cleaning,
             wear_levelling: &profile.wear_levelling,
             copy_back: profile.media.copy_back,
+            power_loss_protected: profile.write_buffer.power_loss_protected,
             endurance: endurance(&profile.media, layout.erase_blocks(), *seed),
         }
     }

@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use placement::BuildError;
-use player::{Flow, FlowFigures, LatencyMap};
+use player::{Flow, FlowFigures, LatencyMap, Lookahead};
 use thiserror::Error;
-use units::{Cancelled, Lpn, Progress, RequestSource, SourceError};
+use units::{Cancelled, Lpn, PageOp, Progress, RequestSource, SourceError};
 
 use super::build::{DriveError, DriveVisitor, visit_drive};
 use super::device::{Drive, DriveCounters};
@@ -33,6 +33,9 @@ pub struct RunSettings {
     pub most_requests: u64,
     /// Virtual time after which no more are sent, in picoseconds; `Picos::MAX` for no limit.
     pub most_time: Picos,
+    /// Requests of the first flow that are done in no time, after the state was made and before the
+    /// first request: they change where pages lie, and what is clean, at the speed of counting.
+    pub untimed_requests: u64,
     /// Requests at the beginning that are left out of what is measured.
     pub warm_up_requests: u64,
     /// Spans of die activity to write down; 0 for none.
@@ -76,6 +79,8 @@ pub struct Outcome {
     pub latency_map: LatencyMap,
     /// What each flow did, in picoseconds, in the order in which they were given.
     pub flows: Vec<FlowFigures>,
+    /// Their latencies, where there are several.
+    pub flow_latencies: Vec<Latencies>,
     /// Windows of virtual time, oldest first.
     pub windows: Vec<TimeWindow>,
     /// Virtual time, in picoseconds.
@@ -88,6 +93,8 @@ pub struct Outcome {
     pub channel_share: Vec<f64>,
     /// What the scheme counted.
     pub scheme: SchemeCounters,
+    /// What it had counted during [`RunSettings::untimed_requests`].
+    pub untimed: SchemeCounters,
     /// What the media counted.
     pub media: MediaCounters,
     /// What the drive counted.
@@ -159,10 +166,16 @@ struct Runner<'a> {
 impl DriveVisitor for Runner<'_> {
     type Output = Result<Outcome, RunError>;
 
-    fn visit<S: Scheme>(self, mut drive: Drive<S>) -> Self::Output {
+    fn visit<S: Scheme>(mut self, mut drive: Drive<S>) -> Self::Output {
         let settings = self.settings;
         let started = Instant::now();
         prepare(&mut drive, settings.state, settings.seed, self.progress)?;
+        let before = drive.scheme().counters();
+        if let Some(flow) = self.flows.first_mut() {
+            do_untimed(&mut drive, flow.source_mut(), settings.untimed_requests, self.progress)?;
+        }
+        drive.settle();
+        let untimed = drive.scheme().counters().since(&before);
         let prepare_seconds = started.elapsed().as_secs_f64();
         if settings.timeline_spans > 0 {
             drive.media_mut().watch(Timeline::new(settings.timeline_spans));
@@ -174,7 +187,9 @@ impl DriveVisitor for Runner<'_> {
         load.start(&mut drive).map_err(RunError::Source)?;
         let worn_out = play(&mut drive, &mut load, &mut meter, settings, self.progress)?;
         let wall_seconds = started.elapsed().as_secs_f64();
-        let outcome = meter.outcome(&drive, settings, worn_out, [prepare_seconds, wall_seconds]);
+        let mut outcome =
+            meter.outcome(&drive, settings, worn_out, [prepare_seconds, wall_seconds]);
+        outcome.untimed = untimed;
         if settings.audit {
             come_to_rest(&mut drive, self.progress)?;
             drive.scheme().audit().map_err(RunError::Audit)?;
@@ -225,6 +240,9 @@ fn play<S: Scheme>(
                 meter.over_time.request(next, submission.op, submission.length, latency);
                 let at = completion.completed_at - meter.from;
                 meter.latency_map.add(submission.op, at, nanos_of(latency));
+                if let Some(latencies) = meter.flow_latencies.get_mut(submission.handle as usize) {
+                    latencies.record(submission.op, latency, &completion.delays);
+                }
                 meter.flows[submission.handle as usize].add(
                     submission.op,
                     submission.length,
@@ -261,6 +279,8 @@ fn come_to_rest<S: Scheme>(drive: &mut Drive<S>, progress: &Progress) -> Result<
 struct Meter {
     latencies: Latencies,
     flows: Vec<FlowFigures>,
+    /// Empty unless there are several.
+    flow_latencies: Vec<Latencies>,
     over_time: OverTime,
     latency_map: LatencyMap,
     from: Picos,
@@ -277,6 +297,7 @@ impl Meter {
         Self {
             latencies: Latencies::new(),
             flows: vec![FlowFigures::default(); flows],
+            flow_latencies: if flows > 1 { vec![Latencies::new(); flows] } else { Vec::new() },
             over_time: OverTime::new(drive.now(), OverTime::FIRST_LENGTH, counters),
             latency_map: LatencyMap::new(OverTime::FIRST_LENGTH),
             from: drive.now(),
@@ -318,6 +339,7 @@ impl Meter {
             latencies: self.latencies,
             latency_map: self.latency_map,
             flows: self.flows,
+            flow_latencies: self.flow_latencies,
             windows,
             elapsed,
             die_share: DieShare::total(&dies, elapsed),
@@ -339,6 +361,7 @@ impl Meter {
                 elapsed,
             ),
             scheme,
+            untimed: SchemeCounters::default(),
             media,
             drive: drive.counters().since(&self.drive),
             wear: Wear::of(&erase_counts),
@@ -391,20 +414,50 @@ fn channel_times<S: Scheme>(drive: &Drive<S>) -> Vec<Picos> {
         .collect()
 }
 
+/// Takes requests from a source and does them in no time.
+fn do_untimed<S: Scheme>(
+    drive: &mut Drive<S>,
+    source: &mut Lookahead,
+    requests: u64,
+    progress: &Progress,
+) -> Result<(), RunError> {
+    const REQUESTS_PER_LOOK: u64 = 1 << 16;
+    progress.add_to_prepare(requests);
+    let mut pages = Vec::with_capacity(PAGES_AT_ONCE);
+    for number in 1..=requests {
+        let Some(request) = source.peek().map_err(RunError::Source)? else { break };
+        source.advance();
+        drive.pages_of_untimed(&request, &mut pages);
+        if pages.len() >= PAGES_AT_ONCE {
+            drive.apply_untimed(&pages);
+            pages.clear();
+        }
+        if number.is_multiple_of(REQUESTS_PER_LOOK) {
+            progress.prepare(REQUESTS_PER_LOOK)?;
+        }
+    }
+    drive.apply_untimed(&pages);
+    Ok(())
+}
+
 /// Writes logical pages in no time, in the order given.
 pub(super) fn write_untimed<S: Scheme>(
     drive: &mut Drive<S>,
     pages: impl Iterator<Item = u32>,
     progress: &Progress,
 ) -> Result<(), Cancelled> {
-    const PAGES_PER_LOOK: u64 = 1 << 16;
-    let mut number = 0;
-    for lpn in pages {
-        drive.write_untimed(Lpn(lpn));
-        number += 1;
-        if number % PAGES_PER_LOOK == 0 {
-            progress.prepare(PAGES_PER_LOOK)?;
+    let mut pages = pages.map(|lpn| PageOp::write(Lpn(lpn)));
+    let mut some = Vec::with_capacity(PAGES_AT_ONCE);
+    loop {
+        some.clear();
+        some.extend(pages.by_ref().take(PAGES_AT_ONCE));
+        drive.apply_untimed(&some);
+        progress.prepare(some.len() as u64)?;
+        if some.len() < PAGES_AT_ONCE {
+            return Ok(());
         }
     }
-    progress.prepare(number % PAGES_PER_LOOK)
 }
+
+/// Pages that are written in no time together: a scheme may look up all before it changes any.
+const PAGES_AT_ONCE: usize = 1 << 13;

@@ -32,7 +32,7 @@ pub enum State {
 }
 
 /// Puts a drive into a state in no virtual time: the FTL does all that it would do, its cleaning
-/// included, but no command is given.
+/// included, but no command is given. [`Drive::settle`] has to follow.
 ///
 /// # Errors
 /// [`Cancelled`] if it was asked to stop.
@@ -59,6 +59,5 @@ pub fn prepare<S: Scheme>(
         let mut random = Pcg64Mcg::seed_from_u64(seed ^ 0x6167_6564);
         write_untimed(drive, (0..writes).map(|_| random.random_range(0..pages)), progress)?;
     }
-    drive.settle();
     Ok(())
 }

@@ -57,6 +57,17 @@ impl Cleaning {
         self.lpns.len() as u32
     }
 
+    /// Share of the survivors whose copies have begun; 0 without a victim.
+    #[inline]
+    #[must_use]
+    pub fn progress(&self) -> f64 {
+        match self.victim {
+            Some(_) if self.all() > 0 => self.next as f64 / self.all() as f64,
+            Some(_) => 1.0,
+            None => 0.0,
+        }
+    }
+
     /// Begins with a victim, which is in no index of victims any more: lists its valid pages and
     /// asks the policy where they go.
     ///

@@ -73,6 +73,11 @@ impl Lanes {
         if self.count == 1 { domain } else { self.domain_in(domain, self.by_lane.quotient(block)) }
     }
 
+    /// The lane that an erase block lies in.
+    pub fn lane_of(&self, block: u32) -> u32 {
+        block / self.blocks_per_lane
+    }
+
     #[inline]
     pub fn gained_page(&mut self, lane: u32) {
         if self.counts_valid_pages {

@@ -5,6 +5,7 @@ mod audit;
 mod cleaning;
 mod divider;
 mod lanes;
+mod long_lying;
 mod page_mapped;
 mod pulled;
 mod remains;

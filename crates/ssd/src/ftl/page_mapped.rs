@@ -6,6 +6,7 @@ use units::{EraseBlockId, Geometry, Lpn, PageOp, Ppn, StreamId};
 use super::Cleaning;
 use super::divider::Divider;
 use super::lanes::Lanes;
+use super::long_lying::LongLying;
 use super::table::Table;
 
 /// Page operations whose table entries are fetched together before any of them is carried out.
@@ -34,6 +35,8 @@ pub struct FtlCounters {
     /// Victims that the FTL chose itself, since the policies' choices gained no space as many times
     /// in a row as there are erase blocks.
     pub rescues: u64,
+    /// Victims whose data had lain for too long ([`PageMapped::move_what_lies_long`]).
+    pub long_lying_victims: u64,
 }
 
 /// The write frontier of a stream.
@@ -82,6 +85,8 @@ pub struct PageMapped<P, V> {
     to_close: Vec<bool>,
     /// When the policy was last asked what to close.
     asked_at: Option<u64>,
+    /// None unless data is moved that has lain for long.
+    long_lying: Option<Box<LongLying>>,
 }
 
 pub(super) const UNMAPPED: u32 = u32::MAX;
@@ -159,12 +164,22 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
                 pulled_pages: 0,
                 unused_pages: 0,
                 rescues: 0,
+                long_lying_victims: 0,
             },
             cleaning: Cleaning::default(),
             emptied: Vec::new(),
             to_close: Vec::new(),
             asked_at: None,
+            long_lying: None,
         })
+    }
+
+    /// From now on an erase block is a victim, whatever the policies say, when its data has lain
+    /// there while all erase blocks were erased `most_cycles` times on average. Before the first
+    /// write.
+    pub fn move_what_lies_long(&mut self, most_cycles: f64) {
+        let (blocks, lanes) = (self.device.blocks.len() as u32, self.lanes.count());
+        self.long_lying = Some(Box::new(LongLying::new(blocks, lanes, most_cycles)));
     }
 
     /// Sizes, erase blocks and streams as they are now.
@@ -366,6 +381,9 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
     /// An erase block is no frontier any more.
     #[inline]
     pub(super) fn closed(&mut self, block: EraseBlockId, domain: usize) {
+        if let Some(long_lying) = &mut self.long_lying {
+            long_lying.closed(block, self.lanes.lane_of(block.0), self.counters.erases);
+        }
         if self.is_own_choice() {
             self.placement.block_closed(block, domain, &self.device);
         } else {
@@ -375,12 +393,19 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
 
     /// An erase block is cleaned for a reason that is not the policies'.
     pub(super) fn remove_victim(&mut self, block: EraseBlockId) {
+        self.is_victim(block);
         let domain =
             self.lanes.domain(P::domain_of(u32::from(self.device.block(block).stream)), block.0);
         if self.is_own_choice() {
             self.placement.victim_removed(block, domain, &self.device);
         } else {
             self.victims.remove(block, domain, &self.device);
+        }
+    }
+
+    fn is_victim(&mut self, block: EraseBlockId) {
+        if let Some(long_lying) = &mut self.long_lying {
+            long_lying.left(block, self.lanes.lane_of(block.0));
         }
     }
 
@@ -504,6 +529,13 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
     /// # Panics
     /// If no erase block is closed.
     pub fn choose_victim(&mut self, needy: StreamId, lane: u32) -> EraseBlockId {
+        if let Some(long_lying) = &self.long_lying
+            && let Some(victim) = long_lying.overdue(lane, self.counters.erases)
+        {
+            self.counters.long_lying_victims += 1;
+            self.remove_victim(victim);
+            return victim;
+        }
         let pages = self.device.geometry.pages_per_erase_block;
         let most = self.lanes.blocks_of(lane).len() as u32;
         let domain = if P::PER_STREAM { self.placement.donor(needy, &self.device) } else { 0 };
@@ -519,6 +551,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
             let gains = self.device.block(victim).valid < pages;
             let without_gain = &mut self.without_gain[lane as usize];
             *without_gain = if gains { 0 } else { *without_gain + 1 };
+            self.is_victim(victim);
             return victim;
         }
         self.without_gain[lane as usize] = 0;

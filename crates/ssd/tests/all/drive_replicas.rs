@@ -99,6 +99,8 @@ impl Scheme for Copies {
 
     fn write_untimed(&mut self, _lpn: Lpn) {}
 
+    fn trim_untimed(&mut self, _lpn: Lpn) {}
+
     fn settle(&mut self, media: &mut Media) {
         for page in self.first_pages {
             media.preset(media.layout().block_of(page), 8);

@@ -244,6 +244,7 @@ fn written_drive<P: Placement>(
         cleaning: &profile.cleaning,
         wear_levelling: &profile.wear_levelling,
         copy_back: false,
+        power_loss_protected: false,
         endurance: Vec::new(),
     };
     let scheme = PageMappedScheme::new(settings, "tested", policy(geometry), victims).unwrap();

@@ -89,6 +89,9 @@ pub(super) struct Host {
     read_command: Picos,
     write_command: Picos,
     page: Picos,
+    /// Least time from one write to the next, and when the next may begin.
+    write_gap: Picos,
+    next_write: Picos,
     turnaround: Picos,
     read_frames: Picos,
     write_frames: Picos,
@@ -96,6 +99,8 @@ pub(super) struct Host {
     is_duplex: bool,
     to_drive: Link,
     to_host: Link,
+    /// Writes that came sooner after the last one than the drive takes them.
+    held_back: Line<RequestSlot>,
     /// Data of writes, in parts: the request, and how many of its pages have arrived with this one.
     incoming: Line<(RequestSlot, u32)>,
     outgoing: Line<Outgoing>,
@@ -138,6 +143,8 @@ impl Host {
             read_command: picos_of_micros(controller.read_command_us),
             write_command: picos_of_micros(controller.write_command_us),
             page: picos_of_micros(controller.page_us),
+            write_gap: picos_of_micros(controller.write_gap_us),
+            next_write: 0,
             turnaround: picos_of_micros(controller.turnaround_us),
             read_frames: picos_of_micros(interface.read_frames_us),
             write_frames: picos_of_micros(interface.write_frames_us),
@@ -145,6 +152,7 @@ impl Host {
             is_duplex: interface.kind == InterfaceKind::Nvme,
             to_drive: link(),
             to_host: link(),
+            held_back: Line::default(),
             incoming: Line::default(),
             outgoing: Line::default(),
             gate: Gate {
@@ -160,7 +168,11 @@ impl Host {
     pub fn next_time(&self) -> Picos {
         let at_hand = self.at_hand.map_or(Picos::MAX, |(until, _)| until);
         let held = self.gate.holder.map_or(Picos::MAX, |(until, _)| until);
-        at_hand.min(held).min(self.incoming.next_time()).min(self.outgoing.next_time())
+        at_hand
+            .min(held)
+            .min(self.held_back.next_time())
+            .min(self.incoming.next_time())
+            .min(self.outgoing.next_time())
     }
 
     /// A request comes from the host. Whether the controller can begin with a command now.
@@ -264,6 +276,9 @@ impl<S: Scheme> Drive<S> {
         } else if self.host.incoming.next_time() == now {
             let (slot, pages) = self.host.incoming.pop();
             self.data_arrived(slot, pages, completed);
+        } else if self.host.held_back.next_time() == now {
+            let slot = self.host.held_back.pop();
+            self.receive(slot, completed);
         } else if let Some((_, slot)) = self.host.gate.holder.take_if(|(until, _)| *until == now) {
             self.enter(slot, completed);
             self.open_gate(completed);
@@ -278,9 +293,21 @@ impl<S: Scheme> Drive<S> {
         let submission = self.requests[slot as usize].submission;
         match submission.op {
             IoOp::Read => self.pass_gate(slot, completed),
-            IoOp::Write => self.receive(slot, completed),
+            IoOp::Write => self.keep_distance(slot, completed),
             IoOp::Trim => self.trim(slot, completed),
             IoOp::Flush => self.flush(slot, completed),
+        }
+    }
+
+    /// Begins with a write, as soon as the drive takes it after the last one.
+    fn keep_distance(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
+        let now = self.media.now();
+        let at = now.max(self.host.next_write);
+        self.host.next_write = at + self.host.write_gap;
+        if at == now {
+            self.receive(slot, completed);
+        } else {
+            self.host.held_back.push(at, slot);
         }
     }
 

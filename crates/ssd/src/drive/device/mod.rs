@@ -11,7 +11,7 @@ mod ops;
 mod reads;
 mod writes;
 
-use units::{IoOp, Lpn};
+use units::{IoOp, IoRequest, Lpn, PageOp};
 
 pub use contents::{Contents, Found};
 
@@ -114,6 +114,8 @@ pub struct Drive<S> {
     free_requests: Vec<RequestSlot>,
     ops: Ops,
     buffer: WriteBuffer,
+    /// Capacitors keep what is in the buffer.
+    is_protected: bool,
     /// Pages in the buffer of which only some sectors are known.
     partial: writes::PartialPages,
     /// Writes that wait for room in the buffer, oldest first.
@@ -160,6 +162,7 @@ impl<S: Scheme> Drive<S> {
             free_requests: Vec::new(),
             ops: Ops::default(),
             buffer,
+            is_protected: profile.write_buffer.power_loss_protected,
             partial: writes::PartialPages::default(),
             stalled: std::collections::VecDeque::new(),
             tickets: Vec::new(),
@@ -241,10 +244,28 @@ impl<S: Scheme> Drive<S> {
         self.scheme.worn_out()
     }
 
-    /// Writes pages in no time: to age a drive. [`Drive::settle`] has to follow before the first
-    /// request.
-    pub fn write_untimed(&mut self, lpn: Lpn) {
-        self.scheme.write_untimed(lpn);
+    /// Writes and forgets pages in no time: to age a drive. [`Drive::settle`] has to follow before
+    /// the first request.
+    pub fn apply_untimed(&mut self, pages: &[PageOp]) {
+        self.scheme.apply_untimed(pages);
+    }
+
+    /// Adds what a request does in no time to `pages`: what it touches is written, and what lies
+    /// wholly within a trim is forgotten; reads and flushes change nothing.
+    pub fn pages_of_untimed(&self, request: &IoRequest, pages: &mut Vec<PageOp>) {
+        let page = u64::from(self.page_bytes);
+        let (start, end) = (request.offset, request.offset + u64::from(request.length));
+        match request.op {
+            IoOp::Write => {
+                let written = (start / page) as u32..end.div_ceil(page) as u32;
+                pages.extend(written.map(|lpn| PageOp::write(Lpn(lpn))));
+            }
+            IoOp::Trim => {
+                let whole = start.div_ceil(page) as u32..(end / page) as u32;
+                pages.extend(whole.map(|lpn| PageOp::trim(Lpn(lpn))));
+            }
+            IoOp::Read | IoOp::Flush => {}
+        }
     }
 
     /// Ends the writing in no time.

@@ -147,7 +147,7 @@ impl<S: Scheme> Drive<S> {
     /// A write is in the buffer: it is done, unless it has to be durable.
     fn accepted(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
         let request = self.requests[slot as usize];
-        if !request.submission.is_fua {
+        if !request.submission.is_fua || self.is_protected {
             self.complete(slot, completed);
             return;
         }
@@ -353,10 +353,10 @@ impl<S: Scheme> Drive<S> {
         }
     }
 
-    /// FLUSH: done when everything that was acknowledged before is on flash. Without a buffer that
-    /// is so at once.
+    /// FLUSH: done when everything that was acknowledged before is durable. Without a buffer, or
+    /// with one that capacitors keep, that is so at once.
     pub(super) fn flush(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
-        if self.buffer.capacity() == 0 {
+        if self.buffer.capacity() == 0 || self.is_protected {
             self.complete(slot, completed);
             return;
         }

@@ -23,6 +23,7 @@ pub(super) fn config() -> MediaConfig {
         erase_blocks_per_plane: 8,
         pages_per_erase_block: 8,
         page_bytes: 4096,
+        slices: 1,
         pages_per_read: 1,
         pages_per_program: 1,
         part_read_us: Vec::new(),

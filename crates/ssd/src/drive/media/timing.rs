@@ -41,7 +41,7 @@ impl Timing {
             read: by_place(&config.read_us, config.pages_per_read),
             part_read: by_place(part, config.pages_per_read),
             program: by_place(&config.program_us, config.pages_per_program),
-            erase: picos_of_micros(config.erase_us),
+            erase: picos_of_micros(config.erase_us / f64::from(config.slices)),
             command: picos_of_micros(config.command_us),
             suspend: picos_of_micros(config.suspend_us),
             channel: Rate::of_bytes_per_second(bytes_per_second),

@@ -8,7 +8,7 @@ use registry::{Info, Spec, SpecError};
 use units::Geometry;
 
 use super::set::exists;
-use super::{Detector, FlushRule, InterfaceKind, Profile, ProfileError, StaticRule};
+use super::{CleaningPace, Detector, FlushRule, InterfaceKind, Profile, ProfileError, StaticRule};
 use crate::drive::schemes::{SCHEMES, superblock_mapped};
 
 /// Places in an erase block are kept in 16 bits.
@@ -68,6 +68,7 @@ impl Profile {
     fn check_sizes(&self, at: &At<'_>) -> Checked {
         let m = &self.media;
         at.range("media.channels", m.channels, 1..=64)?;
+        at.range("media.slices", m.slices, 1..=65_536)?;
         at.range("media.packages_per_channel", m.packages_per_channel, 1..=16)?;
         at.range("media.dies_per_package", m.dies_per_package, 1..=16)?;
         at.range("media.planes_per_die", m.planes_per_die, 1..=8)?;
@@ -181,7 +182,8 @@ impl Profile {
         at.range("controller.page_us", c.page_us, 0.0..=MAX_US)?;
         at.range("controller.write_hold_us", c.write_hold_us, 0.0..=MAX_US)?;
         at.range("controller.drain_us", c.drain_us, 0.0..=MAX_US)?;
-        at.range("controller.turnaround_us", c.turnaround_us, 0.0..=MAX_US)
+        at.range("controller.turnaround_us", c.turnaround_us, 0.0..=MAX_US)?;
+        at.range("controller.write_gap_us", c.write_gap_us, 0.0..=MAX_US)
     }
 
     fn check_dram(&self, at: &At<'_>) -> Checked {
@@ -248,10 +250,8 @@ impl Profile {
             accepted("FTL scheme", SCHEMES, |info| info, &ftl.scheme),
         )?;
         let programs = self.media.pages_per_program;
-        let is_of_superblocks = registry::Spec::parse(&ftl.scheme)
-            .is_ok_and(|spec| superblock_mapped::INFO.is_called(&spec.name));
         at.require(
-            programs == 1 || is_of_superblocks,
+            programs == 1 || self.is_of_superblocks(),
             "media.pages_per_program",
             programs,
             || "must be 1 unless ftl.scheme is superblock_mapped".to_owned(),
@@ -269,6 +269,11 @@ impl Profile {
             )?;
         }
         at.range("ftl.over_provisioning", ftl.over_provisioning, 0.001..=100.0)
+    }
+
+    fn is_of_superblocks(&self) -> bool {
+        registry::Spec::parse(&self.ftl.scheme)
+            .is_ok_and(|spec| superblock_mapped::INFO.is_called(&spec.name))
     }
 
     fn check_space(&self, at: &At<'_>) -> Checked {
@@ -302,20 +307,30 @@ impl Profile {
         // Without a least time a busy die would be looked at again and again, and no time would
         // pass.
         let least_idle = if c.background_below_free > 0.0 { 1.0 } else { 0.0 };
-        at.range("cleaning.idle_us", c.idle_us, least_idle..=MAX_US)
+        at.range("cleaning.idle_us", c.idle_us, least_idle..=MAX_US)?;
+        at.range("cleaning.burst_stripes", c.burst_stripes, 0.0..=1e6)?;
+        let is_paced = c.pace == CleaningPace::Credits;
+        at.require(!is_paced || self.is_of_superblocks(), "cleaning.pace", "credits", || {
+            "must be burst unless ftl.scheme is superblock_mapped".to_owned()
+        })?;
+        at.require(!is_paced || c.start_below_free > 0.0, "cleaning.start_below_free", 0, || {
+            "must be above 0 where cleaning.pace is credits: from there on host writes earn them"
+                .to_owned()
+        })
     }
 
     fn check_wear(&self, at: &At<'_>) -> Checked {
         let w = &self.wear_levelling;
         at.range("wear_levelling.life_below", w.life_below, 0.0..=1.0)?;
         at.range("wear_levelling.spread_above", w.spread_above, 0.0..=10.0)?;
+        at.range("wear_levelling.age_cycles", w.age_cycles, 2.0..=1e6)?;
         at.require(
-            w.static_rule == StaticRule::None || self.media.endurance_cycles > 0,
+            matches!(w.static_rule, StaticRule::None | StaticRule::Age)
+                || self.media.endurance_cycles > 0,
             "media.endurance_cycles",
             0,
             || {
-                "must be above 0 where wear_levelling.static_rule is not none: it goes by the life \
-                 that remains"
+                "must be above 0 where wear_levelling.static_rule goes by the life that remains"
                     .to_owned()
             },
         )

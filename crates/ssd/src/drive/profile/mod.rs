@@ -99,11 +99,17 @@ pub fn parse(text: &str, place: &str) -> Result<Profile, ProfileError> {
 }
 
 /// Keys that joined the schema when profiles had been hashed: the group, and the default.
-const LATER: [(&str, &str); 4] = [
+const LATER: [(&str, &str); 10] = [
     ("media", "pages_per_read = 1"),
     ("media", "pages_per_program = 1"),
     ("media", "part_read_us = []"),
     ("media", "most_suspensions = 16"),
+    ("media", "slices = 1"),
+    ("controller", "write_gap_us = 0.0"),
+    ("write_buffer", "power_loss_protected = false"),
+    ("cleaning", "pace = \"burst\""),
+    ("cleaning", "burst_stripes = 0.0"),
+    ("wear_levelling", "age_cycles = 20.0"),
 ];
 
 impl Profile {

@@ -63,6 +63,12 @@ pub struct MediaConfig {
     pub erase_blocks_per_plane: u32,
     /// Pages of an erase block, 2 ... 32768.
     pub pages_per_erase_block: u32,
+    /// Of how many slices of the drive this is one: 1 for the whole drive. A slice has all dies,
+    /// planes and erase blocks, and so the speed of the whole and its number of superblocks; its
+    /// erase blocks have fewer pages each, and take so much less time to erase. Capacities and
+    /// zones of measurements are divided by it.
+    #[serde(default = "one")]
+    pub slices: u32,
     /// Bytes of a page, 512 ... 65536: the unit of the mapping, of reads and of programs.
     pub page_bytes: u32,
     /// Pages that one read of a plane senses together: 4 where a chip's page of 16 KiB holds four
@@ -85,7 +91,8 @@ pub struct MediaConfig {
     /// Time of a program in microseconds, by page type; program `i` of an erase block is of type
     /// `i mod length`.
     pub program_us: Vec<f64>,
-    /// Time of an erase in microseconds.
+    /// Time of an erase of the drive's erase block in microseconds; of a slice's the `slices`-th
+    /// part.
     pub erase_us: f64,
     /// Time that a command and its address take on the channel, in microseconds.
     #[serde(default)]
@@ -233,6 +240,9 @@ pub struct ControllerConfig {
     pub drain_us: f64,
     /// Time that is lost when a read follows a write or the other way round, in microseconds.
     pub turnaround_us: f64,
+    /// Least time from one write request to the next in microseconds, as where firmware keeps to a
+    /// rate that it promises: it delays only those that come faster. 0 for none.
+    pub write_gap_us: f64,
 }
 
 /// Write-back buffer in DRAM.
@@ -250,6 +260,9 @@ pub struct WriteBufferConfig {
     pub in_flight_pages: u32,
     /// In which order.
     pub order: FlushOrder,
+    /// Whether capacitors keep its contents when the power fails: then what is in the buffer is
+    /// durable, FLUSH and FUA wait for nothing, and programs need not be padded for them.
+    pub power_loss_protected: bool,
 }
 
 /// When buffered pages are written to flash.
@@ -348,6 +361,24 @@ pub struct CleaningConfig {
     pub background_below_free: f64,
     /// How long a die has to be idle before that, in microseconds: at least 1.
     pub idle_us: f64,
+    /// Whether cleaning that has started goes as fast as it can, or keeps step with the host.
+    pub pace: CleaningPace,
+    /// With `pace = "credits"`, how much is cleaned at a time, in stripes (one program on each
+    /// die): credits are saved up until they are enough for it; 0 for page by page.
+    pub burst_stripes: f64,
+}
+
+/// How fast erase blocks are cleaned, once cleaning has started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CleaningPace {
+    /// As fast as the scheme can, until the erase block is clean.
+    #[default]
+    Burst,
+    /// Each page that the host writes allows so many to be relocated, the more the less is free:
+    /// none at `start_below_free`, in the middle between that and the reserve as many as the host's
+    /// writes use up, at the reserve twice as many. Only of `superblock_mapped`.
+    Credits,
 }
 
 /// How wear is evened out (REPLICATION 5.1).
@@ -357,7 +388,7 @@ pub struct WearLevellingConfig {
     /// Of the free erase blocks of a plane, take the one least erased (dynamic wear levelling).
     pub dynamic: bool,
     /// Move the data of a little worn erase block onto a worn one (static wear levelling): by
-    /// `none`, `life` or `spread`.
+    /// `none`, `life`, `spread`, either of both, or `age`.
     pub static_rule: StaticRule,
     /// `life`: an erase block whose remaining life is below this fraction of all erase blocks' mean
     /// is given cold data.
@@ -365,11 +396,19 @@ pub struct WearLevellingConfig {
     /// `spread`: the coldest erase block is moved when the standard deviation of the remaining life
     /// is above this fraction of its mean.
     pub spread_above: f64,
+    /// `age`: data is moved that has lain while all erase blocks were erased so often on average.
+    pub age_cycles: f64,
 }
 
 impl Default for WearLevellingConfig {
     fn default() -> Self {
-        Self { dynamic: true, static_rule: StaticRule::None, life_below: 0.85, spread_above: 0.2 }
+        Self {
+            dynamic: true,
+            static_rule: StaticRule::None,
+            life_below: 0.85,
+            spread_above: 0.2,
+            age_cycles: 20.0,
+        }
     }
 }
 
@@ -386,4 +425,7 @@ pub enum StaticRule {
     Spread,
     /// Either (REPLICATION 5.1).
     LifeOrSpread,
+    /// Data has lain in one place for long, in cycles of the whole drive: of page-mapped schemes
+    /// and `superblock_mapped`.
+    Age,
 }

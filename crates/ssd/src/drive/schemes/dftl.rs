@@ -379,6 +379,18 @@ impl<P: Placement> Scheme for DftlScheme<P> {
         self.write_updated_untimed();
     }
 
+    fn trim_untimed(&mut self, lpn: Lpn) {
+        if self.below.ftl().lookup(lpn).is_some() {
+            let mapping = self.below.watch_mut();
+            let (unit, page) = mapping.cache.place_of(lpn.0);
+            if !mapping.cache.change(unit) {
+                mapping.updated.push(page);
+            }
+        }
+        self.below.trim_untimed(lpn);
+        self.write_updated_untimed();
+    }
+
     fn settle(&mut self, media: &mut Media) {
         let mapping = self.below.watch_mut();
         mapping.updated.extend(

@@ -78,6 +78,7 @@ impl PlacementVisitor for Build<'_> {
             cleaning: &profile.cleaning,
             wear_levelling: &profile.wear_levelling,
             copy_back: profile.media.copy_back,
+            power_loss_protected: false,
             endurance: Vec::new(),
         };
         let scheme = DftlScheme::new(settings, &size, "tested", policy, victims);
@@ -620,6 +621,7 @@ fn play(profile: Profile, op: IoOp, requests: u64, state: State) -> Outcome {
         seed: 1,
         most_requests: requests,
         most_time: Picos::MAX,
+        untimed_requests: 0,
         warm_up_requests: 0,
         timeline_spans: 0,
         audit: true,

@@ -249,6 +249,13 @@ impl<R: Rules> Scheme for Hybrid<R> {
         }
     }
 
+    fn trim_untimed(&mut self, lpn: Lpn) {
+        if self.core.blocks.forget(lpn.0) {
+            self.core.blocks.counters.trimmed_pages += 1;
+            self.put_aside_if_empty(self.core.blocks.split(lpn.0).0);
+        }
+    }
+
     fn write_untimed(&mut self, lpn: Lpn) {
         self.core.blocks.counters.host_page_writes += 1;
         loop {

@@ -20,6 +20,7 @@ fn config(channels: u32, dies: u32, planes: u32, blocks: u32, pages: u32) -> Med
         erase_blocks_per_plane: blocks,
         pages_per_erase_block: pages,
         page_bytes: 4096,
+        slices: 1,
         pages_per_read: 1,
         pages_per_program: 1,
         part_read_us: Vec::new(),

@@ -16,6 +16,7 @@ mod hybrid_tests;
 mod lane;
 mod log_maps;
 mod merge;
+mod pace;
 pub mod page_mapped;
 pub(crate) mod stripes;
 mod superblock;
@@ -24,7 +25,7 @@ mod watch;
 mod wear;
 
 use registry::Info;
-use units::Lpn;
+use units::{Lpn, PageOp};
 
 use crate::drive::counters::counters;
 use crate::drive::media::{Done, Media, Tag};
@@ -184,6 +185,20 @@ pub trait Scheme: Send {
     /// Writes a page at once, without time or commands: to make a drive full or aged. Only before
     /// the first command; the media are told through [`Media::preset`].
     fn write_untimed(&mut self, lpn: Lpn);
+
+    /// Forgets a page at once, as [`Scheme::write_untimed`] writes one.
+    fn trim_untimed(&mut self, lpn: Lpn);
+
+    /// Writes and forgets pages at once, in the order given.
+    fn apply_untimed(&mut self, pages: &[PageOp]) {
+        for page in pages {
+            if page.is_trim() {
+                self.trim_untimed(page.lpn());
+            } else {
+                self.write_untimed(page.lpn());
+            }
+        }
+    }
 
     /// Tells the media which pages are programmed, after [`Scheme::write_untimed`] and before the
     /// first command.

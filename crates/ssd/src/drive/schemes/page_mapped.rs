@@ -13,7 +13,7 @@ use super::watch::Watch;
 use super::wear::StaticWear;
 use super::{ReadPath, Scheme, SchemeCounters, WornOut};
 use crate::drive::media::{Cause, Command, Done, FlashOp, Layout, Media, Tag};
-use crate::drive::profile::{CleaningConfig, WearLevellingConfig};
+use crate::drive::profile::{CleaningConfig, StaticRule, WearLevellingConfig};
 use crate::drive::time::{Picos, picos_of_micros};
 use crate::ftl::{PageMapped, Survivor};
 
@@ -55,6 +55,8 @@ pub struct SchemeSettings<'a> {
     pub wear_levelling: &'a WearLevellingConfig,
     /// Whether relocation goes without the channel.
     pub copy_back: bool,
+    /// Whether what is in the controller's memory survives a power cut.
+    pub power_loss_protected: bool,
     /// Erases that each erase block stands; empty for no limit.
     pub endurance: Vec<u32>,
 }
@@ -123,6 +125,9 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
         ftl.lanes_mut().count_valid_pages();
         if settings.wear_levelling.dynamic {
             ftl.lanes_mut().take_least_worn_first();
+        }
+        if settings.wear_levelling.static_rule == StaticRule::Age {
+            ftl.move_what_lies_long(settings.wear_levelling.age_cycles);
         }
         if !settings.endurance.is_empty() {
             ftl.lanes_mut().set_endurance(settings.endurance);
@@ -562,6 +567,10 @@ impl<P: Placement, W: Watch> Scheme for PageMappedScheme<P, W> {
         // once the load lets up.
         self.ftl.write(lpn, lane);
         self.watch.placed(lpn);
+    }
+
+    fn trim_untimed(&mut self, lpn: Lpn) {
+        self.ftl.trim(lpn);
     }
 
     fn settle(&mut self, media: &mut Media) {

@@ -5,15 +5,21 @@ use std::collections::VecDeque;
 
 use placement::{AnyVictim, BuildError, Placement};
 use registry::{Info, Param, ParamKind};
-use units::{Lpn, Ppn, StreamId};
+use units::{Lpn, PageOp, Ppn, StreamId};
 
 use super::lane::{Thresholds, Waiting};
+use super::pace::Pace;
 use super::page_mapped::{Place, SchemeSettings};
 use super::stripes::Stripes;
 use super::{ReadPath, Scheme, SchemeCounters, WornOut};
 use crate::drive::media::{Cause, Command, Done, FlashOp, Media, Tag};
+use crate::drive::profile::StaticRule;
 use crate::drive::time::{Picos, picos_of_micros};
-use crate::ftl::{Cleaning, PageMapped};
+use crate::ftl::PageMapped;
+
+mod cleaning;
+
+use cleaning::{Ending, Job, MOST_ENDING};
 
 /// What the registry knows.
 pub const INFO: Info = Info {
@@ -36,14 +42,11 @@ pub const INFO: Info = Info {
             kind: ParamKind::Number { min: 0.0, max: 1e9 },
             default: "500",
             help: "microseconds after which a program that is not full is padded and carried out, \
-                   if a page of the host's waits in it",
+                   if a page of the host's waits in it and the write buffer is not protected from \
+                   power loss",
         },
     ],
 };
-
-/// Tags of our own programs and erases; those of reads are numbers of survivors, far below.
-const RELOCATED: u32 = (1 << 31) - 1;
-const ERASED: u32 = (1 << 31) - 2;
 
 /// A program unit that is being filled: pages in a row of one superblock.
 #[derive(Debug, Default)]
@@ -57,22 +60,13 @@ struct Filling {
     since: Picos,
 }
 
-/// The cleaning of one superblock.
-#[derive(Debug, Default)]
-struct Job {
-    cleaning: Cleaning,
-    reads: u32,
-    /// Relocated pages that are not programmed yet.
-    unprogrammed: u32,
-    erases_left: u32,
-}
-
-/// The scheme. Pages wait in the controller until a program unit is full (`Stripes`); cleaning
-/// fills the unit up that its last survivors are in, so that nothing of a victim is in memory alone
-/// when it is erased.
+/// The scheme. Pages wait in the controller until a program unit is full (`Stripes`); a victim is
+/// erased when the units are programmed that its survivors went to, so that nothing of it is in
+/// memory alone then. While these are on their way the next victim is cleaned.
 ///
-/// What is left out: wear is evened out by taking the superblock least worn, not by moving cold
-/// data; a superblock is retired as a whole when the first of its erase blocks is worn out.
+/// What is left out: a superblock is retired as a whole when the first of its erase blocks is worn
+/// out; wear is evened out by taking the superblock least worn, and by moving data that has lain
+/// for long (`wear_levelling.static_rule = "age"`).
 #[derive(Debug)]
 pub struct SuperblockMapped<P> {
     ftl: PageMapped<P, AnyVictim>,
@@ -81,12 +75,20 @@ pub struct SuperblockMapped<P> {
     /// Of fillings that were carried out, to be used again.
     empty: Vec<Filling>,
     job: Job,
+    /// Victims that all survivors have left, and the one at hand.
+    ending: [Ending; MOST_ENDING],
+    /// Relocated pages that are not programmed yet.
+    unprogrammed: u32,
     waiting: VecDeque<Waiting>,
     /// One bit a logical page: whether its newest version waits for room.
     waits: Vec<u64>,
     thresholds: Thresholds,
     most_under_way: u32,
-    pad_after: Picos,
+    pace: Pace,
+    /// Pages that the host has written since credits were given for them.
+    uncredited: u32,
+    /// None where nothing is padded for the host's sake.
+    pad_after: Option<Picos>,
     wake_at: Picos,
     page_bytes: u32,
     padded_pages: u64,
@@ -114,6 +116,9 @@ impl<P: Placement> SuperblockMapped<P> {
         let mut ftl = PageMapped::new(geometry, name, placement, victims)?;
         ftl.lanes_mut().count_valid_pages();
         ftl.lanes_mut().take_least_worn_first();
+        if settings.wear_levelling.static_rule == StaticRule::Age {
+            ftl.move_what_lies_long(settings.wear_levelling.age_cycles);
+        }
         if !settings.endurance.is_empty() {
             let of_superblock = |superblock| {
                 let blocks = stripes.blocks_of(superblock).iter();
@@ -127,19 +132,25 @@ impl<P: Placement> SuperblockMapped<P> {
         // Each stream that survivors go to may hold a unit that is not full.
         let streams = ftl.device().streams.len() as u32;
         let least = (streams + 1) * stripes.unit_pages;
+        let start_below = share(settings.cleaning.start_below_free);
+        let pads = !settings.power_loss_protected;
         Ok(Self {
             filling: Vec::new(),
             empty: Vec::new(),
             job: Job::default(),
+            ending: [Ending::default(); MOST_ENDING],
+            unprogrammed: 0,
             waiting: VecDeque::new(),
             waits: vec![0; (settings.logical_pages as usize).div_ceil(64)],
             thresholds: Thresholds {
-                start_below: share(settings.cleaning.start_below_free),
+                start_below,
                 background_below: share(settings.cleaning.background_below_free),
                 idle: picos_of_micros(settings.cleaning.idle_us),
             },
             most_under_way: (asked as u32).max(least),
-            pad_after: picos_of_micros(settings.args.number("pad_us")),
+            pace: Pace::new(settings.cleaning, start_below as f64, stripes.stripe_pages()),
+            uncredited: 0,
+            pad_after: pads.then(|| picos_of_micros(settings.args.number("pad_us"))),
             wake_at: Picos::MAX,
             page_bytes: layout.page_bytes,
             padded_pages: 0,
@@ -201,9 +212,12 @@ impl<P: Placement> SuperblockMapped<P> {
         let filling = &mut self.filling[number];
         debug_assert_eq!(filling.first.0 + filling.pages.len() as u32, page.0);
         filling.has_relocated |= from.is_some();
-        if from.is_none() && filling.since == 0 {
+        if from.is_none()
+            && filling.since == 0
+            && let Some(pad_after) = self.pad_after
+        {
             filling.since = media.now().max(1);
-            self.wake_at = self.wake_at.min(media.now() + self.pad_after);
+            self.wake_at = self.wake_at.min(media.now() + pad_after);
         }
         filling.pages.push((from, tag));
         if self.stripes.ends_unit(offset) {
@@ -218,7 +232,7 @@ impl<P: Placement> SuperblockMapped<P> {
         for (place, (from, tag)) in (filling.first.0..).zip(filling.pages.drain(..)) {
             let page = self.stripes.on_media(Ppn(place));
             media.submit(match from {
-                Some(from) => Command::copy(from, page, self.page_bytes, Cause::Cleaning, tag),
+                Some(from) => Command::copy(from, page, self.page_bytes, self.cause_of(tag), tag),
                 None => Command::program(page, self.page_bytes, Cause::Host, tag),
             });
         }
@@ -247,7 +261,7 @@ impl<P: Placement> SuperblockMapped<P> {
     fn admit(&mut self, media: &mut Media) {
         while let Some(&Waiting { lpn, tag, is_dead }) = self.waiting.front() {
             let stream = self.ftl.host_stream(lpn);
-            if !self.ftl.make_room(stream, 0) {
+            if self.pace.is_behind() || !self.ftl.make_room(stream, 0) {
                 return;
             }
             self.waiting.pop_front();
@@ -258,108 +272,8 @@ impl<P: Placement> SuperblockMapped<P> {
                 self.ftl.place_for_host(lpn, stream, 0)
             };
             self.fill(page, None, tag, media);
+            self.keep_step(media);
         }
-    }
-
-    /// Starts cleaning, or goes on with it, after something has changed.
-    #[inline]
-    fn consider(&mut self, media: &mut Media) {
-        if self.job.cleaning.victim().is_some() {
-            return;
-        }
-        let free = self.ftl.lanes().free(0);
-        if !self.waiting.is_empty() || (free < self.thresholds.start_below && self.gains()) {
-            self.start(media);
-        } else if free < self.thresholds.background_below {
-            self.wake_at = self.wake_at.min(media.now() + self.thresholds.idle);
-        }
-    }
-
-    /// Whether a superblock's worth of pages is not valid, so that cleaning can gain something.
-    fn gains(&self) -> bool {
-        let lanes = self.ftl.lanes();
-        let open = self.ftl.device().streams.len() as u32;
-        let used = lanes.blocks_of(0).len() as u32 - lanes.not_in_use_of(0).count() as u32;
-        let written = u64::from(used.saturating_sub(open)) * u64::from(self.stripes.pages);
-        written >= u64::from(lanes.valid_pages(0)) + u64::from(self.stripes.pages)
-    }
-
-    fn start(&mut self, media: &mut Media) {
-        // Of a drive that is worn out a superblock may be left that holds nothing but valid pages.
-        if self.ftl.lanes().free(0) == 0 || (self.worn_out.is_some() && !self.gains()) {
-            self.wears_out();
-            return;
-        }
-        self.ftl.close_early(0);
-        let needy = match self.waiting.front() {
-            Some(waiting) => self.ftl.host_stream(waiting.lpn),
-            None => StreamId(0),
-        };
-        let victim = self.ftl.choose_victim(needy, 0);
-        self.job.cleaning.begin(victim, 0, &mut self.ftl);
-        self.go_on(media);
-    }
-
-    /// Gives the next reads of a cleaning, or ends it.
-    fn go_on(&mut self, media: &mut Media) {
-        media.hold();
-        while self.job.reads + self.job.unprogrammed < self.most_under_way {
-            let Some((number, survivor)) = self.job.cleaning.next(&self.ftl) else { break };
-            self.job.cleaning.take(1);
-            self.job.reads += 1;
-            let from = self.stripes.on_media(survivor.from);
-            let tag = Tag::scheme(number as u32);
-            media.submit(Command::read(from, self.page_bytes, Cause::Cleaning, tag));
-        }
-        media.release();
-        if self.job.erases_left == 0 && self.job.cleaning.is_done(&self.ftl) {
-            self.end(media);
-        }
-    }
-
-    /// No survivor is left in the victim: it is erased as soon as all are programmed.
-    fn end(&mut self, media: &mut Media) {
-        while let Some(number) = self.filling.iter().position(|filling| filling.has_relocated) {
-            self.pad(number, media);
-        }
-        if self.job.unprogrammed > 0 {
-            return;
-        }
-        let victim = self.job.cleaning.victim().expect("a cleaning is under way");
-        media.hold();
-        for &block in self.stripes.blocks_of(victim.0) {
-            self.job.erases_left += 1;
-            let page = media.layout().page_at(block, 0);
-            media.submit(Command::erase(page, Cause::Cleaning, Tag::scheme(ERASED)));
-        }
-        media.release();
-    }
-
-    /// A survivor was read: it goes to its new place, unless the host has written or trimmed it.
-    fn relocate(&mut self, number: u32, media: &mut Media) {
-        self.job.reads -= 1;
-        let from = self.stripes.on_media(self.job.cleaning.survivor(number as usize).from);
-        if let Some(page) = self.job.cleaning.relocate(number as usize, &mut self.ftl) {
-            self.job.unprogrammed += 1;
-            self.fill(page, Some(from), Tag::scheme(RELOCATED), media);
-        }
-        self.go_on(media);
-    }
-
-    /// An erase block of the victim is erased.
-    fn erased(&mut self, media: &mut Media) {
-        self.job.erases_left -= 1;
-        if self.job.erases_left > 0 {
-            return;
-        }
-        let victim = self.job.cleaning.end();
-        self.ftl.reclaim(victim, 0);
-        self.check_wear();
-        for &block in self.stripes.blocks_of(victim.0) {
-            self.erased[block.index()] += 1;
-        }
-        self.admit(media);
-        self.consider(media);
     }
 }
 
@@ -386,9 +300,10 @@ impl<P: Placement> Scheme for SuperblockMapped<P> {
             self.kill_waiting(lpn);
         }
         let stream = self.ftl.host_stream(lpn);
-        if self.waiting.is_empty() && self.ftl.make_room(stream, 0) {
+        if self.waiting.is_empty() && !self.pace.is_behind() && self.ftl.make_room(stream, 0) {
             let page = self.ftl.place_for_host(lpn, stream, 0);
             self.fill(page, None, tag, media);
+            self.keep_step(media);
         } else {
             self.waiting.push_back(Waiting { lpn, tag, is_dead: false });
             self.waits[lpn.index() / 64] |= 1 << (lpn.0 % 64);
@@ -406,11 +321,8 @@ impl<P: Placement> Scheme for SuperblockMapped<P> {
     fn completed(&mut self, done: &Done, media: &mut Media) {
         match done.command.op {
             FlashOp::Read => self.relocate(done.command.tag.number(), media),
-            FlashOp::Program => {
-                self.job.unprogrammed -= 1;
-                self.go_on(media);
-            }
-            FlashOp::Erase => self.erased(media),
+            FlashOp::Program => self.relocated(done.command.tag, media),
+            FlashOp::Erase => self.erased(done.command.tag, media),
             FlashOp::CopyBack => unreachable!("superblocks are not copied back"),
         }
     }
@@ -422,29 +334,28 @@ impl<P: Placement> Scheme for SuperblockMapped<P> {
     fn wake(&mut self, media: &mut Media) {
         let now = media.now();
         self.wake_at = Picos::MAX;
-        let is_due =
-            |filling: &Filling, after: Picos| filling.since > 0 && filling.since + after <= now;
-        while let Some(number) = self.filling.iter().position(|one| is_due(one, self.pad_after)) {
-            self.pad(number, media);
-        }
-        for filling in &self.filling {
-            if filling.since > 0 {
-                self.wake_at = self.wake_at.min(filling.since + self.pad_after);
+        if let Some(after) = self.pad_after {
+            let is_due = |filling: &Filling| filling.since > 0 && filling.since + after <= now;
+            while let Some(number) = self.filling.iter().position(is_due) {
+                self.pad(number, media);
+            }
+            for filling in self.filling.iter().filter(|filling| filling.since > 0) {
+                self.wake_at = self.wake_at.min(filling.since + after);
             }
         }
-        let is_low = self.ftl.lanes().free(0) < self.thresholds.background_below;
-        if is_low && self.job.cleaning.victim().is_none() && self.gains() {
-            let idle = (0..media.layout().dies()).all(|die| media.is_idle(die));
-            if idle {
-                self.start(media);
-            } else {
-                self.wake_at = self.wake_at.min(now + self.thresholds.idle);
-            }
-        }
+        self.clean_in_idle_time(media);
     }
 
     fn write_untimed(&mut self, lpn: Lpn) {
         self.ftl.write(lpn, 0);
+    }
+
+    fn trim_untimed(&mut self, lpn: Lpn) {
+        self.ftl.trim(lpn);
+    }
+
+    fn apply_untimed(&mut self, pages: &[PageOp]) {
+        self.ftl.apply(pages);
     }
 
     fn settle(&mut self, media: &mut Media) {
@@ -467,7 +378,7 @@ impl<P: Placement> Scheme for SuperblockMapped<P> {
     }
 
     fn is_quiet(&self) -> bool {
-        self.waiting.is_empty() && self.job.cleaning.victim().is_none()
+        self.waiting.is_empty() && !self.is_cleaning()
     }
 
     fn streams_left_out(&self) -> usize {

@@ -50,7 +50,7 @@ impl StaticWear {
         ftl: &PageMapped<P, V>,
         lane: u32,
     ) -> Option<EraseBlockId> {
-        if self.rule == StaticRule::None || self.life.is_infinite() {
+        if matches!(self.rule, StaticRule::None | StaticRule::Age) || self.life.is_infinite() {
             return None;
         }
         self.since += 1;
@@ -89,7 +89,8 @@ impl StaticWear {
         let by_life = least < self.life_below * mean;
         let by_spread = variance.sqrt() > self.spread_above * mean;
         Some(match self.rule {
-            StaticRule::None => false,
+            // The FTL itself moves what has lain for long.
+            StaticRule::None | StaticRule::Age => false,
             StaticRule::Life => by_life,
             StaticRule::Spread => by_spread,
             StaticRule::LifeOrSpread => by_life || by_spread,

@@ -139,6 +139,7 @@ pub fn settings(profile: &Profile, state: State, depth: u32, requests: u64) -> R
         seed: 1,
         most_requests: requests,
         most_time: Picos::MAX,
+        untimed_requests: 0,
         warm_up_requests: 0,
         timeline_spans: 0,
         audit: true,

@@ -18,6 +18,7 @@ mod sequential;
 mod stride;
 #[cfg(test)]
 mod tests;
+mod zones;
 
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -43,6 +44,7 @@ pub static REGISTRY: &[Entry] = &[
     partitioned::ENTRY,
     ordered::ENTRY,
     in_place::ENTRY,
+    zones::ENTRY,
 ];
 
 /// Bytes of the sector in which requests are counted where a drive tells no other.
@@ -90,13 +92,21 @@ const PAUSE_US: Param = Param {
            own; 0 for no times",
 };
 
+const GAPS: Param = Param {
+    name: "gaps",
+    kind: ParamKind::Choice(&["fixed", "exponential"]),
+    default: "fixed",
+    help: "whether each pause is `pause_us` long, or drawn with that mean, as of requests that know \
+           nothing of each other",
+};
+
 /// The parameters of a pattern: its own, then those that all have.
 macro_rules! params {
     ($($own:expr),* $(,)?) => {
         &[
             $($own,)*
             super::READS, super::SIZE, super::OFFSET, super::RANGE, super::ALIGN, super::SHIFT,
-            super::REQUESTS, super::BURST, super::PAUSE_US,
+            super::REQUESTS, super::BURST, super::PAUSE_US, super::GAPS,
         ]
     };
 }
@@ -147,6 +157,11 @@ trait Offsets: Send {
 
     /// A copy in the same state.
     fn copy(&self) -> Box<dyn Offsets>;
+
+    /// Bytes of the zones that are trimmed as a whole before their first byte is written.
+    fn trimmed_zones(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// A whole number below `bound`; its probability is off by less than one part in 2^64 / `bound`.
@@ -199,6 +214,14 @@ impl Pattern {
         Some(self.args.integer("requests")).filter(|&requests| requests > 0)
     }
 
+    /// Bytes from the beginning of a drive that hold all its addresses; `None` if it goes to the
+    /// drive's end.
+    #[must_use]
+    pub fn footprint_bytes(&self) -> Option<u64> {
+        let range = Some(self.args.integer("range")).filter(|&range| range > 0)?;
+        Some(self.args.integer("offset") + range)
+    }
+
     /// Whether its requests have times, so that they can be sent at these.
     #[must_use]
     pub fn has_times(&self) -> bool {
@@ -206,11 +229,18 @@ impl Pattern {
     }
 
     /// Time of the last request, in nanoseconds after the first; `None` if it has no times or no
-    /// end.
+    /// end, or they are drawn.
     #[must_use]
     pub fn duration_ns(&self) -> Option<u64> {
+        if self.has_random_gaps() {
+            return None;
+        }
         let requests = self.requests().filter(|_| self.has_times())?;
         Some(((requests - 1) / self.args.integer("burst")).saturating_mul(self.pause_ns()))
+    }
+
+    fn has_random_gaps(&self) -> bool {
+        self.args.text("gaps") == "exponential"
     }
 
     fn pause_ns(&self) -> u64 {
@@ -278,6 +308,7 @@ impl Pattern {
             reads: self.args.number("reads"),
             burst: self.args.integer("burst"),
             pause_ns: self.pause_ns(),
+            has_random_gaps: self.has_random_gaps(),
         }))
     }
 }
@@ -311,6 +342,7 @@ struct Requests {
     read_below: u64,
     burst: u64,
     pause_ns: u64,
+    has_random_gaps: bool,
 }
 
 /// What changes from request to request.
@@ -318,9 +350,12 @@ struct State {
     offsets: Box<dyn Offsets>,
     /// Apart from that of the offsets, which so are the same whatever the share of reads.
     ops: Pcg64Mcg,
+    gaps: Pcg64Mcg,
     left: u64,
     in_burst: u64,
     time_ns: u64,
+    /// A write whose zone was trimmed with the last request.
+    held_back: Option<u64>,
 }
 
 impl State {
@@ -328,9 +363,11 @@ impl State {
         Self {
             offsets: first.copy(),
             ops: Pcg64Mcg::seed_from_u64(pattern.seed ^ 0x7265_6164_7300_6f70),
+            gaps: Pcg64Mcg::seed_from_u64(pattern.seed ^ 0x6761_7073),
             left: pattern.requests().unwrap_or(u64::MAX),
             in_burst: 0,
             time_ns: 0,
+            held_back: None,
         }
     }
 }
@@ -343,6 +380,59 @@ impl Requests {
             self.reads >= 1.0 || (self.reads > 0.0 && self.at.ops.next_u64() < self.read_below);
         if is_read { IoOp::Read } else { IoOp::Write }
     }
+
+    #[inline]
+    fn request(&mut self, offset: u64) -> IoRequest {
+        let request = IoRequest {
+            time_ns: self.at.time_ns,
+            op: self.op(),
+            offset: self.base + offset,
+            length: self.size,
+            stream: 0,
+            latency_ns: None,
+        };
+        self.at.in_burst += 1;
+        if self.at.in_burst == self.burst {
+            self.at.in_burst = 0;
+            self.at.time_ns = self.at.time_ns.saturating_add(self.pause());
+        }
+        request
+    }
+
+    #[inline]
+    fn pause(&mut self) -> u64 {
+        if !self.has_random_gaps {
+            return self.pause_ns;
+        }
+        // 53 random bits, never 0.
+        let share = ((self.at.gaps.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
+        (-share.ln() * self.pause_ns as f64).round() as u64
+    }
+
+    /// A write at the beginning of a zone comes after the zone's trim.
+    fn fill_zones(&mut self, buffer: &mut [IoRequest], zone: u64) {
+        for request in buffer {
+            if let Some(offset) = self.at.held_back.take() {
+                *request = self.request(offset);
+                continue;
+            }
+            let mut offset = [0];
+            self.at.offsets.fill(&mut offset);
+            *request = if offset[0].is_multiple_of(zone) {
+                self.at.held_back = Some(offset[0]);
+                IoRequest {
+                    time_ns: self.at.time_ns,
+                    op: IoOp::Trim,
+                    offset: self.base + offset[0],
+                    length: zone as u32,
+                    stream: 0,
+                    latency_ns: None,
+                }
+            } else {
+                self.request(offset[0])
+            };
+        }
+    }
 }
 
 impl RequestSource for Requests {
@@ -352,22 +442,13 @@ impl RequestSource for Requests {
 
     fn fill(&mut self, buffer: &mut [IoRequest]) -> Result<usize, SourceError> {
         let count = usize::try_from(self.at.left).unwrap_or(usize::MAX).min(buffer.len());
-        for chunk in buffer[..count].chunks_mut(CHUNK) {
-            self.at.offsets.fill(&mut self.scratch[..chunk.len()]);
-            for (index, request) in chunk.iter_mut().enumerate() {
-                let offset = self.base + self.scratch[index];
-                *request = IoRequest {
-                    time_ns: self.at.time_ns,
-                    op: self.op(),
-                    offset,
-                    length: self.size,
-                    stream: 0,
-                    latency_ns: None,
-                };
-                self.at.in_burst += 1;
-                if self.at.in_burst == self.burst {
-                    self.at.in_burst = 0;
-                    self.at.time_ns = self.at.time_ns.saturating_add(self.pause_ns);
+        if let Some(zone) = self.at.offsets.trimmed_zones() {
+            self.fill_zones(&mut buffer[..count], zone);
+        } else {
+            for chunk in buffer[..count].chunks_mut(CHUNK) {
+                self.at.offsets.fill(&mut self.scratch[..chunk.len()]);
+                for (index, request) in chunk.iter_mut().enumerate() {
+                    *request = self.request(self.scratch[index]);
                 }
             }
         }

@@ -26,6 +26,7 @@ fn buffer(
         flush_pages,
         in_flight_pages,
         order,
+        power_loss_protected: false,
     };
     WriteBuffer::new(&config, PAGE, LOGICAL_PAGES, PAGES_PER_ERASE_BLOCK, PLANES)
 }

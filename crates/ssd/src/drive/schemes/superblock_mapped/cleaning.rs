@@ -1,0 +1,274 @@
+//! Cleaning of superblocks: when, how fast, and what of it is under way.
+
+use placement::Placement;
+use units::{EraseBlockId, StreamId};
+
+use super::SuperblockMapped;
+use crate::drive::media::{Cause, Command, Media, Tag};
+use crate::ftl::Cleaning;
+
+/// Victims at a time of which something is under way, at most.
+pub(super) const MOST_ENDING: usize = 4;
+
+/// Tags of our own programs and erases, by the victim's place in [`SuperblockMapped::ending`];
+/// those of reads are numbers of survivors, far below.
+const RELOCATED: u32 = (1 << 31) - MOST_ENDING as u32;
+const ERASED: u32 = RELOCATED - MOST_ENDING as u32;
+
+/// The victim whose survivors are read.
+#[derive(Debug, Default)]
+pub(super) struct Job {
+    pub cleaning: Cleaning,
+    reads: u32,
+    /// In [`SuperblockMapped::ending`].
+    place: usize,
+}
+
+/// A victim, from its first survivor's copy to the end of its erase.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ending {
+    /// None if the place is free.
+    victim: Option<EraseBlockId>,
+    is_for_wear: bool,
+    /// Whether all survivors have left it.
+    is_empty: bool,
+    /// Survivors that are not programmed yet.
+    unprogrammed: u32,
+    erases_left: u32,
+}
+
+impl Ending {
+    fn cause(&self) -> Cause {
+        if self.is_for_wear { Cause::WearLevelling } else { Cause::Cleaning }
+    }
+}
+
+impl<P: Placement> SuperblockMapped<P> {
+    /// Whether anything of a cleaning is under way.
+    pub(super) fn is_cleaning(&self) -> bool {
+        self.ending.iter().any(|ending| ending.victim.is_some())
+    }
+
+    /// For what a relocated page is programmed.
+    #[inline]
+    pub(super) fn cause_of(&self, tag: Tag) -> Cause {
+        self.ending[(tag.number() - RELOCATED) as usize].cause()
+    }
+
+    /// Starts cleaning, or goes on with it, after something has changed.
+    #[inline]
+    pub(super) fn consider(&mut self, media: &mut Media) {
+        if self.job.cleaning.victim().is_some() {
+            // One that was out of credits goes on for whoever waits for room.
+            if self.pace.is_paced() && !self.waiting.is_empty() {
+                self.go_on(media);
+            }
+        } else if self.is_due() {
+            self.start(media);
+        } else if self.is_below(self.thresholds.background_below) {
+            self.wake_at = self.wake_at.min(media.now() + self.thresholds.idle);
+        }
+    }
+
+    /// Whether a victim should be cleaned.
+    fn is_due(&self) -> bool {
+        !self.waiting.is_empty() || (self.is_below(self.thresholds.start_below) && self.gains())
+    }
+
+    #[inline]
+    fn is_below(&self, superblocks: usize) -> bool {
+        if self.pace.is_paced() {
+            self.free_space() < superblocks as f64
+        } else {
+            self.ftl.lanes().free(0) < superblocks
+        }
+    }
+
+    /// Superblocks beyond the reserve that can be written, with parts of open ones, those that are
+    /// cleaned and not erased yet, and the part of the victim that is cleaned already.
+    fn free_space(&self) -> f64 {
+        let room = f64::from(self.ftl.frontier_room(0)) / f64::from(self.stripes.pages);
+        let ending = self.ending.iter().filter(|ending| ending.is_empty).count();
+        let whole = (self.ftl.lanes().free(0) + ending) as f64 - self.ftl.reserve() as f64;
+        whole + room + self.job.cleaning.progress()
+    }
+
+    /// Lets cleaning keep step with the host, which has written a page.
+    #[inline]
+    pub(super) fn keep_step(&mut self, media: &mut Media) {
+        if !self.pace.is_paced() {
+            return;
+        }
+        self.uncredited += 1;
+        if self.uncredited == self.stripes.unit_pages {
+            self.uncredited = 0;
+            if self.job.cleaning.victim().is_some() {
+                let survivors = self.job.cleaning.survivors();
+                let gained = self.stripes.pages - survivors;
+                self.pace.adjust(f64::from(survivors), f64::from(gained), self.free_space());
+                self.pace.earn(self.stripes.unit_pages);
+                self.go_on(media);
+            }
+        }
+    }
+
+    /// Begins a cleaning if the drive is idle, or lets one go on that keeps step with the host.
+    pub(super) fn clean_in_idle_time(&mut self, media: &mut Media) {
+        let has_victim = self.job.cleaning.victim().is_some();
+        let can = if has_victim { self.pace.is_paced() } else { self.gains() };
+        if !can || !self.is_below(self.thresholds.background_below) {
+            return;
+        }
+        let is_idle = (0..media.layout().dies()).all(|die| media.is_idle(die));
+        if is_idle {
+            self.pace.grant();
+            if has_victim {
+                self.go_on(media);
+            } else {
+                self.start(media);
+            }
+        }
+        if !is_idle || self.pace.is_paced() {
+            self.wake_at = self.wake_at.min(media.now() + self.thresholds.idle);
+        }
+    }
+
+    /// Whether a superblock's worth of pages is not valid, so that cleaning can gain something.
+    fn gains(&self) -> bool {
+        let lanes = self.ftl.lanes();
+        let open = self.ftl.device().streams.len() as u32;
+        let ending = self.ending.iter().filter(|ending| ending.victim.is_some()).count() as u32;
+        let used = lanes.blocks_of(0).len() as u32 - lanes.not_in_use_of(0).count() as u32;
+        let written = u64::from(used.saturating_sub(open + ending)) * u64::from(self.stripes.pages);
+        written >= u64::from(lanes.valid_pages(0)) + u64::from(self.stripes.pages)
+    }
+
+    fn start(&mut self, media: &mut Media) {
+        let place = self.ending.iter().position(|ending| ending.victim.is_none());
+        let free = self.ftl.lanes().free(0);
+        // Survivors need a free superblock; those that end give theirs back soon.
+        let Some(place) = place.filter(|_| free > 1 || !self.is_cleaning()) else { return };
+        // Of a drive that is worn out a superblock may be left that holds nothing but valid pages.
+        if free == 0 || (self.worn_out.is_some() && !self.gains()) {
+            self.wears_out();
+            return;
+        }
+        self.ftl.close_early(0);
+        let needy = match self.waiting.front() {
+            Some(waiting) => self.ftl.host_stream(waiting.lpn),
+            None => StreamId(0),
+        };
+        let moved = self.ftl.counters().long_lying_victims;
+        let victim = self.ftl.choose_victim(needy, 0);
+        let is_for_wear = self.ftl.counters().long_lying_victims > moved;
+        self.job.place = place;
+        self.ending[place] = Ending { victim: Some(victim), is_for_wear, ..Ending::default() };
+        self.job.cleaning.begin(victim, 0, &mut self.ftl);
+        self.go_on(media);
+    }
+
+    /// Gives the next reads of a cleaning, or ends it.
+    fn go_on(&mut self, media: &mut Media) {
+        if self.job.cleaning.victim().is_none() {
+            return;
+        }
+        let cause = self.ending[self.job.place].cause();
+        media.hold();
+        while self.job.reads + self.unprogrammed < self.most_under_way
+            && (!self.waiting.is_empty() || self.pace.may_spend())
+        {
+            let Some((number, survivor)) = self.job.cleaning.next(&self.ftl) else { break };
+            self.job.cleaning.take(1);
+            self.pace.spend();
+            self.job.reads += 1;
+            let from = self.stripes.on_media(survivor.from);
+            let tag = Tag::scheme(number as u32);
+            media.submit(Command::read(from, self.page_bytes, cause, tag));
+        }
+        media.release();
+        if self.job.cleaning.is_done(&self.ftl) {
+            self.end(media);
+        }
+    }
+
+    /// No survivor is left in the victim. If another is cleaned next, its survivors fill up the
+    /// units that this one's last survivors are in.
+    fn end(&mut self, media: &mut Media) {
+        let victim = self.job.cleaning.end();
+        self.ftl.hold(victim);
+        let place = self.job.place;
+        self.ending[place].is_empty = true;
+        if self.is_due() {
+            self.start(media);
+        }
+        if self.job.cleaning.victim().is_none() {
+            self.pad_relocated(media);
+        }
+        self.erase_if_left(place, media);
+    }
+
+    fn pad_relocated(&mut self, media: &mut Media) {
+        while let Some(number) = self.filling.iter().position(|filling| filling.has_relocated) {
+            self.pad(number, media);
+        }
+    }
+
+    /// Erases a victim as soon as all that was in it is on flash elsewhere.
+    fn erase_if_left(&mut self, place: usize, media: &mut Media) {
+        let ending = &mut self.ending[place];
+        if !ending.is_empty || ending.unprogrammed > 0 || ending.erases_left > 0 {
+            return;
+        }
+        let (Some(victim), cause) = (ending.victim, ending.cause()) else { return };
+        let blocks = self.stripes.blocks_of(victim.0);
+        ending.erases_left = blocks.len() as u32;
+        media.hold();
+        for &block in blocks {
+            let page = media.layout().page_at(block, 0);
+            media.submit(Command::erase(page, cause, Tag::scheme(ERASED + place as u32)));
+        }
+        media.release();
+    }
+
+    /// A survivor was read: it goes to its new place, unless the host has written or trimmed it.
+    pub(super) fn relocate(&mut self, number: u32, media: &mut Media) {
+        self.job.reads -= 1;
+        let from = self.stripes.on_media(self.job.cleaning.survivor(number as usize).from);
+        if let Some(page) = self.job.cleaning.relocate(number as usize, &mut self.ftl) {
+            let place = self.job.place;
+            self.unprogrammed += 1;
+            self.ending[place].unprogrammed += 1;
+            self.fill(page, Some(from), Tag::scheme(RELOCATED + place as u32), media);
+        }
+        self.go_on(media);
+        self.admit(media);
+    }
+
+    /// A survivor is on flash.
+    pub(super) fn relocated(&mut self, tag: Tag, media: &mut Media) {
+        let place = (tag.number() - RELOCATED) as usize;
+        self.unprogrammed -= 1;
+        self.ending[place].unprogrammed -= 1;
+        self.erase_if_left(place, media);
+        self.go_on(media);
+        self.admit(media);
+    }
+
+    /// An erase block of a victim is erased.
+    pub(super) fn erased(&mut self, tag: Tag, media: &mut Media) {
+        let place = (tag.number() - ERASED) as usize;
+        self.ending[place].erases_left -= 1;
+        if self.ending[place].erases_left > 0 {
+            return;
+        }
+        let victim = self.ending[place].victim.take().expect("a victim was erased");
+        self.ending[place] = Ending::default();
+        self.ftl.reclaim(victim, 0);
+        self.check_wear();
+        for &block in self.stripes.blocks_of(victim.0) {
+            self.erased[block.index()] += 1;
+        }
+        self.admit(media);
+        self.consider(media);
+    }
+}

@@ -15,16 +15,21 @@ pub(super) struct LongLying {
     queues: Lists,
     erases_at_close: Vec<u64>,
     most_erases: u64,
+    /// Victims of the policies from one that has lain too long to the next.
+    every: u32,
+    since: u32,
 }
 
 impl LongLying {
     /// `most_cycles`: how often all erase blocks are erased, on average, before data that was not
-    /// moved meanwhile is.
-    pub fn new(erase_blocks: u32, lanes: u32, most_cycles: f64) -> Self {
+    /// moved meanwhile is; one of `every` victims is such data at most.
+    pub fn new(erase_blocks: u32, lanes: u32, most_cycles: f64, every: u32) -> Self {
         Self {
             queues: Lists::new(erase_blocks, lanes as usize),
             erases_at_close: vec![0; erase_blocks as usize],
             most_erases: (most_cycles * f64::from(erase_blocks)).ceil() as u64,
+            every,
+            since: 0,
         }
     }
 
@@ -40,10 +45,18 @@ impl LongLying {
         }
     }
 
-    /// The erase block of a lane that was closed first, if that is too long ago.
-    pub fn overdue(&self, lane: u32, erases: u64) -> Option<EraseBlockId> {
+    /// The erase block of a lane that was closed first, if that is too long ago. Asked once for each
+    /// victim.
+    pub fn overdue(&mut self, lane: u32, erases: u64) -> Option<EraseBlockId> {
+        self.since += 1;
+        if self.since < self.every {
+            return None;
+        }
         let oldest = self.queues.first(lane as usize);
-        (oldest != NONE && erases - self.erases_at_close[oldest as usize] > self.most_erases)
-            .then_some(EraseBlockId(oldest))
+        if oldest == NONE || erases - self.erases_at_close[oldest as usize] <= self.most_erases {
+            return None;
+        }
+        self.since = 0;
+        Some(EraseBlockId(oldest))
     }
 }

@@ -175,11 +175,11 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
     }
 
     /// From now on an erase block is a victim, whatever the policies say, when its data has lain
-    /// there while all erase blocks were erased `most_cycles` times on average. Before the first
-    /// write.
-    pub fn move_what_lies_long(&mut self, most_cycles: f64) {
+    /// there while all erase blocks were erased `most_cycles` times on average; one of `every`
+    /// victims at most. Before the first write.
+    pub fn move_what_lies_long(&mut self, most_cycles: f64, every: u32) {
         let (blocks, lanes) = (self.device.blocks.len() as u32, self.lanes.count());
-        self.long_lying = Some(Box::new(LongLying::new(blocks, lanes, most_cycles)));
+        self.long_lying = Some(Box::new(LongLying::new(blocks, lanes, most_cycles, every)));
     }
 
     /// Sizes, erase blocks and streams as they are now.
@@ -529,7 +529,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
     /// # Panics
     /// If no erase block is closed.
     pub fn choose_victim(&mut self, needy: StreamId, lane: u32) -> EraseBlockId {
-        if let Some(long_lying) = &self.long_lying
+        if let Some(long_lying) = &mut self.long_lying
             && let Some(victim) = long_lying.overdue(lane, self.counters.erases)
         {
             self.counters.long_lying_victims += 1;

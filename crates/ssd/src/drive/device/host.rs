@@ -92,6 +92,10 @@ pub(super) struct Host {
     /// Least time from one write to the next, and when the next may begin.
     write_gap: Picos,
     next_write: Picos,
+    /// How much later it may begin for a page that was relocated, and how many were when the last
+    /// write came.
+    relocation_gap: Picos,
+    relocated: Option<u64>,
     turnaround: Picos,
     read_frames: Picos,
     write_frames: Picos,
@@ -145,6 +149,8 @@ impl Host {
             page: picos_of_micros(controller.page_us),
             write_gap: picos_of_micros(controller.write_gap_us),
             next_write: 0,
+            relocation_gap: picos_of_micros(controller.relocation_gap_us),
+            relocated: None,
             turnaround: picos_of_micros(controller.turnaround_us),
             read_frames: picos_of_micros(interface.read_frames_us),
             write_frames: picos_of_micros(interface.write_frames_us),
@@ -302,6 +308,11 @@ impl<S: Scheme> Drive<S> {
     /// Begins with a write, as soon as the drive takes it after the last one.
     fn keep_distance(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
         let now = self.media.now();
+        if self.host.relocation_gap > 0 {
+            let relocated = self.scheme.counters().relocated_pages;
+            let before = self.host.relocated.replace(relocated).unwrap_or(relocated);
+            self.host.next_write += self.host.relocation_gap * (relocated - before);
+        }
         let at = now.max(self.host.next_write);
         self.host.next_write = at + self.host.write_gap;
         if at == now {

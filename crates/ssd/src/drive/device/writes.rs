@@ -112,20 +112,21 @@ impl<S: Scheme> Drive<S> {
         let request = self.requests[slot as usize];
         for number in request.next..request.arrived {
             let lpn = Lpn(request.first.0 + number);
-            let admission = self.buffer.write(lpn);
+            let part = self.part_of(&request, number);
+            let is_whole = part.1 == self.page_bytes;
+            let admission =
+                if is_whole { self.buffer.write(lpn) } else { self.buffer.write_part(lpn) };
             if admission == Admission::Full {
                 self.requests[slot as usize].next = number;
                 return false;
             }
-            let part = self.part_of(&request, number);
             // What the cache knows need not be read again.
             let was_cached = self.cache.contains(lpn);
             if self.is_followed() {
                 self.follow_admission(lpn, &request.submission, part, admission, was_cached);
             }
             self.overwritten(lpn);
-            if (part.1 < self.page_bytes && !was_cached) || self.partial.known.contains_key(&lpn.0)
-            {
+            if (!is_whole && !was_cached) || self.partial.known.contains_key(&lpn.0) {
                 self.partial.wrote(lpn, part, self.page_bytes, admission == Admission::Stored);
             }
         }

@@ -96,6 +96,8 @@ const URGENT: usize = 1;
 #[derive(Clone, Debug)]
 pub struct WriteBuffer {
     rule: FlushRule,
+    /// Otherwise each version of a page is programmed, several at a time.
+    merges: bool,
     /// 1 ... capacity.
     flush_pages: u32,
     in_flight_limit: u32,
@@ -161,6 +163,7 @@ impl WriteBuffer {
         };
         Self {
             rule: config.flush,
+            merges: config.merges,
             flush_pages: config.flush_pages.min(capacity).max(1),
             in_flight_limit: if config.in_flight_pages == 0 {
                 planes
@@ -260,13 +263,28 @@ impl WriteBuffer {
     /// If the buffer has no capacity.
     #[inline]
     pub fn write(&mut self, lpn: Lpn) -> Admission {
+        self.take(lpn, self.merges)
+    }
+
+    /// Writes a part of a page: what waits of it is completed, whatever the profile says of whole
+    /// pages.
+    ///
+    /// # Panics
+    /// As [`WriteBuffer::write`].
+    #[inline]
+    pub fn write_part(&mut self, lpn: Lpn) -> Admission {
+        self.take(lpn, true)
+    }
+
+    #[inline]
+    fn take(&mut self, lpn: Lpn, merges: bool) -> Admission {
         assert!(
             self.capacity > 0,
             "page {} is written to a buffer without room for any page",
             lpn.0
         );
         let newest = self.slot_of[lpn.index()];
-        if newest != NONE && self.slots[newest as usize].state != State::InFlight {
+        if newest != NONE && merges && self.slots[newest as usize].state != State::InFlight {
             self.counters.merged += 1;
             if let Some(order) = &mut self.by_erase_block {
                 order.touched(lpn);
@@ -334,7 +352,9 @@ impl WriteBuffer {
     pub fn flushed(&mut self, lpn: Lpn) {
         let newest = self.newest_of(lpn);
         assert!(newest != NONE, "page {} is programmed, but not in the write buffer", lpn.0);
-        let slot = if self.slots[newest as usize].state == State::InFlight {
+        let slot = if !self.merges {
+            self.unlink_oldest(lpn)
+        } else if self.slots[newest as usize].state == State::InFlight {
             self.slot_of[lpn.index()] = NONE;
             newest
         } else {
@@ -358,26 +378,39 @@ impl WriteBuffer {
         }
     }
 
+    /// Takes the oldest version of a page off its versions, and returns it: they are sent in order.
+    fn unlink_oldest(&mut self, lpn: Lpn) -> u32 {
+        let mut slot = self.slot_of[lpn.index()];
+        let mut newer = NONE;
+        while self.slots[slot as usize].older != NONE {
+            newer = slot;
+            slot = self.slots[slot as usize].older;
+        }
+        if newer == NONE {
+            self.slot_of[lpn.index()] = NONE;
+        } else {
+            self.slots[newer as usize].older = NONE;
+        }
+        slot
+    }
+
     /// Forgets a page. A version in flight is programmed all the same, but no read finds it any
     /// more.
     pub fn trim(&mut self, lpn: Lpn) {
-        let newest = self.newest_of(lpn);
-        if newest == NONE {
-            return;
+        let mut newest = self.newest_of(lpn);
+        while newest != NONE && self.slots[newest as usize].state != State::InFlight {
+            let older = self.slots[newest as usize].older;
+            self.slot_of[lpn.index()] = older;
+            self.stop_waiting(newest);
+            self.release(newest);
+            self.counters.trimmed += 1;
+            newest = older;
         }
-        if self.slots[newest as usize].state == State::InFlight {
+        while newest != NONE {
             self.slots[newest as usize].stale = true;
-            return;
+            newest = self.slots[newest as usize].older;
         }
-        let older = self.slots[newest as usize].older;
-        if older != NONE {
-            self.slots[older as usize].stale = true;
-        }
-        self.slot_of[lpn.index()] = older;
-        self.stop_waiting(newest);
-        self.release(newest);
         self.shorten_batch();
-        self.counters.trimmed += 1;
     }
 
     /// FLUSH: everything that waits now has to go, whatever the rule. Several may be outstanding.
@@ -493,7 +526,7 @@ impl WriteBuffer {
     /// as are in flight.
     fn first_ready(&self, queue: usize) -> Option<u32> {
         let mut slot = self.queues.first(queue);
-        while slot != NONE && self.slots[slot as usize].older != NONE {
+        while self.merges && slot != NONE && self.slots[slot as usize].older != NONE {
             slot = self.queues.next(slot);
         }
         (slot != NONE).then_some(slot)

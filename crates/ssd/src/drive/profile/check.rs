@@ -8,7 +8,9 @@ use registry::{Info, Spec, SpecError};
 use units::Geometry;
 
 use super::set::exists;
-use super::{CleaningPace, Detector, FlushRule, InterfaceKind, Profile, ProfileError, StaticRule};
+use super::{
+    CleaningPace, Detector, FlushOrder, FlushRule, InterfaceKind, Profile, ProfileError, StaticRule,
+};
 use crate::drive::schemes::{SCHEMES, superblock_mapped};
 
 /// Places in an erase block are kept in 16 bits.
@@ -183,7 +185,8 @@ impl Profile {
         at.range("controller.write_hold_us", c.write_hold_us, 0.0..=MAX_US)?;
         at.range("controller.drain_us", c.drain_us, 0.0..=MAX_US)?;
         at.range("controller.turnaround_us", c.turnaround_us, 0.0..=MAX_US)?;
-        at.range("controller.write_gap_us", c.write_gap_us, 0.0..=MAX_US)
+        at.range("controller.write_gap_us", c.write_gap_us, 0.0..=MAX_US)?;
+        at.range("controller.relocation_gap_us", c.relocation_gap_us, 0.0..=MAX_US)
     }
 
     fn check_dram(&self, at: &At<'_>) -> Checked {
@@ -201,6 +204,10 @@ impl Profile {
             return Ok(());
         }
         let pages = (buffer.bytes / page) as u32;
+        let is_plain = buffer.flush == FlushRule::Eager && buffer.order == FlushOrder::Fifo;
+        at.require(buffer.merges || is_plain, "write_buffer.merges", false, || {
+            "must be true unless write_buffer.flush is eager and write_buffer.order fifo".to_owned()
+        })?;
         let least = u32::from(buffer.flush != FlushRule::Eager);
         at.require(
             (least..=pages).contains(&buffer.flush_pages),
@@ -324,6 +331,7 @@ impl Profile {
         at.range("wear_levelling.life_below", w.life_below, 0.0..=1.0)?;
         at.range("wear_levelling.spread_above", w.spread_above, 0.0..=10.0)?;
         at.range("wear_levelling.age_cycles", w.age_cycles, 2.0..=1e6)?;
+        at.range("wear_levelling.age_every", w.age_every, 1..=1_000_000)?;
         at.require(
             matches!(w.static_rule, StaticRule::None | StaticRule::Age)
                 || self.media.endurance_cycles > 0,

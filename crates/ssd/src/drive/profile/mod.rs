@@ -99,17 +99,20 @@ pub fn parse(text: &str, place: &str) -> Result<Profile, ProfileError> {
 }
 
 /// Keys that joined the schema when profiles had been hashed: the group, and the default.
-const LATER: [(&str, &str); 10] = [
+const LATER: [(&str, &str); 13] = [
     ("media", "pages_per_read = 1"),
     ("media", "pages_per_program = 1"),
     ("media", "part_read_us = []"),
     ("media", "most_suspensions = 16"),
     ("media", "slices = 1"),
     ("controller", "write_gap_us = 0.0"),
+    ("controller", "relocation_gap_us = 0.0"),
     ("write_buffer", "power_loss_protected = false"),
+    ("write_buffer", "merges = true"),
     ("cleaning", "pace = \"burst\""),
     ("cleaning", "burst_stripes = 0.0"),
     ("wear_levelling", "age_cycles = 20.0"),
+    ("wear_levelling", "age_every = 10"),
 ];
 
 impl Profile {

@@ -243,10 +243,13 @@ pub struct ControllerConfig {
     /// Least time from one write request to the next in microseconds, as where firmware keeps to a
     /// rate that it promises: it delays only those that come faster. 0 for none.
     pub write_gap_us: f64,
+    /// How much later the next write may begin for each page that was relocated since the last, in
+    /// microseconds: where one processor maps the pages of both. 0 for none.
+    pub relocation_gap_us: f64,
 }
 
 /// Write-back buffer in DRAM.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WriteBufferConfig {
     /// Size in bytes; 0 for none: then a write is done when it is programmed.
@@ -263,6 +266,24 @@ pub struct WriteBufferConfig {
     /// Whether capacitors keep its contents when the power fails: then what is in the buffer is
     /// durable, FLUSH and FUA wait for nothing, and programs need not be padded for them.
     pub power_loss_protected: bool,
+    /// Whether a page that is written while it waits is overwritten in place. Of a slice of a drive
+    /// it is wrong to say yes: hot pages are so much hotter there, and would be merged that the
+    /// whole drive programs one by one.
+    pub merges: bool,
+}
+
+impl Default for WriteBufferConfig {
+    fn default() -> Self {
+        Self {
+            bytes: 0,
+            flush: FlushRule::default(),
+            flush_pages: 0,
+            in_flight_pages: 0,
+            order: FlushOrder::default(),
+            power_loss_protected: false,
+            merges: true,
+        }
+    }
 }
 
 /// When buffered pages are written to flash.
@@ -398,6 +419,8 @@ pub struct WearLevellingConfig {
     pub spread_above: f64,
     /// `age`: data is moved that has lain while all erase blocks were erased so often on average.
     pub age_cycles: f64,
+    /// With `age`, victims from one that is moved for it to the next at least: 1 for no limit.
+    pub age_every: u32,
 }
 
 impl Default for WearLevellingConfig {
@@ -408,6 +431,7 @@ impl Default for WearLevellingConfig {
             life_below: 0.85,
             spread_above: 0.2,
             age_cycles: 20.0,
+            age_every: 10,
         }
     }
 }

@@ -127,7 +127,8 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
             ftl.lanes_mut().take_least_worn_first();
         }
         if settings.wear_levelling.static_rule == StaticRule::Age {
-            ftl.move_what_lies_long(settings.wear_levelling.age_cycles);
+            let wear = settings.wear_levelling;
+            ftl.move_what_lies_long(wear.age_cycles, wear.age_every);
         }
         if !settings.endurance.is_empty() {
             ftl.lanes_mut().set_endurance(settings.endurance);

@@ -27,6 +27,7 @@ fn buffer(
         in_flight_pages,
         order,
         power_loss_protected: false,
+        merges: true,
     };
     WriteBuffer::new(&config, PAGE, LOGICAL_PAGES, PAGES_PER_ERASE_BLOCK, PLANES)
 }

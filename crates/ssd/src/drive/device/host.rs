@@ -95,6 +95,8 @@ pub(super) struct Host {
     /// How much later it may begin for a page that was relocated, and how many were when the last
     /// write came.
     relocation_gap: Picos,
+    /// The same for a read.
+    read_gap: Picos,
     relocated: Option<u64>,
     turnaround: Picos,
     read_frames: Picos,
@@ -151,6 +153,7 @@ impl Host {
             next_write: 0,
             relocation_gap: picos_of_micros(controller.relocation_gap_us),
             relocated: None,
+            read_gap: picos_of_micros(controller.read_gap_us),
             turnaround: picos_of_micros(controller.turnaround_us),
             read_frames: picos_of_micros(interface.read_frames_us),
             write_frames: picos_of_micros(interface.write_frames_us),
@@ -298,7 +301,10 @@ impl<S: Scheme> Drive<S> {
     fn dispatch(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
         let submission = self.requests[slot as usize].submission;
         match submission.op {
-            IoOp::Read => self.pass_gate(slot, completed),
+            IoOp::Read => {
+                self.host.next_write += self.host.read_gap;
+                self.pass_gate(slot, completed);
+            }
             IoOp::Write => self.keep_distance(slot, completed),
             IoOp::Trim => self.trim(slot, completed),
             IoOp::Flush => self.flush(slot, completed),

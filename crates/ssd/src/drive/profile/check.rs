@@ -160,6 +160,7 @@ impl Profile {
         let i = &self.interface;
         at.range("interface.link_mb_per_second", i.link_mb_per_second, 0.001..=1e6)?;
         at.range("interface.host_us", i.host_us, 0.0..=MAX_US)?;
+        at.range("interface.zone_gap_us", i.zone_gap_us, 0.0..=MAX_US)?;
         let (deepest, most) = match i.kind {
             InterfaceKind::Sata => (32, 1),
             InterfaceKind::Nvme => (65_535, 1_024),
@@ -186,7 +187,8 @@ impl Profile {
         at.range("controller.drain_us", c.drain_us, 0.0..=MAX_US)?;
         at.range("controller.turnaround_us", c.turnaround_us, 0.0..=MAX_US)?;
         at.range("controller.write_gap_us", c.write_gap_us, 0.0..=MAX_US)?;
-        at.range("controller.relocation_gap_us", c.relocation_gap_us, 0.0..=MAX_US)
+        at.range("controller.relocation_gap_us", c.relocation_gap_us, 0.0..=MAX_US)?;
+        at.range("controller.read_gap_us", c.read_gap_us, 0.0..=MAX_US)
     }
 
     fn check_dram(&self, at: &At<'_>) -> Checked {

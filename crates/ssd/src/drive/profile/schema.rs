@@ -202,6 +202,11 @@ pub struct InterfaceConfig {
     /// microseconds: it delays the request, not others.
     #[serde(default)]
     pub host_us: f64,
+    /// Of how the drive was measured, for `flashwright device predict`: time from one request of a
+    /// `zns` row to the next, in microseconds, in which the host makes its data. Simulations leave
+    /// it out.
+    #[serde(default)]
+    pub zone_gap_us: f64,
 }
 
 const fn one() -> u32 {
@@ -246,6 +251,8 @@ pub struct ControllerConfig {
     /// How much later the next write may begin for each page that was relocated since the last, in
     /// microseconds: where one processor maps the pages of both. 0 for none.
     pub relocation_gap_us: f64,
+    /// The same for each read of the host's, in microseconds. 0 for none.
+    pub read_gap_us: f64,
 }
 
 /// Write-back buffer in DRAM.

@@ -7,11 +7,12 @@ from pathlib import Path
 import click
 
 from flashwright._core import InputError
+from flashwright.cli.groups import CommandWithMore
 from flashwright.cli.options import Overrides, takes
 from flashwright.cli.output import Json, print_table, say
 
 
-@click.command(short_help="A drive's profile, and what it comes to.")
+@click.command(cls=CommandWithMore, short_help="A drive's profile, and what it comes to.")
 @click.argument("profile")
 @takes(Overrides, "changes")
 @click.option(

@@ -15,6 +15,7 @@ import pytest
 from flashwright import _core, data
 from flashwright.cli import cli as group
 from flashwright.cli.groups import CommandWithMore
+from mqsim_files import SYNTHETIC, config, workload
 from support import ROOT, Cli
 
 PAGES = [page for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent.name != "reference"]
@@ -97,6 +98,8 @@ def place(tmp_path: Path) -> Path:
         f"{128166372000000000 + 1000 * n},prxy,0,Write,{n * 4096},4096,100" for n in range(100)
     ]
     (tmp_path / "prxy_0.csv.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    config(tmp_path, "ssdconfig.xml")
+    workload(tmp_path, SYNTHETIC).rename(tmp_path / "workload.xml")
     with (tmp_path / "disk").open("wb") as disk:
         disk.truncate(4 << 30)
     return tmp_path

@@ -34,6 +34,13 @@ class CommandWithMore(click.Group):
             return below.make_context(info_name, args, parent, **extra)
         return super().make_context(info_name, args, parent, **extra)
 
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Give the options and arguments of the command: none of them is of a command below.
+
+        Click asks for them to name that, as it would stand behind them.
+        """
+        return super().get_params(ctx) if ctx.command is self else []
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse as a command does: without a word for a command below."""
         return click.Command.parse_args(self, ctx, args)

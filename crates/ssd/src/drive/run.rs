@@ -206,8 +206,7 @@ impl DriveVisitor for Runner<'_, '_> {
         let started = Instant::now();
         let mut meter = Meter::new(&drive, flows);
         load.start(&mut drive).map_err(RunError::Source)?;
-        let worn_out =
-            play(&mut drive, &mut load, &mut meter, settings, self.sink, self.progress)?;
+        let worn_out = play(&mut drive, &mut load, &mut meter, settings, self.sink, self.progress)?;
         let wall_seconds = started.elapsed().as_secs_f64();
         let mut outcome =
             meter.outcome(&drive, settings, worn_out, [prepare_seconds, wall_seconds]);

@@ -182,7 +182,7 @@ class Device:
         self.device.tell("Flash_Channel_Width", "media.channel_bits")
         made.put("media.command_us", COMMAND_US, reasons.COMMAND, is_fitted=True)
         self.device.tell("Flash_Comm_Protocol", "media.command_us", reasons.COMMAND)
-        made.put("media.multi_plane", value=True, said="MQSim always may", is_fitted=True)
+        made.put("media.multi_plane", value=True, said=reasons.MULTI_PLANE, is_fitted=True)
         made.put("media.copy_back", device.flag("Use_Copyback_for_GC"), "Use_Copyback_for_GC")
         self.device.tell("Use_Copyback_for_GC", "media.copy_back")
         made.put("media.order", "reads_first", "Transaction_Scheduling_Policy")

@@ -2,6 +2,7 @@
 
 TLC_PAGES = "here page i is of type i mod 3; MQSim's pages are in pairs: the mean is the same"
 COMMAND = "its fixed NV-DDR2 times: 0.29 us a read, 0.36 us a program; one time here, the read's"
+MULTI_PLANE = "MQSim always may, of pages of one number; here reads may be of any"
 PRIORITIES = "a flow's priority counts here where requests wait in the host, not among commands"
 SUSPENSION = {
     "NONE": "",
@@ -49,8 +50,8 @@ OCCUPANCY = "here an aged drive is full: cleaning costs more than where a part w
 SEEDS = "here each flow draws numbers of its own from --seed, which is the drive's Seed"
 STREAMING = "MQSim begins at a random address, here it is the first"
 HOT_AND_COLD = (
-    "each has its share of the requests outstanding, or of the rate: of what is done as long as "
-    "both are equally fast"
+    "each has its share of the requests outstanding, at least one, or of the rate: of what is done "
+    "as long as both are equally fast"
 )
 INTERVALS = "MQSim draws exponential times between requests, here they are all the mean"
 ENDS = "here all ends with the first flow; in MQSim each flow has an end of its own"

@@ -401,6 +401,7 @@ def simulate_drive(
     warm_up_requests: int = 0,
     timeline_spans: int = 0,
     audit: bool = False,
+    requests_to: _Path | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Play flows of requests on a simulated drive.

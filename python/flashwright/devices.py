@@ -325,11 +325,13 @@ def run(
     beside: Sequence[dict[str, Any]] = (),
     timeline_spans: int = 0,
     audit: bool = False,
+    requests_to: Path | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Play requests on a drive; gives the figures with `tables` and `timeline`.
 
-    `beside` are further flows, as `flows.load` gives them.
+    `beside` are further flows, as `flows.load` gives them. Each request is written to the Parquet
+    file `requests_to`, if one is named.
     """
     most = load.most_requests
     if most is None and load.most_seconds is None and requests.requests is None:
@@ -355,6 +357,7 @@ def run(
         warm_up_requests=load.warm_up_requests,
         timeline_spans=timeline_spans,
         audit=audit,
+        requests_to=requests_to,
         progress=progress,
     )
     judged = steady.of_drive(device.profile, device.summary, outcome, load.warm_up_requests)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flashwright import devices, flows
+from flashwright._core import InputError
 from flashwright.progress import work
 from flashwright.runs import PROFILE_FILE, TIMELINE_FILE, Job, Run, peak_rss_bytes, table
 
@@ -15,6 +20,8 @@ if TYPE_CHECKING:
     from flashwright.sources import Reading
 
 COMMAND = "simulate"
+REQUESTS = "requests"
+"""The table of each request by itself."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +36,35 @@ class DriveRun:
     audit: bool = False
     endurance: float | None = None
     writes_per_day: float | str | None = None
+    requests_to: Path | None = None
+    """The Parquet file that each request is written to while the run goes on; None for no such
+    table. It is a table of the run, and goes where the run is written.
+    """
+
+
+@contextmanager
+def request_file(beside: Path) -> Iterator[Path]:
+    """Give the file that requests are written to while a run goes on, in the folder `beside`.
+
+    That is the one that the run folder will lie in: the file is then only renamed, however long it
+    is. What is left of it at the end is removed, with the folders that were made for it.
+
+    Raises InputError if the folder cannot be made.
+    """
+    made = [folder for folder in (beside, *beside.parents) if not folder.exists()]
+    try:
+        beside.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{beside}: cannot write the run folder: {error.strerror}") from error
+    path = beside / f".{REQUESTS}.{os.getpid()}.parquet"
+    try:
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+        for folder in made:
+            if any(folder.iterdir()):
+                break
+            folder.rmdir()
 
 
 def preparing(load: Load, what: str) -> str | None:
@@ -69,6 +105,7 @@ def play(device: Device, asked: DriveRun) -> Run:
             beside=beside,
             timeline_spans=asked.timeline_spans,
             audit=asked.audit,
+            requests_to=asked.requests_to,
             progress=progress,
         ),
         preparing=preparing(load, device.name),
@@ -91,12 +128,17 @@ def play(device: Device, asked: DriveRun) -> Run:
         asked.timeline_spans,
         result["lifetime"],
     ]
+    if asked.requests_to is not None:
+        identity.append(REQUESTS)
     inputs = [devices.describe(asked.source, requests)] + [
         devices.describe(flow.source, given["requests"])
         for flow, given in zip(load.beside, beside, strict=True)
     ]
     kept = {name: found for name, found in tables.items() if found.num_rows}
-    return Job(COMMAND, identity, inputs, load.seed).run(result, kept, texts)
+    run = Job(COMMAND, identity, inputs, load.seed).run(result, kept, texts)
+    if asked.requests_to is not None:
+        run.table_files[REQUESTS] = asked.requests_to
+    return run
 
 
 def result_of(

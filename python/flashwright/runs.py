@@ -11,6 +11,7 @@ import json
 import math
 import resource
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,6 +30,8 @@ from flashwright._core import InputError, __revision__, __version__
 Columns = Mapping[str, Any]
 """A table as columns of equal length: lists or numpy arrays."""
 
+RUNS = Path("runs")
+"""Where run folders lie for which no other place is named."""
 RESULT_FILE = "result.json"
 REPORT_FILE = "report.html"
 PROFILE_FILE = "profile.toml"
@@ -97,7 +100,8 @@ class Run:
                 beside[name].write_text(text, encoding="utf-8")
             beside[RESULT_FILE].write_text(dump_json(self.document()), encoding="utf-8")
             for name, file in self.table_files.items():
-                file.replace(folder / f"{name}.parquet")
+                # Whoever calls from Python may have it on another disk.
+                shutil.move(file, folder / f"{name}.parquet")
                 self.table_files[name] = folder / f"{name}.parquet"
             for name, part in beside.items():
                 part.replace(folder / name)
@@ -305,7 +309,7 @@ class Job:
         digest = hashlib.sha256(
             json.dumps(plain([__version__, self.identity]), sort_keys=True).encode()
         ).hexdigest()
-        return Path("runs") / f"{self.command.replace(' ', '-')}-{digest[:12]}"
+        return RUNS / f"{self.command.replace(' ', '-')}-{digest[:12]}"
 
     def run(
         self,

@@ -44,4 +44,5 @@ def test_a_page_is_good_troff(page: Path) -> None:
     )
     assert not done.stderr
     assert "\\b" not in done.stdout
-    assert page.stem.replace("-", " ").upper() in done.stdout
+    # Of a name such as import-mqsim the hyphen is its own.
+    assert page.stem.replace("-", " ").upper() in done.stdout.replace("-", " ")

@@ -1,25 +1,29 @@
 //! The simulated drive: its profiles, and runs on it.
 
+use std::path::PathBuf;
+
 use placement::PLACEMENTS;
 use player::{Flow, Shifted};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use ssd::drive::load::{Pace, flow};
-use ssd::drive::measure::Delay;
+use ssd::drive::measure::{Delay, RequestSink};
 use ssd::drive::media::Cause;
 use ssd::drive::profile::{self, PROFILES, Profile};
-use ssd::drive::run::{Outcome, RunError, RunSettings, simulate_flows};
+use ssd::drive::run::{Outcome, RunError, RunSettings, simulate_told};
 use ssd::drive::schemes::SCHEMES;
 use ssd::drive::state::State;
 use ssd::drive::time::{PICOS_PER_SECOND, Picos};
 use traces::synth::patterns;
 use units::RequestSource;
 
+use crate::drive_requests::RequestTable;
 use crate::drive_result::{ToldFlow, result};
 use crate::errors;
 use crate::progress::{self, Progress};
 use crate::registry::info_dicts;
 use crate::requests::Requests;
+use crate::traces::trace_error;
 
 /// Most requests of one flow that are outstanding: each queue of NVMe takes 2^16 - 1.
 const MOST_DEPTH: u32 = 1 << 20;
@@ -254,7 +258,7 @@ fn picos_of_seconds(seconds: Option<f64>) -> PyResult<Picos> {
 fn run_failed(error: RunError) -> PyErr {
     match error {
         RunError::Cancelled(cancelled) => errors::cancelled(cancelled),
-        RunError::Audit(_) => errors::run_error(error),
+        RunError::Audit(_) | RunError::Sink(_) => errors::run_error(error),
         RunError::Drive(_) | RunError::Source(_) => errors::input_error(error),
     }
 }
@@ -274,6 +278,7 @@ fn run(
     settings: &RunSettings,
     requests: &[&Requests],
     flows: Vec<Flow>,
+    mut table: Option<RequestTable>,
     progress: &units::Progress,
 ) -> PyResult<Outcome> {
     // Only an oracle asks, and a file that cannot be read is told afterwards: the question has no
@@ -287,11 +292,14 @@ fn run(
         })
     };
     let is_known = requests.len() == 1 && requests[0].has_weights();
-    let outcome = simulate_flows(settings, is_known.then_some(&weights), flows, progress);
-    match failed.take() {
-        Some(error) => Err(errors::input_error(error)),
-        None => outcome.map_err(run_failed),
+    let sink = table.as_mut().map(|table| table as &mut dyn RequestSink);
+    let outcome = simulate_told(settings, is_known.then_some(&weights), flows, sink, progress);
+    if let Some(error) = failed.take() {
+        return Err(errors::input_error(error));
     }
+    let outcome = outcome.map_err(run_failed)?;
+    table.map_or(Ok(()), RequestTable::finish).map_err(trace_error)?;
+    Ok(outcome)
 }
 
 /// Plays requests on a simulated drive.
@@ -311,7 +319,8 @@ fn run(
 /// virtual time. The first `untimed_requests` of the first flow are done in no time before it
 /// begins; the first `warm_up_requests` are left out of every figure but wear, event_hash and
 /// timeline. `timeline_spans` is how much of the dies' work is written down; `audit` checks the
-/// drive's tables at the end. Progress counts requests.
+/// drive's tables at the end. `requests_to` is a Parquet file with a row for each request that is
+/// measured; it is there only when the run has ended. Progress counts requests.
 ///
 /// Returns a dict: figures by name, flows, tables of arrays, and timeline (Chrome trace events as
 /// JSON, or None). Raises InputError, RunError, Cancelled.
@@ -319,7 +328,8 @@ fn run(
 #[pyo3(signature = (
     profile, flows, *, state="filled", overwrites=2.0, seed=1, most_requests=None,
     most_seconds=None,
-    untimed_requests=0, warm_up_requests=0, timeline_spans=0, audit=false, progress=None
+    untimed_requests=0, warm_up_requests=0, timeline_spans=0, audit=false, requests_to=None,
+    progress=None
 ))]
 #[allow(
     clippy::too_many_arguments,
@@ -339,6 +349,7 @@ fn simulate_drive<'py>(
     warm_up_requests: u64,
     timeline_spans: usize,
     audit: bool,
+    requests_to: Option<PathBuf>,
     progress: Option<&Bound<'_, Progress>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     if flows.is_empty() {
@@ -384,7 +395,8 @@ fn simulate_drive<'py>(
         .collect::<PyResult<Vec<_>>>()?;
     let progress = progress::shared(progress);
     progress.set_total(total(&flows, settings.most_requests));
-    let outcome = py.detach(|| run(&settings, &requests, played, &progress))?;
+    let table = requests_to.as_deref().map(RequestTable::new).transpose().map_err(trace_error)?;
+    let outcome = py.detach(|| run(&settings, &requests, played, table, &progress))?;
     let told = flows
         .iter()
         .map(|flow| {

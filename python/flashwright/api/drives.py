@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from flashwright import devices
@@ -11,7 +12,7 @@ from flashwright.api.calls import public
 from flashwright.api.results import Result
 from flashwright.devices import Load
 from flashwright.drive_runs import DriveRun, play
-from flashwright.sources import Reading
+from flashwright.sources import Reading, check_target
 from flashwright.sweeps.policies import own_victim
 
 
@@ -89,6 +90,7 @@ class Drive:
         seed: int = 1,
         timeline: int = 0,
         audit: bool = False,
+        requests_to: str | os.PathLike[str] | None = None,
         progress: bool = True,
     ) -> Result:
         """Play a source on the drive, which begins in `state` each time.
@@ -98,6 +100,8 @@ class Drive:
         its time in the trace. `state` is fresh, loaded, filled or aged; aged by `overwrites`
         capacities of random writes (2). `requests` and `seconds` (simulated) end the run, `warm_up`
         requests are left out. `timeline` activities of the dies are kept for ui.perfetto.dev.
+        `requests_to` is a Parquet file to write: a row for each request, with what its latency
+        consists of. It is the table `requests` of the result, and moves with it into a run folder.
 
         The result has throughput, latency_ns by operation with percentiles, what delayed requests,
         what the dies did, write_amplification, life_years; each figure is judged steady or not in
@@ -120,7 +124,17 @@ class Drive:
             fold=fold,
         )
         reading = Reading(page_size=page_size, seed=seed, repeat=repeat)
-        asked = DriveRun(devices.check_load_source(str(source)), reading, load, timeline, audit)
+        file = None if requests_to is None else Path(requests_to).absolute()
+        if file is not None:
+            check_target(file)
+        asked = DriveRun(
+            devices.check_load_source(str(source)),
+            reading,
+            load,
+            timeline,
+            audit,
+            requests_to=file,
+        )
         return Result(play(self.device, asked))
 
     def __repr__(self) -> str:

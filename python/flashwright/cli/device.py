@@ -7,11 +7,13 @@ from pathlib import Path
 import click
 
 from flashwright._core import InputError
+from flashwright.cli.groups import CommandWithMore
+from flashwright.cli.import_mqsim import import_mqsim
 from flashwright.cli.options import Overrides, takes
 from flashwright.cli.output import Json, print_table, say
 
 
-@click.command(short_help="A drive's profile, and what it comes to.")
+@click.command(cls=CommandWithMore, short_help="A drive's profile, and what it comes to.")
 @click.argument("profile")
 @takes(Overrides, "changes")
 @click.option(
@@ -59,3 +61,7 @@ def device(profile: str, changes: Overrides, out: Path | None, to: Json) -> None
     say(fitted(found.document()))
     if out is not None:
         say(f"Profile: {out}")
+
+
+for command in (import_mqsim,):
+    device.add_command(command)

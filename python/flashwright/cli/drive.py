@@ -6,6 +6,7 @@ Their options, one run on a simulated drive, and its tables for people.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from flashwright._core import InputError
 from flashwright.cli.flow_options import FlowOptions
 from flashwright.cli.options import Count, Duration, Number, Overrides, at_most_one, option
 from flashwright.cli.output import Output, print_table, say
+from flashwright.runs import RUNS
 
 if TYPE_CHECKING:
     from flashwright.devices import Load
@@ -125,6 +127,7 @@ class DriveOptions(Overrides):
 ONLY_WITH_DEVICE = (
     *(one.name for one in (*fields(DriveOptions), *fields(FlowOptions))),
     "timeline_spans",
+    "per_request",
 )
 OF_A_FILE = ("page_size", "format_name", "skip_bad", "fold")
 """Parameters that say how a trace file is read."""
@@ -212,18 +215,32 @@ def policy_overrides(
     return (*overrides, *added)
 
 
-def simulate_drive(profile: str, overrides: Sequence[str], asked: DriveRun, output: Output) -> None:
+def simulate_drive(
+    profile: str, overrides: Sequence[str], asked: DriveRun, output: Output, *, per_request: bool
+) -> None:
     """Play the source on the drive, print what came of it, and write the run folder."""
     from flashwright import devices
-    from flashwright.drive_runs import play
+    from flashwright.drive_runs import play, request_file
 
-    if asked.timeline_spans and output.is_only_json and output.out is None:
-        raise InputError("--timeline: it is a file of the run folder; with --json - give --out DIR")
+    if output.is_only_json and output.out is None:
+        for name, is_given in (
+            ("--timeline", asked.timeline_spans),
+            ("--per-request", per_request),
+        ):
+            if is_given:
+                raise InputError(
+                    f"{name}: it is a file of the run folder; with --json - give --out DIR"
+                )
     asked = replace(asked, source=devices.check_load_source(asked.source))
-    run = play(devices.Device.load(profile, overrides), asked)
-    if not output.is_only_json:
-        print_result(run.result)
-    output.finish(run)
+    device = devices.Device.load(profile, overrides)
+    beside = RUNS if output.out is None else output.out.absolute().parent
+    with request_file(beside) if per_request else nullcontext() as file:
+        run = play(device, replace(asked, requests_to=file))
+        if not output.is_only_json:
+            print_result(run.result)
+        output.finish(run)
+    for table in run.table_files.values():
+        output.say(f"Each request: {table}")
 
 
 def print_result(result: dict[str, Any]) -> None:

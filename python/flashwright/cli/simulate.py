@@ -77,6 +77,12 @@ def _one_device(
     help="With --device: write down the first N activities of the dies, for ui.perfetto.dev.",
 )
 @click.option(
+    "--per-request",
+    is_flag=True,
+    help="With --device: write the table `requests` too, with a row for each request: when it was "
+    "sent and done, its place, and what its latency consists of.",
+)
+@click.option(
     "--audit",
     is_flag=True,
     help="Check the simulator's tables against each other all along: slow, for finding bugs.",
@@ -96,6 +102,7 @@ def simulate(
     *,
     device: str | None,
     timeline_spans: int,
+    per_request: bool,
     audit: bool,
 ) -> None:
     """Play SOURCE through a flash translation layer and count what the flash has to write.
@@ -113,6 +120,7 @@ def simulate(
       flashwright simulate tpcc.parquet --device intel-x25e --open-loop \\
           --beside 'io:sequential(size=256Ki);region=8Gi'
       flashwright simulate my.blktrace.0 --device nvme-tlc --open-loop --state aged --timeline 100k
+      flashwright simulate 'io:random(reads=0.7)' --device nvme-tlc --requests 100k --per-request
 
     `flashwright list` names policies, profiles, schemes and patterns, with their parameters.
     """
@@ -138,7 +146,7 @@ def simulate(
             source, reading, load, timeline_spans, audit, known_endurance, life.writes_per_day
         )
         check_patterns([source])
-        simulate_drive(device, overrides, asked, output)
+        simulate_drive(device, overrides, asked, output, per_request=per_request)
         return
     own = own_victim(placement)
     settings: dict[str, Any] = {

@@ -8,9 +8,12 @@ use thiserror::Error;
 use units::{Cancelled, Lpn, PageOp, Progress, RequestSource, SourceError};
 
 use super::build::{DriveError, DriveVisitor, visit_drive};
-use super::device::{Drive, DriveCounters};
+use super::device::{Completion, Drive, DriveCounters};
 use super::load::{Load, Pace, flow};
-use super::measure::{BusyTime, DieShare, Energy, Latencies, OverTime, TimeWindow, Timeline};
+use super::measure::{
+    BusyTime, DieShare, Energy, Latencies, MeasuredRequest, OverTime, RequestSink, TimeWindow,
+    Timeline, in_nanos,
+};
 use super::media::{Cause, FlashOp, MediaCounters};
 use super::profile::Profile;
 use super::schemes::{Scheme, SchemeCounters, WornOut};
@@ -56,6 +59,9 @@ pub enum RunError {
     /// The tables contradict each other: a bug of Flashwright.
     #[error("after the run: {0}")]
     Audit(String),
+    /// Whoever is told of each request takes no more.
+    #[error("{0}")]
+    Sink(String),
     /// Asked to stop.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
@@ -149,21 +155,36 @@ pub fn simulate_flows(
     flows: Vec<Flow>,
     progress: &Progress,
 ) -> Result<Outcome, RunError> {
+    simulate_told(settings, page_weights, flows, None, progress)
+}
+
+/// As [`simulate_flows`]; `sink` is told of each request that is measured.
+///
+/// # Errors
+/// [`RunError`].
+pub fn simulate_told(
+    settings: &RunSettings,
+    page_weights: Option<&dyn Fn() -> Vec<f64>>,
+    flows: Vec<Flow>,
+    sink: Option<&mut dyn RequestSink>,
+    progress: &Progress,
+) -> Result<Outcome, RunError> {
     visit_drive(
         &settings.profile,
         settings.seed,
         page_weights,
-        Runner { settings, flows, progress },
+        Runner { settings, flows, sink, progress },
     )?
 }
 
-struct Runner<'a> {
+struct Runner<'a, 's> {
     settings: &'a RunSettings,
     flows: Vec<Flow>,
+    sink: Option<&'s mut dyn RequestSink>,
     progress: &'a Progress,
 }
 
-impl DriveVisitor for Runner<'_> {
+impl DriveVisitor for Runner<'_, '_> {
     type Output = Result<Outcome, RunError>;
 
     fn visit<S: Scheme>(mut self, mut drive: Drive<S>) -> Self::Output {
@@ -185,7 +206,7 @@ impl DriveVisitor for Runner<'_> {
         let started = Instant::now();
         let mut meter = Meter::new(&drive, flows);
         load.start(&mut drive).map_err(RunError::Source)?;
-        let worn_out = play(&mut drive, &mut load, &mut meter, settings, self.progress)?;
+        let worn_out = play(&mut drive, &mut load, &mut meter, settings, self.sink, self.progress)?;
         let wall_seconds = started.elapsed().as_secs_f64();
         let mut outcome =
             meter.outcome(&drive, settings, worn_out, [prepare_seconds, wall_seconds]);
@@ -204,6 +225,7 @@ fn play<S: Scheme>(
     load: &mut Load,
     meter: &mut Meter,
     settings: &RunSettings,
+    mut sink: Option<&mut dyn RequestSink>,
     progress: &Progress,
 ) -> Result<Option<WornOut>, RunError> {
     let mut warm_up = settings.warm_up_requests;
@@ -249,14 +271,33 @@ fn play<S: Scheme>(
                     latency,
                     at,
                 );
+                if let Some(sink) = &mut sink {
+                    sink.add(&told(completion));
+                }
             })
             .map_err(RunError::Source)?;
+        }
+        if let Some(sink) = &mut sink {
+            sink.check().map_err(RunError::Sink)?;
         }
         progress.advance(load.sent() - reported)?;
         reported = load.sent();
         if let Some(worn_out) = drive.worn_out() {
             return Ok(Some(worn_out));
         }
+    }
+}
+
+fn told(completion: &Completion) -> MeasuredRequest {
+    let submission = &completion.submission;
+    MeasuredRequest {
+        submitted: nanos_of(completion.submitted_at),
+        latency: nanos_of(completion.completed_at - completion.submitted_at),
+        delays: in_nanos(&completion.delays),
+        op: submission.op,
+        offset: submission.offset,
+        length: submission.length,
+        flow: submission.handle,
     }
 }
 

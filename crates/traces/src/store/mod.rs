@@ -16,6 +16,7 @@
 
 mod batch;
 mod read;
+mod table;
 mod write;
 
 use std::sync::{Arc, LazyLock};
@@ -24,6 +25,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 pub use batch::to_batch;
 pub use read::StoreReader;
+pub use table::TableWriter;
 pub use write::StoreWriter;
 
 /// Keys of the metadata.

@@ -8,6 +8,7 @@ mod die_share;
 mod energy;
 mod latency;
 mod over_time;
+mod requests;
 
 pub use die_share::{BusyTime, DieShare};
 pub use energy::Energy;
@@ -15,5 +16,6 @@ pub use latency::{
     ByDelay, Delay, DelaySummary, Latencies, LatencySummary, OpSummary, RequestDelays,
 };
 pub use over_time::{OverTime, TimeWindow};
+pub use requests::{MeasuredRequest, RequestSink, in_nanos};
 
 pub use crate::drive::media::{EventHash, Timeline};

@@ -1,0 +1,83 @@
+//! Each request by itself, for whoever wants more than distributions.
+
+use units::{IoOp, Nanos};
+
+use super::latency::{ByDelay, RequestDelays};
+use crate::drive::time::nanos_of;
+
+/// A request that was measured. Times are in nanoseconds from the first request of the run on, with
+/// those of the warm-up: as the timeline has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MeasuredRequest {
+    /// When it was sent.
+    pub submitted: Nanos,
+    /// How long it took, rounded as everywhere else.
+    pub latency: Nanos,
+    /// What of it each delay was: exactly `latency` in sum.
+    pub delays: ByDelay<Nanos>,
+    /// What it did.
+    pub op: IoOp,
+    /// First byte.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u32,
+    /// Number of its flow, in the order in which they were given.
+    pub flow: u32,
+}
+
+/// Whoever is told of each request that is measured, in the order in which they end.
+pub trait RequestSink {
+    /// Takes the next.
+    fn add(&mut self, request: &MeasuredRequest);
+
+    /// Tells why no more can be taken, if that is so: asked now and then, so that a run does not go
+    /// on for hours after its disk is full.
+    ///
+    /// # Errors
+    /// The reason, in words.
+    fn check(&mut self) -> Result<(), String>;
+}
+
+/// The delays in nanoseconds. Each is rounded together with those before it, so that each is less
+/// than a nanosecond off, none that is 0 becomes more, and they add up to the rounded sum.
+#[must_use]
+pub fn in_nanos(delays: &RequestDelays) -> ByDelay<Nanos> {
+    let (mut sum, mut told) = (0, 0);
+    ByDelay(delays.0.map(|picos| {
+        sum += picos;
+        let before = told;
+        told = nanos_of(sum);
+        told - before
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::drive::measure::Delay;
+    use crate::drive::time::PICOS_PER_NANO;
+
+    #[test]
+    fn parts_that_are_rounded_one_by_one_would_not_add_up() {
+        let delays = ByDelay([400, 400, 400, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(in_nanos(&delays), ByDelay([0, 1, 0, 0, 0, 0, 0, 0, 0]));
+    }
+
+    proptest! {
+        #[test]
+        fn parts_add_up_to_the_rounded_latency(
+            picos in prop::array::uniform9(prop_oneof![Just(0), 0..5_000_u64, 0..1_u64 << 45]),
+        ) {
+            let delays: RequestDelays = ByDelay(picos);
+            let found = in_nanos(&delays);
+            prop_assert_eq!(found.0.iter().sum::<Nanos>(), nanos_of(delays.total()));
+            for delay in Delay::ALL {
+                let (exact, told) = (delays[delay], found[delay] * PICOS_PER_NANO);
+                prop_assert!(exact.abs_diff(told) < 1_001, "{exact} ps are told as {told}");
+                prop_assert!(exact > 0 || told == 0);
+            }
+        }
+    }
+}

@@ -586,7 +586,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
     }
 
     /// Relocates the valid pages of a victim, and erases it.
-    fn clean(&mut self, victim: EraseBlockId, lane: u32) {
+    pub(super) fn clean(&mut self, victim: EraseBlockId, lane: u32) {
         let mut cleaning = std::mem::take(&mut self.cleaning);
         cleaning.begin(victim, lane, self);
         cleaning.copy_all(self);

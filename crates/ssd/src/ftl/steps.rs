@@ -102,6 +102,13 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
         Ppn(ppn)
     }
 
+    /// Cleans the victim of the policies in a lane, at once. At least one erase block is free there.
+    pub(crate) fn clean_one(&mut self, lane: u32) {
+        self.close_early(lane);
+        let victim = self.choose_victim(StreamId(0), lane);
+        self.clean(victim, lane);
+    }
+
     /// Takes an erase block out of the victim index, to clean it for a reason that is not the
     /// policies'.
     ///

@@ -95,6 +95,8 @@ pub(super) struct Host {
     /// How much later it may begin for a page that was relocated, and how many were when the last
     /// write came.
     relocation_gap: Picos,
+    /// How far it may lie ahead before a write waits for it.
+    write_slack: Picos,
     /// The same for a read.
     read_gap: Picos,
     relocated: Option<u64>,
@@ -153,6 +155,7 @@ impl Host {
             next_write: 0,
             relocation_gap: picos_of_micros(controller.relocation_gap_us),
             relocated: None,
+            write_slack: picos_of_micros(controller.write_slack_us),
             read_gap: picos_of_micros(controller.read_gap_us),
             turnaround: picos_of_micros(controller.turnaround_us),
             read_frames: picos_of_micros(interface.read_frames_us),
@@ -302,7 +305,10 @@ impl<S: Scheme> Drive<S> {
         let submission = self.requests[slot as usize].submission;
         match submission.op {
             IoOp::Read => {
-                self.host.next_write += self.host.read_gap;
+                if self.host.read_gap > 0 {
+                    let now = self.media.now();
+                    self.host.next_write = self.host.next_write.max(now) + self.host.read_gap;
+                }
                 self.pass_gate(slot, completed);
             }
             IoOp::Write => self.keep_distance(slot, completed),
@@ -319,8 +325,8 @@ impl<S: Scheme> Drive<S> {
             let before = self.host.relocated.replace(relocated).unwrap_or(relocated);
             self.host.next_write += self.host.relocation_gap * (relocated - before);
         }
-        let at = now.max(self.host.next_write);
-        self.host.next_write = at + self.host.write_gap;
+        let at = now.max(self.host.next_write.saturating_sub(self.host.write_slack));
+        self.host.next_write = self.host.next_write.max(now) + self.host.write_gap;
         if at == now {
             self.receive(slot, completed);
         } else {

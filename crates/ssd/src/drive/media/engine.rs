@@ -417,6 +417,9 @@ impl Media {
                 self.begin_loaded(number, group, self.now, Class::DieBusy);
             } else {
                 die.loaded = Some((group, self.now));
+                if self.features.suspend_at_points {
+                    self.interrupt(number);
+                }
             }
             return;
         }
@@ -452,28 +455,31 @@ impl Media {
             && die.suspended.is_none()
             && !die.urgent.is_empty()
             && die.array_group.op != FlashOp::Read
-            && die.array_since <= now
+            && (die.array_since <= now || self.features.suspend_at_points)
             && die.interruptions < self.features.most_suspensions
             // Not worth it when it ends before the read could begin.
             && until > now + suspend;
         if !can {
             return;
         }
+        // What is arriving has to arrive.
+        let from = now.max(die.array_since);
+        let works = if self.features.suspend_at_points { suspend } else { 0 };
         die.suspended = Some(Suspended {
             group: die.array_group,
-            left: until - now,
-            since: now,
+            left: (until - from).saturating_sub(works),
+            since: from,
             interruptions: die.interruptions + 1,
         });
         self.events.set(number, NEVER);
         self.counters.suspensions += 1;
         let group = self.take_group(number).expect("a read waits");
-        self.begin_group(number, group, suspend);
+        self.begin_group(number, group, from - now + suspend);
     }
 
     fn resume(&mut self, number: u32) {
         let now = self.now;
-        let resume = self.timing.suspend;
+        let resume = if self.features.suspend_at_points { 0 } else { self.timing.suspend };
         let die = &mut self.dies[number as usize];
         let Some(Suspended { group, left, since, interruptions }) = die.suspended.take() else {
             return;

@@ -105,6 +105,7 @@ struct Features {
     multi_plane: bool,
     cache_mode: bool,
     suspend: bool,
+    suspend_at_points: bool,
     reads_first: bool,
     /// Pages of a plane that are sensed, and programmed, together.
     pages_per_read: u32,
@@ -171,6 +172,7 @@ impl Media {
                 multi_plane: config.multi_plane && config.planes_per_die > 1,
                 cache_mode: config.cache_mode,
                 suspend: config.suspend,
+                suspend_at_points: config.suspend && config.suspend_at_points,
                 // A read that interrupts has to come first.
                 reads_first: config.order == CommandOrder::ReadsFirst || config.suspend,
                 pages_per_read: config.pages_per_read,

@@ -38,6 +38,7 @@ pub(super) fn config() -> MediaConfig {
         cache_mode: false,
         copy_back: false,
         suspend: false,
+        suspend_at_points: false,
         suspend_us: 0.0,
         order: CommandOrder::Fifo,
         endurance_cycles: 0,

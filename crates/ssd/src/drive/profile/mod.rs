@@ -99,15 +99,17 @@ pub fn parse(text: &str, place: &str) -> Result<Profile, ProfileError> {
 }
 
 /// Keys that joined the schema when profiles had been hashed: the group, and the default.
-const LATER: [(&str, &str); 15] = [
+const LATER: [(&str, &str); 17] = [
     ("media", "pages_per_read = 1"),
     ("media", "pages_per_program = 1"),
     ("media", "part_read_us = []"),
     ("media", "most_suspensions = 16"),
     ("media", "slices = 1"),
+    ("media", "suspend_at_points = false"),
     ("controller", "write_gap_us = 0.0"),
     ("controller", "relocation_gap_us = 0.0"),
     ("controller", "read_gap_us = 0.0"),
+    ("controller", "write_slack_us = 0.0"),
     ("interface", "zone_gap_us = 0.0"),
     ("write_buffer", "power_loss_protected = false"),
     ("write_buffer", "merges = true"),

@@ -116,6 +116,12 @@ pub struct MediaConfig {
     /// Whether reads for the host interrupt programs and erases.
     #[serde(default)]
     pub suspend: bool,
+    /// Whether programs and erases are interrupted at points of theirs: they go on working for
+    /// `suspend_us` until the next, are resumed in no time, and a read that comes while the data of
+    /// a program arrives interrupts it after that. Otherwise `suspend_us` is lost twice, and such a
+    /// read waits for the end of the program.
+    #[serde(default)]
+    pub suspend_at_points: bool,
     /// Time to interrupt a program or erase, and again to resume it, in microseconds.
     #[serde(default)]
     pub suspend_us: f64,
@@ -253,6 +259,9 @@ pub struct ControllerConfig {
     pub relocation_gap_us: f64,
     /// The same for each read of the host's, in microseconds. 0 for none.
     pub read_gap_us: f64,
+    /// How far the three gaps together may be behind before a write waits for them, in microseconds:
+    /// what is relocated in a burst is mapped while the host goes on.
+    pub write_slack_us: f64,
 }
 
 /// Write-back buffer in DRAM.

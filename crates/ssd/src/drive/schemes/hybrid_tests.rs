@@ -35,6 +35,7 @@ fn config(channels: u32, dies: u32, planes: u32, blocks: u32, pages: u32) -> Med
         cache_mode: false,
         copy_back: false,
         suspend: false,
+        suspend_at_points: false,
         suspend_us: 0.0,
         order: CommandOrder::Fifo,
         endurance_cycles: 0,

@@ -360,6 +360,7 @@ impl<P: Placement> Scheme for SuperblockMapped<P> {
     }
 
     fn settle(&mut self, media: &mut Media) {
+        self.clean_to_balance();
         // Units that are not full are filled up: there is no page in memory before the first
         // request.
         let pages = self.stripes.pages;

@@ -112,6 +112,19 @@ impl<P: Placement> SuperblockMapped<P> {
         }
     }
 
+    /// Where cleaning keeps step with the host: cleans at once as much as is clean on a drive that
+    /// has been written to for long.
+    pub(super) fn clean_to_balance(&mut self) {
+        let balance = self.thresholds.start_below as f64 / 2.0;
+        while self.pace.is_paced()
+            && self.ftl.lanes().free(0) > 0
+            && self.free_space() < balance
+            && self.gains()
+        {
+            self.ftl.clean_one(0);
+        }
+    }
+
     /// Begins a cleaning if the drive is idle, or lets one go on that keeps step with the host.
     pub(super) fn clean_in_idle_time(&mut self, media: &mut Media) {
         let has_victim = self.job.cleaning.victim().is_some();

@@ -1,0 +1,187 @@
+"""How a row of measurements is played on a simulated drive.
+
+As the rows were measured (Haas et al., SSD-iq, VLDB 2025; the benchmark's source says what the
+paper does not say): before a run the drive was erased and, but for `zns`, what is used of it written
+once in order. Random patterns come from 512 outstanding requests, `sequential` and `zns` one at a
+time; a zone is trimmed before it is written again. Response times are those of one client, which
+sends 4,950 reads and 50 writes a second as the counts of the rows show, beside 7 that send 99 %
+writes and have 64 outstanding each at most. `writes_per_s` and `reads_per_s` are of all together.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from typing import Any
+
+from flashwright import _core
+from flashwright._core import InputError
+from flashwright.measured.rows import LatencyRow, WriteRow, exponent_of, sets_of, zones_of
+
+GIB = 1 << 30
+MIB = 1 << 20
+DEPTH = 512
+CLIENTS_DEPTH = 7 * 64
+CLIENT_PAUSE_US = 200
+CLIENT_READS = 0.95
+"""Instead of 0.99: five times the writes, so that their 99th percentile is of enough of them."""
+READ_SHARE = 0.01
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long a row is played."""
+
+    before: float = 0.85
+    """Part of a run's writes that are done in no time, before the timed part begins."""
+    warm_up: float = 0.1
+    """Of the used part of the drive: written before what is measured."""
+    window: float = 0.25
+    """Of the used part of the drive: written while it is measured."""
+    aging: float = 5.0
+    """How often a drive was overwritten before response times are measured."""
+    settle_s: float = 1.5
+    measure_s: float = 5.0
+
+
+FULL = Effort()
+QUICK = Effort(window=0.15, warm_up=0.08, aging=2.5, settle_s=1.0, measure_s=3.0)
+
+
+def _requests(source: str, seed: int) -> _core.Requests:
+    return _core.load_requests(source, seed=seed, page_size=4096)
+
+
+@dataclass(frozen=True)
+class Drive:
+    """A profile with what is needed of it here."""
+
+    toml: str
+    name: str
+    logical_pages: int
+    page_bytes: int
+    slices: int
+    zone_gap_us: float
+    random_writes_per_s: float
+    """A low estimate, from the time of programs."""
+
+    @classmethod
+    def of(cls, toml: str) -> Drive:
+        """Take a profile."""
+        keys = tomllib.loads(toml)
+        summary, media = _core.profile_summary(toml), keys["media"]
+        program_s = sum(media["program_us"]) / len(media["program_us"]) / 1e6
+        at_once = summary["planes"] * media.get("pages_per_program", 1)
+        return cls(
+            toml,
+            summary["name"],
+            summary["logical_pages"],
+            summary["page_bytes"],
+            int(media.get("slices", 1)),
+            float(keys["interface"].get("zone_gap_us", 0.0)),
+            at_once / program_s / 6,
+        )
+
+    def used_pages(self, gib: float) -> int:
+        """Pages of the slice that stand for so many GiB of the drive; all if that is all."""
+        pages = int(gib * GIB / self.slices / self.page_bytes)
+        if pages > self.logical_pages * 1.01:
+            raise InputError(
+                f"{self.name}: {gib:g} GiB are used, and the profile's drive has "
+                f"{self.logical_pages * self.page_bytes * self.slices / GIB:.0f} GiB"
+            )
+        return self.logical_pages if pages >= self.logical_pages * 0.997 else pages
+
+
+def _source(row: WriteRow, drive: Drive, used: int, requests: int) -> tuple[str, int]:
+    """Give the source of a row, and how many requests it keeps outstanding."""
+    size, page = row.request_bytes, drive.page_bytes
+    whole = used * page // size * size
+    if row.pattern == "uniform":
+        return f"io:random(size={size},range={whole})", DEPTH
+    if row.pattern == "zipf":
+        return f"synth:zipf?s={exponent_of(row)}&pages={used}&updates={requests}", DEPTH
+    if row.pattern == "zones":
+        sets = ",".join(f"{pages:.6g}:{share:.6g}" for pages, share in sets_of(row))
+        return f"synth:kmodal?sets={sets}&pages={used}&updates={requests}", DEPTH
+    if row.pattern == "sequential":
+        return f"io:sequential(size={size},range={whole})", 1
+    active, zone_mib = zones_of(row)
+    zone = max(1, int(zone_mib * MIB / drive.slices) // size) * size
+    # A slice's zone holds few requests: drawn at random, zones would fill at different times.
+    turns = "turns" if drive.slices > 1 else "random"
+    return f"io:zones(size={size},zone={zone},active={active},next={turns},range={whole})", 1
+
+
+def write(
+    row: WriteRow, drive: Drive, effort: Effort = FULL, progress: _core.Progress | None = None
+) -> dict[str, Any]:
+    """Play a row of steady writes; gives the outcome with `mib_s`.
+
+    Raises InputError, RunError, Cancelled.
+    """
+    used = drive.used_pages(row.used_gib)
+    a_request = max(1, row.request_bytes // drive.page_bytes)
+    all_requests = int(row.written_capacities * used / a_request)
+    source, depth = _source(row, drive, used, all_requests)
+    before = effort.before
+    if row.pattern == "sequential":
+        # It is written about once: there is no more to come.
+        before = min(before, 0.5)
+    warm_up = int(effort.warm_up * used / a_request)
+    count = max(1, int(effort.window * used / a_request))
+    untimed = max(0, min(int(all_requests * before), all_requests - warm_up - count))
+    flow = {
+        "requests": _requests(source, 1),
+        "depth": depth,
+        "think_us": drive.zone_gap_us if row.pattern == "zns" else 0.0,
+    }
+    outcome = _core.simulate_drive(
+        drive.toml,
+        [flow],
+        state="fresh" if row.pattern in ("sequential", "zns") else "loaded",
+        untimed_requests=untimed,
+        warm_up_requests=warm_up,
+        most_requests=warm_up + count,
+        progress=progress,
+    )
+    return {**outcome, "mib_s": outcome["bytes_per_second"] / MIB}
+
+
+def latency(
+    row: LatencyRow, drive: Drive, effort: Effort = FULL, progress: _core.Progress | None = None
+) -> dict[str, float]:
+    """Play a rate; gives response times in microseconds, and writes and reads a second.
+
+    Raises InputError, RunError, Cancelled.
+    """
+    rate = row.offered_per_s
+    load = f"io:random(reads={READ_SHARE},pause_us={1e6 / rate!r},gaps=exponential)"
+    client = f"io:random(reads={CLIENT_READS},pause_us={CLIENT_PAUSE_US},gaps=exponential)"
+    overrides = ["interface.queues=2", f"interface.queue_depth={CLIENTS_DEPTH}"]
+    toml = _core.check_profile(drive.toml, drive.name, overrides)
+    outcome = _core.simulate_drive(
+        toml,
+        [
+            {"requests": _requests(load, 1), "pace": "open"},
+            {"requests": _requests(client, 2), "pace": "open", "queue": 1},
+        ],
+        state="aged",
+        overwrites=effort.aging,
+        # More than the drive can do would not be done in that time.
+        warm_up_requests=int(effort.settle_s * min(rate + 5e3, drive.random_writes_per_s)),
+        most_seconds=effort.settle_s + effort.measure_s,
+        progress=progress,
+    )
+    client_ns = outcome["flows"][1]["latency_ns_by_op"]
+    seconds = outcome["simulated_seconds"]
+    found = {
+        f"{op}_{part}_us": client_ns[op][part] / 1e3
+        for op in ("read", "write")
+        for part in ("p50", "p99", "p999")
+    }
+    done = {
+        f"{what}s_per_s": sum(flow[key] for flow in outcome["flows"]) / drive.page_bytes / seconds
+        for what, key in (("write", "written_bytes"), ("read", "read_bytes"))
+    }
+    return {**found, **done}

@@ -17,7 +17,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 RUST_TESTS := --workspace --exclude flashwright-bindings
 
 # Of `python -m flashwright.reproduce list`.
-SETS := validate-placement validate-drive validate-replay validate-recording figures-prober figures-layers
+SETS := validate-placement validate-drive validate-drives validate-replay validate-recording figures-prober figures-layers
 
 .PHONY: help demo wheel test test-rust test-python bench $(SETS) kills power-cuts soak check format build packages readme clean
 
@@ -47,6 +47,7 @@ bench: build ## Measure speed: simulator, trace readers, models
 
 validate-placement: ## Policies against theory and each other (minutes; docs/results/placement.md has the last)
 validate-drive: ## The simulated drives beside the papers' figures (a minute; docs/results/drives.md has the last)
+validate-drives: ## Real drives: profiles fitted to half of the measurements, the rest predicted (20 minutes; docs/results/real-drives.md has the last)
 validate-replay: ## Lateness of a replay, and what the device gets (root; minutes on an idle machine; docs/results/recording-and-replay.md has the last)
 validate-recording: ## What recording costs a database (root; minutes on an idle machine; docs/results/recording-and-replay.md has the last)
 figures-prober: ## Draw the papers' figures with the prober (minutes; docs/results/figures-prober.md has the last numbers)

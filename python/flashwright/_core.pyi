@@ -398,6 +398,7 @@ def simulate_drive(
     seed: int = 1,
     most_requests: int | None = None,
     most_seconds: float | None = None,
+    untimed_requests: int = 0,
     warm_up_requests: int = 0,
     timeline_spans: int = 0,
     audit: bool = False,
@@ -407,7 +408,8 @@ def simulate_drive(
     """Play flows of requests on a simulated drive.
 
     Each is a dict with `requests` and, if they are to differ, pace ("closed" or "open"), depth,
-    think_us, priority, offset, length, beside.
+    think_us, priority, queue, offset, length, beside. The first untimed_requests of the first
+    are done in no time before it begins.
     """
 
 # Block devices, and experiments on them

@@ -9,6 +9,7 @@ import click
 from flashwright._core import InputError
 from flashwright.cli.groups import CommandWithMore
 from flashwright.cli.import_mqsim import import_mqsim
+from flashwright.cli.measured import fit, predict
 from flashwright.cli.options import Overrides, takes
 from flashwright.cli.output import Json, print_table, say
 
@@ -63,5 +64,5 @@ def device(profile: str, changes: Overrides, out: Path | None, to: Json) -> None
         say(f"Profile: {out}")
 
 
-for command in (import_mqsim,):
+for command in (fit, predict, import_mqsim):
     device.add_command(command)

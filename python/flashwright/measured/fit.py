@@ -29,6 +29,9 @@ AGE_EVERY = (5, 10, 20, 50)
 USUAL_OVER_PROVISIONING = 0.2
 """As where flash is bought by the power of two and sold by the power of ten, and a little more."""
 USUAL_ZONE_GAP_US = 110.0
+USUAL_SUPERBLOCKS = 450
+USUAL = 0.01
+"""Relative misfit that is taken for something not being as usual by one deviation."""
 LIMIT_SHARE = 0.95
 """A rate of which less is done is above the drive's limit."""
 SEARCHED: dict[str, tuple[float, ...]] = {
@@ -46,6 +49,11 @@ TIMES = {"read_p50_us": 2.0, "read_p99_us": 1.0, "write_p99_us": 1.0}
 def small(row: WriteRow) -> bool:
     """Whether it is a row of small random writes."""
     return row.pattern in ("uniform", "zipf", "zones")
+
+
+def cold(row: WriteRow) -> bool:
+    """Whether most of what is used is never written again."""
+    return any(share == 0 and pages >= 0.7 for pages, share in sets_of(row))
 
 
 @dataclass
@@ -127,7 +135,7 @@ class Fit:
         )
 
     def _zone_gap(self) -> None:
-        """What the host needs between two writes to a zone, where that and not flash limits."""
+        """Find what the host needs between two writes to a zone, where that is the limit."""
         zones = self._steady(
             row for row in self.writes if row.pattern == "zns" and zones_of(row)[0] == 1
         )
@@ -143,8 +151,9 @@ class Fit:
             self._set("assumed: as on other drives of the source", zone_gap_us=USUAL_ZONE_GAP_US)
 
     def _small_writes(self) -> None:
-        """Spare space, and what pages cost on the write path."""
-        rows = self._steady(row for row in self.writes if small(row))
+        """Find spare space, and what pages cost on the write path."""
+        # How much cold data is moved is not known yet.
+        rows = self._steady(row for row in self.writes if small(row) and not cold(row))
         if not rows:
             return
         measured = np.array([_page_us(row.steady_mib_s) for row in rows])
@@ -154,9 +163,9 @@ class Fit:
             found = self.play(rows, free)
             flash = np.array([_page_us(one.predicted["steady_mib_s"]) for one in found])
             relocated = np.array([one.write_amplification - 1 for one in found])
-            gap, per_page, misfit = path_costs(measured, flash, relocated)
-            unusual = math.log(op / USUAL_OVER_PROVISIONING) / 0.35
-            score = misfit**2 + (0.01 * unusual) ** 2
+            program_us = _page_us(self.estimate.sequential_mib_s)
+            score, gap, per_page = path_costs(measured, flash, relocated, program_us)
+            score += (USUAL * math.log(op / USUAL_OVER_PROVISIONING) / 0.35) ** 2
             if score < best[0]:
                 best = (score, op, gap, per_page)
         _, op, gap, per_page = best
@@ -164,32 +173,46 @@ class Fit:
         self._set("measured: random writes", write_gap_us=gap, relocation_gap_us=per_page)
 
     def _superblocks(self) -> None:
-        rows = self._steady(row for row in self.writes if row.pattern == "zns")
-        if rows:
-            self._set("measured: zones", superblocks=self._best("superblocks", SUPERBLOCKS, rows))
+        # Where several zones are written at a time each superblock is of all, whatever its size.
+        rows = self._steady(
+            row for row in self.writes if row.pattern == "zns" and zones_of(row)[0] == 1
+        )
+        if not rows:
+            return
+
+        def unusual(count: int) -> float:
+            return (0.06 * math.log(count / USUAL_SUPERBLOCKS) / 0.3) ** 2
+
+        found = self._best("superblocks", SUPERBLOCKS, rows, unusual)
+        self._set("measured: zones", superblocks=found)
 
     def _cold_data(self) -> None:
-        rows = self._steady(
-            row
-            for row in self.writes
-            if any(share == 0 and pages >= 0.7 for pages, share in sets_of(row))
-        )
+        rows = self._steady(row for row in self.writes if cold(row))
         if rows:
             self._set("measured: cold data", age_every=self._best("age_every", AGE_EVERY, rows))
 
-    def _best(self, key: str, values: Sequence[int], rows: Sequence[WriteRow]) -> int:
+    def _best(
+        self,
+        key: str,
+        values: Sequence[int],
+        rows: Sequence[WriteRow],
+        unusual: Callable[[int], float] = lambda _: 0.0,
+    ) -> int:
         def misfit(value: int) -> float:
-            estimate = replace(self.estimate, **{key: value})  # type: ignore[arg-type]
-            return sum(
+            return unusual(value) + sum(
                 math.log(one.predicted["steady_mib_s"] / one.row.steady_mib_s) ** 2
-                for one in self.play(rows, estimate)
+                for one in self.play(rows, self._with(key, value))
             )
 
         return min(values, key=misfit)
 
+    def _with(self, key: str, value: float) -> Estimate:
+        changed: dict[str, Any] = {key: value}
+        return replace(self.estimate, **changed)
+
     def _level(self) -> None:
-        """Takes out what all small writes are off by together."""
-        rows = self._steady(row for row in self.writes if small(row))
+        """Take out what all small writes are off by together."""
+        rows = self._steady(row for row in self.writes if small(row) and not cold(row))
         for _ in range(2 if rows else 0):
             found = self.play(rows)
             off = float(
@@ -220,31 +243,30 @@ class Fit:
             for value in values:
                 if value == getattr(self.estimate, key):
                     continue
-                other = self._misfit(judged, replace(self.estimate, **{key: value}))
+                other = self._misfit(judged, self._with(key, value))
                 if other < score * 0.98:
                     score = other
-                    self.estimate = replace(self.estimate, **{key: value})
+                    self.estimate = self._with(key, value)
             self._set("measured: response times", **{key: getattr(self.estimate, key)})
         self._read_time(slowest)
-        self._limit([row for row in rows if row not in below])
 
     def _read_time(self, row: LatencyRow) -> None:
-        """The time of a read, from the median where little else is going on."""
+        """Find the time of a read, from the median where little else is going on."""
         found = self.play([row])[0].predicted["read_p50_us"]
         read_us = max(5.0, self.estimate.read_us + (row.read_p50_us or found) - found)
         self._set("measured: reads at a low rate", read_us=read_us)
 
     def _limit(self, rows: Sequence[LatencyRow]) -> None:
-        """What reads take from writes at the drive's limit."""
+        """Find what reads take from writes at the drive's limit."""
         if not rows:
             return
         row = min(rows, key=_rate)
-        for _ in range(2):
-            found = self.play([row])[0].predicted
-            off = 1e6 / (row.writes_per_s or 1.0) - 1e6 / found["writes_per_s"]
-            reads = found["reads_per_s"] / found["writes_per_s"]
-            gap = max(0.0, self.estimate.read_gap_us + off / reads)
-            self._set("measured: the limit beside reads", read_gap_us=min(gap, 1000.0))
+        found = self.play([row])[0].predicted
+        off = 1e6 / (row.writes_per_s or 1.0) - 1e6 / found["writes_per_s"]
+        reads = found["reads_per_s"] / found["writes_per_s"]
+        # One step: where flash is the limit beside it, more would take too much at lower rates.
+        gap = min(max(0.0, self.estimate.read_gap_us + off / reads), 60.0)
+        self._set("measured: the limit beside reads", read_gap_us=gap)
 
     def _misfit(self, rows: Sequence[LatencyRow], estimate: Estimate) -> float:
         total = 0.0
@@ -272,19 +294,25 @@ def _page_us(mib_s: float | None) -> float:
 
 
 def path_costs(
-    measured: np.ndarray[Any, Any], flash: np.ndarray[Any, Any], relocated: np.ndarray[Any, Any]
+    measured: np.ndarray[Any, Any],
+    flash: np.ndarray[Any, Any],
+    relocated: np.ndarray[Any, Any],
+    program_us: float,
 ) -> tuple[float, float, float]:
     """Fit `max(flash, gap + per_page * relocated)` to times of a page, in microseconds.
 
-    `relocated` is relocated pages for each page of the host's. Gives gap, per_page, and the root
-    mean square of the relative misfit.
+    `relocated` is relocated pages for each page of the host's. Rows over the whole drive alone
+    hardly tell the two costs apart: of what fits nearly as well those are taken that are like the
+    time of a program, and of a read and a program. Gives the misfit, squared, with what they are
+    unlike; gap; per_page.
     """
     best = (math.inf, 0.0, 0.0)
-    for per_page in np.linspace(0.0, 8.0, 41):
-        gap = float(np.median(np.maximum(measured - per_page * relocated, 0.0)))
+    for per_page in program_us * np.geomspace(0.05, 4.0, 45):
+        gap = max(float(np.median(measured - per_page * relocated)), 0.05 * program_us)
         found = np.maximum(flash, gap + per_page * relocated)
-        misfit = float(np.sqrt(np.mean(np.log(found / measured) ** 2)))
-        if misfit < best[0] - 1e-9:
-            best = (misfit, gap, float(per_page))
-    misfit, gap, per_page = best
-    return gap, per_page, misfit
+        misfit = float(np.mean(np.log(found / measured) ** 2))
+        unlike = math.log(gap / program_us) ** 2 + math.log(per_page / (1.3 * program_us)) ** 2
+        score = misfit + (USUAL / 0.7) ** 2 * unlike
+        if score < best[0]:
+            best = (score, gap, float(per_page))
+    return best

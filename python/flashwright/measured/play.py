@@ -1,11 +1,12 @@
 """How a row of measurements is played on a simulated drive.
 
 As the rows were measured (Haas et al., SSD-iq, VLDB 2025; the benchmark's source says what the
-paper does not say): before a run the drive was erased and, but for `zns`, what is used of it written
-once in order. Random patterns come from 512 outstanding requests, `sequential` and `zns` one at a
-time; a zone is trimmed before it is written again. Response times are those of one client, which
-sends 4,950 reads and 50 writes a second as the counts of the rows show, beside 7 that send 99 %
-writes and have 64 outstanding each at most. `writes_per_s` and `reads_per_s` are of all together.
+paper does not say): before a run the drive was erased and, but for `zns`, what is used of it
+written once in order. Random patterns come from 512 outstanding requests, `sequential` and `zns`
+one at a time; a zone is trimmed before it is written again. Response times are those of one client,
+which sends 4,950 reads and 50 writes a second as the counts of the rows show, beside 7 that send
+99 % writes and have 64 outstanding each at most. `writes_per_s` and `reads_per_s` are of all
+together.
 """
 
 from __future__ import annotations

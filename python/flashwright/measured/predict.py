@@ -90,15 +90,22 @@ def many(
     tell: Any = None,
 ) -> list[Prediction]:
     """Predict rows, several at a time; `tell` is called with each as it is done."""
+    runs = [_core.Progress() for _ in rows]
 
-    def do(row: Row) -> Prediction:
-        found = one(row, drive, effort)
+    def do(number: int) -> Prediction:
+        found = one(rows[number], drive, effort, runs[number])
         if tell is not None:
             tell(found)
         return found
 
     with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(do, rows))
+        try:
+            return list(pool.map(do, range(len(rows))))
+        except BaseException:
+            # Ctrl-C, or one that failed: the others stop, too.
+            for run in runs:
+                run.cancel()
+            raise
 
 
 def errors(predictions: Iterable[Prediction], figure: str) -> list[float]:

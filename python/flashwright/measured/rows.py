@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -137,7 +137,7 @@ def read(paths: Iterable[Path]) -> list[Row]:
                 table = csv.DictReader(file)
                 columns = set(table.fieldnames or ())
                 if {"pattern", "written_capacities"} <= columns:
-                    make = _write_row
+                    make: Callable[[_Line], Row] = _write_row
                 elif {"offered_per_s"} <= columns:
                     make = _latency_row
                 else:

@@ -14,7 +14,7 @@ from flashwright.cli.output import print_table, write_json
 from flashwright.reproduce.figures import layers, prober
 from flashwright.reproduce.pages import one_line_errors
 from flashwright.reproduce.registry import Part, Request, Set, chosen
-from flashwright.reproduce.validations import drive, recording, replay
+from flashwright.reproduce.validations import drive, real_drives, recording, replay
 from flashwright.reproduce.validations.placement import study
 from flashwright.runs import provenance
 
@@ -22,6 +22,7 @@ SEED = 1
 SETS: Sequence[Set[Any]] = (
     study.SET,
     drive.SET,
+    real_drives.SET,
     prober.SET,
     layers.SET,
     replay.SET,

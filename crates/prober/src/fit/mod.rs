@@ -150,7 +150,9 @@ fn searched(
 ) -> Result<Fit, FitError> {
     let structure = Structure::of(input.known);
     let starts: Vec<Profile> = if input.starts.is_empty() {
-        ssd::drive::profile::PROFILES.iter().map(|one| one.profile()).collect()
+        // Slices are of drives whose inside is fitted by other measurements than these.
+        let all = ssd::drive::profile::PROFILES.iter().map(|one| one.profile());
+        all.filter(|one| one.media.slices == 1).collect()
     } else {
         input.starts.to_vec()
     };

@@ -5,9 +5,11 @@
 
 use registry::Spec;
 use ssd::counting;
+use ssd::drive::load::Pace;
 use ssd::drive::profile::Profile;
+use ssd::drive::run::simulate_flows;
 use ssd::drive::state::State;
-use units::{Geometry, IoOp, Lpn, PageOp, Progress, VecSource};
+use units::{Geometry, IoOp, IoRequest, Lpn, PageOp, Progress, VecRequests, VecSource};
 
 use crate::drive::{Endless, SplitMix, assert_within, profile, run, settings};
 
@@ -146,4 +148,140 @@ fn counted(profile: &Profile) -> f64 {
     counting::simulate(&settings, &Vec::new, &mut source, &Progress::default())
         .unwrap()
         .write_amplification
+}
+
+/// A TLC drive under random writes from a full queue, cleaned by credits or as fast as it can.
+fn paced(changes: &[(&str, &str)]) -> Profile {
+    let common = [
+        ("media.erase_blocks_per_plane", "128"),
+        ("ftl.over_provisioning", "0.2"),
+        ("ftl.placement", "separate"),
+        ("media.erase_us", "200"),
+        ("cleaning.start_below_free", "0.05"),
+        ("cleaning.pace", "credits"),
+        ("write_buffer.bytes", "4Mi"),
+        ("write_buffer.in_flight_pages", "768"),
+        ("write_buffer.power_loss_protected", "true"),
+        ("ftl.scheme", "superblock_mapped(cleaning_stripes=4)"),
+    ];
+    drive(&[&common, changes].concat())
+}
+
+fn random_writes(profile: &Profile, requests: u64) -> ssd::drive::run::Outcome {
+    let mut settings = settings(profile, State::Aged { overwrites: 3.0 }, 128, requests);
+    settings.warm_up_requests = requests / 4;
+    run(&settings, Endless::random(IoOp::Write, profile, 3))
+}
+
+#[test]
+fn credits_keep_response_times_level_and_bursts_do_not() {
+    let figures = |changes: &[(&str, &str)]| {
+        let outcome = random_writes(&paced(changes), 200_000);
+        let latency = outcome.latencies.of(IoOp::Write).latency;
+        (outcome.iops(), latency.p999 as f64 / latency.p50 as f64)
+    };
+    let (iops, spread) = figures(&[]);
+    let (iops_of_bursts, spread_of_bursts) = figures(&[("cleaning.pace", "burst")]);
+    assert!(spread < 4.0, "p99.9 is {spread} times the median");
+    assert!(spread_of_bursts > 1.5 * spread, "{spread_of_bursts} in bursts, {spread} by credits");
+    assert!((iops_of_bursts / iops - 1.0).abs() < 0.1, "{iops_of_bursts} and {iops}");
+}
+
+#[test]
+fn a_slice_is_as_fast_as_the_whole_and_writes_as_much() {
+    let of_slice = |pages: &str, slices: &str| {
+        let profile = paced(&[
+            ("media.pages_per_erase_block", pages),
+            ("media.slices", slices),
+            ("media.erase_us", "1600"),
+            ("write_buffer.merges", "false"),
+        ]);
+        let outcome = random_writes(&profile, 3 * u64::from(profile.logical_pages()) / 4);
+        (outcome.write_amplification, outcome.bytes_per_second())
+    };
+    let (whole, slice) = (of_slice("768", "1"), of_slice("192", "4"));
+    assert_within(slice.0, whole.0, 0.02, "write amplification of a quarter");
+    assert_within(slice.1, whole.1, 0.02, "throughput of a quarter");
+}
+
+#[test]
+fn what_capacitors_keep_is_durable_at_once() {
+    let flushes = |protected: &str| {
+        let profile = paced(&[("write_buffer.power_loss_protected", protected)]);
+        let page = |number: u64| IoRequest {
+            time_ns: number * 1_000_000,
+            op: if number % 2 == 0 { IoOp::Write } else { IoOp::Flush },
+            offset: number * 4096,
+            length: if number % 2 == 0 { 4096 } else { 0 },
+            stream: 0,
+            latency_ns: None,
+        };
+        let requests: std::sync::Arc<[IoRequest]> = (0..40).map(page).collect();
+        let settings = settings(&profile, State::Filled, 1, u64::MAX);
+        let outcome = run(&settings, VecRequests::new(requests));
+        outcome.latencies.of(IoOp::Flush).latency.p50
+    };
+    assert!(flushes("true") < 1000, "{} ns", flushes("true"));
+    assert!(flushes("false") > 1_000_000, "{} ns: a program", flushes("false"));
+}
+
+#[test]
+fn reads_interrupt_programs_at_points_wherever_they_are() {
+    let p99 = |at_points: &str| {
+        let profile = paced(&[
+            ("media.suspend", "true"),
+            ("media.suspend_us", "50"),
+            ("media.suspend_at_points", at_points),
+            ("media.most_suspensions", "255"),
+        ]);
+        let reads = ssd::drive::load::flow(
+            Box::new(Endless::random(IoOp::Read, &profile, 5)),
+            Pace::Closed { depth: 1, think: 100_000 },
+        );
+        let writes = ssd::drive::load::flow(
+            Box::new(Endless::random(IoOp::Write, &profile, 3)),
+            Pace::Closed { depth: 64, think: 0 },
+        );
+        let mut settings = settings(&profile, State::Filled, 1, 60_000);
+        settings.warm_up_requests = 10_000;
+        let outcome = simulate_flows(&settings, None, vec![reads, writes], &Progress::default());
+        outcome.unwrap().latencies.of(IoOp::Read).latency.p99
+    };
+    // A point, a read of the host's before it, the read, and transfers of programs.
+    assert!(p99("true") < 600_000, "{} ns", p99("true"));
+    assert!(p99("false") > 1_000_000, "{} ns: reads that come with data wait", p99("false"));
+}
+
+#[test]
+fn data_that_lies_is_moved_and_the_space_in_it_freed() {
+    let relocated = |rule: &str| {
+        let profile = paced(&[
+            ("wear_levelling.static_rule", rule),
+            ("wear_levelling.age_cycles", "3"),
+            ("wear_levelling.age_every", "4"),
+            ("ftl.placement", "none"),
+        ]);
+        let pages = profile.logical_pages();
+        // All writes go to a tenth of the pages, which lie among those that are never written.
+        let mut random = SplitMix(7);
+        let hot = pages / 10;
+        let requests: std::sync::Arc<[IoRequest]> = (0..6 * u64::from(pages))
+            .map(|_| IoRequest {
+                time_ns: 0,
+                op: IoOp::Write,
+                offset: u64::from(random.below(hot)) * 10 * 4096,
+                length: 4096,
+                stream: 0,
+                latency_ns: None,
+            })
+            .collect();
+        let mut settings = settings(&profile, State::Filled, 64, u64::MAX);
+        settings.untimed_requests = 11 * u64::from(pages) / 2;
+        let outcome = run(&settings, VecRequests::new(requests));
+        let coldest = outcome.erase_counts.iter().min().copied().unwrap();
+        (coldest, outcome.erase_counts.iter().max().copied().unwrap())
+    };
+    let ((still, most), (moved, _)) = (relocated("none"), relocated("age"));
+    assert!(still <= 1 && most > 10, "nothing moves what lies: {still} of {most} erases");
+    assert!(moved >= 2, "the least worn was erased {moved} times");
 }

@@ -120,10 +120,11 @@ fn syntax_errors_have_line_and_column() {
         changed("channels = 2\n", "chanels = 2\n"),
         "my.toml, line 6, column 1: unknown key `chanels`, expected one of `channels`, \
          `packages_per_channel`, `dies_per_package`, `planes_per_die`, `erase_blocks_per_plane`, \
-         `pages_per_erase_block`, `page_bytes`, `pages_per_read`, `pages_per_program`, `read_us`, \
-         `part_read_us`, `program_us`, `erase_us`, `command_us`, \
+         `pages_per_erase_block`, `slices`, `page_bytes`, `pages_per_read`, `pages_per_program`, \
+         `read_us`, `part_read_us`, `program_us`, `erase_us`, `command_us`, \
          `channel_mt_per_second`, `channel_bits`, `multi_plane`, `cache_mode`, `copy_back`, \
-         `suspend`, `suspend_us`, `most_suspensions`, `order`, `endurance_cycles`, `endurance_spread`, \
+         `suspend`, `suspend_at_points`, `suspend_us`, `most_suspensions`, `order`, \
+         `endurance_cycles`, `endurance_spread`, \
          `factory_bad_share`, `time_noise`"
     );
     let error = changed("channels = 2\n", "channels = \n");
@@ -256,8 +257,8 @@ fn what_does_not_go_together_is_told() {
         ),
         (
             vec!["wear_levelling.static_rule=life"],
-            "media.endurance_cycles = 0: must be above 0 where wear_levelling.static_rule is not \
-             none: it goes by the life that remains",
+            "media.endurance_cycles = 0: must be above 0 where wear_levelling.static_rule goes by \
+             the life that remains",
         ),
         (
             vec!["ftl.victim=grady"],
@@ -337,7 +338,8 @@ fn wrong_overrides_are_told_and_change_nothing() {
         (
             "controller.read_us=1",
             "profile `a16`: no key `controller.read_us`; known in `controller` are: drain_us, \
-             page_us, read_command_us, turnaround_us, write_command_us, write_hold_us, \
+             page_us, read_command_us, read_gap_us, relocation_gap_us, turnaround_us, \
+             write_command_us, write_gap_us, write_hold_us, write_slack_us, \
              writes_wait_for_reads",
         ),
         (

@@ -97,11 +97,54 @@ fn bursts_are_followed_by_pauses() {
 }
 
 #[test]
+fn zones_are_trimmed_and_written_in_order_several_at_a_time() {
+    for next in ["random", "turns"] {
+        let text = format!("zones(zone=16Ki,active=3,range=128Ki,next={next})");
+        let requests = take(&text, 400);
+        let mut written = [4_u64; 8];
+        let mut trims = 0;
+        for request in &requests {
+            let (zone, place) = (request.offset / 16384, request.offset % 16384 / 4096);
+            let pages = &mut written[zone as usize];
+            if request.op == IoOp::Trim {
+                assert_eq!((place, request.length, *pages), (0, 16384, 4), "{next}: {request:?}");
+                (*pages, trims) = (0, trims + 1);
+            } else {
+                assert_eq!((place, request.length), (*pages, 4096), "{next}: {request:?}");
+                *pages += 1;
+            }
+            assert!(written.iter().filter(|&&pages| pages < 4).count() <= 3);
+        }
+        // Four writes a zone, and a trim.
+        assert!((78..=83).contains(&trims), "{next}: {trims}");
+        assert!(written.iter().any(|&pages| pages > 0));
+    }
+    assert_eq!(
+        error("zones(zone=512Ki,active=2)"),
+        "`zones`: active=2 is not below 2, the zones of the range"
+    );
+}
+
+#[test]
+fn exponential_gaps_have_their_mean_and_no_memory() {
+    let requests = take("random(pause_us=10,gaps=exponential)", 20_000);
+    let gaps: Vec<f64> =
+        requests.windows(2).map(|pair| (pair[1].time_ns - pair[0].time_ns) as f64).collect();
+    let count = gaps.len() as f64;
+    let mean = gaps.iter().sum::<f64>() / count;
+    let longer = gaps.iter().filter(|&&gap| gap > 20_000.0).count() as f64 / count;
+    assert!((mean / 10_000.0 - 1.0).abs() < 0.03, "mean {mean}");
+    assert!((longer / (-2.0_f64).exp() - 1.0).abs() < 0.06, "share above twice the mean {longer}");
+    let pattern = Pattern::parse("random(pause_us=10,gaps=exponential,requests=5)", 1).unwrap();
+    assert_eq!((pattern.has_times(), pattern.duration_ns()), (true, None));
+}
+
+#[test]
 fn wrong_addresses_say_what_would_be_right() {
     assert_eq!(
         error("nothing"),
         "unknown request pattern `nothing`; known are: sequential, random, stride, focused, \
-         partitioned, ordered, in_place"
+         partitioned, ordered, in_place, zones"
     );
     assert_eq!(
         error("random(size=100)"),
@@ -160,6 +203,7 @@ proptest! {
             "stride" => format!("distance={},", 3 * unit),
             "focused" => format!("area={},hold=7,", size.next_multiple_of(unit) + 2 * unit),
             "ordered" => format!("gap={unit},direction=descending,"),
+            "zones" => format!("zone={},active=2,", 3 * size.next_multiple_of(unit)),
             _ => String::new(),
         };
         let common = format!(
@@ -185,7 +229,9 @@ proptest! {
                 text,
                 request
             );
-            prop_assert_eq!(u64::from(request.length), size);
+            if request.op != IoOp::Trim {
+                prop_assert_eq!(u64::from(request.length), size);
+            }
         }
         // In pieces it is the same, the second time too, and from another source.
         for mut again in [source, parse(&text, seed, CAPACITY, 512).unwrap()] {

@@ -1,0 +1,234 @@
+"""`flashwright device fit` and `predict`: profiles of drives that were measured."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from flashwright._core import InputError
+from flashwright.cli.options import takes
+from flashwright.cli.output import Json, print_table, say
+
+if TYPE_CHECKING:
+    from flashwright.measured.predict import Prediction
+    from flashwright.measured.rows import Row
+
+MEASUREMENTS = click.argument(
+    "measurements",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+)
+DRIVE = click.option("--drive", metavar="NAME", help="The drive whose rows are meant.")
+THREADS = click.option(
+    "--threads",
+    type=click.IntRange(1, 256),
+    default=os.cpu_count() or 1,
+    metavar="N",
+    help="Simulations at a time; all processors by default.",
+)
+SLICES = 64
+CAPACITY_OF_A_SLICE_GB = 30
+
+
+def _rows(paths: tuple[Path, ...], drive: str | None) -> tuple[str, list[Row]]:
+    """Read tables, and give the rows of one drive."""
+    from flashwright.measured import rows
+
+    found = rows.read(paths)
+    drives = sorted({row.drive for row in found})
+    if drive is None:
+        if len(drives) != 1:
+            raise InputError(
+                f"the rows are of {len(drives)} drives: name one by --drive ({', '.join(drives)})"
+            )
+        drive = drives[0]
+    chosen = rows.of_drive(found, drive)
+    if not chosen:
+        raise InputError(f"--drive {drive}: no row is of it; there are {', '.join(drives)}")
+    return drive, chosen
+
+
+@click.command("fit", short_help="Fit a profile to measurements of a drive.")
+@MEASUREMENTS
+@DRIVE
+@click.option(
+    "--data-sheet",
+    "keys",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="What the data sheet says: capacity_gb, pcie, sequential_read_mb_s, "
+    "sequential_write_mb_s, random_read_iops, random_write_iops, read_latency_us, "
+    "write_latency_us. As often as needed.",
+)
+@click.option(
+    "--slices",
+    type=click.IntRange(1, 65_536),
+    metavar="N",
+    help="The profile is one of N slices of the drive: quicker to simulate, as fast as the whole. "
+    "By default such that one has some 15 to 30 GB.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    metavar="PROFILE.toml",
+    help="Write the profile there.",
+)
+@THREADS
+@takes(Json, "to")
+def fit(
+    measurements: tuple[Path, ...],
+    drive: str | None,
+    keys: tuple[str, ...],
+    slices: int | None,
+    out: Path,
+    threads: int,
+    to: Json,
+) -> None:
+    """Fit a profile of a modern drive to MEASUREMENTS: CSV tables, or JSON files of fio's.
+
+    \b
+    Examples:
+      flashwright device fit writes.csv latency.csv --drive mine --out mine.toml
+      flashwright device fit fill.json random.json --drive mine \\
+          --data-sheet capacity_gb=960 --data-sheet pcie=4 --out mine.toml
+
+    It takes one to three minutes. `docs/measured.md` has the columns, how each row is played, and
+    what each step of the fit rests on. The profile's comments say it of each key.
+    """
+    from flashwright.measured import fio
+    from flashwright.measured.fit import Fit
+    from flashwright.measured.rows import LatencyRow, WriteRow
+    from flashwright.measured.template import DataSheet
+    from flashwright.sources import check_target
+
+    check_target(out)
+    given = _pairs(keys)
+    if all(path.suffix == ".json" for path in measurements):
+        if drive is None or "capacity_gb" not in given:
+            raise InputError(
+                "fio's files do not name the drive: right would be --drive NAME and --data-sheet "
+                "capacity_gb=960"
+            )
+        taken = fio.read(measurements, drive, DataSheet.of(drive, given).capacity_gb)
+        for reason in taken.left_out:
+            say(f"Left out: {reason}")
+        name, chosen = drive, taken.rows
+    else:
+        name, chosen = _rows(measurements, drive)
+    writes = [row for row in chosen if isinstance(row, WriteRow)]
+    if writes and "capacity_gb" not in given:
+        given["capacity_gb"] = f"{writes[0].capacity_gb:g}"
+    sheet = DataSheet.of(name, given)
+    parts = slices or max(
+        1, 2 ** round(sheet.capacity_gb / CAPACITY_OF_A_SLICE_GB - 1).bit_length()
+    )
+    steps: list[str] = []
+
+    def tell(text: str) -> None:
+        steps.append(text)
+        if not to.is_only_json:
+            say(f"  {text}")
+
+    latencies = [row for row in chosen if isinstance(row, LatencyRow)]
+    if not to.is_only_json:
+        say(f"Fitting {name} to {len(writes)} rows of writes, {len(latencies)} of response times:")
+    fitted = Fit(sheet, writes, latencies, parts, tell, threads)
+    text = fitted.run()
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{out}: cannot write the profile: {error.strerror}") from error
+    to.write(
+        {
+            "profile": str(out),
+            "slices": parts,
+            "estimate": vars(fitted.estimate),
+            "basis": fitted.basis,
+            "steps": steps,
+        }
+    )
+    if not to.is_only_json:
+        say(f"Profile: {out}. How well it meets the rows: flashwright device predict {out} ...")
+
+
+@click.command("predict", short_help="Measurements beside what a profile gives.")
+@click.argument("profile")
+@MEASUREMENTS
+@DRIVE
+@THREADS
+@takes(Json, "to")
+def predict(
+    profile: str, measurements: tuple[Path, ...], drive: str | None, threads: int, to: Json
+) -> None:
+    """Play each row of MEASUREMENTS, CSV tables, on PROFILE: measured, predicted, error.
+
+    \b
+    Examples:
+      flashwright device predict mine.toml writes.csv latency.csv --drive mine
+      flashwright device predict micron-7450-pro latency.csv --drive micron-7450-pro --json -
+
+    A row without its measured figures is predicted, too. `docs/measured.md` has the columns, and
+    how each row is played. A row that the profile was fitted to is no prediction.
+    """
+    from flashwright.devices import Device
+    from flashwright.measured import predict as predicting
+    from flashwright.measured.play import Drive
+
+    device = Device.load(profile)
+    name, chosen = _rows(measurements, drive)
+    count = 0
+
+    def tell(_: Prediction) -> None:
+        nonlocal count
+        count += 1
+        if not to.is_only_json:
+            click.echo(f"\r{count} of {len(chosen)} rows", nl=count == len(chosen), err=True)
+
+    found = predicting.many(chosen, Drive.of(device.toml), threads=threads, tell=tell)
+    rows = [one for prediction in found for one in prediction.compared()]
+    to.write(
+        {
+            "profile": device.name,
+            "drive": name,
+            "rows": [prediction.document() for prediction in found],
+            "figures": rows,
+        }
+    )
+    if not to.is_only_json:
+        print_table(
+            [
+                ("row", "left"),
+                ("figure", "left"),
+                ("measured", "right"),
+                ("predicted", "right"),
+                ("error", "right"),
+            ],
+            [_cells(one) for one in rows],
+            f"{name}: measured, and predicted by {device.name}",
+        )
+
+
+def _cells(one: dict[str, object]) -> tuple[str, ...]:
+    measured, error = one["measured"], one["error"]
+    return (
+        str(one["row"]),
+        str(one["figure"]),
+        "" if measured is None else f"{measured:,.1f}",
+        f"{one['predicted']:,.1f}",
+        "" if error is None else f"{error:+.1%}",
+    )
+
+
+def _pairs(texts: tuple[str, ...]) -> dict[str, str]:
+    pairs = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise InputError(f"--data-sheet {text}: right would be KEY=VALUE")
+        pairs[key.strip()] = value.strip()
+    return pairs

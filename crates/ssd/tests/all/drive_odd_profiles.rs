@@ -134,7 +134,8 @@ fn every_policy_fits_on_every_page_mapped_drive() {
     let mut left_out = 0;
     for builtin in PROFILES {
         let plain = builtin.profile();
-        if !plain.ftl.scheme.starts_with("page_mapped") {
+        let schemes = ["page_mapped", "superblock_mapped"];
+        if !schemes.iter().any(|scheme| plain.ftl.scheme.starts_with(scheme)) {
             continue;
         }
         for entry in PLACEMENTS.iter().filter(|entry| entry.info.name != "future_knowledge") {

@@ -184,7 +184,8 @@ fn credits_keep_response_times_level_and_bursts_do_not() {
     let (iops_of_bursts, spread_of_bursts) = figures(&[("cleaning.pace", "burst")]);
     assert!(spread < 4.0, "p99.9 is {spread} times the median");
     assert!(spread_of_bursts > 1.5 * spread, "{spread_of_bursts} in bursts, {spread} by credits");
-    assert!((iops_of_bursts / iops - 1.0).abs() < 0.1, "{iops_of_bursts} and {iops}");
+    // What waits for a burst is not made up for: bursts cost some throughput, too.
+    assert!((iops_of_bursts / iops - 1.0).abs() < 0.2, "{iops_of_bursts} and {iops}");
 }
 
 #[test]

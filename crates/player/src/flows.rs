@@ -498,6 +498,14 @@ impl<S: ReadAhead, const PER_NANO: u64> Flows<S, PER_NANO> {
     }
 }
 
+impl<const PER_NANO: u64> Flows<Lookahead, PER_NANO> {
+    /// Requests that a flow sends soon, each shown once.
+    #[inline]
+    pub fn soon(&mut self, flow: u32) -> &[IoRequest] {
+        self.stands[flow as usize].flow.source.soon()
+    }
+}
+
 impl<S> Stand<S> {
     #[inline]
     fn is_held_back(&self) -> bool {

@@ -10,7 +10,12 @@ pub struct Lookahead {
     chunk: usize,
     next: usize,
     filled: usize,
+    /// Requests of the buffer that were shown as coming soon.
+    shown: usize,
 }
+
+/// Requests that are shown as coming soon together.
+const SOON: usize = 64;
 
 impl Lookahead {
     /// The requests of `source`, fetched `chunk` at a time.
@@ -20,7 +25,7 @@ impl Lookahead {
     #[must_use]
     pub fn new(source: Box<dyn RequestSource>, chunk: usize) -> Self {
         assert!(chunk > 0, "requests are fetched some at a time");
-        Self { source, buffer: Vec::new(), chunk, next: 0, filled: 0 }
+        Self { source, buffer: Vec::new(), chunk, next: 0, filled: 0, shown: 0 }
     }
 
     /// The next request; `None` at the end.
@@ -44,6 +49,17 @@ impl Lookahead {
         self.next += 1;
     }
 
+    /// Requests that come soon, if they are here already and were not shown before: for those who
+    /// can prepare something for many at once.
+    #[inline]
+    pub fn soon(&mut self) -> &[IoRequest] {
+        if self.next < self.shown {
+            return &[];
+        }
+        self.shown = self.filled.min(self.next + SOON);
+        &self.buffer[self.next..self.shown]
+    }
+
     fn fetch(&mut self) -> Result<(), SourceError> {
         let nothing = IoRequest {
             time_ns: 0,
@@ -55,7 +71,7 @@ impl Lookahead {
         };
         self.buffer.resize(self.chunk, nothing);
         self.filled = self.source.fill(&mut self.buffer)?;
-        self.next = 0;
+        (self.next, self.shown) = (0, 0);
         Ok(())
     }
 }

@@ -90,6 +90,10 @@ impl Load {
             handle: flow,
         };
         drive.submit(now, submission, &mut self.completed);
+        let soon = self.flows.soon(flow);
+        if !soon.is_empty() {
+            drive.fetch(soon);
+        }
     }
 
     /// When something happens next, in the drive or here; [`Picos::MAX`] if all is done. What the

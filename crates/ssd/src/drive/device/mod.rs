@@ -88,6 +88,11 @@ type RequestSlot = u32;
 /// slower; 32 KiB take 0.1 ms on SATA.
 const PART_BYTES: u32 = 32 * 1024;
 
+/// Pages that are looked up together at most, before their requests come.
+const PAGES_AT_ONCE: usize = 128;
+/// Pages whose entries in a map of 4 bytes a page come together, in a line of the cache.
+const NEIGHBOURS: u32 = 16;
+
 counters! {
     /// What a drive did besides flash operations.
     pub struct DriveCounters {
@@ -307,7 +312,7 @@ impl<S: Scheme> Drive<S> {
             submission.offset,
             submission.length
         );
-        let (first, pages) = self.pages_of(&submission);
+        let (first, pages) = self.pages_of(submission.offset, submission.length);
         assert!(
             pages > 0 || submission.op == IoOp::Flush,
             "a {} names at least one byte",
@@ -342,19 +347,36 @@ impl<S: Scheme> Drive<S> {
 
     /// The pages that a request touches.
     #[inline]
-    fn pages_of(&self, submission: &Submission) -> (Lpn, u32) {
-        if submission.length == 0 {
+    fn pages_of(&self, offset: u64, length: u32) -> (Lpn, u32) {
+        if length == 0 {
             return (Lpn(0), 0);
         }
-        let last_byte = submission.offset + u64::from(submission.length) - 1;
+        let last_byte = offset + u64::from(length) - 1;
         let (first, last) = match self.page_shift {
-            Some(shift) => (submission.offset >> shift, last_byte >> shift),
-            None => (
-                submission.offset / u64::from(self.page_bytes),
-                last_byte / u64::from(self.page_bytes),
-            ),
+            Some(shift) => (offset >> shift, last_byte >> shift),
+            None => (offset / u64::from(self.page_bytes), last_byte / u64::from(self.page_bytes)),
         };
         (Lpn(first as u32), (last - first) as u32 + 1)
+    }
+
+    /// Loads what the scheme has to look up for requests that come soon, all together.
+    #[inline(never)]
+    pub fn fetch(&self, requests: &[IoRequest]) {
+        let mut lpns = [0; PAGES_AT_ONCE];
+        let mut count = 0;
+        let logical_pages = self.scheme.logical_pages();
+        for request in requests {
+            let (first, pages) = self.pages_of(request.offset, request.length);
+            let within = pages.min(logical_pages.saturating_sub(first.0));
+            let mut page = 0;
+            while page < within && count < PAGES_AT_ONCE {
+                lpns[count] = first.0 + page;
+                count += 1;
+                page += NEIGHBOURS;
+            }
+        }
+        let are_written = requests.iter().any(|request| request.op != IoOp::Read);
+        self.scheme.fetch(&lpns[..count], are_written);
     }
 
     /// The bytes of a request that lie in its page `number`, as first byte within the page and

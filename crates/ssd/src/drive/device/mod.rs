@@ -318,6 +318,7 @@ impl<S: Scheme> Drive<S> {
             "a {} names at least one byte",
             submission.op.name()
         );
+        let slot = self.free_requests.pop().unwrap_or(self.requests.len() as RequestSlot);
         let request = Request {
             submission,
             submitted_at: at,
@@ -332,16 +333,14 @@ impl<S: Scheme> Drive<S> {
             stalled: 0,
             has_frames: false,
         };
-        let slot = if let Some(slot) = self.free_requests.pop() {
-            self.requests[slot as usize] = request;
-            slot
+        if let Some(free) = self.requests.get_mut(slot as usize) {
+            *free = request;
         } else {
             self.requests.push(request);
-            (self.requests.len() - 1) as RequestSlot
-        };
+        }
         self.outstanding += 1;
-        if self.host.arrive(slot, submission.queue, submission.priority, at) {
-            self.take_commands(completed);
+        if self.host.arrive(slot, submission.queue, submission.priority) {
+            self.take_command(slot, completed);
         }
     }
 
@@ -424,22 +423,26 @@ impl<S: Scheme> Drive<S> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn step_media(&mut self, completed: &mut Vec<Completion>) {
+        self.media.step(&mut self.done);
+        if self.done.is_empty() {
+            return;
+        }
         let mut done = std::mem::take(&mut self.done);
-        self.media.step(&mut done);
-        for done in done.drain(..) {
+        for done in &done {
             if done.command.tag.is_scheme() {
-                self.scheme.completed(&done, &mut self.media);
+                self.scheme.completed(done, &mut self.media);
             } else {
-                self.op_done(&done, completed);
+                self.op_done(done, completed);
             }
         }
+        done.clear();
         self.done = done;
     }
 
     /// A command of the drive's own is done.
-    #[inline]
+    #[inline(always)]
     fn op_done(&mut self, done: &Done, completed: &mut Vec<Completion>) {
         let op = self.ops.take(done.command.tag.number());
         match op.kind {
@@ -454,19 +457,23 @@ impl<S: Scheme> Drive<S> {
     /// The delays of a page, with what it waited for before its command was given.
     #[inline]
     fn delays_of(op: &Op, done: &Done) -> Delays {
-        let mut delays = done.delays;
-        let held_back = done.issued_at - op.since;
-        if held_back > 0 {
-            match op.kind {
-                // A scheme holds a write back only until cleaning has made room,
-                OpKind::Write | OpKind::Flush => delays.die[Class::Cleaning as usize] += held_back,
-                // and a read until it knows where the page lies.
-                OpKind::Read | OpKind::Fill | OpKind::FlushFill | OpKind::Ahead => {
-                    delays.die[Class::DieBusy as usize] += held_back;
-                }
-            }
-        }
+        let mut delays = Delays::default();
+        Self::tell_delays(&mut delays, op, done);
         delays
+    }
+
+    /// The same, in place: a copy that is changed in part and then read as a whole lets the
+    /// processor wait.
+    #[inline(always)]
+    fn tell_delays(delays: &mut Delays, op: &Op, done: &Done) {
+        *delays = done.delays;
+        // A scheme holds a write back only until cleaning has made room, and a read until it knows
+        // where the page lies.
+        let class = match op.kind {
+            OpKind::Write | OpKind::Flush => Class::Cleaning,
+            OpKind::Read | OpKind::Fill | OpKind::FlushFill | OpKind::Ahead => Class::DieBusy,
+        };
+        delays.die[class as usize] += done.issued_at - op.since;
     }
 
     /// A request is done in the drive.
@@ -483,7 +490,8 @@ impl<S: Scheme> Drive<S> {
         completed: &mut Vec<Completion>,
         adjusted: impl FnOnce(RequestDelays) -> RequestDelays,
     ) {
-        let request = self.requests[slot as usize];
+        // Not copied: it was written just now, field by field.
+        let request = &self.requests[slot as usize];
         self.free_requests.push(slot);
         let now = self.media.now();
         match request.submission.op {
@@ -494,6 +502,7 @@ impl<S: Scheme> Drive<S> {
         let latency = now + self.host_latency - request.submitted_at;
         let around = RequestDelays::around(latency, &request.delays, request.stalled);
         let delays = adjusted(around);
+        let queue = request.submission.queue;
         let completion = Completion {
             submission: request.submission,
             submitted_at: request.submitted_at,
@@ -506,7 +515,7 @@ impl<S: Scheme> Drive<S> {
         } else {
             self.to_host.push(now + self.host_latency, completion);
         }
-        if self.host.left(request.submission.queue, now) {
+        if self.host.left(queue, now) {
             self.take_commands(completed);
         }
     }

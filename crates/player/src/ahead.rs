@@ -18,6 +18,12 @@ pub trait ReadAhead {
 
     /// The request that was last looked at is done with.
     fn advance(&mut self);
+
+    /// Takes the next request if that needs nothing to be read; `None` may mean anything.
+    #[inline]
+    fn take_at_hand(&mut self) -> Option<IoRequest> {
+        None
+    }
 }
 
 impl ReadAhead for Lookahead {
@@ -29,6 +35,11 @@ impl ReadAhead for Lookahead {
     #[inline]
     fn advance(&mut self) {
         Self::advance(self);
+    }
+
+    #[inline(always)]
+    fn take_at_hand(&mut self) -> Option<IoRequest> {
+        Self::take_at_hand(self)
     }
 }
 

@@ -466,12 +466,9 @@ impl<S: ReadAhead, const PER_NANO: u64> Flows<S, PER_NANO> {
 
     /// As [`Flows::ended`] where the request that follows can be sent at once, and nobody else can
     /// send: gives that request. `None`, with nothing done, if it is not as simple as that.
-    ///
-    /// # Errors
-    /// If the source cannot be read on.
     #[inline(always)]
-    pub fn followed(&mut self, number: u32, at: u64) -> Result<Option<IoRequest>, SourceError> {
-        let [stand] = &mut self.stands[..] else { return Ok(None) };
+    pub fn followed(&mut self, number: u32, at: u64) -> Option<IoRequest> {
+        let [stand] = &mut self.stands[..] else { return None };
         let is_simple = matches!(stand.flow.pace, Pace::Closed { think: 0, .. })
             && !stand.flow.waits_for_flushes
             && number == 0
@@ -479,12 +476,11 @@ impl<S: ReadAhead, const PER_NANO: u64> Flows<S, PER_NANO> {
             && self.sent < self.most
             && at < self.until;
         if !is_simple {
-            return Ok(None);
+            return None;
         }
-        let Next::Request(request) = stand.flow.source.peek(false)? else { return Ok(None) };
-        stand.flow.source.advance();
+        let request = stand.flow.source.take_at_hand()?;
         self.sent += 1;
-        Ok(Some(request))
+        Some(request)
     }
 
     /// Whether with the last request of this flow all has ended that is not beside others.
@@ -495,6 +491,14 @@ impl<S: ReadAhead, const PER_NANO: u64> Flows<S, PER_NANO> {
             && stand.flow.source.peek(true)? == Next::End;
         self.leading -= u32::from(has_ended);
         Ok(self.leading == 0)
+    }
+}
+
+impl<const PER_NANO: u64> Flows<Lookahead, PER_NANO> {
+    /// Requests that a flow sends soon, each shown once.
+    #[inline]
+    pub fn soon(&mut self, flow: u32) -> &[IoRequest] {
+        self.stands[flow as usize].flow.source.soon()
     }
 }
 

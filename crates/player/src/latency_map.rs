@@ -35,6 +35,11 @@ pub struct LatencyMap {
     each: u64,
     windows: usize,
     counts: Vec<u64>,
+    /// The window of the last request: the next one mostly ends in the same, and is spared a
+    /// division.
+    last: usize,
+    /// Its first tick, less one.
+    last_from: u64,
 }
 
 impl LatencyMap {
@@ -48,30 +53,39 @@ impl LatencyMap {
     #[must_use]
     pub fn new(first: u64) -> Self {
         assert!(first > 0, "a window takes some time");
-        Self { each: first, windows: 0, counts: Vec::new() }
+        Self { each: first, windows: 0, counts: Vec::new(), last: 0, last_from: 0 }
     }
 
     /// Counts a request that ended `at` ticks after the start and took `latency`. Windows hold what
     /// ended after their beginning, up to and including their end. Trims are not counted.
     #[inline]
     pub fn add(&mut self, op: IoOp, at: u64, latency: Nanos) {
-        let Some(number) = OPS.iter().position(|&counted| counted == op) else { return };
-        let window = at.saturating_sub(1) / self.each;
-        if window >= self.windows as u64 {
-            self.reach(at);
+        let number = match op {
+            IoOp::Read => 0,
+            IoOp::Write => 1,
+            IoOp::Flush => 2,
+            IoOp::Trim => return,
+        };
+        let before = at.saturating_sub(1);
+        if self.windows == 0 || before.wrapping_sub(self.last_from) >= self.each {
+            self.reach(before);
         }
-        let window = (at.saturating_sub(1) / self.each) as usize;
-        self.counts[window * CELLS + number * CLASSES + class_of(latency)] += 1;
+        self.counts[self.last * CELLS + number * CLASSES + class_of(latency)] += 1;
     }
 
+    /// Finds the window of the tick after `before`.
     #[cold]
-    fn reach(&mut self, at: u64) {
-        let last = at.saturating_sub(1);
-        while last / self.each >= Self::MOST as u64 {
+    #[inline(never)]
+    fn reach(&mut self, before: u64) {
+        while before / self.each >= Self::MOST as u64 {
             self.merge_pairs();
         }
-        self.windows = (last / self.each) as usize + 1;
-        self.counts.resize(self.windows * CELLS, 0);
+        self.last = (before / self.each) as usize;
+        self.last_from = self.last as u64 * self.each;
+        if self.last >= self.windows {
+            self.windows = self.last + 1;
+            self.counts.resize(self.windows * CELLS, 0);
+        }
     }
 
     fn merge_pairs(&mut self) {

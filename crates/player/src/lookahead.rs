@@ -10,7 +10,12 @@ pub struct Lookahead {
     chunk: usize,
     next: usize,
     filled: usize,
+    /// Requests of the buffer that were shown as coming soon.
+    shown: usize,
 }
+
+/// Requests that are shown as coming soon together.
+const SOON: usize = 64;
 
 impl Lookahead {
     /// The requests of `source`, fetched `chunk` at a time.
@@ -20,7 +25,7 @@ impl Lookahead {
     #[must_use]
     pub fn new(source: Box<dyn RequestSource>, chunk: usize) -> Self {
         assert!(chunk > 0, "requests are fetched some at a time");
-        Self { source, buffer: Vec::new(), chunk, next: 0, filled: 0 }
+        Self { source, buffer: Vec::new(), chunk, next: 0, filled: 0, shown: 0 }
     }
 
     /// The next request; `None` at the end.
@@ -38,10 +43,29 @@ impl Lookahead {
         Ok(Some(self.buffer[self.next]))
     }
 
+    /// Takes the next request, if it was fetched already.
+    #[inline(always)]
+    pub fn take_at_hand(&mut self) -> Option<IoRequest> {
+        let request = self.buffer[..self.filled].get(self.next).copied()?;
+        self.next += 1;
+        Some(request)
+    }
+
     /// The request that was last looked at is done with.
     #[inline]
     pub fn advance(&mut self) {
         self.next += 1;
+    }
+
+    /// Requests that come soon, if they are here already and were not shown before: for those who
+    /// can prepare something for many at once.
+    #[inline]
+    pub fn soon(&mut self) -> &[IoRequest] {
+        if self.next < self.shown {
+            return &[];
+        }
+        self.shown = self.filled.min(self.next + SOON);
+        &self.buffer[self.next..self.shown]
     }
 
     fn fetch(&mut self) -> Result<(), SourceError> {
@@ -55,7 +79,7 @@ impl Lookahead {
         };
         self.buffer.resize(self.chunk, nothing);
         self.filled = self.source.fill(&mut self.buffer)?;
-        self.next = 0;
+        (self.next, self.shown) = (0, 0);
         Ok(())
     }
 }
@@ -112,9 +136,37 @@ mod tests {
             for expected in &all {
                 assert_eq!(ahead.peek().unwrap(), Some(*expected));
                 assert_eq!(ahead.peek().unwrap(), Some(*expected));
-                ahead.advance();
+                if expected.offset % 1024 == 0 {
+                    assert_eq!(ahead.take_at_hand(), Some(*expected));
+                } else {
+                    ahead.advance();
+                }
             }
+            assert_eq!(ahead.take_at_hand(), None);
             assert_eq!((ahead.peek().unwrap(), ahead.peek().unwrap()), (None, None));
+            assert!(ahead.soon().is_empty());
         }
+    }
+
+    #[test]
+    fn what_comes_soon_is_shown_once_and_before_it_comes() {
+        let request = |offset| IoRequest {
+            time_ns: 0,
+            op: IoOp::Read,
+            offset,
+            length: 512,
+            stream: 0,
+            latency_ns: None,
+        };
+        let all: Vec<IoRequest> = (0..1000).map(|number| request(number * 512)).collect();
+        let mut ahead = Lookahead::new(Box::new(VecRequests::new(all.into())), 300);
+        let mut shown = Vec::new();
+        for taken in 0..1000 {
+            ahead.peek().unwrap();
+            shown.extend(ahead.soon().iter().map(|request| request.offset / 512));
+            assert!(shown.len() > taken && shown.len() <= taken + SOON);
+            ahead.advance();
+        }
+        assert!(shown.into_iter().eq(0..1000));
     }
 }

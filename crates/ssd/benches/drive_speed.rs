@@ -1,12 +1,15 @@
 //! Speed of the simulated drive on the drive that simulators are compared on (profile `a16`):
 //! random reads, random writes under cleaning, and the making of a large full drive.
 //!
-//! Prints one line a case. Wall time on a shared machine drifts: compare lines of one run. With
-//! `OP REQUESTS` it runs one case, once, so that instructions can be counted (callgrind): those of
-//! two lengths, subtracted, leave the preparation out.
+//! Prints one line a case. Wall time on a shared machine drifts: compare lines of one run. So the
+//! time of a flash operation is also told in random accesses to memory, each of which needs the
+//! one before: a unit that is measured right before each case, and that drifts along. With
+//! `OP REQUESTS` it runs one case, once, without that, so that instructions can be counted
+//! (callgrind): those of two lengths, subtracted, leave the preparation out.
 
 use std::time::Instant;
 
+use memmap2::MmapMut;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 use ssd::drive::load::Pace;
@@ -71,13 +74,82 @@ fn run(profile: &Profile, op: IoOp, requests: u64, state: State) -> Outcome {
     simulate(&settings, None, Box::new(source), &Progress::default()).expect("the run succeeds")
 }
 
+/// A random cycle through the cache lines of a memory that is much larger than the cache.
+struct Chase {
+    memory: MmapMut,
+    at: u32,
+}
+
+impl Chase {
+    const BYTES: usize = 512 << 20;
+    const LINE: usize = 64;
+
+    /// Large tables lie on huge pages where the system has them, as those of the FTL do: on small
+    /// ones nearly each access misses the TLB too.
+    fn new(on_huge_pages: bool) -> Self {
+        let mut memory = MmapMut::map_anon(Self::BYTES).expect("memory for the measurement");
+        #[cfg(target_os = "linux")]
+        if on_huge_pages {
+            // Only advice.
+            let _ = memory.advise(memmap2::Advice::HugePage);
+        }
+        let lines = (Self::BYTES / Self::LINE) as u32;
+        let mut next: Vec<u32> = (0..lines).collect();
+        let mut random = Pcg64Mcg::seed_from_u64(5);
+        // Sattolo: a permutation of one cycle.
+        for last in (1..lines).rev() {
+            next.swap(last as usize, random.random_range(0..last) as usize);
+        }
+        for (line, next) in memory.chunks_exact_mut(Self::LINE).zip(next) {
+            line[..4].copy_from_slice(&next.to_ne_bytes());
+        }
+        Self { memory, at: 0 }
+    }
+
+    /// Nanoseconds of an access that needs the one before.
+    fn nanos(&mut self) -> f64 {
+        const ACCESSES: u32 = 1 << 20;
+        let words: &[u32] = bytemuck::cast_slice(&self.memory);
+        let started = Instant::now();
+        for _ in 0..ACCESSES {
+            self.at = words[self.at as usize * (Self::LINE / 4)];
+        }
+        std::hint::black_box(self.at);
+        started.elapsed().as_secs_f64() * 1e9 / f64::from(ACCESSES)
+    }
+}
+
+/// The unit in which times are told: on small pages and on huge ones.
+struct Units([Chase; 2]);
+
+impl Units {
+    fn new() -> Self {
+        Self([false, true].map(Chase::new))
+    }
+
+    /// Runs a case and shows it, measured right after the unit.
+    fn case(&mut self, name: &str, run: impl FnOnce() -> Outcome) {
+        let [small, huge] = self.0.each_mut().map(Chase::nanos);
+        let outcome = run();
+        show(name, &outcome);
+        let nanos = outcome.wall_seconds * 1e9 / outcome.media.total() as f64;
+        println!(
+            "    a random access after the other: {small:.0} ns, on huge pages {huge:.0} ns; a \
+             flash operation: {nanos:.0} ns, {:.2} or {:.2} accesses",
+            nanos / small,
+            nanos / huge,
+        );
+    }
+}
+
 fn show(name: &str, outcome: &Outcome) {
     let wall = outcome.wall_seconds;
     println!(
-        "{name}: {:.2} M requests/s, {:.2} M flash operations/s; write amplification {:.2}, {:.0} \
-         IOPS, prepared in {:.2} s, {:.1} bytes/page, hash {:016x}",
+        "{name}: {:.2} M requests/s, {:.2} M flash operations/s; {} flash operations, write \
+         amplification {:.2}, {:.0} IOPS, prepared in {:.2} s, {:.1} bytes/page, hash {:016x}",
         outcome.requests as f64 / wall / 1e6,
         outcome.media.total() as f64 / wall / 1e6,
+        outcome.media.total(),
         outcome.write_amplification,
         outcome.iops(),
         outcome.prepare_seconds,
@@ -99,16 +171,16 @@ fn main() {
         };
         return show("a16, one case", &run(&a16, op, requests, state));
     }
+    let mut units = Units::new();
     for _ in 0..3 {
-        show("a16 random reads, filled", &run(&a16, IoOp::Read, 10_000_000, State::Filled));
-        show(
-            "a16 random writes, aged",
-            &run(&a16, IoOp::Write, 400_000, State::Aged { overwrites: 2.0 }),
-        );
+        units.case("a16 random reads, filled", || run(&a16, IoOp::Read, 10_000_000, State::Filled));
+        units.case("a16 random writes, aged", || {
+            run(&a16, IoOp::Write, 400_000, State::Aged { overwrites: 2.0 })
+        });
     }
     let mut large = a16;
     large.set("media.erase_blocks_per_plane", "3200").expect("the key is known");
     let started = Instant::now();
-    show("100 GiB, filled, 1 M reads", &run(&large, IoOp::Read, 1_000_000, State::Filled));
+    units.case("100 GiB, filled, 1 M reads", || run(&large, IoOp::Read, 1_000_000, State::Filled));
     println!("in all {:.2} s", started.elapsed().as_secs_f64());
 }

@@ -26,6 +26,7 @@ pub struct Layout {
     pub page_bytes: u32,
     pub(crate) by_block: Divider,
     by_plane: Divider,
+    by_die: Divider,
 }
 
 impl Layout {
@@ -42,6 +43,7 @@ impl Layout {
     ) -> Self {
         let by_block = Divider::new(pages_per_block);
         let by_plane = Divider::new(blocks_per_plane);
+        let by_die = Divider::new(blocks_per_plane * planes_per_die);
         Self {
             channels,
             dies_per_channel,
@@ -51,6 +53,7 @@ impl Layout {
             page_bytes,
             by_block,
             by_plane,
+            by_die,
         }
     }
 
@@ -116,6 +119,13 @@ impl Layout {
     #[must_use]
     pub fn plane_of(&self, block: EraseBlockId) -> u32 {
         self.by_plane.quotient(block.0)
+    }
+
+    /// The die that an erase block lies on.
+    #[inline]
+    #[must_use]
+    pub fn die_of_block(&self, block: EraseBlockId) -> u32 {
+        self.by_die.quotient(block.0)
     }
 
     /// The die that a plane belongs to.

@@ -90,6 +90,10 @@ impl Load {
             handle: flow,
         };
         drive.submit(now, submission, &mut self.completed);
+        let soon = self.flows.soon(flow);
+        if !soon.is_empty() {
+            drive.fetch(soon);
+        }
     }
 
     /// When something happens next, in the drive or here; [`Picos::MAX`] if all is done. What the
@@ -130,12 +134,12 @@ impl Load {
         // Sending may complete a request at once, so that the list grows while it is gone through.
         let mut index = 0;
         while index < self.completed.len() {
-            let completion = self.completed[index];
+            let completion = &self.completed[index];
             index += 1;
-            each(drive, &completion);
+            each(drive, completion);
             let Submission { op, handle, .. } = completion.submission;
             let now = completion.completed_at;
-            if let Some(request) = self.flows.followed(handle, now)? {
+            if let Some(request) = self.flows.followed(handle, now) {
                 self.send(drive, now, handle, &request);
             } else {
                 self.flows.ended(handle, op, now)?;

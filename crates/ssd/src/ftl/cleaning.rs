@@ -41,7 +41,13 @@ pub struct Cleaning {
     next: usize,
     /// Copies that have begun and not ended.
     under_way: usize,
+    /// Survivors whose entries of the map were loaded.
+    fetched: usize,
 }
+
+/// Survivors whose entries of the map are loaded together: their misses overlap. Between two copies
+/// a drive does so much else that what was loaded long before is in the cache no more.
+const FETCHED: usize = 16;
 
 impl Cleaning {
     /// The victim, while one is cleaned.
@@ -80,7 +86,7 @@ impl Cleaning {
         ftl: &mut PageMapped<P, V>,
     ) {
         assert!(self.victim.is_none(), "one victim is cleaned at a time");
-        (self.victim, self.lane, self.next) = (Some(victim), lane, 0);
+        (self.victim, self.lane, self.next, self.fetched) = (Some(victim), lane, 0, 0);
         self.first = victim.0 * ftl.device.geometry.pages_per_erase_block;
         ftl.collect(victim, &mut self.offsets, &mut self.lpns);
         let survivors = self.lpns.len();
@@ -107,6 +113,10 @@ impl Cleaning {
         &mut self,
         ftl: &PageMapped<P, V>,
     ) -> Option<(usize, Survivor)> {
+        if self.next >= self.fetched && self.next < self.lpns.len() {
+            self.fetched = self.lpns.len().min(self.next + FETCHED);
+            ftl.fetch_entries(&self.lpns[self.next..self.fetched]);
+        }
         while self.next < self.all() {
             let survivor = self.survivor(self.next);
             if ftl.is_valid(survivor.from) {

@@ -218,6 +218,7 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
     }
 
     /// Where a logical page lies, if it holds data.
+    #[inline]
     #[must_use]
     pub fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
         let ppn = self.map.get(lpn.index());
@@ -253,6 +254,26 @@ impl<P: Placement, V: Victim> PageMapped<P, V> {
         let mut sum = 0u32;
         for operation in batch {
             sum = sum.wrapping_add(self.map.get(operation.lpn().index()));
+        }
+        std::hint::black_box(sum);
+    }
+
+    /// As [`Self::fetch`], for those who let time pass.
+    pub fn fetch_entries(&self, lpns: &[u32]) {
+        let map = self.map.all();
+        let sum = lpns.iter().fold(0u32, |sum, &lpn| sum.wrapping_add(map[lpn as usize]));
+        std::hint::black_box(sum);
+    }
+
+    /// What the old versions of pages lie in, which are written soon: loaded after their entries.
+    pub fn fetch_old(&self, lpns: &[u32]) {
+        let map = self.map.all();
+        let mut sum = 0u32;
+        for old in lpns.iter().map(|&lpn| map[lpn as usize]).filter(|&old| old != UNMAPPED) {
+            let (block, offset) = self.divider.split(old);
+            let word = block as usize * self.words + (offset / 64) as usize;
+            sum = sum.wrapping_add(self.valid[word] as u32);
+            sum = sum.wrapping_add(self.device.blocks[block as usize].valid);
         }
         std::hint::black_box(sum);
     }

@@ -13,18 +13,20 @@ use crate::drive::time::{Picos, Rate, picos_of_micros};
 #[derive(Debug)]
 pub(super) struct Line<T> {
     items: VecDeque<(Picos, T)>,
+    /// When the first arrives: asked for at each event, changed at few.
+    next: Picos,
 }
 
 impl<T> Default for Line<T> {
     fn default() -> Self {
-        Self { items: VecDeque::new() }
+        Self { items: VecDeque::new(), next: Picos::MAX }
     }
 }
 
 impl<T> Line<T> {
     #[inline]
     pub fn next_time(&self) -> Picos {
-        self.items.front().map_or(Picos::MAX, |&(at, _)| at)
+        self.next
     }
 
     #[inline]
@@ -34,11 +36,15 @@ impl<T> Line<T> {
             "a line keeps its order"
         );
         self.items.push_back((at, item));
+        // The first one is not later than any other.
+        self.next = self.next.min(at);
     }
 
     #[inline]
     pub fn pop(&mut self) -> T {
-        self.items.pop_front().expect("something arrives").1
+        let (_, item) = self.items.pop_front().expect("something arrives");
+        self.next = self.items.front().map_or(Picos::MAX, |&(at, _)| at);
+        item
     }
 }
 
@@ -73,6 +79,14 @@ struct Queue {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outgoing {
     pub slot: RequestSlot,
+}
+
+impl Queue {
+    #[cold]
+    fn wait_beyond(&mut self, slot: RequestSlot, priority: u8) {
+        let behind = self.beyond.iter().rposition(|&(other, _)| other >= priority);
+        self.beyond.insert(behind.map_or(0, |place| place + 1), (priority, slot));
+    }
 }
 
 #[derive(Debug)]
@@ -187,27 +201,40 @@ impl Host {
             .min(self.outgoing.next_time())
     }
 
-    /// A request comes from the host. Whether the controller can begin with a command now.
+    /// The queue that a request comes through.
     #[inline]
-    pub fn arrive(&mut self, slot: RequestSlot, queue: u32, priority: u8, _now: Picos) -> bool {
-        let count = self.queues.len();
-        let queue = &mut self.queues[queue as usize % count];
+    fn number_of(&self, queue: u32) -> usize {
+        let (queue, count) = (queue as usize, self.queues.len());
+        // Mostly spares a division.
+        if queue < count { queue } else { queue % count }
+    }
+
+    /// A request comes from the host. Whether the controller begins with it now: if it rests, the
+    /// request is the next command, and needs not go through the queue.
+    #[inline(always)]
+    pub fn arrive(&mut self, slot: RequestSlot, queue: u32, priority: u8) -> bool {
+        let number = self.number_of(queue);
+        let queues = self.queues.len();
+        let queue = &mut self.queues[number];
         if queue.taken == self.depth {
-            let behind = queue.beyond.iter().rposition(|&(other, _)| other >= priority);
-            queue.beyond.insert(behind.map_or(0, |place| place + 1), (priority, slot));
+            queue.wait_beyond(slot, priority);
             return false;
         }
         queue.taken += 1;
+        if self.ready == 0 && self.at_hand.is_none() && !self.is_taking {
+            self.next_queue = if number + 1 == queues { 0 } else { number + 1 };
+            return true;
+        }
         queue.ready.push_back(slot);
         self.ready += 1;
-        self.at_hand.is_none()
+        false
     }
 
     /// A request of the queue is done. Whether the controller can begin with a command now.
     #[inline]
     pub fn left(&mut self, queue: u32, _now: Picos) -> bool {
-        let count = self.queues.len();
-        let queue = &mut self.queues[queue as usize % count];
+        let number = self.number_of(queue);
+        let queue = &mut self.queues[number];
         if let Some((_, slot)) = queue.beyond.pop_front() {
             queue.ready.push_back(slot);
             self.ready += 1;
@@ -266,8 +293,16 @@ impl<S: Scheme> Drive<S> {
         if self.host.is_taking {
             return;
         }
+        if let Some(slot) = self.host.next_command() {
+            self.take_command(slot, completed);
+        }
+    }
+
+    /// The controller takes this command, and those that it has time for then.
+    #[inline]
+    pub(super) fn take_command(&mut self, mut slot: RequestSlot, completed: &mut Vec<Completion>) {
         self.host.is_taking = true;
-        while let Some(slot) = self.host.next_command() {
+        loop {
             let request = &self.requests[slot as usize];
             let time = self.host.command_time(request.submission.op, request.pages);
             if time > 0 {
@@ -275,6 +310,8 @@ impl<S: Scheme> Drive<S> {
                 break;
             }
             self.dispatch(slot, completed);
+            let Some(next) = self.host.next_command() else { break };
+            slot = next;
         }
         self.host.is_taking = false;
     }
@@ -301,6 +338,7 @@ impl<S: Scheme> Drive<S> {
     }
 
     /// The controller knows the request: now its data moves.
+    #[inline(always)]
     fn dispatch(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
         let submission = self.requests[slot as usize].submission;
         match submission.op {
@@ -336,11 +374,12 @@ impl<S: Scheme> Drive<S> {
 
     /// The next part of a write's data comes over the link. One at a time: as long as a part finds
     /// no room in the drive, no more can come.
+    #[inline(never)]
     pub(super) fn receive(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
         let now = self.media.now();
-        let request = self.requests[slot as usize];
+        let request = &self.requests[slot as usize];
         let end = (request.arrived + self.part_pages).min(request.pages);
-        let bytes = (request.arrived..end).map(|number| self.part_of(&request, number).1).sum();
+        let bytes = (request.arrived..end).map(|number| self.part_of(request, number).1).sum();
         let frames = if request.arrived == 0 { self.host.write_frames } else { 0 };
         let arrives = self.host.to_drive.send(now, frames, bytes);
         if arrives == now && request.arrived == 0 && end == request.pages {
@@ -370,7 +409,7 @@ impl<S: Scheme> Drive<S> {
     }
 
     /// Lets a read or a write go on, or makes it wait.
-    #[inline]
+    #[inline(always)]
     fn pass_gate(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
         if !self.host.gate.is_on {
             self.enter(slot, completed);
@@ -380,6 +419,7 @@ impl<S: Scheme> Drive<S> {
         self.open_gate(completed);
     }
 
+    #[inline(never)]
     fn open_gate(&mut self, completed: &mut Vec<Completion>) {
         while let Some(&slot) = self.host.gate.waiting.front() {
             if self.host.gate.holder.is_some() {
@@ -406,7 +446,7 @@ impl<S: Scheme> Drive<S> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn enter(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
         if self.requests[slot as usize].submission.op == IoOp::Read {
             self.read(slot, completed);
@@ -416,6 +456,7 @@ impl<S: Scheme> Drive<S> {
     }
 
     /// All data of a read has come from flash.
+    #[inline]
     pub(super) fn read_left_gate(&mut self, completed: &mut Vec<Completion>) {
         if self.host.gate.is_on {
             self.host.gate.reading -= 1;
@@ -424,7 +465,7 @@ impl<S: Scheme> Drive<S> {
     }
 
     /// Sends a page's part to the host.
-    #[inline]
+    #[inline(always)]
     pub(super) fn send_to_host(
         &mut self,
         slot: RequestSlot,
@@ -442,7 +483,7 @@ impl<S: Scheme> Drive<S> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn part_arrived(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
         let request = &mut self.requests[slot as usize];
         request.left -= 1;

@@ -88,6 +88,11 @@ type RequestSlot = u32;
 /// slower; 32 KiB take 0.1 ms on SATA.
 const PART_BYTES: u32 = 32 * 1024;
 
+/// Pages that are looked up together at most, before their requests come.
+const PAGES_AT_ONCE: usize = 128;
+/// Pages whose entries in a map of 4 bytes a page come together, in a line of the cache.
+const NEIGHBOURS: u32 = 16;
+
 counters! {
     /// What a drive did besides flash operations.
     pub struct DriveCounters {
@@ -307,12 +312,13 @@ impl<S: Scheme> Drive<S> {
             submission.offset,
             submission.length
         );
-        let (first, pages) = self.pages_of(&submission);
+        let (first, pages) = self.pages_of(submission.offset, submission.length);
         assert!(
             pages > 0 || submission.op == IoOp::Flush,
             "a {} names at least one byte",
             submission.op.name()
         );
+        let slot = self.free_requests.pop().unwrap_or(self.requests.len() as RequestSlot);
         let request = Request {
             submission,
             submitted_at: at,
@@ -327,34 +333,49 @@ impl<S: Scheme> Drive<S> {
             stalled: 0,
             has_frames: false,
         };
-        let slot = if let Some(slot) = self.free_requests.pop() {
-            self.requests[slot as usize] = request;
-            slot
+        if let Some(free) = self.requests.get_mut(slot as usize) {
+            *free = request;
         } else {
             self.requests.push(request);
-            (self.requests.len() - 1) as RequestSlot
-        };
+        }
         self.outstanding += 1;
-        if self.host.arrive(slot, submission.queue, submission.priority, at) {
-            self.take_commands(completed);
+        if self.host.arrive(slot, submission.queue, submission.priority) {
+            self.take_command(slot, completed);
         }
     }
 
     /// The pages that a request touches.
     #[inline]
-    fn pages_of(&self, submission: &Submission) -> (Lpn, u32) {
-        if submission.length == 0 {
+    fn pages_of(&self, offset: u64, length: u32) -> (Lpn, u32) {
+        if length == 0 {
             return (Lpn(0), 0);
         }
-        let last_byte = submission.offset + u64::from(submission.length) - 1;
+        let last_byte = offset + u64::from(length) - 1;
         let (first, last) = match self.page_shift {
-            Some(shift) => (submission.offset >> shift, last_byte >> shift),
-            None => (
-                submission.offset / u64::from(self.page_bytes),
-                last_byte / u64::from(self.page_bytes),
-            ),
+            Some(shift) => (offset >> shift, last_byte >> shift),
+            None => (offset / u64::from(self.page_bytes), last_byte / u64::from(self.page_bytes)),
         };
         (Lpn(first as u32), (last - first) as u32 + 1)
+    }
+
+    /// Loads what the scheme has to look up for requests that come soon, all together.
+    #[inline(never)]
+    pub fn fetch(&self, requests: &[IoRequest]) {
+        let mut lpns = [0; PAGES_AT_ONCE];
+        let mut count = 0;
+        let logical_pages = self.scheme.logical_pages();
+        for request in requests {
+            let (first, pages) = self.pages_of(request.offset, request.length);
+            let within = pages.min(logical_pages.saturating_sub(first.0));
+            let mut page = 0;
+            while page < within && count < PAGES_AT_ONCE {
+                lpns[count] = first.0 + page;
+                count += 1;
+                page += NEIGHBOURS;
+            }
+        }
+        let are_written = requests.iter().any(|request| request.op != IoOp::Read);
+        self.scheme.fetch(&lpns[..count], are_written);
     }
 
     /// The bytes of a request that lie in its page `number`, as first byte within the page and
@@ -402,22 +423,26 @@ impl<S: Scheme> Drive<S> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn step_media(&mut self, completed: &mut Vec<Completion>) {
+        self.media.step(&mut self.done);
+        if self.done.is_empty() {
+            return;
+        }
         let mut done = std::mem::take(&mut self.done);
-        self.media.step(&mut done);
-        for done in done.drain(..) {
+        for done in &done {
             if done.command.tag.is_scheme() {
-                self.scheme.completed(&done, &mut self.media);
+                self.scheme.completed(done, &mut self.media);
             } else {
-                self.op_done(&done, completed);
+                self.op_done(done, completed);
             }
         }
+        done.clear();
         self.done = done;
     }
 
     /// A command of the drive's own is done.
-    #[inline]
+    #[inline(always)]
     fn op_done(&mut self, done: &Done, completed: &mut Vec<Completion>) {
         let op = self.ops.take(done.command.tag.number());
         match op.kind {
@@ -432,19 +457,23 @@ impl<S: Scheme> Drive<S> {
     /// The delays of a page, with what it waited for before its command was given.
     #[inline]
     fn delays_of(op: &Op, done: &Done) -> Delays {
-        let mut delays = done.delays;
-        let held_back = done.issued_at - op.since;
-        if held_back > 0 {
-            match op.kind {
-                // A scheme holds a write back only until cleaning has made room,
-                OpKind::Write | OpKind::Flush => delays.die[Class::Cleaning as usize] += held_back,
-                // and a read until it knows where the page lies.
-                OpKind::Read | OpKind::Fill | OpKind::FlushFill | OpKind::Ahead => {
-                    delays.die[Class::DieBusy as usize] += held_back;
-                }
-            }
-        }
+        let mut delays = Delays::default();
+        Self::tell_delays(&mut delays, op, done);
         delays
+    }
+
+    /// The same, in place: a copy that is changed in part and then read as a whole lets the
+    /// processor wait.
+    #[inline(always)]
+    fn tell_delays(delays: &mut Delays, op: &Op, done: &Done) {
+        *delays = done.delays;
+        // A scheme holds a write back only until cleaning has made room, and a read until it knows
+        // where the page lies.
+        let class = match op.kind {
+            OpKind::Write | OpKind::Flush => Class::Cleaning,
+            OpKind::Read | OpKind::Fill | OpKind::FlushFill | OpKind::Ahead => Class::DieBusy,
+        };
+        delays.die[class as usize] += done.issued_at - op.since;
     }
 
     /// A request is done in the drive.
@@ -461,7 +490,8 @@ impl<S: Scheme> Drive<S> {
         completed: &mut Vec<Completion>,
         adjusted: impl FnOnce(RequestDelays) -> RequestDelays,
     ) {
-        let request = self.requests[slot as usize];
+        // Not copied: it was written just now, field by field.
+        let request = &self.requests[slot as usize];
         self.free_requests.push(slot);
         let now = self.media.now();
         match request.submission.op {
@@ -472,6 +502,7 @@ impl<S: Scheme> Drive<S> {
         let latency = now + self.host_latency - request.submitted_at;
         let around = RequestDelays::around(latency, &request.delays, request.stalled);
         let delays = adjusted(around);
+        let queue = request.submission.queue;
         let completion = Completion {
             submission: request.submission,
             submitted_at: request.submitted_at,
@@ -484,7 +515,7 @@ impl<S: Scheme> Drive<S> {
         } else {
             self.to_host.push(now + self.host_latency, completion);
         }
-        if self.host.left(request.submission.queue, now) {
+        if self.host.left(queue, now) {
             self.take_commands(completed);
         }
     }

@@ -19,26 +19,28 @@ pub(super) struct Expecting {
 
 impl<S: Scheme> Drive<S> {
     /// Begins a read.
-    #[inline]
+    #[inline(always)]
     pub(super) fn read(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
-        let request = self.requests[slot as usize];
+        let request = &mut self.requests[slot as usize];
+        let (first, pages) = (request.first, request.pages);
+        let (offset, length) = (request.submission.offset, request.submission.length);
         // Pages that are still to come from flash. Counted beside `left`, which goes on to the
         // host.
-        self.requests[slot as usize].next = request.pages;
+        request.next = pages;
         // Pages that the flash senses together are asked for together.
         self.media.hold();
-        for number in 0..request.pages {
-            let lpn = Lpn(request.first.0 + number);
-            let part = self.part_of(&request, number);
+        for number in 0..pages {
+            let lpn = Lpn(first.0 + number);
+            let part = self.part_of(&self.requests[slot as usize], number);
             self.read_page(slot, lpn, part, completed);
         }
         if self.cache.capacity() > 0 {
-            self.fetch_ahead(request.submission.offset, request.submission.length, completed);
+            self.fetch_ahead(offset, length, completed);
         }
         self.media.release();
     }
 
-    #[inline]
+    #[inline(always)]
     fn read_page(
         &mut self,
         slot: RequestSlot,
@@ -89,7 +91,7 @@ impl<S: Scheme> Drive<S> {
     }
 
     /// A page of a read is in the drive's memory.
-    #[inline]
+    #[inline(always)]
     fn page_at_hand(&mut self, slot: RequestSlot, bytes: u32, completed: &mut Vec<Completion>) {
         let request = &mut self.requests[slot as usize];
         request.next -= 1;
@@ -101,9 +103,9 @@ impl<S: Scheme> Drive<S> {
     }
 
     /// A page has come from flash for the host.
-    #[inline]
+    #[inline(always)]
     pub(super) fn page_read(&mut self, op: Op, done: &Done, completed: &mut Vec<Completion>) {
-        self.requests[op.request as usize].delays = Self::delays_of(&op, done);
+        Self::tell_delays(&mut self.requests[op.request as usize].delays, &op, done);
         if self.is_followed() {
             self.follow_read(&op, done.command.page);
         }
@@ -123,6 +125,7 @@ impl<S: Scheme> Drive<S> {
     }
 
     /// Fetches what a sequential stream will read next.
+    #[inline(never)]
     fn fetch_ahead(&mut self, offset: u64, length: u32, completed: &mut Vec<Completion>) {
         let Some(pages) = self.ahead.observe(offset, length) else { return };
         for lpn in pages.map(Lpn) {
@@ -144,6 +147,7 @@ impl<S: Scheme> Drive<S> {
     }
 
     /// A page that was fetched ahead has come.
+    #[inline(never)]
     pub(super) fn page_fetched(&mut self, op: Op, done: &Done, completed: &mut Vec<Completion>) {
         if self.is_followed() && self.cache.is_expected(op.lpn) {
             self.follow_caching(op.lpn, done.command.page);

@@ -221,6 +221,7 @@ impl<S: Scheme> Drive<S> {
     }
 
     /// A page of the buffer is on flash.
+    #[inline(never)]
     pub(super) fn page_flushed(&mut self, op: Op, done: &Done, completed: &mut Vec<Completion>) {
         if self.is_followed() {
             self.follow_flushed(op.lpn);
@@ -298,6 +299,7 @@ impl<S: Scheme> Drive<S> {
     }
 
     /// The rest of a page that the host wrote in part was read.
+    #[inline(never)]
     pub(super) fn page_filled(&mut self, op: Op, done: &Done) {
         let lpn = op.lpn;
         if self.is_followed() {
@@ -323,16 +325,16 @@ impl<S: Scheme> Drive<S> {
 
     /// A page that the host waits for is on flash.
     pub(super) fn page_written(&mut self, op: Op, done: &Done, completed: &mut Vec<Completion>) {
-        let delays = Self::delays_of(&op, done);
         let request = &mut self.requests[op.request as usize];
         request.left -= 1;
-        request.delays = delays;
+        Self::tell_delays(&mut request.delays, &op, done);
         if request.left == 0 {
             self.complete(op.request, completed);
         }
     }
 
     /// TRIM: forgets the pages that lie wholly within the range.
+    #[inline(never)]
     pub(super) fn trim(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
         let request = self.requests[slot as usize];
         for number in 0..request.pages {
@@ -356,6 +358,7 @@ impl<S: Scheme> Drive<S> {
 
     /// FLUSH: done when everything that was acknowledged before is durable. Without a buffer, or
     /// with one that capacitors keep, that is so at once.
+    #[inline(never)]
     pub(super) fn flush(&mut self, slot: RequestSlot, completed: &mut Vec<Completion>) {
         if self.buffer.capacity() == 0 || self.is_protected {
             self.complete(slot, completed);

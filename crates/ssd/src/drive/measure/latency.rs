@@ -297,7 +297,7 @@ struct OpLatencies {
 
 impl OpLatencies {
     fn new() -> Self {
-        Self { latency: Distribution::new(), delays: std::array::from_fn(|_| Distribution::new()) }
+        Self { latency: Distribution::default(), delays: Default::default() }
     }
 
     fn merge(&mut self, other: &Self) {
@@ -308,80 +308,127 @@ impl OpLatencies {
     fn summary(&self) -> OpSummary {
         let of_all = &self.latency;
         let count = of_all.count();
+        let [p50, p99, p999] = of_all.quantiles(QUANTILES);
         let latency = LatencySummary {
             count,
             mean: ratio(of_all.sum_ns(), count as f64),
-            p50: of_all.quantile(0.5),
-            p99: of_all.quantile(0.99),
-            p999: of_all.quantile(0.999),
+            p50,
+            p99,
+            p999,
             max: nanos_of(of_all.max),
         };
-        let of_delay = |delay: &Distribution| DelaySummary {
-            delayed: delay.count(),
-            share_of_requests: ratio(delay.count() as f64, count as f64),
-            share_of_latency: ratio(delay.sum_ns(), of_all.sum_ns()),
-            mean: ratio(delay.sum_ns(), count as f64),
-            p50: delay.quantile(0.5),
-            p99: delay.quantile(0.99),
-            p999: delay.quantile(0.999),
-            max: nanos_of(delay.max),
+        let of_delay = |delay: &Distribution| {
+            let [p50, p99, p999] = delay.quantiles(QUANTILES);
+            DelaySummary {
+                delayed: delay.count(),
+                share_of_requests: ratio(delay.count() as f64, count as f64),
+                share_of_latency: ratio(delay.sum_ns(), of_all.sum_ns()),
+                mean: ratio(delay.sum_ns(), count as f64),
+                p50,
+                p99,
+                p999,
+                max: nanos_of(delay.max),
+            }
         };
         OpSummary { latency, delays: ByDelay(self.delays.each_ref().map(of_delay)) }
     }
 }
+
+/// Those of a summary.
+const QUANTILES: [f64; 3] = [0.5, 0.99, 0.999];
 
 /// 0 of nothing is 0: a run without requests shows no NaN.
 fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
-/// The histogram gives quantiles; sum and maximum are kept beside it in picoseconds, since it
-/// rounds.
-#[derive(Clone, Debug)]
+/// Requests by latency, exact below 2^[`EXACT`] ns, then 2^([`EXACT`] - 1) steps to a factor of two:
+/// the buckets of a [`Histogram`] of 3 significant digits, which is made of them in the end. They
+/// are counted here because each request is counted in several of these.
+///
+/// Sum and maximum are kept beside it in picoseconds, since buckets round.
+#[derive(Clone, Debug, Default)]
 struct Distribution {
-    histogram: Histogram<u64>,
+    /// As long as the greatest latency so far needs it.
+    buckets: Vec<u64>,
     sum: u128,
     max: Picos,
 }
 
-impl Distribution {
-    fn new() -> Self {
-        Self {
-            histogram: Histogram::new(3).expect("3 significant digits are within 0 ... 5"),
-            sum: 0,
-            max: 0,
-        }
-    }
+const EXACT: u32 = 11;
+const STEPS: usize = 1 << (EXACT - 1);
 
+/// The bucket of a latency.
+#[inline]
+const fn bucket_of(nanos: Nanos) -> usize {
+    let shift = (nanos | ((1 << EXACT) - 1)).ilog2() - (EXACT - 1);
+    shift as usize * STEPS + (nanos >> shift) as usize
+}
+
+/// The least latency of a bucket.
+const fn least_of(bucket: usize) -> Nanos {
+    if bucket < 2 * STEPS {
+        return bucket as Nanos;
+    }
+    let shift = bucket / STEPS - 1;
+    ((bucket - shift * STEPS) as Nanos) << shift
+}
+
+impl Distribution {
     #[inline]
     fn add(&mut self, picos: Picos) {
         self.sum += u128::from(picos);
         self.max = self.max.max(picos);
-        self.histogram.record(nanos_of(picos)).expect("a histogram that grows takes any latency");
+        let bucket = bucket_of(nanos_of(picos));
+        if let Some(count) = self.buckets.get_mut(bucket) {
+            *count += 1;
+        } else {
+            self.reach(bucket);
+        }
+    }
+
+    /// Counts one in a bucket that is not there yet.
+    #[cold]
+    #[inline(never)]
+    fn reach(&mut self, bucket: usize) {
+        self.buckets.resize(bucket + 1, 0);
+        self.buckets[bucket] = 1;
     }
 
     fn merge(&mut self, other: &Self) {
         self.sum += other.sum;
         self.max = self.max.max(other.max);
-        self.histogram.add(&other.histogram).expect("a histogram that grows takes any other");
+        self.buckets.resize(self.buckets.len().max(other.buckets.len()), 0);
+        self.buckets.iter_mut().zip(&other.buckets).for_each(|(mine, theirs)| *mine += theirs);
     }
 
     fn count(&self) -> u64 {
-        self.histogram.len()
+        self.buckets.iter().sum()
     }
 
     fn sum_ns(&self) -> f64 {
         self.sum as f64 / PICOS_PER_NANO as f64
     }
 
-    /// A bucket's upper end may lie beyond the longest latency, which would look odd beside the
-    /// exact maximum.
-    fn quantile(&self, quantile: f64) -> Nanos {
-        self.histogram.value_at_quantile(quantile).min(nanos_of(self.max))
+    fn histogram(&self) -> Histogram<u64> {
+        let mut histogram = Histogram::new(3).expect("3 significant digits are within 0 ... 5");
+        for (bucket, &count) in self.buckets.iter().enumerate().filter(|&(_, &count)| count > 0) {
+            histogram
+                .record_n(least_of(bucket), count)
+                .expect("a histogram that grows takes any latency");
+        }
+        histogram
+    }
+
+    /// The latencies that these shares do not exceed. A bucket's upper end may lie beyond the
+    /// longest latency, which would look odd beside the exact maximum.
+    fn quantiles<const N: usize>(&self, shares: [f64; N]) -> [Nanos; N] {
+        let histogram = self.histogram();
+        shares.map(|share| histogram.value_at_quantile(share).min(nanos_of(self.max)))
     }
 
     fn rows(&self) -> Vec<(Nanos, u64)> {
-        self.histogram
+        self.histogram()
             .iter_recorded()
             .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
             .collect()
@@ -514,6 +561,18 @@ mod tests {
     #[should_panic(expected = "do not add up")]
     fn delays_that_do_not_add_up_are_a_bug() {
         Latencies::new().record(IoOp::Read, 10, &delays(1, 2, 3));
+    }
+
+    #[test]
+    fn buckets_are_those_of_the_histogram() {
+        let histogram: Histogram<u64> = Histogram::new(3).unwrap();
+        for power in 0..62 {
+            for nanos in [0, 1, (1 << power) - 1, 1 << power, (1 << power) + (1 << power) / 3] {
+                let bucket = bucket_of(nanos);
+                assert_eq!(bucket_of(least_of(bucket)), bucket);
+                assert_eq!(least_of(bucket), histogram.lowest_equivalent(nanos));
+            }
+        }
     }
 
     /// The value that so many of the values do not exceed, by sorting.

@@ -163,14 +163,27 @@ impl Die {
         Some((FlashOp::ALL[self.activity / causes], Cause::ALL[self.activity % causes], self.since))
     }
 
-    /// Time spent by class up to now.
-    #[inline]
-    pub fn time_by_class(&self, now: Picos) -> [Picos; Class::COUNT] {
-        let mut time = self.by_class;
+    /// Writes down the time spent by class up to now.
+    #[inline(always)]
+    pub fn note_time(&self, time: &mut [Picos; Class::COUNT], now: Picos) {
+        *time = self.by_class;
         if self.activity != IDLE {
             time[self.class] += now - self.since;
         }
-        time
+    }
+
+    /// Makes of the time by class that was noted the time spent since. In place: a copy that is
+    /// changed in part and then read as a whole lets the processor wait.
+    #[inline(always)]
+    pub fn time_since(&self, noted: &mut [Picos; Class::COUNT], now: Picos) {
+        // What the die is still at was noted, and is not in `by_class` yet.
+        for (time, spent) in noted.iter_mut().zip(self.by_class) {
+            *time = spent.wrapping_sub(*time);
+        }
+        if self.activity != IDLE {
+            let time = &mut noted[self.class];
+            *time = time.wrapping_add(now - self.since);
+        }
     }
 
     /// Time spent on an operation for a cause, up to now.

@@ -2,36 +2,34 @@
 
 use super::causes::{Cause, Class};
 use super::command::{Command, Done, FlashOp};
-use super::die::{Array, Suspended, Transfer};
+use super::die::{Array, Die, Suspended, Transfer};
 use super::events::NEVER;
 use super::slots::{CommandSlot, Entry, Group, MOST_PLANES, NONE, Queue, Slots};
-use super::{Layout, Media};
+use super::timing::{Noise, Timing};
+use super::{Channel, Layout, Media, Timeline};
 use crate::drive::time::Picos;
 
 /// What a group holds of each plane of the die: which pages are sensed or programmed there together,
 /// by their number.
-struct Planes {
+struct Planes<'a> {
     together: u32,
-    planes_per_die: u32,
+    layout: &'a Layout,
     held: [u32; MOST_PLANES as usize],
 }
 
-impl Planes {
+impl<'a> Planes<'a> {
     const NOTHING: u32 = u32::MAX;
 
-    fn new(together: u32, layout: &Layout) -> Self {
-        Self {
-            together,
-            planes_per_die: layout.planes_per_die,
-            held: [Self::NOTHING; MOST_PLANES as usize],
-        }
+    fn new(together: u32, layout: &'a Layout) -> Self {
+        Self { together, layout, held: [Self::NOTHING; MOST_PLANES as usize] }
     }
 
     /// Takes a command in, if it can go with those that are there.
     #[inline]
     fn takes(&mut self, entry: &Entry, several: bool) -> bool {
         let number = entry.command.page.0 / self.together;
-        let plane = (entry.plane % self.planes_per_die) as usize;
+        let plane = self.layout.plane_of(self.layout.block_of(entry.command.page));
+        let plane = (plane % self.layout.planes_per_die) as usize;
         let is_free = self.held[plane] == Self::NOTHING;
         let fits = if is_free {
             several || self.held.iter().all(|&held| held == Self::NOTHING)
@@ -49,19 +47,20 @@ impl Planes {
     }
 }
 
-/// Lets those that come next in the queue go with a group, as long as they can. Whether they are on
-/// several planes.
+/// Lets those that come next in the queue go with a group, as long as they can. How many they
+/// are then, and whether on several planes.
+#[inline(never)]
 fn gather(
-    group: &mut Group,
+    group: Group,
     queue: &mut Queue,
-    mut planes: Planes,
+    mut planes: Planes<'_>,
     is_multi_plane: bool,
     slots: &mut Slots,
-) -> bool {
+) -> (u32, bool) {
     let first = slots.get(group.head);
     planes.takes(first, true);
     let place = first.place / planes.together;
-    let mut last = group.head;
+    let (mut last, mut count) = (group.head, group.count);
     while !queue.is_empty() {
         let next = slots.get(queue.first());
         let fits = next.command.op == group.op
@@ -73,13 +72,64 @@ fn gather(
         let next = queue.pop(slots);
         slots.get_mut(last).next = next;
         last = next;
-        group.count += 1;
+        count += 1;
     }
-    planes.count() > 1
+    (count, planes.count() > 1)
+}
+
+/// The longest time of the commands of a group, by their places.
+#[inline]
+fn longest(slots: &Slots, group: Group, times: &[Picos]) -> Picos {
+    slots.of(group).map(|entry| times[entry.place as usize]).max().unwrap_or(0)
+}
+
+/// How long the data of a group of programs takes on the channel.
+#[inline]
+fn transfers(slots: &Slots, group: Group, timing: &Timing) -> Picos {
+    slots.of(group).map(|entry| timing.transfer(entry.command.bytes)).sum()
+}
+
+/// The commands of a group waited for the channel.
+#[inline]
+fn waited_for_channel(slots: &mut Slots, group: Group, time: Picos) {
+    if time > 0 {
+        slots.change(group, |entry| entry.channel_wait += time);
+    }
+}
+
+/// A die's work changes: the span before is written down.
+#[inline]
+fn write_down(timeline: &mut Option<Box<Timeline>>, number: u32, die: &Die, now: Picos) {
+    if let Some(timeline) = timeline
+        && let Some((op, cause, since)) = die.activity()
+    {
+        timeline.span(number, die.channel, op, cause, since, now);
+    }
+}
+
+/// A time as this operation takes it.
+#[inline]
+fn noisy(noise: &mut Option<Box<Noise>>, time: Picos) -> Picos {
+    match noise {
+        None => time,
+        Some(noise) => noise.of(time),
+    }
+}
+
+impl Channel {
+    /// Takes it for a time, from when it is free on. Returns when that begins.
+    #[inline]
+    fn take(&mut self, from: Picos, time: Picos) -> Picos {
+        let start = from.max(self.free_at);
+        self.free_at = start + time;
+        self.busy += time;
+        start
+    }
 }
 
 impl Media {
     /// Begins whatever the die can begin now.
+    #[inline]
     pub(super) fn begin(&mut self, number: u32) {
         let die = &self.dies[number as usize];
         match die.array {
@@ -108,7 +158,9 @@ impl Media {
     }
 
     /// The next commands to carry out together, with what they waited for so far.
+    #[inline(always)]
     fn take_group(&mut self, number: u32) -> Option<Group> {
+        let (now, slots, features) = (self.now, &mut self.slots, &self.features);
         let die = &mut self.dies[number as usize];
         let queue = if !die.urgent.is_empty() {
             &mut die.urgent
@@ -117,32 +169,23 @@ impl Media {
         } else {
             return None;
         };
-        let slot = queue.pop(&mut self.slots);
-        let &Command { op, cause, .. } = &self.slots.get(slot).command;
+        let slot = queue.pop(slots);
+        let &Command { op, cause, .. } = &slots.get(slot).command;
         let mut group = Group::of(slot, op, cause);
-        let together = self.features.pages_together(op);
-        let several = self.features.multi_plane || together > 1;
-        if several && op != FlashOp::CopyBack && !queue.is_empty() {
-            let planes = Planes::new(together, &self.layout);
-            let of_several =
-                gather(&mut group, queue, planes, self.features.multi_plane, &mut self.slots);
+        if features.gathers[op as usize] && !queue.is_empty() {
+            let planes = Planes::new(features.pages_together(op), &self.layout);
+            let of_several;
+            (group.count, of_several) = gather(group, queue, planes, features.multi_plane, slots);
             if of_several {
                 self.counters.multi_plane_commands += u64::from(group.count);
             }
         }
-        let now = self.now;
-        let die = &self.dies[number as usize];
-        self.slots.change(group, |entry| {
+        slots.change(group, |entry| {
             if entry.command.cause != Cause::Host {
                 return;
             }
             if entry.issued_at < now {
-                let spent = die.time_by_class(now);
-                entry
-                    .waited
-                    .iter_mut()
-                    .zip(spent)
-                    .for_each(|(waited, spent)| *waited = spent - *waited);
+                die.time_since(&mut entry.waited, now);
             } else if entry.waited != [0; Class::COUNT] {
                 entry.waited = [0; Class::COUNT];
             }
@@ -156,58 +199,71 @@ impl Media {
             if self.dies[number as usize].suspended.is_some() {
                 self.resume(number);
             } else if self.dies[number as usize].transfer == Transfer::Idle {
-                self.change_activity(number, None);
+                self.rest(number);
             }
             return;
         };
         self.begin_group(number, group, 0);
     }
 
+    fn rest(&mut self, number: u32) {
+        let die = &mut self.dies[number as usize];
+        write_down(&mut self.timeline, number, die, self.now);
+        die.rests(self.now);
+    }
+
     /// Begins a group on the array after a `delay`.
+    #[inline(always)]
     fn begin_group(&mut self, number: u32, group: Group, delay: Picos) {
         let from = self.now + delay;
-        let until = match group.op {
-            FlashOp::Read => {
-                let sent = self.reserve_commands(number, group, from);
-                let read = if self.reads_parts(group) {
-                    self.longest(group, |timing, place| timing.part_read(place))
-                } else {
-                    self.longest(group, |timing, place| timing.read(place))
-                };
-                sent + self.noisy(read)
+        let commands = self.commands_of(group);
+        let die = &mut self.dies[number as usize];
+        let (slots, timing, noise) = (&mut self.slots, &self.timing, &mut self.noise);
+        let is_program = group.op == FlashOp::Program;
+        // First the commands and addresses go over the channel, and the data of programs.
+        let mut sending = timing.command * Picos::from(commands);
+        if is_program {
+            sending = noisy(noise, sending + transfers(slots, group, timing));
+        }
+        let sent = if sending > 0 || is_program {
+            let start = self.channels[die.channel as usize].take(from, sending);
+            waited_for_channel(slots, group, start - from);
+            start + sending
+        } else {
+            from
+        };
+        let working = match group.op {
+            FlashOp::Read | FlashOp::Program => {
+                // Whether each wants one page alone of what is sensed.
+                let is_part = self.features.pages_per_read > 1 && commands == group.count;
+                let read = if is_part { &timing.part_read } else { &timing.read };
+                let times = if is_program { &timing.program } else { read };
+                noisy(noise, longest(slots, group, times))
             }
-            FlashOp::Program => {
-                let arrived = self.reserve_data_in(number, group, from);
-                self.dies[number as usize].array_since = arrived;
-                let program = self.longest(group, |timing, place| timing.program(place));
-                arrived + self.noisy(program)
-            }
-            FlashOp::Erase => {
-                let sent = self.reserve_commands(number, group, from);
-                self.dies[number as usize].array_since = sent;
-                sent + self.noisy(self.timing.erase)
-            }
+            FlashOp::Erase => noisy(noise, timing.erase),
             FlashOp::CopyBack => {
-                let sent = self.reserve_commands(number, group, from);
-                self.dies[number as usize].array_since = sent;
-                let slot = self.slots.get(group.head);
-                let read = self.timing.read(self.layout.split(slot.command.from).1);
-                let program = self.timing.program(slot.place);
-                sent + self.noisy(read) + self.noisy(program)
+                let entry = slots.get(group.head);
+                let read = timing.read[self.layout.split(entry.command.from).1 as usize];
+                let program = timing.program[entry.place as usize];
+                noisy(noise, read) + noisy(noise, program)
             }
         };
-        let die = &mut self.dies[number as usize];
+        if group.op != FlashOp::Read {
+            die.array_since = sent;
+        }
         die.array = Array::Busy;
         die.array_group = group;
         die.interruptions = 0;
-        self.change_activity(number, Some((group.op, group.cause)));
-        self.events.set(number, until);
+        write_down(&mut self.timeline, number, die, self.now);
+        die.works_on(group.op, group.cause, self.now);
+        self.events.set(number, sent + working);
         if self.features.cache_mode {
             self.begin_load(number);
         }
     }
 
     /// Sends the data of the next program while the array is busy with one (cache mode).
+    #[inline(never)]
     fn begin_load(&mut self, number: u32) {
         let die = &self.dies[number as usize];
         let can = die.array_group.op == FlashOp::Program
@@ -220,8 +276,13 @@ impl Media {
         }
         let group = self.take_group(number).expect("a program waits");
         let from = self.now.max(self.dies[number as usize].array_since);
-        let arrived = self.reserve_data_in(number, group, from);
+        let command = self.timing.command * Picos::from(self.commands_of(group));
+        let data = transfers(&self.slots, group, &self.timing);
+        let time = noisy(&mut self.noise, command + data);
         let die = &mut self.dies[number as usize];
+        let start = self.channels[die.channel as usize].take(from, time);
+        waited_for_channel(&mut self.slots, group, start - from);
+        let arrived = start + time;
         die.transfer = Transfer::In;
         die.transfer_group = group;
         self.events.set(self.transfer_part(number), arrived);
@@ -230,35 +291,6 @@ impl Media {
     #[inline]
     fn transfer_part(&self, number: u32) -> u32 {
         if self.features.cache_mode { number + self.dies.len() as u32 } else { number }
-    }
-
-    fn longest(&self, group: Group, time: impl Fn(&super::timing::Timing, u32) -> Picos) -> Picos {
-        self.slots.of(group).map(|entry| time(&self.timing, entry.place)).max().unwrap_or(0)
-    }
-
-    /// A time as this operation takes it.
-    #[inline]
-    fn noisy(&mut self, time: Picos) -> Picos {
-        match &mut self.noise {
-            None => time,
-            Some(noise) => noise.of(time),
-        }
-    }
-
-    /// Takes the channel for a time, from when it is free on. Returns when that begins.
-    #[inline]
-    fn reserve(&mut self, number: u32, from: Picos, time: Picos) -> Picos {
-        let channel = &mut self.channels[self.dies[number as usize].channel as usize];
-        let start = from.max(channel.free_at);
-        channel.free_at = start + time;
-        channel.busy += time;
-        start
-    }
-
-    /// Whether each command of a group of reads wants one page alone of what is sensed.
-    #[inline]
-    fn reads_parts(&self, group: Group) -> bool {
-        self.features.pages_per_read > 1 && self.commands_of(group) == group.count
     }
 
     /// Commands that are sent to the die for a group: one for all pages of a plane that are sensed
@@ -279,56 +311,19 @@ impl Media {
         planes.count() as u32
     }
 
-    /// Takes the channel for the commands and addresses of a group. Returns when they are sent.
-    fn reserve_commands(&mut self, number: u32, group: Group, from: Picos) -> Picos {
-        let time = self.timing.command * Picos::from(self.commands_of(group));
-        if time == 0 {
-            return from;
-        }
-        let start = self.reserve(number, from, time);
-        self.waited_for_channel(group, start - from);
-        start + time
-    }
-
-    /// Takes the channel for the commands and data of programs. Returns when the last has arrived.
-    fn reserve_data_in(&mut self, number: u32, group: Group, from: Picos) -> Picos {
-        let data: Picos =
-            self.slots.of(group).map(|entry| self.timing.transfer(entry.command.bytes)).sum();
-        let time = data + self.timing.command * Picos::from(self.commands_of(group));
-        let time = self.noisy(time);
-        let start = self.reserve(number, from, time);
-        self.waited_for_channel(group, start - from);
-        start + time
-    }
-
-    fn waited_for_channel(&mut self, group: Group, time: Picos) {
-        if time > 0 {
-            self.slots.change(group, |entry| entry.channel_wait += time);
-        }
-    }
-
     /// Sends the data of the next command of the group in the register.
+    #[inline]
     fn send(&mut self, number: u32, slot: CommandSlot) {
-        let time = self.noisy(self.timing.transfer(self.slots.get(slot).command.bytes));
-        let start = self.reserve(number, self.now, time);
-        self.slots.get_mut(slot).channel_wait += start - self.now;
+        let now = self.now;
+        let entry = self.slots.get_mut(slot);
+        let time = noisy(&mut self.noise, self.timing.transfer(entry.command.bytes));
+        let channel = &mut self.channels[self.dies[number as usize].channel as usize];
+        let start = channel.take(now, time);
+        entry.channel_wait += start - now;
         self.events.set(self.transfer_part(number), start + time);
     }
 
-    /// The die's work changes: the span before is written down.
-    fn change_activity(&mut self, number: u32, activity: Option<(FlashOp, Cause)>) {
-        let die = &mut self.dies[number as usize];
-        if let Some(timeline) = &mut self.timeline
-            && let Some((op, cause, since)) = die.activity()
-        {
-            timeline.span(number, die.channel, op, cause, since, self.now);
-        }
-        match activity {
-            Some((op, cause)) => die.works_on(op, cause, self.now),
-            None => die.rests(self.now),
-        }
-    }
-
+    #[inline]
     pub(super) fn array_ended(&mut self, number: u32, done: &mut Vec<Done>) {
         let group = self.dies[number as usize].array_group;
         if group.op == FlashOp::Read {
@@ -358,6 +353,7 @@ impl Media {
     }
 
     /// The media after a program or an erase.
+    #[inline]
     fn settle_pages(&mut self, op: FlashOp, slot: CommandSlot) {
         let entry = self.slots.get(slot);
         let block = self.layout.block_of(entry.command.page);
@@ -374,17 +370,19 @@ impl Media {
     }
 
     /// The array takes a program whose data arrived while it was busy.
+    #[inline(never)]
     fn begin_loaded(&mut self, number: u32, group: Group, since: Picos, behind: Class) {
         let waited = self.now - since;
         self.slots.change(group, |entry| entry.waited[behind as usize] += waited);
-        let program = self.longest(group, |timing, place| timing.program(place));
-        let until = self.now + self.noisy(program);
+        let program = longest(&self.slots, group, &self.timing.program);
+        let until = self.now + noisy(&mut self.noise, program);
         let die = &mut self.dies[number as usize];
         die.array = Array::Busy;
         die.array_group = group;
         die.array_since = self.now;
         die.interruptions = 0;
-        self.change_activity(number, Some((group.op, group.cause)));
+        write_down(&mut self.timeline, number, die, self.now);
+        die.works_on(group.op, group.cause, self.now);
         self.events.set(number, until);
         self.begin_load(number);
         if self.features.suspend && !self.dies[number as usize].urgent.is_empty() {
@@ -408,6 +406,7 @@ impl Media {
         self.send(number, slot);
     }
 
+    #[inline]
     pub(super) fn transfer_ended(&mut self, number: u32, done: &mut Vec<Done>) {
         if self.dies[number as usize].transfer == Transfer::In {
             let die = &mut self.dies[number as usize];
@@ -438,7 +437,7 @@ impl Media {
             die.array = Array::Idle;
             let group = die.array_group;
             let waited = self.now - die.array_since;
-            self.waited_for_channel(group, waited);
+            waited_for_channel(&mut self.slots, group, waited);
             self.begin_next_read(number);
             self.send_out(number, group);
         }
@@ -446,6 +445,7 @@ impl Media {
     }
 
     /// A read for the host has come: interrupts what can be interrupted.
+    #[inline(never)]
     pub(super) fn interrupt(&mut self, number: u32) {
         let (now, suspend) = (self.now, self.timing.suspend);
         let until = self.events.time_of(number);
@@ -477,6 +477,7 @@ impl Media {
         self.begin_group(number, group, from - now + suspend);
     }
 
+    #[inline(never)]
     fn resume(&mut self, number: u32) {
         let now = self.now;
         let resume = if self.features.suspend_at_points { 0 } else { self.timing.suspend };
@@ -490,7 +491,8 @@ impl Media {
         die.array_group = group;
         die.array_since = now + resume;
         die.interruptions = interruptions;
-        self.change_activity(number, Some((group.op, group.cause)));
+        write_down(&mut self.timeline, number, die, self.now);
+        die.works_on(group.op, group.cause, self.now);
         self.events.set(number, now + resume + left);
     }
 }
@@ -499,6 +501,6 @@ impl Layout {
     /// The die that a page lies on.
     #[must_use]
     pub fn die_of(&self, page: units::Ppn) -> u32 {
-        self.die_of_plane(self.plane_of(self.block_of(page)))
+        self.die_of_block(self.block_of(page))
     }
 }

@@ -110,6 +110,8 @@ struct Features {
     /// Pages of a plane that are sensed, and programmed, together.
     pages_per_read: u32,
     pages_per_program: u32,
+    /// By operation: whether several commands can be carried out as one.
+    gathers: [bool; FlashOp::ALL.len()],
     most_suspensions: u8,
 }
 
@@ -165,11 +167,19 @@ impl Media {
             config.page_bytes,
         );
         let dies = layout.dies();
+        let multi_plane = config.multi_plane && config.planes_per_die > 1;
+        let gathers = FlashOp::ALL.map(|op| match op {
+            FlashOp::Read => multi_plane || config.pages_per_read > 1,
+            FlashOp::Program => multi_plane || config.pages_per_program > 1,
+            FlashOp::Erase => multi_plane,
+            FlashOp::CopyBack => false,
+        });
         Self {
             timing: Timing::new(config),
             noise: Noise::new(config.time_noise),
             features: Features {
-                multi_plane: config.multi_plane && config.planes_per_die > 1,
+                multi_plane,
+                gathers,
                 cache_mode: config.cache_mode,
                 suspend: config.suspend,
                 suspend_at_points: config.suspend && config.suspend_at_points,
@@ -384,7 +394,14 @@ impl Media {
     /// Lets commands begin that were given since [`Media::hold`].
     #[inline]
     pub fn release(&mut self) {
-        let Some(dies) = self.held.take() else { return };
+        if self.held.is_some() {
+            self.begin_held();
+        }
+    }
+
+    #[inline(never)]
+    fn begin_held(&mut self) {
+        let dies = self.held.take().unwrap_or_default();
         for die in dies {
             self.begin(die);
             if self.features.suspend {
@@ -404,17 +421,16 @@ impl Media {
     #[inline(always)]
     fn enqueue(&mut self, command: Command) -> slots::CommandSlot {
         let (block, place) = self.layout.split(command.page);
-        let plane = self.layout.plane_of(block);
-        let number = self.layout.die_of_plane(plane);
+        let number = self.layout.die_of_block(block);
         self.under_way += 1;
-        let slot = self.slots.take(command, plane, place, self.now);
+        let slot = self.slots.take(command, place, self.now);
         let die = &mut self.dies[number as usize];
         let overtakes = self.features.reads_first
             && command.op == FlashOp::Read
             && command.cause == Cause::Host;
         let begins = die.is_idle();
         if !begins && command.cause == Cause::Host {
-            self.slots.get_mut(slot).waited = die.time_by_class(self.now);
+            die.note_time(&mut self.slots.get_mut(slot).waited, self.now);
         }
         let queue = if overtakes { &mut die.urgent } else { &mut die.queue };
         queue.push(slot, &mut self.slots);
@@ -454,19 +470,21 @@ impl Media {
     }
 
     /// A command is done: tells where its time went.
+    #[inline]
     fn finish(&mut self, slot: slots::CommandSlot, done: &mut Vec<Done>) {
-        let entry = *self.slots.get(slot);
         self.slots.give_back(slot);
         self.under_way -= 1;
-        let command = entry.command;
+        let command = &self.slots.get(slot).command;
         self.counters.operations[command.op as usize][command.cause as usize] += 1;
         self.counters.bytes_transferred += u64::from(command.bytes);
         self.hash.mix(self.now);
         self.hash
             .mix(u64::from(command.page.0) << 8 | (command.op as u64) << 4 | command.cause as u64);
-        if !self.apart.is_empty() && self.ends_in_vain(slot, &entry) {
+        if !self.apart.is_empty() && self.ends_in_vain(slot) {
             return;
         }
+        let entry = self.slots.get(slot);
+        let command = entry.command;
         if let Some(witness) = &mut self.witness {
             witness.done(&command, &self.layout, entry.issued_at, self.now);
         }

@@ -151,7 +151,7 @@ impl Media {
     /// A command is done that may be apart. Whether nobody hears of it.
     #[cold]
     #[inline(never)]
-    pub(super) fn ends_in_vain(&mut self, slot: CommandSlot, entry: &Entry) -> bool {
+    pub(super) fn ends_in_vain(&mut self, slot: CommandSlot) -> bool {
         match self.take_apart(slot) {
             None => false,
             Some(Role::Rival { race, .. }) => {
@@ -159,10 +159,10 @@ impl Media {
                 false
             }
             Some(Role::GivenUp) => {
-                let command = entry.command;
+                let &Entry { command, issued_at, .. } = self.slots.get(slot);
                 self.counters.in_vain[command.op as usize][command.cause as usize] += 1;
                 if let Some(witness) = &mut self.witness {
-                    witness.done(&command, &self.layout, entry.issued_at, self.now);
+                    witness.done(&command, &self.layout, issued_at, self.now);
                 }
                 true
             }

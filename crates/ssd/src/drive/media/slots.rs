@@ -17,7 +17,6 @@ pub(super) const NONE: CommandSlot = CommandSlot::MAX;
 pub(super) struct Entry {
     pub command: Command,
     pub next: CommandSlot,
-    pub plane: u32,
     /// Place of the page within its erase block.
     pub place: u32,
     pub issued_at: Picos,
@@ -41,17 +40,10 @@ impl Slots {
     }
 
     #[inline]
-    pub fn take(
-        &mut self,
-        command: Command,
-        plane: u32,
-        place: u32,
-        issued_at: Picos,
-    ) -> CommandSlot {
+    pub fn take(&mut self, command: Command, place: u32, issued_at: Picos) -> CommandSlot {
         let entry = Entry {
             command,
             next: NONE,
-            plane,
             place,
             issued_at,
             waited: [0; Class::COUNT],
@@ -207,7 +199,7 @@ impl Slots {
     }
 
     /// Does something to each command of a group.
-    #[inline]
+    #[inline(always)]
     pub fn change(&mut self, group: Group, mut each: impl FnMut(&mut Entry)) {
         let mut slot = group.head;
         while slot != NONE {

@@ -11,11 +11,11 @@ use crate::drive::time::{Picos, Rate, picos_of_micros};
 #[derive(Debug)]
 pub(crate) struct Timing {
     /// By place within the erase block.
-    read: Vec<Picos>,
+    pub read: Vec<Picos>,
     /// The same of one page alone of those that are sensed together.
-    part_read: Vec<Picos>,
+    pub part_read: Vec<Picos>,
     /// By place within the erase block.
-    program: Vec<Picos>,
+    pub program: Vec<Picos>,
     pub erase: Picos,
     pub command: Picos,
     pub suspend: Picos,
@@ -49,21 +49,6 @@ impl Timing {
     }
 
     #[inline]
-    pub fn read(&self, place: u32) -> Picos {
-        self.read[place as usize]
-    }
-
-    #[inline]
-    pub fn part_read(&self, place: u32) -> Picos {
-        self.part_read[place as usize]
-    }
-
-    #[inline]
-    pub fn program(&self, place: u32) -> Picos {
-        self.program[place as usize]
-    }
-
-    #[inline]
     pub fn transfer(&self, bytes: u32) -> Picos {
         self.channel.time_of(bytes)
     }
@@ -88,6 +73,7 @@ impl Noise {
         self.random = Pcg64Mcg::seed_from_u64(seed ^ 0x6e6f_6973_6500_0000);
     }
 
+    #[inline(never)]
     pub fn of(&mut self, time: Picos) -> Picos {
         (time as f64 * self.normal.sample(&mut self.random).max(0.1)) as Picos
     }

@@ -334,6 +334,10 @@ impl<P: Placement> Scheme for DftlScheme<P> {
         self.settle_updates(media);
     }
 
+    fn fetch(&self, lpns: &[u32], are_written: bool) {
+        self.below.fetch(lpns, are_written);
+    }
+
     fn trim(&mut self, lpn: Lpn, media: &mut Media) {
         self.release(lpn, media);
         if self.below.ftl().lookup(lpn).is_some() {

@@ -168,6 +168,10 @@ pub trait Scheme: Send {
     /// room; its end makes the page durable. From this call on, a read finds the new version.
     fn write(&mut self, lpn: Lpn, tag: Tag, media: &mut Media);
 
+    /// Loads the tables' entries of logical pages that are read soon, or written, so that they are
+    /// in the cache by then.
+    fn fetch(&self, _lpns: &[u32], _are_written: bool) {}
+
     /// Forgets a page.
     fn trim(&mut self, lpn: Lpn, media: &mut Media);
 

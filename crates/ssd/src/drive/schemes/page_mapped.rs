@@ -213,7 +213,7 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
     }
 
     /// Where the newest version of a page is, as far as time has passed.
-    #[inline]
+    #[inline(always)]
     pub(super) fn locate(&self, lpn: Lpn, media: &Media) -> Place {
         if self.does_wait(lpn) {
             return Place::Memory;
@@ -228,6 +228,7 @@ impl<P: Placement, W: Watch> PageMappedScheme<P, W> {
     /// Where a page is that is not programmed yet. One that is copied back may never have been in
     /// the controller's memory; until the copy is made, and the erase is given after it, it can be
     /// read where it was.
+    #[inline(never)]
     fn place_under_way(&self, page: Ppn, media: &Media) -> Place {
         let layout = media.layout();
         let job = &self.lanes[layout.plane_of(layout.block_of(page)) as usize].job;
@@ -486,7 +487,7 @@ impl<P: Placement, W: Watch> Scheme for PageMappedScheme<P, W> {
         self.ftl.device().geometry.logical_pages
     }
 
-    #[inline]
+    #[inline(always)]
     fn read(&mut self, lpn: Lpn, bytes: u32, tag: Tag, media: &mut Media) -> ReadPath {
         match self.locate(lpn, media) {
             Place::Flash(page) => {
@@ -517,6 +518,13 @@ impl<P: Placement, W: Watch> Scheme for PageMappedScheme<P, W> {
             self.waiting_writes += 1;
         }
         self.consider(lane, media);
+    }
+
+    fn fetch(&self, lpns: &[u32], are_written: bool) {
+        self.ftl.fetch_entries(lpns);
+        if are_written {
+            self.ftl.fetch_old(lpns);
+        }
     }
 
     fn trim(&mut self, lpn: Lpn, _media: &mut Media) {

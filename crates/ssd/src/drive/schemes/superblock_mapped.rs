@@ -312,6 +312,13 @@ impl<P: Placement> Scheme for SuperblockMapped<P> {
         self.consider(media);
     }
 
+    fn fetch(&self, lpns: &[u32], are_written: bool) {
+        self.ftl.fetch_entries(lpns);
+        if are_written {
+            self.ftl.fetch_old(lpns);
+        }
+    }
+
     fn trim(&mut self, lpn: Lpn, _media: &mut Media) {
         if self.does_wait(lpn) {
             self.kill_waiting(lpn);

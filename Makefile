@@ -47,7 +47,7 @@ bench: build ## Measure speed: simulator, trace readers, models
 
 validate-placement: ## Policies against theory and each other (minutes; docs/results/placement.md has the last)
 validate-drive: ## The simulated drives beside the papers' figures (a minute; docs/results/drives.md has the last)
-validate-drives: ## Real drives: profiles fitted to half of the measurements, the rest predicted (20 minutes; docs/results/real-drives.md has the last)
+validate-drives: ## Real drives: profiles fitted to half of the measurements, the rest predicted (20 minutes on two processors)
 validate-replay: ## Lateness of a replay, and what the device gets (root; minutes on an idle machine; docs/results/recording-and-replay.md has the last)
 validate-recording: ## What recording costs a database (root; minutes on an idle machine; docs/results/recording-and-replay.md has the last)
 figures-prober: ## Draw the papers' figures with the prober (minutes; docs/results/figures-prober.md has the last numbers)

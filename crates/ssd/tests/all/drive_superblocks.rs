@@ -211,9 +211,9 @@ fn what_capacitors_keep_is_durable_at_once() {
         let profile = paced(&[("write_buffer.power_loss_protected", protected)]);
         let page = |number: u64| IoRequest {
             time_ns: number * 1_000_000,
-            op: if number % 2 == 0 { IoOp::Write } else { IoOp::Flush },
+            op: if number.is_multiple_of(2) { IoOp::Write } else { IoOp::Flush },
             offset: number * 4096,
-            length: if number % 2 == 0 { 4096 } else { 0 },
+            length: if number.is_multiple_of(2) { 4096 } else { 0 },
             stream: 0,
             latency_ns: None,
         };

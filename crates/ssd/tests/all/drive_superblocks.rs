@@ -189,6 +189,29 @@ fn credits_keep_response_times_level_and_bursts_do_not() {
 }
 
 #[test]
+fn a_drive_that_works_off_a_burst_still_takes_a_trickle() {
+    // Each relocated page holds the write path for 20 us, and 96 outstanding writes wait for that.
+    let longest = |trickle: &str| {
+        let profile = paced(&[
+            ("cleaning.burst_stripes", "4"),
+            ("controller.relocation_gap_us", "20"),
+            ("controller.trickle_gap_us", trickle),
+        ]);
+        let mut settings = settings(&profile, State::Aged { overwrites: 3.0 }, 96, 100_000);
+        settings.warm_up_requests = 25_000;
+        let outcome = run(&settings, Endless::random(IoOp::Write, &profile, 3));
+        let latency = outcome.latencies.of(IoOp::Write).latency;
+        (latency.p999 as f64 / 1e3, outcome.iops())
+    };
+    let (without, iops) = longest("0");
+    let (with, iops_of_trickle) = longest("100");
+    // All of 4 stripes of 384 pages; and 96 writes, 100 us each.
+    assert!(without > 4.0 * 384.0 * 20.0 * 0.9, "{without} us");
+    assert_within(with, 96.0 * 100.0, 0.1, "outstanding writes at the rate of the trickle");
+    assert_within(iops_of_trickle, iops, 0.05, "what is owed is paid later");
+}
+
+#[test]
 fn a_slice_is_as_fast_as_the_whole_and_writes_as_much() {
     let of_slice = |pages: &str, slices: &str| {
         let profile = paced(&[

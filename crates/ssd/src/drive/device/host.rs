@@ -111,6 +111,9 @@ pub(super) struct Host {
     relocation_gap: Picos,
     /// How far it may lie ahead before a write waits for it.
     write_slack: Picos,
+    /// How long a page of the last write makes the next one wait at most, and until when that is.
+    trickle_gap: Picos,
+    next_trickle: Picos,
     /// The same for a read.
     read_gap: Picos,
     relocated: Option<u64>,
@@ -170,6 +173,11 @@ impl Host {
             relocation_gap: picos_of_micros(controller.relocation_gap_us),
             relocated: None,
             write_slack: picos_of_micros(controller.write_slack_us),
+            trickle_gap: match controller.trickle_gap_us {
+                0.0 => Picos::MAX / 2,
+                gap => picos_of_micros(gap),
+            },
+            next_trickle: 0,
             read_gap: picos_of_micros(controller.read_gap_us),
             turnaround: picos_of_micros(controller.turnaround_us),
             read_frames: picos_of_micros(interface.read_frames_us),
@@ -363,8 +371,11 @@ impl<S: Scheme> Drive<S> {
             let before = self.host.relocated.replace(relocated).unwrap_or(relocated);
             self.host.next_write += self.host.relocation_gap * (relocated - before);
         }
-        let at = now.max(self.host.next_write.saturating_sub(self.host.write_slack));
+        let is_over = self.host.next_write.saturating_sub(self.host.write_slack);
+        let at = now.max(is_over.min(self.host.next_trickle));
         self.host.next_write = self.host.next_write.max(now) + self.host.write_gap;
+        let pages = Picos::from(self.requests[slot as usize].pages);
+        self.host.next_trickle = at.saturating_add(self.host.trickle_gap.saturating_mul(pages));
         if at == now {
             self.receive(slot, completed);
         } else {

@@ -262,6 +262,10 @@ pub struct ControllerConfig {
     /// How far the three gaps together may be behind before a write waits for them, in microseconds:
     /// what is relocated in a burst is mapped while the host goes on.
     pub write_slack_us: f64,
+    /// How long a write waits for the three gaps at most, in microseconds for each page of the
+    /// write before it: what a drive still takes while it works off a burst of cleaning. 0: until
+    /// they are over.
+    pub trickle_gap_us: f64,
 }
 
 /// Write-back buffer in DRAM.

@@ -377,6 +377,7 @@ fn over_time_table<'py>(py: Python<'py>, windows: &[TimeWindow]) -> PyResult<Bou
             ("host_page_writes", counts(&|w| w.host_page_writes)),
             ("relocated_pages", counts(&|w| w.relocated_pages)),
             ("mapping_page_writes", counts(&|w| w.mapping_page_writes)),
+            ("parity_page_writes", counts(&|w| w.parity_page_writes)),
             ("erases", counts(&|w| w.erases)),
         ],
     )

@@ -15,7 +15,7 @@ use super::media::{Layout, Media};
 use super::profile::{MediaConfig, Profile};
 use super::schemes::dftl::{DftlScheme, MapSize};
 use super::schemes::page_mapped::{PageMappedScheme, SchemeSettings};
-use super::schemes::stripes::Stripes;
+use super::schemes::stripes::{Stripes, Together};
 use super::schemes::superblock_mapped::SuperblockMapped;
 use super::schemes::{
     SCHEMES, Scheme, SchemeError, bast, block_mapped, dftl, fast, page_mapped, superblock_mapped,
@@ -114,7 +114,12 @@ impl<V: DriveVisitor> Builder<'_, V> {
     fn stripes(&self) -> Stripes {
         let media = &self.profile.media;
         let endurance = endurance(media, self.layout.erase_blocks(), self.seed);
-        let together = (media.pages_per_read, media.pages_per_program, media.multi_plane);
+        let together = Together {
+            per_read: media.pages_per_read,
+            per_program: media.pages_per_program,
+            multi_plane: media.multi_plane,
+            parity: self.profile.ftl.parity_dies,
+        };
         Stripes::new(&self.layout, together, |block| endurance.get(block.index()) == Some(&0))
     }
 

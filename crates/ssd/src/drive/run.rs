@@ -105,7 +105,7 @@ pub struct Outcome {
     pub media: MediaCounters,
     /// What the drive counted.
     pub drive: DriveCounters,
-    /// (host + relocated + translation pages) / host pages; 1 if nothing was written.
+    /// (host + relocated + translation + parity pages) / host pages; 1 if nothing was written.
     pub write_amplification: f64,
     /// If the profile tells energies.
     pub energy: Option<Energy>,
@@ -375,6 +375,7 @@ impl Meter {
         let operations = FlashOp::ALL.map(|op| media.of(op));
         let erase_counts = drive.scheme().erase_counts().to_vec();
         let written = scheme.host_page_writes + scheme.relocated_pages + scheme.mapping_page_writes;
+        let written = written + scheme.parity_page_writes;
         Outcome {
             requests: self.latencies.requests(),
             latencies: self.latencies,

@@ -40,7 +40,7 @@ const PAGE: f64 = 4096.0;
 /// Programs of an erase block.
 const PROGRAMS: f64 = 8.0;
 
-fn drive(changes: &[(&str, &str)]) -> Profile {
+pub fn drive(changes: &[(&str, &str)]) -> Profile {
     profile(&[&TLC, changes].concat())
 }
 

@@ -9,6 +9,7 @@ mod drive_closed_forms;
 mod drive_determinism;
 mod drive_flush;
 mod drive_odd_profiles;
+mod drive_parity;
 mod drive_properties;
 mod drive_replicas;
 mod drive_superblocks;

@@ -278,7 +278,29 @@ impl Profile {
                 accepted("victim policy", VICTIMS, |info| info, &ftl.victim),
             )?;
         }
-        at.range("ftl.over_provisioning", ftl.over_provisioning, 0.001..=100.0)
+        at.range("ftl.over_provisioning", ftl.over_provisioning, 0.001..=100.0)?;
+        self.check_parity(at)
+    }
+
+    fn check_parity(&self, at: &At<'_>) -> Checked {
+        let (m, parity) = (&self.media, self.ftl.parity_dies);
+        at.range("ftl.parity_dies", parity, 0..=1)?;
+        if parity == 0 {
+            return Ok(());
+        }
+        at.require(self.is_of_superblocks(), "ftl.parity_dies", parity, || {
+            "must be 0 unless ftl.scheme is superblock_mapped".to_owned()
+        })?;
+        let dies = m.channels * m.packages_per_channel * m.dies_per_package;
+        at.require(dies > 1, "ftl.parity_dies", parity, || {
+            "must be 0 on a drive of one die: parity is of other dies".to_owned()
+        })?;
+        let in_step = m.multi_plane || m.planes_per_die == 1;
+        at.require(in_step, "ftl.parity_dies", parity, || {
+            "must be 0 unless media.multi_plane is true: otherwise units are planes, and parity may \
+             lie on a die whose data it is of"
+                .to_owned()
+        })
     }
 
     fn is_of_superblocks(&self) -> bool {
@@ -291,7 +313,7 @@ impl Profile {
         at.require(logical > 0, "ftl.over_provisioning", self.ftl.over_provisioning, || {
             "must leave at least one logical page".to_owned()
         })?;
-        let good = self.physical_pages() as f64 * (1.0 - self.media.factory_bad_share);
+        let good = self.data_pages() as f64 * (1.0 - self.media.factory_bad_share);
         let spare = 1.0 - f64::from(logical) / good;
         at.require(spare > 0.0, "media.factory_bad_share", self.media.factory_bad_share, || {
             let most = self.ftl.over_provisioning / (1.0 + self.ftl.over_provisioning);

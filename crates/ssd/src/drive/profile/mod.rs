@@ -99,7 +99,7 @@ pub fn parse(text: &str, place: &str) -> Result<Profile, ProfileError> {
 }
 
 /// Keys that joined the schema when profiles had been hashed: the group, and the default.
-const LATER: [(&str, &str); 17] = [
+const LATER: [(&str, &str); 18] = [
     ("media", "pages_per_read = 1"),
     ("media", "pages_per_program = 1"),
     ("media", "part_read_us = []"),
@@ -115,6 +115,7 @@ const LATER: [(&str, &str); 17] = [
     ("write_buffer", "merges = true"),
     ("cleaning", "pace = \"burst\""),
     ("cleaning", "burst_stripes = 0.0"),
+    ("ftl", "parity_dies = 0"),
     ("wear_levelling", "age_cycles = 20.0"),
     ("wear_levelling", "age_every = 10"),
 ];
@@ -175,13 +176,21 @@ impl Profile {
         factors.iter().fold(1, |product, factor| u64::from(*factor).saturating_mul(product))
     }
 
-    /// Pages that the host can address: `physical / (1 + over_provisioning)`, rounded down.
+    /// Pages of the media that can hold data: all but parity.
+    #[must_use]
+    pub fn data_pages(&self) -> u64 {
+        let m = &self.media;
+        let dies = u64::from(m.channels * m.packages_per_channel * m.dies_per_package);
+        self.physical_pages() / dies * (dies - u64::from(self.ftl.parity_dies).min(dies))
+    }
+
+    /// Pages that the host can address: `data_pages / (1 + over_provisioning)`, rounded down.
     ///
     /// # Panics
     /// If they are more than 2^31: the profile has to be checked.
     #[must_use]
     pub fn logical_pages(&self) -> u32 {
-        let pages = (self.physical_pages() as f64 / (1.0 + self.ftl.over_provisioning)).floor();
+        let pages = (self.data_pages() as f64 / (1.0 + self.ftl.over_provisioning)).floor();
         assert!(pages <= f64::from(1_u32 << 31), "a checked profile has at most 2^31 pages");
         pages as u32
     }

@@ -63,6 +63,8 @@ counters! {
         wear_moved_pages,
         /// Translation pages written (DFTL).
         mapping_page_writes,
+        /// Pages of parity written (`ftl.parity_dies`).
+        parity_page_writes,
         /// Translations that were in the cache of the map (DFTL).
         mapping_hits,
         /// Translations that were not, or that were still being read.

@@ -92,6 +92,7 @@ pub struct SuperblockMapped<P> {
     wake_at: Picos,
     page_bytes: u32,
     padded_pages: u64,
+    parity_pages: u64,
     /// By erase block: as often as its superblock.
     erased: Vec<u32>,
     /// From the factory.
@@ -155,6 +156,7 @@ impl<P: Placement> SuperblockMapped<P> {
             wake_at: Picos::MAX,
             page_bytes: layout.page_bytes,
             padded_pages: 0,
+            parity_pages: 0,
             erased: vec![0; layout.erase_blocks() as usize],
             worn_out: None,
             bad_blocks: settings.endurance.iter().filter(|&&cycles| cycles == 0).count() as u64,
@@ -226,9 +228,11 @@ impl<P: Placement> SuperblockMapped<P> {
         }
     }
 
-    /// Carries out the program of a unit, full or not.
+    /// Carries out the program of a unit, full or not, and that of the parity if it ends a stripe.
     fn program(&mut self, number: usize, media: &mut Media) {
         let mut filling = self.filling.swap_remove(number);
+        let (superblock, first) = self.stripes.split(filling.first);
+        let last = first + filling.pages.len() as u32 - 1;
         media.hold();
         for (place, (from, tag)) in (filling.first.0..).zip(filling.pages.drain(..)) {
             let page = self.stripes.on_media(Ppn(place));
@@ -236,6 +240,11 @@ impl<P: Placement> SuperblockMapped<P> {
                 Some(from) => Command::copy(from, page, self.page_bytes, self.cause_of(tag), tag),
                 None => Command::program(page, self.page_bytes, Cause::Host, tag),
             });
+        }
+        for page in self.stripes.parity_after(superblock, last) {
+            self.parity_pages += 1;
+            let tag = Tag::scheme(cleaning::PARITY);
+            media.submit(Command::program(page, self.page_bytes, Cause::Parity, tag));
         }
         media.release();
         (filling.has_relocated, filling.since) = (false, 0);
@@ -329,6 +338,7 @@ impl<P: Placement> Scheme for SuperblockMapped<P> {
     fn completed(&mut self, done: &Done, media: &mut Media) {
         match done.command.op {
             FlashOp::Read => self.relocate(done.command.tag.number(), media),
+            FlashOp::Program if done.command.cause == Cause::Parity => {}
             FlashOp::Program => self.relocated(done.command.tag, media),
             FlashOp::Erase => self.erased(done.command.tag, media),
             FlashOp::CopyBack => unreachable!("superblocks are not copied back"),
@@ -401,6 +411,7 @@ impl<P: Placement> Scheme for SuperblockMapped<P> {
             host_page_writes: counters.host_page_writes,
             relocated_pages: counters.relocated_pages,
             trimmed_pages: counters.trimmed_pages,
+            parity_page_writes: self.parity_pages,
             erases: counters.erases * blocks,
             retired_blocks: self.bad_blocks + self.ftl.lanes().retired_blocks() as u64 * blocks,
             ..SchemeCounters::default()

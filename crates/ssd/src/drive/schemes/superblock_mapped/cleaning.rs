@@ -14,6 +14,8 @@ pub(super) const MOST_ENDING: usize = 4;
 /// those of reads are numbers of survivors, far below.
 const RELOCATED: u32 = (1 << 31) - MOST_ENDING as u32;
 const ERASED: u32 = RELOCATED - MOST_ENDING as u32;
+/// Nobody waits for it.
+pub(super) const PARITY: u32 = ERASED - 1;
 
 /// The victim whose survivors are read.
 #[derive(Debug, Default)]

@@ -167,6 +167,7 @@ fn counters<'py>(py: Python<'py>, dict: &Bound<'py, PyDict>, outcome: &Outcome) 
     dict.set_item("transferred_bytes", outcome.media.bytes_transferred)?;
     dict.set_item("multi_plane_commands", outcome.media.multi_plane_commands)?;
     dict.set_item("suspensions", outcome.media.suspensions)?;
+    dict.set_item("read_retries", outcome.media.read_retries)?;
     let merges = PyDict::new(py);
     for (name, count) in outcome.scheme.named() {
         match name.strip_suffix("_merges") {

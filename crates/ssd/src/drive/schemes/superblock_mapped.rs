@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 
 use placement::{AnyVictim, BuildError, Placement};
 use registry::{Info, Param, ParamKind};
-use units::{Lpn, PageOp, Ppn, StreamId};
+use units::{Geometry, Lpn, PageOp, Ppn, StreamId};
 
+use super::behind_cache::BehindCache;
 use super::lane::{Thresholds, Waiting};
 use super::pace::Pace;
 use super::page_mapped::{Place, SchemeSettings};
@@ -18,8 +19,12 @@ use crate::drive::time::{Picos, picos_of_micros};
 use crate::ftl::PageMapped;
 
 mod cleaning;
+mod slc;
+
+pub use slc::SlcSettings;
 
 use cleaning::{Ending, Job, MOST_ENDING};
+use slc::Slc;
 
 /// What the registry knows.
 pub const INFO: Info = Info {
@@ -69,7 +74,9 @@ struct Filling {
 /// for long (`wear_levelling.static_rule = "age"`).
 #[derive(Debug)]
 pub struct SuperblockMapped<P> {
-    ftl: PageMapped<P, AnyVictim>,
+    ftl: PageMapped<BehindCache<P>, AnyVictim>,
+    /// None without an SLC cache.
+    slc: Option<Box<Slc>>,
     stripes: Stripes,
     filling: Vec<Filling>,
     /// Of fillings that were carried out, to be used again.
@@ -100,6 +107,23 @@ pub struct SuperblockMapped<P> {
     worn_out: Option<WornOut>,
 }
 
+/// Whether the policy has room beside a static cache, and beside the open superblock of any.
+fn check_room<P: Placement>(
+    geometry: &Geometry,
+    slc: Option<&SlcSettings>,
+    placement: &BehindCache<P>,
+    name: &str,
+) -> Result<(), BuildError> {
+    let Some(slc) = slc else { return Ok(()) };
+    let needed = (placement.streams() + placement.relocation_targets() + 2) as u32 + slc.fixed();
+    let spare_blocks = geometry.spare_blocks();
+    if spare_blocks >= needed {
+        return Ok(());
+    }
+    let (name, erase_blocks) = (name.to_owned(), geometry.erase_blocks);
+    Err(BuildError::TooSmall { name, erase_blocks, spare_blocks, needed })
+}
+
 impl<P: Placement> SuperblockMapped<P> {
     /// The scheme over erased media. `victims` has [`Placement::domains`] domains.
     ///
@@ -107,13 +131,16 @@ impl<P: Placement> SuperblockMapped<P> {
     /// [`BuildError::TooSmall`] if there are too few spare superblocks for the policy.
     pub fn new(
         settings: &SchemeSettings<'_>,
+        slc: Option<SlcSettings>,
         stripes: Stripes,
         name: &str,
-        placement: P,
+        placement: BehindCache<P>,
         victims: AnyVictim,
     ) -> Result<Self, BuildError> {
         let layout = settings.layout;
         let geometry = stripes.geometry(layout.page_bytes, settings.logical_pages);
+        let cache_stream = placement.cache_stream();
+        check_room(&geometry, slc.as_ref(), &placement, name)?;
         let mut ftl = PageMapped::new(geometry, name, placement, victims)?;
         ftl.lanes_mut().count_valid_pages();
         ftl.lanes_mut().take_least_worn_first();
@@ -136,7 +163,8 @@ impl<P: Placement> SuperblockMapped<P> {
         let least = (streams + 1) * stripes.unit_pages;
         let start_below = share(settings.cleaning.start_below_free);
         let pads = !settings.power_loss_protected;
-        Ok(Self {
+        let mut scheme = Self {
+            slc: None,
             filling: Vec::new(),
             empty: Vec::new(),
             job: Job::default(),
@@ -162,7 +190,12 @@ impl<P: Placement> SuperblockMapped<P> {
             bad_blocks: settings.endurance.iter().filter(|&&cycles| cycles == 0).count() as u64,
             ftl,
             stripes,
-        })
+        };
+        if let (Some(slc), Some(stream)) = (slc, cache_stream) {
+            let keep = (scheme.ftl.reserve() + 1).max(start_below);
+            scheme.use_slc(&slc, stream, keep);
+        }
+        Ok(scheme)
     }
 
     /// Whether what the host may write still has room.
@@ -206,6 +239,7 @@ impl<P: Placement> SuperblockMapped<P> {
     /// A page was given a place: it joins those that are programmed with it.
     fn fill(&mut self, page: Ppn, from: Option<Ppn>, tag: Tag, media: &mut Media) {
         let (superblock, offset) = self.stripes.split(page);
+        self.note_filled(superblock, offset, from.is_none(), media);
         let known = self.filling.iter().position(|one| one.superblock == superblock);
         let number = known.unwrap_or_else(|| {
             let fresh = self.empty.pop().unwrap_or_default();
@@ -223,7 +257,7 @@ impl<P: Placement> SuperblockMapped<P> {
             self.wake_at = self.wake_at.min(media.now() + pad_after);
         }
         filling.pages.push((from, tag));
-        if self.stripes.ends_unit(offset) {
+        if self.stripes.ends_unit(superblock, offset) {
             self.program(number, media);
         }
     }
@@ -257,7 +291,7 @@ impl<P: Placement> SuperblockMapped<P> {
         let Filling { superblock, first, ref pages, .. } = self.filling[number];
         let stream = self.ftl.device().blocks[superblock as usize].stream;
         let mut next = first.0 + pages.len() as u32;
-        while !self.stripes.ends_program(self.stripes.split(Ppn(next - 1)).1) {
+        while !self.stripes.ends_program(superblock, self.stripes.split(Ppn(next - 1)).1) {
             if self.ftl.leave_unused(StreamId(u32::from(stream)), 0) != Some(Ppn(next)) {
                 break;
             }
@@ -270,8 +304,11 @@ impl<P: Placement> SuperblockMapped<P> {
     /// Writes what waits, as far as there is room.
     fn admit(&mut self, media: &mut Media) {
         while let Some(&Waiting { lpn, tag, is_dead }) = self.waiting.front() {
-            let stream = self.ftl.host_stream(lpn);
-            if self.pace.is_behind() || !self.ftl.make_room(stream, 0) {
+            if self.pace.is_behind() {
+                return;
+            }
+            let (stream, has_room) = self.room_for_host(lpn);
+            if !has_room {
                 return;
             }
             self.waiting.pop_front();
@@ -309,8 +346,9 @@ impl<P: Placement> Scheme for SuperblockMapped<P> {
         if self.does_wait(lpn) {
             self.kill_waiting(lpn);
         }
-        let stream = self.ftl.host_stream(lpn);
-        if self.waiting.is_empty() && !self.pace.is_behind() && self.ftl.make_room(stream, 0) {
+        self.note_host_write(media);
+        let may = self.waiting.is_empty() && !self.pace.is_behind();
+        if may && let (stream, true) = self.room_for_host(lpn) {
             let page = self.ftl.place_for_host(lpn, stream, 0);
             self.fill(page, None, tag, media);
             self.keep_step(media);
@@ -362,6 +400,7 @@ impl<P: Placement> Scheme for SuperblockMapped<P> {
             }
         }
         self.clean_in_idle_time(media);
+        self.fold_in_idle_time(media);
     }
 
     fn write_untimed(&mut self, lpn: Lpn) {
@@ -412,6 +451,8 @@ impl<P: Placement> Scheme for SuperblockMapped<P> {
             relocated_pages: counters.relocated_pages,
             trimmed_pages: counters.trimmed_pages,
             parity_page_writes: self.parity_pages,
+            slc_page_writes: self.slc.as_ref().map_or(0, |slc| slc.pages),
+            folded_pages: self.slc.as_ref().map_or(0, |slc| slc.folded),
             erases: counters.erases * blocks,
             retired_blocks: self.bad_blocks + self.ftl.lanes().retired_blocks() as u64 * blocks,
             ..SchemeCounters::default()

@@ -303,10 +303,7 @@ fn asks(profile: &Profile, raw: &[Raw]) -> Vec<Ask> {
 
 /// Whether the drive could be made.
 fn check(profile: &Profile, seed: u64, asks: &[Ask], depth: usize) -> bool {
-    let played = match play(profile, seed, asks, depth) {
-        Ok(played) => played,
-        Err(_) => return false,
-    };
+    let Ok(played) = play(profile, seed, asks, depth) else { return false };
     assert_eq!(
         played.completions.len(),
         asks.len() + 1 + played.logical_pages as usize,

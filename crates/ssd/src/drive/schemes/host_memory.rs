@@ -71,6 +71,9 @@ impl HostMemory {
 
     /// Takes a page that has arrived.
     pub fn arrived(&mut self, now: Picos) -> Option<u32> {
-        self.arriving.pop_front_if(|&mut (at, _)| at <= now).map(|(_, page)| page)
+        if self.next_time()? > now {
+            return None;
+        }
+        self.arriving.pop_front().map(|(_, page)| page)
     }
 }

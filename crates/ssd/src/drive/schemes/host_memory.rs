@@ -1,5 +1,5 @@
-//! Translation pages in the host's memory: NVMe's host memory buffer (base specification 1.2,
-//! section 8.9), for drives without DRAM.
+//! Translation pages in the host's memory: NVMe's host memory buffer (specification 1.2), for drives
+//! without DRAM.
 
 use std::collections::VecDeque;
 
@@ -13,8 +13,8 @@ use crate::drive::time::Picos;
 /// A copy there is as the flash has it, or will have it when a write that is under way is done: the
 /// drive changes entries in its own cache, and writes a translation page to both. So the host's
 /// memory may be taken away at any time. What is written there goes over the link without anyone
-/// waiting for it. Drives use the buffer for the map (Kim & Kim, PLOS ONE 15(3), 2020: of DRAM-less
-/// drives, mainly as a cache of the mapping table); how they divide it is not published.
+/// waiting for it. Commercial drives use the buffer mainly for the map (Kim & Kim, HMB in DRAM-less
+/// NVMe SSDs, PLOS ONE); how they divide it is not told there, and the time of a fetch is ours.
 #[derive(Debug)]
 pub(super) struct HostMemory {
     /// By translation page, in the order of their last use.

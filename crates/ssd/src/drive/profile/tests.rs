@@ -125,7 +125,7 @@ fn syntax_errors_have_line_and_column() {
          `channel_mt_per_second`, `channel_bits`, `multi_plane`, `cache_mode`, `copy_back`, \
          `suspend`, `suspend_at_points`, `suspend_us`, `most_suspensions`, `order`, \
          `endurance_cycles`, `endurance_spread`, \
-         `factory_bad_share`, `time_noise`"
+         `factory_bad_share`, `read_retry_mean`, `read_retry_cycles`, `worn_cycles`, `time_noise`"
     );
     let error = changed("channels = 2\n", "channels = \n");
     assert!(
@@ -345,7 +345,7 @@ fn wrong_overrides_are_told_and_change_nothing() {
         (
             "cpu.read_us=1",
             "profile `a16`: no key `cpu.read_us`; known are: cleaning, controller, energy, fitted, \
-             ftl, interface, media, name, read_ahead, read_cache, sources, summary, \
+             ftl, interface, media, name, read_ahead, read_cache, slc_cache, sources, summary, \
              wear_levelling, write_buffer",
         ),
         (

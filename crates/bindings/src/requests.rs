@@ -138,6 +138,7 @@ impl Requests {
             length: 0,
             stream: 0,
             latency_ns: None,
+            handle: 0,
         };
         let mut buffer = vec![nothing; 4096];
         loop {

@@ -199,7 +199,7 @@ impl BlockDevice for Simulated {
         self.sent = self.sent.wrapping_add(1);
         self.drive.submit(
             self.now,
-            Submission { op, offset, length, queue, priority: 0, is_fua, handle: id },
+            Submission { op, offset, length, queue, priority: 0, is_fua, placement: 0, handle: id },
             &mut self.done,
         );
     }

@@ -129,6 +129,7 @@ mod tests {
                 length: if op == 3 { 0 } else { sectors * 512 },
                 stream: 0,
                 latency_ns: None,
+                handle: 0,
             };
             all.into_iter().enumerate().map(request).collect()
         })
@@ -164,7 +165,7 @@ mod tests {
                     offset: 0,
                     length: 0,
                     stream: 0,
-                    latency_ns: None,
+                    latency_ns: None, handle: 0,
                 };
                 let (mut found, mut buffer) = (Vec::new(), vec![nothing; chunk]);
                 loop {

@@ -16,7 +16,7 @@ use super::profile::{MediaConfig, Profile};
 use super::schemes::dftl::{DftlScheme, MapSize};
 use super::schemes::page_mapped::{PageMappedScheme, SchemeSettings};
 use super::schemes::stripes::Stripes;
-use super::schemes::superblock_mapped::SuperblockMapped;
+use super::schemes::superblock_mapped::{ByHandle, SuperblockMapped};
 use super::schemes::{
     SCHEMES, Scheme, SchemeError, bast, block_mapped, dftl, fast, page_mapped, superblock_mapped,
 };
@@ -163,6 +163,10 @@ impl<V: DriveVisitor> Builder<'_, V> {
             &self.profile.ftl.victim
         };
         let victim = Spec::parse(victim).map_err(|error| of_policy(error.into()))?;
+        if self.profile.fdp.handles > 0 {
+            let policy = ByHandle::new(&self.profile.fdp);
+            return PageMappedBuilder { builder: self, context, victim }.superblock_mapped(policy);
+        }
         visit_placement(&placement, &context, PageMappedBuilder { builder: self, context, victim })
             .map_err(of_policy)?
     }
@@ -238,6 +242,7 @@ impl<V: DriveVisitor> PageMappedBuilder<'_, '_, V> {
             logical_pages,
             cleaning: &profile.cleaning,
             wear_levelling: &profile.wear_levelling,
+            fdp: &profile.fdp,
             copy_back: profile.media.copy_back,
             power_loss_protected: profile.write_buffer.power_loss_protected,
             endurance: endurance(&profile.media, layout.erase_blocks(), *seed),

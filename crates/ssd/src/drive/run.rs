@@ -10,13 +10,14 @@ use units::{Cancelled, Lpn, PageOp, Progress, RequestSource, SourceError};
 use super::build::{DriveError, DriveVisitor, visit_drive};
 use super::device::{Completion, Drive, DriveCounters};
 use super::load::{Load, Pace, flow};
+use super::logs::{EnduranceGroup, FdpStatistics};
 use super::measure::{
     BusyTime, DieShare, Energy, Latencies, MeasuredRequest, OverTime, RequestSink, TimeWindow,
     Timeline, in_nanos,
 };
 use super::media::{Cause, FlashOp, MediaCounters};
 use super::profile::Profile;
-use super::schemes::{Scheme, SchemeCounters, WornOut};
+use super::schemes::{FdpCounts, Scheme, SchemeCounters, WornOut};
 use super::state::{State, prepare};
 use super::time::{PICOS_PER_SECOND, Picos, nanos_of};
 use crate::counting::Wear;
@@ -109,6 +110,10 @@ pub struct Outcome {
     pub write_amplification: f64,
     /// If the profile tells energies.
     pub energy: Option<Energy>,
+    /// Where the host places its pages, what that came to.
+    pub fdp: Option<FdpStatistics>,
+    /// What the log of the endurance group would say at the end.
+    pub endurance_group: EnduranceGroup,
     /// Wear at the end, of the whole life of the drive.
     pub wear: Wear,
     /// Erase count of each erase block at the end.
@@ -189,6 +194,7 @@ impl DriveVisitor for Runner<'_, '_> {
 
     fn visit<S: Scheme>(mut self, mut drive: Drive<S>) -> Self::Output {
         let settings = self.settings;
+        let bad_blocks = drive.scheme().counters().retired_blocks;
         let started = Instant::now();
         prepare(&mut drive, settings.state, settings.seed, self.progress)?;
         let before = drive.scheme().counters();
@@ -209,7 +215,7 @@ impl DriveVisitor for Runner<'_, '_> {
         let worn_out = play(&mut drive, &mut load, &mut meter, settings, self.sink, self.progress)?;
         let wall_seconds = started.elapsed().as_secs_f64();
         let mut outcome =
-            meter.outcome(&drive, settings, worn_out, [prepare_seconds, wall_seconds]);
+            meter.outcome(&drive, settings, worn_out, [prepare_seconds, wall_seconds], bad_blocks);
         outcome.untimed = untimed;
         if settings.audit {
             come_to_rest(&mut drive, self.progress)?;
@@ -326,6 +332,7 @@ struct Meter {
     latency_map: LatencyMap,
     from: Picos,
     scheme: SchemeCounters,
+    fdp: Option<FdpCounts>,
     media: MediaCounters,
     drive: DriveCounters,
     dies: Vec<BusyTime>,
@@ -343,6 +350,7 @@ impl Meter {
             latency_map: LatencyMap::new(OverTime::FIRST_LENGTH),
             from: drive.now(),
             scheme: counters,
+            fdp: drive.scheme().fdp(),
             media: *drive.media().counters(),
             drive: *drive.counters(),
             dies: busy_times(drive),
@@ -356,11 +364,14 @@ impl Meter {
         settings: &RunSettings,
         worn_out: Option<WornOut>,
         wall: [f64; 2],
+        bad_blocks: u64,
     ) -> Outcome {
         let elapsed = drive.now() - self.from;
         let scheme = drive.scheme().counters();
         let windows = self.over_time.rows(drive.now(), &scheme);
+        let retired = scheme.retired_blocks;
         let scheme = scheme.since(&self.scheme);
+        let of_drive = drive.counters().since(&self.drive);
         let media = drive.media().counters().since(&self.media);
         let mut dies = busy_times(drive);
         for (now, before) in dies.iter_mut().zip(&self.dies) {
@@ -374,6 +385,11 @@ impl Meter {
         };
         let operations = FlashOp::ALL.map(|op| media.of(op));
         let erase_counts = drive.scheme().erase_counts().to_vec();
+        let wear = Wear::of(&erase_counts);
+        let fdp = drive.scheme().fdp().zip(self.fdp).map(|(now, before)| {
+            let (profile, bytes) = (&settings.profile, of_drive.written_bytes);
+            FdpStatistics::of(profile, bytes, &scheme, now.since(&before))
+        });
         let written = scheme.host_page_writes + scheme.relocated_pages + scheme.mapping_page_writes;
         Outcome {
             requests: self.latencies.requests(),
@@ -404,8 +420,16 @@ impl Meter {
             scheme,
             untimed: SchemeCounters::default(),
             media,
-            drive: drive.counters().since(&self.drive),
-            wear: Wear::of(&erase_counts),
+            drive: of_drive,
+            fdp,
+            endurance_group: EnduranceGroup::of(
+                &settings.profile,
+                wear.erases_mean,
+                [bad_blocks, retired],
+                [of_drive.read_bytes, of_drive.written_bytes],
+                media.of(FlashOp::Program),
+            ),
+            wear,
             erase_counts,
             streams_left_out: drive.scheme().streams_left_out(),
             table_bytes_per_page: drive.scheme().table_bytes() as f64
@@ -465,9 +489,16 @@ fn do_untimed<S: Scheme>(
     const REQUESTS_PER_LOOK: u64 = 1 << 16;
     progress.add_to_prepare(requests);
     let mut pages = Vec::with_capacity(PAGES_AT_ONCE);
+    let mut handle = 0;
     for number in 1..=requests {
         let Some(request) = source.peek().map_err(RunError::Source)? else { break };
         source.advance();
+        if request.handle != handle {
+            drive.apply_untimed(&pages);
+            pages.clear();
+            handle = request.handle;
+            drive.set_handle_untimed(handle);
+        }
         drive.pages_of_untimed(&request, &mut pages);
         if pages.len() >= PAGES_AT_ONCE {
             drive.apply_untimed(&pages);

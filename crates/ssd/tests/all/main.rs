@@ -7,6 +7,7 @@ mod drive;
 mod drive_bug_bench;
 mod drive_closed_forms;
 mod drive_determinism;
+mod drive_fdp;
 mod drive_flush;
 mod drive_odd_profiles;
 mod drive_properties;

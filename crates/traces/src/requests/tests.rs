@@ -42,6 +42,7 @@ fn drain(source: &mut dyn RequestSource, chunk: usize) -> Vec<IoRequest> {
         length: 0,
         stream: 0,
         latency_ns: None,
+        handle: 0,
     };
     let (mut all, mut buffer) = (Vec::new(), vec![nothing; chunk]);
     loop {

@@ -119,6 +119,7 @@ fn requests(trims_and_flushes: bool) -> impl Strategy<Value = Vec<IoRequest>> {
                 length,
                 stream,
                 latency_ns: latency_ns.filter(|_| !flush),
+                handle: 0,
             });
         }
         out

@@ -40,6 +40,9 @@ pub struct Submission {
     pub priority: u8,
     /// A write is done only when it is on flash (FUA).
     pub is_fua: bool,
+    /// Placement handle of a write (FDP); 0 if none is told. Only a profile with `fdp.handles`
+    /// looks at it.
+    pub placement: u8,
     /// Given back with the completion.
     pub handle: u32,
 }
@@ -253,6 +256,11 @@ impl<S: Scheme> Drive<S> {
     /// the first request.
     pub fn apply_untimed(&mut self, pages: &[PageOp]) {
         self.scheme.apply_untimed(pages);
+    }
+
+    /// The placement handle of pages that are written in no time from now on.
+    pub fn set_handle_untimed(&mut self, handle: u8) {
+        self.scheme.set_handle(handle);
     }
 
     /// Adds what a request does in no time to `pages`: what it touches is written, and what lies

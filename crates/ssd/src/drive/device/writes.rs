@@ -126,6 +126,9 @@ impl<S: Scheme> Drive<S> {
                 self.follow_admission(lpn, &request.submission, part, admission, was_cached);
             }
             self.overwritten(lpn);
+            if S::HAS_HANDLES {
+                self.buffer.set_handle(lpn, request.submission.placement);
+            }
             if (!is_whole && !was_cached) || self.partial.known.contains_key(&lpn.0) {
                 self.partial.wrote(lpn, part, self.page_bytes, admission == Admission::Stored);
             }
@@ -217,6 +220,13 @@ impl<S: Scheme> Drive<S> {
         }
         // Since it was accepted, reads may have brought the version before.
         self.overwritten(op.lpn);
+        if S::HAS_HANDLES {
+            let handle = match op.kind {
+                OpKind::Write => self.requests[op.request as usize].submission.placement,
+                _ => self.buffer.handle_in_flight(op.lpn),
+            };
+            self.scheme.set_handle(handle);
+        }
         self.scheme.write(op.lpn, tag, &mut self.media);
     }
 

@@ -20,7 +20,7 @@ const MAX_US: f64 = 1e9;
 /// Largest buffer or cache: 64 GiB.
 const MAX_DRAM_BYTES: u64 = 1 << 36;
 
-type Checked = Result<(), ProfileError>;
+pub(super) type Checked = Result<(), ProfileError>;
 
 impl Profile {
     /// Whether every value is in its range, and all go together.
@@ -42,7 +42,8 @@ impl Profile {
         self.check_read_ahead(&at)?;
         self.check_ftl(&at)?;
         self.check_space(&at)?;
-        self.check_wear(&at)
+        self.check_wear(&at)?;
+        self.check_fdp(&at)
     }
 
     fn check_about(&self, at: &At<'_>) -> Checked {
@@ -281,7 +282,7 @@ impl Profile {
         at.range("ftl.over_provisioning", ftl.over_provisioning, 0.001..=100.0)
     }
 
-    fn is_of_superblocks(&self) -> bool {
+    pub(super) fn is_of_superblocks(&self) -> bool {
         registry::Spec::parse(&self.ftl.scheme)
             .is_ok_and(|spec| superblock_mapped::INFO.is_called(&spec.name))
     }
@@ -349,12 +350,12 @@ impl Profile {
 }
 
 /// Where the profile is from: it begins every error.
-struct At<'a> {
+pub(super) struct At<'a> {
     place: &'a str,
 }
 
 impl At<'_> {
-    fn require(
+    pub(super) fn require(
         &self,
         holds: bool,
         key: &str,
@@ -372,7 +373,7 @@ impl At<'_> {
         })
     }
 
-    fn range<T: PartialOrd + Display + Copy>(
+    pub(super) fn range<T: PartialOrd + Display + Copy>(
         &self,
         key: &str,
         value: T,

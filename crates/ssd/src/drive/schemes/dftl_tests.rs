@@ -602,6 +602,7 @@ impl RequestSource for Uniform {
                 length: 512,
                 stream: 0,
                 latency_ns: None,
+                handle: 0,
             };
         }
         Ok(buffer.len())

@@ -10,6 +10,7 @@ mod dftl_placement;
 #[cfg(test)]
 mod dftl_tests;
 pub mod fast;
+mod fdp;
 mod hybrid;
 #[cfg(test)]
 mod hybrid_tests;
@@ -26,6 +27,8 @@ mod wear;
 
 use registry::Info;
 use units::{Lpn, PageOp};
+
+pub use fdp::{FdpCounts, FdpEvents, HandleCounts};
 
 use crate::drive::counters::counters;
 use crate::drive::media::{Done, Media, Tag};
@@ -163,6 +166,17 @@ pub trait Scheme: Send {
     /// Reads `bytes` of a page. If the answer is [`ReadPath::Flash`], a read command with `tag` is
     /// given now or later, exactly once.
     fn read(&mut self, lpn: Lpn, bytes: u32, tag: Tag, media: &mut Media) -> ReadPath;
+
+    /// Whether the host says with each write where it belongs ([`Scheme::set_handle`]).
+    const HAS_HANDLES: bool = false;
+
+    /// The placement handle of the pages that are written next.
+    fn set_handle(&mut self, _handle: u8) {}
+
+    /// What was written by handle so far, if the scheme has handles.
+    fn fdp(&self) -> Option<FdpCounts> {
+        None
+    }
 
     /// Writes a page. Exactly one program command with `tag` is given, now or as soon as there is
     /// room; its end makes the page durable. From this call on, a read finds the new version.

@@ -11,15 +11,19 @@ use super::lane::{Thresholds, Waiting};
 use super::pace::Pace;
 use super::page_mapped::{Place, SchemeSettings};
 use super::stripes::Stripes;
-use super::{ReadPath, Scheme, SchemeCounters, WornOut};
+use super::{FdpCounts, ReadPath, Scheme, SchemeCounters, WornOut};
 use crate::drive::media::{Cause, Command, Done, FlashOp, Media, Tag};
 use crate::drive::profile::StaticRule;
 use crate::drive::time::{Picos, picos_of_micros};
 use crate::ftl::PageMapped;
 
 mod cleaning;
+mod handles;
+
+pub use handles::ByHandle;
 
 use cleaning::{Ending, Job, MOST_ENDING};
+use handles::Record;
 
 /// What the registry knows.
 pub const INFO: Info = Info {
@@ -97,6 +101,8 @@ pub struct SuperblockMapped<P> {
     /// From the factory.
     bad_blocks: u64,
     worn_out: Option<WornOut>,
+    /// Of placement by the host, where there is any.
+    handles: Option<Box<Record>>,
 }
 
 impl<P: Placement> SuperblockMapped<P> {
@@ -157,6 +163,7 @@ impl<P: Placement> SuperblockMapped<P> {
             padded_pages: 0,
             erased: vec![0; layout.erase_blocks() as usize],
             worn_out: None,
+            handles: P::HAS_HANDLES.then(|| Box::new(Record::new(settings.fdp))),
             bad_blocks: settings.endurance.iter().filter(|&&cycles| cycles == 0).count() as u64,
             ftl,
             stripes,
@@ -254,13 +261,27 @@ impl<P: Placement> SuperblockMapped<P> {
             }
             self.padded_pages += 1;
             next += 1;
+            if let Some(handles) = &mut self.handles {
+                handles.padded(u32::from(stream), superblock);
+            }
         }
         self.program(number, media);
     }
 
+    /// Counts a page that the host wrote, by its handle.
+    #[inline]
+    fn record(&mut self, stream: StreamId, page: Ppn) {
+        if let Some(handles) = &mut self.handles {
+            handles.wrote(stream, self.stripes.split(page).0);
+        }
+    }
+
     /// Writes what waits, as far as there is room.
     fn admit(&mut self, media: &mut Media) {
-        while let Some(&Waiting { lpn, tag, is_dead }) = self.waiting.front() {
+        while let Some(&Waiting { lpn, tag, is_dead, handle }) = self.waiting.front() {
+            if P::HAS_HANDLES {
+                self.ftl.set_handle(handle);
+            }
             let stream = self.ftl.host_stream(lpn);
             if self.pace.is_behind() || !self.ftl.make_room(stream, 0) {
                 return;
@@ -272,6 +293,7 @@ impl<P: Placement> SuperblockMapped<P> {
                 self.waits[lpn.index() / 64] &= !(1 << (lpn.0 % 64));
                 self.ftl.place_for_host(lpn, stream, 0)
             };
+            self.record(stream, page);
             self.fill(page, None, tag, media);
             self.keep_step(media);
         }
@@ -279,6 +301,22 @@ impl<P: Placement> SuperblockMapped<P> {
 }
 
 impl<P: Placement> Scheme for SuperblockMapped<P> {
+    const HAS_HANDLES: bool = P::HAS_HANDLES;
+
+    fn set_handle(&mut self, handle: u8) {
+        if let Some(handles) = &mut self.handles {
+            handles.set_handle(handle);
+            self.ftl.set_handle(handle);
+        }
+    }
+
+    fn fdp(&self) -> Option<FdpCounts> {
+        let handles = self.handles.as_ref()?;
+        let mut is_in_use = vec![true; self.stripes.superblocks() as usize];
+        self.ftl.lanes().not_in_use().for_each(|unit| is_in_use[unit as usize] = false);
+        Some(handles.counts(self.ftl.device(), &is_in_use, |stream| self.ftl.room_of(stream, 0)))
+    }
+
     fn logical_pages(&self) -> u32 {
         self.ftl.device().geometry.logical_pages
     }
@@ -300,13 +338,19 @@ impl<P: Placement> Scheme for SuperblockMapped<P> {
         if self.does_wait(lpn) {
             self.kill_waiting(lpn);
         }
+        if let Some(handles) = &mut self.handles {
+            handles.came();
+            self.ftl.set_handle(handles.named());
+        }
         let stream = self.ftl.host_stream(lpn);
         if self.waiting.is_empty() && !self.pace.is_behind() && self.ftl.make_room(stream, 0) {
             let page = self.ftl.place_for_host(lpn, stream, 0);
+            self.record(stream, page);
             self.fill(page, None, tag, media);
             self.keep_step(media);
         } else {
-            self.waiting.push_back(Waiting { lpn, tag, is_dead: false });
+            let handle = self.handles.as_ref().map_or(0, |handles| handles.named());
+            self.waiting.push_back(Waiting { lpn, tag, is_dead: false, handle });
             self.waits[lpn.index() / 64] |= 1 << (lpn.0 % 64);
         }
         self.consider(media);

@@ -119,8 +119,15 @@ impl RequestSource for Endless {
             };
             let (offset, length) =
                 (u64::from(page) * u64::from(self.page_bytes), self.length * self.page_bytes);
-            *request =
-                IoRequest { time_ns: 0, op: self.op, offset, length, stream: 0, latency_ns: None };
+            *request = IoRequest {
+                time_ns: 0,
+                op: self.op,
+                offset,
+                length,
+                stream: 0,
+                latency_ns: None,
+                handle: 0,
+            };
         }
         Ok(buffer.len())
     }

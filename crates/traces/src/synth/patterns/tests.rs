@@ -16,6 +16,7 @@ fn draw(source: &mut dyn RequestSource, count: usize) -> Vec<IoRequest> {
         length: 0,
         stream: 0,
         latency_ns: None,
+        handle: 0,
     };
     let mut requests = vec![nothing; count];
     let filled = source.fill(&mut requests).unwrap();

@@ -17,7 +17,7 @@ use super::measure::{
 };
 use super::media::{Cause, FlashOp, MediaCounters};
 use super::profile::Profile;
-use super::schemes::{FdpCounts, Scheme, SchemeCounters, WornOut};
+use super::schemes::{FdpCounts, Scheme, SchemeCounters, WornOut, ZoneCounts, ZoneError};
 use super::state::{State, prepare};
 use super::time::{PICOS_PER_SECOND, Picos, nanos_of};
 use crate::counting::Wear;
@@ -63,6 +63,9 @@ pub enum RunError {
     /// Whoever is told of each request takes no more.
     #[error("{0}")]
     Sink(String),
+    /// The drive has zones, and a request is not as zones are written.
+    #[error("the drive refuses {0}")]
+    Refused(ZoneError),
     /// Asked to stop.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
@@ -112,6 +115,8 @@ pub struct Outcome {
     pub energy: Option<Energy>,
     /// Where the host places its pages, what that came to.
     pub fdp: Option<FdpStatistics>,
+    /// What was done with zones, where the drive has some.
+    pub zones: Option<ZoneCounts>,
     /// What the log of the endurance group would say at the end.
     pub endurance_group: EnduranceGroup,
     /// Wear at the end, of the whole life of the drive.
@@ -194,6 +199,9 @@ impl DriveVisitor for Runner<'_, '_> {
 
     fn visit<S: Scheme>(mut self, mut drive: Drive<S>) -> Self::Output {
         let settings = self.settings;
+        if S::is_zoned() && matches!(settings.state, State::Aged { .. }) {
+            return Err(RunError::Refused(ZoneError::NotAged));
+        }
         let bad_blocks = drive.scheme().counters().retired_blocks;
         let started = Instant::now();
         prepare(&mut drive, settings.state, settings.seed, self.progress)?;
@@ -201,6 +209,7 @@ impl DriveVisitor for Runner<'_, '_> {
         if let Some(flow) = self.flows.first_mut() {
             do_untimed(&mut drive, flow.source_mut(), settings.untimed_requests, self.progress)?;
         }
+        check_zones(&drive)?;
         drive.settle();
         let untimed = drive.scheme().counters().since(&before);
         let prepare_seconds = started.elapsed().as_secs_f64();
@@ -213,6 +222,7 @@ impl DriveVisitor for Runner<'_, '_> {
         let mut meter = Meter::new(&drive, flows);
         load.start(&mut drive).map_err(RunError::Source)?;
         let worn_out = play(&mut drive, &mut load, &mut meter, settings, self.sink, self.progress)?;
+        check_zones(&drive)?;
         let wall_seconds = started.elapsed().as_secs_f64();
         let mut outcome =
             meter.outcome(&drive, settings, worn_out, [prepare_seconds, wall_seconds], bad_blocks);
@@ -288,10 +298,16 @@ fn play<S: Scheme>(
         }
         progress.advance(load.sent() - reported)?;
         reported = load.sent();
+        check_zones(drive)?;
         if let Some(worn_out) = drive.worn_out() {
             return Ok(Some(worn_out));
         }
     }
+}
+
+/// A load that does not go by zones says nothing about a drive that has them.
+fn check_zones<S: Scheme>(drive: &Drive<S>) -> Result<(), RunError> {
+    drive.refusal().map_or(Ok(()), |refusal| Err(RunError::Refused(refusal.clone())))
 }
 
 fn told(completion: &Completion) -> MeasuredRequest {
@@ -333,6 +349,7 @@ struct Meter {
     from: Picos,
     scheme: SchemeCounters,
     fdp: Option<FdpCounts>,
+    zones: Option<ZoneCounts>,
     media: MediaCounters,
     drive: DriveCounters,
     dies: Vec<BusyTime>,
@@ -351,6 +368,7 @@ impl Meter {
             from: drive.now(),
             scheme: counters,
             fdp: drive.scheme().fdp(),
+            zones: drive.scheme().zone_counts(),
             media: *drive.media().counters(),
             drive: *drive.counters(),
             dies: busy_times(drive),
@@ -422,6 +440,7 @@ impl Meter {
             media,
             drive: of_drive,
             fdp,
+            zones: drive.scheme().zone_counts().zip(self.zones).map(|(n, b)| n.since(&b)),
             endurance_group: EnduranceGroup::of(
                 &settings.profile,
                 wear.erases_mean,

@@ -13,6 +13,7 @@ mod drive_odd_profiles;
 mod drive_properties;
 mod drive_replicas;
 mod drive_superblocks;
+mod drive_zones;
 mod golden;
 mod policy_events;
 mod purposes;

@@ -10,6 +10,7 @@ mod host;
 mod ops;
 mod reads;
 mod writes;
+mod zones;
 
 use units::{IoOp, IoRequest, Lpn, PageOp};
 
@@ -22,7 +23,7 @@ use crate::drive::dram::{ReadAhead, ReadCache, WriteBuffer};
 use crate::drive::measure::RequestDelays;
 use crate::drive::media::{Class, Delays, Done, Media, Tag};
 use crate::drive::profile::Profile;
-use crate::drive::schemes::{Scheme, WornOut};
+use crate::drive::schemes::{Scheme, WornOut, ZoneError};
 use crate::drive::time::{Picos, picos_of_micros};
 
 /// A request to the drive.
@@ -83,6 +84,8 @@ struct Request {
     stalled: Picos,
     /// The frames that announce its data to the host are sent.
     has_frames: bool,
+    /// A zone append: its zone says where it goes.
+    is_append: bool,
 }
 
 type RequestSlot = u32;
@@ -107,8 +110,10 @@ counters! {
         filled_pages,
         /// Bytes that the host read.
         read_bytes,
-        /// Bytes that the host wrote.
+        /// Bytes that the host wrote, those of refused requests included.
         written_bytes,
+        /// Bytes of writes that were refused: zones are written in order.
+        refused_bytes,
     }
 }
 
@@ -145,6 +150,8 @@ pub struct Drive<S> {
     to_host: Line<Completion>,
     outstanding: u32,
     counters: DriveCounters,
+    /// Handles of requests that were refused, and why, that nobody has asked for.
+    refused: Vec<(u32, ZoneError)>,
     /// Only for tests.
     contents: Option<Box<Contents>>,
 }
@@ -187,6 +194,7 @@ impl<S: Scheme> Drive<S> {
             to_host: Line::default(),
             outstanding: 0,
             counters: DriveCounters::default(),
+            refused: Vec::new(),
             contents: None,
             scheme,
             media,
@@ -312,6 +320,17 @@ impl<S: Scheme> Drive<S> {
     /// is due before `at`.
     #[inline]
     pub fn submit(&mut self, at: Picos, submission: Submission, completed: &mut Vec<Completion>) {
+        self.submit_as(at, submission, false, completed);
+    }
+
+    #[inline]
+    fn submit_as(
+        &mut self,
+        at: Picos,
+        submission: Submission,
+        is_append: bool,
+        completed: &mut Vec<Completion>,
+    ) {
         self.media.advance_to(at);
         let end = submission.offset + u64::from(submission.length);
         assert!(
@@ -340,6 +359,7 @@ impl<S: Scheme> Drive<S> {
             stalled_at: at,
             stalled: 0,
             has_frames: false,
+            is_append,
         };
         if let Some(free) = self.requests.get_mut(slot as usize) {
             *free = request;

@@ -43,7 +43,8 @@ impl Profile {
         self.check_ftl(&at)?;
         self.check_space(&at)?;
         self.check_wear(&at)?;
-        self.check_fdp(&at)
+        self.check_fdp(&at)?;
+        self.check_zones(&at)
     }
 
     fn check_about(&self, at: &At<'_>) -> Checked {
@@ -262,10 +263,10 @@ impl Profile {
         )?;
         let programs = self.media.pages_per_program;
         at.require(
-            programs == 1 || self.is_of_superblocks(),
+            programs == 1 || self.is_of_superblocks() || self.zoned().is_some(),
             "media.pages_per_program",
             programs,
-            || "must be 1 unless ftl.scheme is superblock_mapped".to_owned(),
+            || "must be 1 unless ftl.scheme is superblock_mapped or zoned".to_owned(),
         )?;
         at.spec(
             "ftl.placement",

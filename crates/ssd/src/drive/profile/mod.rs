@@ -175,6 +175,13 @@ impl Profile {
         )
     }
 
+    /// Pages that one program of a die writes.
+    #[must_use]
+    pub fn program_unit_pages(&self) -> u32 {
+        let planes = if self.media.multi_plane { self.media.planes_per_die } else { 1 };
+        self.media.pages_per_program * planes
+    }
+
     /// All pages of the media, bad erase blocks included.
     #[must_use]
     pub fn physical_pages(&self) -> u64 {

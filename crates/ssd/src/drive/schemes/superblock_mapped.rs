@@ -301,7 +301,9 @@ impl<P: Placement> SuperblockMapped<P> {
 }
 
 impl<P: Placement> Scheme for SuperblockMapped<P> {
-    const HAS_HANDLES: bool = P::HAS_HANDLES;
+    fn has_handles() -> bool {
+        P::HAS_HANDLES
+    }
 
     fn set_handle(&mut self, handle: u8) {
         if let Some(handles) = &mut self.handles {

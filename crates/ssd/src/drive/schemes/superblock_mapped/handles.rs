@@ -181,3 +181,49 @@ impl Record {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use placement::{Context, build_victim};
+    use registry::Spec;
+    use units::Geometry;
+
+    use super::*;
+    use crate::ftl::PageMapped;
+
+    /// Reclaim units that hold pages of more than one handle, after random writes of pages that
+    /// change their handle now and then.
+    fn mixed_units(isolation: Isolation) -> usize {
+        const PAGES: u32 = 4000;
+        let geometry = Geometry::with_over_provisioning(4096, 32, u64::from(PAGES), 0.3).unwrap();
+        let config = FdpConfig { handles: 3, isolation };
+        let policy = ByHandle::new(&config);
+        let context = Context::new(geometry, 1);
+        let victims = build_victim(&Spec::parse("greedy").unwrap(), &context, 1).unwrap();
+        let mut ftl = PageMapped::new(geometry, "by handle", policy, victims).unwrap();
+        let mut handle_of = vec![0; PAGES as usize];
+        let mut random = 1_u64;
+        for number in 0..20 * PAGES {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let lpn = if number < PAGES { number } else { (random >> 33) as u32 % PAGES };
+            let handle = if random >> 60 == 0 { (random >> 50) as u8 % 3 } else { lpn as u8 % 3 };
+            ftl.set_handle(handle);
+            ftl.write(Lpn(lpn), 0);
+            handle_of[lpn as usize] = handle;
+        }
+        ftl.audit().unwrap();
+        assert!(ftl.counters().relocated_pages > u64::from(PAGES), "much was moved");
+        assert_eq!(ftl.counters().spilled_pages, 0, "nothing went where it does not belong");
+        let mut held = vec![0_u8; geometry.erase_blocks as usize];
+        for (lpn, handle) in (0..PAGES).zip(handle_of) {
+            held[(ftl.lookup(Lpn(lpn)).unwrap().0 / 32) as usize] |= 1 << handle;
+        }
+        held.iter().filter(|handles| handles.count_ones() > 1).count()
+    }
+
+    #[test]
+    fn persistently_isolated_pages_never_meet_those_of_another_handle() {
+        assert_eq!(mixed_units(Isolation::Persistently), 0);
+        assert!(mixed_units(Isolation::Initially) > 10, "what is moved is mixed");
+    }
+}

@@ -212,7 +212,10 @@ impl GivenFlow {
     /// A flow of these requests with all that is not theirs.
     pub fn marked<S>(&self, flow: Flow<S>) -> Flow<S> {
         let flow = flow.with_priority(self.priority).with_queue(self.queue);
-        let flow = self.handle.map_or(flow, |handle| flow.with_handle(handle));
+        let flow = match self.handle {
+            Some(handle) => flow.with_handle(handle),
+            None => flow,
+        };
         if self.beside { flow.beside() } else { flow }
     }
 

@@ -249,3 +249,15 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn writes_carry_the_handle_of_their_pattern() {
+    let handles = |text: &str| -> BTreeSet<u8> {
+        take(text, 50).iter().map(|request| request.handle).collect()
+    };
+    assert_eq!(handles("random(handle=7)"), BTreeSet::from([7]));
+    assert_eq!(handles("random"), BTreeSet::from([0]));
+    // A trim belongs to no handle.
+    assert_eq!(handles("zones(zone=32Ki,handle=3)"), BTreeSet::from([0, 3]));
+    assert!(error("random(handle=128)").contains("127"), "{}", error("random(handle=128)"));
+}

@@ -417,7 +417,7 @@ def caveats(result: Mapping[str, Any]) -> list[str]:
             "flash, and nothing is cleaned until the spare space is used up. --state aged shows "
             "the drive after long use."
         )
-    elif result["host_page_writes"] and not result["erases"]:
+    elif result["host_page_writes"] and not result["erases"] and "zones" not in result:
         longer = "A longer run shows" if state == "aged" else "A longer run, or --state aged, shows"
         said.append(
             f"No erase block was cleaned: what was written fits into the spare space. {longer} the "

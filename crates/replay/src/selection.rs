@@ -165,7 +165,8 @@ mod tests {
                     offset: 0,
                     length: 0,
                     stream: 0,
-                    latency_ns: None, handle: 0,
+                    latency_ns: None,
+                    handle: 0,
                 };
                 let (mut found, mut buffer) = (Vec::new(), vec![nothing; chunk]);
                 loop {

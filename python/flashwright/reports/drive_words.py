@@ -107,6 +107,9 @@ def policy(device: Mapping[str, Any]) -> str:
     policies = [
         str(device[key]) for key in ("placement", "victim") if device[key] and device[key] != "none"
     ]
+    if text.partition("(")[0] in {"zoned", "zns"}:
+        # Nothing is placed or cleaned there, whatever the profile says.
+        return text
     return f"{text}, {' with '.join(policies)}" if policies else text
 
 
